@@ -30,8 +30,8 @@ async function silence(): Promise<number> {
   return address.port;
 }
 
-describe('a connection file that no service is behind', () => {
-  test('another program on its port is left alone, and a service of ours starts', async () => {
+describe('a connection file without a service behind it', () => {
+  test('leaves another program on that port alone, and starts our service', async () => {
     for (const argv of [
       ['start', '--driver', 'simulated'],
       ['apply', '-f', '-', '--driver', 'simulated'],
@@ -47,7 +47,7 @@ describe('a connection file that no service is behind', () => {
     }
   });
 
-  test('one that is not JSON is written anew', async () => {
+  test('is rewritten when it is not JSON', async () => {
     const home = temporaryDirectory();
     writeFileSync(join(home, 'app-engine.json'), '{"user":');
     const seen = await rdctl(['list-settings'], { env: { RDCTL_HOME: home } });
@@ -57,7 +57,7 @@ describe('a connection file that no service is behind', () => {
     expect(await at(home)(['start', '--driver', 'simulated'])).toMatchObject({ exit: 0 });
   });
 
-  test('flags that lead to another program are an error', async () => {
+  test('is an error when flags point to another program', async () => {
     await using server = await scriptedServer(() => ({ body: '<html>' }));
     const flags = ['--host=127.0.0.1', '--port', String(server.port), '--user=u', '--password=p'];
     for (const argv of [['start'], ['apply', '-f', '-'], ['status']]) {
@@ -69,7 +69,7 @@ describe('a connection file that no service is behind', () => {
 });
 
 describe('a program that never answers', () => {
-  test('ends with the time of the command', async () => {
+  test('is given up when the command times out', async () => {
     const flags = ['--port', String(await silence()), '--user=u', '--password=p'];
     const env = { RDCTL_HOME: temporaryDirectory() };
     const outcome = await rdctl(['apply', '-f', '-', '--timeout', '300ms', ...flags], { env, stdin: PROFILE });
@@ -79,34 +79,37 @@ describe('a program that never answers', () => {
 });
 
 describe('a service without its connection file', () => {
-  test.each(['lost', 'corrupt', 'leading elsewhere'])('%s: everybody says so, and shutdown ends it', async (how) => {
-    const home = temporaryDirectory();
-    const program = at(home);
-    const file = join(home, 'app-engine.json');
-    expect((await program(['start', '--driver', 'simulated'])).exit).toBe(0);
-    const { pid, port } = JSON.parse(readFileSync(file, 'utf8'));
-    await using other = await scriptedServer(() => ({ body: '<html>' }));
-    if (how === 'lost') rmSync(file);
-    else if (how === 'corrupt') writeFileSync(file, 'oops');
-    else writeConnection(file, { user: 'user', password: 'x', port: other.port });
-    for (const argv of [['status'], ['start'], ['apply', '-f', '-'], ['plan', '-f', '-']]) {
-      const { exit, out, err } = await program(argv, PROFILE);
-      expect([argv, exit, out]).toEqual([argv, 1, '']);
-      // The service is reached by its socket, and refuses the password.
-      if (how === 'leading elsewhere') expect(err).toContain(`with the password of ${file}`);
-      else expect(err).toContain(`pid ${pid}, port ${port}`);
-      expect(err).toMatch(/`rdctl shutdown`.* `rdctl start`/);
-    }
-    const { exit, err } = await program(['shutdown']);
-    expect(exit).toBe(0);
-    expect(err).toMatch(/SIGTERM/);
-    expect(await processTable.isAlive({ pid })).toBe(false);
-    expect(other.received).toEqual([]);
-    expect(await program(['start', '--driver', 'simulated'])).toMatchObject({ exit: 0 });
-  });
+  test.each(['lost', 'corrupt', 'leading elsewhere'])(
+    '%s: every command reports it, and shutdown stops it',
+    async (how) => {
+      const home = temporaryDirectory();
+      const program = at(home);
+      const file = join(home, 'app-engine.json');
+      expect((await program(['start', '--driver', 'simulated'])).exit).toBe(0);
+      const { pid, port } = JSON.parse(readFileSync(file, 'utf8'));
+      await using other = await scriptedServer(() => ({ body: '<html>' }));
+      if (how === 'lost') rmSync(file);
+      else if (how === 'corrupt') writeFileSync(file, 'oops');
+      else writeConnection(file, { user: 'user', password: 'x', port: other.port });
+      for (const argv of [['status'], ['start'], ['apply', '-f', '-'], ['plan', '-f', '-']]) {
+        const { exit, out, err } = await program(argv, PROFILE);
+        expect([argv, exit, out]).toEqual([argv, 1, '']);
+        // The service is reached by its socket, and refuses the password.
+        if (how === 'leading elsewhere') expect(err).toContain(`with the password of ${file}`);
+        else expect(err).toContain(`pid ${pid}, port ${port}`);
+        expect(err).toMatch(/`rdctl shutdown`.* `rdctl start`/);
+      }
+      const { exit, err } = await program(['shutdown']);
+      expect(exit).toBe(0);
+      expect(err).toMatch(/SIGTERM/);
+      expect(await processTable.isAlive({ pid })).toBe(false);
+      expect(other.received).toEqual([]);
+      expect(await program(['start', '--driver', 'simulated'])).toMatchObject({ exit: 0 });
+    },
+  );
 });
 
-test('a service that ended without a stop: what it left is named', async () => {
+test('a service that was killed: reports what it left behind', async () => {
   const home = temporaryDirectory();
   const env = { RDCTL_HOME: home };
   mkdirSync(join(home, 'state', 'service.lock'), { recursive: true });
@@ -121,7 +124,7 @@ test('a service that ended without a stop: what it left is named', async () => {
   expect(await rdctl(['list-settings'], { env })).toMatchObject({ exit: 1, err: expect.stringMatching(text) });
 });
 
-test('a wrong password has one sentence in every command', async () => {
+test('a wrong password gets the same message from every command', async () => {
   const { env } = await startService();
   const wrong = { ...env, RDCTL_PASSWORD: 'wrong' };
   const commands = [

@@ -4,7 +4,7 @@ import { expect, onTestFinished, test, vi } from 'vitest';
 import { rdctl } from '../helpers/cli.ts';
 import { scriptedServer } from '../helpers/scripted-server.ts';
 
-test('api waits for what takes minutes, as a reset does', async () => {
+test('api waits for requests that take minutes, such as a reset', async () => {
   const slow = createServer();
   slow.listen(0, '127.0.0.1');
   await once(slow, 'listening');

@@ -8,7 +8,7 @@ import { rdctl, rdctlProgram } from '../helpers/cli.ts';
 import { startService } from '../helpers/service.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';
 
-describe('the arguments of the application', () => {
+describe('arguments of the application', () => {
   test.each<[string[], unknown]>([
     [[], undefined],
     [['--no-modal-dialogs'], undefined],
@@ -47,7 +47,9 @@ describe('the arguments of the application', () => {
     [['--kubernetes.enabled', '--no-modal-dialogs', 'true'], true],
     [['--no-modal-dialogs', 'false'], false],
     [['--no-modal-dialogs', '--no-modal-dialogs=false'], false],
-  ])('%j: no dialogs is %j', (words, expected) => expect(applicationRequest(words).noModalDialogs).toBe(expected));
+  ])('%j sets no-modal-dialogs to %j', (words, expected) =>
+    expect(applicationRequest(words).noModalDialogs).toBe(expected),
+  );
 
   test.each([
     [['--kubernetes.enabled=false', '--unknown'], 'unknown argument "--unknown"'],
@@ -63,7 +65,7 @@ describe('the arguments of the application', () => {
     [['--diagnostics.mutedChecks=true'], 'the argument "--diagnostics.mutedChecks" takes a JSON object, not "true"'],
   ])('%j is refused', (words, message) => expect(() => applicationRequest(words)).toThrow(message));
 
-  test('go over other settings and leave them as they are', () => {
+  test('override other settings and leave the rest unchanged', () => {
     const others = { kubernetes: { port: 1, enabled: true } };
     expect(applicationRequest(['--kubernetes.port=2'], others).settings).toEqual({
       kubernetes: { port: 2, enabled: true },
@@ -93,7 +95,7 @@ describe('serve', () => {
     expect(() => readFileSync(join(home, 'app-engine.json'))).toThrow('ENOENT');
   });
 
-  test('an argument for a locked setting does not start it, the locked value itself does', async () => {
+  test('refuses to start with a changed value for a locked setting, but accepts the locked value', async () => {
     const locked = join(temporaryDirectory(), 'locked.json');
     writeFileSync(locked, '{"version":19,"kubernetes":{"enabled":false}}');
     const start = (word: string) => {
@@ -104,7 +106,7 @@ describe('serve', () => {
     await expect(start('--kubernetes.enabled=false')).resolves.toBeDefined();
   });
 
-  test('a second one for the same home does not start', async () => {
+  test('does not start a second service in the same home', async () => {
     const { env } = await startService();
     const { exit, err } = await serve(env, '--kubernetes.enabled=true');
     expect(exit).toBe(1);
@@ -118,7 +120,7 @@ function killAtEnd(child: ChildProcess): void {
   child.once('exit', () => clearTimeout(timer));
 }
 
-describe('launched as the application', () => {
+describe('started as the application', () => {
   const tool = builtTool();
 
   /** Starts an executable as `start --path` of the original client does; resolves once it listens or has ended. */
@@ -147,7 +149,7 @@ describe('launched as the application', () => {
     return { exit, err, ended, command };
   }
 
-  test('it runs the service with the settings of the arguments, and saves them', async () => {
+  test('runs the service with the given settings and saves them', async () => {
     const home = temporaryDirectory();
     // Clients look for the application by a name of their own.
     const executable = join(temporaryDirectory(), 'rancher-desktop');
@@ -182,7 +184,7 @@ describe('launched as the application', () => {
     [['--no-sandbox', '--help'], 'rdctl-app [--SETTING=VALUE ...]'],
     [['--kubernetes.enabled', '--help'], 'rdctl-app [--SETTING=VALUE ...]'],
     [['--version'], /^rdctl-app v\d/],
-  ])('%j prints, and starts and touches nothing', async (argv, text) => {
+  ])('%j prints its output, and neither starts nor changes anything', async (argv, text) => {
     const user = temporaryDirectory();
     for (const RDCTL_COMPAT of ['', 'rancher-desktop']) {
       const entry = join(tool.folder(), 'rdctl-app.cjs');
@@ -194,21 +196,21 @@ describe('launched as the application', () => {
     expect(readdirSync(user)).toEqual([]);
   });
 
-  test('a value that reads like a question is a value', () => {
+  test('treats a value that looks like a flag as a value', () => {
     expect(applicationRequest(['--kubernetes.version', '--help'])).toEqual({
       settings: { kubernetes: { version: '--help' } },
       noModalDialogs: false,
     });
   });
 
-  test('a bad argument ends it', async () => {
+  test('fails on a bad argument', async () => {
     const executable = join(tool.folder(), 'rdctl-app.cjs');
     const { exit, err } = await launch(executable, ['--containerEngine.name', 'beefalo'], temporaryDirectory());
     expect(exit).toBe(1);
     expect(err).toContain('Invalid value for "containerEngine.name"');
   });
 
-  test('our own start can be told to use it', async () => {
+  test('can be used by rdctl start', async () => {
     const home = temporaryDirectory();
     const env = { RDCTL_HOME: home, RDCTL_DRIVER: 'simulated', RDCTL_SIMULATED_LATENCY_MS: '0' };
     const command = (...words: string[]) => rdctlProgram(words, { entry: tool.entry(), env });

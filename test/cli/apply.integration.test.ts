@@ -37,7 +37,7 @@ const CONTAINERD = JSON.stringify({ version: 19, containerEngine: { name: 'conta
 const cluster = (version: string) => JSON.stringify({ version: 19, kubernetes: { enabled: true, version } });
 
 describe('apply -f', () => {
-  test('asks no more than it has to', async () => {
+  test('sends no more requests than it needs', async () => {
     const { rdctl, proxy, file } = await stage();
     file('p.json', CONTAINERD);
     // The home of the proxy has no lock that would say whether the service stays.
@@ -49,7 +49,7 @@ describe('apply -f', () => {
     expect(requests()).toEqual(['GET /v2/status', plan]);
   });
 
-  test('sends one write, waits, and says what happened', async () => {
+  test('sends one write, waits, and reports what happened', async () => {
     const { rdctl, proxy, client, file } = await stage();
     file('p.json', CONTAINERD);
     const { exit, out, err } = await rdctl(['apply', '-f', 'p.json']);
@@ -62,7 +62,7 @@ describe('apply -f', () => {
     expect(`${err}${out}`).toMatch(/engine stop.*engine start.*Converged in /s);
   });
 
-  test('the second time it writes nothing', async () => {
+  test('writes nothing the second time', async () => {
     const { rdctl, proxy, file } = await stage();
     file('p.json', CONTAINERD);
     await rdctl(['apply', '-f', 'p.json']);
@@ -73,7 +73,7 @@ describe('apply -f', () => {
     expect(proxy.writes()).toHaveLength(before);
   });
 
-  test('what list-settings prints is applied without a write', async () => {
+  test('applies the output of list-settings without a write', async () => {
     const { rdctl, proxy } = await stage();
     const { out: stdin } = await rdctl(['list-settings']);
     const { exit, out } = await rdctl(['apply', '-f', '-'], { stdin });
@@ -82,7 +82,7 @@ describe('apply -f', () => {
     expect(proxy.writes()).toEqual([]);
   });
 
-  test('the document of -o json', async () => {
+  test('prints a document with -o json', async () => {
     const { rdctl, file } = await stage();
     file('p.json', CONTAINERD);
     const applied = JSON.parse((await rdctl(['apply', '-f', 'p.json', '-o', 'json'])).out);
@@ -105,7 +105,7 @@ describe('apply -f', () => {
     });
   });
 
-  test('the power state: stopped, unmanaged, started', async () => {
+  test('sets the power state: stopped, unmanaged, started', async () => {
     const { rdctl, proxy, client, file } = await stage();
     const profile = (state: string) =>
       `apiVersion: rdctl/v1\nkind: Profile\nsettings: { version: 19 }\nstate: ${state}\n`;
@@ -122,7 +122,7 @@ describe('apply -f', () => {
 });
 
 describe('data loss', () => {
-  test('is refused without consent, asked for on a terminal, and agreed to beforehand', async () => {
+  test('is refused without consent, which a terminal prompts for and --allow-data-loss gives in advance', async () => {
     const { rdctl, proxy, file } = await stage();
     file('new.json', cluster('1.33.4'));
     file('old.json', cluster('1.32.8'));
@@ -151,7 +151,7 @@ describe('locks', () => {
   const locked = JSON.stringify({ version: 19, images: { showAll: false } });
   const wanted = JSON.stringify({ version: 19, images: { showAll: true, namespace: 'team' } });
 
-  test('name the field and the file, and --skip-locked does the rest', async () => {
+  test('are reported with the field and the file, and --skip-locked applies the rest', async () => {
     const policy = join(temporaryDirectory(), 'locked.json');
     writeFileSync(policy, locked);
     const { rdctl, proxy, client, file } = await stage({ policies: { locked: policy } });
@@ -177,7 +177,7 @@ describe('locks', () => {
 });
 
 describe('a saved plan', () => {
-  test('is obeyed once; then it is stale', async () => {
+  test('is applied once and is then stale', async () => {
     const { rdctl, proxy, client, file } = await stage();
     file('p.json', CONTAINERD);
     expect((await rdctl(['plan', '-f', 'p.json', '--out-file', 'plan.json'])).exit).toBe(0);
@@ -201,7 +201,7 @@ describe('a saved plan', () => {
   });
 
   test.runIf(process.platform !== 'win32')(
-    'is refused where others can write it, with the command that ends that',
+    'is refused where others can write it, with the command that fixes that',
     async () => {
       const { rdctl, proxy, file, cwd } = await stage();
       file('p.json', CONTAINERD);
@@ -227,7 +227,7 @@ describe('a saved plan', () => {
     },
   );
 
-  test('is stale when the power changes while it is looked at', async () => {
+  test('is stale when the power state changes during the prompt', async () => {
     const { rdctl, client, proxy, file } = await stage();
     file('old.json', cluster('1.30.2'));
     expect((await rdctl(['plan', '-f', 'old.json', '--out-file', 'plan.json'])).exit).toBe(0);
@@ -254,8 +254,8 @@ describe('a saved plan', () => {
   });
 });
 
-describe('the way back', () => {
-  test('--previous brings settings, map entries and power back', async () => {
+describe('rolling back', () => {
+  test('--previous restores settings, map entries and power', async () => {
     const { rdctl, client, file } = await stage();
     const { settings: before } = await client.settings();
     file(
@@ -275,7 +275,7 @@ state: stopped
     expect((await client.status()).power).toBe('started');
   });
 
-  test('the copy is private', async () => {
+  test('the stored copy is private', async () => {
     const { rdctl, proxy, file } = await stage();
     file('p.json', CONTAINERD);
     await rdctl(['apply', '-f', 'p.json']);
@@ -289,7 +289,7 @@ state: stopped
     });
   });
 
-  test('without an apply there is none', async () => {
+  test('there is nothing to restore before the first apply', async () => {
     const { rdctl } = await stage();
     const { exit, err } = await rdctl(['apply', '--previous']);
     expect(exit).toBe(1);
@@ -305,7 +305,7 @@ describe('a failure with -o json', () => {
     ['a profile with mistakes', ['apply', '-f', 'bad.yaml', '-o', 'json'], 'ERR_PROFILE_INVALID', 3],
     ['no service', ['status', '-o', 'json'], 'ERR_NOT_RUNNING', 1],
     ['a refusal', ['apply', '-f', 'bad.yaml', '--driver', 'nope', '-ojson'], 'ERR_USAGE', 1],
-  ])('%s is one document on stdout and a sentence on stderr', async (_what, argv, code, exit) => {
+  ])('%s is one document on stdout and a message on stderr', async (_what, argv, code, exit) => {
     const cwd = temporaryDirectory();
     writeFileSync(join(cwd, 'bad.yaml'), 'version: 19\nnope: 1\n');
     const outcome = await rdctl(argv, { cwd, env: { RDCTL_HOME: temporaryDirectory() } });
@@ -317,8 +317,8 @@ describe('a failure with -o json', () => {
   });
 });
 
-describe('what can go wrong', () => {
-  test('the service ends under an apply: what is known, its log, and the same again', async () => {
+describe('failures', () => {
+  test('the service ends during an apply: reports what is known and its log; the next apply completes it', async () => {
     const { here, service } = await stage();
     const ended = new RdError('ERR_NOT_RUNNING', 'connection refused');
     const status = await createClient(service.connection).status();
@@ -335,7 +335,7 @@ describe('what can go wrong', () => {
     await expect(withServiceExit(other, found, here, true)).rejects.toBe(other);
   });
 
-  test('a backend that cannot converge: the reason, the log and the command back', async () => {
+  test('a backend that cannot converge: reports the reason, the log and the command that rolls back', async () => {
     const { rdctl, file } = await stage({ env: { RDCTL_SIMULATED_FAULTS: 'containerd.start:terminal' } });
     file('p.json', CONTAINERD);
     const { exit, err } = await rdctl(['apply', '-f', 'p.json']);
@@ -349,7 +349,7 @@ describe('what can go wrong', () => {
     expect(back.out).toMatch(/Converged in .*\nEndpoint: simulated:moby\n$/);
   });
 
-  test('nothing that a person sees comes from the wire', async () => {
+  test('output never includes text from the wire', async () => {
     const { rdctl, file } = await stage();
     file('p.json', CONTAINERD);
     const { out, err } = await rdctl(['apply', '-f', 'p.json']);
@@ -358,7 +358,7 @@ describe('what can go wrong', () => {
     );
   });
 
-  test('a backend that gave up is asked again, and can recover', async () => {
+  test('a backend that gave up is retried and can recover', async () => {
     const { rdctl, proxy, client, file, service, home } = await stage({
       env: { RDCTL_SIMULATED_FAULTS: 'containerd.start:terminal' },
     });
@@ -376,7 +376,7 @@ describe('what can go wrong', () => {
     expect((await repaired.client.status()).engine).toMatchObject({ name: 'containerd', state: 'running' });
   });
 
-  test('a deadline: exit 4', async () => {
+  test('a timeout: exit 4', async () => {
     const { rdctl, file } = await stage({ env: { RDCTL_SIMULATED_FAULTS: 'containerd.start:hang' } });
     file('p.json', CONTAINERD);
     const { exit, err } = await rdctl(['apply', '-f', 'p.json', '--timeout', '2s']);
@@ -384,7 +384,7 @@ describe('what can go wrong', () => {
     expect(err).toContain('has not converged within 2 s');
   });
 
-  test('another apply: it waits, names it, and exits 4', async () => {
+  test('another apply in progress: waits, names it, and exits 4', async () => {
     const { rdctl, proxy, file } = await stage();
     file('p.json', CONTAINERD);
     const lock = await lockApply(join(proxy.env.RDCTL_HOME ?? '', 'state', 'apply.lock'), { timeoutMs: 1000 });

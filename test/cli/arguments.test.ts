@@ -71,12 +71,12 @@ describe('grammar', () => {
   test.each([[['-h']], [['--help']], [['-ah']], [['x', '--help', '--nonsense']]])('%j asks for help', (argv) => {
     expect(parseArguments(argv, TABLE).help).toBe(true);
   });
-  test('a value that looks like help is a value', () => {
+  test('a value that looks like --help is a value', () => {
     expect(parseArguments(['--input', '--help'], TABLE)).toMatchObject({ help: false, flags: { input: '--help' } });
   });
 });
 
-describe('mistakes', () => {
+describe('errors', () => {
   test.each([
     [['--x'], 'unknown flag: --x'],
     [['--x=1'], 'unknown flag: --x'],
@@ -108,14 +108,14 @@ describe('mistakes', () => {
     expect(failure(argv)).toMatchObject({ code: 'ERR_USAGE', message });
   });
 
-  test('a near name is suggested, a hidden one never', () => {
+  test('suggests a similar name, but never a hidden one', () => {
     expect(failure(['--outptu']).advice).toBe('Did you mean --output?');
     expect(failure(['--prot']).advice).toBe('Did you mean --port?');
     expect(failure(['--secre']).advice).toBeUndefined();
     expect(failure(['--nothing-like-it']).advice).toBeUndefined();
   });
 
-  test('positionals that a command does not take', () => {
+  test('positionals that a command does not accept', () => {
     expect(() => noArguments(['false'], 'set')).toThrow('unknown command "false" for "rdctl set"');
     expect(() => exactArguments([], 1)).toThrow('accepts 1 arg(s), received 0');
     expect(() => noArguments([], 'set')).not.toThrow();
@@ -160,7 +160,7 @@ describe('generated flags', () => {
     [row.name, ...row.aliases].map((name) => [name, row] as const),
   );
 
-  test('there are 47 of the compatible tool, and a few for lists and maps', () => {
+  test('there are 47 as in the compatible tool, plus a few for lists and maps', () => {
     expect(SETTING_FLAGS.filter(({ type }) => type in SAMPLES)).toHaveLength(47);
     expect(SETTING_FLAGS.filter(({ type }) => !(type in SAMPLES)).map(({ path }) => path)).toEqual(
       expect.arrayContaining(['containerEngine.allowedImages.patterns', 'diagnostics.mutedChecks', 'WSL.integrations']),

@@ -72,7 +72,7 @@ describe.each(Object.entries(COMMANDS))('%s', (_name, { argv, prepare, done, scr
     return { service, command: argv(service.home), env: service.env };
   }
 
-  test('asks a person, and does nothing when that one declines', async () => {
+  test('prompts on a terminal, and does nothing when the answer is no', async () => {
     const { service, command, env } = await stage();
     const { err } = await rdctl(command, { env, interactive: true });
     expect(err).toMatch(/Nothing was changed\.\n$/);
@@ -80,14 +80,14 @@ describe.each(Object.entries(COMMANDS))('%s', (_name, { argv, prepare, done, scr
     expect(await done(service)).toBe(false);
   });
 
-  test('with --yes asks nothing', async () => {
+  test('does not prompt with --yes', async () => {
     const { service, command, env } = await stage();
     expect(await rdctl([...command, '--yes'], { env, interactive: true })).toMatchObject({ exit: 0 });
     expect(answer.confirm).not.toHaveBeenCalled();
     expect(await done(service)).toBe(true);
   });
 
-  test('asks nothing in a script', async () => {
+  test('does not prompt in a script', async () => {
     const { service, command, env } = await stage();
     expect(await rdctl(command, { env })).toMatchObject({ exit: scripts });
     expect(answer.confirm).not.toHaveBeenCalled();

@@ -52,7 +52,7 @@ const BAD: Record<string, Bad> = {
 const COMMANDS = ['validate', 'plan', 'diff', 'apply'] as const;
 
 describe.each(COMMANDS)('%s', (command) => {
-  test.each(Object.entries(BAD))('%s: exit 3 with place and advice, and nothing is sent', async (_name, bad) => {
+  test.each(Object.entries(BAD))('%s: exit 3 with position and advice, and nothing is sent', async (_name, bad) => {
     await using server = await scriptedServer(() => undefined);
     const cwd = temporaryDirectory();
     writeFileSync(join(cwd, 'p.yaml'), bad.content);
@@ -85,13 +85,13 @@ describe.each(COMMANDS)('%s', (command) => {
   });
 });
 
-test('the prototype of objects is not touched', async () => {
+test('the prototype of objects is not changed', async () => {
   const { exit } = await rdctl(['validate', '-f', '-'], { stdin: '{"version":19,"__proto__":{"polluted":true}}' });
   expect(exit).toBe(3);
   expect(Reflect.get({}, 'polluted')).toBeUndefined();
 });
 
-test('all mistakes come at once, as text and as a document', async () => {
+test('reports all errors at once, as text and as a document', async () => {
   const stdin = 'version: 19\nimages: { showAll: 1 }\ncontainers: { nam: x }\nkubernetes: { port: 0 }\n';
   const text = await rdctl(['validate', '-f', '-'], { stdin });
   expect(text.out.split('\n').filter((line) => /^<stdin>:[234]:\d+: /.test(line))).toHaveLength(3);
@@ -105,7 +105,7 @@ test('all mistakes come at once, as text and as a document', async () => {
   });
 });
 
-test('a valid profile says so on stderr and exits 0', async () => {
+test('a valid profile is reported on stderr, with exit 0', async () => {
   const { exit, out, err } = await rdctl(['validate', '-f', 'examples/moby.yaml']);
   expect({ exit, out, err }).toEqual({ exit: 0, out: '', err: 'examples/moby.yaml: valid profile\n' });
 });

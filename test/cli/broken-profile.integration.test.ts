@@ -9,7 +9,7 @@ import { temporaryDirectory } from '../helpers/temp-home.ts';
 const tool = builtTool();
 const PROFILE = JSON.stringify({ version: 19, images: { showAll: false } });
 
-test('a deployment profile with a mistake is one error in every command, and the classic exit code in a classic one', async () => {
+test('an invalid deployment profile is one error in every command, with the classic exit code in classic commands', async () => {
   const home = temporaryDirectory();
   const config = join(home, 'xdg');
   const locked = join(config, 'rancher-desktop.locked.json');
@@ -41,7 +41,7 @@ test('a deployment profile with a mistake is one error in every command, and the
   expect(readdirSync(join(home, 'rdctl'))).not.toContain('config');
 });
 
-test('the code of a failure is found in front of its text, and nowhere else', () => {
+test('the error code is only recognized at the start of the text', () => {
   const text = 'Error: this\nAdvice.\n';
   expect(failureIn(`earlier words\n${failureLine('ERR_PORT_IN_USE')}${text}`)).toEqual({
     code: 'ERR_PORT_IN_USE',

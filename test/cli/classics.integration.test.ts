@@ -63,7 +63,7 @@ describe('list-settings', () => {
     expect(err).toMatch(/^Error: connection refused/);
   });
 
-  test('a redirect is not followed: credentials go where they are meant to go', async () => {
+  test('does not follow a redirect, which would send credentials elsewhere', async () => {
     const { exit, out, err, server } = await against({ status: 302, headers: { location: '/v1/x' } }, [
       'list-settings',
     ]);
@@ -78,7 +78,7 @@ describe('list-settings', () => {
     expect(err).toMatch(/^Error: Get "http:\/\/127\.0\.0\.1:\d+\/v1\/settings": EOF\n/);
   });
 
-  test('no connection file: the sentence that scripts match, and what to do', async () => {
+  test('without a connection file: prints the message that scripts match, and a remedy', async () => {
     const home = mkdtempSync(join(tmpdir(), 'rdctl-none-'));
     const { exit, err } = await rdctl(['list-settings'], { env: { RDCTL_HOME: home } });
     expect(exit).toBe(1);
@@ -87,7 +87,7 @@ describe('list-settings', () => {
     );
   });
 
-  test('connection flags go before and after the name', async () => {
+  test('accepts connection flags before and after its name', async () => {
     await using server = await scriptedServer(() => OK);
     const flags = ['--port', String(server.port), '--user=u', '--password=p'];
     const home = mkdtempSync(join(tmpdir(), 'rdctl-none-'));
@@ -100,7 +100,7 @@ describe('list-settings', () => {
     expect(server.received.map(({ headers }) => headers.authorization)).toEqual(Array(2).fill(`Basic ${btoa('u:p')}`));
   });
 
-  test('a positional is a mistake', async () => {
+  test('refuses a positional argument', async () => {
     const { exit, err, server } = await against(OK, ['list-settings', 'x']);
     expect(exit).toBe(1);
     expect(err).toBe(
@@ -117,7 +117,7 @@ describe('set', () => {
     return { ...(await rdctl(argv, { env: server.env })), server };
   };
 
-  test('sends nothing to a program that has no settings, and believes none of its answers', async () => {
+  test('sends nothing to a program without settings, and trusts none of its answers', async () => {
     for (const reply of [{ body: '<html>welcome' }, { body: '{"ok":true}' }, { body: 'settings updated' }]) {
       await using server = await scriptedServer(() => reply);
       const { exit, out, err } = await rdctl(['set', '--images.show-all'], { env: server.env });
@@ -127,7 +127,7 @@ describe('set', () => {
     }
   });
 
-  test('sends one PUT with the version and what was named', async () => {
+  test('sends one PUT with the version and the given settings', async () => {
     const { exit, out, err, server } = await against({ status: 202, body: 'settings updated; no restart required' }, [
       'set',
       '--kubernetes.enabled=false',
@@ -160,18 +160,18 @@ describe('set', () => {
     expect(await against(reply, ['set', '--images.show-all'])).toMatchObject({ exit: 1, out: '', err });
   });
 
-  test('a refusal is printed as the server wrote it', async () => {
+  test('prints a refusal as the server wrote it', async () => {
     const body = 'errors in attempt to update settings:\nfield "kubernetes.version" is locked';
     const { exit, out, err } = await against({ status: 400, body }, ['set', '--kubernetes-version=1.30.0']);
     expect({ exit, out, err }).toEqual({ exit: 1, out: '', err: `Error: ${body}\n` });
   });
 
-  test('keys that were not stored are named', async () => {
+  test('names keys that were not stored', async () => {
     const { err } = await against({ headers: { 'Rdctl-Ignored-Keys': 'a.b, c%2Cd' } }, ['set', '--images.show-all']);
     expect(err.match(/setting (\S+)/g)).toEqual(['setting a.b', 'setting c,d']);
   });
 
-  test('a pattern of allowed images that can match nothing is stored, and named', async () => {
+  test('stores a pattern of allowed images that can match nothing, and warns about it', async () => {
     const { exit, err } = await against(OK, ['set', '--container-engine.allowed-images.patterns=foo/b[ao]r']);
     expect(exit).toBe(0);
     expect(err).toMatch(
@@ -195,7 +195,7 @@ describe('set', () => {
       `invalid value for option --container-engine: "foo"; must be 'containerd', 'docker', or 'moby'`,
       false,
     ],
-  ])('%j is refused and nothing is sent', async (argv, message, usage) => {
+  ])('refuses %j and sends nothing', async (argv, message, usage) => {
     const { exit, out, err, server } = await against(OK, argv);
     expect({ exit, out }).toEqual({ exit: 1, out: '' });
     expect(err.startsWith(`Error: ${message}\n`), err).toBe(true);
@@ -203,7 +203,7 @@ describe('set', () => {
     expect(server.received).toEqual([]);
   });
 
-  test('another application gets its own version, and no field that it does not have', async () => {
+  test('sends another application its own version, and only fields it has', async () => {
     const live =
       (version: number) =>
       ({ method }: { method: string }) =>
@@ -261,7 +261,7 @@ describe('api', () => {
     expect(await against({ status: 204 }, ['api', '/'])).toMatchObject({ exit: 0, out: '', err: '' });
   });
 
-  test('a failure is a packet on stdout and the answer on stderr', async () => {
+  test('prints a failure as a packet on stdout and the answer on stderr', async () => {
     expect(await against({ status: 404, body: 'no such thing' }, ['api', 'x'])).toMatchObject({
       exit: 1,
       out: '{"message":"404 Not Found"}\n',
@@ -274,14 +274,14 @@ describe('api', () => {
     });
   });
 
-  test('what another program answers is not passed on', async () => {
+  test('does not pass on what another program answers', async () => {
     const page = { body: '<!DOCTYPE html><html>', headers: { 'content-type': 'text/html' } };
     const { exit, out, err } = await against(page, ['api', '/']);
     expect({ exit, out }).toEqual({ exit: 1, out: '' });
     expect(err).toMatch(/^Error: another program answers on .*: its answer to GET \/ is a web page\n/);
   });
 
-  test('a refused password has its sentence', async () => {
+  test('has a message for a refused password', async () => {
     const { exit, out, err } = await against({ status: 401, body: 'Unauthorized' }, ['api', '/']);
     expect({ exit, out }).toEqual({ exit: 1, out: '{"message":"401 Unauthorized"}\n' });
     expect(err).toMatch(
@@ -289,7 +289,7 @@ describe('api', () => {
     );
   });
 
-  test('a refused connection is told in full', async () => {
+  test('reports a refused connection in full', async () => {
     await using server = await scriptedServer(() => OK);
     await server.close();
     const failed = `dial tcp 127.0.0.1:${server.port}: connect: connection refused\n${server.home}/app-engine.json is stale: what wrote it does not listen there any more. Start one with \`rdctl start\`.\n`;
@@ -318,7 +318,7 @@ describe('api', () => {
     expect(server.received).toMatchObject([{ method, body }]);
   });
 
-  test('a body from a file, relative to where the tool was called', async () => {
+  test('reads a body from a file, relative to the working directory', async () => {
     await using server = await scriptedServer(() => ({ body: 'ok' }));
     const cwd = mkdtempSync(join(tmpdir(), 'rdctl-input-'));
     writeFileSync(join(cwd, 'body.json'), '{"b":2}');
@@ -345,7 +345,7 @@ describe('api', () => {
 });
 
 describe('version and info', () => {
-  test('version asks nobody', async () => {
+  test('version contacts no service', async () => {
     const text = await rdctl(['version']);
     expect(text).toMatchObject({ exit: 0, err: '' });
     expect(text.out).toMatch(/^rdctl client version: v\d+\.\d+\.\d+, targeting server version: v1\n$/);
@@ -380,7 +380,7 @@ describe('version and info', () => {
     expect(down).toMatchObject({ exit: 0, out: expect.stringMatching(/^Version: {3}v\S+\n$/) });
   });
 
-  test('info names what runs a virtual machine, and leaves the lines that scripts know alone', async () => {
+  test('info names the accelerator of a virtual machine, and keeps the lines that scripts parse', async () => {
     const because = 'this host has no /dev/kvm';
     const tcg = status('qemu', 'on', { accelerator: 'tcg', emulatedBecause: because });
     const known = /^Version: {3}v\S+\nIPAddress: 127\.0\.0\.1\n$/;
@@ -417,7 +417,7 @@ describe('version and info', () => {
     });
   });
 
-  test('info does not blame another application for what is not in its interface', async () => {
+  test('info does not blame another application for fields outside its interface', async () => {
     const other: Reply = { status: 404, body: 'Unknown command: GET /v2/status' };
     expect(await against(other, ['info'])).toMatchObject({
       exit: 0,
@@ -426,7 +426,7 @@ describe('version and info', () => {
     });
   });
 
-  test('info prints one field', async () => {
+  test('info prints a single field', async () => {
     expect((await rdctl(['info', '-f', 'version'])).out).toMatch(/^v\S+\n$/);
     expect(await against(status('host', 'on'), ['info', '--field=ip-address'])).toMatchObject({
       exit: 0,

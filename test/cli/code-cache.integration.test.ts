@@ -44,7 +44,7 @@ beforeEach(async () => {
 });
 afterEach(() => writeFileSync(chunk(), source));
 
-test('the first run writes it, and nothing else; the second reads it and writes nothing', async () => {
+test('the first run writes only the cache; the second reads it and writes nothing', async () => {
   const first = readFileSync(cache());
   expect(first.readUInt32LE(0)).toBe(crc32(source));
   expect(first.readUInt32LE(4)).toBe(crc32(first.subarray(8)));
@@ -53,7 +53,7 @@ test('the first run writes it, and nothing else; the second reads it and writes 
   expect(readdirSync(tool.folder()).filter((name) => name.includes('.cache'))).toHaveLength(1);
 });
 
-test('it is really used: code from the cache runs where its checksums say that it belongs to the source', async () => {
+test('cached code is run when its checksums match the source', async () => {
   const { before, after } = sameLength(source);
   writeFileSync(chunk(), after);
   forge(readFileSync(cache()).subarray(8), after);
@@ -61,7 +61,7 @@ test('it is really used: code from the cache runs where its checksums say that i
   expect(before.equals(after)).toBe(false);
 });
 
-test('a source that changed is compiled anew, also when its length is the same', async () => {
+test('a changed source is recompiled, even at the same length', async () => {
   const { after, shows } = sameLength(source);
   writeFileSync(chunk(), after);
   const outcome = await validate();
@@ -77,12 +77,12 @@ describe('a cache that is', () => {
     expect(readFileSync(cache()).equals(bytes)).toBe(true);
   });
 
-  test.each([0, 4, 8, 9, 5000])('cut after %d bytes is not used', async (length) => {
+  test.each([0, 4, 8, 9, 5000])('truncated after %d bytes is not used', async (length) => {
     writeFileSync(cache(), readFileSync(cache()).subarray(0, length));
     expect(await validate()).toEqual(good);
   });
 
-  test('made by another V8 is not used', async () => {
+  test('made by another version of V8 is not used', async () => {
     const data = Buffer.from(readFileSync(cache()).subarray(8));
     // The second word of V8's own header names its version.
     data[5] = (data[5] ?? 0) ^ 0xff;
@@ -90,7 +90,7 @@ describe('a cache that is', () => {
     expect(await validate()).toEqual(good);
   });
 
-  test('impossible to read or write is done without', async () => {
+  test('that cannot be read or written is skipped', async () => {
     rmSync(cache());
     mkdirSync(cache());
     expect(await validate()).toEqual(good);
@@ -98,7 +98,7 @@ describe('a cache that is', () => {
   });
 });
 
-describe.runIf(process.platform !== 'win32')('a cache that another user could have written', () => {
+describe.runIf(process.platform !== 'win32')('a cache directory and other users', () => {
   /** Code that fits the source by its checksums and is of another one: shows whether it runs. */
   function plant(): void {
     writeFileSync(chunk(), sameLength(source).after);
@@ -110,12 +110,12 @@ describe.runIf(process.platform !== 'win32')('a cache that another user could ha
     return (out + err).includes(': valid');
   }
 
-  test('is used while nobody else can write', async () => {
+  test('is used when only its owner can write to it', async () => {
     plant();
     expect(await isUsed()).toBe(true);
   });
 
-  test.each([0o666, 0o664])('is not used with mode %o', async (mode) => {
+  test.each([0o666, 0o664])('is not used when the file has mode %o', async (mode) => {
     plant();
     chmodSync(cache(), mode);
     expect(await isUsed()).toBe(false);
@@ -123,7 +123,7 @@ describe.runIf(process.platform !== 'win32')('a cache that another user could ha
     expect(statSync(cache()).mode & 0o777).toBe(0o644);
   });
 
-  test.each([0o777, 0o1777, 0o775])('is neither used nor made in a directory of mode %o', async (mode) => {
+  test.each([0o777, 0o1777, 0o775])('is neither used nor created when the directory has mode %o', async (mode) => {
     plant();
     const before = readFileSync(cache());
     chmodSync(tool.folder(), mode);
@@ -135,14 +135,14 @@ describe.runIf(process.platform !== 'win32')('a cache that another user could ha
     }
   });
 
-  test.runIf(process.getuid?.() === 0)('is not used when it belongs to that user', async () => {
+  test.runIf(process.getuid?.() === 0)('is not used when it belongs to another user', async () => {
     plant();
     chownSync(cache(), 65534, 65534);
     expect(await isUsed()).toBe(false);
   });
 });
 
-test.runIf(process.platform !== 'win32')('a build under umask 0 makes nothing that others can write', () => {
+test.runIf(process.platform !== 'win32')('a build under umask 0 creates nothing that others can write', () => {
   const folder = join(temporaryDirectory(), 'dist');
   execFileSync('sh', [
     '-c',
@@ -158,7 +158,7 @@ test.runIf(process.platform !== 'win32')('a build under umask 0 makes nothing th
   expect(open).toEqual([]);
 });
 
-test('a small chunk has none', async () => {
+test('a small chunk is not cached', async () => {
   expect((await rdctlProgram(['version'], { entry: tool.entry() })).exit).toBe(0);
   expect(existsSync(join(tool.folder(), `version.${process.version}-${process.arch}.cache`))).toBe(false);
 });

@@ -27,13 +27,13 @@ async function ask(words: string[], stage: Stage = {}): Promise<{ words: string[
 const offered = async (...words: string[]) => (await ask(words)).words;
 
 describe('the answer', () => {
-  test('is a line per word, what it means after a tab, and a number at the end', async () => {
+  test('is one word per line, its description after a tab, and a number at the end', async () => {
     const { out } = await rdctl(['__complete', 'list-s']);
     expect(out).toBe('list-settings\tPrint the settings that are in force as JSON\n:4\n');
     expect((await rdctl(['__completeNoDesc', 'list-s'])).out).toBe('list-settings\n:4\n');
   });
 
-  test('names every command, and none that is hidden', async () => {
+  test('lists every command except hidden ones', async () => {
     expect(await offered('')).toEqual(SHOWN);
     expect(await offered()).toEqual(SHOWN);
     expect(await offered('--verbose', '--port', '1', '')).toEqual(SHOWN);
@@ -41,7 +41,7 @@ describe('the answer', () => {
     expect(await offered('no-such-command', '')).toEqual([]);
   });
 
-  test('names the commands of a group', async () => {
+  test('lists the commands of a group', async () => {
     expect(await offered('completion', '')).toEqual(['bash', 'fish', 'powershell', 'zsh']);
     expect(await offered('completion', 'zsh', '')).toEqual([]);
     expect(await offered('completion', 'zsh', '--no')).toEqual(['--no-descriptions']);
@@ -49,7 +49,7 @@ describe('the answer', () => {
   });
 
   test.each(['linux', 'darwin', 'win32'] as const)(
-    'names the flags of settings that there are on %s',
+    'lists the flags for settings that exist on %s',
     async (platform) => {
       const { words } = await ask(['set', '--'], { platform });
       const expected = SETTING_FLAGS.filter((row) => !row.hidden && row.platforms.includes(platform)).map(
@@ -61,7 +61,7 @@ describe('the answer', () => {
     },
   );
 
-  test('names a flag once, unless it is repeatable', async () => {
+  test('lists a flag once, unless it is repeatable', async () => {
     expect(await offered('set', '--kubernetes.enabled', '--kubernetes.e')).toEqual([]);
     expect(await offered('set', '--kubernetes-enabled', '--kubernetes.e')).toEqual([]);
     expect(await offered('apply', '-f', 'x', '--file')).toEqual(['--file']);
@@ -70,7 +70,7 @@ describe('the answer', () => {
   });
 
   test.each(SETTING_FLAGS.flatMap(({ name, values }) => (values ? [[name, values] as const] : [])))(
-    'names the values of --%s',
+    'lists the values of --%s',
     async (name, values) => {
       expect(await offered('set', `--${name}`, '')).toEqual(values);
       expect(await offered('start', `--${name}=`)).toEqual(values);
@@ -110,11 +110,11 @@ describe('the answer', () => {
     [['create-profile', '--out-file=']],
     [['apply', '']],
     [['shell', 'ls', '-']],
-  ])('%j leaves files to the shell', async (words) => {
+  ])('%j falls back to file names', async (words) => {
     expect(await ask(words)).toEqual({ words: [], directive: ':0' });
   });
 
-  test('names settings to explain, and to choose', async () => {
+  test('lists settings for explain, and their values', async () => {
     const paths = FIELDS.map(({ path }) => path);
     expect(await offered('create-profile', '--only', '')).toEqual(paths);
     expect(await offered('create-profile', '--only=images', '--except=images.')).toEqual([
@@ -126,7 +126,7 @@ describe('the answer', () => {
   });
 });
 
-describe('names that a service knows', () => {
+describe('lists names known to the service', () => {
   const KNOWN: Record<string, Reply> = {
     '/v1/snapshots': { body: JSON.stringify([{ name: 'before upgrade', description: 'all well' }, { name: 'b' }, 7]) },
     '/v1/extensions': { body: JSON.stringify({ 'org/ext': { version: '1.0' }, 'other/ext': {} }) },
@@ -147,14 +147,14 @@ describe('names that a service knows', () => {
     expect(await against(words)).toMatchObject({ words: expected, directive: ':4', asked: [asked] });
   });
 
-  test('connection flags on the line lead to it', async () => {
+  test('uses connection flags from the line', async () => {
     await using server = await scriptedServer(({ path }) => KNOWN[path]);
     const flags = ['--port', String(server.port), '--user=u', '--password=p'];
     expect((await ask([...flags, 'snapshot', 'restore', ''])).words).toEqual(['before upgrade', 'b']);
     expect((await ask(['snapshot', 'restore', ...flags, ''])).words).toEqual(['before upgrade', 'b']);
   });
 
-  test('without a service, or with one that answers otherwise, there are none and nothing is said', async () => {
+  test('is empty and silent without a service, or when the answer cannot be used', async () => {
     expect(await ask(['snapshot', 'restore', ''])).toEqual({ words: [], directive: ':4' });
     for (const reply of [{ status: 500 }, { body: 'x' }, { body: '{}' }, { body: 'null' }, { drop: true } as const]) {
       const { words } = await against(['snapshot', 'restore', ''], { '/v1/snapshots': reply });
@@ -164,8 +164,8 @@ describe('names that a service knows', () => {
   });
 });
 
-describe('the scripts', () => {
-  test.each(['bash', 'zsh', 'fish', 'powershell'])('of %s', async (shell) => {
+describe('the script', () => {
+  test.each(['bash', 'zsh', 'fish', 'powershell'])('for %s', async (shell) => {
     const described = await rdctl(['completion', shell]);
     expect(described).toMatchObject({ exit: 0, err: '' });
     expect(described.out).toMatch(/\b__complete\b/);
@@ -174,7 +174,7 @@ describe('the scripts', () => {
     expect(await rdctl(['completion', '--no-descriptions', shell])).toEqual(plain);
   });
 
-  test('of nothing is help, of another shell a mistake', async () => {
+  test('without a shell prints help, for an unknown shell fails', async () => {
     const help = await rdctl(['completion']);
     expect(help).toMatchObject({ exit: 0, err: '' });
     expect(help.out).toContain('  powershell');
@@ -185,7 +185,7 @@ describe('the scripts', () => {
   });
 });
 
-describe('in real shells', () => {
+describe('in a real shell', () => {
   const tool = builtTool();
 
   /** A place with files, where `rdctl` is on the path and a service knows snapshots. */

@@ -28,7 +28,7 @@ async function told(logs: Record<string, string>, error = FAILED): Promise<RdErr
 const record = (level: number, msg: string, rest = {}) =>
   JSON.stringify({ level, time: '2030-01-01T00:00:00.000Z', pid: 1, msg, ...rest });
 
-test('the last trouble of the service is told in words, and the command back', async () => {
+test('describes the last failure of the service and the command that rolls back', async () => {
   const service = [
     'half a line"}',
     record(40, 'step failed', { step: 'engine start', error: 'an older one' }),
@@ -42,7 +42,7 @@ test('the last trouble of the service is told in words, and the command back', a
   expect(details[0]).toMatch(/\/service\.log: 2030-01-01T00:00:00\.000Z: step failed: engine start: the disk is full$/);
 });
 
-test('the log of the engine goes before ours', async () => {
+test('shows the log of the engine before that of the service', async () => {
   const { details } = await told({
     'dockerd.log': 'starting\nfailed to \u001b[31mload\n\n',
     'service.log': record(40, 'step failed'),
@@ -51,7 +51,7 @@ test('the log of the engine goes before ours', async () => {
   expect(details[0]).toMatch(/\/dockerd\.log: failed to {2}?\S*load$/);
 });
 
-test('without a log, or without trouble in it, the reason stands alone', async () => {
+test('shows the reason alone when no log has an error', async () => {
   expect((await told({})).details).toEqual([]);
   expect(await told({ 'service.log': record(30, 'listening') })).toMatchObject({ details: [], advice: BACK });
 });
@@ -64,7 +64,7 @@ test.each<[string, RdError | undefined, string]>([
     'What was there before cannot come back (Cannot decrease it). Correct the profile and apply it again.',
   ],
   ['of which nothing can be known', new RdError('ERR_CONNECTION', 'the service is gone'), BACK],
-])('a way back %s', async (_what, refusal, advice) => {
+])('rolling back %s', async (_what, refusal, advice) => {
   const where = places({ RDCTL_HOME: temporaryDirectory() }, 'linux', '/');
   const status = statusWith();
   const settings = { version: 19 };
@@ -83,7 +83,7 @@ test.each<[string, RdError | undefined, string]>([
   expect(asked).toEqual([expect.objectContaining({ settings, state: 'started' })]);
 });
 
-test('other errors pass as they are', async () => {
+test('passes other errors on unchanged', async () => {
   const late = new RdError('ERR_DEADLINE', 'late');
   expect(await told({ 'service.log': record(40, 'step failed') }, late)).toBe(late);
 });

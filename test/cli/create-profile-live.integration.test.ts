@@ -12,7 +12,7 @@ describe('a profile of the settings in force', () => {
   };
   const proxy = (password: string) => ({ experimental: { virtualMachine: { proxy: { password, port: 3128 } } } });
 
-  test('the proxy password is left out', async () => {
+  test('omits the proxy password', async () => {
     const { exit, out, err } = await from({ version: 19, kubernetes: {}, ...proxy('hush') }, 'reg');
     expect(exit).toBe(0);
     expect(out).toContain('port');
@@ -25,7 +25,7 @@ describe('a profile of the settings in force', () => {
     expect(given.out).toContain('<string>hush</string>');
   });
 
-  test('settings of an older application become those of the present version', async () => {
+  test('migrates settings of an older application to the current version', async () => {
     const older = { version: 14, kubernetes: {}, experimental: { virtualMachine: { type: 'vz' } } };
     const { out, err } = await from(older, 'plist');
     expect(err).toBe(
@@ -35,7 +35,7 @@ describe('a profile of the settings in force', () => {
     expect(out).toContain('<key>virtualMachine</key>\n    <dict>\n      <key>type</key>\n      <string>vz</string>\n');
   });
 
-  test('what the other system does not have is left out, because the values would keep its application from starting', async () => {
+  test('omits what the target system does not have, because those values would keep its application from starting', async () => {
     const live = {
       version: 19,
       kubernetes: { enabled: false },
@@ -56,7 +56,7 @@ describe('a profile of the settings in force', () => {
     expect((await rdctl(asked, { env: server.env })).out).toContain('"memoryInGB"=dword:6\n');
   });
 
-  test('what describes this computer is left out', async () => {
+  test('omits what describes this computer', async () => {
     const live = { version: 19, kubernetes: {}, WSL: { integrations: { Ubuntu: true } }, images: { showAll: false } };
     const { exit, out, err } = await from(live, 'reg');
     expect(exit).toBe(0);
@@ -69,7 +69,7 @@ describe('a profile of the settings in force', () => {
     expect((await rdctl(argv, { env: server.env })).out).toContain('"Ubuntu"=dword:1\n');
   });
 
-  test('a refused password', async () => {
+  test('reports a refused password', async () => {
     await using server = await scriptedServer(() => ({ status: 401, body: 'Unauthorized' }));
     const { exit, out, err } = await rdctl(['create-profile', '--from-settings', '--output=reg'], { env: server.env });
     expect({ exit, out }).toEqual({ exit: 1, out: '' });

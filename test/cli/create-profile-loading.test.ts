@@ -18,7 +18,7 @@ afterEach(() => {
   vi.resetModules();
 });
 
-test('the names of the formats are known without loading one', async () => {
+test('listing the formats loads none of them', async () => {
   const { EXPORTERS } = await import('../../profiles/formats/index.ts');
   const { rdctl } = await import('../helpers/cli.ts');
   const help = await rdctl(['create-profile', '--help']);
@@ -28,7 +28,7 @@ test('the names of the formats are known without loading one', async () => {
   expect(loaded).toEqual([]);
 });
 
-test('one is loaded when it is written', async () => {
+test('a format is loaded when it is written', async () => {
   const { rdctl } = await import('../helpers/cli.ts');
   expect((await rdctl(['create-profile', '--output', 'json', '-b', '{}'])).exit).toBe(0);
   expect(loaded).toEqual(['json']);

@@ -9,7 +9,7 @@ const create = (...argv: string[]) => rdctl(['create-profile', ...argv], NOTHING
 
 const EXACTLY = 'must specify exactly one input format of "--input FILE|-", "--body|-b STRING", or "--from-settings"';
 
-describe('what is refused, in this order', () => {
+describe('refuses bad usage, in this order', () => {
   test.each<[string[], string, boolean]>([
     [['x'], 'unknown command "x" for "rdctl create-profile"', true],
     [[], 'an "--output FORMAT" option of either "plist" or "reg" must be specified', true],
@@ -92,8 +92,8 @@ describe('what is refused, in this order', () => {
   });
 });
 
-describe('what is printed', () => {
-  test('locked and for all users unless told', async () => {
+describe('output', () => {
+  test('is locked and for all users by default', async () => {
     const body = '{"kubernetes":{"enabled":false}}';
     const { exit, out, err } = await create('--output', 'reg', '-b', body);
     expect({ exit, err }).toEqual({ exit: 0, err: '' });
@@ -104,7 +104,7 @@ describe('what is printed', () => {
     expect(other.out).toContain('[HKEY_CURRENT_USER\\SOFTWARE\\Policies\\Rancher Desktop\\defaults]\n');
   });
 
-  test('from a file, from standard input and from the command line alike', async () => {
+  test('is the same from a file, from standard input and from the command line', async () => {
     const cwd = temporaryDirectory();
     const text = '\ufeff{"images":{"showAll":true}}\n';
     writeFileSync(join(cwd, 'settings.json'), text);
@@ -117,7 +117,7 @@ describe('what is printed', () => {
     expect(outcomes[0]?.out).toContain('<key>showAll</key>\n      <true/>\n');
   });
 
-  test('what is left out is said on stderr, and is a failure with --strict', async () => {
+  test('what is left out is reported on stderr, and fails with --strict', async () => {
     const argv = ['--output', 'reg', '-b', '{"Kubernetes":{"enabled":true},"images":{"showAll":true}}'];
     const { exit, out, err } = await create(...argv);
     expect(exit).toBe(0);
@@ -238,7 +238,7 @@ describe('the examples of the compatible tool', () => {
     ['{"kubernetes":{"port":99999}}', 'expected an integer from 1 to 65535'],
     ['{"containerEngine":{"name":"podman"}}', 'expected one of "containerd", "moby"'],
     ['{"version":null}', '(/version)'],
-  ])('%s is told in every format', async (body, finding) => {
+  ])('%s is reported in every format', async (body, finding) => {
     const told = await Promise.all(
       ['reg', 'plist', 'json', 'mobileconfig'].map((format) => create('--output', format, '-b', body)),
     );
@@ -250,7 +250,7 @@ describe('the examples of the compatible tool', () => {
   });
 });
 
-describe('a profile', () => {
+describe('a desired-state profile', () => {
   const stdin = `apiVersion: rdctl/v1
 kind: Profile
 settings:
@@ -271,7 +271,7 @@ locked: { containerEngine: true, kubernetes: { enabled: true } }
   const said = async (...argv: string[]) =>
     (await rdctl(['create-profile', '--input=-', ...argv], { ...NOTHING, stdin })).err;
 
-  test('says what is in the other part, and which flag writes it', async () => {
+  test('reports what the other part has, and which flag writes it', async () => {
     const two = 'Note: 2 settings are locked and not in this file';
     expect(await said('--output=json')).toBe(
       'Note: 1 setting is a default and not in this file (--part defaults writes it).\n',
@@ -285,14 +285,14 @@ locked: { containerEngine: true, kubernetes: { enabled: true } }
     expect(await said('--output=json', '--strict')).toMatch(/^Note: /);
   });
 
-  test('goes out in two parts', async () => {
+  test('is written as two parts', async () => {
     const locked = { version: 19, containerEngine: { name: 'moby' }, kubernetes: { enabled: false } };
     expect(await json()).toEqual(locked);
     expect(await json('--part', 'LOCKED')).toEqual(locked);
     expect(await json('--part=defaults')).toEqual({ version: 19, kubernetes: { port: 6444 } });
   });
 
-  test('or less of it', async () => {
+  test('or fewer', async () => {
     expect(await json('--only', 'kubernetes.enabled', '--only=containerEngine')).toEqual(await json());
     expect(await json('--only', 'kubernetes', '--strict')).toEqual({ version: 19, kubernetes: { enabled: false } });
     expect(await json('--except=kubernetes')).toEqual({ version: 19, containerEngine: { name: 'moby' } });
@@ -305,7 +305,7 @@ describe('files', () => {
   const write = (cwd: string, ...argv: string[]) => rdctl(['create-profile', ...argv], { ...NOTHING, cwd });
   const mode = (path: string) => statSync(path).mode & 0o777;
 
-  test('are written whole, readable by the application of every user', async () => {
+  test('are written atomically and readable by all users', async () => {
     const cwd = temporaryDirectory();
     const path = join(cwd, 'locked.json');
     const before = process.umask(0o077);
@@ -320,7 +320,7 @@ describe('files', () => {
     expect(readdirSync(cwd)).toEqual(['locked.json']);
   });
 
-  test('with a password are readable by nobody else', async () => {
+  test('with a password are readable by their owner only', async () => {
     const cwd = temporaryDirectory();
     writeFileSync(join(cwd, 'locked.reg'), 'old', { mode: 0o644 });
     const { exit, err } = await write(cwd, '--output=reg', '-b', SECRET, '--out-file=locked.reg');
@@ -333,7 +333,7 @@ describe('files', () => {
     expect(readFileSync(join(cwd, 'locked.reg'), 'utf8')).toContain('"password"="hush"');
   });
 
-  test('that others can read as well are not said to be for one user', async () => {
+  test('that others can also read are not called per-user', async () => {
     const { exit, err } = await write('/', '--output=reg', '-b', SECRET, '--out-file=/dev/null');
     expect(exit).toBe(0);
     expect(err).toMatch(/^Warning: .*password is written in plain text.*\nWrote \/dev\/null\.\n$/);
@@ -346,7 +346,7 @@ describe('files', () => {
     ],
     ['a mistake', ['--output=json', '-b', '{"images":1}']],
     ['a warning and --strict', ['--output=json', '-b', '{"x":1}', '--strict']],
-  ])('stay as they were with %s', async (_, argv) => {
+  ])('stay unchanged with %s', async (_, argv) => {
     const cwd = temporaryDirectory();
     writeFileSync(join(cwd, 'f'), 'old');
     expect(await write(cwd, ...argv, '--out-file', 'f')).toMatchObject({ exit: 1, out: '' });
@@ -354,13 +354,13 @@ describe('files', () => {
     expect(readdirSync(cwd)).toEqual(['f']);
   });
 
-  test('to something that is no file, in place', async () => {
+  test('that are not regular files are written in place', async () => {
     const { exit, err } = await write('/', '--output=json', '-b', '{}', '--out-file=/dev/null');
     expect({ exit, err }).toEqual({ exit: 0, err: 'Wrote /dev/null.\n' });
     expect(statSync('/dev/null').isCharacterDevice()).toBe(true);
   });
 
-  test('of both hives, side by side', async () => {
+  test('of both hives are written side by side', async () => {
     const cwd = temporaryDirectory();
     const create = (...argv: string[]) => write(cwd, '--output=reg', '-b', '{}', '--out-dir=.', ...argv);
     expect((await create()).err).toBe(`Wrote ${join(cwd, 'locked.reg')}.\n`);
@@ -369,7 +369,7 @@ describe('files', () => {
     expect(readdirSync(cwd).sort()).toEqual(['locked.hkcu.reg', 'locked.reg']);
   });
 
-  test('with settings are expected, and not deployment profiles', async () => {
+  test('must contain settings, not deployment profiles', async () => {
     const cwd = temporaryDirectory();
     for (const format of ['reg', 'plist', 'mobileconfig']) {
       await write(cwd, '--output', format, '-b', '{}', '--out-file', `old.${format}`);
@@ -383,7 +383,7 @@ describe('files', () => {
     );
   });
 
-  test('through a link, which stays', async () => {
+  test('are written through a link, which stays', async () => {
     const cwd = temporaryDirectory();
     writeFileSync(join(cwd, 'f'), 'old');
     symlinkSync('f', join(cwd, 'link'));
@@ -400,7 +400,7 @@ describe('files', () => {
     ['/dev', 'it is a directory', ''],
     ['.', '"." names a directory', ''],
     ['/dev/null/f', 'a part of the path is a file', ''],
-  ])('not at %s', async (file, reason, advice) => {
+  ])('are not written to %s', async (file, reason, advice) => {
     const { exit, out, err } = await write(temporaryDirectory(), '--output=json', '-b', '{}', '--out-file', file);
     expect({ exit, out }).toEqual({ exit: 1, out: '' });
     expect(err).toContain(` ${reason}`);
@@ -413,7 +413,7 @@ describe('files', () => {
     ['plist', 'defaults', 'io.rancherdesktop.profile.defaults.plist'],
     ['json', 'defaults', 'defaults.json'],
     ['reg', 'locked', 'locked.reg'],
-  ])('of %s in a directory, %s, have the name that is looked for', async (format, part, name) => {
+  ])('of %s in a directory, %s, have the expected name', async (format, part, name) => {
     const cwd = temporaryDirectory();
     const flag = format === 'reg' ? '--type' : '--part';
     const before = process.umask(0o077);
@@ -426,7 +426,7 @@ describe('files', () => {
     expect(mode(join(cwd, 'made'))).toBe(0o755);
   });
 
-  test('of policy templates', async () => {
+  test('for policy templates', async () => {
     const cwd = temporaryDirectory();
     const { exit, out } = await write(cwd, '--output=admx', '--out-dir=.');
     expect({ exit, out }).toEqual({ exit: 0, out: '' });
@@ -451,7 +451,7 @@ describe('files', () => {
   });
 });
 
-test('bytes in a registry file that is not UTF-16 are worth a note, once', async () => {
+test('bytes in a registry file that is not UTF-16 are noted once', async () => {
   const patterns = '{"containerEngine":{"allowedImages":{"patterns":["a","b"]}}}';
   const note = /^Note: lists, and texts with control characters, are safe with --encoding utf-16le: .*\n$/;
   expect((await create('--output=reg', '-b', patterns, '--strict')).err).toMatch(note);
@@ -463,7 +463,7 @@ test('bytes in a registry file that is not UTF-16 are worth a note, once', async
   expect((await create('--output=reg', '-b', control)).err).toMatch(note);
 });
 
-test('what the application would not take fails with --strict; what it would change does not', async () => {
+test('values the application would refuse fail with --strict; values it would change do not', async () => {
   const refused = '{"experimental":{"virtualMachine":{"diskSize":"50GiB"}}}';
   expect(await create('--output=plist', '-b', refused, '--strict')).toMatchObject({ exit: 1, out: '' });
   const ignored = await create('--output=reg', '-b', '{"containerEngine":{"name":"docker"}}', '--strict');
@@ -472,7 +472,7 @@ test('what the application would not take fails with --strict; what it would cha
   expect(await create(...changed)).toMatchObject({ exit: 0, err: expect.stringMatching(/^Note: .*would change/) });
 });
 
-test('no more than fifty warnings are shown, and how many more there are', async () => {
+test('at most fifty warnings are shown, with the number of the rest', async () => {
   const names = Object.fromEntries(Array.from({ length: 60 }, (_, at) => [`x${at}`, at]));
   const lines = (await create('--output=json', '-b', JSON.stringify(names))).err.trimEnd().split('\n');
   expect(lines).toHaveLength(51);

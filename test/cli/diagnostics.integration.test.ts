@@ -4,7 +4,7 @@ import { startService } from '../helpers/service.ts';
 
 const stopped = { power: 'stopped', env: { RDCTL_STATIC_CHECKS: '1' } } as const;
 
-test('what failed is shown with what to do, and the exit says so', async () => {
+test('shows failed checks with their fixes, and fails', async () => {
   const { env } = await startService(stopped);
   const { exit, out, err } = await rdctl(['diagnostics', '--run'], { env });
   expect([exit, err]).toEqual([2, '']);
@@ -14,7 +14,7 @@ test('what failed is shown with what to do, and the exit says so', async () => {
   expect((await rdctl(['diagnostics', '--all'], { env })).out).toContain('passed  STATIC_TRUE');
 });
 
-test('muted checks are left out and do not count, unless they are asked for', async () => {
+test('omits and does not count muted checks, unless asked to', async () => {
   const { env, client } = await startService(stopped);
   const { checks } = JSON.parse((await rdctl(['diagnostics', '--run', '-o', 'json'], { env })).out);
   const failing = checks.filter(({ passed }: { passed: boolean }) => !passed);
@@ -28,14 +28,14 @@ test('muted checks are left out and do not count, unless they are asked for', as
   expect([shown.exit, shown.out.includes('failed  STATIC_FALSE  Testing (muted)')]).toEqual([0, true]);
 });
 
-test('before anything was looked at it says so', async () => {
+test('says when no check has run yet', async () => {
   const { diagnosticsText } = await import('../../cli/views/diagnostics-text.ts');
   const { style } = await import('../../cli/views/style.ts');
   const nothing = { last_update: '1970-01-01T00:00:00.000Z', checks: [] };
   expect(diagnosticsText(nothing, false, style(false))).toContain('rdctl diagnostics --run');
 });
 
-test('text of a check cannot move the cursor of a terminal', async () => {
+test('text from a check cannot move the terminal cursor', async () => {
   const { diagnosticsText } = await import('../../cli/views/diagnostics-text.ts');
   const { style } = await import('../../cli/views/style.ts');
   const evil = {
@@ -50,6 +50,6 @@ test('text of a check cannot move the cursor of a terminal', async () => {
   expect(text.replaceAll('\n', '')).not.toMatch(/\p{Cc}/u);
 });
 
-test('without a service it fails, and takes no arguments', async () => {
+test('fails without a service, and accepts no arguments', async () => {
   expect((await rdctl(['diagnostics', 'x'], { env: {} })).exit).toBe(1);
 });

@@ -20,7 +20,7 @@ function scene(files: Record<string, string> = {}) {
 }
 
 describe('diff A B', () => {
-  test('documents of different versions that mean the same', async () => {
+  test('finds no difference between documents of different versions with the same meaning', async () => {
     const { path, diff } = scene({
       'a.yaml': 'version: 4\ntelemetry: false\n',
       'b.json': '{"version": 19, "application": {"telemetry": {"enabled": false}}}',
@@ -32,7 +32,7 @@ describe('diff A B', () => {
     );
   });
 
-  test('values, entries and locks, with what only one side mentions', async () => {
+  test('compares values, entries and locks, and lists what only one side mentions', async () => {
     const settings = '{version: 19, kubernetes: {port: 6443}, WSL: {integrations: {A: true}}}';
     const { path, diff } = scene({
       'a.yaml': `{apiVersion: rdctl/v1, kind: Profile, settings: ${settings}, locked: {kubernetes: true}}`,
@@ -65,7 +65,7 @@ describe('diff A B', () => {
     });
   });
 
-  test('what profiles say beside settings and locks is named where it differs', async () => {
+  test('reports differences outside settings and locks', async () => {
     const profile = (rest: string) => `{apiVersion: rdctl/v1, kind: Profile, settings: {version: 19}${rest}}`;
     const { path, diff } = scene({
       'a.yaml': profile(''),
@@ -93,7 +93,7 @@ describe('diff A B', () => {
     expect(JSON.parse(out)).toMatchObject({ besides: ['state', 'prune'] });
   });
 
-  test('deployment files of different systems, one part of them', async () => {
+  test('compares one part of deployment files of different systems', async () => {
     const { diff } = scene();
     const locked = await diff([REG, PLIST, '--part', 'locked']);
     expect(locked).toMatchObject({ exit: 0, out: expect.stringContaining('No differences.') });
@@ -105,7 +105,7 @@ describe('diff A B', () => {
     expect(JSON.parse(defaults.out).differences.length).toBeGreaterThan(0);
   });
 
-  test('of one part, what is not locked in the live settings is said to be that', async () => {
+  test('labels settings that are not locked on the live side when one part is compared', async () => {
     const { path, diff } = scene({
       'locked.json': '{"version": 19, "images": {"showAll": true}, "kubernetes": {"port": 6443}}',
     });
@@ -127,7 +127,7 @@ describe('diff A B', () => {
     });
   });
 
-  test('against the live settings only what the file mentions counts', async () => {
+  test('against live settings, compares only what the file mentions', async () => {
     const { path, diff } = scene({ 'p.yaml': 'version: 19\nimages: {showAll: false}\n' });
     const there = await diff([path('p.yaml'), 'live']);
     expect(there).toMatchObject({ exit: 2, out: expect.stringContaining('images.showAll: false → true') });
@@ -137,7 +137,7 @@ describe('diff A B', () => {
     expect(await diff(['live', '-'], '{"version": 19, "images": {"showAll": true}}')).toMatchObject({ exit: 0 });
   });
 
-  test('secrets are covered', async () => {
+  test('masks secrets', async () => {
     const proxy = (password: string) =>
       `version: 19\nexperimental: {virtualMachine: {proxy: {password: ${password}}}}\n`;
     const { path, diff } = scene({ 'a.yaml': proxy('hunter2a'), 'b.yaml': proxy('hunter2b') });
@@ -149,7 +149,7 @@ describe('diff A B', () => {
     }
   });
 
-  test('mistakes are shown with their places', async () => {
+  test('shows errors with their positions', async () => {
     const { path, diff } = scene({ 'a.yaml': 'version: 19\nimages: {showAll: 1}\n', 'b.yaml': 'version: 19\n' });
     expect(await diff([path('b.yaml'), path('a.yaml')])).toMatchObject({
       exit: 3,
@@ -172,7 +172,7 @@ describe('diff A B', () => {
   });
 });
 
-test('a secret that cannot be read here is compared with nothing', async () => {
+test('does not compare a secret that cannot be read here', async () => {
   const document = (password: string) =>
     `{apiVersion: rdctl/v1, kind: Profile, settings: {version: 19, experimental: {virtualMachine: {proxy: {password: ${password}}}}}, locked: {experimental: {virtualMachine: {proxy: {password: true}}}}}`;
   const { path, diff } = scene({

@@ -54,7 +54,7 @@ const layer = (explanation: { layers: { layer: string }[] }, name: string) =>
   explanation.layers.find((each) => each.layer === name);
 
 describe('with nothing running', () => {
-  test('a setting is found by its flag, also with the hyphens', async () => {
+  test('a setting is found by its flag, with or without hyphens', async () => {
     const { explain } = offline();
     const { out } = await explain('images.namespace');
     for (const argv of [['--images.namespace'], ['images.namespace'], ['--', '--images.namespace']])
@@ -64,7 +64,7 @@ describe('with nothing running', () => {
     expect((await explain('--imagez.namespace')).err).toContain('unknown flag: --imagez.namespace');
   });
 
-  test('a default, with its reason', async () => {
+  test('shows a default with its reason', async () => {
     const { explain, json, where } = offline();
     expect((await explain('images.namespace')).out).toBe(
       [
@@ -89,7 +89,7 @@ describe('with nothing running', () => {
     });
   });
 
-  test('the reason of a platform', async () => {
+  test('shows a platform reason', async () => {
     const windows = offline({}, 'win32');
     expect(layer(await windows.json('application.pathManagementStrategy'), 'built-in default')).toMatchObject({
       value: 'manual',
@@ -100,7 +100,7 @@ describe('with nothing running', () => {
     expect(vm).toMatchObject({ note: expect.stringMatching(/^the default on macOS (?:with|before) kernel 23/) });
   });
 
-  test('a defaults profile wins before the first run, and not after it', async () => {
+  test('a defaults profile wins before the first run, but not after it', async () => {
     const { json, store, files } = offline({ defaults: { images: { namespace: 'team' } } });
     expect(await json('images.namespace')).toMatchObject({
       basis: 'files',
@@ -145,7 +145,7 @@ describe('with nothing running', () => {
     expect(out).toContain('It cannot be changed here; ask your administrator.');
   });
 
-  test('a profile that cannot be used is the answer', async () => {
+  test('an unusable profile is reported', async () => {
     const { explain, files } = offline({ locked: { kubernetes: { port: 'x' } } });
     const { exit, err } = await explain('images.namespace');
     expect(exit).toBe(3);
@@ -154,7 +154,7 @@ describe('with nothing running', () => {
   });
 });
 
-describe('of a running service', () => {
+describe('with a running service', () => {
   async function stage(given: Profiles, settings?: JsonObject) {
     const { files, sources } = profiles(given);
     const running = await startService({ policies: files, ...(settings ? { settings } : {}) });
@@ -163,7 +163,7 @@ describe('of a running service', () => {
     return { ...running, files, tool, json: async (path: string) => JSON.parse((await tool(path, '-o', 'json')).out) };
   }
 
-  test('the defaults profile that the settings began with, and what the driver does', async () => {
+  test('shows the defaults profile that was used at first run, and what the driver does', async () => {
     const { json, files, here } = await stage({ defaults: { images: { namespace: 'team' } } });
     expect(await json('images.namespace')).toMatchObject({
       basis: 'service',
@@ -191,7 +191,7 @@ describe('of a running service', () => {
     });
   });
 
-  test('a defaults profile that came too late', async () => {
+  test('shows a defaults profile that came too late', async () => {
     const first = await startService({ power: 'stopped' });
     await first.service.stop('enough');
     const { files, sources } = profiles({ defaults: { images: { namespace: 'team' } } });
@@ -203,19 +203,19 @@ describe('of a running service', () => {
     });
   });
 
-  test('a map is locked as a whole', async () => {
+  test('shows that a map is locked as a whole', async () => {
     const { json } = await stage({ locked: { diagnostics: { mutedChecks: { A: true } } } });
     expect(await json('diagnostics.mutedChecks')).toMatchObject({ locked: true, value: { A: true } });
   });
 
-  test('a version that the service chose is named', async () => {
+  test('shows a version that the service chose', async () => {
     const { tool } = await stage({});
     expect((await tool('kubernetes.version')).out).toMatch(
       /^kubernetes\.version = "" .*\nThe service chose \d+\.\d+\.\d+\.\n/,
     );
   });
 
-  test('the layers have no secret in them, whoever holds it', async () => {
+  test('no layer shows a secret', async () => {
     const { files } = profiles({ locked: { application: { debug: false } } });
     const { client, env } = await startService({ power: 'stopped', policies: files });
     const { body, status } = await client.request({ method: 'GET', path: '/v2/settings/layers' });
@@ -229,7 +229,7 @@ describe('of a running service', () => {
   });
 });
 
-describe('of another application', () => {
+describe('with another application', () => {
   /** What shares `/v1` and nothing else. */
   async function application(settings: JsonObject, locked: JsonObject = {}) {
     const answers: Record<string, unknown> = {
@@ -287,7 +287,7 @@ describe('of another application', () => {
     expect(received.filter(({ method, path: to }) => method !== 'GET' && to !== '/v1/propose_settings')).toEqual([]);
   });
 
-  test('a setting that it does not have', async () => {
+  test('reports a setting that it does not have', async () => {
     const { sources } = profiles();
     const { env } = await application(oldest);
     const { out } = await rdctl(['explain', 'application.theme'], { env, policies: sources });
@@ -296,7 +296,7 @@ describe('of another application', () => {
     expect(out).toContain('the application (it does not have this setting)');
   });
 
-  test('the profile of this computer is named where it is the one', async () => {
+  test('names the profile of this computer as the origin', async () => {
     const { files, sources } = profiles({ locked: { images: { namespace: 'held' } } });
     const { env } = await application(newest, { version: true, images: { namespace: true } });
     const { out } = await rdctl(['explain', 'images.namespace'], { env, policies: sources });
@@ -304,7 +304,7 @@ describe('of another application', () => {
   });
 });
 
-test('a secret is masked in every form', async () => {
+test('masks a secret in every format', async () => {
   const { explain, store } = offline();
   store({ experimental: { virtualMachine: { proxy: { password: 'hunter2' } } } });
   const path = 'experimental.virtualMachine.proxy.password';
@@ -317,7 +317,7 @@ test('a secret is masked in every form', async () => {
 });
 
 describe('names', () => {
-  test('a section lists its settings, nothing lists all', async () => {
+  test('a section lists its settings; no name lists all', async () => {
     const { explain, json } = offline({ locked: { images: { namespace: 'held' } } });
     const { out } = await explain('images');
     expect(out).toContain(
@@ -343,7 +343,7 @@ describe('names', () => {
     ['its flag with dashes', 'CONTAINER-ENGINE.name'],
     ['an alias', 'container-engine'],
     ['other letter case', 'CONTAINERENGINE.NAME'],
-  ])('%s is another name', async (_name, name) => {
+  ])('%s is an alias', async (_name, name) => {
     expect((await offline().json(name)).path).toBe('containerEngine.name');
   });
 
@@ -361,7 +361,7 @@ describe('names', () => {
     expect(err).toContain(`Error: ${text}`);
   });
 
-  test('two names are one too many', async () => {
+  test('refuses a second name', async () => {
     expect(await offline().explain('images', 'containers')).toMatchObject({ exit: 1, out: '' });
   });
 });

@@ -21,7 +21,7 @@ const GROUP_ERROR =
   /^Error: no subcommand given\.\n\nUsage: rdctl extension \[install \| uninstall \| list\] \[options\.\.\.\]\n/;
 
 describe('rdctl extension', () => {
-  test('installs, lists, replaces and uninstalls, in the words that scripts know', async () => {
+  test('installs, lists, replaces and uninstalls, with the messages that scripts match', async () => {
     const { run } = await stage();
     expect(await run(['ls'])).toEqual({ exit: 0, out: 'No extensions are installed.\n', err: '' });
     expect(await run(['install', 'simulated/hello:1.0.0', '--force'])).toEqual({
@@ -49,7 +49,7 @@ describe('rdctl extension', () => {
     expect(JSON.parse(out)).toMatchObject({ 'simulated/panel': { version: 'v1', labels: expect.any(Object) } });
   });
 
-  test('prints the status as JSON, and the answer and its reason on the other stream', async () => {
+  test('prints the status as JSON, and the answer with its reason on stderr', async () => {
     const { run } = await stage();
     expect(await run(['install', 'simulated/broken'])).toEqual({
       exit: 1,
@@ -59,7 +59,7 @@ describe('rdctl extension', () => {
     expect(await run(['install', 'a b&c=d'])).toMatchObject({ exit: 1, out: '{"message":"403 Forbidden"}\n' });
   });
 
-  test('says so while no engine has run, and only the status for a list', async () => {
+  test('reports that no engine has run yet, with only the status for a list', async () => {
     const { run } = await stage({ power: 'stopped' });
     expect(await run(['install', 'simulated/hello'])).toEqual({
       exit: 1,
@@ -69,7 +69,7 @@ describe('rdctl extension', () => {
     expect(await run(['ls'])).toEqual({ exit: 1, out: '{"message":"503 Service Unavailable"}\n', err: '' });
   });
 
-  test('shows a terminal that it works, and clears the line', async () => {
+  test('shows progress on a terminal, and clears the line', async () => {
     const { run } = await stage();
     const { out, err } = await run(['install', 'simulated/hello'], { progress: true });
     expect(out).toBe('Installing image simulated/hello: Created\n');
@@ -82,7 +82,7 @@ describe('rdctl extension', () => {
     expect(err).toMatch(GROUP_ERROR);
   });
 
-  test('works against the compatible application, and escapes what a URL cannot hold', async () => {
+  test('works with the compatible application, and escapes what a URL cannot hold', async () => {
     await using server = await scriptedServer(({ method, path }) => {
       if (method === 'GET') return { body: '{"b/x":{"version":"2"},"A/y":{"version":"1"}}' };
       return path.includes('uninstall')
@@ -100,7 +100,7 @@ describe('rdctl extension', () => {
     });
   });
 
-  test('an answer that is no list is named', async () => {
+  test('reports an answer that is not a list', async () => {
     await using server = await scriptedServer(() => ({ body: 'hello' }));
     const { exit, err } = await rdctl(['extension', 'ls'], { env: server.env });
     expect(exit).toBe(1);
@@ -114,7 +114,7 @@ describe('rdctl extension', () => {
   });
 });
 
-describe('extensions of a profile', () => {
+describe('extensions in a profile', () => {
   const profile = (installed: Record<string, string | null>) =>
     JSON.stringify({
       apiVersion: 'rdctl/v1',
@@ -135,7 +135,7 @@ describe('extensions of a profile', () => {
     return { ...service, cwd, apply, installed };
   }
 
-  test('come back with apply --previous, and again', async () => {
+  test('are restored with apply --previous, and again', async () => {
     const { env, cwd, installed } = await applied(
       profile({ 'simulated/hello': '1.0.0' }),
       profile({ 'simulated/hello': '1.1.0', 'simulated/panel': 'v1' }),
@@ -146,7 +146,7 @@ describe('extensions of a profile', () => {
     }
   });
 
-  test('are nothing to do for apply where only their files were damaged', async () => {
+  test('need no apply when only their files were damaged', async () => {
     const one = profile({ 'simulated/hello': '1.0.0' });
     const { apply, here, run } = await applied(one);
     writeFileSync(join(here.extensions, idOf('simulated/hello'), 'metadata.json'), '{x');

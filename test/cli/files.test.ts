@@ -6,8 +6,8 @@ import { temporaryDirectory } from '../helpers/temp-home.ts';
 
 const PROFILE = JSON.stringify({ version: 19, images: { showAll: false } });
 
-describe('files', () => {
-  test.each(['plan', 'validate'])('%s takes them without -f', async (command) => {
+describe('files as arguments', () => {
+  test.each(['plan', 'validate'])('%s accepts them without -f', async (command) => {
     const cwd = temporaryDirectory();
     writeFileSync(join(cwd, 'a.json'), PROFILE);
     writeFileSync(join(cwd, 'b.json'), JSON.stringify({ version: 19, images: { showAll: true } }));
@@ -17,7 +17,7 @@ describe('files', () => {
     expect(flagged.exit).toBe(0);
   });
 
-  test('init leaves nothing of a file that could not be written whole', async () => {
+  test('init leaves nothing of a file that could not be written completely', async () => {
     const cwd = temporaryDirectory();
     const env = { RDCTL_HOME: temporaryDirectory() };
     const init = (...argv: string[]) => rdctl(['init', '--out-file', ...argv], { env, cwd });

@@ -27,27 +27,27 @@ describe('output that cannot be written', () => {
     [['create-profile', '--output=reg', '-b', '{}']],
     [['validate', 'examples/locked-down.yaml', '-o', 'json']],
     [['explain', 'kubernetes.port']],
-  ])('of %j is told as what it is', async (argv) => {
+  ])('%j is reported as such', async (argv) => {
     expect(await withFullOutput(argv)).toEqual({
       exit: 1,
       err: 'Error: could not write the output: no space left on the device\nWhat was written of it is not complete.\n',
     });
   });
 
-  test('leaves an error that came before as it is', async () => {
+  test('does not hide an earlier error', async () => {
     const { exit, err } = await withFullOutput(['validate', 'no-such-file.yaml', '-o', 'json']);
     expect(exit).toBe(1);
     expect(err).toMatch(/^Error: no-such-file.yaml could not be read: there is no such file\n/);
   });
 
-  test('other failures of a write stay defects', async () => {
+  test('other write failures remain defects', async () => {
     expect((await withFullOutput(['help'], 'EINVAL')).err).toContain('This is a defect of rdctl.');
   });
 });
 
 const tool = builtTool();
 
-test.runIf(existsSync('/dev/full'))('the program ends in order when neither of its streams takes anything', () => {
+test.runIf(existsSync('/dev/full'))('the program exits cleanly when both of its streams fail', () => {
   const full = openSync('/dev/full', 'w');
   const ended = (argv: string[], stdio: [number, number | 'pipe']) =>
     spawnSync(process.execPath, [tool.entry(), ...argv], { stdio: ['ignore', ...stdio], encoding: 'utf8' });

@@ -65,12 +65,12 @@ test('a subcommand gets its own flags and the words after it', async () => {
   expect(await call('box', 'take', 'a', '--depth', '3', 'b')).toEqual(expected);
 });
 
-test('flags of the group and global ones may stand before the word', async () => {
+test('flags of the group and global flags may come before the subcommand', async () => {
   const { out } = await call('--port', '7', 'box', '--json', '--user', 'take', 'take', 'x');
   expect(JSON.parse(out)).toEqual({ args: ['x'], flags: { json: true }, globals: { port: 7, user: 'take' } });
 });
 
-test('an alias is the same', async () => {
+test('an alias works the same', async () => {
   expect(await call('box', 'ls')).toEqual({ exit: 0, out: 'listed', err: '' });
 });
 
@@ -83,20 +83,20 @@ test('a group alone prints its help', async () => {
   }
 });
 
-test('a subcommand that there is not is an error with the nearest one', async () => {
+test('an unknown subcommand is an error that suggests the nearest one', async () => {
   const { exit, out, err } = await call('box', 'tak');
   expect({ exit, out }).toEqual({ exit: 1, out: '' });
   expect(err).toContain('Error: unknown command "tak" for "rdctl box"\nDid you mean take?\n');
   expect(err).toContain("Run 'rdctl box --help' for its commands.");
 });
 
-test('a group may say something else', async () => {
+test('a group can have its own message', async () => {
   expect(await call('strict')).toEqual({ exit: 1, out: '', err: 'Error: none of mine: \n' });
   expect(await call('strict', 'take')).toEqual({ exit: 1, out: '', err: 'Error: none of mine: take\n' });
   expect((await call('strict', 'list')).exit).toBe(0);
 });
 
-test('help and usage of a subcommand name all its words', async () => {
+test('help and usage of a subcommand show its full name', async () => {
   expect((await call('box', 'take', '--help')).out).toContain('Usage:\n  rdctl box take NAME [flags]\n');
   const { err } = await call('box', 'take', '--deep', '3');
   expect(err).toContain("Run 'rdctl box take --help' for its flags.");

@@ -63,7 +63,7 @@ describe.each(COMMANDS.map(({ name }) => name))('%s', (name) => {
   );
 });
 
-test('flags of other platforms and hidden ones are not listed', async () => {
+test('does not list hidden flags and flags of other platforms', async () => {
   const linux = flagsOf(await helpOf('set'));
   expect(linux).toContain('virtual-machine.memory-in-gb');
   expect(linux).not.toContain('virtual-machine.type');
@@ -74,14 +74,14 @@ test('flags of other platforms and hidden ones are not listed', async () => {
   expect(flagsOf(await helpOf('serve'))).not.toContain('power');
 });
 
-test('the reference names every command', () => {
+test('the reference page lists every command', () => {
   const reference = readFileSync('docs/commands.md', 'utf8');
   expect(
     COMMANDS.map(({ name }) => name).filter((name) => !/NoDesc$/.test(name) && !reference.includes(`\`${name}`)),
   ).toEqual([]);
 });
 
-describe('the exit codes', () => {
+describe('exit codes', () => {
   const [, section = ''] = readFileSync('docs/commands.md', 'utf8').split('\n## Exit codes\n');
   const text = section.split('\n## ', 1).join('');
   const table = new Map(
@@ -106,7 +106,7 @@ describe('the exit codes', () => {
     expect([...codes.others].sort()).toEqual(documented('others'));
   });
 
-  test('are those of the compatible tool for the commands that are listed', async () => {
+  test('match the compatible tool for the listed commands', async () => {
     const loadedAll = await Promise.all(COMMANDS.map(({ name }) => loaded(name)));
     const [, list = ''] = /The classic commands are ([^:]*):/.exec(text) ?? [];
     const own = ['__complete', '__completeNoDesc', 'internal'];

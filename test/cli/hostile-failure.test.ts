@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { reportFailure } from '../../cli/errors.ts';
 import { RdError } from '../../src/errors.ts';
 
-test('a failure that others have a say in does not reach the terminal as a command to it', () => {
+test('untrusted text in an error cannot send control sequences to the terminal', () => {
   let text = '';
   const io = { out: () => undefined, err: (data: string) => (text += data), signal: new AbortController().signal };
   const evil = 'no \u001b[2J\u009b31m\u202e\rimage';

@@ -15,7 +15,7 @@ async function home() {
   return { env: { RDCTL_HOME: directory }, directory, image };
 }
 
-test('list shows what there is', async () => {
+test('list shows the images', async () => {
   const { env, image } = await home();
   const { exit, out, err } = await rdctl(['image', 'list'], { env });
   expect({ exit, err }).toEqual({ exit: 0, err: '' });
@@ -57,7 +57,7 @@ test('what save wrote is fetched as the same image in another home', async () =>
   expect(wrong).toMatchObject({ exit: 1, out: '', err: expect.stringContaining('is another file than was asked for') });
 });
 
-test('fetch names the address of what is no image, and keeps nothing of it', async () => {
+test('fetch reports the address of what is not an image, and keeps nothing of it', async () => {
   const body = 'no archive';
   const server = createServer((_, response) => response.end(body));
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
@@ -71,13 +71,13 @@ test('fetch names the address of what is no image, and keeps nothing of it', asy
   expect(readdirSync(join(home, 'cache', 'downloads'))).toEqual([]);
 });
 
-test('a digest that is too short is told apart from one that is not there', async () => {
+test('a digest that is too short is distinguished from an unknown one', async () => {
   const { env, image } = await home();
   const { err } = await rdctl(['image', 'remove', image.digest.slice(7, 9)], { env });
   expect(err).toContain('A digest is given with 4 digits at least');
 });
 
-test('remove removes all of them or none', async () => {
+test('remove removes all given images or none', async () => {
   const { env, image } = await home();
   expect(await rdctl(['image', 'remove', 'debian-a', 'nope'], { env })).toMatchObject({ exit: 1 });
   expect(JSON.parse((await rdctl(['image', 'ls', '-o', 'json'], { env })).out)).toHaveLength(1);
@@ -86,7 +86,7 @@ test('remove removes all of them or none', async () => {
   expect(JSON.parse((await rdctl(['image', 'ls', '-o', 'json'], { env })).out)).toEqual([]);
 });
 
-test('remove asks for --force where the machine boots the image', async () => {
+test('remove requires --force for an image that the machine boots', async () => {
   const { env, directory, image } = await home();
   const driver = join(directory, 'state', 'drivers', 'qemu');
   mkdirSync(driver, { recursive: true });

@@ -23,7 +23,7 @@ describe('import-profile --from-system', () => {
   const onSystem = (platform: 'win32', policies: NonNullable<Io['policies']>) =>
     importProfile(['--from-system', '-o', 'json'], { cwd: temporaryDirectory(), platform, policies });
 
-  test('the registry, by the program that prints it', async () => {
+  test('reads the registry through the program that prints it', async () => {
     const key = 'HKLM\\SOFTWARE\\Policies\\Rancher Desktop';
     const { programs, calls } = standIn({
       [`query ${key} /s`]: { out: readFileSync('test/golden/policies/reg-query.txt', 'utf8') },
@@ -38,7 +38,7 @@ describe('import-profile --from-system', () => {
     expect(err).toMatch(/~ version \(locked\): migrated from 10 to 19\n/);
   });
 
-  test('a computer without one, with every place', async () => {
+  test('reports every searched place when there is no profile', async () => {
     const { programs } = standIn({});
     expect(await onSystem('win32', { places: policyPlaces({}, 'win32', ''), programs })).toMatchObject({
       exit: 1,

@@ -54,13 +54,13 @@ describe('both parts become one profile', () => {
     file('defaults.json', DEFAULTS);
   });
 
-  test('as JSON, with an account on stderr: counts first', async () => {
+  test('writes JSON, with a report on stderr that starts with counts', async () => {
     const { exit, out, err } = await importProfile(['locked.json', 'defaults.json', '-o', 'json']);
     expect({ exit, err }).toEqual({ exit: 0, err: REPORT });
     expect(JSON.parse(out)).toEqual(PROFILE);
   });
 
-  test('as YAML, which means the same and is valid', async () => {
+  test('writes YAML with the same meaning, and it is valid', async () => {
     const { exit, err } = await importProfile(['defaults.json', 'locked.json', '--out-file', 'team.yaml']);
     expect(exit).toBe(0);
     expect(err).toBe(`${REPORT}Wrote team.yaml. Check it with: rdctl validate team.yaml\n`);
@@ -78,7 +78,7 @@ describe('both parts become one profile', () => {
     expect(JSON.parse(defaults.out)).toEqual({ version: 19, kubernetes: { port: 6444 } });
   });
 
-  test('the report is complete, and says nothing of values', async () => {
+  test('the report is complete, and contains no values', async () => {
     const { exit } = await importProfile(['locked.json', 'defaults.json', '--report', 'r.json']);
     expect(exit).toBe(0);
     const report = JSON.parse(read('r.json'));
@@ -107,7 +107,7 @@ describe('both parts become one profile', () => {
     });
   });
 
-  test('--strict writes the report and no profile', async () => {
+  test('--strict writes the report but no profile', async () => {
     const argv = ['locked.json', 'defaults.json', '--strict', '--report', 'r.json', '--out-file', 'team.yaml'];
     const { exit, out, err } = await importProfile(argv);
     expect({ exit, out }).toEqual({ exit: 3, out: '' });
@@ -131,7 +131,7 @@ describe('both parts become one profile', () => {
     });
   });
 
-  test('a file is not replaced by mistake, and a directory is not made', async () => {
+  test('does not overwrite a file or create a directory', async () => {
     file('team.yaml', 'mine');
     const refused = await importProfile(['locked.json', '--out-file', 'team.yaml']);
     expect(refused).toMatchObject({ exit: 1, err: expect.stringContaining('exists already') });
@@ -143,7 +143,7 @@ describe('both parts become one profile', () => {
 });
 
 describe('which part a file is', () => {
-  test('it counts as locked when nothing says, with a warning; --part says', async () => {
+  test('is locked by default, with a warning; --part overrides', async () => {
     file('x.json', { version: 19, images: { showAll: true } });
     const silent = await importProfile(['x.json', '-o', 'json']);
     expect(silent.err).toContain('Note: x.json does not say which part it is and counts as locked;');
@@ -153,7 +153,7 @@ describe('which part a file is', () => {
     expect(JSON.parse(said.out).locked).toEqual({});
   });
 
-  test('a name that says another format is told', async () => {
+  test('warns when the file name suggests another format', async () => {
     file('x.locked.plist', { version: 19, images: { showAll: true } });
     const { exit, err } = await importProfile(['x.locked.plist', '--strict']);
     expect({ exit, err }).toEqual({
@@ -162,7 +162,7 @@ describe('which part a file is', () => {
     });
   });
 
-  test('two of a kind are refused', async () => {
+  test('refuses two files of the same part', async () => {
     file('locked.json', LOCKED);
     file('my.locked.json', LOCKED);
     expect(await importProfile(['locked.json', 'my.locked.json'])).toMatchObject({
@@ -184,7 +184,7 @@ describe('secrets', () => {
   const proxy = { enabled: true, address: 'proxy.example.com', password: 'hunter2', username: 'u' };
   const settings = { version: 19, experimental: { virtualMachine: { proxy } } };
 
-  test.each(['yaml', 'json'])('are in no output: %s', async (output) => {
+  test.each(['yaml', 'json'])('appear in no output: %s', async (output) => {
     file('locked.json', settings);
     const argv = ['locked.json', '-o', output, '--report', 'r.json', '--verbose'];
     const { exit, out, err } = await importProfile(argv);
@@ -194,7 +194,7 @@ describe('secrets', () => {
     expect(err).toContain('~ experimental.virtualMachine.proxy.password (locked): it is a secret');
   });
 
-  test('are read from a variable, which is told with what to do next', async () => {
+  test('are read from a variable, which is reported with the next step', async () => {
     file('locked.json', settings);
     expect((await importProfile(['locked.json', '--out-file', 'team.yaml'])).err).toMatch(
       /\nWrote team\.yaml\. It reads a secret from PROXY_PASSWORD; with that set, check it with: rdctl validate team\.yaml\n$/,
@@ -203,7 +203,7 @@ describe('secrets', () => {
     expect(await rdctl(['validate', 'team.yaml'], { cwd, env })).toMatchObject({ exit: 0 });
   });
 
-  test('not where they are of the wrong type either, nor is a reference followed', async () => {
+  test('do not appear when they have the wrong type, and references are not followed', async () => {
     file('locked.json', { ...settings, experimental: { virtualMachine: { proxy: { password: ['hunter2'] } } } });
     const { err, out } = await importProfile(['locked.json']);
     expect(out + err).not.toContain('hunter2');
@@ -217,7 +217,7 @@ describe('secrets', () => {
 });
 
 test.each(['"10"', 'hex:0a,00', 'hex(2):31,00,30,00,00,00', 'hex(b):0a,00,00,00,00,00,00,00', 'hex(4):0a'])(
-  'a registry file with the version %s is not read as one of the newest',
+  'a registry file with the version %s is not read as the newest version',
   async (version) => {
     const key = 'HKEY_LOCAL_MACHINE\\SOFTWARE\\Policies\\Rancher Desktop\\Locked';
     const lines = ['Windows Registry Editor Version 5.00', `[${key}]`, `"version"=${version}`, ''];
@@ -232,7 +232,7 @@ test.each(['"10"', 'hex:0a,00', 'hex(2):31,00,30,00,00,00', 'hex(b):0a,00,00,00,
   },
 );
 
-test('what a registry file loses is in the report with its part', async () => {
+test('what a registry file loses is reported with its part', async () => {
   const key = 'HKEY_LOCAL_MACHINE\\SOFTWARE\\Policies\\Rancher Desktop';
   const lines = [`[${key}]`, '"stray"=dword:1', `[${key}\\Locked]`, '"version"=dword:13', '"typo"=dword:1', ''];
   file('all.reg', Buffer.from(['Windows Registry Editor Version 5.00', ...lines].join('\r\n')));
@@ -244,7 +244,7 @@ test('what a registry file loses is in the report with its part', async () => {
   ]);
 });
 
-test('a report replaces nothing that is read by way of a link', async () => {
+test('a report does not overwrite an input behind a link', async () => {
   const text = JSON.stringify({ version: 19, telemetry: { enabled: false } });
   file('locked.json', Buffer.from(text));
   symlinkSync('locked.json', join(cwd, 'link.json'));
@@ -256,7 +256,7 @@ test('a report replaces nothing that is read by way of a link', async () => {
   expect(read('locked.json')).toBe(text);
 });
 
-describe('what is refused', () => {
+describe('refusals', () => {
   test.each<[string, unknown, number, RegExp]>([
     ['an empty file', Buffer.from(''), 3, /^Error: locked\.json is empty\n$/],
     ['YAML', Buffer.from('version: 19\n'), 3, /is of no deployment format[\s\S]*rdctl validate/],
@@ -294,7 +294,7 @@ describe('what is refused', () => {
   });
 });
 
-test('names from a file reach neither the terminal nor the text as anything but letters', async () => {
+test('names from a file are escaped on the terminal and in the text', async () => {
   const name = 'a\u001b[2J\nkind: x\u202e';
   file('locked.json', { version: 19, [name]: 1, diagnostics: { mutedChecks: { [name]: true } } });
   const { out, err } = await importProfile(['locked.json']);
@@ -303,7 +303,7 @@ test('names from a file reach neither the terminal nor the text as anything but 
   expect(await rdctl(['validate', '-'], { stdin: out, env: {} })).toMatchObject({ exit: 0 });
 });
 
-test('of many losses fifty are shown, and the report has all', async () => {
+test('of many losses, fifty are shown and the report has all', async () => {
   const many = Object.fromEntries(Array.from({ length: 3000 }, (_, index) => [`name${index}`, index]));
   file('locked.json', { version: 19, ...many });
   const { err } = await importProfile(['locked.json', '--report', 'r.json']);
@@ -316,7 +316,7 @@ describe('--from-system', () => {
   const onSystem = (platform: 'linux' | 'darwin' | 'win32', policies: NonNullable<Io['policies']>, ...more: string[]) =>
     importProfile(['--from-system', '-o', 'json', ...more], { platform, policies });
 
-  test('the files of Linux, and of macOS in either form', async () => {
+  test('reads the files of Linux, and of macOS in either form', async () => {
     file('locked.json', LOCKED);
     file('defaults.json', DEFAULTS);
     const programs = policyPrograms({ plutil: ['/nonexistent'], reg: ['/nonexistent'] });
@@ -330,7 +330,7 @@ describe('--from-system', () => {
     expect(mac.err).toContain('- numbers (locked): it is no setting');
   });
 
-  test('one that cannot be read is not passed over', async () => {
+  test('does not skip one that cannot be read', async () => {
     mkdirSync(join(cwd, 'locked.json'));
     file('defaults.json', DEFAULTS);
     const place = { format: 'json', locked: join(cwd, 'locked.json'), defaults: join(cwd, 'defaults.json') } as const;

@@ -54,14 +54,14 @@ const connection = (port: number, password = 'p'): Connection => ({
   reached: { by: 'word' },
 });
 
-describe('a connection file that was not there at the first look', () => {
-  test('is looked for again when the lock says that a service runs', async () => {
+describe('a connection file that is missing at the first look', () => {
+  test('is read again when the lock says that a service runs', async () => {
     const { io, take } = newHome();
     await (await take()).update({ port: 1, announced: true });
     expect(await rediscover(async () => connection(1), NOT_THERE, {}, io)).toEqual(connection(1));
   });
 
-  test('is lost when it is not there while the lock says so before and after', async () => {
+  test('is an error when it is missing while the lock says so before and after', async () => {
     const { io, take } = newHome();
     await (await take()).update({ port: 1, announced: true });
     await expect(rediscover(() => Promise.reject(NOT_THERE), NOT_THERE, {}, io)).rejects.toMatchObject({
@@ -70,7 +70,7 @@ describe('a connection file that was not there at the first look', () => {
     });
   });
 
-  test('is not lost when the service ends meanwhile', async () => {
+  test('is no error when the service ends in the meantime', async () => {
     const { io, take } = newHome();
     const lock = await take();
     await lock.update({ port: 1, announced: true });
@@ -84,7 +84,7 @@ describe('a connection file that was not there at the first look', () => {
     });
   });
 
-  test('is of a service that was starting, and is asked now', async () => {
+  test('of a service that was starting: that service is asked', async () => {
     const { io, take } = newHome();
     const lock = await take();
     let looks = 0;
@@ -98,7 +98,7 @@ describe('a connection file that was not there at the first look', () => {
   });
 });
 
-describe('a service that began since the file of the last one was read', () => {
+describe('a service that started after an old connection file was read', () => {
   test('is asked instead', async () => {
     const { io, take } = newHome();
     await (await take()).update({ port: 2, announced: true });
@@ -113,7 +113,7 @@ describe('a service that began since the file of the last one was read', () => {
     }
   });
 
-  test('is none when the file is the same', async () => {
+  test('is ruled out when the file is unchanged', async () => {
     const { io, take } = newHome();
     await (await take()).update({ port: 2, announced: true });
     const caller = { connect: async () => connection(2), globals: {}, io };
@@ -122,10 +122,10 @@ describe('a service that began since the file of the last one was read', () => {
   });
 });
 
-describe('a service that does not stay', () => {
+describe('a service that will not stay', () => {
   const caller = (io: ReturnType<typeof fakeIo>) => ({ connect: async () => connection(1), globals: {}, io });
 
-  test('is one that ends, one that works for another command, and one that has ended since', async () => {
+  test('is ending, works for another command, or has already ended', async () => {
     const { io, take } = newHome();
     const client = createClient(connection(1), () => Promise.reject(NOT_THERE));
     expect(await isStaying(client, caller(io))).toBe(false);
@@ -173,7 +173,7 @@ describe('a service that does not stay', () => {
     expect(io.text.err).toMatch(notice);
   });
 
-  test('is waited for no longer than the caller has time, and in silence where that was asked for', async () => {
+  test('is waited for at most as long as the caller has time, silently if requested', async () => {
     const { io, take } = newHome();
     await (await take()).update({ ending: true });
     const time = clock(async () => undefined);
@@ -185,7 +185,7 @@ describe('a service that does not stay', () => {
     expect(io.text.err).toBe('');
   });
 
-  test('is waited for no longer than a stop can take, and a terminal shows how long it has been', async () => {
+  test('is waited for at most as long as a stop can take, and a terminal shows the elapsed time', async () => {
     const { home, env, take } = newHome();
     await (await take()).update({ ending: true });
     const io = fakeIo({ env, progress: true });
@@ -203,7 +203,7 @@ describe('a service that does not stay', () => {
     expect(drawn.at(-1)).toBe('');
   });
 
-  test('is waited for as long as it takes while it works for a command', async () => {
+  test('is waited for without a limit while it works for a command', async () => {
     const { io, take } = newHome();
     const lock = await take();
     await lock.update({ idle: true });
@@ -214,7 +214,7 @@ describe('a service that does not stay', () => {
     expect(time.now()).toBeGreaterThan(2 * SERVICE_STOP_MS);
   });
 
-  test('keeps a start from waiting for ever', async () => {
+  test('does not block a start forever', async () => {
     const { io, take } = newHome();
     await (await take()).update({ ending: true });
     const time = clock(async () => undefined, 20);
@@ -227,7 +227,7 @@ describe('a service that does not stay', () => {
   });
 });
 
-test('the end of a service of one command is waited for by a signal too, and no longer than a stop can take', async () => {
+test('an interrupted command also waits for its service to end, at most as long as a stop can take', async () => {
   const { env } = newHome();
   const io = fakeIo({ env, progress: true, signal: AbortSignal.abort() });
   let now = 0;
@@ -253,7 +253,7 @@ test('the end of a service of one command is waited for by a signal too, and no 
   });
 });
 
-test('a service that was asked to stop says so in its lock before it answers', async () => {
+test('a stopping service marks its lock before it answers', async () => {
   const service = await startService({ env: { RDCTL_SIMULATED_LATENCY_MS: '200' } });
   await service.converged();
   expect(await service.client.shutdown()).toBe('Shutting down.');
@@ -268,7 +268,7 @@ test('a service that was asked to stop says so in its lock before it answers', a
   await service.service.stopped;
 });
 
-test('a start that fails leaves no connection file of a service that was killed', async () => {
+test('a failed start removes the connection file of a killed service', async () => {
   const { home, io } = newHome();
   const file = homeOf(io).connectionFile;
   writeFileSync(file, JSON.stringify({ user: 'user', password: 'p', port: 1, pid: 2 ** 30 }));
@@ -290,7 +290,7 @@ describe('shutdown', () => {
     return { pid, end: () => void child.stdin?.end() };
   }
 
-  test('waits with the one that was first', async () => {
+  test('waits together with an earlier shutdown', async () => {
     const { env, io } = newHome();
     const { pid, end } = await stopping(homeOf(io).serviceLock);
     const said = { exit: 0, out: 'Shutting down.\n', err: '' };
@@ -307,7 +307,7 @@ describe('shutdown', () => {
     expect(await processTable.isAlive({ pid })).toBe(false);
   });
 
-  test('waits once for the end of one that hangs, and says how to end it', async () => {
+  test('waits once for a service that hangs, and says how to end it', async () => {
     let now = 0;
     vi.spyOn(steadyClock, 'now').mockImplementation(() => now);
     vi.spyOn(steadyClock, 'sleep').mockImplementation(async () => {
@@ -328,7 +328,7 @@ describe('shutdown', () => {
     expect(now).toBe(SERVICE_STOP_MS);
   });
 
-  test('asks a service that is starting once it can be asked', async () => {
+  test('reaches a service that is starting as soon as it answers', async () => {
     const { env, take } = newHome();
     const lock = await take();
     const io = fakeIo({ env, progress: true });
@@ -343,7 +343,7 @@ describe('shutdown', () => {
 describe('a start', () => {
   const tool = builtTool();
 
-  test('waits for a service that stops, and one that works for a command', async () => {
+  test('waits for a service that is stopping or works for a command', async () => {
     for (const facts of [{ ending: true }, { idle: true }]) {
       for (const argv of [['start'], ['apply', '-f', '-']]) {
         const { env, take } = newHome();
@@ -366,7 +366,7 @@ describe('a start', () => {
     }
   });
 
-  test('tries again when the service has ended that it gave way to', async () => {
+  test('retries when the service it gave way to has ended', async () => {
     const { home, env, take } = newHome();
     const lock = await take();
     const ended = rdctlProgram(['start'], { entry: tool.entry(), env });
@@ -378,7 +378,7 @@ describe('a start', () => {
     expect(await rdctlProgram(['shutdown'], { entry: tool.entry(), env })).toMatchObject({ exit: 0 });
   });
 
-  test('after a shutdown that was not waited for is one of the next service', async () => {
+  test('after shutdown --wait=false gets a new service', async () => {
     const { home, env: fast } = newHome();
     const env = { ...fast, RDCTL_SIMULATED_LATENCY_MS: '200' };
     const call = (...argv: string[]) => rdctlProgram(argv, { entry: tool.entry(), env });

@@ -27,7 +27,7 @@ describe('integers', () => {
     ['0x_ff', 255],
     ['9007199254740991', Number.MAX_SAFE_INTEGER],
   ])('%s is %d', (text, value) => expect(parseInteger(text)).toBe(value));
-  test.each(['', 'abc', '1.5', '1e3', '0x', '1__0', '_1', '1_', ' 1', '--1', '08b'])('%j is no integer', (text) => {
+  test.each(['', 'abc', '1.5', '1e3', '0x', '1__0', '_1', '1_', ' 1', '--1', '08b'])('%j is not an integer', (text) => {
     expect(() => parseInteger(text)).toThrow(`strconv.ParseInt: parsing ${JSON.stringify(text)}: invalid syntax`);
   });
   test.each(['9007199254740992', '9223372036854775808', '-9223372036854775809'])('%s is out of range', (text) => {

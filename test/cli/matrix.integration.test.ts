@@ -44,7 +44,7 @@ describe('with a service', () => {
     return env;
   }
 
-  test('that is simulated', async () => {
+  test('with the simulated driver', async () => {
     expect(await failing(WITH_A_SERVICE, await desktop())).toEqual([]);
   }, 120_000);
 
@@ -97,7 +97,7 @@ const PROMISED = [
   'version',
 ];
 
-test('every command has its rows', () => {
+test('every command has rows', () => {
   const lines = [...WITHOUT_A_SERVICE, ...WITH_A_SERVICE].map(([argv]) => argv.join(' '));
   const rowed = (name: string) => lines.some((line) => line === name || line.startsWith(`${name} `));
   expect(PROMISED.filter((name) => name !== 'factory-reset' && !rowed(name))).toEqual([]);

@@ -17,11 +17,11 @@ const noEngine = (choice: DriverChoice) => {
 };
 const at = (home: string) => toolAt(tool.entry(), home);
 
-describe('a plan while nothing runs', () => {
+describe('a plan without a running service', () => {
   const stdin =
     'apiVersion: rdctl/v1\nkind: Profile\nstate: started\nsettings: { version: 19, containerEngine: { name: containerd } }\n';
 
-  test('says what apply then does', async () => {
+  test('predicts what apply then does', async () => {
     const home = temporaryDirectory();
     const program = at(home);
     const planned = JSON.parse((await program(['plan', '-f', '-', '-o', 'json', '--driver=simulated'], stdin)).out);
@@ -56,7 +56,7 @@ Remove the simulation with \`rdctl reset --factory\`, or use another home: RDCTL
     });
   });
 
-  test('a settings file of a newer release has one sentence', async () => {
+  test('a settings file of a newer release gets one message', async () => {
     const home = temporaryDirectory();
     const program = at(home);
     mkdirSync(join(home, 'config'));
@@ -89,7 +89,7 @@ warning: Fix one of these, or add \`--driver simulated\` to try rdctl on a model
 `);
   });
 
-  test('says why the driver that was asked for cannot run', async () => {
+  test('says why the requested driver cannot run', async () => {
     const env = { RDCTL_HOME: temporaryDirectory() };
     const lack = 'Nothing can be applied yet: the driver qemu cannot run here: no engine.';
     const stage = { env, stdin, chooseDriver: noEngine };

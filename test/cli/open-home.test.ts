@@ -23,7 +23,7 @@ test.each([
   ['version'],
   ['validate', 'examples/moby.yaml'],
   ['completion', 'bash'],
-])('%s %s works where others can write the installation', async (...argv) => {
+])('%s %s works in an installation that others can write', async (...argv) => {
   const env = openHome();
   expect(await rdctl(argv, { env })).toMatchObject({ exit: 0 });
   expect(readdirSync(env.HOME ?? '')).toEqual(['app-engine.json']);

@@ -85,7 +85,7 @@ function parsed(answer: string): Raw {
   return { status: Number(status), reason, headers, body };
 }
 
-test('the skeleton is that of the recorded request', () => {
+test('its skeleton is that of the recorded request', () => {
   const { containerEngine, kubernetes, ...rest } = SKELETON;
   expect(JSON.parse(CHANGE)).toEqual({
     ...rest,
@@ -95,7 +95,7 @@ test('the skeleton is that of the recorded request', () => {
 });
 
 describe('set', () => {
-  test('changes what it names and nothing else', async () => {
+  test('changes only what it names', async () => {
     const running = await startService({ power: 'stopped' });
     const before = (await running.client.settings()).settings;
     const reply = await exchange(running, 'PUT', '/v1/settings', CHANGE);
@@ -113,14 +113,14 @@ describe('set', () => {
     });
   });
 
-  test('the empty skeleton is no change', async () => {
+  test('the empty skeleton changes nothing', async () => {
     const running = await startService({ power: 'stopped' });
     const reply = await exchange(running, 'PUT', '/v1/settings', JSON.stringify(SKELETON));
     expect(reply).toMatchObject({ status: 202, body: 'no changes necessary' });
     expect(reply.headers.get('rdctl-ignored-keys')).toBeUndefined();
   });
 
-  test('of a running backend says what it sets off', async () => {
+  test('reports what it triggers while the backend runs', async () => {
     const running = await startService({ power: 'started' });
     await running.converged();
     const other = CHANGE.replace('"name":"docker"', '"name":"containerd"');
@@ -136,7 +136,7 @@ describe('set', () => {
       'Invalid value for "containerEngine.name": <"beefalo">; must be one of ["containerd","moby","docker"]',
     ],
     ['"name":5', 'Invalid value for "containerEngine.name": <5>'],
-  ])('%s is refused with the line that scripts look for', async (part, line) => {
+  ])('refuses %s with the line that scripts match', async (part, line) => {
     const running = await startService({ power: 'stopped' });
     const reply = await exchange(running, 'PUT', '/v1/settings', CHANGE.replace('"name":"docker"', part));
     expect(reply).toMatchObject({ status: 400, reason: 'Bad Request' });
@@ -151,7 +151,7 @@ describe('set', () => {
   });
 });
 
-describe('the other commands', () => {
+describe('other commands', () => {
   test('list-settings, start and create-profile read the settings', async () => {
     const running = await startService({ power: 'stopped' });
     const reply = await exchange(running, 'GET', '/v1/settings');
@@ -237,7 +237,7 @@ function listedByOriginal(root: string): string[] {
     });
 }
 
-describe('snapshots on the disk', () => {
+describe('snapshots on disk', () => {
   const names = async ({ client }: TestService) =>
     JSON.parse((await client.request({ method: 'GET', path: '/v1/snapshots' })).body.toString()).map(
       ({ name }: { name: string }) => name,
@@ -252,7 +252,7 @@ describe('snapshots on the disk', () => {
     return exchange(running, 'POST', `/v1/snapshot/restore?name=${name}`);
   };
 
-  test('of ours are none that the original lists, and ours all the same', async () => {
+  test('those of ours are hidden from the original, but listed here', async () => {
     const running = await startService({ power: 'started' });
     await create(running, 'one');
     expect(listedByOriginal(running.here.snapshots)).toEqual([]);
@@ -260,7 +260,7 @@ describe('snapshots on the disk', () => {
     expect(await restore(running, 'one')).toMatchObject({ status: 200 });
   });
 
-  test('that an earlier release made are none that it lists after the next start', async () => {
+  test('those of an earlier release are hidden from it after the next start', async () => {
     const first = await startService({ power: 'started' });
     const root = first.here.snapshots;
     await create(first, 'one');
@@ -293,7 +293,7 @@ describe('snapshots on the disk', () => {
     expect(await names(second)).toEqual(['theirs', 'two']);
   });
 
-  test('of the same name are told apart: ours is the one that can be restored', async () => {
+  test('those with the same name are distinguished: ours can be restored', async () => {
     const running = await startService({ power: 'started' });
     const theirs = join(running.here.snapshots, '00000000-0000-4000-8000-000000000000');
     await create(running, 'one');

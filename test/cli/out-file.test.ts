@@ -27,7 +27,7 @@ const COMMANDS: [string, string[]][] = [
 ];
 
 describe.each(COMMANDS)('%s', (_, argv) => {
-  test.each(['there.yaml/', 'there.yaml/.', './', '.', '..'])('--out-file %s is no file', async (name) => {
+  test.each(['there.yaml/', 'there.yaml/.', './', '.', '..'])('--out-file %s is not a file', async (name) => {
     put('there.yaml', 'mine');
     const { exit, out, err } = await tool([...argv, '--out-file', name]);
     expect({ exit, out }).toEqual({ exit: 1, out: '' });
@@ -35,14 +35,14 @@ describe.each(COMMANDS)('%s', (_, argv) => {
     expect(readFileSync(join(cwd, 'there.yaml'), 'utf8')).toBe('mine');
   });
 
-  test('--out-file - makes no file of that name', async () => {
+  test('--out-file - creates no file of that name', async () => {
     const { exit, out, err } = await tool([...argv, '--out-file', '-']);
     expect({ exit, out }).toEqual({ exit: 1, out: '' });
     expect(err).toContain('--out-file "-" is no name of a file\nFor a file that is called so, write ./-');
     expect(existsSync(join(cwd, '-'))).toBe(false);
   });
 
-  test('an empty --out-file is a mistake, and not standard output', async () => {
+  test('an empty --out-file is an error, not standard output', async () => {
     const { exit, out, err } = await tool([...argv, '--out-file', '']);
     expect({ exit, out }).toEqual({ exit: 1, out: '' });
     expect(err).toContain('--out-file was given an empty name');
@@ -71,14 +71,14 @@ describe.skipIf(process.platform === 'win32')('permissions', () => {
   };
   const proxy = { experimental: { virtualMachine: { proxy: { password: SECRET } } } };
 
-  test('a new profile is for all, one with a password for its owner', async () => {
+  test('a new profile is readable by all, one with a password only by its owner', async () => {
     expect(await create({ kubernetes: { enabled: false } })).toMatchObject({ exit: 0 });
     expect(modeOf('out.reg')).toBe(0o644);
     expect(await create(proxy)).toMatchObject({ exit: 0 });
     expect(modeOf('out.reg')).toBe(0o600);
   });
 
-  test.each([0o600, 0o640, 0o400])('a file that allows less keeps mode %o', async (mode) => {
+  test.each([0o600, 0o640, 0o400])('an existing file with the stricter mode %o keeps it', async (mode) => {
     put('out.reg', 'old');
     chmodSync(join(cwd, 'out.reg'), mode);
     const { exit, err } = await create({ kubernetes: { enabled: false } });
@@ -90,14 +90,14 @@ describe.skipIf(process.platform === 'win32')('permissions', () => {
     expect(modeOf('out.reg')).toBe(mode);
   });
 
-  test.each([0o644, 0o600, 0o640])('an upgraded file has the mode %o of the old one', async (mode) => {
+  test.each([0o644, 0o600, 0o640])('an upgraded file keeps the mode %o of the old one', async (mode) => {
     chmodSync(join(cwd, 'old.yaml'), mode);
     expect(await tool(['profile', 'upgrade', 'old.yaml', '--out-file', 'new.yaml'])).toMatchObject({ exit: 0 });
     expect(readFileSync(join(cwd, 'old.yaml'), 'utf8')).toBe(OLD);
     expect(modeOf('new.yaml')).toBe(mode);
   });
 
-  test('with a password in it, it is for its owner alone', async () => {
+  test('a file with a password becomes readable only by its owner', async () => {
     put('old.yaml', `${OLD}experimental:\n  virtualMachine:\n    proxy:\n      password: ${SECRET}\n`);
     const { exit, out, err } = await tool(['profile', 'upgrade', 'old.yaml', '--out-file', 'new.yaml']);
     expect(exit, err).toBe(0);

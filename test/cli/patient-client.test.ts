@@ -27,7 +27,7 @@ function stage(options: Stage) {
 
 const NOTHING: PlanRequest = { settings: {}, state: 'unmanaged', prune: [] };
 
-test('a terminal is told what is waited for, and the line goes away', async () => {
+test('shows on a terminal what it waits for, and clears the line', async () => {
   const { io, asked, client, answer } = stage({ progress: true });
   const drawn = new Promise<string>((resolve) => {
     const { err } = io;
@@ -46,7 +46,7 @@ test('a terminal is told what is waited for, and the line goes away', async () =
   expect(asked[0]?.timeoutMs).toBeGreaterThan(7_000);
 });
 
-test('a plan that comes at once has no line, and neither has one without a terminal', async () => {
+test('shows no line for a quick plan or without a terminal', async () => {
   for (const progress of [true, false]) {
     const { io, client, answer } = stage({ progress });
     const plan = client.plan(NOTHING);
@@ -56,7 +56,7 @@ test('a plan that comes at once has no line, and neither has one without a termi
   }
 });
 
-test('the time is part of the request', async () => {
+test('the wait is part of the request', async () => {
   const paths: string[] = [];
   const connection = { host: 'h', port: 1, user: 'u', password: 'p', foreign: false, reached: { by: 'word' } } as const;
   const client = createClient(connection, async (_connection, { path }) => {

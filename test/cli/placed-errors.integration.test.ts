@@ -18,7 +18,7 @@ async function stage(text: string, options: Parameters<typeof startService>[0] =
   return (...argv: string[]) => rdctl([...argv, '-f', 'team.yaml'], { env: running.env, cwd });
 }
 
-describe('what only the service knows is shown at its place', () => {
+describe('errors that only the service can find are shown at their position', () => {
   test.each(['plan', 'diff', 'apply'])('%s: a cluster version that is not offered', async (command) => {
     const run = await stage(`${HEAD}  kubernetes:\n    version: "1.2.3"\n`);
     const { exit, err } = await run(command);
@@ -28,14 +28,14 @@ describe('what only the service knows is shown at its place', () => {
     expect(err.split('\n').filter((each) => each.startsWith(line))).toHaveLength(1);
   });
 
-  test('in a document of an older version, where that has it', async () => {
+  test('in a document of an older version, at its own path', async () => {
     const run = await stage('version: 4\nkubernetes:\n  version: "1.2.3"\n  memoryInGB: 4\n');
     expect((await run('plan')).err).toContain(
       'team.yaml:3:12: Kubernetes version "1.2.3" not found (/kubernetes/version)',
     );
   });
 
-  test('a lock: in the plan behind the change, in the error of apply before the sentence', async () => {
+  test('a lock: after the change in the plan, before the message in the error of apply', async () => {
     const policy = join(temporaryDirectory(), 'locked.json');
     writeFileSync(policy, JSON.stringify({ version: 19, images: { showAll: false } }));
     const run = await stage(`${HEAD}  images:\n    namespace: team\n    showAll: true\n`, {
@@ -52,7 +52,7 @@ describe('what only the service knows is shown at its place', () => {
     );
   });
 
-  test('a port forward that cannot be made', async () => {
+  test('a port forward that cannot be created', async () => {
     const hostPort = await freePort();
     const forward = `{ namespace: default, service: web, k8sPort: 80, hostPort: ${hostPort} }`;
     const other = { namespace: 'default', service: 'kubernetes', k8sPort: 443, hostPort };
@@ -69,13 +69,13 @@ describe('what only the service knows is shown at its place', () => {
   });
 });
 
-describe('refusals that are text', () => {
+describe('refusals in plain text', () => {
   const locate = (names: readonly string[]) =>
     names.join('.') === 'kubernetes.port'
       ? { file: 'p.yaml', line: 2, column: 9, pointer: '/kubernetes/port' }
       : undefined;
 
-  test('lines that name a setting get its place, the others stay', () => {
+  test('lines that name a setting get its position, others stay unchanged', () => {
     const error = new RdError(
       'ERR_SETTINGS_INVALID',
       'errors in attempt to update settings:\nfield "kubernetes.port" is locked\nsomething else',
@@ -88,7 +88,7 @@ describe('refusals that are text', () => {
     });
   });
 
-  test('without a document, and for other errors, nothing changes', () => {
+  test('nothing changes without a document or for other errors', () => {
     const error = new RdError('ERR_SETTINGS_INVALID', 'heading\nfield "kubernetes.port" is locked');
     expect(errorWithPositions(error, undefined)).toBe(error);
     const other = new RdError('ERR_DEADLINE', 'too late\nfor kubernetes.port');
@@ -98,10 +98,10 @@ describe('refusals that are text', () => {
   });
 });
 
-describe('many mistakes', () => {
+describe('many errors', () => {
   const stdin = `version: 19\n${Array.from({ length: 16_000 }, (_, index) => `name${index}: 1\n`).join('')}`;
 
-  test.each(['validate', 'plan', 'apply'])('%s shows fifty and how many more', async (command) => {
+  test.each(['validate', 'plan', 'apply'])('%s shows fifty and the number of the rest', async (command) => {
     const { exit, out, err } = await rdctl([command, '-f', '-'], {
       stdin,
       env: { RDCTL_HOME: temporaryDirectory() },
@@ -119,8 +119,8 @@ describe('many mistakes', () => {
   });
 });
 
-describe('validate says what it read', () => {
-  test('each document with its form, and an older version', async () => {
+describe('validate', () => {
+  test('reports each document with its kind and an older version', async () => {
     const cwd = temporaryDirectory();
     writeFileSync(join(cwd, 'a.yaml'), HEAD);
     writeFileSync(join(cwd, 'b.json'), '{"version":10}');
@@ -143,7 +143,7 @@ describe('validate says what it read', () => {
     });
   });
 
-  test('what depends on other settings is a warning', async () => {
+  test('warns about what depends on other settings', async () => {
     const stdin = 'version: 19\nexperimental: { virtualMachine: { mount: { 9p: { cacheMode: none } } } }\n';
     const { exit, err } = await rdctl(['validate', '-f', '-'], { stdin });
     expect(exit).toBe(0);

@@ -18,7 +18,7 @@ async function stage(text = CONTAINERD) {
 }
 
 describe('plan', () => {
-  test('names target, driver, changes, cost and total; and changes nothing', async () => {
+  test('prints target, driver, changes, cost and total, and changes nothing', async () => {
     const { rdctl, client, home } = await stage();
     const { generation } = await client.status();
     const { exit, out } = await rdctl('plan', '-f', 'p.json');
@@ -32,7 +32,7 @@ describe('plan', () => {
     expect(await client.status()).toMatchObject({ generation, counters: { settingsPuts: 0 } });
   });
 
-  test('-o json is the published document', async () => {
+  test('-o json prints the published document', async () => {
     const { rdctl } = await stage();
     const { out } = await rdctl('plan', '-f', 'p.json', '-o', 'json');
     const document: unknown = JSON.parse(out);
@@ -40,14 +40,14 @@ describe('plan', () => {
     expect(document).toMatchObject({ kind: 'Plan', basis: 'service', summary: { changes: 1, restarts: 1, resets: 0 } });
   });
 
-  test('--detailed-exitcode tells changes from none', async () => {
+  test('--detailed-exitcode tells changes from no changes', async () => {
     const { rdctl, cwd } = await stage();
     expect((await rdctl('plan', '-f', 'p.json', '--detailed-exitcode')).exit).toBe(2);
     writeFileSync(join(cwd, 'p.json'), JSON.stringify({ version: 19, containerEngine: { name: 'docker' } }));
     expect((await rdctl('plan', '-f', 'p.json', '--detailed-exitcode')).exit).toBe(0);
   });
 
-  test('the saved file is the published document too, and private', async () => {
+  test('the saved file is the published document, and private', async () => {
     const { rdctl, cwd } = await stage();
     expect((await rdctl('plan', '-f', 'p.json', '--out-file', 'plan.json')).exit).toBe(0);
     const document: unknown = JSON.parse(readFileSync(join(cwd, 'plan.json'), 'utf8'));
@@ -55,7 +55,7 @@ describe('plan', () => {
     expect(document).toMatchObject({ saved: { files: [join(cwd, 'p.json')] } });
   });
 
-  test('what the service refuses is shown with exit 3', async () => {
+  test('shows what the service refuses, with exit 3', async () => {
     const { rdctl } = await stage(JSON.stringify({ version: 19, kubernetes: { version: '1.2.3' } }));
     const { exit, err } = await rdctl('plan', '-f', 'p.json');
     expect(exit).toBe(3);
@@ -63,7 +63,7 @@ describe('plan', () => {
   });
 });
 
-test('a pattern that can match nothing is warned of by whatever reads the profile', async () => {
+test('warns about a pattern that can match nothing, as every command that reads the profile does', async () => {
   const allowedImages = { patterns: ['foo/b[ao]r', 'busybox'] };
   const { rdctl } = await stage(JSON.stringify({ version: 19, containerEngine: { allowedImages } }));
   const warning = expect.stringContaining(
@@ -78,7 +78,7 @@ test('a pattern that can match nothing is warned of by whatever reads the profil
   expect((await rdctl('validate', '-f', 'p.json')).err.match(/warning/g)).toHaveLength(1);
 });
 
-test('an extension that cannot be had: the advice is about the list, or about the state', async () => {
+test('for an extension that cannot be installed, the advice is about the list or the state', async () => {
   const installed = { 'simulated/hello': '1.0.0' };
   const extensions = { installed, allowed: { enabled: true, list: ['other/tool'] } };
   const profile = (settings: object, rest: object = {}) =>
@@ -97,7 +97,7 @@ test('an extension that cannot be had: the advice is about the list, or about th
 });
 
 describe('with no service running', () => {
-  test('a plan is estimated from the defaults, and says so', async () => {
+  test('is estimated from the defaults, and says so', async () => {
     const env = { RDCTL_HOME: temporaryDirectory() };
     const { exit, out } = await rdctl(['plan', '-f', 'examples/containerd.yaml'], { env });
     expect(exit).toBe(0);
@@ -107,7 +107,7 @@ describe('with no service running', () => {
     expect(out).not.toContain('nothing is lost');
   });
 
-  test('and from the stored settings after one ran', async () => {
+  test('is estimated from the stored settings after a first run', async () => {
     const { rdctl, client, service } = await stage();
     await client.putSettings({ version: 19, containerEngine: { name: 'containerd' } });
     await service.stop('test');
@@ -117,21 +117,21 @@ describe('with no service running', () => {
     expect(out).toMatch(/\nNothing to change\.\n$/);
   });
 
-  test('a stale connection file is no service', async () => {
+  test('ignores a stale connection file', async () => {
     await using server = await scriptedServer(() => undefined);
     await server.close();
     const { exit, out } = await rdctl(['plan', '-f', 'examples/moby.yaml'], { env: server.env });
     expect({ exit, estimated: out.includes('estimated') }).toEqual({ exit: 0, estimated: true });
   });
 
-  test('a service that was named must be there', async () => {
+  test('requires a service that was named explicitly', async () => {
     await using server = await scriptedServer(() => undefined);
     await server.close();
     const argv = ['--port', String(server.port), 'plan', '-f', 'examples/moby.yaml'];
     expect((await rdctl(argv, { env: server.env })).exit).toBe(1);
   });
 
-  test('a plan cannot be saved', async () => {
+  test('cannot be saved', async () => {
     const cwd = temporaryDirectory();
     writeFileSync(join(cwd, 'p.json'), CONTAINERD);
     const argv = ['plan', '-f', 'p.json', '--out-file', 'plan.json'];
@@ -141,7 +141,7 @@ describe('with no service running', () => {
     expect(existsSync(join(cwd, 'plan.json'))).toBe(false);
   });
 
-  test('status: exit 1 and what to do', async () => {
+  test('status exits 1 and says what to do', async () => {
     const { exit, out, err } = await rdctl(['status'], { env: { RDCTL_HOME: temporaryDirectory() } });
     expect({ exit, out }).toEqual({ exit: 1, out: '' });
     expect(err).toContain('rdctl start');
@@ -163,7 +163,7 @@ describe('diff', () => {
     });
   });
 
-  test('-o json lists them', async () => {
+  test('-o json lists the differences', async () => {
     const { rdctl } = await stage();
     expect(JSON.parse((await rdctl('diff', '-f', 'p.json', '-o', 'json')).out)).toMatchObject({
       kind: 'Diff',
@@ -174,7 +174,7 @@ describe('diff', () => {
 });
 
 describe('status', () => {
-  test('says who, how and what; exit 0 when converged', async () => {
+  test('prints target, driver and conditions; exit 0 when converged', async () => {
     const { rdctl, home } = await stage();
     const { exit, out } = await rdctl('status');
     expect(exit).toBe(0);
@@ -184,7 +184,7 @@ describe('status', () => {
     expect(out).toMatch(/^Endpoint +simulated:moby/m);
   });
 
-  test('-o json is what the API says', async () => {
+  test('-o json is what the API returns', async () => {
     const { rdctl, client } = await stage();
     const { out } = await rdctl('status', '-o', 'json');
     const { counters: _theirs, ...document } = JSON.parse(out);
@@ -192,7 +192,7 @@ describe('status', () => {
     expect(document).toEqual(JSON.parse(JSON.stringify(status)));
   });
 
-  test('exit 1 when the backend gave up', async () => {
+  test('exits 1 when the backend gave up', async () => {
     const running = await startService({ env: { RDCTL_SIMULATED_FAULTS: 'moby.start:terminal' } });
     await running.converged().catch(() => undefined);
     const { exit, out } = await rdctl(['status'], { env: running.env });
@@ -203,7 +203,7 @@ describe('status', () => {
 });
 
 describe('init', () => {
-  test('writes what is applied without a write', async () => {
+  test('writes a profile that applies without a write', async () => {
     const { rdctl: at, client, converged } = await stage();
     const change = {
       version: 19,
@@ -224,7 +224,7 @@ describe('init', () => {
     }
   });
 
-  test('reads an application that is not ours', async () => {
+  test('reads another application', async () => {
     const settings = { version: 16, containerEngine: { name: 'containerd' }, kubernetes: { enabled: false } };
     await using server = await scriptedServer(({ path }) => {
       if (path === '/v2/status') return { status: 404, body: 'Unknown command: GET /v2/status' };
@@ -240,7 +240,7 @@ describe('init', () => {
     expect(new Set(server.received.map(({ method }) => method))).toEqual(new Set(['GET']));
   });
 
-  test('leaves a secret out and shows how to manage it', async () => {
+  test('omits a secret and shows how to manage it', async () => {
     const { rdctl } = await stage();
     const { out } = await rdctl('init', '--all');
     expect(out).toContain('# password: { fromEnv: PROXY_PASSWORD }');

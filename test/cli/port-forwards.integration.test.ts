@@ -45,7 +45,7 @@ function fetchText(port: number): Promise<string> {
 const forward = (service: string, k8sPort: number | string, hostPort: number | null) =>
   `{ namespace: default, service: ${service}, k8sPort: ${k8sPort}, hostPort: ${hostPort} }`;
 
-test('a profile makes forwards, once; they carry HTTP and outlive the service', async () => {
+test('a profile creates forwards once; they carry HTTP and survive a service restart', async () => {
   const { profile, run, proxy, service, home } = await stage();
   const port = await freePort();
   profile(`portForwards: [${forward('web', 'http', port)}]`);
@@ -69,7 +69,7 @@ test('a profile makes forwards, once; they carry HTTP and outlive the service', 
   expect(await fetchText(port)).toBe('simulated web: GET /hello\n');
 });
 
-test('an extension that fails does not keep them from being made', async () => {
+test('a failing extension does not block them', async () => {
   const { profile, run, forwards } = await stage();
   const port = await freePort();
   const settings = {
@@ -111,7 +111,7 @@ test('moves, swaps, removes and prunes', async () => {
   expect(await forwards()).toEqual([]);
 });
 
-test('may be asked for while the cluster is off, and open with it', async () => {
+test('can be requested while the cluster is off, and open with it', async () => {
   const { profile, run, forwards } = await stage();
   const port = await freePort();
   profile(`portForwards: [${forward('web', 80, port)}]\nstate: stopped`);
@@ -124,7 +124,7 @@ test('may be asked for while the cluster is off, and open with it', async () => 
   await expect.poll(forwards).toEqual([`web ${port} listening`]);
 });
 
-test('apply --previous brings back those that were there, and takes away the others', async () => {
+test('apply --previous restores the earlier forwards and removes the others', async () => {
   const { profile, run, forwards, proxy, cwd } = await stage();
   const { env } = proxy;
   const [a, b, c] = [await freePort(), await freePort(), await freePort()];
@@ -142,7 +142,7 @@ test('apply --previous brings back those that were there, and takes away the oth
   expect(await forwards()).toEqual([`web ${c} listening`]);
 });
 
-test('an apply of forwards alone shows no phase of what was before it', async () => {
+test('an apply of only forwards shows no earlier phase', async () => {
   const { profile, run, proxy, cwd } = await stage();
   const { env } = proxy;
   profile(`portForwards: [${forward('web', 80, await freePort())}]`);
@@ -154,7 +154,7 @@ test('an apply of forwards alone shows no phase of what was before it', async ()
   expect(JSON.parse(json)).toMatchObject({ outcome: 'applied', phases: [] });
 });
 
-test('names a port of another program, and says what is planned with no service running', async () => {
+test('reports a port in use, and plans without a running service', async () => {
   const { profile, run, service, forwards, client, env, cwd } = await stage();
   const server = createServer();
   onTestFinished(() => void server.close());
@@ -174,7 +174,7 @@ test('names a port of another program, and says what is planned with no service 
   expect(offline.out).toContain(`  ~ portForwards[default/web:80]: ${port} → ${taken}`);
 });
 
-test('a saved plan carries the forwards', async () => {
+test('a saved plan includes the forwards', async () => {
   const { profile, run, forwards, cwd, proxy } = await stage();
   const port = await freePort();
   profile(`portForwards: [${forward('web', 80, port)}]`);

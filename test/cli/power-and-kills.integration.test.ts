@@ -42,7 +42,7 @@ function stage(latencyMs = 0) {
   };
 }
 
-test('after a kill of the service, plan and diff say what apply then brings back, every time', async () => {
+test('after a kill of the service, plan and diff always say what apply then brings back', async () => {
   const { rdctl, kill } = stage();
   expect(await rdctl(['apply', '-f', '-'], STARTED)).toMatchObject({ exit: 0 });
   for (const wanted of [STARTED, profile({ settings: { version: 19 } }), STARTED]) {
@@ -65,7 +65,7 @@ test('after a kill of the service, plan and diff say what apply then brings back
   }
 });
 
-test('a computer that went down ends no wish', async () => {
+test('a reboot does not change the desired power state', async () => {
   const { rdctl, reboot } = stage();
   expect(await rdctl(['apply', '-f', '-'], STARTED)).toMatchObject({ exit: 0 });
   await reboot();
@@ -79,7 +79,7 @@ test('a computer that went down ends no wish', async () => {
   expect(paths(JSON.parse(applied.out))).toEqual(paths(planned));
 });
 
-test('after a kill of the service, apply reports the changes of the plan, in that order', async () => {
+test('after a kill of the service, apply reports the changes of the plan in order', async () => {
   const { rdctl, kill } = stage();
   const changes = async (argv: string[], wanted: string) =>
     JSON.parse((await rdctl([...argv, '-f', '-', '-o', 'json'], wanted)).out).changes.map(
@@ -99,7 +99,7 @@ test('after a kill of the service, apply reports the changes of the plan, in tha
   }
 });
 
-test.each(['kill', 'reboot'])('a shutdown after a %s is a stop like every other', async (how) => {
+test.each(['kill', 'reboot'])('a shutdown after a %s stops everything as usual', async (how) => {
   const { rdctl, kill, reboot, connectionFile } = stage();
   expect(await rdctl(['apply', '-f', '-'], STARTED)).toMatchObject({ exit: 0 });
   await (how === 'kill' ? kill : reboot)();
@@ -111,7 +111,7 @@ test.each(['kill', 'reboot'])('a shutdown after a %s is a stop like every other'
   expect(existsSync(connectionFile)).toBe(false);
 });
 
-test('a profile without a power state starts nothing that was shut down, and stores what it asks for', async () => {
+test('a profile without a power state starts nothing after a shutdown, but its settings are stored', async () => {
   const { rdctl, connectionFile } = stage();
   for (const starts of [false, true]) {
     const first = await rdctl(['apply', '-f', '-'], CALM.replace('"debug":true', `"debug":${starts}`));
@@ -134,7 +134,7 @@ test('a profile without a power state starts nothing that was shut down, and sto
   }
 });
 
-test('a refused apply starts nothing that was shut down, and brings back what was not', async () => {
+test('a refused apply starts nothing after a shutdown, and brings back what was killed', async () => {
   const { rdctl, reboot } = stage();
   const version = (text: string) =>
     profile({ settings: { version: 19, kubernetes: { version: text } }, state: 'started' });
@@ -149,14 +149,14 @@ test('a refused apply starts nothing that was shut down, and brings back what wa
   await expect.poll(state).toBe('STARTED');
 });
 
-test('the way back from it starts nothing either', async () => {
+test('rolling back does not start it either', async () => {
   const { rdctl, connectionFile } = stage();
   expect(await rdctl(['apply', '-f', '-'], CALM)).toMatchObject({ exit: 0 });
   expect(await rdctl(['apply', '--previous'])).toMatchObject({ exit: 0 });
   expect(existsSync(connectionFile)).toBe(false);
 });
 
-test('a running service with a stopped backend says that it stays stopped', async () => {
+test('a running service with a stopped backend reports that it stays stopped', async () => {
   const { rdctl } = stage();
   expect(await rdctl(['apply', '-f', '-'], profile({ settings: { version: 19 }, state: 'stopped' }))).toMatchObject({
     exit: 0,
@@ -166,7 +166,7 @@ test('a running service with a stopped backend says that it stays stopped', asyn
   expect(JSON.parse((await rdctl(['status', '-o', 'json'])).out)).toMatchObject({ backendState: 'STOPPED' });
 });
 
-test('what a killed apply had sent is finished by the service, and the next one waits for it', async () => {
+test('the service finishes what a killed apply had sent, and the next apply waits for it', async () => {
   // An engine takes long enough to change that the next apply comes before the end.
   const { rdctl, home } = stage(500);
   expect(await rdctl(['apply', '-f', '-'], STARTED)).toMatchObject({ exit: 0 });

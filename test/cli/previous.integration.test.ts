@@ -30,7 +30,7 @@ async function twoTargets() {
   return { home, one, other };
 }
 
-test('what was kept of one service is not given to another', async () => {
+test('the state kept for one service is not applied to another', async () => {
   const { one, other } = await twoTargets();
   expect((await one.apply('-f', 'containerd.json')).exit).toBe(0);
   const before = (await other.client.status()).generation;
@@ -42,7 +42,7 @@ test('what was kept of one service is not given to another', async () => {
   expect((await other.client.status()).generation).toBe(before);
 });
 
-test('two targets keep theirs beside each other', async () => {
+test('two targets keep separate previous states', async () => {
   const { home, one, other } = await twoTargets();
   expect((await one.apply('-f', 'containerd.json')).exit).toBe(0);
   expect((await other.apply('-f', 'containerd.json')).exit).toBe(0);

@@ -22,7 +22,7 @@ async function reportOf(name: string, content: string | object | Buffer, ...flag
   return { exit, err, report: JSON.parse(out) };
 }
 
-test('the help', async () => {
+test('help', async () => {
   const help = commandHelp(profileCheck, 'linux');
   expect(help.split('\n').filter((line) => line.length > 80)).toEqual([]);
   await expect(help).toMatchFileSnapshot('../golden/help/profile-check.txt');
@@ -39,8 +39,8 @@ locked:
   kubernetes: true
 `;
 
-describe('for people', () => {
-  test('a sentence, the table and each finding once', async () => {
+describe('human output', () => {
+  test('is a summary, the table, and each finding once', async () => {
     const { cwd, name } = fileWith('team.yaml', TEAM);
     const { exit, out, err } = await check([name], { cwd });
     expect({ exit, err }).toEqual({ exit: 3, err: '' });
@@ -48,7 +48,7 @@ describe('for people', () => {
     await expect(out).toMatchFileSnapshot('../golden/profile-check/team.txt');
   });
 
-  test.each([40, 10, 200])('%i columns', async (columns) => {
+  test.each([40, 10, 200])('fits %i columns', async (columns) => {
     const { cwd, name } = fileWith('team.yaml', TEAM);
     const io = { ...fakeIo({ cwd }), columns };
     await run(['profile', 'check', name], io);
@@ -58,7 +58,7 @@ describe('for people', () => {
     expect(io.text.out.split('\n')[0]?.length).toBeGreaterThan(columns === 200 ? 60 : 15);
   });
 
-  test('what is ignored is not told of releases that refuse the profile', async () => {
+  test('omits what is ignored by releases that refuse the profile', async () => {
     const settings = { version: 16, nothing: 1, experimental: { virtualMachine: { diskSize: '200GiB' } } };
     const { cwd, name } = fileWith('defaults.json', settings);
     const { out } = await check([name], { cwd });
@@ -78,7 +78,7 @@ describe('for people', () => {
 `);
   });
 
-  test('one that everybody accepts needs no list', async () => {
+  test('needs no list when everyone accepts the profile', async () => {
     const { cwd, name } = fileWith('locked.json', {
       version: 6,
       kubernetes: { enabled: false },
@@ -95,7 +95,7 @@ describe('for people', () => {
     });
   });
 
-  test('every file has its own table, and one that cannot be read as settings does not hide the others', async () => {
+  test('has a table per file, and a file that is not settings does not hide the others', async () => {
     const cwd = temporaryDirectory();
     writeFileSync(join(cwd, 'bad.yaml'), 'a: [');
     writeFileSync(join(cwd, 'locked.json'), '{"version":19}');
@@ -105,7 +105,7 @@ describe('for people', () => {
     expect(out).toContain('\nlocked.json: Accepted by 1.24 on Linux.\n');
   });
 
-  test('a long name of a setting and its place share a line only where there is room', async () => {
+  test('puts a long setting and its position on one line only when they fit', async () => {
     const path = 'experimental.virtualMachine.mount.9p.protocolVersion';
     const { cwd, name } = fileWith('of-the-team.locked.json', {
       version: 19,
@@ -116,7 +116,7 @@ describe('for people', () => {
     expect(out.split('\n').filter((line) => line.length > 80)).toEqual([]);
   });
 
-  test('what is true of several is told once, below them', async () => {
+  test('reports a shared finding once, at the end', async () => {
     const { cwd, name } = fileWith('locked.json', { version: 19, first: 1, second: 2, telemetri: 3 });
     const { out } = await check([name, '--release=1.24'], { cwd });
     expect(out.slice(out.indexOf('~ Ignored'))).toBe(`~ Ignored: the application starts without it
@@ -130,7 +130,7 @@ describe('for people', () => {
 `);
   });
 
-  test('names from a file cannot act on a terminal, and a thousand of them are not listed', async () => {
+  test('escapes names from a file, and does not list a thousand of them', async () => {
     const many = Object.fromEntries(Array.from({ length: 1000 }, (_, index) => [`\u001b[31mname${index}`, 1]));
     const { cwd, name } = fileWith('locked.json', { version: 19, ...many });
     const { exit, out } = await check([name, '--release=1.24'], { cwd });
@@ -142,7 +142,7 @@ describe('for people', () => {
   });
 });
 
-describe('the exit code', () => {
+describe('exit code', () => {
   const PARTLY = { version: 19, nothing: true };
 
   test.each([
@@ -168,13 +168,13 @@ describe('the exit code', () => {
     [['x', '--release=newest'], '--release "newest": known are 1.8 to 1.24'],
     [['x', '--platform=beos'], '--platform "beos": known are macos, linux, windows'],
     [['x', '--part=both'], 'value "both" is not one of the allowed values: [locked defaults]'],
-  ])('%j is a mistake of usage', async (args, message) => {
+  ])('%j is a usage error', async (args, message) => {
     const { exit, out, err } = await check(args, { cwd: temporaryDirectory() });
     expect({ exit, out }).toEqual({ exit: 1, out: '' });
     expect(err).toContain(message);
   });
 
-  test('of a profile that a release changes is 3 with --strict', async () => {
+  test('is 3 with --strict when a release changes the profile', async () => {
     const settings = { version: 16, images: { showAll: true } };
     const lenient = await reportOf('defaults.json', settings, '--release=1.24');
     expect(lenient.report.files[0].findings).toMatchObject([{ effect: 'changed' }]);
@@ -183,7 +183,7 @@ describe('the exit code', () => {
     expect(await reportOf('defaults.json', settings, '--release=1.21', '--strict')).toMatchObject({ exit: 0 });
   });
 
-  test('a file that is not there is told as such', async () => {
+  test('is an error for a missing file', async () => {
     const { exit, err } = await check(['missing.yaml'], { cwd: temporaryDirectory() });
     expect(exit).toBe(1);
     expect(err).toMatch(/^Error: missing\.yaml could not be read: there is no such file\n/);
@@ -193,7 +193,7 @@ describe('the exit code', () => {
 const KEY = 'SOFTWARE\\Policies\\Rancher Desktop';
 const registryFile = (...lines: string[]) => ['Windows Registry Editor Version 5.00', ...lines, ''].join('\r\n');
 
-describe('the systems', () => {
+describe('systems', () => {
   const plist = '<plist><dict><key>version</key><integer>19</integer></dict></plist>';
   const reg = registryFile(`[HKEY_LOCAL_MACHINE\\${KEY}\\Locked]`, '"version"=dword:13');
 
@@ -221,7 +221,7 @@ describe('the systems', () => {
     expect(one.report.files[0].cells).toHaveLength(1);
   });
 
-  test('a wrong name is the reason that is told', async () => {
+  test('a wrong name is given as the reason', async () => {
     const { cwd, name } = fileWith('x.locked.plist', { version: 19 });
     const { out } = await check([name, '--release=1.24'], { cwd });
     expect(out).toContain('x.locked.plist: Accepted by 1.24 on Linux; refused on macOS because of its\nname.\n');
@@ -231,12 +231,12 @@ describe('the systems', () => {
   });
 });
 
-describe('a release that does not take what it would start with', () => {
+describe('a release that refuses what it would start with', () => {
   const settings = { version: 6, containerEngine: { allowedImages: { enabled: true, patterns: ['a'] } } };
   const registry = (key: string) =>
     registryFile(`[HKEY_LOCAL_MACHINE\\SOFTWARE\\${key}\\Locked]`, '"version"=dword:6', '"x"=dword:0');
 
-  test('because it looks in another place than that of the file is told', async () => {
+  test('a release that looks in another place than that of the file', async () => {
     const note =
       'Note: x.reg: releases before 1.9 do not look below SOFTWARE\\Policies, and take nothing from there.\n';
     const policies = registry('Policies\\Rancher Desktop');
@@ -245,7 +245,7 @@ describe('a release that does not take what it would start with', () => {
     expect((await reportOf('x.reg', registry('Rancher Desktop\\Profile'))).err).toBe('');
   });
 
-  test('because it locks less is told', async () => {
+  test('a release that locks less', async () => {
     const note =
       'Note: locked.json: release 1.8 locks containerEngine.allowedImages alone; what else is locked can be changed there.\n';
     const more = { ...settings, kubernetes: { enabled: false } };
@@ -259,7 +259,7 @@ describe('a release that does not take what it would start with', () => {
   });
 });
 
-test('a file of Linux with a byte order mark is refused there', async () => {
+test('a Linux file with a byte order mark is refused there', async () => {
   const { cwd, name } = fileWith('locked.json', `\ufeff${JSON.stringify({ version: 19 })}`);
   const { out, exit } = await check([name, '--release=1.24'], { cwd });
   expect(exit).toBe(3);
@@ -267,7 +267,7 @@ test('a file of Linux with a byte order mark is refused there', async () => {
   expect(out).toContain('  locked.json\n      it begins with a byte order mark\n      1.24\n');
 });
 
-test('a part or a system that is not that of the file is told', async () => {
+test('a part or system that does not match the file is reported', async () => {
   const settings = { version: 19, images: { showAll: false } };
   const other = await reportOf('locked.json', settings, '--part=defaults');
   expect(other.report.files[0].parts).toEqual([{ part: 'locked', version: 19 }]);
@@ -280,8 +280,8 @@ test('a part or a system that is not that of the file is told', async () => {
   );
 });
 
-describe('what stands in no part', () => {
-  test('has no part, and what is in one has its own', async () => {
+describe('a stray registry value', () => {
+  test('has no part, unlike values below the known keys', async () => {
     const text = registryFile(
       `[HKEY_LOCAL_MACHINE\\${KEY}\\Locked]`,
       '"version"=dword:13',
@@ -303,7 +303,7 @@ describe('what stands in no part', () => {
   });
 });
 
-test('a value of a wrong type in the registry is refused by the releases that look for its name', async () => {
+test('a value of the wrong registry type is refused by the releases that look for its name', async () => {
   const text = registryFile(
     `[HKEY_LOCAL_MACHINE\\${KEY}\\Locked]`,
     '"version"=dword:0000000a',
@@ -329,14 +329,14 @@ test('a value of a wrong type in the registry is refused by the releases that lo
   ]);
 });
 
-test('templates are told as such', async () => {
+test('templates are reported as such', async () => {
   const { exit, report } = await reportOf('x.admx', '<?xml version="1.0"?>\n<policyDefinitions revision="1.0">');
   expect(exit).toBe(3);
   expect(report.files[0].problem.message).toContain('holds templates for Group Policy');
 });
 
 describe('what is checked', () => {
-  test('a profile as its two parts, with the place of each setting', async () => {
+  test('a profile as its two parts, with the position of each setting', async () => {
     const { report, exit } = await reportOf('team.yaml', TEAM, '--release=1.24');
     expect(exit).toBe(3);
     expect(report).toEqual({
@@ -396,7 +396,7 @@ describe('what is checked', () => {
     });
   });
 
-  test('bare settings as the locked part, unless something says otherwise', async () => {
+  test('bare settings as the locked part, by default', async () => {
     const settings = { version: 19, kubernetes: { version: 'v1.30.2' } };
     const bare = await reportOf('team.json', settings);
     expect(bare.report.files[0].parts).toEqual([{ part: 'locked', version: 19 }]);
@@ -409,14 +409,14 @@ describe('what is checked', () => {
     expect(named.exit).toBe(0);
   });
 
-  test('a reference to a secret is in no deployment profile, and needs no variable here', async () => {
+  test('a secret reference is in no deployment profile and needs no variable here', async () => {
     const proxy = { enabled: true, password: { fromEnv: 'NOT_SET' } };
     const settings = { version: 19, experimental: { virtualMachine: { proxy } } };
     const { report } = await reportOf('locked.json', settings, '--release=1.24', '--platform=windows');
     expect(report.files[0].findings).toEqual([]);
   });
 
-  test('a deployment file of Linux that is too long for a document is checked without places', async () => {
+  test('a Linux deployment file that is too long for a document is checked without positions', async () => {
     const settings = { version: 19, images: { namespace: 'n'.repeat(1024 * 1024) }, nothing: 1 };
     const { exit, report } = await reportOf('locked.json', settings, '--release=1.24', '--platform=linux');
     expect(exit).toBe(0);
@@ -430,7 +430,7 @@ describe('what is checked', () => {
     expect(out).toMatch(/^<stdin>: Accepted by 1\.24 /);
   });
 
-  test('a registry file with values of the wrong type is refused, with a key of nobody it is not taken whole', async () => {
+  test('a registry file with wrong types is refused; one with an unrelated key is read only in part', async () => {
     const text = [
       'Windows Registry Editor Version 5.00',
       '[HKEY_LOCAL_MACHINE\\SOFTWARE\\Policies\\Rancher Desktop\\Locked]',
@@ -464,7 +464,7 @@ describe('what is checked', () => {
     expect({ exit, err }).toEqual({ exit: expected, err: expect.stringMatching(said) });
   });
 
-  test('a profile with mistakes is not taken apart', async () => {
+  test('a profile with errors is not split into parts', async () => {
     const { exit, report } = await reportOf('team.yaml', TEAM.replace('memoryInGB', 'memoryInGb'));
     expect(exit).toBe(3);
     expect(report.files[0].problem.details).toEqual([
@@ -473,7 +473,7 @@ describe('what is checked', () => {
   });
 });
 
-test('a shell is offered releases, systems and files', async () => {
+test('a shell completes releases, systems and files', async () => {
   const offered = async (...words: string[]) => (await rdctl(['__completeNoDesc', 'profile', 'check', ...words])).out;
   expect(await offered('--release', '1.2')).toBe('1.20\n1.21\n1.22\n1.23\n1.24\n:4\n');
   expect(await offered('--platform', '')).toBe('macos\nlinux\nwindows\n:4\n');

@@ -31,14 +31,14 @@ function scene(text: string | Buffer = OLD, name = 'p.yaml') {
 test.each([
   ['profile-upgrade', async () => (await import('../../cli/commands/profile/upgrade.ts')).profileUpgrade],
   ['diff', async () => (await import('../../cli/commands/diff.ts')).diff],
-] as const)('the help of %s', async (name, load) => {
+] as const)('help of %s', async (name, load) => {
   const help = commandHelp(await load(), 'linux');
   await expect(help).toMatchFileSnapshot(`../golden/help/${name}.txt`);
   expect(help.split('\n').filter((line) => line.length > 80)).toEqual([]);
 });
 
 describe('profile upgrade', () => {
-  test('signs that a terminal obeys or nobody sees are shown as their numbers, and stay in the file', async () => {
+  test('control and invisible characters are shown as their code points and stay in the file', async () => {
     const hidden = '\u009b\u061c\u200b\u202e\u2066\ufeff';
     const escaped = '\\u009b\\u061c\\u200b\\u202e\\u2066\\ufeff';
     const { rdctl, text } = scene(`version: 4 # ${hidden}\ntelemetry: false\n`);
@@ -49,7 +49,7 @@ describe('profile upgrade', () => {
     expect(text()).toContain(`version: 19 # ${hidden}\n`);
   });
 
-  test('rewrites the file, shows what changed and says what has ended', async () => {
+  test('rewrites the file, shows the changes, and lists settings that no longer exist', async () => {
     const { rdctl, text, cwd } = scene();
     const { exit, out, err } = await rdctl(['p.yaml']);
     expect({ exit, err }).toEqual({
@@ -69,7 +69,7 @@ describe('profile upgrade', () => {
     expect(text()).toBe(NEW);
   });
 
-  test('--dry-run writes nothing, and exits 2 when there is something to do', async () => {
+  test('--dry-run writes nothing, and exits 2 when there is something to upgrade', async () => {
     const { rdctl, text } = scene();
     const dry = await rdctl(['--dry-run', 'p.yaml']);
     expect(dry).toMatchObject({ exit: 2, out: expect.stringContaining('+version: 19 # old') });
@@ -86,7 +86,7 @@ describe('profile upgrade', () => {
     expect(await rdctl(['-', '--dry-run'], OLD)).toMatchObject({ exit: 2, out: expect.stringMatching(/^--- <stdin>/) });
   });
 
-  test('--out-file leaves the file alone', async () => {
+  test('--out-file leaves the file unchanged', async () => {
     const { rdctl, text, cwd } = scene();
     expect(await rdctl(['p.yaml', '--out-file', 'n.yaml'])).toMatchObject({
       exit: 0,
@@ -130,7 +130,7 @@ describe('profile upgrade', () => {
     expect(await report()).toEqual({ ...document, from: 19, changes: [], written: false });
   });
 
-  test('comments of what has ended go with it, and a note and the report say so', async () => {
+  test('removes the comments of removed settings, with a note', async () => {
     const { rdctl, text } = scene(
       'version: 4\n# all of it\n\nkubernetes:\n  # old\n  hostResolver: true # x\n  port: 6443\n',
     );
@@ -147,7 +147,7 @@ describe('profile upgrade', () => {
     expect(text()).toBe('version: 19\n# all of it\n\nkubernetes:\n  port: 6443\n');
   });
 
-  test('--platform says what a value meant; without it a note does', async () => {
+  test('--platform resolves platform-dependent values; without it, a note does', async () => {
     const old = 'version: 7\napplication: {pathManagementStrategy: notset}\n';
     const { rdctl } = scene(old);
     const here = await rdctl(['p.yaml', '--dry-run']);
@@ -167,12 +167,12 @@ describe('profile upgrade', () => {
     expect(JSON.parse(report.out).notices).toEqual([expect.stringContaining('as on Linux')]);
   });
 
-  test('-o json does not mix with the document on standard output', async () => {
+  test('-o json is not mixed with the document on standard output', async () => {
     const { exit, out } = await scene().rdctl(['-', '-o', 'json'], OLD);
     expect({ exit, error: JSON.parse(out) }).toMatchObject({ exit: 1, error: { code: 'ERR_USAGE' } });
   });
 
-  test('mistakes are found all at once, and nothing is written', async () => {
+  test('reports all errors at once and writes nothing', async () => {
     const { rdctl, text } = scene('version: 4\ntelemetry: 1\nupdatr: true\n');
     const { exit, out, err } = await rdctl(['p.yaml']);
     expect({ exit, out }).toEqual({ exit: 3, out: '' });
@@ -184,7 +184,7 @@ describe('profile upgrade', () => {
   test.each([
     ['examples/policies/io.rancherdesktop.profile.locked.plist', 'plist'],
     ['examples/policies/policies.reg', 'reg'],
-  ])('%s is written anew instead', async (path, format) => {
+  ])('%s is rewritten completely instead', async (path, format) => {
     const { rdctl, text, file } = scene(readFileSync(path), 'file');
     const before = text();
     expect(await rdctl([file])).toMatchObject({
@@ -210,7 +210,7 @@ describe('profile upgrade', () => {
 });
 
 describe('the file', () => {
-  test('keeps permissions and owner, and a link stays a link', async () => {
+  test('keeps mode and owner, and a link stays a link', async () => {
     const { rdctl, cwd, file } = scene();
     chmodSync(file, 0o640);
     if (process.getuid?.() === 0) chownSync(file, 1234, 5678);
@@ -225,7 +225,7 @@ describe('the file', () => {
     expect(readdirSync(cwd).sort()).toEqual(['etc', 'p.yaml']);
   });
 
-  test('is refused where it is read-only, also for an administrator', async () => {
+  test('is refused when it is read-only, even as root', async () => {
     const { rdctl, file, text } = scene();
     chmodSync(file, 0o444);
     expect(await rdctl(['p.yaml'])).toMatchObject({
@@ -237,14 +237,14 @@ describe('the file', () => {
     expect((await rdctl(['p.yaml', '--dry-run'])).exit).toBe(2);
   });
 
-  test('is refused where a second name would keep the old content', async () => {
+  test('is refused when a hard link would keep the old content', async () => {
     const { rdctl, cwd, file, text } = scene();
     linkSync(file, join(cwd, 'other.yaml'));
     expect(await rdctl(['p.yaml'])).toMatchObject({ exit: 1, err: expect.stringContaining('hard link') });
     expect(text()).toBe(OLD);
   });
 
-  test('is not overwritten when somebody has written it meanwhile', async () => {
+  test('is not overwritten when it changed in the meantime', async () => {
     const { file, text } = scene();
     await expect(replaceFile(file, Buffer.from('older'), 'new')).rejects.toMatchObject({
       code: 'ERR_IO',

@@ -16,7 +16,7 @@ function program(argv: string[], env: Record<string, string> = {}, stdin = '') {
   return rdctlProgram(argv, { entry: tool.entry(), env, stdin });
 }
 
-test('one version everywhere', () => {
+test('the version is the same everywhere', () => {
   expect(PRODUCT.version).toBe(version);
 });
 
@@ -30,7 +30,7 @@ describe('the built tool', () => {
     expect(text).toBe(`rdctl client version: v${version}, targeting server version: v1\n`);
   });
 
-  test('puts results on stdout and the rest on stderr', async () => {
+  test('prints results on stdout and everything else on stderr', async () => {
     expect(await program(['help'])).toMatchObject({ exit: 0, err: '' });
     expect(await program(['foo'])).toMatchObject({ exit: 1, out: '' });
     const home = temporaryDirectory();
@@ -41,7 +41,7 @@ describe('the built tool', () => {
     });
   });
 
-  test('colors a pipe when it is told to, and nothing with NO_COLOR', async () => {
+  test('colors a pipe only when forced, and nothing with NO_COLOR', async () => {
     const plan = async (env: Record<string, string>) => {
       const home = { RDCTL_HOME: temporaryDirectory(), RDCTL_DRIVER: 'simulated' };
       return (await program(['plan', '-f', 'examples/moby.yaml'], { ...home, ...env })).out;
@@ -52,7 +52,7 @@ describe('the built tool', () => {
     }
   });
 
-  test('every command loads and shows its help', async () => {
+  test('loads every command and shows its help', async () => {
     const names = [...(await program(['help'])).out.matchAll(/^ {2}([a-z-]+) {2}/gm)].map((match) => match[1] ?? '');
     expect(names.length).toBeGreaterThan(14);
     for (const name of names) {
@@ -70,7 +70,7 @@ describe('the built tool', () => {
     expect(server.received[0]?.body).toBe('a body');
   });
 
-  test('a reader that leaves early is no failure', async () => {
+  test('succeeds when the reader closes the pipe early', async () => {
     const body = `${'x'.repeat(4 * 1024 * 1024)}\n`;
     await using server = await scriptedServer(() => ({ body }));
     const outcome = await rdctlProgram(['api', '/'], {
@@ -81,14 +81,14 @@ describe('the built tool', () => {
     expect(outcome).toEqual({ exit: 0, out: '', err: '' });
   });
 
-  test('a slow reader gets everything', async () => {
+  test('delivers everything to a slow reader', async () => {
     const body = 'y'.repeat(3 * 1024 * 1024);
     await using server = await scriptedServer(() => ({ body }));
     const { exit, out } = await program(['api', '/'], server.env);
     expect({ exit, length: out.length }).toEqual({ exit: 0, length: body.length + 1 });
   });
 
-  test('a signal ends a request with the exit code of the signal', async () => {
+  test('a signal cancels a request with the exit code of the signal', async () => {
     let asked: () => void = () => undefined;
     const request = new Promise<void>((done) => {
       asked = done;
@@ -109,7 +109,7 @@ describe('the built tool', () => {
 describe('the service as a program', () => {
   const simulated = { RDCTL_SIMULATED_LATENCY_MS: '0' };
 
-  test('start returns although the service goes on; shutdown waits until it is gone', async () => {
+  test('start returns while the service runs on; shutdown waits until it is gone', async () => {
     const env = { ...simulated, RDCTL_HOME: temporaryDirectory() };
     // `close` of the child needs the end of its pipes, which a service that held them would prevent.
     const started = await program(
@@ -171,7 +171,7 @@ describe('the service as a program', () => {
     expect(await program(['shutdown'], env)).toEqual({ exit: 0, out: '', err: '' });
   });
 
-  test('start says why the service ended', async () => {
+  test('start reports why the service ended', async () => {
     const env = { ...simulated, RDCTL_HOME: temporaryDirectory() };
     const wrong = await program(['start', '--driver', 'nonsense'], env);
     expect(wrong).toMatchObject({ exit: 1, out: '', err: expect.stringMatching(/^Error: .*nonsense/) });
@@ -183,7 +183,7 @@ describe('the service as a program', () => {
     });
   });
 
-  test('start gets on with its own service whatever password the environment holds for another one', async () => {
+  test('start ignores a password for another service in the environment', async () => {
     const env = { ...simulated, RDCTL_HOME: temporaryDirectory() };
     const started = await program(['start', '--driver', 'simulated'], { ...env, RDCTL_PASSWORD: 'of another service' });
     expect(started).toMatchObject({ exit: 0 });

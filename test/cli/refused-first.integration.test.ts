@@ -17,7 +17,7 @@ describe('before anything is created', () => {
     ['serve', '--driver=nope'],
     ['apply', '-f', '-', '--driver', 'nope'],
     ['plan', '-f', '-', '--driver', 'nope'],
-  ])('%s refuses a driver that does not exist', async (...argv) => {
+  ])('%s refuses an unknown driver', async (...argv) => {
     const home = join(temporaryDirectory(), 'home');
     const { exit, err } = await rdctl(argv, { env: { RDCTL_HOME: home }, stdin: PROFILE });
     expect(exit).toBe(1);
@@ -25,11 +25,11 @@ describe('before anything is created', () => {
     nothing(home);
   });
 
-  test('the drivers that can be named are those that exist', () => {
+  test('the allowed driver names are those that exist', () => {
     expect(DRIVERS.map(({ name }) => name).sort()).toEqual([...DRIVER_NAMES].sort());
   });
 
-  test.each(['70000', '-1', '65536'])('the port %s is a mistake with the range in its text', async (port) => {
+  test.each(['70000', '-1', '65536'])('the port %s is refused with the valid range', async (port) => {
     const home = join(temporaryDirectory(), 'home');
     for (const argv of [
       ['start', `--port=${port}`],
@@ -45,7 +45,7 @@ describe('before anything is created', () => {
     nothing(home);
   });
 
-  test('a home that cannot be created is named with what is in the way', async () => {
+  test('a home that cannot be created is reported with what is in the way', async () => {
     const file = join(temporaryDirectory(), 'file');
     writeFileSync(file, '');
     const homes: [string, RegExp][] = [[join(file, 'home'), /could not create the directory \S+: \S+file is a file/]];

@@ -23,7 +23,7 @@ function ownEnvironment(more: Record<string, string> = {}): Record<string, strin
 }
 
 describe('reset', () => {
-  test('wants to be told what', async () => {
+  test('requires a flag that says what to reset', async () => {
     const { exit, out, err } = await rdctl(['reset'], { env: { RDCTL_HOME: temporaryDirectory() } });
     expect({ exit, out }).toEqual({ exit: 1, out: '' });
     expect(err).toMatch(/^Error: no reset options specified\. Use --help to see available options\n/);
@@ -61,7 +61,7 @@ describe('reset', () => {
     expect([put?.path, put?.body]).toEqual(['/v1/k8s_reset', JSON.stringify({ mode })]);
   });
 
-  test('--cache removes downloads alone where the directory may be used by others', async () => {
+  test('--cache removes only downloads in a directory that others may use', async () => {
     const home = temporaryDirectory();
     const here = places({ RDCTL_HOME: home }, 'linux', '');
     for (const name of ['downloads/a.part', 'k3s/channels.json', 'image']) write(join(here.cache, name));
@@ -69,7 +69,7 @@ describe('reset', () => {
     expect(readdirSync(here.cache)).toEqual(['image']);
   });
 
-  test('--cache is left when the service refuses the rest', async () => {
+  test('--cache removes nothing when the service refuses the rest', async () => {
     await using server = await scriptedServer(({ method }) =>
       method === 'GET' ? { body: '{"vmState":"STARTED","locked":false}' } : { status: 503, body: 'not now' },
     );
@@ -90,7 +90,7 @@ describe.each([
     `Command "factory-reset" is deprecated, Use 'rdctl reset --factory' instead.\n`,
   ],
 ])('%s', (_, argv, cacheFlag, notice) => {
-  test('stops a service, removes everything and says what', async () => {
+  test('stops a service, removes everything and reports it', async () => {
     const home = temporaryDirectory();
     const here = places({ RDCTL_HOME: home }, 'linux', '');
     const program = toolAt(entry(), home);
@@ -103,7 +103,7 @@ describe.each([
     expect(readdirSync(home)).toEqual(['cache']);
   });
 
-  test('removes what a machine leaves in its own directories, and nothing beside it', async () => {
+  test('removes what a machine leaves in its own directories, and nothing else', async () => {
     const home = temporaryDirectory();
     const here = places({ RDCTL_HOME: home }, 'linux', '');
     write(here.settingsFile);
@@ -121,7 +121,7 @@ describe.each([
     ]);
   });
 
-  test('removes downloads when they are asked for', async () => {
+  test('removes downloads on request', async () => {
     const env = ownEnvironment();
     const here = places(env, 'linux', '');
     write(here.settingsFile);
@@ -134,7 +134,7 @@ describe.each([
     expect([existsSync(here.config), existsSync(here.cache)]).toEqual([false, false]);
   });
 
-  test('removes nothing where no service ever ran, and says so', async () => {
+  test('removes nothing when no service ever ran, and says so', async () => {
     const home = temporaryDirectory();
     for (const name of ['bin/x', 'config/settings.json', 'logs/service.log', 'cache/x']) write(join(home, name));
     const { exit, err } = await rdctl(argv, { env: { RDCTL_HOME: home } });
@@ -173,7 +173,7 @@ describe.each([
     expect(readdirSync(home)).toEqual([]);
   });
 
-  test('keeps snapshots; -o json tells programs', async () => {
+  test('keeps snapshots; -o json prints a document', async () => {
     const home = temporaryDirectory();
     const here = places({ RDCTL_HOME: home }, 'linux', '');
     write(here.settingsFile);
@@ -188,7 +188,7 @@ describe.each([
     });
   });
 
-  describe('and the compatible application that runs', () => {
+  describe('with the compatible application running', () => {
     async function foreign(): Promise<{ server: ScriptedServer; env: Record<string, string>; file: string }> {
       const server = await scriptedServer(({ method }) =>
         method === 'GET'
@@ -203,7 +203,7 @@ describe.each([
       return { server, env, file };
     }
 
-    test('is not meant by accident', async () => {
+    test('does not reset it by accident', async () => {
       const { server, env, file } = await foreign();
       await using _ = server;
       const ours = places(env, 'linux', '').settingsFile;
@@ -216,7 +216,7 @@ describe.each([
       expect(server.received.map(({ method }) => method)).not.toContain('PUT');
     });
 
-    test('is asked when it is named', async () => {
+    test('resets it when it is named', async () => {
       const { server, env, file } = await foreign();
       await using _ = server;
       const { exit, err } = await rdctl([...argv, '--target', 'rancher-desktop'], { env });
@@ -227,7 +227,7 @@ describe.each([
       expect(existsSync(file)).toBe(true);
     });
 
-    test('is left alone when ours is named', async () => {
+    test('leaves it alone when ours is named', async () => {
       const { server, env, file } = await foreign();
       await using _ = server;
       const ours = places(env, 'linux', '').settingsFile;

@@ -51,7 +51,7 @@ describe('finding the command', () => {
     expect((await rdctl(['--'])).out).toContain('rdctl COMMAND');
   });
 
-  test('help of a command, in three ways', async () => {
+  test('help for a command, in three ways', async () => {
     const outcomes = [await rdctl(['help', 'set']), await rdctl(['set', '--help']), await rdctl(['-h', 'set'])];
     expect(outcomes[0]).toMatchObject({ exit: 0, err: '' });
     expect(outcomes[0]?.out).toContain('rdctl set [flags]');
@@ -59,17 +59,17 @@ describe('finding the command', () => {
     expect(outcomes[2]).toEqual(outcomes[0]);
   });
 
-  test('an unknown help topic is no failure', async () => {
+  test('an unknown help topic is not a failure', async () => {
     const { exit, out, err } = await rdctl(['help', 'foo']);
     expect({ exit, out }).toEqual({ exit: 0, out: '' });
     expect(err).toMatch(/^Unknown help topic \[`foo`\]\nUsage:\n/);
   });
 
-  test('a mistake before any command shows the usage of the tool', async () => {
+  test('an error before any command shows the usage of the tool', async () => {
     expect((await rdctl(['--nonsense'])).err).toMatch(/^Error: unknown flag: --nonsense\nUsage:\n {2}rdctl COMMAND/);
   });
 
-  test('a command gets flags, positionals, globals and its exit code back', async () => {
+  test('a command receives flags, positionals and globals, and its exit code is returned', async () => {
     const seen: unknown[] = [];
     const { exit } = await rdctl(
       ['--user=u', 'go', '-n', '3', 'x', '--verbose'],
@@ -92,7 +92,7 @@ describe('failures', () => {
     details: ['a.yaml:1:2: unknown key', 'a.yaml:3:4: wrong type'],
   });
 
-  test('message, details, advice, and the exit code of the catalogue', async () => {
+  test('print message, details and advice, with the exit code of the catalog', async () => {
     expect(await rdctl(['go'], throwing(error))).toEqual({
       exit: 3,
       out: '',
@@ -100,13 +100,13 @@ describe('failures', () => {
     });
   });
 
-  test('classic commands exit 1, except for a wrong target', async () => {
+  test('of classic commands exit 1, except for a wrong target', async () => {
     expect((await rdctl(['go'], throwing(error, true))).exit).toBe(1);
     expect((await rdctl(['go'], throwing(new RdError('ERR_DEADLINE', 'late'), true))).exit).toBe(1);
     expect((await rdctl(['go'], throwing(new RdError('ERR_WRONG_TARGET', 'other'), true))).exit).toBe(3);
   });
 
-  test('usage follows mistakes of usage only', async () => {
+  test('print usage only for usage errors', async () => {
     const usage = await rdctl(['go'], throwing(new RdError('ERR_USAGE', 'which file?')));
     expect(usage).toMatchObject({
       exit: 1,
@@ -115,7 +115,7 @@ describe('failures', () => {
     expect((await rdctl(['go'], throwing(error))).err).not.toContain('Usage');
   });
 
-  test('a defect is one sentence, and a stack when it is asked for', async () => {
+  test('that are defects print one line, and a stack on request', async () => {
     const defect = new TypeError('x is not a function');
     const short = await rdctl(['go'], throwing(defect));
     expect(short).toMatchObject({ exit: 1, out: '' });
@@ -124,7 +124,7 @@ describe('failures', () => {
     expect(long.err).toContain('run.test.ts');
   });
 
-  test('--verbose shows the causes of an expected failure as sentences', async () => {
+  test('print the causes of an expected failure with --verbose', async () => {
     const disk = new RdError('ERR_IO', 'the disk is gone', { cause: new Error('EIO: i/o error') });
     const failure = new RdError('ERR_IO', 'cannot read', { cause: disk, advice: 'Look at it.' });
     expect((await rdctl(['go'], throwing(failure))).err).toBe('Error: cannot read\nLook at it.\n');
@@ -165,7 +165,7 @@ describe('failures', () => {
     }
   });
 
-  test('a cancelled command may say what is left behind', async () => {
+  test('a canceled command may report what it leaves behind', async () => {
     const controller = new AbortController();
     controller.abort('SIGINT');
     const left = new RdError('ERR_CANCELLED', 'Interrupted while waiting.', { advice: 'The service goes on.' });

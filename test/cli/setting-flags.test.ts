@@ -14,7 +14,7 @@ function given(argv: string[], platform: Platform = 'linux') {
   return givenSettings(parseArguments(argv, SETTING_FLAG_TABLE).given, { platform, text: TITLES[platform] });
 }
 
-test('each setting has one flag, the version none', () => {
+test('every setting has one flag, the version none', () => {
   expect(SETTING_FLAGS.map(({ path }) => path)).toEqual(
     FIELDS.map(({ path }) => path).filter((path) => path !== 'version'),
   );
@@ -30,7 +30,7 @@ test('flag names follow from the setting path', () => {
   }
 });
 
-test('no name means two flags', () => {
+test('no name stands for two flags', () => {
   const names = SETTING_FLAGS.flatMap((row) => [row.name, ...row.aliases]);
   expect(new Set(names).size).toBe(names.length);
 });
@@ -45,7 +45,7 @@ const SAMPLES: Readonly<Record<FieldType, string>> = {
 };
 
 describe('platforms', () => {
-  test.each(PLATFORMS)('on %s a flag of another platform parses and is refused', (platform) => {
+  test.each(PLATFORMS)('on %s a flag for another platform is parsed and refused', (platform) => {
     for (const row of SETTING_FLAGS) {
       const value = row.values?.[0] ?? SAMPLES[row.type];
       const act = () => given([`--${row.name}=${value}`], platform);
@@ -64,7 +64,7 @@ describe('platforms', () => {
     ['Linux version 5.15.90.1-microsoft-standard-WSL2 (oe-user@oe-host)', 'Linux in a WSL partition'],
     ['Linux version 6.1.0-13-amd64 (debian-kernel@lists.debian.org)', 'Linux'],
     ['', 'Linux'],
-  ])('%j names itself %s', (kernel, text) => expect(platformName('linux', () => kernel).text).toBe(text));
+  ])('%j identifies itself as %s', (kernel, text) => expect(platformName('linux', () => kernel).text).toBe(text));
   test('macOS and Windows', () => {
     expect([platformName('darwin').text, platformName('win32').text]).toEqual(['macOS', 'Windows']);
   });
@@ -82,18 +82,18 @@ describe('values', () => {
     ],
   ])('%j', (argv, message) => expect(() => given(argv)).toThrow(message));
 
-  test('the first mistake in the order of the schema counts', () => {
+  test('the first error in schema order is reported', () => {
     expect(() => given(['--container-engine.name=x', '--application.theme=y'])).toThrow('--application.theme');
   });
 
-  test('alias and name share one value, and the last one counts', () => {
+  test('alias and name share one value, and the last one wins', () => {
     const settings = given(['--container-engine=foo', '--container-engine.name=moby']);
     expect(settings.map(({ typed, value }) => [typed, value])).toEqual([['container-engine.name', 'moby']]);
     expect(() => given(['--container-engine.name=moby', '--container-engine=foo'])).toThrow('--container-engine:');
   });
 });
 
-test('the payload holds the version and what was named, in the order of the schema', () => {
+test('the payload has the version and the given settings, in schema order', () => {
   const payload = settingsPayload(
     given(['--kubernetes.enabled=false', '--container-engine', 'docker', '--images.namespace=']),
   );
@@ -117,7 +117,7 @@ describe('lists and maps', () => {
       'diagnostics.mutedChecks',
     );
 
-  test('a list is what its occurrences add up to, each an entry or a JSON array', () => {
+  test('a list is the sum of its occurrences, each an entry or a JSON array', () => {
     expect(patterns('busybox', 'docker.io/library/')).toEqual(['busybox', 'docker.io/library/']);
     expect(patterns('["a","b"]')).toEqual(['a', 'b']);
     expect(patterns('a', ' ["b"]', 'c')).toEqual(['a', 'b', 'c']);
@@ -125,7 +125,7 @@ describe('lists and maps', () => {
     expect(patterns('a,b')).toEqual(['a,b']);
   });
 
-  test('a map takes entries one by one or as a JSON object, and null takes one away', () => {
+  test('a map takes single entries or a JSON object, and null removes an entry', () => {
     expect(muted(['A=true', 'B=0', 'C=null'])).toEqual({ A: true, B: false, C: null });
     expect(muted(['{"A":true,"B":null}', 'A=false'])).toEqual({ A: false, B: null });
     expect(muted(['a=b=true'])).toEqual({ 'a=b': true });
@@ -153,7 +153,7 @@ describe('lists and maps', () => {
     );
   });
 
-  test('installed extensions are not set here', () => {
+  test('installed extensions cannot be set here', () => {
     expect(() => given(['--application.extensions.installed', 'a=b'])).toThrow(
       expect.objectContaining({ advice: expect.stringContaining('rdctl extension install') }),
     );

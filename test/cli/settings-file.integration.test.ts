@@ -30,7 +30,7 @@ function settings(namespace: string, port: unknown): string {
   return `${JSON.stringify(all, null, 2)}\n`;
 }
 
-test('a start names every mistake of the settings file and the way back, and that way works', async () => {
+test('start reports every error in the settings file and the command that restores it, which works', async () => {
   const bad = settings('new', 'many');
   const { here, rdctl } = stage(bad, settings('before', 6443));
   const line = bad.split('\n').findIndex((each) => each.includes('"many"')) + 1;
@@ -49,7 +49,7 @@ test('a start names every mistake of the settings file and the way back, and tha
   expect(JSON.parse((await rdctl('list-settings')).out)).toMatchObject({ images: { namespace: 'before' } });
 });
 
-test('who starts, plans or applies is told that the settings file was replaced', async () => {
+test('start, plan and apply report that the settings file was replaced', async () => {
   const { home, here, rdctl } = stage('{"version": 19,', settings('before', 6443));
   const notice = /^notice: The settings file was not JSON\. .*the settings from before the last change are in force/m;
   const started = await rdctl('start');

@@ -17,7 +17,7 @@ function userEnv(): Record<string, string> {
 }
 
 describe('setup', () => {
-  test('makes and removes the autostart entry, silently', async () => {
+  test('creates and removes the autostart entry, silently', async () => {
     const env = userEnv();
     const entry = join(env.HOME ?? '', 'config', 'autostart', 'rdctl.desktop');
     expect(await rdctl(['setup', '--auto-start=true'], { env })).toEqual({ exit: 0, out: '', err: '' });
@@ -32,7 +32,7 @@ describe('setup', () => {
     }
   });
 
-  test('leaves the settings as they are', async () => {
+  test('leaves the settings unchanged', async () => {
     const env = userEnv();
     const file = join(env.HOME ?? '', 'config', 'rdctl', 'settings.json');
     for (const wanted of [true, false]) {
@@ -47,14 +47,14 @@ describe('setup', () => {
     }
   });
 
-  test('without a change is an error', async () => {
+  test('fails without a change', async () => {
     const { exit, out, err } = await rdctl(['setup'], { env: userEnv() });
     expect({ exit, out }).toEqual({ exit: 1, out: '' });
     expect(err).toMatch(/^Error: no changes were specified\n/);
     expect((await rdctl(['setup', 'x', '--auto-start'], { env: userEnv() })).exit).toBe(1);
   });
 
-  test('is not for an installation that keeps to itself', async () => {
+  test('is refused for an isolated installation', async () => {
     const { exit, err } = await rdctl(['setup', '--auto-start=true'], {
       env: { ...userEnv(), RDCTL_HOME: temporaryDirectory() },
     });
@@ -88,7 +88,7 @@ describe('in drop-in mode', () => {
     [['setup', '--auto-start=false']],
     [['snapshot', 'unlock']],
     [['snapshot', 'unlock', '--json']],
-  ])('%j touches nothing that was not adopted', async (argv) => {
+  ])('%j changes nothing that was not adopted', async (argv) => {
     const env = original();
     const before = fingerprint(env.HOME ?? '');
     const { exit, out, err } = await rdctl(argv, { env });
@@ -99,7 +99,7 @@ describe('in drop-in mode', () => {
     expect(fingerprint(env.HOME ?? '')).toEqual(before);
   });
 
-  test('an entry alone is left to the other application too', async () => {
+  test('also leaves a lone entry to the other application', async () => {
     const env = original();
     for (const name of ['config/rancher-desktop', 'data', '.rd'])
       rmSync(join(env.HOME ?? '', name), { recursive: true });
@@ -109,7 +109,7 @@ describe('in drop-in mode', () => {
     expect(readFileSync(join(env.HOME ?? '', 'config/autostart/rancher-desktop.desktop'), 'utf8')).toContain('/opt/');
   });
 
-  test('an empty home becomes ours, so that a start comes after it', async () => {
+  test('claims an empty home, so that a later start works', async () => {
     const env: Record<string, string> = { ...userEnv(), RDCTL_COMPAT: 'rancher-desktop' };
     vi.stubEnv('HOME', env.HOME);
     onTestFinished(() => void vi.unstubAllEnvs());
@@ -130,7 +130,7 @@ describe('paths', () => {
     return value;
   }
 
-  test('ours, on one line', async () => {
+  test('prints ours, on one line', async () => {
     const env = userEnv();
     const value = await keys(env);
     expect(Object.keys(value)).toEqual([
@@ -160,7 +160,7 @@ describe('paths', () => {
     });
   });
 
-  test('those of the compatible application in drop-in mode, in its order', async () => {
+  test('prints those of the compatible application in drop-in mode, in its order', async () => {
     const env: Record<string, string> = { ...userEnv(), RDCTL_COMPAT: 'rancher-desktop' };
     const value = await keys(env);
     expect(Object.keys(value)).toEqual([
@@ -191,7 +191,7 @@ describe('paths', () => {
     });
   });
 
-  test('of another platform have its keys', async () => {
+  test('has the keys of another platform', async () => {
     const value = await keys(userEnv(), 'darwin');
     expect(value).toMatchObject({ deploymentProfileSystem: '/Library/Managed Preferences' });
     expect(Object.keys(await keys(userEnv(), 'win32'))).not.toContain('integration');

@@ -82,7 +82,7 @@ describe('the environment', () => {
   };
   const socket = 'unix:///run/s.sock';
 
-  test('of moby leads nowhere else', () => {
+  test('of moby points only to this engine', () => {
     expect(engineEnvironment({ name: 'moby', endpoint: socket }, elsewhere, ['/ours'])).toEqual({
       A: 'b',
       PATH: '/ours:/usr/bin',
@@ -127,7 +127,7 @@ describe('no shell', () => {
     );
   });
 
-  test('of a service of another home, whatever it offers', async () => {
+  test('for a service of another home', async () => {
     const { exit, out, err } = await refused(status({ home: '/home/of/others' }));
     expect({ exit, out }).toEqual({ exit: 3, out: '' });
     expect(err).toMatch(/^Error: the service that answers is not of the home \/.*\n.*\/home\/of\/others/);
@@ -167,7 +167,7 @@ describe('no shell', () => {
     expect(err).toMatch(/^Error: 401 Unauthorized/);
   });
 
-  test('but help, for its own first argument alone', async () => {
+  test('except help, for its own first argument alone', async () => {
     for (const flag of ['-h', '--help']) {
       const { exit, out, err } = await rdctl(['shell', flag]);
       expect({ exit, err }).toEqual({ exit: 0, err: '' });
@@ -204,7 +204,7 @@ describe('a command', () => {
   const LAST =
     'for line; do :; done; [[ " $* " == *" -S "*"/state/drivers/qemu/run/ssh "*" -T 127.0.0.1 "* ]] || exit 9';
 
-  test('runs in the machine where there is one, with its words, the streams and the exit status', async () => {
+  test('runs in the machine, if any, with its arguments, streams and exit status', async () => {
     const script = 'read line; echo "$DOCKER_HOST $line $*"; echo to-stderr >&2; exit 7';
     const argv = ['shell', 'sh', '-c', script, 'x', '--', '--help', "two  'words'", '$(id)', ''];
     expect(await inGuest(argv, `${LAST}; exec sh -c "$line"`, { stdin: 'hello\n' })).toEqual({
@@ -218,7 +218,7 @@ describe('a command', () => {
     ['TERM', 143],
     ['KILL', 137],
     ['INT', 130],
-  ])('tells of the signal %s that ended it in the machine, without a word', async (signal, exit) => {
+  ])('reports the signal %s that ended it in the machine, without a message', async (signal, exit) => {
     // ssh says 255 when a signal ended the shell of the other side.
     const other = "spawnSync('bash', ['--norc', '-c', process.argv[1]], { stdio: 'inherit' }).status ?? 255";
     const ssh = `${LAST}; exec ${process.execPath} -e "process.exit(require('node:child_process').${other})" -- "$line"`;
@@ -226,7 +226,7 @@ describe('a command', () => {
     expect(await inGuest(argv, ssh)).toEqual({ exit, out: '', err: 'said\n' });
   });
 
-  test('gets its words, the streams and the engine', async () => {
+  test('gets its arguments, the streams and the engine', async () => {
     const script = 'read line; echo "$DOCKER_HOST $line $*"; echo to-stderr >&2';
     const argv = ['shell', 'sh', '-c', script, 'x', '--', '--help', '-h', 'two words', ''];
     expect(await shell(argv, { stdin: 'hello\n' })).toEqual({
@@ -236,16 +236,16 @@ describe('a command', () => {
     });
   });
 
-  test('one -- in front of it is taken away', async () => {
+  test('loses one leading --', async () => {
     expect(await shell(['shell', '--', 'echo', '--', 'x'])).toEqual({ exit: 0, out: '-- x\n', err: '' });
   });
 
-  test('flags of the tool before `shell` stay with the tool', async () => {
+  test('rdctl flags before `shell` stay with rdctl', async () => {
     const { exit, out } = await shell(['--verbose', '--host=127.0.0.1', 'shell', 'echo', '--verbose']);
     expect({ exit, out }).toEqual({ exit: 0, out: '--verbose\n' });
   });
 
-  test('without one, $SHELL reads what comes in', async () => {
+  test('without a command, $SHELL reads standard input', async () => {
     const own = join(temporaryDirectory(), 'own-shell');
     writeFileSync(own, '#!/bin/sh\necho own; exec /bin/sh "$@"\n');
     chmodSync(own, 0o755);
@@ -254,13 +254,13 @@ describe('a command', () => {
     expect(await shell(['shell'], { stdin: 'echo plain\n' })).toMatchObject({ exit: 0, out: 'plain\n' });
   });
 
-  test('its exit status is that of the tool, without a word', async () => {
+  test('its exit status becomes that of the tool, without a message', async () => {
     expect(await shell(['shell', 'sh', '-c', 'exit 42'])).toEqual({ exit: 42, out: '', err: '' });
     expect(await shell(['shell', 'sh', '-c', 'kill -TERM $$'])).toEqual({ exit: 143, out: '', err: '' });
     expect(await shell(['shell', 'sh', '-c', 'kill -KILL $$'])).toEqual({ exit: 137, out: '', err: '' });
   });
 
-  test('signals for the tool reach it, and it decides', async () => {
+  test('signals for the tool are forwarded, and it decides', async () => {
     const script = 'trap "echo got it; exit 9" TERM; echo ready; while :; do sleep 0.05; done';
     const outcome = await shell(['shell', 'sh', '-c', script], {
       onSpawn: (child) => child.stdout?.once('data', () => child.kill('SIGTERM')),
@@ -268,7 +268,7 @@ describe('a command', () => {
     expect(outcome).toEqual({ exit: 9, out: 'ready\ngot it\n', err: '' });
   });
 
-  test('an interrupt of the terminal does not end the tool before the command', async () => {
+  test('a terminal interrupt does not end the tool before the command', async () => {
     const after = join(temporaryDirectory(), 'interrupted');
     const script = 'trap "" INT; echo ready; until [ -e "$1" ]; do sleep 0.02; done; echo still here';
     const outcome = await shell(['shell', 'sh', '-c', script, 'x', after], {
@@ -281,7 +281,7 @@ describe('a command', () => {
     expect(outcome).toEqual({ exit: 0, out: 'ready\nstill here\n', err: '' });
   });
 
-  test('that a signal ends leaves the terminal as it was', async (context) => {
+  test('one that dies by a signal leaves the terminal as it was', async (context) => {
     if (!existsSync('/usr/bin/script')) return context.skip('script of util-linux is not installed');
     await using server = await scriptedServer(answers(status(), () => server.home));
     hostRecords(server.home);
@@ -326,7 +326,7 @@ describe('a command', () => {
     };
     const RUNNING = 'if [ "$1" = ls ]; then echo Running; else echo "$LIMA_HOME|$*"; exit 5; fi';
 
-    test('its limactl runs it', async () => {
+    test('runs through its limactl', async () => {
       const { exit, out, err } = await foreign(RUNNING, ['shell', 'uname', '-a']);
       expect({ exit, err }).toEqual({ exit: 5, err: '' });
       expect(out).toMatch(/\/data\/rancher-desktop\/lima\|shell 0 uname -a\n$/);
@@ -342,7 +342,7 @@ describe('a command', () => {
       expect(err).toMatch(message);
     });
 
-    test('without its programs it is refused', async () => {
+    test('is refused without its programs', async () => {
       const { exit, err } = await foreign(undefined, ['shell', 'true']);
       expect(exit).toBe(3);
       expect(err).toMatch(

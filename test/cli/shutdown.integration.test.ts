@@ -38,7 +38,7 @@ test('waits while the service still answers, and no longer', async () => {
   expect(looks).toBe(4);
 });
 
-test('--wait=false returns at once, and nothing is killed', async () => {
+test('--wait=false returns at once and kills nothing', async () => {
   await using server = await scriptedServer(({ method }) => ({
     body: method === 'PUT' ? 'Shutting down.' : '{"vmState":"STARTED"}',
   }));
@@ -49,7 +49,7 @@ test('--wait=false returns at once, and nothing is killed', async () => {
   expect(server.received).toHaveLength(2);
 });
 
-test('nothing is sent to another program', async () => {
+test('sends nothing to another program', async () => {
   await using server = await scriptedServer(() => ({ body: '<html>' }));
   const { exit, out, err } = await rdctl(['shutdown'], { env: server.env });
   expect({ exit, out }).toEqual({ exit: 0, out: '' });
@@ -59,7 +59,7 @@ test('nothing is sent to another program', async () => {
   expect(await rdctl(['shutdown', ...flags], { env: server.env })).toMatchObject({ exit: 1, out: '' });
 });
 
-test('nothing runs: nothing is said but that a file is stale', async () => {
+test('when nothing runs, only reports a stale file', async () => {
   expect(await rdctl(['shutdown'], { env: { RDCTL_HOME: temporaryDirectory() } })).toEqual({
     exit: 0,
     out: '',
@@ -74,7 +74,7 @@ test('nothing runs: nothing is said but that a file is stale', async () => {
   });
 });
 
-test('a port that nobody listens on is nothing to do, but what a killed service left is named', async () => {
+test('has nothing to do when nothing listens on the port, but reports what a killed service left', async () => {
   const home = temporaryDirectory();
   const { serviceLock, stateFile } = places({ RDCTL_HOME: home }, 'linux', '');
   await using server = await stoppable();
@@ -98,7 +98,7 @@ test('a port that nobody listens on is nothing to do, but what a killed service 
 test.each([
   [401, 'Unauthorized', '401 Unauthorized: user/password not accepted'],
   [500, 'internal error', '500 Internal Server Error: server-side problem'],
-])('%d is a failure, not a reason to kill', async (status, body, message) => {
+])('status %d is a failure, not a reason to kill', async (status, body, message) => {
   await using server = await scriptedServer(() => ({ status, body }));
   const { exit, out, err } = await rdctl(['shutdown'], { env: server.env });
   expect({ exit, out }).toEqual({ exit: 1, out: '' });
@@ -106,7 +106,7 @@ test.each([
   expect(server.received).toHaveLength(1);
 });
 
-describe('the compatible application, found by looking around', () => {
+describe('the compatible application, found by discovery', () => {
   async function foreign(): Promise<{ server: ScriptedServer; env: Record<string, string>; file: string }> {
     const server = await stoppable();
     const data = join(server.home, 'data');
@@ -125,7 +125,7 @@ describe('the compatible application, found by looking around', () => {
     expect(server.received.map(({ method }) => method)).toEqual(['GET']);
   });
 
-  test('is stopped when it is named, in one of three ways', async () => {
+  test('is stopped when it is named in one of three ways', async () => {
     for (const how of ['--target', '--config-path', 'RDCTL_COMPAT']) {
       const { server, env, file } = await foreign();
       await using _ = server;
@@ -138,7 +138,7 @@ describe('the compatible application, found by looking around', () => {
     }
   });
 
-  test('that is gone leaves nothing to do', async () => {
+  test('leaves nothing to do when it is gone', async () => {
     const { server, env } = await foreign();
     await using _ = server;
     await server.close();

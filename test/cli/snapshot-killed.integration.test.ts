@@ -17,7 +17,7 @@ const INSTANTS = [
   'state/drivers/simulated/machine.json.before-restore',
 ];
 
-test('a service that is killed with -9 while it restores leaves the old or the new, never a mixture', {
+test('a service that is killed with -9 during a restore leaves the old state or the new, never a mixture', {
   timeout: 120_000,
 }, async () => {
   const home = temporaryDirectory();
@@ -95,7 +95,7 @@ rename("$ENV{COPIES}.new", $ENV{COPIES}) or die;
 make_path($ARGV[-1], { error => \\my $errors }) while 1;
 `;
 
-test.each(['create', 'restore'])('the copy of a killed %s is ended, and is in not in the way', async (deed) => {
+test.each(['create', 'restore'])('a copy left by a killed %s is ended and does not get in the way', async (deed) => {
   const home = temporaryDirectory();
   const programs = temporaryDirectory();
   const copies = join(programs, 'pid');

@@ -33,13 +33,13 @@ describe('help', () => {
     },
   );
 
-  test('a group alone prints it', async () => {
+  test('the group alone prints it', async () => {
     expect(await rdctl(['snapshot'])).toEqual({ exit: 0, out: commandHelp(snapshot, 'linux'), err: '' });
   });
 });
 
 describe('list', () => {
-  test('is a table in the layout that scripts know', async () => {
+  test('is a table in the layout that scripts parse', async () => {
     await using there = await server(() => ({ body: JSON.stringify(RECORDS) }));
     const [first, second] = RECORDS.map(({ created }) => localTime(created));
     const table = [
@@ -53,7 +53,7 @@ describe('list', () => {
     }
   });
 
-  test('cuts a description at 63 code points', () => {
+  test('truncates a description to 63 code points', () => {
     const row = (description: string) =>
       snapshotTable([{ created: '2026-01-02T03:04:05Z', name: 'n', description }])
         .split('\n')[1]
@@ -64,7 +64,7 @@ describe('list', () => {
     expect(row('  one\ntwo  ')).toBe('one…');
   });
 
-  test('for programs: one object a line, or one list', async () => {
+  test('is one JSON object per line, or one JSON list', async () => {
     await using there = await server(() => ({ body: JSON.stringify(RECORDS) }));
     const { exit, out, err } = await rdctl(['snapshot', '--json', 'list'], { env: there.env });
     expect({ exit, err }).toEqual({ exit: 0, err: '' });
@@ -77,14 +77,14 @@ describe('list', () => {
     expect(JSON.parse(list.out)).toEqual(RECORDS);
   });
 
-  test('of none says so on stderr; with --json there is nothing', async () => {
+  test('reports no snapshots on stderr; with --json it prints nothing', async () => {
     await using there = await server(() => ({ body: '[]' }));
     const stage = { env: there.env };
     expect(await rdctl(['snapshot', 'list'], stage)).toEqual({ exit: 0, out: '', err: 'No snapshots present.\n' });
     expect(await rdctl(['snapshot', 'list', '--json'], stage)).toEqual({ exit: 0, out: '', err: '' });
   });
 
-  test('reads the files when no service runs, and passes over what is broken', async () => {
+  test('reads the files when no service runs, and skips broken ones', async () => {
     const home = temporaryDirectory();
     const directory = join(home, 'snapshots', '00000000-0000-4000-8000-000000000000');
     mkdirSync(directory, { recursive: true });
@@ -131,7 +131,7 @@ describe('requests', () => {
       'only one of --description and --description-from can be given',
     ],
     [['creat', 'a'], 'unknown command "creat" for "rdctl snapshot"'],
-  ])('%j is used wrongly, also with --json', async (argv, message) => {
+  ])('%j is a usage error, also with --json', async (argv, message) => {
     for (const more of [[], ['--json']]) {
       const { exit, out, err } = await rdctl(['snapshot', ...argv, ...more], {
         env: { RDCTL_HOME: temporaryDirectory() },
@@ -142,7 +142,7 @@ describe('requests', () => {
     }
   });
 
-  test('a refusal is printed as it came, and as an object for programs', async () => {
+  test('prints a refusal unchanged, and as an object with --json', async () => {
     const text = 'failed to restore snapshot "x": can\'t find snapshot "x"';
     await using there = await server(() => ({ status: 400, body: text }));
     const stage = { env: there.env };
@@ -151,7 +151,7 @@ describe('requests', () => {
     expect(json).toEqual({ exit: 1, out: `${JSON.stringify({ error: text })}\n`, err: '' });
   });
 
-  test('a bad name is refused before anybody is asked', async () => {
+  test('refuses a bad name before any request', async () => {
     const stage = { env: { RDCTL_HOME: temporaryDirectory() } };
     expect((await rdctl(['snapshot', 'create', ''], stage)).err).toBe(
       'Error: snapshot name must not be the empty string\n',
@@ -163,7 +163,7 @@ describe('requests', () => {
     expect(missing).toEqual({ exit: 1, out: '', err: 'Error: open /nowhere: no such file or directory\n' });
   });
 
-  test('another application that was found is not restored by accident', async () => {
+  test('does not restore another application by accident', async () => {
     await using there = await server(() => OK);
     const data = temporaryDirectory();
     writeConnection(join(data, 'rancher-desktop', 'rd-engine.json'), { user: 'u', password: 'p', port: there.port });
@@ -180,7 +180,7 @@ describe('requests', () => {
 /** Of a simulation that holds nothing yet but its cluster. */
 const STOPS = 'notice: stops the workloads of the cluster\n';
 
-test('what is stopped is named before it is, by set, create and restore', async () => {
+test('create, restore and set report what they will stop', async () => {
   const service = await startService({
     settings: { kubernetes: { enabled: false } },
     env: { RDCTL_SIMULATED_WORKLOAD: 'containers=2' },
@@ -209,7 +209,7 @@ notice: The backend starts again when the copy is made.
   expect(await call('snapshot', 'restore', 'one')).toEqual({ exit: 0, out: '', err: '' });
 });
 
-test('a signal cancels over the API, waits for the request, and the exit code tells', async () => {
+test('a signal cancels through the API, waits for the request, and sets the exit code', async () => {
   const service = await startService({ env: { RDCTL_SIMULATED_LATENCY_MS: '100' } });
   for (const json of [false, true]) {
     await service.converged();
@@ -232,7 +232,7 @@ test('a signal cancels over the API, waits for the request, and the exit code te
   expect(await service.converged()).toMatchObject({ power: 'started' });
 });
 
-test('a backend that does not come up after a snapshot is told, and the snapshot stays', async () => {
+test('reports a backend that does not start after a snapshot, and keeps the snapshot', async () => {
   const service = await startService({
     settings: { containerEngine: { name: 'moby' } },
     env: { RDCTL_SIMULATED_FAULTS: 'moby.start:terminal' },
@@ -244,7 +244,7 @@ test('a backend that does not come up after a snapshot is told, and the snapshot
   expect((await rdctl(['snapshot', 'list'], { env: service.env })).out).toContain('\none ');
 });
 
-test('unlock removes the file, is content without one, and says when somebody is at work', async () => {
+test('unlock removes the file, accepts that there is none, and reports an operation in progress', async () => {
   const home = temporaryDirectory();
   const stage = { env: { RDCTL_HOME: home } };
   expect(await rdctl(['snapshot', 'unlock'], stage)).toEqual({ exit: 0, out: '', err: '' });
@@ -282,7 +282,7 @@ test('with a running service: what is created is listed, restored and deleted', 
   expect((await call('ls')).err).toBe('No snapshots present.\n');
 });
 
-describe('delete with no service running', () => {
+describe('delete without a running service', () => {
   /** A home in which nothing but one snapshot was left, as after a factory reset. */
   function leftover(): { home: string; stage: { env: Record<string, string> } } {
     const home = temporaryDirectory();
@@ -293,7 +293,7 @@ describe('delete with no service running', () => {
     return { home, stage: { env: { RDCTL_HOME: home } } };
   }
 
-  test('takes the files away and makes nothing', async () => {
+  test('removes the files and creates nothing', async () => {
     const { home, stage } = leftover();
     expect(await rdctl(['snapshot', 'delete', 'two'], stage)).toMatchObject({
       exit: 1,
@@ -303,7 +303,7 @@ describe('delete with no service running', () => {
     expect(readdirSync(home, { recursive: true })).toEqual(['snapshots']);
   });
 
-  test('waits for nobody who holds the home', async () => {
+  test('does not wait for whoever holds the home', async () => {
     const { home, stage } = leftover();
     const lock = await lockHome(join(home, 'state', 'service.lock'), home);
     onTestFinished(() => lock.release());
@@ -314,7 +314,7 @@ describe('delete with no service running', () => {
   });
 });
 
-test('what is broken is told with a running service, too', async () => {
+test('broken snapshots are also reported with a running service', async () => {
   const service = await startService();
   await service.converged();
   const directory = join(service.here.snapshots, '00000000-0000-4000-8000-000000000000');
@@ -326,10 +326,10 @@ test('what is broken is told with a running service, too', async () => {
   });
 });
 
-describe('with no service running', () => {
+describe('without a running service', () => {
   const tool = builtTool();
 
-  test('several commands at once work one after the other', async () => {
+  test('concurrent commands run one after the other', async () => {
     const env = { RDCTL_HOME: temporaryDirectory(), RDCTL_DRIVER: 'simulated', RDCTL_SIMULATED_LATENCY_MS: '0' };
     const call = (...argv: string[]) => rdctlProgram(argv, { entry: tool.entry(), env });
     onTestFinished(async () => void (await call('shutdown')));
@@ -345,7 +345,7 @@ describe('with no service running', () => {
     expect(existsSync(join(env.RDCTL_HOME, 'app-engine.json'))).toBe(false);
   });
 
-  test('a service that another command starts meanwhile is used, and goes on', async () => {
+  test('uses a service that another command starts meanwhile, and leaves it running', async () => {
     const env = { RDCTL_HOME: temporaryDirectory(), RDCTL_DRIVER: 'simulated', RDCTL_SIMULATED_LATENCY_MS: '0' };
     const call = (...argv: string[]) => rdctlProgram(argv, { entry: tool.entry(), env });
     onTestFinished(async () => void (await call('shutdown')));
@@ -359,7 +359,7 @@ describe('with no service running', () => {
     expect(await call('status')).toMatchObject({ exit: 0 });
   });
 
-  test('a command that is killed takes the service along that it started', async () => {
+  test('a killed command also ends the service that it started', async () => {
     const env = { RDCTL_HOME: temporaryDirectory(), RDCTL_DRIVER: 'simulated', RDCTL_SIMULATED_LATENCY_MS: '500' };
     let child: ChildProcess | undefined;
     const killed = rdctlProgram(['snapshot', 'create', 'one'], {
@@ -375,7 +375,7 @@ describe('with no service running', () => {
     await expect.poll(() => isHeld(env.RDCTL_HOME)).toBe(false);
   });
 
-  test('one is started for it that runs nothing, keeps the desired power, and ends', async () => {
+  test('starts one that runs nothing, keeps the desired power state, and ends', async () => {
     const home = temporaryDirectory();
     const env = { RDCTL_HOME: home, RDCTL_DRIVER: 'simulated', RDCTL_SIMULATED_LATENCY_MS: '0' };
     const call = (...argv: string[]) => rdctlProgram(argv, { entry: tool.entry(), env });

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { rdctl } from '../helpers/cli.ts';
 import { startService } from '../helpers/service.ts';
 
-test('a backend that gave up is asked to start again, and --wait waits for that attempt', async () => {
+test('start retries a backend that gave up, and --wait waits for that attempt', async () => {
   const { env, client, converged } = await startService({ env: { RDCTL_SIMULATED_FAULTS: 'moby.start:terminal' } });
   await expect(converged()).rejects.toMatchObject({ code: 'ERR_CONVERGE_FAILED' });
   const before = await client.status();

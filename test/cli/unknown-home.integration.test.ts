@@ -27,7 +27,7 @@ test.each(['list-settings', 'paths', 'status', 'serve', 'start', 'shutdown'])(
   },
 );
 
-test('HOME of the environment is enough', async () => {
+test('HOME alone is enough', async () => {
   const HOME = temporaryDirectory();
   const { exit, out } = await rdctl(['paths'], { env: { HOME } });
   expect({ exit, paths: JSON.parse(out) }).toMatchObject({
@@ -36,7 +36,7 @@ test('HOME of the environment is enough', async () => {
   });
 });
 
-test('RDCTL_HOME alone is enough, for the service too', async () => {
+test('RDCTL_HOME alone is enough, also for the service', async () => {
   const { env, converged } = await startService();
   await converged();
   for (const argv of [['list-settings'], ['status'], ['plan', '-f', 'examples/moby.yaml']]) {
@@ -52,7 +52,7 @@ test('RDCTL_HOME alone is enough for a reset', async () => {
   expect(await rdctl(['reset', '--factory'], { env })).toMatchObject({ exit: 0, out: '' });
 });
 
-test('nothing of a user is looked for in the working directory', () => {
+test('user files are not looked for in the working directory', () => {
   const env = Object.fromEntries(XDG.map((name) => [name, `/tmp/${name}`]));
   const here = places(env, 'linux', '');
   expect(integrationTargets({ env, platform: 'linux', homedir: '', here, self: ['rdctl'] })).toEqual({

@@ -15,7 +15,7 @@ async function validate(...documents: string[]) {
   return rdctl(['validate', ...names], { cwd, env: {} });
 }
 
-test('a lock without a value is worth a warning: no deployment profile can be made of it', async () => {
+test('warns about a lock without a value, which no deployment profile can hold', async () => {
   const { exit, err } = await validate(
     'settings: { version: 19, images: { showAll: true } }\nlocked:\n  images: true\n  kubernetes: { port: true, enabled: false }\n',
   );
@@ -25,7 +25,7 @@ test('a lock without a value is worth a warning: no deployment profile can be ma
   );
 });
 
-test('the value may be in another layer, and a later one may lift the lock', async () => {
+test('the value may be in another layer, and a later layer may remove the lock', async () => {
   const lock = 'settings: { version: 19 }\nlocked: { kubernetes: { port: true } }\n';
   const value = 'settings: { version: 19, kubernetes: { port: 6444 } }\n';
   expect((await validate(lock, value)).err).not.toMatch(/warning/i);
@@ -35,7 +35,7 @@ test('the value may be in another layer, and a later one may lift the lock', asy
   expect((await validate(lock, lock)).err).toMatch(/^warning: 1.yaml:4:25: kubernetes.port is locked/i);
 });
 
-test('a plan does not care', async () => {
+test('plan does not warn', async () => {
   const cwd = temporaryDirectory();
   writeFileSync(join(cwd, 'p.yaml'), `${PROFILE}settings: { version: 19 }\nlocked: { kubernetes: { port: true } }\n`);
   const { err } = await rdctl(['plan', 'p.yaml'], { cwd, env: { RDCTL_HOME: join(cwd, 'home') } });

@@ -48,8 +48,8 @@ const status = (generation: number, observedGeneration: number, converged: boole
   conditions: [],
 });
 
-describe('our own service', () => {
-  test('a stale STARTED of the generation before is not enough', async () => {
+describe('for an rdctl service', () => {
+  test('a stale STARTED of the previous generation is not enough', async () => {
     const clock = fakePace();
     const client = scripted(
       { status: [status(2, 1, true), status(2, 1, true), status(2, 2, false), status(2, 2, true)] },
@@ -60,11 +60,11 @@ describe('our own service', () => {
     expect(await client.status()).toEqual(status(2, 2, true));
   });
 
-  test('without a change of its own it waits for what is in force', async () => {
+  test('without a change of its own it waits for the settings in force', async () => {
     await wait(scripted({ status: [status(7, 6, false), status(7, 6, false), status(7, 7, true)] }, false), fakePace());
   });
 
-  test('what holds the backend off is said once', async () => {
+  test('reports once what keeps the backend from starting', async () => {
     const held = (message: string) => ({
       ...status(1, 0, false, 'STOPPED'),
       conditions: [{ type: 'Converged', status: 'False', reason: 'Held', concern: 'patience', message }],
@@ -86,7 +86,7 @@ describe('our own service', () => {
     });
   });
 
-  test('the deadline', async () => {
+  test('at the deadline', async () => {
     const clock = fakePace();
     await expect(wait(scripted({ status: [status(1, 0, false)] }, false), clock, 1, 5000)).rejects.toMatchObject({
       code: 'ERR_DEADLINE',
@@ -96,12 +96,12 @@ describe('our own service', () => {
   });
 });
 
-describe('the compatible application', () => {
+describe('for the compatible application', () => {
   const state = (vmState: string) => ({ vmState, locked: false });
   const due = { 'kubernetes.enabled': { current: true, desired: false, severity: 'restart' } };
   const always = { 'kubernetes.port': { current: 6443, severity: 'restart' } };
 
-  test('ready counts once nothing that was sent asks for a restart', async () => {
+  test('ready counts only when nothing that was sent requires a restart', async () => {
     const clock = fakePace();
     const client = scripted(
       {
@@ -119,7 +119,7 @@ describe('the compatible application', () => {
     expect(clock.slept).toBe(6000);
   });
 
-  test('nothing is proposed where nothing was sent', async () => {
+  test('proposes nothing when nothing was sent', async () => {
     const client = scripted(
       { backendState: [state('STARTED')], proposal: [new RdError('ERR_SETTINGS_INVALID', 'asked')] },
       true,
@@ -128,7 +128,7 @@ describe('the compatible application', () => {
     await expect(wait(client, fakePace())).rejects.toThrow('asked');
   });
 
-  test('an error and the deadline', async () => {
+  test('on an error and at the deadline', async () => {
     await expect(wait(scripted({ backendState: [state('ERROR')] }, true), fakePace())).rejects.toMatchObject({
       code: 'ERR_CONVERGE_FAILED',
     });

@@ -40,7 +40,7 @@ const environment = () => ({ PATH: `${bin}:${process.env.PATH ?? ''}`, WSLENV: '
 const ask = () => windowsDataDirectory({ env: environment(), signal: new AbortController().signal, wslpath });
 
 describe('the Windows directory', () => {
-  test('is asked of Windows and translated', async () => {
+  test('comes from Windows and is translated', async () => {
     expect(await ask()).toBe(translated);
     expect(readFileSync(join(home, 'asked'), 'utf8')).toBe('/c\nchcp 65001 >nul & echo %LOCALAPPDATA%\n');
   });
@@ -63,7 +63,7 @@ describe('the Windows directory', () => {
   });
 });
 
-describe('discovery inside WSL', () => {
+describe('discovery in WSL', () => {
   const find = (env: Record<string, string> = environment()) =>
     discover({}, env, 'linux', {
       homedir: home,
@@ -74,13 +74,13 @@ describe('discovery inside WSL', () => {
   const windowsFile = () => join(translated, 'rancher-desktop/rd-engine.json');
   const linuxFile = () => join(home, '.local/share/rancher-desktop/rd-engine.json');
 
-  test('finds the application of Windows before one of this side', async () => {
+  test('finds the application of Windows before one in Linux', async () => {
     write(linuxFile(), { ...FILE, port: 7000 });
     write(windowsFile(), FILE);
     expect(await find()).toMatchObject({ port: 6107, file: windowsFile(), foreign: true });
   });
 
-  test('falls back to this side', async () => {
+  test('falls back to Linux', async () => {
     write(linuxFile(), { ...FILE, port: 7000 });
     expect(await find()).toMatchObject({ port: 7000, file: linuxFile() });
   });
@@ -95,7 +95,7 @@ describe('discovery inside WSL', () => {
       },
       environment,
     ],
-  ])('asks nobody where %s', async (_why, prepare, env) => {
+  ])('asks nothing where %s', async (_why, prepare, env) => {
     write(linuxFile(), FILE);
     prepare();
     expect(await find(env())).toMatchObject({ port: 6107 });

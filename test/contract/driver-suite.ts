@@ -133,7 +133,7 @@ export function driverSuite(subject: DriverSubject): void {
       expect(await subject.traces(join(directory, 'd'))).toEqual([]);
     });
 
-    test('takes every step twice without harm', async () => {
+    test('performs every step twice without harm', async () => {
       await machine('stop');
       await stop('moby');
       for (let round = 0; round < 2; round += 1) await machine('start');
@@ -145,7 +145,7 @@ export function driverSuite(subject: DriverSubject): void {
       expect(await driver.machine.observe(never)).toEqual({ state: 'off' });
     });
 
-    test('reports the spec that runs after a restart with another, also to a second service', async () => {
+    test('reports the spec that runs after a restart with another one, also to a second service', async () => {
       await machine('start');
       await start(engineSpec('moby', 'auto'));
       await stop('moby');
@@ -179,7 +179,7 @@ export function driverSuite(subject: DriverSubject): void {
     });
 
     test.each(['moby', 'containerd'] as const)(
-      'has everything of %s that outlives a stop in what it keeps, which can be copied, taken away and put back',
+      'lists everything of %s that survives a stop in `keeps`, so that it can be copied, removed and restored',
       async (name) => {
         const there = join(directory, 'd');
         const { keeps } = driver;
@@ -205,7 +205,7 @@ export function driverSuite(subject: DriverSubject): void {
     );
 
     test.each(['moby', 'containerd'] as const)(
-      'does not take a crashed %s for running, and recovers it',
+      'does not report a crashed %s as running, and recovers it',
       async (name) => {
         await machine('start');
         await start(engineSpec(name));
@@ -219,30 +219,33 @@ export function driverSuite(subject: DriverSubject): void {
       },
     );
 
-    test.each(['moby', 'containerd'] as const)('tells when %s ends, each time, and not after its end', async (name) => {
-      await machine('start');
-      let told = 0;
-      const end = driver.watch(() => told++);
-      for (let round = 0; round < 2; round += 1) {
+    test.each(['moby', 'containerd'] as const)(
+      'reports each unexpected end of %s, but not an intended one',
+      async (name) => {
+        await machine('start');
+        let told = 0;
+        const end = driver.watch(() => told++);
+        for (let round = 0; round < 2; round += 1) {
+          await start(engineSpec(name));
+          expect(await engine(name)).toMatchObject({ state: 'running' });
+          const before = told;
+          await subject.crash(driver, name, join(directory, 'd'));
+          await expect.poll(() => told).toBeGreaterThan(before);
+          expect((await engine(name)).state).not.toBe('running');
+          await stop(name);
+        }
+        end();
+        const last = told;
         await start(engineSpec(name));
         expect(await engine(name)).toMatchObject({ state: 'running' });
-        const before = told;
         await subject.crash(driver, name, join(directory, 'd'));
-        await expect.poll(() => told).toBeGreaterThan(before);
         expect((await engine(name)).state).not.toBe('running');
-        await stop(name);
-      }
-      end();
-      const last = told;
-      await start(engineSpec(name));
-      expect(await engine(name)).toMatchObject({ state: 'running' });
-      await subject.crash(driver, name, join(directory, 'd'));
-      expect((await engine(name)).state).not.toBe('running');
-      expect(told).toBe(last);
-    });
+        expect(told).toBe(last);
+      },
+    );
 
     test.each(['moby', 'containerd'] as const)(
-      '%s pulls what the list of allowed images names and nothing else, also after the list has changed',
+      '%s pulls only allowed images, also after the list has changed',
       async (name) => {
         const [one, other] = await subject.registryImages();
         const listed = (...patterns: string[]) => ({
@@ -275,7 +278,7 @@ export function driverSuite(subject: DriverSubject): void {
       },
     );
 
-    test('gives up a step when its signal aborts, and takes it again later', async () => {
+    test('cancels a step when its signal aborts, and can repeat it later', async () => {
       const aborted = AbortSignal.abort();
       await machine('start');
       await expect(start(engineSpec('moby'), aborted)).rejects.toMatchObject({ code: 'ERR_CANCELLED' });
@@ -285,13 +288,13 @@ export function driverSuite(subject: DriverSubject): void {
       expect(await engine('moby')).toMatchObject({ state: 'running' });
     });
 
-    test.each(['moby', 'containerd'] as const)('looks into images of %s without running them', async (name) => {
+    test.each(['moby', 'containerd'] as const)('reads images of %s without running them', async (name) => {
       await machine('start');
       await start(engineSpec(name));
       await checkImages(driver.engines[name], await subject.sampleImage());
     });
 
-    test('keeps containers for the service with moby, over a stop of the engine', async () => {
+    test('keeps containers for the service with moby across a stop of the engine', async () => {
       const { images, companions } = driver.engines.moby;
       if (!images || !companions) throw new Error('moby keeps no containers');
       const sample = await subject.companionImage();
@@ -313,7 +316,7 @@ export function driverSuite(subject: DriverSubject): void {
       expect(await engine('moby')).toMatchObject({ workload: { containers: 0 } });
     });
 
-    test('gives a reason, as a clause, for everything that it refuses', () => {
+    test('gives a reason, as a clause, for everything it refuses', () => {
       for (const [path, support] of Object.entries(factory.support)) {
         if (support.level === 'unsupported') expect(support.reason, path).toMatch(/^\S.*[^.]$/);
         if (support.level === 'enforced' && support.except) expect(support.reason, path).toMatch(/^\S.*[^.]$/);
@@ -371,7 +374,7 @@ export function driverSuite(subject: DriverSubject): void {
 
     const { damage } = subject;
     if (!damage) return;
-    test('says what is missing of a running machine, and brings it back while the engine goes on', async () => {
+    test('reports what a running machine lacks, and restores it while the engine runs on', async () => {
       await machine('start');
       await start(engineSpec('moby'));
       await damage(join(directory, 'd'));
@@ -404,7 +407,7 @@ function clusterPower(
     return { ...cluster, connect };
   }
 
-  test('reaches the port of a service by its number and by its name, and passes on the end of what was said', async () => {
+  test('dials a service port by number and by name, and forwards half-closes', async () => {
     const cluster = await running();
     for (const port of [web.port, webName]) {
       const connection = await cluster.connect({ ...web, port }, never);
@@ -416,7 +419,7 @@ function clusterPower(
     await cluster.perform({ do: 'stop' }, never);
   });
 
-  test('tells a service that is not there from a cluster that is not there', async () => {
+  test('tells a missing service from a missing cluster', async () => {
     const cluster = await running();
     const nowhere = { namespace: 'default', service: 'no-such-service', port: 80 };
     await expect(cluster.connect(nowhere, never)).rejects.toMatchObject({ code: 'ERR_NOT_FOUND' });

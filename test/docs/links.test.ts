@@ -51,22 +51,22 @@ function broken({ file, anchor }: Link): boolean {
   return statSync(file).isDirectory() || !anchorsOf(readFileSync(file, 'utf8')).has(anchor);
 }
 
-test.each(DOCUMENTS)('every link of %s leads somewhere', (document) => {
+test.each(DOCUMENTS)('every link of %s resolves', (document) => {
   expect(linksOf(document).filter(broken)).toEqual([]);
 });
 
-describe('the index of the documents', () => {
-  test('has every one of them', () => {
+describe('the index of the documentation', () => {
+  test('lists every document', () => {
     const linked = new Set(linksOf(INDEX).map(({ file }) => file));
     expect(DOCS.filter((document) => document !== INDEX && !linked.has(document))).toEqual([]);
   });
 
-  test('is where the README leads', () => {
+  test('is linked from the README', () => {
     expect(linksOf('README.md').map(({ file }) => file)).toContain(INDEX);
   });
 });
 
-test('the check sees a missing file, a missing anchor, and headings that are alike', () => {
+test('the check detects a missing file, a missing anchor and equal headings', () => {
   expect(broken({ text: '', file: 'docs/none.md', anchor: undefined })).toBe(true);
   expect(broken({ text: '', file: 'README.md', anchor: 'none' })).toBe(true);
   expect(broken({ text: '', file: 'docs', anchor: 'none' })).toBe(true);

@@ -10,7 +10,7 @@ const tool = builtTool();
 /** A duration is another one in every run. */
 const timeless = (text: string) => text.replace(/\d[\d.]* m?s\b/g, 'TIME');
 
-test('the picture of the README is what the tool prints: after a change, `npm run picture`', async () => {
+test('the picture in the README shows what the tool prints (update it with `npm run picture`)', async () => {
   const shots = await record(tool.entry());
   const picture = readFileSync(PICTURE, 'utf8');
   expect(timeless(picture)).toBe(timeless(terminalSvg(shots)));

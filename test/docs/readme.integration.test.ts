@@ -7,7 +7,7 @@ import { checkAll, runner, shown } from '../helpers/transcripts.ts';
 
 const tool = builtTool();
 
-test('the first minute of the README is what happens', async () => {
+test('the first minute of the README works as shown', async () => {
   const directory = temporaryDirectory();
   cpSync('examples', join(directory, 'examples'), { recursive: true });
   const [first, ...simulated] = shown('README.md', '## The first minute');

@@ -13,8 +13,8 @@ const RECORD = '/s/run/containerd.json';
 
 const listed = (...patterns: string[]) => ({ ...engineSpec('containerd'), allowedImages: { enabled: true, patterns } });
 
-describe('containerd with a list of allowed images', () => {
-  test('serves a gateway before it starts, leads clients there, and takes both away after it has ended', async () => {
+describe('containerd with allowed images', () => {
+  test('serves a gateway before it starts, routes clients to it, and removes both after it has stopped', async () => {
     const { shell, files, events, offers } = scriptedShell();
     const engine = containerdEngine(shell);
     await engine.perform({ do: 'start', spec: listed('busybox') }, NEVER);
@@ -37,7 +37,7 @@ describe('containerd with a list of allowed images', () => {
     expect([...files.keys(), ...offers]).toEqual([]);
   });
 
-  test('takes other patterns while it runs, and records them', async () => {
+  test('accepts new patterns while it runs, and records them', async () => {
     const { shell, files, events, logged } = scriptedShell();
     const engine = containerdEngine(shell);
     await engine.perform({ do: 'start', spec: listed('busybox') }, NEVER);
@@ -52,7 +52,7 @@ describe('containerd with a list of allowed images', () => {
     expect(logged.filter((entry) => 'pattern' in entry)).toHaveLength(1);
   });
 
-  test('becomes what was asked for by a restart where more than patterns differ', async () => {
+  test('restarts when more than the patterns differ', async () => {
     const { shell, events } = scriptedShell();
     const engine = containerdEngine(shell);
     await engine.perform({ do: 'start', spec: engineSpec('containerd') }, NEVER);
@@ -62,7 +62,7 @@ describe('containerd with a list of allowed images', () => {
     expect(events).toEqual(['stop containerd', 'clear', 'offer port 4000', 'start containerd']);
   });
 
-  test('is served again at the same port when another service looks at it', async () => {
+  test('is served on the same port after a service restart', async () => {
     const { shell, events, offers } = scriptedShell();
     const first = containerdEngine(shell);
     await first.perform({ do: 'start', spec: listed('busybox') }, NEVER);
@@ -74,7 +74,7 @@ describe('containerd with a list of allowed images', () => {
     expect(events).toEqual(['offer port 4000']);
   });
 
-  test('is not taken for running when its port is taken or was not recorded', async () => {
+  test('is not considered running when its port is taken or was not recorded', async () => {
     const { shell, files, tables } = scriptedShell();
     await containerdEngine(shell).perform({ do: 'start', spec: listed('busybox') }, NEVER);
     tables.taken = ['port 4000'];
@@ -91,7 +91,7 @@ describe('containerd with a list of allowed images', () => {
     }
   });
 
-  test('does not start when nothing can be served', async () => {
+  test('does not start when the gateway cannot be served', async () => {
     const { shell, events, tables } = scriptedShell();
     tables.taken = ['port 4000'];
     const starting = containerdEngine(shell).perform({ do: 'start', spec: listed('busybox') }, NEVER);
@@ -100,10 +100,10 @@ describe('containerd with a list of allowed images', () => {
   });
 });
 
-describe('moby with a list of allowed images', () => {
+describe('moby with allowed images', () => {
   const spec = { ...listed('busybox'), name: 'moby' as const };
 
-  test('offers the plugin and the way out before dockerd starts, and starts nothing when one of them cannot be', async () => {
+  test('serves the plugin and the proxy before dockerd starts, and starts nothing when one of them fails', async () => {
     const { shell, events, offers, tables } = scriptedShell();
     tables.taken = ['/s/run/moby/plugin.sock'];
     const starting = mobyEngine(shell, '/g').perform({ do: 'start', spec }, NEVER);
@@ -112,7 +112,7 @@ describe('moby with a list of allowed images', () => {
     expect([...offers]).toEqual([]);
   });
 
-  test('takes the directories away again that it made for its plugin, and no others', async () => {
+  test('removes the directories it created for its plugin, and no others', async () => {
     const { shell, events, files } = scriptedShell();
     const record = engineRecord(shell, '/s/run/moby.json');
     const { pluginSpec } = mobyPlaces(PLACES);
@@ -133,7 +133,7 @@ describe('moby with a list of allowed images', () => {
     expect(places.pluginSpec).toBe('/etc/docker/plugins/rdctl-12345678.spec');
   });
 
-  test('leaves dockerd no way around the gateway', () => {
+  test('leaves dockerd no way around the proxy', () => {
     expect(gatewayEnvironment({ port: 4000, secret: 's-s_s' })).toEqual({
       HTTP_PROXY: 'http://rdctl:s-s_s@127.0.0.1:4000',
       HTTPS_PROXY: 'http://rdctl:s-s_s@127.0.0.1:4000',

@@ -95,8 +95,8 @@ async function world(
   return { port, host: `127.0.0.1:${registryPort}`, seen, refusals, policy };
 }
 
-describe("the gateway for containerd's clients", () => {
-  test('resolves a tag and then the digests that it led to, and nothing else', async () => {
+describe('the gateway for containerd clients', () => {
+  test('resolves a tag, then the digests it led to, and nothing else', async () => {
     const { port, host, seen, refusals } = await world(['REG/app:1'], registryGateway);
     const of = (reference: string) => `/v2/app/manifests/${reference}?ns=${host}`;
     expect(await ask(port, of(LIST))).toMatchObject({ status: 403 });
@@ -117,7 +117,7 @@ describe("the gateway for containerd's clients", () => {
     expect(seen.map(({ url }) => url)).not.toContain('/v2/app/manifests/2');
   });
 
-  test('hands on credentials, challenges and other query, and keeps to itself what is of the connection', async () => {
+  test('passes on credentials, challenges and other query parameters, but not hop-by-hop headers', async () => {
     const { port, host, seen } = await world(['REG'], registryGateway);
     const asked = await ask(port, `/v2/private/manifests/1?ns=${host}&n=3`, 'GET', {
       authorization: 'Bearer token',
@@ -131,7 +131,7 @@ describe("the gateway for containerd's clients", () => {
     for (const secret of Object.keys(KNOWN)) expect(seen[0]?.headers).not.toHaveProperty(secret);
   });
 
-  test('leads to layers elsewhere, and back through itself to those of the registry', async () => {
+  test('follows redirects to layers elsewhere, and routes those within the registry through itself', async () => {
     const { port, host } = await world(['REG'], registryGateway);
     const location = async (path: string) => (await ask(port, `${path}?ns=${host}`)).headers.location;
     expect(await location(`/v2/app/blobs/${CHILD}`)).toBe('https://store.example/layer');
@@ -147,7 +147,7 @@ describe("the gateway for containerd's clients", () => {
     },
   );
 
-  test('says it when the registry is not there', async () => {
+  test('reports an unreachable registry', async () => {
     const { port, host } = await world(['*'], registryGateway);
     servers.splice(0, 1)[0]?.close();
     expect(await ask(port, `/v2/app/manifests/1?ns=${host}`)).toMatchObject({
@@ -156,7 +156,7 @@ describe("the gateway for containerd's clients", () => {
     });
   });
 
-  test('takes nothing for learned that was asked under another list', async () => {
+  test('forgets digests learned under an earlier list', async () => {
     const { port, host, policy } = await world(['REG/app:1'], registryGateway);
     await ask(port, `/v2/app/manifests/1?ns=${host}`);
     policy.set([`${host}/app:1`]);
@@ -164,8 +164,8 @@ describe("the gateway for containerd's clients", () => {
   });
 });
 
-describe('the way out of dockerd', () => {
-  test('judges plain requests by the image', async () => {
+describe('the proxy for dockerd', () => {
+  test('checks plain requests by image', async () => {
     const { port, host, seen } = await world(['REG/app'], outboundProxy);
     expect(await ask(port, `http://${host}/v2/app/manifests/1`)).toMatchObject({ status: 200 });
     expect(await ask(port, `http://${host}/v2/evil/manifests/1`)).toMatchObject({ status: 403 });
@@ -174,12 +174,12 @@ describe('the way out of dockerd', () => {
     expect(seen.map(({ url }) => url)).toEqual(['/v2/app/manifests/1']);
   });
 
-  test.each(['/v2/', 'https://a.b/v2/', 'ftp://a.b/', 'nonsense'])('%s is no request for it', async (path) => {
+  test.each(['/v2/', 'https://a.b/v2/', 'ftp://a.b/', 'nonsense'])('%s is not a proxy request', async (path) => {
     const { port } = await world(['*'], outboundProxy);
     expect(await ask(port, path)).toMatchObject({ status: 400 });
   });
 
-  test('judges tunnels by the host, and gives the reason in the phrase', async () => {
+  test('checks tunnels by host, and gives the reason in the status line', async () => {
     const { port, host } = await world(['REG/app'], outboundProxy);
     expect(await tunnel(port, 'evil.example:443')).toMatchObject({
       status: 403,
@@ -193,7 +193,7 @@ describe('the way out of dockerd', () => {
   });
 });
 
-test('strangers who send nonsense, or go away in the middle, do no harm', async () => {
+test('survives nonsense and clients that disconnect halfway', async () => {
   const { port: gateway, host } = await world(['*'], registryGateway);
   const { port: proxy, host: beyond } = await world(['REG'], outboundProxy);
   const { port: plugin } = await world(['*'], authzPlugin);
@@ -251,19 +251,19 @@ describe('the plugin', () => {
     pull.slice(0, -1),
     '['.repeat(1_000_000),
     ' '.repeat(9 * 1024 * 1024),
-  ])('denies what it cannot read: %.40j', async (body) => {
+  ])('denies what it cannot parse: %.40j', async (body) => {
     const { port } = await world(['*'], authzPlugin);
     expect(await judged(port, body)).toMatchObject({ Allow: false });
     expect(await judged(port, pull)).toEqual({ Allow: true });
   });
 
-  test('denies at an address that it does not have, and lets answers of any length through', async () => {
+  test('denies unknown paths, and passes responses of any length', async () => {
     const { port } = await world(['*'], authzPlugin);
     expect(await judged(port, pull, '/AuthZPlugin.Other')).toMatchObject({ Allow: false });
     expect(await judged(port, `"${'x'.repeat(20 * 1024 * 1024)}"`, '/AuthZPlugin.AuthZRes')).toEqual({ Allow: true });
   });
 
-  test('judges a hundred at a time, each by itself', async () => {
+  test('checks a hundred requests at once, each on its own', async () => {
     const { port } = await world(['good', '*/never'], authzPlugin);
     const asked = Array.from({ length: 100 }, (_, index) =>
       judged(port, pull.replace('good', index % 2 ? 'evil' : 'good')),
@@ -273,7 +273,7 @@ describe('the plugin', () => {
   });
 });
 
-describe('who may use them', () => {
+describe('access', () => {
   const WRONG = [
     {},
     { cookie: 'rdctl-gateway=', 'proxy-authorization': 'Basic ' },
@@ -281,7 +281,7 @@ describe('who may use them', () => {
     { cookie: `other=1; ${KNOWN.cookie}`, 'proxy-authorization': `Bearer ${SECRET}` },
   ];
 
-  test.each(WRONG)('nobody who shows %o', async (headers) => {
+  test.each(WRONG)('is denied to a client with %o', async (headers) => {
     const { port: gateway, host, seen } = await world(['*'], registryGateway);
     const { port: proxy, host: beyond, seen: seenBeyond } = await world(['*', 'REG'], outboundProxy);
     const without = { cookie: '', 'proxy-authorization': '', ...headers };
@@ -295,7 +295,7 @@ describe('who may use them', () => {
     expect([...seen, ...seenBeyond]).toEqual([]);
   });
 
-  test.each(['*', '*/app', '*:*'])('%s is no way to this machine for a proxy', async (pattern) => {
+  test.each(['*', '*/app', '*:*'])('%s does not let a client through the proxy to this machine', async (pattern) => {
     const { port, host, seen } = await world([pattern], outboundProxy);
     const registryPort = host.split(':')[1];
     for (const name of ['127.0.0.1', 'localhost', '127.1', '0.0.0.0', '[::ffff:127.0.0.1]', '[::ffff:7f00:1]']) {
@@ -307,7 +307,7 @@ describe('who may use them', () => {
   });
 });
 
-test('a refused tunnel is closed, also when the client keeps its end open', async () => {
+test('a refused tunnel is closed even when the client keeps its end open', async () => {
   const server = outboundProxy({
     policy: pullPolicy(),
     out: createRegistryDialer({}),
@@ -329,7 +329,7 @@ test('a refused tunnel is closed, also when the client keeps its end open', asyn
   }
 });
 
-test('a client that leaves while the registry is being reached takes the connection with it', async () => {
+test('a client that disconnects while the registry is dialed takes the connection with it', async () => {
   for (const serve of [registryGateway, outboundProxy]) {
     const [near, far] = await pair();
     let reached: (socket: Socket) => void = () => undefined;
@@ -367,7 +367,7 @@ test('a client that leaves while the registry is being reached takes the connect
 });
 
 test.each(['Content-Length: 40\r\n', 'Transfer-Encoding: chunked\r\n'])(
-  'a request that reads cannot bring another one in its body (%s)',
+  'a GET cannot smuggle another request in its body (%s)',
   async (framing) => {
     const hidden = 'GET /v2/evil/manifests/1 HTTP/1.1\r\n\r\n  ';
     const body = framing.startsWith('T') ? `28\r\n${hidden}\r\n0\r\n\r\n` : hidden;
@@ -383,7 +383,7 @@ test.each(['Content-Length: 40\r\n', 'Transfer-Encoding: chunked\r\n'])(
   },
 );
 
-test('a body of unknown length keeps its frame, whatever the method', async () => {
+test('a chunked body stays chunked for any method', async () => {
   const { port, host, seen } = await world(['REG'], outboundProxy);
   for (const [method, path] of [
     ['POST', '/v2/app/blobs/uploads/'],
@@ -401,7 +401,7 @@ test('a body of unknown length keeps its frame, whatever the method', async () =
   ]);
 });
 
-describe('what is not spelled as clients spell it', () => {
+describe('requests that are not spelled the way clients spell them', () => {
   const PATHS = [
     '/v2/evil/manifests/1/',
     '/v2//evil/manifests/1',
@@ -418,7 +418,7 @@ describe('what is not spelled as clients spell it', () => {
     expect([...seen, ...seenBeyond]).toEqual([]);
   });
 
-  test('no write, no other place and no second registry goes through the gateway', async () => {
+  test('the gateway passes no write, no other host and no second registry', async () => {
     const { port, host, seen } = await world(['REG', '*'], registryGateway);
     const path = `/v2/app/manifests/1?ns=${host}`;
     for (const method of ['POST', 'PUT', 'PATCH', 'DELETE'])
@@ -430,7 +430,7 @@ describe('what is not spelled as clients spell it', () => {
     expect(seen).toEqual([]);
   });
 
-  test('no address that is changed by reading it goes through the proxy', async () => {
+  test('the proxy passes no address that normalization would change', async () => {
     const { port, host, seen } = await world(['REG/app', '*'], outboundProxy);
     const path = '/v2/app/manifests/1';
     for (const address of [
@@ -474,7 +474,7 @@ describe('what is not spelled as clients spell it', () => {
     expect(await tunnel(port, authority)).toMatchObject({ status: 400 });
   });
 
-  test('no header of a client leads a server to another path, method or part', async () => {
+  test('no client header can change path, method or host on a server', async () => {
     const { port, host, seen } = await world(['REG/app'], registryGateway);
     const tricks = {
       'x-http-method-override': 'DELETE',
@@ -501,7 +501,7 @@ async function pair(): Promise<[Socket, Socket]> {
   return [near, far];
 }
 
-test('a tunnel takes the proxy that is for encrypted connections', async () => {
+test('a tunnel uses the upstream proxy for HTTPS', async () => {
   const asked: string[] = [];
   const company = createServer((_request, response) => response.writeHead(500).end());
   company.on('connect', (incoming, client) => {
@@ -517,7 +517,7 @@ test('a tunnel takes the proxy that is for encrypted connections', async () => {
   expect(asked).toEqual(['far.example:443']);
 });
 
-test('a tunnel ends when a new list no longer leads there, and stays when it does', async () => {
+test('a tunnel ends when a new list no longer allows it, and stays open when it does', async () => {
   const { port, host, policy } = await world(['REG/app'], outboundProxy);
   const { socket } = await tunnel(port, host);
   policy.set([`${host}/other`]);
@@ -542,7 +542,7 @@ async function text(stream: AsyncIterable<Buffer>): Promise<string> {
   return Buffer.concat(chunks).toString();
 }
 
-describe('the proxy beyond', () => {
+describe('the upstream proxy', () => {
   const env = {
     HTTP_PROXY: 'http://plain:1',
     https_proxy: 'secure:2',
@@ -567,7 +567,7 @@ describe('the proxy beyond', () => {
     expect(proxyFor(env, { host, port, tls: tls ? 'theirs' : 'none' })?.href).toBe(expected);
   });
 
-  test('may be none, may be told to be none for anything, and must be one that can be used', () => {
+  test('may be unset, may be bypassed for everything, and must be usable', () => {
     const target = { host: 'x.y', port: 443, tls: 'ours' } as const;
     expect(proxyFor({}, target)).toBeUndefined();
     expect(proxyFor({ HTTPS_PROXY: 'http://p', NO_PROXY: '*' }, target)).toBeUndefined();

@@ -20,7 +20,7 @@ function imagesOf(call: EngineCall): unknown {
 const BUSYBOX = { registry: 'docker.io', repository: 'library/busybox' };
 const json = { headers: { 'Content-Type': 'application/json' } };
 
-describe('what a request to dockerd would bring in', () => {
+describe('images that a request to dockerd would bring in', () => {
   test.each([
     ['/images/create?fromImage=busybox&tag=1', [{ ...BUSYBOX, tag: '1' }]],
     ['/v1.41/images/create?fromImage=docker.io/library/busybox:1', [{ ...BUSYBOX, tag: '1' }]],
@@ -102,20 +102,23 @@ describe('what a request to dockerd would bring in', () => {
     '/images/create?fromImage=busybox\u00e4',
     '/plugins/pull?remote=vieux/sshfs&remote=evil/x',
     '/plugins/my%2Fplugin/upgrade?remote=a.b/c:1',
-  ])('POST %j is not read', (uri) => {
+  ])('POST %j is not parsed', (uri) => {
     expect(parseEngineCall(post(uri))).toMatchObject({ brings: 'unknown' });
   });
 
-  test.each(['post', 'Post', 'PUT', 'PATCH', 'TRACE', 'CONNECT', 'PRI', 'X', ''])('method %j is not read', (method) => {
-    expect(parseEngineCall(post('/images/load', { method }))).toMatchObject({ brings: 'unknown' });
-  });
+  test.each(['post', 'Post', 'PUT', 'PATCH', 'TRACE', 'CONNECT', 'PRI', 'X', ''])(
+    'method %j is not parsed',
+    (method) => {
+      expect(parseEngineCall(post('/images/load', { method }))).toMatchObject({ brings: 'unknown' });
+    },
+  );
 
-  test('files and volumes are put in, and nothing else', () => {
+  test('files and volumes are uploads, and nothing else', () => {
     expect(parseEngineCall(post('/containers/x/archive?path=/', { method: 'PUT' }))).toEqual({ brings: 'nothing' });
     expect(parseEngineCall(post('/v1.42/volumes/x', { method: 'PUT' }))).toEqual({ brings: 'nothing' });
   });
 
-  test('reading and deleting bring nothing', () => {
+  test('GET, HEAD, OPTIONS and DELETE bring in nothing', () => {
     for (const method of ['GET', 'HEAD', 'DELETE']) {
       expect(parseEngineCall(post('/images/create?fromImage=x', { method }))).toEqual({ brings: 'nothing' });
     }
@@ -129,7 +132,7 @@ describe('what a request to dockerd would bring in', () => {
     [{ 'Content-Type': 'application/json' }, ''],
     [{ 'Content-Type': 'text/plain', 'Content-Length': '00' }],
     [{ 'Content-Type': '' }],
-  ])('with %j a form could say something else than the query', (headers, body) => {
+  ])('with %j a form could contradict the query', (headers, body) => {
     for (const uri of ['/images/create?fromImage=busybox&tag=1', '/plugins/pull?remote=busybox']) {
       const call = post(uri, { headers, ...(body === undefined ? {} : { body }) });
       expect(parseEngineCall(call)).toMatchObject({ brings: 'unknown', why: expect.stringContaining('form') });
@@ -140,7 +143,7 @@ describe('what a request to dockerd would bring in', () => {
     ['docker', { headers: { 'Content-Type': 'text/plain', 'Content-Length': '0' } }],
     ['curl -X POST', { headers: { 'User-Agent': 'curl' } }],
     ['dockerode', { headers: { 'Content-Type': 'application/json', 'Content-Length': '2' }, body: '{}' }],
-  ])('a pull of %s is read', (_client, more) => {
+  ])('a pull of %s is parsed', (_client, more) => {
     expect(imagesOf(post('/v1.41/images/create?fromImage=busybox&tag=1', more))).toEqual([{ ...BUSYBOX, tag: '1' }]);
   });
 
@@ -157,7 +160,7 @@ describe('what a request to dockerd would bring in', () => {
     ],
     [{ TaskTemplate: { ContainerSpec: { Image: 7 } } }, 'unknown'],
     [{ Mode: {} }, 'nothing'],
-  ])('a service of a swarm: %j', (body, brings) => {
+  ])('a swarm service: %j', (body, brings) => {
     for (const uri of ['/services/create', '/v1.41/services/abc/update?version=3']) {
       expect(imagesOf(post(uri, { ...json, body: JSON.stringify(body) }))).toEqual(brings);
     }
@@ -174,33 +177,33 @@ describe('what a request to dockerd would bring in', () => {
     [`${'{"a":'.repeat(200)}1${'}'.repeat(200)}`],
     ['['.repeat(1_000_000)],
     [''],
-  ])('a service that says %.80s could be any', (body) => {
+  ])('a swarm service with %.80s could use any image', (body) => {
     expect(parseEngineCall(post('/services/create', { ...json, body }))).toMatchObject({ brings: 'unknown' });
   });
 
-  test.each(['Ta\u017fkTemplate', 'Tas\u212aTemplate', 'TASKTEMPLATE'])('%s is a task as well', (name) => {
+  test.each(['Ta\u017fkTemplate', 'Tas\u212aTemplate', 'TASKTEMPLATE'])('%s creates a task as well', (name) => {
     const body = JSON.stringify({ [name]: { 'Container\u017fpec': { Image: 'evil' } } });
     expect(imagesOf(post('/services/create', { ...json, body }))).toEqual([
       { registry: 'docker.io', repository: 'library/evil', tag: 'latest' },
     ]);
   });
 
-  test('an archive is called one, whatever its type', () => {
+  test('an archive is treated as one, whatever its content type', () => {
     const tar = { headers: { 'Content-Type': 'application/x-tar', 'Content-Length': '9' } };
     for (const uri of ['/images/load', '/images/create?fromSrc=-', '/plugins/create']) {
       expect(parseEngineCall(post(uri, tar))).toMatchObject({ brings: 'anything' });
     }
   });
 
-  test('a service whose body is not shown could be any', () => {
+  test('a swarm service whose body was not sent could use any image', () => {
     expect(parseEngineCall(post('/services/create'))).toMatchObject({ brings: 'unknown' });
   });
 });
 
-describe('what the plugin says', () => {
+describe('the decision of the plugin', () => {
   const policy = pullPolicy();
 
-  test('nothing is allowed before there is a list, and archives only with everything', () => {
+  test('denies everything before there is a list, and archives unless every image is allowed', () => {
     expect(denial(post('/images/create?fromImage=busybox&tag=1'), policy)).toContain('is empty');
     policy.set(['busybox', 'ghcr.io']);
     expect(denial(post('/images/create?fromImage=busybox&tag=1'), policy)).toBeUndefined();
@@ -247,7 +250,7 @@ describe('requests to a registry', () => {
   });
 });
 
-describe('a server may read another image in', () => {
+describe('a server may parse another image', () => {
   test.each([
     '/v2/app/manifests/1/',
     '/v2/app/manifests//1',
@@ -305,11 +308,11 @@ describe('a server may read another image in', () => {
   });
 });
 
-describe('the policy of a gateway', () => {
+describe('the gateway policy', () => {
   const manifest = (repository: string, reference: { tag: string } | { digest: string }) =>
     ({ wants: 'manifest', repository, ...reference }) as const;
 
-  test('lets a digest through that an allowed tag led to, for that repository, until the list changes', () => {
+  test('passes a digest that an allowed tag led to, for that repository, until the list changes', () => {
     const policy = pullPolicy();
     policy.set(['a.b/app:1']);
     expect(policy.refusal('a.b', manifest('app', { tag: '1' }))).toBeUndefined();
@@ -322,7 +325,7 @@ describe('the policy of a gateway', () => {
     expect(policy.refusal('a.b', manifest('app', { digest: D }))).toBeDefined();
   });
 
-  test('lets through what else belongs to allowed repositories and registries', () => {
+  test('passes anything else in allowed repositories and registries', () => {
     const policy = pullPolicy();
     policy.set(['a.b/app:1', 'busybox']);
     expect(policy.refusal('a.b', { wants: 'content', repository: 'app' })).toBeUndefined();
@@ -350,5 +353,5 @@ describe('the policy of a gateway', () => {
     '{"manifests":[1,{"digest":2},null]}',
     '{"layers":[{"digest":"x"}]}',
     '{"manifests":[{"digest":"x"}]}',
-  ])('no digests are learned from %j', (body) => expect(digestsOfIndex(body)).toEqual([]));
+  ])('learns no digests from %j', (body) => expect(digestsOfIndex(body)).toEqual([]));
 });

@@ -10,8 +10,8 @@ function drivers(answer: Probe): readonly DriverFactory[] {
   return [simulated, { ...host, probe: async () => answer }];
 }
 
-describe('the choice of a driver', () => {
-  test('is the first real one that can run, and never the simulated one by itself', async () => {
+describe('the default driver', () => {
+  test('is the first real one that can run, never the simulation', async () => {
     const { factory, reason } = await chooseDriver({ env: {}, drivers: drivers(YES) });
     expect({ name: factory.name, reason }).toEqual({
       name: 'host',
@@ -20,7 +20,7 @@ describe('the choice of a driver', () => {
     expect(DRIVERS.filter((driver) => driver.automatic && driver.simulated)).toEqual([]);
   });
 
-  test('is a virtual machine rather than this host, where there is an image for one', async () => {
+  test('is a virtual machine rather than this host where an image exists', async () => {
     const both = [simulated, { ...qemu, probe: async () => YES }, { ...host, probe: async () => YES }];
     expect((await chooseDriver({ env: {}, drivers: both })).factory.name).toBe('qemu');
     const without = [simulated, { ...qemu, probe: async () => NO }, { ...host, probe: async () => YES }];
@@ -28,14 +28,14 @@ describe('the choice of a driver', () => {
     expect(DRIVERS.map(({ name }) => name)).toEqual(['simulated', 'qemu', 'host']);
   });
 
-  test('is what was asked for', async () => {
+  test('can be overridden', async () => {
     expect((await chooseDriver({ requested: 'simulated', env: {}, drivers: drivers(YES) })).factory.name).toBe(
       'simulated',
     );
     expect((await chooseDriver({ requested: '', env: {}, drivers: drivers(YES) })).factory.name).toBe('host');
   });
 
-  test('stays what the state belongs to', async () => {
+  test('stays the one that the stored state belongs to', async () => {
     const kept = await chooseDriver({ recorded: 'simulated', env: {}, drivers: drivers(YES) });
     expect(kept.factory.name).toBe('simulated');
     const same = { requested: 'simulated', recorded: 'simulated', env: {}, drivers: drivers(YES) };
@@ -48,7 +48,7 @@ describe('the choice of a driver', () => {
     });
   });
 
-  test('fails with the reason and the remedy of each', async () => {
+  test("fails with each driver's reason and remedy", async () => {
     await expect(chooseDriver({ env: {}, drivers: drivers(NO) })).rejects.toMatchObject({
       code: 'ERR_NO_DRIVER',
       message: 'no driver can run here',

@@ -17,7 +17,7 @@ const NEVER = new AbortController().signal;
 describe('containerd', () => {
   const spec = engineSpec('containerd');
 
-  test('records its spec before it starts and forgets it after it has gone', async () => {
+  test('records its spec before it starts and removes it after it has stopped', async () => {
     const { shell, files, events } = scriptedShell();
     const engine = containerdEngine(shell);
     await engine.perform({ do: 'start', spec }, NEVER);
@@ -35,7 +35,7 @@ describe('containerd', () => {
     expect(await engine.observe(NEVER)).toEqual({ state: 'stopped' });
   });
 
-  test('is unresponsive when it does not answer, and when a crash left something', async () => {
+  test('is unresponsive when it does not answer, and after a crash that left something', async () => {
     const { shell, left, tables, crash } = scriptedShell();
     const engine = containerdEngine(shell);
     await engine.perform({ do: 'start', spec }, NEVER);
@@ -55,7 +55,7 @@ describe('containerd', () => {
     expect(await engine.observe(NEVER)).toEqual({ state: 'stopped' });
   });
 
-  test('is stopped when everything of it is gone, as after a restart of the machine', async () => {
+  test('is stopped when nothing of it is left, as after a reboot of the machine', async () => {
     const { shell, crash, events } = scriptedShell();
     const engine = containerdEngine(shell);
     await engine.perform({ do: 'start', spec }, NEVER);
@@ -66,7 +66,7 @@ describe('containerd', () => {
     expect(await engine.observe(NEVER)).toMatchObject({ state: 'running' });
   });
 
-  test('says what its log said when it ends at once', async () => {
+  test('reports the end of its log when it exits at once', async () => {
     const { shell, tables } = scriptedShell();
     tables.stillborn = 'containerd';
     await expect(containerdEngine(shell).perform({ do: 'start', spec }, NEVER)).rejects.toMatchObject({
@@ -91,7 +91,7 @@ describe('containerd', () => {
 test.each([
   [{ ...engineSpec('moby'), webAssembly: true }, 'webAssembly'],
   [engineSpec('moby', 'snapshotter'), 'mobyStorageDriver'],
-])('an engine refuses %j instead of pretending', async (spec, setting) => {
+])('an engine refuses %j instead of ignoring it', async (spec, setting) => {
   const { shell, events } = scriptedShell();
   const starting = mobyEngine(shell, '/g').perform({ do: 'start', spec }, NEVER);
   await expect(starting).rejects.toMatchObject({
@@ -101,7 +101,7 @@ test.each([
   expect(events).toEqual([]);
 });
 
-test('a dockerd whose containerd ends at once is not left waiting for it', async () => {
+test('a dockerd whose containerd exits at once is not left waiting for it', async () => {
   const { shell, tables, events } = scriptedShell();
   tables.stillborn = 'moby-containerd';
   await expect(mobyEngine(shell, '/g').perform({ do: 'start', spec: engineSpec('moby') }, NEVER)).rejects.toMatchObject(
@@ -113,7 +113,7 @@ test('a dockerd whose containerd ends at once is not left waiting for it', async
   expect(events).toEqual(['start moby-containerd', 'start dockerd', 'stop dockerd']);
 });
 
-test('a dockerd that has networks stored does not start before it was made to forget the default one', async () => {
+test('a dockerd with stored networks starts only after the default one is removed from its store', async () => {
   const { shell, files, tables, events } = scriptedShell();
   const places = mobyPlaces(PLACES);
   files.set(places.networkStore, 'networks');
@@ -156,7 +156,7 @@ test('a dockerd that has networks stored does not start before it was made to fo
   expect([...files.keys()]).toEqual([places.networkStore]);
 });
 
-test('a dockerd in a machine of its own needs no such care', async () => {
+test('a dockerd in its own machine does not need that', async () => {
   const { shell, files, tables, events } = scriptedShell();
   files.set(mobyPlaces(PLACES).networkStore, 'networks');
   shell.network = async () => ({ ...NETWORK, shared: false });
@@ -165,7 +165,7 @@ test('a dockerd in a machine of its own needs no such care', async () => {
   expect(events).toEqual(['start moby-containerd', 'start dockerd']);
 });
 
-test('moby is half there without its containerd, and a stop clears both', async () => {
+test('moby is incomplete without its containerd, and a stop cleans up both', async () => {
   const { shell, files, events, crash } = scriptedShell();
   const engine = mobyEngine(shell, '/g');
   files.set('/s/run/moby.json', JSON.stringify(engineSpec('moby')));
@@ -181,7 +181,7 @@ test('moby is half there without its containerd, and a stop clears both', async 
 });
 
 describe('configuration', () => {
-  test('of dockerd keeps it off the packet filter, off the system containerd and to its own places', () => {
+  test('of dockerd keeps it away from the packet filter, the system containerd and foreign paths', () => {
     const places = mobyPlaces(PLACES);
     const config = mobyConfig(engineSpec('moby'), places, NETWORK, '/rdctl-1');
     expect(config).toMatchObject({
@@ -200,7 +200,7 @@ describe('configuration', () => {
     expect(mobyArguments(places)).toContain('/s/run/moby/daemon.json');
   });
 
-  test('of containerd quotes what it is given', () => {
+  test('of containerd quotes its values', () => {
     const text = containerdConfig(containerdPlaces('/a "b"\\c', '/run/x'));
     expect(text).toContain('root = "/a \\"b\\"\\\\c"');
     expect(text).toContain('address = "/run/x/containerd.sock"');
@@ -208,7 +208,7 @@ describe('configuration', () => {
 });
 
 describe('counts', () => {
-  test('are read from what dockerd answers, and left out where it does not', () => {
+  test('come from dockerd, and are omitted where it does not report them', () => {
     expect(parseVersion({ Version: '20.10.24' })).toBe('20.10.24');
     expect(parseVersion(undefined)).toBe('unknown');
     const containers = ['running', 'exited', 'running', 'created', 'paused'].map((State) => ({ State }));
@@ -218,7 +218,7 @@ describe('counts', () => {
     expect(parseImages({ message: 'no' })).toEqual({});
   });
 
-  test('come with the names of what runs, which of it is of the cluster, and what dockerd starts again', () => {
+  test('include the names of what runs, what belongs to the cluster, and what dockerd restarts', () => {
     const Id = '0123456789abcdef'.repeat(4);
     const State = 'running';
     const list = [
@@ -247,7 +247,7 @@ describe('counts', () => {
     expect(parseReturns({ message: 'no' })).toBeUndefined();
   });
 
-  test('are read from the table of tasks', () => {
+  test('come from the task table', () => {
     expect(runningTasks('TASK    PID    STATUS\na b\nweb     12     RUNNING\nold     0      STOPPED\n')).toEqual([
       'web',
     ]);

@@ -28,7 +28,7 @@ function range(text: string): Range {
 }
 
 describe('places', () => {
-  test('differ by directory, and keep to the limits of the kernel', () => {
+  test('differ by directory, and respect the limits of the kernel', () => {
     const [a, b] = [hostPlaces('/state/a'), hostPlaces('/state/b')];
     expect(a).toEqual(hostPlaces('/state/a'));
     expect(a.bridge).not.toBe(b.bridge);
@@ -36,7 +36,7 @@ describe('places', () => {
     expect(a.chain.length).toBeLessThanOrEqual(28);
   });
 
-  test('put sockets elsewhere as soon as one would be longer than 107 bytes', () => {
+  test('move sockets elsewhere when one would exceed 107 bytes', () => {
     const longest = '/run/moby/exec/libnetwork/0123456789ab.sock'.length;
     const fits = `/${'x'.repeat(107 - longest - 1)}`;
     expect(hostPlaces(fits)).toMatchObject({ run: `${fits}/run`, runElsewhere: false });
@@ -47,8 +47,8 @@ describe('places', () => {
   });
 });
 
-describe('ranges', () => {
-  test('are read and written, and nothing else is', () => {
+describe('address ranges', () => {
+  test('are parsed and formatted; anything else is rejected', () => {
     expect(formatRange(range('10.1.2.0/24'))).toBe('10.1.2.0/24');
     expect(formatRange(range('192.168.7.9'))).toBe('192.168.7.9/32');
     for (const text of ['', 'default', '10.1.2', '10.1.2.256/24', '10.1.2.0/33', 'fd00::/8', '10.1.2.0/24 ']) {
@@ -67,7 +67,7 @@ describe('ranges', () => {
     expect(overlaps(range(b), range(a))).toBe(expected);
   });
 
-  test('are chosen free, whatever the seed', () => {
+  test('are chosen free for any seed', () => {
     const taken = ['10.0.0.0/9', '10.128.0.0/10', '10.200.7.0/24', '172.31.0.0/16'].map(range);
     for (let seed = 0; seed < 300; seed += 7) {
       const pool = choosePool(taken, seed);
@@ -94,7 +94,7 @@ describe('bridges', () => {
 
   const networks = '\0network/0123456789abcdef/\0';
 
-  test('are told apart by what the engine made, and not by their range', () => {
+  test('are identified by what the engine created, not by range', () => {
     const own = ownBridges([...links, link('br-0123456789ac', '10.9.2.1/24')], 'rd12345678', networks);
     expect(own.map(({ name }) => name)).toEqual(['rd12345678', 'br-0123456789ab']);
     expect(otherBridges(links, 'rd12345678', networks).map(({ name }) => name)).toEqual(['br-ba9876543210', 'docker0']);
@@ -104,7 +104,7 @@ describe('bridges', () => {
     expect(staleAddresses(links, 'rd12345678', range('10.10.0.0/16'))).toEqual(['10.9.0.1/24']);
   });
 
-  test('keep their range unless somebody else uses it now', () => {
+  test('keep their range unless something else uses it now', () => {
     expect(poolFor(pool, links, routes, 'rd12345678', networks, 8)).toEqual(pool);
     const moved = poolFor(pool, links, [...routes, range('10.9.128.0/17')], 'rd12345678', networks, 8);
     expect(moved).not.toEqual(pool);
@@ -114,7 +114,7 @@ describe('bridges', () => {
   });
 });
 
-test('links and routes are read from what ip prints', () => {
+test('links and routes are parsed from the output of ip', () => {
   const links = parseLinks(
     JSON.stringify([
       { ifname: 'lo', flags: ['LOOPBACK', 'UP'], addr_info: [{ family: 'inet', local: '127.0.0.1', prefixlen: 8 }] },
@@ -137,7 +137,7 @@ test('links and routes are read from what ip prints', () => {
   expect(parseRoutes('')).toEqual([]);
 });
 
-describe('packet filter', () => {
+describe('the packet filter', () => {
   const plan = { chain: 'RDCTL-1', tag: 'rdctl:1', pool: '10.9.0.0/16', otherBridges: ['docker0'], bridgeFilter: true };
   const saved = (rules: string, jump = '-A FORWARD -m comment --comment "rdctl:1" -j RDCTL-1\n') => `# Generated
 *filter
@@ -161,7 +161,7 @@ COMMIT
   const bridged = '-A RDCTL-1 -s a -m physdev --physdev-is-bridged -j ACCEPT\n';
   const rest = '-A RDCTL-1 -d a -j ACCEPT\n-A RDCTL-1 -d a -j DROP\n-A RDCTL-1 -s a -j ACCEPT\n';
 
-  test('lets answers in before it refuses, and refuses other bridges before it lets out', () => {
+  test('accepts replies before it rejects, and rejects other bridges before it accepts outgoing traffic', () => {
     const targets = firewallRules(plan).filter.map((rule) => `${rule[0]} ${rule.at(-1)}`);
     expect(targets).toEqual(['-s ACCEPT', '-d ACCEPT', '-d DROP', '-s DROP', '-s ACCEPT']);
     // What is refused is refused before anybody's rules in filter.
@@ -180,7 +180,7 @@ COMMIT
     expect(restoreInput({ ...plan, bridgeFilter: false })).not.toContain('physdev');
   });
 
-  test('is found whole, in part, or not at all', () => {
+  test('is found complete, partial, or absent', () => {
     expect(completeness(parseTraces(saved(bridged + rest), 'RDCTL-1'), true)).toBe('whole');
     expect(completeness(parseTraces(saved(rest), 'RDCTL-1'), false)).toBe('whole');
     expect(completeness(parseTraces(saved(`${rest}-A RDCTL-1 -o docker0 -j DROP\n`), 'RDCTL-1'), true)).toBe('part');
@@ -191,7 +191,7 @@ COMMIT
   });
 });
 
-test('forwarding goes back only when we turned it on and nothing else may need it', () => {
+test('IP forwarding is turned off again only when we turned it on and nothing else may need it', () => {
   const use = { changedByUs: true, otherBridges: 0, foreignNat: false };
   expect(mayRestore(use)).toBe(true);
   expect(mayRestore({ ...use, changedByUs: false })).toBe(false);
@@ -199,10 +199,10 @@ test('forwarding goes back only when we turned it on and nothing else may need i
   expect(mayRestore({ ...use, foreignNat: true })).toBe(false);
 });
 
-describe('what an engine left', () => {
+describe('leftovers of an engine', () => {
   const shim = ['/usr/bin/containerd-shim-runc-v2', '-namespace', 'moby', '-id', 'x', '-address', '/s/c.sock'];
 
-  test('is known by the socket of a shim and the files of a root directory', () => {
+  test('are recognized by a shim socket and the files of a root directory', () => {
     expect(isShim(shim, '/s/c.sock')).toBe(true);
     expect(isShim(shim, '/run/containerd/containerd.sock')).toBe(false);
     expect(isShim(['vi', '-address', '/s/c.sock'], '/s/c.sock')).toBe(false);
@@ -214,14 +214,14 @@ describe('what an engine left', () => {
     expect(rootIsWithin([], ['/'])).toBe(false);
   });
 
-  test('is never looked for outside its directories', () => {
+  test('are never looked for outside its directories', () => {
     expect(isWithin('/a/b', ['/a'])).toBe(true);
     expect(isWithin('/a', ['/a'])).toBe(true);
     expect(isWithin('/ab', ['/a'])).toBe(false);
   });
 });
 
-test('programs learn where programs are and the way out, and no secret', () => {
+test('programs get the search path and the proxy, but no secrets', () => {
   const env = {
     PATH: '/x',
     HTTPS_PROXY: 'http://127.0.0.1:1',
@@ -232,10 +232,10 @@ test('programs learn where programs are and the way out, and no secret', () => {
   expect(programEnvironment(env, '/bin')).toEqual({ PATH: '/bin', HTTPS_PROXY: 'http://127.0.0.1:1', LC_ALL: 'C' });
 });
 
-describe('probe', () => {
+describe('the probe', () => {
   const fine = { platform: 'linux', root: true, missingPrograms: [], capable: true, controlGroups: true } as const;
 
-  test('is content with root and programs', () => {
+  test('accepts root with all programs', () => {
     expect(hostVerdict(fine)).toEqual({ usable: true, detail: expect.any(String) });
   });
 
@@ -256,7 +256,7 @@ describe('probe', () => {
   });
 });
 
-test('the machine record comes back as it was written, and a damaged one is told from a missing one', async () => {
+test('a machine record is read as it was written, and a damaged one is not a missing one', async () => {
   const directory = mkdtempSync(join(tmpdir(), 'rd-'));
   const file = join(directory, 'machine.json');
   expect(await readMachineRecord(file)).toBeUndefined();
@@ -270,7 +270,7 @@ test('the machine record comes back as it was written, and a damaged one is told
   rmSync(directory, { recursive: true });
 });
 
-test('a machine record says so when it is a copy of one that is still where it was', async () => {
+test('a machine record reports that it was copied from one still in place', async () => {
   const directory = mkdtempSync(join(tmpdir(), 'rd-'));
   const [file, copy] = [join(directory, 'one', 'machine.json'), join(directory, 'two', 'machine.json')];
   const record = { power: 'on', spec: MACHINE, pool: range('10.9.0.0/16') } as const;

@@ -29,7 +29,7 @@ async function scene() {
   return { server, directory, store, path, at };
 }
 
-test('brings program and images, checked, and takes them from the cache from then on', async () => {
+test('downloads program and images, verifies them, and then uses the cache', async () => {
   const { server, directory, store, at } = await scene();
   expect(await store().kept('amd64')).toEqual([]);
   const files = await store().fetch(release(), 'amd64', NEVER);
@@ -45,7 +45,7 @@ test('brings program and images, checked, and takes them from the cache from the
   expect(server.requests).toHaveLength(asked);
 });
 
-test('the address of a release has its plus sign coded', async () => {
+test('the plus sign in a release URL is encoded', async () => {
   const urls: string[] = [];
   const store = artefactStore({
     url: 'https://example.invalid/download',
@@ -67,7 +67,7 @@ test.each([
   ['amd64', { program: 'k3s', images: 'k3s-airgap-images-amd64.tar.gz', sums: 'sha256sum-amd64.txt' }],
   ['arm64', { program: 'k3s-arm64', images: 'k3s-airgap-images-arm64.tar.gz', sums: 'sha256sum-arm64.txt' }],
   ['armhf', { program: 'k3s-armhf', images: 'k3s-airgap-images-arm.tar.gz', sums: 'sha256sum-arm.txt' }],
-] as const)('files of %s', (architecture, names) => expect(artefactNames(architecture)).toEqual(names));
+] as const)('release files on %s', (architecture, names) => expect(artefactNames(architecture)).toEqual(names));
 
 const SUM = 'a'.repeat(64);
 test.each<[string, string, string | undefined]>([
@@ -83,9 +83,9 @@ test.each<[string, string, string | undefined]>([
   ],
   ['a short sum', `${'a'.repeat(63)}  k3s\n`, undefined],
   ['nothing', '', undefined],
-])('the sum in a list with %s', (_, text, sum) => expect(sumIn(text, 'k3s')).toBe(sum));
+])('the checksum in a list with %s', (_, text, sum) => expect(sumIn(text, 'k3s')).toBe(sum));
 
-test('a sum is only ever that of the very file', () => {
+test('is only that of the exact file', () => {
   fc.assert(
     fc.property(
       fc.string({ minLength: 1 }).filter((name) => name !== 'k3s' && !/[\r\n]/.test(name)),
@@ -96,7 +96,7 @@ test('a sum is only ever that of the very file', () => {
   );
 });
 
-test('a file with another sum is not kept, and the right one is taken the next time', async () => {
+test('a file with a wrong checksum is not kept, and the right one is accepted later', async () => {
   const { server, store, path, at, directory } = await scene();
   server.mischief.set(path('k3s'), (_, response) => void response.end('something else'));
   await expect(store().fetch(release(), 'amd64', NEVER)).rejects.toMatchObject({
@@ -110,7 +110,7 @@ test('a file with another sum is not kept, and the right one is taken the next t
   expect(readFileSync(at('k3s')).equals(PROGRAM)).toBe(true);
 });
 
-test('a list of sums that was wrong is asked for again', async () => {
+test('a wrong checksum list is fetched again', async () => {
   const { server, store, path, at } = await scene();
   server.mischief.set(
     path('sha256sum-amd64.txt'),
@@ -122,7 +122,7 @@ test('a list of sums that was wrong is asked for again', async () => {
   expect(existsSync(at('k3s'))).toBe(true);
 });
 
-test.each(['k3s', AIRGAP])('a list of sums without a line for %s', async (missing) => {
+test.each(['k3s', AIRGAP])('a checksum list without an entry for %s', async (missing) => {
   const { server, store, path } = await scene();
   const lines = [PROGRAM, IMAGES].map((data, index) => `${sha256(data)}  ${index === 0 ? 'k3s' : AIRGAP}`);
   const text = lines.filter((line) => !line.endsWith(`  ${missing}`)).join('\n');
@@ -133,7 +133,7 @@ test.each(['k3s', AIRGAP])('a list of sums without a line for %s', async (missin
   });
 });
 
-test('a server that closes half-way is asked for the rest', async () => {
+test('a truncated download is resumed', async () => {
   const { server, store, path, at } = await scene();
   let first = true;
   server.mischief.set(path('k3s'), (request, response, body) => {
@@ -147,7 +147,7 @@ test('a server that closes half-way is asked for the rest', async () => {
   expect(server.requests.filter((asked) => asked === path('k3s'))).toHaveLength(2);
 });
 
-test('a body that is always shorter than it says is given up, and nothing gets the name', async () => {
+test('a body that is always too short is given up, and no file gets the final name', async () => {
   const { server, store, path, at } = await scene();
   server.mischief.set(path('k3s'), (_, response) => {
     response.writeHead(200, { 'content-length': PROGRAM.length });
@@ -157,7 +157,7 @@ test('a body that is always shorter than it says is given up, and nothing gets t
   expect(existsSync(at('k3s'))).toBe(false);
 });
 
-test('redirections are followed, as far as they lead somewhere', async () => {
+test('follows redirects within limits', async () => {
   const { server, store, path, at } = await scene();
   server.publish('elsewhere', { one: PROGRAM, two: '' });
   server.mischief.set(
@@ -169,7 +169,7 @@ test('redirections are followed, as far as they lead somewhere', async () => {
   expect(readFileSync(at('k3s')).equals(PROGRAM)).toBe(true);
 });
 
-test('a chain of redirections without an end is given up', async () => {
+test('gives up on a redirect loop', async () => {
   const { server, store, path } = await scene();
   server.mischief.set(
     path('k3s'),
@@ -181,13 +181,13 @@ test('a chain of redirections without an end is given up', async () => {
   });
 });
 
-test('a file that is missing on the server', async () => {
+test('a file missing on the server', async () => {
   const { server, store, path } = await scene();
   server.mischief.set(path(AIRGAP), (_, response) => void response.writeHead(404).end());
   await expect(store().fetch(release(), 'amd64', NEVER)).rejects.toMatchObject({ code: 'ERR_NOT_FOUND' });
 });
 
-test('two who want the same at once fetch it once', async () => {
+test('concurrent requests for one file share a download', async () => {
   const { server, store, path } = await scene();
   const one = store();
   const [a, b] = await Promise.all([one.fetch(release(), 'amd64', NEVER), one.fetch(release(), 'amd64', NEVER)]);
@@ -195,7 +195,7 @@ test('two who want the same at once fetch it once', async () => {
   expect(server.requests.filter((asked) => asked === path('k3s'))).toHaveLength(1);
 });
 
-test('whoever waits for another takes over when the other is called off', async () => {
+test('a waiting request takes over when the first is canceled', async () => {
   const { server, store, path, at } = await scene();
   const one = store();
   const first = new AbortController();
@@ -214,7 +214,7 @@ test('whoever waits for another takes over when the other is called off', async 
   expect(readFileSync(at('k3s')).equals(PROGRAM)).toBe(true);
 });
 
-test('a kept file that was damaged is fetched again', async () => {
+test('a damaged cached file is fetched again', async () => {
   const { store, at } = await scene();
   await store().fetch(release(), 'amd64', NEVER);
   writeFileSync(at('k3s'), 'damaged');
@@ -222,7 +222,7 @@ test('a kept file that was damaged is fetched again', async () => {
   expect(readFileSync(at('k3s')).equals(PROGRAM)).toBe(true);
 });
 
-test('directories that are no releases are not taken for ones', async () => {
+test('ignores directories that are not releases', async () => {
   const { store, directory } = await scene();
   await store().fetch(release(), 'amd64', NEVER);
   for (const name of ['v1.2', 'v1.32.0+k3s1', '..x']) mkdirSync(join(directory, name));

@@ -27,13 +27,13 @@ test('the configuration for containerd on another port, without ingress and netw
   await expect(text).toMatchFileSnapshot('../golden/k3s/containerd.yaml');
 });
 
-test('everything that outlives a stop is below the data of the machine', () => {
+test('everything that survives a stop is below the data directory of the machine', () => {
   const kept = [places.programs, places.state, places.kubelet, places.version, places.kubeconfig, places.nodePassword];
   for (const path of kept) expect(path.startsWith(`${PLACES.data}/k3s/`)).toBe(true);
   for (const path of [places.record, places.config]) expect(path.startsWith(`${PLACES.run}/`)).toBe(true);
 });
 
-test('the command names a path of the instance and no secret', () => {
+test('the command line names a path of the instance and no secret', () => {
   expect(k3sArguments(programOf(places, 'v1.33.6+k3s1'), places)).toEqual([
     '/s/data/k3s/programs/v1.33.6+k3s1/k3s',
     'server',

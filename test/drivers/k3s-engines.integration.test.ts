@@ -35,7 +35,7 @@ async function dockerd(answers: Record<string, [number, string]>) {
 
 const CONTAINERS = JSON.stringify([{ Id: 'aa' }, { Id: 'bb' }, { no: 1 }]);
 
-test('moby stops the containers of pods, and with them gone already all is well', async () => {
+test('moby stops the containers of pods, and succeeds when they are already gone', async () => {
   const { pods, asked } = await dockerd({
     'GET /containers/json': [200, CONTAINERS],
     'POST /containers/aa/stop': [304, ''],
@@ -45,7 +45,7 @@ test('moby stops the containers of pods, and with them gone already all is well'
   expect(asked.slice(1).sort()).toEqual(['POST /containers/aa/stop?t=5', 'POST /containers/bb/stop?t=5']);
 });
 
-test('moby removes them with what they wrote', async () => {
+test('moby removes them with their writable layers', async () => {
   const { pods, asked } = await dockerd({
     'GET /containers/json': [200, CONTAINERS],
     'DELETE /containers/aa': [204, ''],
@@ -54,7 +54,7 @@ test('moby removes them with what they wrote', async () => {
   expect(asked.slice(1).sort()).toEqual(['DELETE /containers/aa?force=1&v=1', 'DELETE /containers/bb?force=1&v=1']);
 });
 
-test('moby is sent the archive as it is', async () => {
+test('moby gets the archive unchanged', async () => {
   const archive = join(temporaryDirectory(), 'images');
   writeFileSync(archive, 'the archive');
   const { pods, bodies } = await dockerd({ 'POST /images/load': [200, '{"stream":"Loaded"}\n'] });
@@ -81,7 +81,7 @@ test.each<[string, [number, string], object]>([
   await expect(pods.loadImages(archive, NEVER)).rejects.toMatchObject(error);
 });
 
-test('an archive that is not there is an error and not an empty one', async () => {
+test('a missing archive is an error, not an empty archive', async () => {
   const { pods } = await dockerd({ 'POST /images/load': [200, ''] });
   await expect(pods.loadImages('/nowhere/at/all', NEVER)).rejects.toMatchObject({
     code: 'ERR_DRIVER_FAILED',
@@ -108,7 +108,7 @@ function containerd(answer: (args: string) => string) {
   return { pods: containerdPods({ ...shell, run }), ran, files, events };
 }
 
-test('containerd ends tasks, and removes containers only when it is told to', async () => {
+test('containerd stops tasks, and removes containers only when asked to', async () => {
   const { pods, ran } = containerd((args) =>
     args === 'tasks ls -q' ? 'one\n' : args === 'containers ls -q' ? 'one\ntwo\n' : '',
   );
@@ -124,7 +124,7 @@ test('containerd ends tasks, and removes containers only when it is told to', as
   ]);
 });
 
-test('containerd imports images for Kubernetes, and the archive goes also when that fails', async () => {
+test('containerd imports images for Kubernetes, and removes the archive even when that fails', async () => {
   const good = containerd(() => '');
   await good.pods.loadImages('/here/images', NEVER);
   expect(good.ran).toEqual(['gzip -d -f /s/data/pod-images.tar.gz', 'images import --digests /s/data/pod-images.tar']);
@@ -137,7 +137,7 @@ test('containerd imports images for Kubernetes, and the archive goes also when t
   expect(bad.events).toEqual(['copy in /s/data/pod-images.tar.gz 600']);
 });
 
-test('a containerd for a cluster answers Kubernetes; another one does not', async () => {
+test('only a containerd for a cluster serves the CRI', async () => {
   const places = containerdPlaces('/s/data/containerd', '/s/run/containerd');
   expect(containerdConfig(places)).toMatch(/disabled_plugins = \["io\.containerd\.grpc\.v1\.cri"/);
   const text = containerdConfig(places, podNetwork(PLACES));

@@ -9,7 +9,7 @@ import { RdError } from '../../src/errors.ts';
 import { CERTIFICATES, OTHER_CERTIFICATES } from '../helpers/k3s-certificates.ts';
 import { type Faults, k3sMachine, listening, NEVER } from '../helpers/k3s-machine.ts';
 
-test('a k3s that ends at once: its last words, and a start that works once it can', async () => {
+test('a k3s that exits at once: reports its last output, and starts once it can', async () => {
   const { start, stop, look, say } = await k3sMachine();
   say({ start: 'exit' });
   await expect(start()).rejects.toMatchObject({
@@ -38,7 +38,7 @@ test.each<[string, Faults, RegExp]>([
   ['garbles its nodes', { nodes: 'garbled' }, /a list of nodes that is none/],
   ['has a node without network', { node: 'cni plugin not initialized' }, /not ready: cni plugin not initialized/],
   ['has the certificate of another', { authority: OTHER_CERTIFICATES.ca }, /does not answer on port .*certificate/],
-])('a k3s that %s is waited for, then given up with the reason, and left to be watched', async (_, faults, reason) => {
+])('a k3s that %s is waited for, given up with the reason, and left under observation', async (_, faults, reason) => {
   const { impatient, spec, say, look, start } = await k3sMachine();
   say(faults);
   const step = { do: 'start', spec: spec() } as const;
@@ -54,7 +54,7 @@ test.each<[string, Faults, RegExp]>([
   expect(await look()).toMatchObject({ state: 'running', ready: true });
 });
 
-test('a k3s that crashes is seen at the next look, and comes back with its data', async () => {
+test('a k3s that crashes is noticed by the next observation, and recovers with its data', async () => {
   const { start, stop, look, say, database } = await k3sMachine();
   await start();
   say({ api: 'crash' });
@@ -88,7 +88,7 @@ test('a program that is another release, or does not run, is not kept', async ()
   await start();
 });
 
-test('a program that was damaged in the machine is installed again', async () => {
+test('a damaged program in the machine is reinstalled', async () => {
   const { start, stop, look, data } = await k3sMachine();
   await start();
   await stop();
@@ -98,7 +98,7 @@ test('a program that was damaged in the machine is installed again', async () =>
   expect(await look()).toMatchObject({ state: 'running', ready: true });
 });
 
-test('a port that something else has', async () => {
+test('a port in use', async () => {
   const taken = await listening(createServer((socket) => socket.destroy()));
   onTestFinished(() => void taken.close());
   const address = taken.address();
@@ -110,7 +110,7 @@ test('a port that something else has', async () => {
   });
 });
 
-test('a port of this computer that something else has stops a start before k3s runs', async () => {
+test('a host port in use fails a start before k3s runs', async () => {
   const { start, look } = await k3sMachine((shell) => ({
     ...shell,
     async localPort() {
@@ -121,7 +121,7 @@ test('a port of this computer that something else has stops a start before k3s r
   expect(await look()).toEqual({ state: 'absent' });
 });
 
-test('a start that is called off while it downloads goes on the next time', async () => {
+test('a start that is canceled during the download resumes it the next time', async () => {
   const { cluster, server, spec, start, look } = await k3sMachine();
   const path = '/v1.33.6+k3s2/k3s';
   const abort = new AbortController();
@@ -134,7 +134,7 @@ test('a start that is called off while it downloads goes on the next time', asyn
   await start();
 });
 
-test('a start that is called off while it waits leaves a cluster that a stop clears', async () => {
+test('a start that is canceled while it waits leaves a cluster that a stop cleans up', async () => {
   const { cluster, spec, say, look, stop } = await k3sMachine();
   say({ start: 'hang' });
   const abort = new AbortController();
@@ -147,7 +147,7 @@ test('a start that is called off while it waits leaves a cluster that a stop cle
 });
 
 test.each(['', '{', '{"spec":{}}', '{"release":"v1.33.6+k3s1","spec":{"version":1}}'])(
-  'a record that is damaged (%j) is nothing to rely on, and a stop clears it',
+  'a damaged record (%j) is not trusted, and a stop cleans it up',
   async (text) => {
     const { start, stop, look, run, pid, events } = await k3sMachine();
     await start();
@@ -159,7 +159,7 @@ test.each(['', '{', '{"spec":{}}', '{"release":"v1.33.6+k3s1","spec":{"version":
   },
 );
 
-test('an engine that does not answer does not keep the cluster from stopping', async () => {
+test('an unresponsive engine does not keep the cluster from stopping', async () => {
   const { start, look, again, options, logged } = await k3sMachine();
   await start();
   const moby = {
@@ -171,7 +171,7 @@ test('an engine that does not answer does not keep the cluster from stopping', a
   expect(logged.some((line) => line.includes('dockerd did not answer'))).toBe(true);
 });
 
-test('images that may not be loaded are left to the pods, and are loaded the next time', async () => {
+test('images that cannot be loaded are left to the pods, and loaded the next time', async () => {
   const { again, options, spec, start, stop, events, logged } = await k3sMachine();
   const moby = {
     ...options.engines.moby,
@@ -207,7 +207,7 @@ function killedAt(shell: Shell, counter: { left: number }): Shell {
 }
 
 test.each(['start', 'stop', 'reset'] as const)(
-  'a service that is killed anywhere in a %s leaves what the next one can finish',
+  'a service killed at any point of a %s leaves a state that the next one completes',
   { timeout: 120_000 },
   async (what) => {
     const counter = { left: Number.POSITIVE_INFINITY };
@@ -250,7 +250,7 @@ test.each(['start', 'stop', 'reset'] as const)(
   },
 );
 
-test('an API server that says nothing is not waited for without end', async () => {
+test('a silent API server is waited for with a limit', async () => {
   const silent = await listening(createServer());
   onTestFinished(() => void silent.close());
   const address = silent.address();

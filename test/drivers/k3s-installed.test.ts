@@ -8,7 +8,7 @@ import { temporaryDirectory } from '../helpers/temp-home.ts';
 import { PLACES, scriptedShell } from './scripted-shell.ts';
 
 test.each(['', 'v1.3', '\0\0\0'])(
-  'a release that was cut off in the machine (%j) is the one that was seen there last, and no reason to delete a cluster',
+  'a release that was truncated in the machine (%j) still counts as the last one seen, and deletes no cluster',
   async (text) => {
     const { shell } = scriptedShell();
     const places = k3sPlaces(PLACES);

@@ -3,6 +3,6 @@ import { readCredentials } from '../../src/drivers/clusters/k3s/kubeconfig.ts';
 import { HOSTILE_YAML } from '../helpers/hostile-yaml.ts';
 
 /** Whoever becomes root in the guest can write this file, which is read while the cluster runs. Parsers take minutes for some of these. */
-test.each(Object.entries(HOSTILE_YAML))('a kubeconfig of a machine with %s is none', (_what, text) => {
+test.each(Object.entries(HOSTILE_YAML))('a kubeconfig of a machine with %s is rejected', (_what, text) => {
   expect(readCredentials(text)).toBeUndefined();
 });

@@ -44,7 +44,7 @@ async function scene() {
   };
 }
 
-test('the loop starts k3s, upgrades it, resets it for a downgrade also from off, and switches it off', {
+test('the loop starts k3s, upgrades it, resets it for a downgrade even while it is off, and switches it off', {
   timeout: 240_000,
 }, async () => {
   const { become, converged, controllers, database, events } = await scene();

@@ -50,7 +50,7 @@ const ways = [
   ['a guest', () => guest().reach.copyIn],
 ] as const;
 
-test.each(ways)('a file comes into %s whole, with its mode, over what was there', async (_, way) => {
+test.each(ways)('a file is copied into %s completely, with its mode, over an existing one', async (_, way) => {
   const directory = temporaryDirectory();
   const [from, to] = [join(directory, 'from'), join(directory, "it's a/new place", 'to')];
   writeFileSync(from, bytes);
@@ -61,7 +61,7 @@ test.each(ways)('a file comes into %s whole, with its mode, over what was there'
   }
 });
 
-test.each(ways)('a file that is not there, or a copy that is called off, leaves nothing in %s', async (_, way) => {
+test.each(ways)('a missing source or a canceled copy leaves nothing in %s', async (_, way) => {
   const directory = temporaryDirectory();
   const to = join(directory, 'to');
   await expect(way()(join(directory, 'none'), to, 0o755, NEVER)).rejects.toThrow();
@@ -72,7 +72,7 @@ test.each(ways)('a file that is not there, or a copy that is called off, leaves 
   expect(existsSync(to)).toBe(false);
 });
 
-test('a connection into a guest passes half-closes, and the way is made once', async () => {
+test('a connection into a guest forwards half-closes, and its tunnel is set up once', async () => {
   const server = await listening(
     createServer({ allowHalfOpen: true }, (socket) => {
       socket.resume();
@@ -94,7 +94,7 @@ test('a connection into a guest passes half-closes, and the way is made once', a
   await expect(reach.dial('127.0.0.1', port, AbortSignal.abort())).rejects.toMatchObject({ code: 'ERR_CANCELLED' });
 });
 
-test('nobody at an address of this host is said', async () => {
+test('reports that nothing listens at an address of this host', async () => {
   await expect(connectTo({ host: '127.0.0.1', port: await freePort() }, NEVER)).rejects.toMatchObject({
     code: 'ERR_NOT_READY',
   });
@@ -103,7 +103,7 @@ test('nobody at an address of this host is said', async () => {
   });
 });
 
-test('a port of this host leads into a guest unless somebody has it', async () => {
+test('a port of this host is tunneled into a guest unless it is in use', async () => {
   const { reach, orders } = guest();
   const port = await freePort();
   await reach.localPort(port);

@@ -47,9 +47,9 @@ test.each([
   '',
   '../k3s',
   'v1.33.6+k3s1/..',
-])('%j is no release', (text) => expect(parseK3s(text)).toBeUndefined());
+])('%j is not a release', (text) => expect(parseK3s(text)).toBeUndefined());
 
-test('releases are sorted by version, then by build, and each version has its newest build', () => {
+test('releases are sorted by version, then by build, and each version keeps its newest build', () => {
   const texts = [
     'v1.9.9+k3s1',
     'v1.32.10+k3s1',
@@ -63,7 +63,7 @@ test('releases are sorted by version, then by build, and each version has its ne
   expect(sorted.map(({ text }) => text)).toEqual(['v1.33.0+k3s1', 'v1.32.10+k3s2', 'v1.32.9+k3s10', 'v1.25.3+k3s1']);
 });
 
-test('the order of releases is an order', () => {
+test('the comparison of releases is a total order', () => {
   const number = fc.nat({ max: 99 });
   const release = fc
     .tuple(number, number, number)
@@ -79,14 +79,14 @@ test('the order of releases is an order', () => {
   );
 });
 
-test('the shipped list holds releases that can be offered, newest first, and its channels are among them', () => {
+test('the built-in list has usable releases, newest first, including those of its channels', () => {
   const releases = SHIPPED_RELEASES.map((text) => parseK3s(text));
   expect(releases.every((release) => release !== undefined && isSupported(release))).toBe(true);
   expect(newestFirst(releases.flatMap((release) => release ?? [])).map(({ text }) => text)).toEqual(SHIPPED_RELEASES);
   for (const text of Object.values(SHIPPED_CHANNELS)) expect(SHIPPED_RELEASES).toContain(text);
 });
 
-test('a channel list is read whatever its types are called, and what cannot be used is passed over', () => {
+test('a channel list is parsed whatever its types are called, and unusable entries are skipped', () => {
   const list = {
     type: 'collection',
     resourceType: 'channel',
@@ -107,11 +107,11 @@ test('a channel list is read whatever its types are called, and what cannot be u
 });
 
 test.each([[{}], [[]], ['<html>'], [null], [{ data: {} }], [{ data: [] }], [{ data: [{ name: 'x' }] }]])(
-  '%j is no channel list',
+  '%j is not a channel list',
   (value) => expect(readChannels(value)).toBeUndefined(),
 );
 
-test('reading a channel list never throws', () => {
+test('parsing a channel list never throws', () => {
   fc.assert(
     fc.property(fc.jsonValue(), (value) => {
       readChannels({ data: [value, { name: 'a', latest: value }] });
@@ -120,7 +120,7 @@ test('reading a channel list never throws', () => {
   );
 });
 
-test('versions come from the server, are kept for an hour, and are asked for again after it', async () => {
+test('versions are fetched from the server, cached for an hour, and fetched again after that', async () => {
   const { server, time, releases, cacheFile } = await scene();
   const first = await releases().known(LIMIT, NEVER);
   expect(first.source).toBe('server');
@@ -140,7 +140,7 @@ test('versions come from the server, are kept for an hour, and are asked for aga
   expect(later.releases.slice(0, 2).map(({ text }) => text)).toEqual(['v1.36.0+k3s1', 'v1.35.0+k3s3']);
 });
 
-test('a clock that was set back does not make an old list new', async () => {
+test('setting the clock back does not make an old list current', async () => {
   const { server, time, releases } = await scene();
   await releases().known(LIMIT, NEVER);
   time.now -= HOUR;
@@ -154,7 +154,7 @@ test.each<[string, (response: import('node:http').ServerResponse) => void]>([
   ['wants a login', (response) => void response.end('<html>login</html>')],
   ['sends another document', (response) => void response.end('{"data":[]}')],
   ['sends far too much', (response) => void response.end(Buffer.alloc(3 * 1024 * 1024, 32))],
-])('without the server, which %s, there is the kept list, and without that the shipped one', async (_, answer) => {
+])('without the server, which %s, the cached list is used, then the built-in one', async (_, answer) => {
   const { server, time, releases, cacheFile } = await scene();
   server.mischief.set('/channels', (_request, response) => answer(response));
   const shipped = await releases().known(LIMIT, NEVER);
@@ -170,7 +170,7 @@ test.each<[string, (response: import('node:http').ServerResponse) => void]>([
   expect(kept.releases[0]?.text).toBe('v1.35.0+k3s3');
 });
 
-test('a server that never answers is given up', async () => {
+test('a server that never answers times out', async () => {
   const { server, releases } = await scene();
   server.mischief.set('/channels', () => undefined);
   const known = await releases().known(50, NEVER);
@@ -178,7 +178,7 @@ test('a server that never answers is given up', async () => {
 });
 
 test.each(['', '{', '[]', '{"formatVersion":1}', '{"formatVersion":1,"url":"x","at":1,"channels":{},"releases":[]}'])(
-  'a kept list that is damaged or of another server (%j) counts as none',
+  'a cached list that is damaged or from another server (%j) is ignored',
   async (text) => {
     const { server, releases, cacheFile } = await scene();
     await releases().known(LIMIT, NEVER);
@@ -218,7 +218,7 @@ test.each([
   });
 });
 
-test('an unknown version says when the list is not that of the server', async () => {
+test('an unknown version is reported with a note when the list is not from the server', async () => {
   const { server, releases } = await scene();
   await server.close();
   await expect(releases().find('1.99.0', LIMIT, NEVER)).rejects.toMatchObject({
@@ -229,7 +229,7 @@ test('an unknown version says when the list is not that of the server', async ()
   });
 });
 
-test('addresses come from the environment, and a value that is none is refused without being shown', () => {
+test('addresses come from the environment, and an invalid value is refused without being shown', () => {
   expect(k3sSources({})).toEqual({
     channels: 'https://update.k3s.io/v1-release/channels',
     releases: 'https://github.com/k3s-io/k3s/releases/download',

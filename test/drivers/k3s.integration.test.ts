@@ -8,14 +8,14 @@ import { run } from '../../src/os/run.ts';
 import { freePort } from '../helpers/free-port.ts';
 import { k3sMachine, listening, NEVER } from '../helpers/k3s-machine.ts';
 
-test('there is no cluster before one was started', async () => {
+test('there is no cluster before the first start', async () => {
   const { look, stop } = await k3sMachine();
   expect(await look()).toEqual({ state: 'absent' });
   await stop();
   expect(await look()).toEqual({ state: 'absent' });
 });
 
-test('what a containerd without a cluster makes for the network of pods is no cluster, and the data of one is', async () => {
+test('a pod network of a containerd without a cluster is not a cluster, but cluster data is', async () => {
   const { cluster, data, look, start } = await k3sMachine();
   mkdirSync(networkConfigOf({ state: join(data, 'k3s', 'state') }), { recursive: true });
   expect(await look()).toEqual({ state: 'absent' });
@@ -34,7 +34,7 @@ test('offers the versions of the server, newest first', async () => {
   expect(versions).toContain('1.32.9');
 });
 
-test('starts, is found running, stops, and keeps what it has', async () => {
+test('starts, is observed running, stops, and keeps its data', async () => {
   const { start, stop, look, spec, events, options, database, data } = await k3sMachine();
   await start();
   expect(await look()).toEqual({
@@ -58,7 +58,7 @@ test('starts, is found running, stops, and keeps what it has', async () => {
   expect(statSync(join(data, 'k3s', 'programs', 'v1.33.6+k3s2', 'k3s')).mode & 0o777).toBe(0o755);
 });
 
-test('a kubeconfig for this host speaks to the cluster, and is private', async () => {
+test('a kubeconfig for this host reaches the cluster, and is private', async () => {
   const { start, options, port } = await k3sMachine();
   await start();
   const value = JSON.parse(readFileSync(options.kubeconfig, 'utf8'));
@@ -70,7 +70,7 @@ test('a kubeconfig for this host speaks to the cluster, and is private', async (
   expect(statSync(options.kubeconfig).mode & 0o777).toBe(0o600);
 });
 
-test('the next service finds the cluster of a killed one', async () => {
+test('the next service adopts the cluster of a killed one', async () => {
   const { start, again, pid } = await k3sMachine();
   await start();
   const before = await pid();
@@ -81,7 +81,7 @@ test('the next service finds the cluster of a killed one', async () => {
   expect(await pid()).toBeUndefined();
 });
 
-test('the settings of the cluster reach k3s', async () => {
+test('the cluster settings reach k3s', async () => {
   const { start, stop, database } = await k3sMachine();
   const port = await freePort();
   await start({ traefik: false, flannel: false, engine: 'containerd', port });
@@ -97,7 +97,7 @@ test('the settings of the cluster reach k3s', async () => {
   expect(database().config.disable).toBeUndefined();
 });
 
-test('another spec is a start anew', async () => {
+test('another spec causes a restart', async () => {
   const { start, database, look, events } = await k3sMachine();
   await start();
   await start({ traefik: false });
@@ -106,7 +106,7 @@ test('another spec is a start anew', async () => {
   expect(await look()).toMatchObject({ spec: { traefik: false } });
 });
 
-test('is upgraded in place, with its data, and the old program goes', async () => {
+test('is upgraded in place with its data, and the old program is removed', async () => {
   const { start, look, database, data } = await k3sMachine();
   await start({ version: '1.32' });
   expect(await look()).toMatchObject({ installedVersion: '1.32.9', spec: { version: '1.32' } });
@@ -116,7 +116,7 @@ test('is upgraded in place, with its data, and the old program goes', async () =
   expect(readdirSync(join(data, 'k3s', 'programs'))).toEqual(['v1.33.6+k3s1']);
 });
 
-test('stays at the build that is installed until another one is asked for', async () => {
+test('stays at the installed build until another one is requested', async () => {
   const { start, stop, database } = await k3sMachine();
   await start({ version: 'v1.33.6+k3s1' });
   await stop();
@@ -126,7 +126,7 @@ test('stays at the build that is installed until another one is asked for', asyn
   expect(database().version).toBe('v1.33.6+k3s2');
 });
 
-test('refuses a downgrade, and takes it after a reset', async () => {
+test('refuses a downgrade, and accepts it after a reset', async () => {
   const { start, stop, reset, look, database } = await k3sMachine();
   await start();
   await stop();
@@ -141,7 +141,7 @@ test('refuses a downgrade, and takes it after a reset', async () => {
   expect(database()).toMatchObject({ version: 'v1.32.9+k3s1', starts: 1 });
 });
 
-test('a reset takes workloads and state, and keeps images and programs', async () => {
+test('a reset removes workloads and state, and keeps images and programs', async () => {
   const { start, stop, reset, events, data, options } = await k3sMachine();
   await start();
   await expect(reset()).rejects.toMatchObject({ code: 'ERR_DRIVER_FAILED', message: 'the cluster still runs' });
@@ -160,7 +160,7 @@ test('a reset takes workloads and state, and keeps images and programs', async (
   expect(events.filter((event) => event.includes('loads'))).toHaveLength(1);
 });
 
-test('what is installed is known while the machine is off', async () => {
+test('the installed version is known while the machine is off', async () => {
   const { start, stop, again, power, reset, look } = await k3sMachine();
   await start();
   await stop();
@@ -172,7 +172,7 @@ test('what is installed is known while the machine is off', async () => {
   expect(await look()).toEqual({ state: 'absent' });
 });
 
-test('a machine that is off, or goes off while it is looked at, has a cluster that is stopped', async () => {
+test('a machine that is off, or goes off during the observation, has a stopped cluster', async () => {
   const switchOff = { at: '' };
   const { start, stop, look, power } = await k3sMachine((shell) => ({
     ...shell,
@@ -191,7 +191,7 @@ test('a machine that is off, or goes off while it is looked at, has a cluster th
   expect(await look()).toMatchObject({ state: 'running', ready: true });
 });
 
-test('a machine that does not answer has a cluster of which no more is known than its version', async () => {
+test('only the version of the cluster is known when the machine does not answer', async () => {
   const link = { isThere: true, breaksAt: '' };
   const { start, again } = await k3sMachine((shell) => ({
     ...shell,
@@ -213,7 +213,7 @@ test('a machine that does not answer has a cluster of which no more is known tha
   expect(await observe(NEVER)).toMatchObject({ state: 'running', ready: true });
 });
 
-test('data of a version that nobody knows is not overwritten', async () => {
+test('data of an unknown version is not overwritten', async () => {
   const { start, stop, look, reset, data } = await k3sMachine();
   await start();
   await stop();
@@ -231,7 +231,7 @@ test('data of a version that nobody knows is not overwritten', async () => {
   await start();
 });
 
-test('a machine whose system was replaced is known again', async () => {
+test('a machine with a replaced system disk is recognized', async () => {
   const { start, stop, options, database } = await k3sMachine();
   await start();
   await stop();
@@ -240,7 +240,7 @@ test('a machine whose system was replaced is known again', async () => {
   expect(database()).toMatchObject({ starts: 2 });
 });
 
-test('what k3s is not offered here is refused before anything is touched', async () => {
+test('unsupported cluster settings are refused before anything is changed', async () => {
   const { start, server, look } = await k3sMachine();
   for (const more of [{ spinkube: true }, { localhostOnly: true }]) {
     await expect(start(more)).rejects.toMatchObject({
@@ -261,7 +261,7 @@ test('what k3s is not offered here is refused before anything is touched', async
   expect(await look()).toEqual({ state: 'absent' });
 });
 
-test('without the network: what is kept here is offered and installed', async () => {
+test('without network, cached releases are offered and installed', async () => {
   const { start, stop, reset, server, again, options, power } = await k3sMachine();
   await start({ version: '1.32.9' });
   await stop();
@@ -277,7 +277,7 @@ test('without the network: what is kept here is offered and installed', async ()
   await expect(start({ version: '1.33.6' })).rejects.toMatchObject({ code: 'ERR_CONNECTION' });
 });
 
-test('without the network and anything kept: the shipped list, and a start that says what it lacks', async () => {
+test('without network and cache, offers the built-in list, and a start says what is missing', async () => {
   const { start, server, cluster } = await k3sMachine();
   await server.close();
   expect((await cluster.versions(NEVER))[0]).toBe('1.34.2');
@@ -287,7 +287,7 @@ test('without the network and anything kept: the shipped list, and a start that 
   });
 });
 
-test('connects to a pod behind a service, by the name and the number of the port', async () => {
+test('connects to a pod behind a service, by port name and number', async () => {
   const { start, cluster, say } = await k3sMachine();
   const echo = await listening(
     createServer({ allowHalfOpen: true }, (socket) => {
@@ -369,7 +369,7 @@ const kubectl = await run(['kubectl', 'version', '--client'], { accept: [0, 1] }
   () => true,
   () => false,
 );
-test.skipIf(!kubectl)('kubectl reads the kubeconfig and speaks to it', async () => {
+test.skipIf(!kubectl)('kubectl accepts the kubeconfig and reaches the cluster', async () => {
   const { start, options } = await k3sMachine();
   await start();
   const { stdout } = await run(['kubectl', '--kubeconfig', options.kubeconfig, 'get', 'nodes', '-o', 'name'], {
@@ -378,7 +378,7 @@ test.skipIf(!kubectl)('kubectl reads the kubeconfig and speaks to it', async () 
   expect(stdout).toBe('node/rdctl\n');
 });
 
-test('directories of others stay where they are', async () => {
+test('foreign directories stay in place', async () => {
   const { start, stop, reset, data } = await k3sMachine();
   mkdirSync(join(data, 'moby'));
   await start();

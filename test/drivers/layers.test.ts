@@ -45,7 +45,7 @@ async function contentOf(archive: Awaited<ReturnType<Awaited<ReturnType<typeof i
   return found.sort();
 }
 
-test('layers lie over each other, and take away only what is below them', async () => {
+test('layers are stacked, and a whiteout removes only what is below it', async () => {
   const archive = await image(
     [file('a/old', '1'), file('a/gone'), file('b/one'), file('c')],
     [file('a/old', '2'), file('a/.wh.gone', ''), file('b/two'), file('b/.wh..wh..opq', ''), file('.wh.c', '')],
@@ -55,7 +55,7 @@ test('layers lie over each other, and take away only what is below them', async 
   expect(await contentOf(await archive('/c'))).toBeUndefined();
 });
 
-test('links are followed on the way, never out of the image, and not in circles', async () => {
+test('links are resolved inside the image, and loops are refused', async () => {
   const archive = await image([
     file('etc/real', 'x'),
     link('usr/etc', '/etc'),
@@ -71,7 +71,7 @@ test('links are followed on the way, never out of the image, and not in circles'
   expect(await contentOf(await archive('/etc/real/below'))).toBeUndefined();
 });
 
-test('many names of one file are one file and hard links', async () => {
+test('many names of one file become one file with hard links', async () => {
   const more = Array.from({ length: 300 }, (_, at): Entry => ({ name: `d/${at}`, type: 'link', linkname: 'd/a' }));
   const archive = await image([file('d/a', 'x'), ...more]);
   const content = (await contentOf(await archive('/d'))) ?? [];
@@ -79,7 +79,7 @@ test('many names of one file are one file and hard links', async () => {
   expect(content.filter((line) => line.includes('-> d/'))).toHaveLength(300);
 });
 
-describe('what would keep the service busy for long is refused', () => {
+describe('refuses what would keep the service busy for long', () => {
   const deep = (levels: number) => Array.from({ length: levels }, () => 'd').join('/');
 
   test.each<[string, Entry[]]>([
@@ -95,18 +95,18 @@ describe('what would keep the service busy for long is refused', () => {
     });
   });
 
-  test('a path that is asked for is nowhere when it is too long', async () => {
+  test('a requested path that is too long is not found', async () => {
     const archive = await image([directory('d'), link('d/d', '.')]);
     expect(await archive(`/${deep(3)}`)).toBeDefined();
     expect(await archive(`/${deep(40_000)}`)).toBeUndefined();
   });
 
-  test('what is as deep as it may be is handed out', async () => {
+  test('the deepest allowed path is extracted', async () => {
     const archive = await image([directory(deep(256))]);
     expect(await contentOf(await archive('/d'))).toHaveLength(256);
   });
 
-  test('more attributes than any file has, and more layers than engines put over each other', async () => {
+  test('refuses more attributes than any file has, and more layers than engines stack', async () => {
     const pax = Object.fromEntries(Array.from({ length: 300 }, (_, at) => [`k${at}`, 'v']));
     await expect(image([{ ...file('a'), pax }])).rejects.toThrow(/too many attributes/);
     await expect(image(...Array.from({ length: 128 }, () => [file('a')]))).rejects.toThrow(/more than 127 layers/);

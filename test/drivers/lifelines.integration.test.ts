@@ -45,7 +45,7 @@ function watched() {
   return { lines, end, told: () => told, later: (ms: number) => (time += ms) };
 }
 
-test('holds one connection to a program, says hello, and tells when it ends', async () => {
+test('holds one connection to a program, and reports when it ends', async () => {
   const { path, start, crash, clients, said } = program();
   const { lines, told } = watched();
   await start();
@@ -58,7 +58,7 @@ test('holds one connection to a program, says hello, and tells when it ends', as
   await expect.poll(told).toBe(1);
 });
 
-test('is of no consequence where nothing listens, and holds nothing while nobody watches', async () => {
+test('does nothing where nothing listens, and holds nothing while nobody watches', async () => {
   const { path, start, clients } = program();
   const { lines, told, end } = watched();
   await lines.hold(path);
@@ -69,7 +69,7 @@ test('is of no consequence where nothing listens, and holds nothing while nobody
   expect(clients()).toBe(0);
 });
 
-test('does not ask a program again and again that ends every connection', async () => {
+test('does not keep reconnecting to a program that closes every connection', async () => {
   const { path, start, crash, clients } = program();
   const { lines, told, later } = watched();
   for (const round of [1, 2, 3]) {
@@ -90,7 +90,7 @@ test('does not ask a program again and again that ends every connection', async 
   await expect.poll(clients).toBe(1);
 });
 
-test('opens no more files over many deaths than over one, and lets go of all of them', async () => {
+test('keeps the number of open files constant over many deaths, and releases all of them', async () => {
   const { path, start, crash, clients } = program();
   const { lines, told, later, end } = watched();
   const open = () => readdirSync('/proc/self/fd').length;

@@ -57,8 +57,8 @@ async function scene() {
   return { copy, raw, data, nodes, overwrite, to: join(directory, 'a place, with blanks', 'copy.qcow2') };
 }
 
-describe.skipIf(programs.includes(undefined))('QEMU itself', () => {
-  test('copies the disk as it was at the moment, as sparse as it is', async () => {
+describe.skipIf(programs.includes(undefined))('QEMU', () => {
+  test('copies the disk as of one moment, and keeps it sparse', async () => {
     const { copy, raw, data, nodes, overwrite, to } = await scene();
     await copy.prepare(to, never);
     await copy.begin(never);
@@ -74,7 +74,7 @@ describe.skipIf(programs.includes(undefined))('QEMU itself', () => {
     expect(statSync(to).blocks * 512).toBeLessThan(6 * MIB);
   });
 
-  test('lets go of a copy that is given up, and makes another', async () => {
+  test('releases a canceled copy, and can make another', async () => {
     const { copy, nodes, to } = await scene();
     await copy.prepare(to, never);
     await copy.begin(never);
@@ -87,7 +87,7 @@ describe.skipIf(programs.includes(undefined))('QEMU itself', () => {
     await checkDiskCopy({ run, signal: never }, to);
   });
 
-  test('a copy that is damaged is told with what qemu-img found', async () => {
+  test('a damaged copy is reported with the findings of qemu-img', async () => {
     const { copy, to } = await scene();
     await copy.prepare(to, never);
     await copy.begin(never);

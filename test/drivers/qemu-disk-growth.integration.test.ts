@@ -19,7 +19,7 @@ const never = new AbortController().signal;
 const TIB = 1024 * GIB;
 const hasImages = (await findProgram('qemu-img', programPath(process.env.PATH))) !== undefined;
 
-describe('the file system of a disk that becomes larger', () => {
+describe('a file system on a disk that grows', () => {
   async function scene(changes: Partial<ScriptedWorld>) {
     const world = scriptedWorld(changes);
     const path = join(temporaryDirectory(), 'qmp');
@@ -42,7 +42,7 @@ describe('the file system of a disk that becomes larger', () => {
     expect(world.fileSystem).toBe(60 * GIB);
   });
 
-  test('goes on in the guest where that takes minutes, and is told until it has ended', async () => {
+  test('keeps growing in the guest for minutes, and reports progress until it is done', async () => {
     const { world, guest, grow } = await scene({ growth: 4 * GIB });
     const growth = await grow(TIB);
     expect(growth).toMatchObject({ state: 'going', bytes: expect.any(Number) });
@@ -63,7 +63,7 @@ describe('the file system of a disk that becomes larger', () => {
     expect(await watch.lack(TIB, never)).toContain('did not grow (no)');
   });
 
-  test('that fails says why', async () => {
+  test('reports why it failed', async () => {
     const { grow } = await scene({ growsNot: 'resize2fs: There are errors in the filesystem' });
     await expect(grow(30 * GIB)).rejects.toMatchObject({
       code: 'ERR_DRIVER_FAILED',
@@ -93,7 +93,7 @@ describe('the file system of a disk that becomes larger', () => {
 });
 
 describe('the size of the data disk', () => {
-  test.skipIf(!hasImages)('is known without a program, also of one that is in use', async () => {
+  test.skipIf(!hasImages)('is read without a program, even while the disk is in use', async () => {
     const data = join(temporaryDirectory(), 'data.qcow2');
     expect(await dataBytes(data)).toBe(0);
     await run(['qemu-img', 'create', '-q', '-f', 'qcow2', data, String(100 * GIB)]);
@@ -102,7 +102,7 @@ describe('the size of the data disk', () => {
     expect(await dataBytes(data)).toBe(8 * TIB);
   });
 
-  test('is not known of what is no disk', async () => {
+  test('is unknown for what is not a disk image', async () => {
     const data = join(temporaryDirectory(), 'data.qcow2');
     for (const text of ['', 'short', 'x'.repeat(4096)]) {
       writeFileSync(data, text);
@@ -111,7 +111,7 @@ describe('the size of the data disk', () => {
   });
 });
 
-describe('the script of the guest', () => {
+describe('the script in the guest', () => {
   /** A guest with a file for a disk, and a program in the place of resize2fs. */
   function scene(program: string) {
     const root = temporaryDirectory();
@@ -163,7 +163,7 @@ describe('the script of the guest', () => {
     };
   }
 
-  test('has nothing to do where the file system is as large as its disk', async () => {
+  test('has nothing to do where the file system fills its disk', async () => {
     const { ask, setSize, called } = scene('exit 1');
     setSize(20 * TIB);
     expect(await ask(START_SCRIPT)).toBe('');
@@ -171,7 +171,7 @@ describe('the script of the guest', () => {
     expect(called()).toEqual([]);
   });
 
-  test('begins one growth, however often it is asked, and tells how far it is', async () => {
+  test('begins one growth however often it is called, and reports progress', async () => {
     const { root, ask, called, ended } = scene('sleep 1; grown');
     for (const order of ['begin', 'look', 'begin']) {
       expect(await ask(GROWTH_SCRIPT, order)).toBe(`going ${5 * TIB}\n`);
@@ -180,7 +180,7 @@ describe('the script of the guest', () => {
     expect(called()).toEqual([join(root, 'dev/vdb')]);
   });
 
-  test('waits at a start for one that is quick, and says nothing of it', async () => {
+  test('waits for a quick one at boot, and says nothing about it', async () => {
     const { ask, called } = scene('grown');
     expect(await ask(START_SCRIPT)).toBe('');
     expect(called()).toHaveLength(1);
@@ -197,7 +197,7 @@ echo x >> "$0.calls"; echo '${text}' >&2; exit 1`);
     expect(called()).toHaveLength(4);
   });
 
-  test('gives up one that fails, says why, and tries it again only when it is told to', async () => {
+  test('gives up on one that fails, says why, and retries only when told to', async () => {
     const { ask, called, ended } = scene("echo 'resize2fs 1.47'; echo 'resize2fs: no, \\\"never\\\"' >&2; exit 1");
     expect(await ask(GROWTH_SCRIPT, 'begin')).toMatch(/^going /);
     const failed = `failed ${5 * TIB}\nresize2fs 1.47\nresize2fs: no, \\"never\\"\n`;
@@ -208,7 +208,7 @@ echo x >> "$0.calls"; echo '${text}' >&2; exit 1`);
     expect(called()).toHaveLength(2);
   });
 
-  test('has one that ended without being as large as the disk for done: the last blocks may be too few for a group', async () => {
+  test('counts one that ended slightly below the disk size as done: the last blocks may be too few for a group', async () => {
     const { ask, called, ended } = scene('exit 0');
     await ask(GROWTH_SCRIPT, 'begin');
     expect(await ended()).toBe(`done ${5 * TIB}\n`);
@@ -216,7 +216,7 @@ echo x >> "$0.calls"; echo '${text}' >&2; exit 1`);
     expect(called()).toHaveLength(2);
   });
 
-  test('grows for a disk that became larger again meanwhile', async () => {
+  test('grows again for a disk that grew in the meantime', async () => {
     const { root, ask, called, ended } = scene('sleep 0.5; grown');
     await ask(GROWTH_SCRIPT, 'begin');
     writeFileSync(join(root, 'sys/vdb/size'), `${(24 * TIB) / 512}\n`);
@@ -224,7 +224,7 @@ echo x >> "$0.calls"; echo '${text}' >&2; exit 1`);
     expect(called()).toHaveLength(2);
   });
 
-  test('lets nobody hold the file system still while it grows', async () => {
+  test('lets nothing freeze the file system while it grows', async () => {
     const { ask, ended } = scene('sleep 1; grown');
     await ask(REFUSE_WHILE_GROWING);
     await ask(GROWTH_SCRIPT, 'begin');

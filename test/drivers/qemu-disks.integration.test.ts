@@ -76,7 +76,7 @@ function damage(disk: string): void {
 }
 
 describe.skipIf(!hasImages)('the disks of a machine', () => {
-  test('are made once: the root over the image, the data empty and of its size', async () => {
+  test('are created once: the root over the image, the data disk empty and in its size', async () => {
     const { places, parts, image, logged } = await scene();
     await ensureDisks(parts, image, false, 64 * MIB);
     expect(await diskFacts(parts, places.disk)).toEqual({ bytes: MIB, backing: join(image.directory, 'disk.qcow2') });
@@ -112,7 +112,7 @@ describe.skipIf(!hasImages)('the disks of a machine', () => {
     expect(logged).toEqual(['the root disk of the guest is made anew']);
   });
 
-  test('follow an image that was moved with its home', async () => {
+  test('follow an image that moved with its home', async () => {
     const { root, places, parts, image } = await scene();
     await ensureDisks(parts, image, false, MIB);
     rmSync(image.directory, { recursive: true });
@@ -122,7 +122,7 @@ describe.skipIf(!hasImages)('the disks of a machine', () => {
     expect(await beginning(places.disk)).toBe('first');
   });
 
-  test('are never those of one image over another, whatever the record says: it is written before the root is made', async () => {
+  test('never combine two images, whatever the record says, because it is written before the root is created', async () => {
     const { root, places, parts, image, logged } = await scene();
     await ensureDisks(parts, image, false, MIB);
     await writeInto(places.disk, 'a');
@@ -133,7 +133,7 @@ describe.skipIf(!hasImages)('the disks of a machine', () => {
     expect(logged).toEqual(['the root disk of the guest is made anew']);
   });
 
-  test('that are damaged: the root is made anew, the data is never touched', async () => {
+  test('that are damaged: the root is recreated, the data is never touched', async () => {
     const { places, parts, image, logged } = await scene();
     await ensureDisks(parts, image, false, MIB);
     damage(places.disk);
@@ -152,7 +152,7 @@ describe.skipIf(!hasImages)('the disks of a machine', () => {
   });
 });
 
-test.skipIf(!hasImages)('a data disk that another program has open is not called damaged', async () => {
+test.skipIf(!hasImages)('a data disk in use by another program is not called damaged', async () => {
   const { places, parts } = await scene();
   await ensureData(parts, MIB);
   const holder = spawn('qemu-io', ['-f', 'qcow2', places.data], { stdio: ['pipe', 'pipe', 'inherit'] });
@@ -170,12 +170,12 @@ test.skipIf(!hasImages)('a data disk that another program has open is not called
   expect(await ensureData(parts, MIB)).toBe(MIB);
 });
 
-describe('the question whether guests run', () => {
+describe('whether guests can run', () => {
   test.skipIf(!hasQemu)('is answered by running an instruction', async () => {
     expect(await accelerationFailure('tcg', temporaryDirectory(), run, signal)).toBeUndefined();
   });
 
-  test.skipIf(!hasQemu)('is a no for an accelerator that QEMU does not have', async () => {
+  test.skipIf(!hasQemu)('is no for an accelerator that QEMU does not have', async () => {
     const noSuch: HostRun = (argv, options) =>
       run(
         argv.map((word) => (word === 'tcg' ? 'whpx' : word)),
@@ -184,7 +184,7 @@ describe('the question whether guests run', () => {
     expect(await accelerationFailure('tcg', temporaryDirectory(), noSuch, signal)).toContain('whpx');
   });
 
-  test('is a yes where the guest writes to the port, and is asked of the accelerator with the disk there', async () => {
+  test('is yes when the guest writes to the port, tested with the accelerator and the disk', async () => {
     const asked: string[] = [];
     const answer = await accelerationFailure(
       'kvm',
@@ -201,7 +201,7 @@ describe('the question whether guests run', () => {
     expect(asked).toEqual(['kvm', 'host']);
   });
 
-  test('is asked once, and KVM is what the machine gets where it works', async () => {
+  test('is tested once, and the machine gets KVM where it works', async () => {
     let runs = 0;
     const ask = accelerators(temporaryDirectory(), async () => {
       runs += 1;
@@ -217,13 +217,13 @@ describe('the question whether guests run', () => {
     ['Device or resource busy', /QEMU said: -accel kvm: failed to initialize kvm: Device or resource busy$/],
     // A clause: whoever shows it ends the sentence.
     ['it failed.', /QEMU said: -accel kvm: failed to initialize kvm: it failed$/],
-  ])('without KVM says why, and what would change that: %s', async (why, told) => {
+  ])('without KVM includes the reason and a remedy: %s', async (why, told) => {
     const stderr = `Could not access KVM kernel module: ${why}\nqemu-system-x86_64: -accel kvm: failed to initialize kvm: ${why}\n`;
     const ask = accelerators(temporaryDirectory(), async () => ({ exitCode: 1, stdout: '', stderr }));
     expect(await ask(signal)).toEqual({ accelerator: 'tcg', emulatedBecause: expect.stringMatching(told) });
   });
 
-  test('is a no where QEMU fails, hangs, or the guest ends in another way', async () => {
+  test('is no when QEMU fails, hangs, or the guest ends in another way', async () => {
     for (const exitCode of [0, 1, 134]) {
       const answer = await accelerationFailure(
         'kvm',

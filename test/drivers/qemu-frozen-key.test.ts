@@ -24,12 +24,12 @@ const NAMED = [
   ['hidden directories', home.HIDE_SCRIPT],
 ] as const;
 
-test.each(NAMED)('a frozen state is not that of a program with another script: %s', (_name, script) => {
+test.each(NAMED)('a frozen state does not belong to a program with another script: %s', (_name, script) => {
   expect(GUEST_SCRIPTS).toContain(script);
   const other = GUEST_SCRIPTS.map((text) => (text === script ? `${text}# another` : text));
   expect(frozenKey(FACTS, other)).not.toBe(frozenKey(FACTS));
 });
 
-test('what settles a guest after a resume is a part of what wakes it', () => {
+test('the script that repairs a guest after a resume is part of the script that wakes it', () => {
   expect(frozen.WAKE_SCRIPT.endsWith(SETTLE_SCRIPT)).toBe(true);
 });

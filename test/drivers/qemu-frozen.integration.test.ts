@@ -175,7 +175,7 @@ async function frozenScene() {
   return made;
 }
 
-test('a machine that has booted is frozen at its end, and resumed from then on', async () => {
+test('a machine is frozen when it stops, and resumed from then on', async () => {
   const { start, stop, orders, started, manifest, frozen, directory, places, logged } = scene();
   await start();
   expect(orders()).toEqual(BOOT);
@@ -204,7 +204,7 @@ test('a machine that has booted is frozen at its end, and resumed from then on',
   expect(existsSync(places.run)).toBe(false);
 });
 
-test('a file system that did not grow, or is still growing, is told after a boot and after a resume, and keeps nobody', async () => {
+test('a file system that did not grow, or still grows, is reported after a boot and a resume, and delays nothing', async () => {
   const { start, stop, world, logged, places } = scene();
   const record = () => readQemuRecord(places.record);
   world.settles = `failed ${MACHINE.diskBytes / 2}\nresize2fs 1.47\nresize2fs: no space\n`;
@@ -229,7 +229,7 @@ test('a file system that did not grow, or is still growing, is told after a boot
   });
 });
 
-describe('a state that is of no use is removed, and the machine boots in the same step', () => {
+describe('an unusable state is removed, and the machine boots in the same step', () => {
   const state = (frozen: string) => join(frozen, 'state');
   const flip = (path: string) => {
     const bytes = readFileSync(path);
@@ -300,7 +300,7 @@ describe('a state that is of no use is removed, and the machine boots in the sam
     expect(made.orders()).toEqual(RESUME);
   });
 
-  test('as is that of a machine of another size', async () => {
+  test('so does that of a machine of another size', async () => {
     const { start, stop, orders, started } = await frozenScene();
     await start({ ...MACHINE, memoryGiB: MACHINE.memoryGiB + 1 });
     expect(orders()).toEqual(BOOT);
@@ -310,8 +310,8 @@ describe('a state that is of no use is removed, and the machine boots in the sam
   });
 });
 
-describe('a resume that fails for a reason of its own leaves the state for the next one', () => {
-  test('a port that was taken meanwhile, or memory that this host does not have', async () => {
+describe('a resume that fails for an unrelated reason keeps the state for the next one', () => {
+  test('a port in use, or too little memory on this host', async () => {
     const made = await frozenScene();
     const before = made.manifest();
     made.environment.SCRIPTED_QEMU = 'taken';
@@ -323,7 +323,7 @@ describe('a resume that fails for a reason of its own leaves the state for the n
     expect(made.orders()).toEqual(RESUME);
   });
 
-  test('a data disk that the guest does not get: a boot tries it, and the next end makes another state', async () => {
+  test('a data disk that the guest cannot mount: a boot tries it, and the next stop saves another state', async () => {
     const made = await frozenScene();
     const before = made.manifest();
     made.world.noData = 'rdctl-data: clean\n/dev/vdb is in use.\n';
@@ -338,7 +338,7 @@ describe('a resume that fails for a reason of its own leaves the state for the n
     expect(made.orders()).toEqual(RESUME);
   });
 
-  test('a file system that only a person can mend is told at once in the words of the check', async () => {
+  test('a file system that needs manual repair is reported at once in the words of the check', async () => {
     const made = await frozenScene();
     made.world.noData =
       'rdctl-data: UNEXPECTED INCONSISTENCY; RUN fsck MANUALLY.\n\t(i.e., without -a or -p options)\n';
@@ -355,7 +355,7 @@ describe('a resume that fails for a reason of its own leaves the state for the n
     expect(await made.started()).toMatchObject({ how: 'resume' });
   });
 
-  test('a check that does not end is not begun once more by a boot in the same start', async () => {
+  test('a check that hangs is not repeated by a boot in the same start', async () => {
     const made = await frozenScene();
     made.world.endless = true;
     await expect(made.start()).rejects.toMatchObject({
@@ -367,7 +367,7 @@ describe('a resume that fails for a reason of its own leaves the state for the n
   });
 });
 
-describe('a machine that cannot be frozen ends as any other, and leaves nothing', () => {
+describe('a machine that cannot be frozen shuts down as usual, and leaves nothing behind', () => {
   const WAYS: [string, (made: ReturnType<typeof scene>) => void | Promise<void>, string[]][] = [
     [
       'an image of an older recipe',
@@ -418,7 +418,7 @@ describe('a machine that cannot be frozen ends as any other, and leaves nothing'
   test.each([
     ['block', ['system_powerdown']],
     ['break', ['stop', 'migrate-set-parameters', 'migrate', 'migrate_cancel', 'cont', 'system_powerdown']],
-  ])('a QEMU that says no (%s)', async (wrong, expected) => {
+  ])('a QEMU that refuses (%s)', async (wrong, expected) => {
     const made = scene();
     made.environment.SCRIPTED_QEMU = wrong;
     await made.start();
@@ -437,7 +437,7 @@ async function change(path: string, members: Partial<QemuRecord>): Promise<void>
   await writeQemuRecord(path, { ...record, ...members });
 }
 
-test('what a kill in the middle of it leaves is never taken for a state', async () => {
+test('what a kill leaves behind is never taken for a state', async () => {
   const { frozen, start, stop, orders, places, machine, started } = await frozenScene();
   renameSync(frozen, `${frozen}.new`);
   await start();
@@ -455,7 +455,7 @@ test('what a kill in the middle of it leaves is never taken for a state', async 
   expect(existsSync(`${frozen}.new`)).toBe(false);
 });
 
-test('a copy of the state serves a machine in another place that has its keys', async () => {
+test('a copied state works for a machine elsewhere that has its keys', async () => {
   const first = await frozenScene();
   const directory = temporaryDirectory();
   cpSync(first.frozen, join(directory, 'frozen'), { recursive: true });
@@ -468,7 +468,7 @@ test('a copy of the state serves a machine in another place that has its keys', 
   expect(await other.started()).toMatchObject({ how: 'resume' });
 });
 
-describe('what a state fits to', () => {
+describe('what a state matches', () => {
   const argv: QemuArguments = {
     image: IMAGE,
     places: qemuPlaces('/one', '/run'),

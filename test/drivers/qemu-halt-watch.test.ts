@@ -41,7 +41,7 @@ const waiting = (signal: AbortSignal) =>
     signal.addEventListener('abort', () => reject(new RdError('ERR_CANCELLED', 'given up')), { once: true });
   });
 
-test('work in a guest that is halted and cannot go on is given up, with the reason', async () => {
+test('work in a halted guest that cannot continue is given up, with the reason', async () => {
   const { parts, told, time } = machine('io-error', 'io-error');
   await expect(unlessHalted(parts, never, waiting)).rejects.toMatchObject({
     code: 'ERR_DRIVER_FAILED',
@@ -51,7 +51,7 @@ test('work in a guest that is halted and cannot go on is given up, with the reas
   expect(time()).toBeLessThan(5_000);
 });
 
-test('work in a guest that goes on when it is told to is waited for', async () => {
+test('work in a guest that continues when told to is waited for', async () => {
   const { parts, told, world } = machine('io-error', 'running');
   const work = async () => {
     while (world.status !== 'running') await parts.clock.sleep(100);
@@ -61,7 +61,7 @@ test('work in a guest that goes on when it is told to is waited for', async () =
   expect(told).toEqual(['cont']);
 });
 
-test('a guest that somebody halted is left halted, and what the work throws comes through', async () => {
+test('a guest that someone halted stays halted, and errors of the work are passed on', async () => {
   const { parts, told } = machine('paused', 'running');
   const failure = new RdError('ERR_DRIVER_FAILED', 'of its own');
   const work = async () => {

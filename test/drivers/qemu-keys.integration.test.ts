@@ -28,7 +28,7 @@ async function publicOf(path: string): Promise<string> {
 }
 
 describe.skipIf(!hasKeygen)('the keys of a machine', () => {
-  test('stay while they are of use, and the guest is known by the port of this start', async () => {
+  test('are kept while they are usable, and the guest is known by the port of this start', async () => {
     const { places, ensure, texts } = await scene();
     const before = texts();
     writeFileSync(places.knownHosts, 'half a li');
@@ -46,7 +46,7 @@ describe.skipIf(!hasKeygen)('the keys of a machine', () => {
     ['a public half of another pair', ({ key, hostKey }) => copyFileSync(`${key}.pub`, `${hostKey}.pub`)],
     ['no public half', ({ key }) => rmSync(`${key}.pub`)],
     ['a private half that others may read', ({ key }) => chmodSync(key, 0o644)],
-  ])('are made anew for %s', async (_what, spoil) => {
+  ])('are recreated for %s', async (_what, spoil) => {
     const { places, ensure, texts } = await scene();
     const before = texts();
     spoil(places);
@@ -59,7 +59,7 @@ describe.skipIf(!hasKeygen)('the keys of a machine', () => {
   });
 });
 
-test('a list of ports that is cut off anywhere is one of fewer ports, or of none', async () => {
+test('a truncated list of ports has fewer ports, or none', async () => {
   const { forwards } = qemuPlaces(temporaryDirectory(), '/nowhere');
   const path = forwards.replace('/run/', '/');
   const record = forwardRecord(path);

@@ -290,7 +290,7 @@ async function killEverywhere(
   return calls;
 }
 
-describe('a service that is killed at any call to the outside', () => {
+describe('a service killed at any call to the outside', () => {
   test(
     'while it boots the machine',
     async () => {
@@ -323,7 +323,7 @@ describe('a service that is killed at any call to the outside', () => {
   );
 });
 
-describe('a QEMU that is killed at any call of the service', () => {
+describe('a QEMU killed at any call of the service', () => {
   const frozen = async () => {
     const directory = place();
     const { start, stop } = machineOf(directory);
@@ -361,10 +361,10 @@ function refusing(directory: string, words: string): { environment: Record<strin
   return { environment: { PATH: `${programs}:${process.env.PATH}` } };
 }
 
-describe('a start that fails', () => {
+describe('a failed start', () => {
   const TAKEN = 'qemu-system-x86_64: -netdev user,id=net0: Could not set up host forwarding rule';
 
-  test('because another program took the port is told in the words of QEMU, and the next takes another port', async () => {
+  test('because of a port in use is reported in the words of QEMU, and the next start takes another port', async () => {
     const directory = place();
     const failing = machineOf(directory, life(), refusing(directory, TAKEN));
     await expect(failing.start()).rejects.toMatchObject({
@@ -394,7 +394,7 @@ function portOf(record: Awaited<ReturnType<typeof readQemuRecord>>): number {
 }
 
 test(
-  'a service that is killed while the machine gets another image never leaves a root disk of the first',
+  'a service that is killed while it switches images never leaves a root disk of the first image',
   async () => {
     const other: GuestImage = { ...IMAGE, digest: 'sha256:1', directory: '/images/sha256-1' };
     const images = (image: GuestImage) => ({ images: { list: async () => [image], verify: async () => undefined } });
@@ -438,7 +438,7 @@ test(
   LIMIT_MS,
 );
 
-describe('a file of a machine that is off, cut off', () => {
+describe('a truncated file of a machine that is off', () => {
   const NAMES = ['machine.json', 'qemu.pid.json', 'ssh.pid.json', 'home.json', 'hostname', 'known-hosts', 'disk.qcow2'];
   test.each([...NAMES, 'frozen/frozen.json'])('%s', async (name) => {
     const directory = place();
@@ -456,7 +456,7 @@ describe('a file of a machine that is off, cut off', () => {
   });
 });
 
-test('a QEMU whose record is cut off while it runs is ended with the next start, or told of', async () => {
+test('a QEMU whose record is truncated while it runs is ended by the next start, or reported', async () => {
   const directory = place();
   const { places, start, machine } = machineOf(directory);
   await start();

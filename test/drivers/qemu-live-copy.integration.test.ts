@@ -159,7 +159,7 @@ async function scene() {
 const leftovers = ({ directory }: { directory: string }) =>
   readdirSync(directory).filter((name) => !['run', 'data.qcow2', 'memo'].includes(name));
 
-test('the moment of the copy is one at which the guest holds still, and it goes on at once', async () => {
+test('copies the disk as of a moment at which the guest is frozen, and the guest continues at once', async () => {
   const at = await scene();
   writeFileSync(at.memo, 'what is installed');
   const shares: number[] = [];
@@ -180,14 +180,14 @@ test('the moment of the copy is one at which the guest holds still, and it goes 
   expect(readFileSync(join(at.directory, 'memo-copy'), 'utf8')).toBe('what is installed');
 });
 
-test('of what is missing there is no copy, and without the disk QEMU is not asked', async () => {
+test('skips what is missing, and does not ask QEMU when there is no disk', async () => {
   const at = await scene();
   await at.copies.copy(at.pairs.slice(1), never);
   expect(leftovers(at)).toEqual([]);
   expect(at.done).toEqual(['freeze', 'thaw']);
 });
 
-test('between its questions others get to the monitor', async () => {
+test('leaves the monitor to others between its queries', async () => {
   const at = await scene();
   const monitor = qemuMonitor(at.places.monitor);
   const seen: Promise<string>[] = [];
@@ -196,7 +196,7 @@ test('between its questions others get to the monitor', async () => {
   expect(await Promise.all(seen)).toEqual(['running', 'running']);
 });
 
-test('a QEMU that says nothing for a while is waited for, and not for ever', async () => {
+test('waits for a silent QEMU, with a limit', async () => {
   const at = await scene();
   let asleep = 0;
   at.world.meanwhile = () => {
@@ -222,7 +222,7 @@ test.each<[string, object, RegExp]>([
   ['a QEMU that refuses the target', { refuses: 'blockdev-add' }, /QEMU refused: no/],
   ['a copy that fails', { error: 'Input/output error' }, /Input\/output error/],
   ['a job that is gone', { loses: true }, /knows nothing/],
-])('after %s nothing is left, and the guest goes on', async (_what, change, message) => {
+])('leaves nothing behind after %s, and the guest continues', async (_what, change, message) => {
   const at = await scene();
   writeFileSync(at.memo, 'x');
   Object.assign(at.world, change);
@@ -234,7 +234,7 @@ test.each<[string, object, RegExp]>([
   expect(leftovers(at)).toEqual([]);
 });
 
-test('a disk that fills up ends the copy, and a guest that was halted for it goes on', async () => {
+test('ends when a disk fills up, and the guest that halted for it continues', async () => {
   const at = await scene();
   at.world.error = 'No space left on device';
   at.world.meanwhile = () => void Object.assign(at.world, { status: 'io-error' });
@@ -247,7 +247,7 @@ test('a disk that fills up ends the copy, and a guest that was halted for it goe
   expect(existsSync(at.to)).toBe(false);
 });
 
-test('a cancel ends the work in QEMU and takes the target away', async () => {
+test('cancels the job in QEMU and removes the target', async () => {
   const at = await scene();
   const abort = new AbortController();
   at.world.meanwhile = () => abort.abort();
@@ -257,7 +257,7 @@ test('a cancel ends the work in QEMU and takes the target away', async () => {
   expect(leftovers(at)).toEqual([]);
 });
 
-test('a QEMU that ends in the middle is told as such', async () => {
+test('reports a QEMU that ends halfway', async () => {
   const at = await scene();
   at.world.meanwhile = () => {
     at.world.alive = false;
@@ -269,7 +269,7 @@ test('a QEMU that ends in the middle is told as such', async () => {
   expect(leftovers(at)).toEqual([]);
 });
 
-test('a machine that is off, one that does not answer, a second copy and a target that is there are refused', async () => {
+test('refuses a machine that is off or does not answer, a second copy, and an existing target', async () => {
   const at = await scene();
   at.world.answers = false;
   await expect(at.copies.copy(at.pairs, never)).rejects.toMatchObject({ code: 'ERR_NOT_READY' });
@@ -283,7 +283,7 @@ test('a machine that is off, one that does not answer, a second copy and a targe
   expect(readFileSync(at.to, 'utf8')).toBe('a copy');
 });
 
-test('what a killed service left is ended once, by a look or before the next copy', async () => {
+test('what a killed service left is ended once, by an observation or before the next copy', async () => {
   for (const how of ['look', 'copy'] as const) {
     const at = await scene();
     const left = () => {
@@ -304,14 +304,14 @@ test('what a killed service left is ended once, by a look or before the next cop
   }
 });
 
-test('a look while a copy of this process is under way leaves it alone', async () => {
+test('an observation during a copy of this process leaves it alone', async () => {
   const at = await scene();
   at.world.meanwhile = () => void at.copies.settle();
   await at.copies.copy(at.pairs, never);
   expect(at.done).not.toContain('job-cancel');
 });
 
-test('what cannot be ended yet is told, and tried again by the next look', async () => {
+test('what cannot be ended yet is reported, and retried by the next observation', async () => {
   const at = await scene();
   writeFileSync(at.places.liveCopy, '');
   at.world.jobs = [{ id: 'rdctl-copy', status: 'running', 'current-progress': 0, 'total-progress': 1 }];
@@ -324,7 +324,7 @@ test('what cannot be ended yet is told, and tried again by the next look', async
   expect(existsSync(at.places.liveCopy)).toBe(false);
 });
 
-test('of a QEMU that is gone nothing is left but the note', async () => {
+test('only the record is left of a QEMU that is gone', async () => {
   const at = await scene();
   writeFileSync(at.places.liveCopy, '');
   at.world.alive = false;

@@ -69,8 +69,8 @@ async function scene(
   };
 }
 
-describe('what a running guest takes', () => {
-  test('is what QEMU and the guest say: memory down to its use, up to what fits in; processors and disk only up', async () => {
+describe('what can change in a running guest', () => {
+  test('follows QEMU and the guest: memory down to its use, up to what fits; processors and disk only up', async () => {
     const { room } = await scene();
     expect(await room()).toEqual({
       memoryGiB: { least: 1, most: 16 },
@@ -98,7 +98,7 @@ describe('what a running guest takes', () => {
     ['less', { dimms: [{ id: 'memory0', size: 12 * GIB }] }],
     ['more', { held: 3 * GIB, target: 3 * GIB }],
   ])(
-    'memory: a guest that said what it uses while it had %s is not taken to use the difference',
+    'memory: a guest that reported its use while it had %s is not assumed to use the difference',
     async (_what, now) => {
       const before = { 'stat-total-memory': 3.9 * GIB, 'stat-available-memory': 3.5 * GIB };
       const { room } = await scene({ word: before, silentLooks: Number.POSITIVE_INFINITY, ...now });
@@ -106,7 +106,7 @@ describe('what a running guest takes', () => {
     },
   );
 
-  test('memory: however old the word of the guest is, what it uses is left to it', async () => {
+  test('memory: however old the report of the guest is, what it uses is left to it', async () => {
     const gib = (most: number) => fc.integer({ min: 2, max: most * 16 }).map((parts) => (parts * GIB) / 16);
     await fc.assert(
       fc.asyncProperty(gib(3), gib(12), gib(12), async (used, plugged, held) => {
@@ -125,13 +125,13 @@ describe('what a running guest takes', () => {
     );
   });
 
-  test('nothing is known where QEMU does not answer as it should', async () => {
+  test('is unknown when QEMU does not answer as expected', async () => {
     const { facts } = await scene({ refuses: { 'query-block': 'no' } });
     await expect(facts()).rejects.toMatchObject({ code: 'ERR_DRIVER_FAILED', message: 'QEMU refused: no' });
   });
 });
 
-test('a machine can grow to what its host has, and is never cut down to that', () => {
+test('a machine can grow to the size of its host, and is never shrunk to it', () => {
   const host = { memoryBytes: 15.6 * GIB, cpus: 2 };
   expect(ceilings({ memoryGiB: 4, cpus: 2 }, host)).toEqual({ memoryCeilingGiB: 15, cpuCeiling: 4 });
   expect(ceilings({ memoryGiB: 32, cpus: 6 }, host)).toEqual({ memoryCeilingGiB: 32, cpuCeiling: 6 });
@@ -140,7 +140,7 @@ test('a machine can grow to what its host has, and is never cut down to that', (
 });
 
 describe('memory of a running guest', () => {
-  test('goes down by the balloon and up again, without anything plugged in', async () => {
+  test('shrinks and grows by the balloon, without hotplug', async () => {
     const { adjust, running, ordered, world } = await scene();
     await adjust({ memoryGiB: 2 });
     expect(await running()).toMatchObject({ memoryGiB: 2 });
@@ -150,7 +150,7 @@ describe('memory of a running guest', () => {
     expect(world.held).toBe(0);
   });
 
-  test('that was changed is told of by the guest before the change is done: a plan made at once is true', async () => {
+  test('that changed is reported by the guest before the step ends, so a plan made right away is true', async () => {
     const { adjust, room } = await scene({ used: 0.7 * GIB, silentLooks: 50 });
     for (const memoryGiB of [16, 2, 4]) {
       await adjust({ memoryGiB });
@@ -158,13 +158,13 @@ describe('memory of a running guest', () => {
     }
   });
 
-  test('is given to a guest that never tells what it uses', async () => {
+  test('can be given to a guest that never reports its use', async () => {
     const { adjust, running } = await scene({ silentLooks: Number.POSITIVE_INFINITY });
     await adjust({ memoryGiB: 6 });
     expect(await running()).toMatchObject({ memoryGiB: 6 });
   });
 
-  test('beyond what it was started with it is plugged in, also while the balloon holds some', async () => {
+  test('beyond its initial size is hotplugged, also while the balloon holds some', async () => {
     const { adjust, running, world, unfinished } = await scene();
     await adjust({ memoryGiB: 6 });
     expect(world.dimms).toEqual([{ id: 'memory0', size: 2 * GIB }]);
@@ -178,7 +178,7 @@ describe('memory of a running guest', () => {
     expect(world.orders.length).toBe(before);
   });
 
-  test('that takes longer than there is time for tells how far it has come, and goes on when it is asked again', async () => {
+  test('that takes too long reports how far it got, and continues when asked again', async () => {
     const called = new AbortController();
     let looks = 0;
     const { adjust, running, unfinished, world } = await scene({
@@ -200,7 +200,7 @@ describe('memory of a running guest', () => {
     expect(await unfinished()).toBe(false);
   });
 
-  test('that takes long tells each time that it has come nearer, and at nothing else', async () => {
+  test('that takes long reports progress, and nothing else', async () => {
     const { adjust, world } = await scene({ clock: GIB / 4, silentLooks: 1 });
     let heard = 0;
     const progress = () => {
@@ -217,7 +217,7 @@ describe('memory of a running guest', () => {
     expect(heard).toBe(16);
   });
 
-  test('that the guest does not give up it keeps, with what it had', async () => {
+  test('that the guest does not give back stays with it', async () => {
     const { adjust, running, recorded, unfinished } = await scene({ keeps: 2.5 * GIB });
     await expect(adjust({ memoryGiB: 2 })).rejects.toMatchObject({
       code: 'ERR_DRIVER_FAILED',
@@ -229,13 +229,13 @@ describe('memory of a running guest', () => {
     expect(await unfinished()).toBe(false);
   });
 
-  test('that the guest needs is not asked back', async () => {
+  test('that the guest needs is not taken back', async () => {
     const { adjust, world } = await scene({ used: 3 * GIB });
     await expect(adjust({ memoryGiB: 2 })).rejects.toMatchObject({ message: expect.stringContaining('takes 4 to 16') });
     expect(world.orders).toEqual([]);
   });
 
-  test('that was plugged in and is not used yet is not taken for done, and used at the next attempt', async () => {
+  test('that was plugged in but is unused counts as not done, and is used by the next attempt', async () => {
     const { adjust, unfinished, running, recorded, world } = await scene({ takesMemory: false });
     await expect(adjust({ memoryGiB: 6 })).rejects.toMatchObject({
       message: expect.stringMatching(/uses 3\.88 GiB of the 6 GiB/),
@@ -250,7 +250,7 @@ describe('memory of a running guest', () => {
     expect(await unfinished()).toBe(false);
   });
 
-  test('is plugged in although a crash left half of it there', async () => {
+  test('is plugged in even when a crash left it half done', async () => {
     const { adjust, world, running } = await scene({ objects: ['memory0-host'] });
     await adjust({ memoryGiB: 5 });
     expect(await running()).toMatchObject({ memoryGiB: 5 });
@@ -259,7 +259,7 @@ describe('memory of a running guest', () => {
 });
 
 describe('processors of a running guest', () => {
-  test('are plugged in from the first free place on', async () => {
+  test('are plugged into the first free slots', async () => {
     const { adjust, world, running } = await scene();
     await adjust({ cpus: 4 });
     expect(world.orders.map(({ arguments: given }) => given)).toEqual(
@@ -268,14 +268,14 @@ describe('processors of a running guest', () => {
     expect(await running()).toMatchObject({ cpus: 4 });
   });
 
-  test('are never taken away, and not more than there are places', async () => {
+  test('are never removed, nor added beyond the slots', async () => {
     const { adjust, world } = await scene({ cpus: 3 });
     await expect(adjust({ cpus: 2 })).rejects.toMatchObject({ message: expect.stringContaining('takes 3 to 4 proc') });
     await expect(adjust({ cpus: 5 })).rejects.toMatchObject({ message: expect.stringContaining('and not 5') });
     expect(world.orders).toEqual([]);
   });
 
-  test('that the guest does not switch on are not taken for done', async () => {
+  test('that the guest does not bring online count as not done', async () => {
     const { adjust, recorded, unfinished, world } = await scene({ online: 2 });
     await expect(adjust({ cpus: 3 })).rejects.toMatchObject({ message: 'the guest uses 2 of 3 processors' });
     expect(recorded()).toMatchObject({ cpus: 2 });
@@ -288,14 +288,14 @@ describe('processors of a running guest', () => {
 });
 
 describe('the disk of a running guest', () => {
-  test('grows, and its file system with it', async () => {
+  test('grows together with its file system', async () => {
     const { adjust, world, running } = await scene();
     await adjust({ diskBytes: 30 * GIB });
     expect(world).toMatchObject({ disk: 30 * GIB, fileSystem: 30 * GIB });
     expect(await running()).toMatchObject({ diskBytes: 30 * GIB });
   });
 
-  test('is never told to shrink: one that is larger suffices', async () => {
+  test('is never told to shrink: a larger one is enough', async () => {
     const { adjust, world, unfinished, recorded } = await scene({ disk: 40 * GIB });
     expect(await unfinished()).toBe(true);
     await adjust({ diskBytes: 30 * GIB });
@@ -307,7 +307,7 @@ describe('the disk of a running guest', () => {
   });
 });
 
-test('one that fails does not keep the others from being done, and every reason is told', async () => {
+test('one failed change does not block the others, and every reason is reported', async () => {
   const { adjust, running, recorded } = await scene({ online: 2, refuses: { block_resize: 'the node is busy' } });
   await expect(adjust({ memoryGiB: 3, cpus: 3, diskBytes: 30 * GIB })).rejects.toMatchObject({
     code: 'ERR_DRIVER_FAILED',
@@ -317,7 +317,7 @@ test('one that fails does not keep the others from being done, and every reason 
   expect(await running()).toMatchObject({ memoryGiB: 3, diskBytes: 20 * GIB });
 });
 
-test('is cancelled while it waits, and goes on from there', async () => {
+test('a change that is canceled while it waits is continued by the next attempt', async () => {
   const abort = new AbortController();
   let looks = 0;
   const { adjust, running, unfinished } = await scene({ clock: GIB / 8 }, () => {
@@ -332,7 +332,7 @@ test('is cancelled while it waits, and goes on from there', async () => {
   expect(await unfinished()).toBe(false);
 });
 
-test('whatever breaks off on the way, the next attempt ends where it should, and nothing is taken away or cut off', async () => {
+test('wherever a change is interrupted, the next attempt completes, and nothing is removed or cut off', async () => {
   const changes = fc.record({
     memoryGiB: fc.integer({ min: 1, max: 8 }),
     cpus: fc.integer({ min: 2, max: 4 }),

@@ -122,7 +122,7 @@ test('a machine that runs and answers is on, and is left alone', async () => {
   expect(said).toEqual([]);
 });
 
-test('a guest that QEMU has halted goes on, unless what halted it is still there', async () => {
+test('a guest that QEMU has halted continues, unless the cause is still there', async () => {
   const { machine, adjust, world, said } = await scene();
   world.status = 'io-error';
   world.cont = 'io-error';
@@ -145,7 +145,7 @@ test('a guest that QEMU has halted goes on, unless what halted it is still there
   expect(said).toHaveLength(5);
 });
 
-test('a write that fails for another reason than a lack of room halts the guest, too, and is not called a full disk', async () => {
+test('a write that fails for a reason other than space halts the guest, too, and is not called a full disk', async () => {
   const { machine, adjust, world } = await scene();
   Object.assign(world, { status: 'io-error', cont: 'io-error', writes: 'failed' });
   const reason = expect.stringMatching(/refused a write.* failing, or a quota/);
@@ -155,7 +155,7 @@ test('a write that fails for another reason than a lack of room halts the guest,
   expect(await machine.observe(signal)).toMatchObject({ repair: expect.stringContaining('full') });
 });
 
-test('a guest that does not answer is given time before it counts as broken', async () => {
+test('a guest that does not answer gets time before it counts as broken', async () => {
   const { machine, world } = await scene();
   world.connected = false;
   await expect(machine.observe(signal)).rejects.toMatchObject({ code: 'ERR_DRIVER_FAILED' });
@@ -175,7 +175,7 @@ test('a guest that does not answer is given time before it counts as broken', as
   await expect(machine.observe(signal)).rejects.toMatchObject({ code: 'ERR_DRIVER_FAILED' });
 });
 
-test('a clock that stood still is looked for now and then, and set', async () => {
+test('a stopped clock is detected periodically, and set', async () => {
   const { machine, adjust, world, said } = await scene();
   await expectOn(machine);
   world.clockOff = 3_600;
@@ -191,7 +191,7 @@ describe('memory, processors and disk', () => {
   const change = (machine: QemuMachine, spec: Partial<MachineSpec>) =>
     machine.perform({ do: 'adjust', spec: { ...MACHINE, ...spec } }, signal);
 
-  test('change while the machine runs, which says how far, and remembers that it is another one', async () => {
+  test('change while the machine runs, which reports progress and records the new size', async () => {
     const { machine, places, said } = await scene();
     const wanted = { memoryGiB: 3, cpus: 3, diskBytes: 20 * GIB };
     expect(await machine.observe(signal)).toMatchObject({
@@ -208,7 +208,7 @@ describe('memory, processors and disk', () => {
     expect(said).toHaveLength(6);
   });
 
-  test('are what QEMU says: a change that was broken off shows, and is done to its end', async () => {
+  test('are what QEMU reports: an interrupted change is visible, and gets completed', async () => {
     const { machine, world } = await scene();
     world.target = GIB / 2;
     const found = await machine.observe(signal);
@@ -218,7 +218,7 @@ describe('memory, processors and disk', () => {
     expect(await machine.observe(signal)).not.toHaveProperty('repair');
   });
 
-  test('what runs it is told, with the reason why that is not KVM', async () => {
+  test('are shown with the accelerator, and the reason when it is not KVM', async () => {
     const { machine, places, record } = await scene();
     await writeQemuRecord(places.record, { ...record, power: 'on', emulatedBecause: 'there is none' });
     expect(await machine.observe(signal)).toMatchObject({ accelerator: 'tcg', emulatedBecause: 'there is none' });
@@ -228,7 +228,7 @@ describe('memory, processors and disk', () => {
     expect(found).not.toHaveProperty('emulatedBecause');
   });
 
-  test('a file system that did not grow at the start is told, until it has grown', async () => {
+  test('a file system that did not grow at boot is reported until it has grown', async () => {
     const { machine, world, places, record } = await scene();
     const flaw = 'the file system is too small';
     await writeQemuRecord(places.record, { ...record, power: 'on', flaw });
@@ -252,7 +252,7 @@ describe('memory, processors and disk', () => {
     expect(found).not.toHaveProperty('flaw');
   });
 
-  test('a file system that takes minutes to grow keeps nobody, and is told until it has grown', async () => {
+  test('a file system that grows for minutes delays nothing, and is reported until it has grown', async () => {
     const { machine, world, places } = await scene();
     world.growth = GIB;
     const wanted = { diskBytes: 1024 * GIB };
@@ -277,7 +277,7 @@ describe('memory, processors and disk', () => {
     });
   });
 
-  test('that the guest does not take by an adjustment are refused, and never a reason to end it', async () => {
+  test('that the guest cannot change live are refused, and never a reason to stop it', async () => {
     const { machine, world, said } = await scene();
     await expect(change(machine, { cpus: 1 })).rejects.toMatchObject({ code: 'ERR_DRIVER_FAILED' });
     world.used = 1.5 * GIB;
@@ -289,14 +289,14 @@ describe('memory, processors and disk', () => {
     await expectOn(machine);
   });
 
-  test('are told of a guest that is halted, too', async () => {
+  test('are also reported for a halted guest', async () => {
     const { machine, world } = await scene();
     world.status = 'io-error';
     expect(await machine.observe(signal)).toMatchObject({ spec: MACHINE, room: { cpus: { most: 4 } } });
   });
 });
 
-test('a QEMU that says nothing any more is broken after a while, and ended by its number', async () => {
+test('a QEMU that stops answering is broken after a while, and killed by its pid', async () => {
   const { machine, places, world } = await scene();
   world.hangs = ['query-status', 'quit'];
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
@@ -337,7 +337,7 @@ async function hurried<T>(work: Promise<T>): Promise<T> {
   return work;
 }
 
-test('a home directory that is missing in the guest comes back without a stop, and one that cannot makes another start', async () => {
+test('a home mount that is missing in the guest is restored without a stop; one that cannot be causes a restart', async () => {
   const { machine, adjust, home, said } = await scene();
   expect(await machine.observe(signal)).toMatchObject({
     state: 'on',
@@ -353,7 +353,7 @@ test('a home directory that is missing in the guest comes back without a stop, a
   expect(await machine.observe(signal)).toMatchObject({ state: 'broken', reason: 'HomeDirectoryGone' });
 });
 
-test('a start that was not finished, and a record that is damaged, are broken; a QEMU that is gone is off', async () => {
+test('an unfinished start and a damaged record are broken; a QEMU that is gone is off', async () => {
   const { machine, places, record } = await scene();
   await writeQemuRecord(places.record, { ...record, power: 'on', booted: false });
   expect(await machine.observe(signal)).toMatchObject({ state: 'broken', reason: 'StartUnfinished' });
@@ -366,7 +366,7 @@ test('a start that was not finished, and a record that is damaged, are broken; a
 });
 
 test.each(['none', 'off'])(
-  'a QEMU without a word of it in the record (%s) is broken, and ended before another',
+  'a QEMU that its record does not mention (%s) is broken, and killed before another starts',
   async (kind) => {
     const { machine, places, record } = await scene();
     if (kind === 'off') await writeQemuRecord(places.record, { ...record, power: 'off', booted: false });
@@ -378,7 +378,7 @@ test.each(['none', 'off'])(
   },
 );
 
-test('a guest that ignores the power button is ended within the limit, and its record says that it is off', async () => {
+test('a guest that ignores the power button is killed after a limit, and its record says that it is off', async () => {
   const { machine, said, world } = await scene();
   await machine.perform({ do: 'stop' }, signal);
   expect(said).toEqual(['system_powerdown', 'quit', 'end of the home directory']);
@@ -391,7 +391,7 @@ test.each([
   ['paused', 'running', ['cont', 'system_powerdown']],
   ['io-error', 'running', ['cont', 'system_powerdown']],
   ['io-error', 'io-error', ['cont']],
-])('a guest that is halted (%s) and goes on (%s) writes what it has before its end', async (status, cont, expected) => {
+])('a halted guest (%s) that continues (%s) writes its data before it ends', async (status, cont, expected) => {
   const { machine, said, world } = await scene();
   Object.assign(world, { status, cont });
   await machine.perform({ do: 'stop' }, signal);
@@ -399,7 +399,7 @@ test.each([
   expect(await machine.observe(signal)).toEqual({ state: 'off' });
 });
 
-test('without an image there is nothing to start from, and the way to get one is told', async () => {
+test('without an image a start fails, and says how to get one', async () => {
   const { machine } = await scene();
   await machine.perform({ do: 'stop' }, signal);
   await expect(machine.perform({ do: 'start', spec: MACHINE }, signal)).rejects.toMatchObject({
@@ -408,7 +408,7 @@ test('without an image there is nothing to start from, and the way to get one is
   });
 });
 
-test('the way of the ports is that of the settings at every look, moves while the guest runs, and ends with the machine', async () => {
+test('the port forwarding method follows the settings at every observation, switches while the guest runs, and ends with the machine', async () => {
   const { machine, world, said } = await scene();
   await machine.observe(signal);
   expect(world.way).toBe('ssh');

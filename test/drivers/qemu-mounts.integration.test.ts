@@ -35,8 +35,8 @@ const NOTHING: HostFacts = { sftpServer: undefined, virtiofsd: undefined, isRoot
 const with9p = { ...MACHINE, mount: { ...MACHINE.mount, type: '9p' } };
 const withVirtiofs = { ...MACHINE, mount: { ...MACHINE.mount, type: 'virtiofs' } };
 
-describe('the directory that is shared', () => {
-  test('is the home directory, as it is written and as it is', () => {
+describe('the shared directory', () => {
+  test('is the home directory, as written and as resolved', () => {
     expect(homeToShare({ home: '/home/u/', real: '/data/u', own: [] })).toEqual({
       path: '/home/u',
       real: '/data/u',
@@ -45,7 +45,7 @@ describe('the directory that is shared', () => {
     expect(homeToShare({ home: '/root', real: '/root', own: [] })).toMatchObject({ path: '/root' });
   });
 
-  test('hides what is ours in it, once', () => {
+  test('hides our own files in it, once', () => {
     const own = ['/home/u/.local/rd', '/home/u/.local/rd/state', '/home/u/.local/rd-other', '/home/user', '/srv/x'];
     expect(homeToShare({ home: '/home/u', real: '/home/u', own })).toMatchObject({
       hidden: ['/home/u/.local/rd', '/home/u/.local/rd-other'],
@@ -69,7 +69,7 @@ describe('the directory that is shared', () => {
     expect(homeToShare({ home, real, own: [] })).toEqual({ missing: expect.stringContaining(why) });
   });
 
-  test('is none where the keys of the machine are around it', () => {
+  test('is none when the keys of the machine contain it', () => {
     expect(homeToShare({ home: '/s/x', real: '/s/x', own: ['/s'] })).toEqual({
       missing: expect.stringContaining('in /s,'),
     });
@@ -79,7 +79,7 @@ describe('the directory that is shared', () => {
     });
   });
 
-  test('is looked at: links, files, and what is not there', async () => {
+  test('is checked: links, files, and missing paths', async () => {
     const directory = realpathSync(temporaryDirectory());
     const [link, file] = [join(directory, 'link'), join(directory, 'file')];
     symlinkSync(directory, link);
@@ -89,7 +89,7 @@ describe('the directory that is shared', () => {
     expect((await homeFacts(undefined, [])).real).toBeUndefined();
   });
 
-  test('never is a place of the guest, and what is hidden never is outside', () => {
+  test('is never a system path of the guest, and what is hidden is never outside', () => {
     const part = fc.constantFrom(
       'usr',
       'home',
@@ -119,14 +119,14 @@ describe('the directory that is shared', () => {
   });
 });
 
-describe('what this host can do', () => {
+describe('what this host supports', () => {
   const blocked = (facts: HostFacts, path: keyof ReturnType<typeof mountSupport>, after: string) =>
     blockOf(
       { path, action: 'update', before: 'x', after },
       { locks: {}, driver: { ...qemu, support: { ...qemu.support, ...mountSupport(facts) } } },
     )?.message;
 
-  test('refuses nothing where everything is there, and each way with its reason where it is not', () => {
+  test('refuses nothing when everything is installed, and each mount type with its reason when it is not', () => {
     for (const type of ['reverse-sshfs', '9p', 'virtiofs']) {
       expect(blocked(EVERYTHING, 'virtualMachine.mount.type', type)).toBeUndefined();
       expect(blocked(NOTHING, 'virtualMachine.mount.type', type)).toContain('openssh-sftp-server');
@@ -138,7 +138,7 @@ describe('what this host can do', () => {
     expect(blocked(rust, 'virtualMachine.mount.type', 'virtiofs')).toBeUndefined();
   });
 
-  test('goes for the options of 9p too', () => {
+  test('covers the options of 9p too', () => {
     const [model, protocol] = [
       'experimental.virtualMachine.mount.9p.securityModel',
       'experimental.virtualMachine.mount.9p.protocolVersion',
@@ -160,7 +160,7 @@ describe('what this host can do', () => {
     expect(machineDrift({ spec: with9p }, MACHINE, qemu).restart).toEqual(['virtualMachine.mount.type']);
   });
 
-  test('an image is kept unless another has what is needed', () => {
+  test('an image is kept unless another one has what is needed', () => {
     const [plain, newer, special] = [{}, { features: [] }, { features: ['9p'] }];
     expect(featureFor(with9p)).toBe('9p');
     expect(featureFor(MACHINE)).toBeUndefined();
@@ -177,7 +177,7 @@ describe('command lines', () => {
   const home = { path: '/p', real: `/ho me,a\\b'"ü`, hidden: [] };
   const places = qemuPlaces('/d,e', '/r');
 
-  test('have commas and backslashes of paths as each program wants them', () => {
+  test('escape commas and backslashes in paths as each program expects', () => {
     expect(MOUNT_WAYS['9p'].qemuArguments(home, with9p, places)).toEqual([
       '-virtfs',
       `local,path=/ho me,,a\\b'"ü,mount_tag=rdctl-home,security_model=none,multidevs=remap,id=home`,
@@ -193,8 +193,8 @@ describe('command lines', () => {
   });
 });
 
-describe('the table of mounts', () => {
-  test('is read, with what stands for blanks', () => {
+describe('the mount table', () => {
+  test('is parsed, with its escapes for blanks', () => {
     const text = [
       '218 26 0:39 / /tmp/ho\\040me,\\134x rw,nosuid shared:89 - fuse.sshfs rdctl-home rw,allow_other',
       '22 26 0:20 / /sys rw - sysfs sysfs rw',
@@ -208,11 +208,11 @@ describe('the table of mounts', () => {
   });
 });
 
-describe('the place in the guest', () => {
+describe('the mount point in the guest', () => {
   const make = (real: string, home: string) =>
     spawnSync('sh', ['-s', '--', real, home], { input: PLACE_SCRIPT, encoding: 'utf8' });
 
-  test('is made, with the other name of it, and made again', () => {
+  test('is created, with its second name, and can be created again', () => {
     const directory = realpathSync(temporaryDirectory());
     const [real, home] = [join(directory, "a b'c", 'u'), join(directory, 'h', '-x')];
     for (let turn = 0; turn < 2; turn += 1) expect(make(real, home)).toMatchObject({ status: 0, stdout: '' });
@@ -273,7 +273,7 @@ function scene(facts: HostFacts = EVERYTHING) {
 }
 
 describe('the directory in a machine', () => {
-  test('is mounted by 9p at the same path, and what is ours in it is covered', async () => {
+  test('is mounted with 9p at the same path, and our own files in it are covered', async () => {
     const { mounts, asked, home } = scene();
     expect(await mounts.begin(with9p, signal)).toContain('-virtfs');
     expect(await mounts.look()).toEqual({ shared: { path: home, by: '9p' }, repair: expect.stringContaining(home) });
@@ -290,7 +290,7 @@ describe('the directory in a machine', () => {
     expect(await mounts.look()).toHaveProperty('repair');
   });
 
-  test('is cleared away before it is mounted again, with whoever waits for it', async () => {
+  test('is unmounted before it is mounted again, and processes waiting for it end', async () => {
     const { mounts, asked, world, home } = scene();
     await mounts.begin(with9p, signal);
     world.table = `1 2 0:39 / ${home} rw - fuse.sshfs rdctl-home rw\n1 2 0:40 / ${home}/own rw - tmpfs x rw\n`;
@@ -298,7 +298,7 @@ describe('the directory in a machine', () => {
     expect(asked[0]).toBe(`script sh -s -- ${home} 39`);
   });
 
-  test('is not there at all when what is ours cannot be covered', async () => {
+  test('is not mounted at all when our own files cannot be covered', async () => {
     const { mounts, asked, world, home } = scene();
     await mounts.begin(with9p, signal);
     world.fails = join(home, 'own');
@@ -317,7 +317,7 @@ describe('the directory in a machine', () => {
     expect(await mounts.look()).toEqual({ shared: { missing: 'the guest has something of its own in /x' } });
   });
 
-  test('is none where this host cannot, and QEMU hears nothing of it', async () => {
+  test('is not mounted where this host cannot share it, and QEMU gets no option for it', async () => {
     const { mounts, asked } = scene(NOTHING);
     expect(await mounts.begin(MACHINE, signal)).toEqual([]);
     await mounts.mount(MACHINE, signal);
@@ -327,7 +327,7 @@ describe('the directory in a machine', () => {
     expect(await mounts.look()).toEqual({ shared: { missing: expect.stringContaining('sftp-server') } });
   });
 
-  test('is unknown in a machine of an older release, and where its record is damaged', async () => {
+  test('is unknown in a machine of an older release, and with a damaged record', async () => {
     const { mounts, file } = scene();
     const unknown = { shared: { missing: expect.stringContaining('without it') } };
     expect(await mounts.look()).toEqual(unknown);
@@ -338,7 +338,7 @@ describe('the directory in a machine', () => {
     }
   });
 
-  test('by virtiofs keeps a machine from being frozen, and another start brings it back when its program is gone', async () => {
+  test('with virtiofs keeps a machine from being frozen, and is restored by a restart when its daemon is gone', async () => {
     const { mounts, file, home } = scene();
     writeFileSync(file, JSON.stringify({ type: 'virtiofs', path: home, real: home, hidden: [], mounted: true }));
     expect(await mounts.look()).toMatchObject({ broken: expect.stringContaining('virtiofsd') });

@@ -131,7 +131,7 @@ describe('a forwarder', () => {
     await ports.release();
   });
 
-  test('tells of a port that is taken, once, and has it when it is free', async () => {
+  test('reports a port in use once, and opens it when it becomes free', async () => {
     const at = world();
     at.taken.add(80);
     const ports = at.service();
@@ -162,7 +162,7 @@ describe('a forwarder', () => {
     await ports.release();
   });
 
-  test('moves the ports another way while they are there', async () => {
+  test('moves the ports to the other method while they are open', async () => {
     const at = world();
     const ports = at.service();
     ports.look('ssh');
@@ -175,7 +175,7 @@ describe('a forwarder', () => {
     await ports.release();
   });
 
-  test('takes over what a killed service left, and takes away what nobody listens on any more', async () => {
+  test('adopts what a killed service left, and removes ports nothing listens on any more', async () => {
     const at = world();
     const killed = at.service();
     killed.look('ssh');
@@ -197,7 +197,7 @@ describe('a forwarder', () => {
   });
 
   test.each(['{', '{}', '[1]', '[{"port": 0, "way": "ssh", "address": "::"}]', '[{"port": 80, "way": "x"}]'])(
-    'a record that says %s is none',
+    'ignores a record with %s',
     async (text) => {
       const at = world();
       writeFileSync(at.file, text);
@@ -210,7 +210,7 @@ describe('a forwarder', () => {
     },
   );
 
-  test('makes them anew after the connection broke, and says nothing of them in between', async () => {
+  test('reopens them after the connection broke, and lists none in between', async () => {
     const at = world();
     const ports = at.service();
     ports.look('ssh');
@@ -228,7 +228,7 @@ describe('a forwarder', () => {
     await ports.release();
   });
 
-  test('says that it does not forward what is too many', async () => {
+  test('reports what exceeds the limit', async () => {
     const at = world();
     const ports = at.service();
     ports.look('ssh');
@@ -242,7 +242,7 @@ describe('a forwarder', () => {
     await ports.release();
   });
 
-  test('keeps off a port that another way needs, and has it back afterwards', async () => {
+  test('avoids a port that another forwarder needs, and opens it again afterwards', async () => {
     const at = world();
     const ports = at.service();
     ports.look('ssh');
@@ -258,7 +258,7 @@ describe('a forwarder', () => {
     await ports.release();
   });
 
-  test('ends its watch with the service and leaves the forwards; ends all with the machine', async () => {
+  test('stops watching with the service but keeps the forwards; removes everything with the machine', async () => {
     const at = world();
     const ports = at.service();
     ports.look('ssh');
@@ -276,7 +276,7 @@ describe('a forwarder', () => {
     expect(() => at.recorded()).toThrow(/ENOENT/);
   });
 
-  test('a record that cannot be written is told, and keeps no port from anybody', async () => {
+  test('reports a record that cannot be written, and blocks no port', async () => {
     const file = join(temporaryDirectory(), 'ports.json');
     mkdirSync(join(file, 'a directory'), { recursive: true });
     const at = world(file);
@@ -291,7 +291,7 @@ describe('a forwarder', () => {
   });
 });
 
-describe('the ways', () => {
+describe('the methods', () => {
   test('ssh is told where the program listens', async () => {
     const orders: string[] = [];
     const way = sshWay({
@@ -312,7 +312,7 @@ describe('the ways', () => {
     ]);
   });
 
-  test('QEMU is told in the words for people, and what it says is the reason', async () => {
+  test('QEMU gets human monitor commands, and what it prints is the error', async () => {
     const lines: unknown[] = [];
     let answer = '';
     const qmp: Qmp = {
@@ -339,7 +339,7 @@ describe('the ways', () => {
     expect(lines).toEqual([]);
   });
 
-  test('a port that another program has is told from one that is free', async () => {
+  test('a port in use is told from a free one', async () => {
     const port = await freePort();
     expect(await portConflict(port)).toBeUndefined();
     const server = createServer();

@@ -23,7 +23,7 @@ const none = (): boolean => false;
 const socket = (address: string, port: string) => ` ${address}:${port} ${'0'.repeat(address.length)}:0000 0A`;
 const ADDRESSES: readonly GuestAddress[] = ['0.0.0.0', '::', '127.0.0.1', '::1'];
 
-describe('what the guest says', () => {
+describe('the report of the guest', () => {
   const V6 = '00000000000000000000000000000000';
   test.each<[string, string, Listening[] | undefined]>([
     ['nothing', 'ports', []],
@@ -57,11 +57,11 @@ describe('what the guest says', () => {
     expect(parseWatchLine(line)).toEqual(expected && { listening: expected });
   });
 
-  test('that it is still there', () => {
+  test('can be a heartbeat', () => {
     expect(parseWatchLine('.')).toBe('still there');
   });
 
-  test('a line that was cut anywhere never counts as a shorter list, and no text breaks it', () => {
+  test('that is cut anywhere never counts as a shorter list, and no text breaks the parser', () => {
     const line = `ports${socket('00000000', '0050')}${socket('0100007F', '1F90')}`;
     const whole = [line, `ports${socket('00000000', '0050')}`, 'ports'];
     for (let end = 0; end < line.length; end++) {
@@ -71,7 +71,7 @@ describe('what the guest says', () => {
     fc.assert(fc.property(fc.string(), (text) => void parseWatchLine(`ports ${text}`)));
   });
 
-  test('the script tells a server that comes and one that goes', async () => {
+  test('the script reports when a server starts and stops listening', async () => {
     const port = await freePort();
     const server = createServer();
     await new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve));
@@ -100,15 +100,15 @@ describe('what the guest says', () => {
     expect(seen.at(-1)).toBe(false);
   });
 
-  test('the script ends when nobody reads it any more', async () => {
+  test('the script ends when its output is no longer read', async () => {
     const piped = 'sh -c "$1" | head -n 1';
     const { stdout } = await run(['sh', '-c', piped, 'watch', WATCH_SCRIPT]);
     expect(parseWatchLine(stdout)).toHaveProperty('listening');
   });
 });
 
-describe('which ports are wanted', () => {
-  test('each once, with the address that is most open, without those that are not for others', () => {
+describe('wanted ports', () => {
+  test('are listed once, with the most open address, without those that are not for others', () => {
     const sockets: Listening[] = [
       { port: 90, address: '127.0.0.1' },
       { port: 80, address: '::' },
@@ -122,13 +122,13 @@ describe('which ports are wanted', () => {
     ]);
   });
 
-  test('a guest that listens everywhere does not get every port of this host', () => {
+  test('a guest that listens on all addresses does not get every port of this host', () => {
     const everywhere = Array.from({ length: 65_535 }, (_, index): Listening => ({ port: index + 1, address: '::' }));
     expect(wantedPorts(everywhere, none).size).toBe(MAX_FORWARDS);
   });
 });
 
-describe('from what there is to what is wanted', () => {
+describe('from existing to wanted forwards', () => {
   const at = { port: 80, address: '0.0.0.0', way: 'ssh' } as const;
   const wanted = new Map<number, GuestAddress>([[80, '0.0.0.0']]);
   const failed = { ...at, state: 'failed', reason: 'taken', at: 0 } as const;
@@ -158,7 +158,7 @@ describe('from what there is to what is wanted', () => {
   );
   const now = fc.nat(20_000);
 
-  test('done, they leave exactly what is wanted, and nothing more to do', () => {
+  test('performed, they leave exactly what is wanted, and nothing more to do', () => {
     fc.assert(
       fc.property(
         fc.array(fc.record({ port, address })),

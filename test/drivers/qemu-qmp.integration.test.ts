@@ -42,8 +42,8 @@ function done({ id }: Asked, value: unknown = {}): string {
   return `${JSON.stringify({ return: value, id })}\r\n`;
 }
 
-describe('a connection to a monitor of QEMU', () => {
-  test('agrees on the protocol, and gives answers to those who asked, whatever their order', async () => {
+describe('a connection to the QEMU monitor', () => {
+  test('negotiates the protocol, and matches answers to commands in any order', async () => {
     const late: string[] = [];
     const path = await monitor((asked, socket) => {
       late.unshift(done(asked, { was: asked.execute, with: asked.arguments ?? null }));
@@ -60,7 +60,7 @@ describe('a connection to a monitor of QEMU', () => {
     await expect(qmp.execute('three')).rejects.toMatchObject({ code: 'ERR_DRIVER_FAILED' });
   });
 
-  test('understands lines in pieces, also in the middle of a letter', async () => {
+  test('parses lines in pieces, also split inside a character', async () => {
     const path = await monitor((asked, socket) => {
       const bytes = Buffer.from(done(asked, { name: 'größe' }));
       socket.write(bytes.subarray(0, bytes.indexOf(0xc3) + 1), () =>
@@ -73,7 +73,7 @@ describe('a connection to a monitor of QEMU', () => {
     qmp.close();
   });
 
-  test('tells a refusal in the words of QEMU, and stays of use', async () => {
+  test('reports an error in the words of QEMU, and stays usable', async () => {
     const path = await monitor((asked) =>
       asked.execute === 'bad'
         ? `${JSON.stringify({ error: { class: 'GenericError', desc: 'Device not found' }, id: asked.id })}\n`
@@ -88,7 +88,7 @@ describe('a connection to a monitor of QEMU', () => {
     qmp.close();
   });
 
-  test('keeps events for those who come later, and wakes those who wait', async () => {
+  test('keeps events for later readers, and wakes waiting ones', async () => {
     const path = await monitor((asked) => `{"event": "STOP", "data": {"a": 1}}\n{"event": "RESUME"}\n${done(asked)}`);
     const qmp = await openQmp(path);
     const waiting = qmp.event(({ name }) => name === 'RESUME');
@@ -99,7 +99,7 @@ describe('a connection to a monitor of QEMU', () => {
     qmp.close();
   });
 
-  test('is of no use after a command without an answer, because the next answer could be the late one', async () => {
+  test('is unusable after a timeout, because the next answer could be the late one', async () => {
     const path = await monitor(() => undefined);
     const qmp = await openQmp(path);
     await expect(qmp.execute('savevm', undefined, { timeoutMs: 1 })).rejects.toMatchObject({
@@ -109,7 +109,7 @@ describe('a connection to a monitor of QEMU', () => {
     await expect(qmp.execute('query-status')).rejects.toMatchObject({ code: 'ERR_DRIVER_FAILED' });
   });
 
-  test('ends its waits when the signal aborts, and when QEMU goes away', async () => {
+  test('stops waiting when the signal aborts, and when QEMU exits', async () => {
     const path = await monitor((asked, socket) => {
       if (asked.execute === 'quit') socket.destroy();
       return undefined;
@@ -128,7 +128,7 @@ describe('a connection to a monitor of QEMU', () => {
     ['something else', 'HTTP/1.1 400 Bad Request\r\n\r\n', /not JSON/],
     ['JSON that is no object', '[1]\n', /not JSON/],
     ['silence', undefined, /within 0.05 s/],
-  ])('fails where there is %s instead of a greeting', async (_what, greeting, message) => {
+  ])('fails when it gets %s instead of a greeting', async (_what, greeting, message) => {
     const path = await monitor(() => undefined, greeting ?? '');
     await expect(openQmp(path, { timeoutMs: 50 })).rejects.toMatchObject({
       code: 'ERR_DRIVER_FAILED',
@@ -136,7 +136,7 @@ describe('a connection to a monitor of QEMU', () => {
     });
   });
 
-  test('fails where nobody listens', async () => {
+  test('fails when nothing listens', async () => {
     await expect(openQmp(join(temporaryDirectory(), 'none'))).rejects.toMatchObject({
       code: 'ERR_DRIVER_FAILED',
       message: expect.stringContaining('cannot be reached'),

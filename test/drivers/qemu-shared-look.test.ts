@@ -17,7 +17,7 @@ function scene() {
 
 const never = new AbortController().signal;
 
-test('who asks at the same time gets the same answer, and the next look is a new one', async () => {
+test('concurrent callers share one observation, and the next call makes a new one', async () => {
   const { ask, looks } = scene();
   const both = [ask(never), ask(never)];
   looks[0]?.answer('running');
@@ -28,7 +28,7 @@ test('who asks at the same time gets the same answer, and the next look is a new
   expect(looks).toHaveLength(2);
 });
 
-test('who gives up ends it for nobody else', async () => {
+test('a caller that cancels does not cancel it for others', async () => {
   const { ask, looks } = scene();
   const abort = new AbortController();
   const first = ask(abort.signal);
@@ -41,7 +41,7 @@ test('who gives up ends it for nobody else', async () => {
   expect(looks).toHaveLength(2);
 });
 
-test('a failure is one for all', async () => {
+test('a failure is shared', async () => {
   const { ask, looks } = scene();
   const both = [ask(never), ask(never)];
   looks[0]?.fail(new RdError('ERR_DRIVER_FAILED', 'no answer'));

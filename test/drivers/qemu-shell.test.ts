@@ -31,7 +31,7 @@ function scene() {
   return { asked, shell };
 }
 
-test('what an engine left is cleared by nobody any more once that was given up: another engine may be there by then', async () => {
+test('a canceled cleanup removes nothing later, because another engine may run by then', async () => {
   const { asked, shell } = scene();
   await shell.clear({ containerd: '/run/c.sock', state: '/run/state', directories: ['/data'] });
   const [{ argv, options } = { argv: [], options: {} }] = asked;

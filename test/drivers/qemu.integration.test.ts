@@ -50,8 +50,8 @@ const IMAGE = {
 };
 const never = new AbortController().signal;
 
-describe('words for the shell of the guest', () => {
-  test('are the same words there, whatever is in them', () => {
+describe('arguments for the shell of the guest', () => {
+  test('arrive unchanged, whatever they contain', () => {
     const words = fc.array(
       fc.string({ unit: 'binary' }).map((word) => word.replaceAll('\0', '')),
       { maxLength: 5 },
@@ -66,7 +66,7 @@ describe('words for the shell of the guest', () => {
     );
   });
 
-  test('hostile ones start nothing', () => {
+  test('cannot start anything', () => {
     const hostile = ['$(id)', '`id`', "'; id; '", '"', '\\', '*', '~', '-n', '', 'a\nb', '&& id', '$HOME', '#'];
     const out = execFileSync('sh', ['-c', shellLine(['printf', '[%s]', ...hostile])], { encoding: 'utf8' });
     expect(out).toBe(hostile.map((word) => `[${word}]`).join(''));
@@ -83,13 +83,13 @@ describe('the command line of QEMU', () => {
     cpuCeiling: 2,
   } as const;
 
-  test('is this', async () => {
+  test('looks like this', async () => {
     const places = qemuPlaces('/home/u/d', '/run/user/1/rdctl');
     const argv = qemuArguments({ ...input, places, sshPort: 2222 });
     await expect(`${argv.join('\n')}\n`).toMatchFileSnapshot('../golden/qemu-arguments.txt');
   });
 
-  test('doubles the commas of paths and leaves blanks alone', () => {
+  test('doubles commas in paths and leaves blanks alone', () => {
     const places = qemuPlaces('/home/a,b c', '/run/user/1/rdctl');
     const argv = qemuArguments({ ...input, places, sshPort: 1 });
     expect(argv).toContain('file:/home/a,b c/serial.log');
@@ -97,7 +97,7 @@ describe('the command line of QEMU', () => {
     expect(argv.find((word) => word.includes('node-name=data0'))).toMatch(/^file=\/home\/a,,b c\/data\.qcow2,if=none,/);
   });
 
-  test('leaves room to grow only where a ceiling is above', () => {
+  test('leaves room to grow only where a maximum is higher', () => {
     const places = qemuPlaces('/d', '/r');
     const argv = qemuArguments({
       ...input,
@@ -137,7 +137,7 @@ describe('places', () => {
     });
   });
 
-  test('of sockets with one base name are different', () => {
+  test('of sockets with the same base name differ', () => {
     const paths = [
       '/run/rdctl/moby/docker.sock',
       '/run/rdctl/moby/c/containerd.sock',
@@ -154,14 +154,14 @@ describe('places', () => {
 });
 
 describe('ssh', () => {
-  test('looks at nothing of the user and knows one key', () => {
+  test("ignores the user's configuration and knows one key", () => {
     const options = sshOptions({ key: '/a b/key%', knownHosts: '/k' }, 22);
     expect(options.slice(0, 2)).toEqual(['-F', 'none']);
     expect(options).toEqual(expect.arrayContaining(['StrictHostKeyChecking=yes', 'IdentityAgent=none', 'Port=22']));
     expect(options).toContain('IdentityFile="/a b/key%%"');
   });
 
-  test('takes a person in through the connection that there is, without key and port', () => {
+  test('takes a user in through the existing connection, without key and port', () => {
     const { ssh, target, before } = guestAccess({ control: '/r/ssh' }, ['env', 'PATH=/bin']);
     expect({ target, before }).toEqual({ target: '127.0.0.1', before: ['env', 'PATH=/bin'] });
     expect(ssh).toEqual(expect.arrayContaining(['-S', '/r/ssh', 'ProxyCommand=false', 'ControlMaster=no']));
@@ -169,7 +169,7 @@ describe('ssh', () => {
   });
 });
 
-describe('the record', () => {
+describe('the machine record', () => {
   const record: QemuRecord = {
     power: 'on',
     spec: MACHINE,
@@ -180,7 +180,7 @@ describe('the record', () => {
     booted: true,
   };
 
-  test('comes back as it was written', async () => {
+  test('is read as it was written', async () => {
     const file = join(temporaryDirectory(), 'machine.json');
     expect(await readQemuRecord(file)).toBeUndefined();
     await writeQemuRecord(file, record);
@@ -188,7 +188,7 @@ describe('the record', () => {
   });
 
   test.each(['', 'null', '[]', '{}', '{"power":"on"}', JSON.stringify({ ...record, accelerator: 'hvf' }), '{"power'])(
-    'is damaged where it is %s',
+    'is damaged when it is %s',
     async (text) => {
       const file = join(temporaryDirectory(), 'machine.json');
       writeFileSync(file, text);
@@ -200,7 +200,7 @@ describe('the record', () => {
 describe('the probe', () => {
   const facts = { platform: 'linux', arch: 'x64', missingPrograms: [], images: 1 } as const;
 
-  test('says what is missing, and what to do about it', () => {
+  test('reports what is missing, and what to do about it', () => {
     expect(qemuVerdict(facts)).toEqual({ usable: true, detail: expect.any(String) });
     expect(qemuVerdict({ ...facts, images: 0 })).toMatchObject({
       usable: false,
@@ -227,7 +227,7 @@ describe('scripts for the guest', () => {
   const sh = (script: string, words: string[], input = '') =>
     execFileSync('sh', ['-c', script, 'script', ...words], { input, encoding: 'utf8', stdio: 'pipe' });
 
-  test('arrange private files and directories, whatever their names and texts', () => {
+  test('create private files and directories, whatever their names and contents', () => {
     const root = temporaryDirectory();
     const [old, directory] = [join(root, 'old'), join(root, 'a', 'b')];
     mkdirSync(join(old, 'in it'), { recursive: true });
@@ -288,7 +288,7 @@ describe('scripts for the guest', () => {
       return { root, program, start, asked };
     }
 
-    test('all at once, with their own words and after the files', () => {
+    test('all at once, with their own arguments and after the files', () => {
       const { root, program, start, asked } = manager();
       const text = join(root, 'first', 'environment');
       const words = ['file', text, '2', ...program('first', 60, ODD), ...program('second', 0, ['sleep', 'x'])];
@@ -301,7 +301,7 @@ describe('scripts for the guest', () => {
       expect(readFileSync(text, 'utf8')).toBe('A=');
     });
 
-    test('none of them with a part of its environment', () => {
+    test('each only with its own environment', () => {
       const { root, program, start } = manager();
       const words = ['file', join(root, 'environment'), '6', ...program('first', 60, ['true'])];
       for (const input of ['', 'A="b"\n']) {
@@ -310,25 +310,25 @@ describe('scripts for the guest', () => {
       expect(readdirSync(root).filter((name) => name.startsWith('--unit'))).toEqual([]);
     });
 
-    test('and wait for no other when one cannot be started, and say why', () => {
+    test('without waiting for others when one fails to start, and report why', () => {
       const { program, start } = manager({ second: 'exec sleep 600', first: 'echo no such program >&2; exit 1' });
       const words = [...program('first', 60, ['true']), ...program('second', 60, ['true'])];
       expect(start(words)).toMatchObject({ status: 1, stderr: expect.stringContaining('no such program') });
     });
 
-    test('and tell which one is not there', () => {
+    test('and report which one is missing', () => {
       const { program, start } = manager({ second: 'exec sleep 600' });
       const words = [...program('first', 60, ['no-such-program', 'x']), ...program('second', 60, ['true'])];
       expect(start(words)).toMatchObject({ status: MISSING, stderr: 'no-such-program' });
     });
 
-    test('and wait no longer than a program may take to say that it is ready', () => {
+    test('and wait no longer than a program may take to become ready', () => {
       const { program, start } = manager({ first: 'exec sleep 600' });
       expect(start(program('first', 1, ['true']))).toMatchObject({ status: 124 });
     });
   });
 
-  test('make the way to a file, and take away what was made and is empty', () => {
+  test('create the directories of a file, and remove those they created that are empty', () => {
     const root = temporaryDirectory();
     const file = join(root, 'one', 'two', 'x.spec');
     expect(sh(WAY_SCRIPT, [file])).toBe(join(root, 'one'));
@@ -344,14 +344,14 @@ describe('scripts for the guest', () => {
     expect(existsSync(join(root, 'one', 'two'))).toBe(false);
   });
 
-  test('link a socket where clients look for it, also over an older link', () => {
+  test('link a socket where clients look for it, replacing an older link', () => {
     const root = temporaryDirectory();
     const link = join(root, 'run', 'docker.sock');
     for (const target of ['/first', '/second']) sh(LINK_SCRIPT, [target, link]);
     expect(readlinkSync(link)).toBe('/second');
   });
 
-  test('find nothing of an engine that left nothing, and clear its state alone', () => {
+  test('find nothing after a clean stop, and remove only the state', () => {
     const root = temporaryDirectory();
     const state = join(root, 'state');
     const data = join(root, 'data');
@@ -392,7 +392,7 @@ describe('an engine in a guest', () => {
     return { calls, driver };
   }
 
-  test('is what it says while the guest answers', async () => {
+  test('reports its state while the guest answers', async () => {
     const { driver, calls } = engine(async () => running);
     const inside = engineInGuest(driver, state);
     expect(await inside.observe(never)).toEqual(running);
@@ -400,7 +400,7 @@ describe('an engine in a guest', () => {
     expect(calls).toEqual(['stop']);
   });
 
-  test('is stopped while the machine is off, and then only gives up what it serves', async () => {
+  test('is stopped while the machine is off, and then only closes what it serves', async () => {
     const { driver, calls } = engine(async () => running);
     const inside = engineInGuest(driver, { ...state, isUp: async () => false });
     expect(await inside.observe(never)).toEqual({ state: 'stopped' });
@@ -408,13 +408,13 @@ describe('an engine in a guest', () => {
     expect(calls).toEqual(['release']);
   });
 
-  test('is not asked where the guest cannot be reached', async () => {
+  test('is not queried when the guest cannot be reached', async () => {
     const { driver } = engine(() => Promise.reject(new Error('asked')));
     const inside = engineInGuest(driver, { ...state, isConnected: async () => false });
     expect(await inside.observe(never)).toMatchObject({ state: 'unresponsive' });
   });
 
-  test('whose question failed is looked at again with the guest', async () => {
+  test('is queried again with the guest after a failed query', async () => {
     const failure = new RdError('ERR_DRIVER_FAILED', 'the guest cannot be reached');
     const { driver } = engine(() => Promise.reject(failure));
     await expect(engineInGuest(driver, state).observe(never)).rejects.toBe(failure);

@@ -36,8 +36,8 @@ function open(directory: string, env: Record<string, string> = {}) {
   });
 }
 
-describe('the machine in its file', () => {
-  test('outlives the service, with images, cluster and all', async () => {
+describe('the machine file', () => {
+  test('survives a service restart, with images, cluster and all', async () => {
     const directory = folder();
     const first = await open(directory, { RDCTL_SIMULATED_WORKLOAD: 'images=5, containers=2' });
     await first.machine.perform({ do: 'start', spec: MACHINE }, never);
@@ -65,7 +65,7 @@ describe('the machine in its file', () => {
   });
 
   test.each(['{', '[]', '{"format":2}', '{"format":1,"log":[],"machine":{},"engines":{},"cluster":{}}', 'null'])(
-    'that holds %s is an error with its name and not a new machine',
+    'that holds %s is an error with its path, not a new machine',
     async (text) => {
       const directory = folder();
       writeFileSync(join(directory, 'machine.json'), text);
@@ -102,7 +102,7 @@ describe('the model', () => {
     await expect(driver.engines.moby.perform({ do: 'stop' }, never)).rejects.toThrow('a cluster runs on moby');
   });
 
-  test('refuses a lower cluster version until it is reset, and then has forgotten the workloads', async () => {
+  test('refuses a lower cluster version until it is reset, which removes the workloads', async () => {
     const { driver, model } = memorySimulation({ model: runningModel(SETTINGS, '1.31.2') });
     await driver.cluster?.perform({ do: 'stop' }, never);
     const lower = { do: 'start' as const, spec: CLUSTER };
@@ -114,7 +114,7 @@ describe('the model', () => {
     expect(model().cluster).not.toMatchObject({ workloads: ['default/web'] });
   });
 
-  test('refuses a version that it does not offer, naming those it does', async () => {
+  test('refuses an unknown version, and names those it offers', async () => {
     const { driver } = memorySimulation({ model: runningModel(settingsWith({ 'kubernetes.enabled': false })) });
     const unknown = { ...CLUSTER, version: '1.2.3' };
     await expect(driver.cluster?.perform({ do: 'start', spec: unknown }, never)).rejects.toMatchObject({
@@ -123,7 +123,7 @@ describe('the model', () => {
     });
   });
 
-  test('keeps what each engine holds, and stops its containers with it', async () => {
+  test('keeps the data of each engine, and stops its containers with it', async () => {
     const { driver, model } = memorySimulation({ firstWorkload: { images: 1, containers: 1 } });
     await driver.machine.perform({ do: 'start', spec: MACHINE }, never);
     await driver.engines.moby.perform({ do: 'start', spec: MOBY }, never);
@@ -147,7 +147,7 @@ describe('the model', () => {
     });
   });
 
-  test('a step that is called off changes nothing', async () => {
+  test('a canceled step changes nothing', async () => {
     const { driver, model } = memorySimulation({
       faults: listedFaults([{ part: 'machine', step: 'start', effect: 'hang' }]),
     });
@@ -170,7 +170,7 @@ describe('the model', () => {
 });
 
 describe('the environment', () => {
-  test('lists faults that strike so many times', async () => {
+  test('lists faults that occur a given number of times', async () => {
     const { faults } = simulationOptions({ RDCTL_SIMULATED_FAULTS: 'engine.start:1, moby.stop:terminal' });
     const strike = listedFaults(faults);
     expect(strike('moby', 'start')).toMatchObject({ error: { code: 'ERR_DRIVER_FAILED' } });
@@ -192,13 +192,13 @@ describe('the environment', () => {
     await expect(open(folder(), { [variable]: value })).rejects.toMatchObject({ code: 'ERR_USAGE' });
   });
 
-  test('needs nothing else, and is never chosen by itself', async () => {
+  test('needs nothing else, and is never the default', async () => {
     expect(await simulated.probe({})).toMatchObject({ usable: true });
     expect(simulated).toMatchObject({ automatic: false, simulated: true });
   });
 });
 
-test('the matrix covers every setting, and live fields are ones that a part can adjust', () => {
+test('the support matrix covers every setting, and live fields are ones that a part can adjust', () => {
   expect(Object.keys(SIMULATED_INFO.support).sort()).toEqual(FIELDS.map(({ path }) => path).sort());
   for (const path of SIMULATED_INFO.liveFields) {
     expect(SIMULATED_INFO.support[path].level).toBe('enforced');

@@ -4,7 +4,7 @@ import { expect, test } from 'vitest';
 import { makeParents, removeWay } from '../../src/drivers/machines/host/shell.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';
 
-test('directories that were made for a file go with it, those that were there stay', async () => {
+test('directories that were created for a file are removed with it, existing ones stay', async () => {
   const there = temporaryDirectory();
   const top = join(there, 'a');
   const file = join(top, 'b', 'file');
@@ -17,7 +17,7 @@ test('directories that were made for a file go with it, those that were there st
   expect(await removeWay(file, top)).toBe(true);
 });
 
-test('one that another has put something into stays, with those above it', async () => {
+test('a directory that others use by now stays, with its parents', async () => {
   const there = temporaryDirectory();
   const file = join(there, 'a', 'b', 'file');
   mkdirSync(join(there, 'a', 'b'), { recursive: true });

@@ -33,8 +33,8 @@ async function archive(
   return buffer(tar);
 }
 
-describe('an image in a file', () => {
-  test('is the same image when it is taken out, compressed or not', async () => {
+describe('an image archive', () => {
+  test('extracts to the same image, compressed or not', async () => {
     const { directory, image, path } = await savedSample();
     writeFileSync(`${path}.gz`, gzipSync(readFileSync(path)));
     for (const [index, file] of [path, `${path}.gz`].entries()) {
@@ -46,13 +46,13 @@ describe('an image in a file', () => {
     }
   });
 
-  test('has the same bytes each time', async () => {
+  test('has the same bytes every time', async () => {
     const { directory, image, path } = await savedSample();
     await saveArchive(image, join(directory, 'again.tar'), never);
     expect(readFileSync(join(directory, 'again.tar')).equals(readFileSync(path))).toBe(true);
   });
 
-  test('leaves what was there when it cannot be written', async () => {
+  test('keeps the existing file when it cannot be written', async () => {
     const { directory, image, path } = await savedSample();
     const before = statSync(path).size;
     const gone = { ...image, directory: join(directory, 'nowhere') };
@@ -61,7 +61,7 @@ describe('an image in a file', () => {
     expect(existsSync(`${path}.part`)).toBe(false);
   });
 
-  test('taking it out again does no harm to the one that is there', async () => {
+  test('can be extracted again over an existing image', async () => {
     const { directory, image, path } = await savedSample();
     const store = imageStore(join(directory, 'images'));
     expect(await addArchive(path, store, never)).toEqual(image);
@@ -116,7 +116,7 @@ describe('an image in a file', () => {
         ]),
       'vmlinuz in it has 1 bytes',
     ],
-  ])('is refused when it is %s, and nothing stays', async (_, bytes, reason) => {
+  ])('is refused when it is %s, and leaves nothing', async (_, bytes, reason) => {
     const saved = await savedSample();
     const file = join(saved.directory, 'bad.tar');
     writeFileSync(file, await bytes(saved));
@@ -128,7 +128,7 @@ describe('an image in a file', () => {
     expect(readdirSync(root)).toEqual([]);
   });
 
-  test('is refused before it is taken out when the disk has no room for what it says to hold', async () => {
+  test('is refused before extraction when the disk is too small for its declared size', async () => {
     const { directory, image } = await savedSample();
     const { disk } = image.files;
     const huge = { ...image, files: { ...image.files, disk: { ...disk, bytes: Number.MAX_SAFE_INTEGER } } };

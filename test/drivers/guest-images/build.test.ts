@@ -36,7 +36,7 @@ function scripted(home: string) {
   return { run, store, given, orders };
 }
 
-test('files go into the root as those of root, and come out of it, whoever builds and whatever the home is called', async () => {
+test('files in the root belong to root, whoever builds and whatever the home is called', async () => {
   const home = temporaryDirectory();
   const { run, store, given, orders } = scripted(home);
   const image = await buildImage({ store, run, asRoot: false, now: () => 0, signal });
@@ -47,7 +47,7 @@ test('files go into the root as those of root, and come out of it, whoever build
   expect((await store.list()).map(({ digest }) => digest)).toEqual([image.digest]);
 });
 
-test('a user who has no namespace is told how to get one, and nothing is left', async () => {
+test('a user without a user namespace is told how to get one, and nothing is left', async () => {
   const { store } = scripted(temporaryDirectory());
   const run = () => Promise.reject(new RdError('ERR_DRIVER_FAILED', 'mmdebstrap failed with exit status 25'));
   const build = (asRoot: boolean) => buildImage({ store, run, asRoot, now: () => 0, signal });

@@ -8,8 +8,8 @@ import { sampleImage } from './guest-image.ts';
 
 const never = new AbortController().signal;
 
-describe('the store of guest images', () => {
-  test('keeps an image under the sum of its manifest, and finds it again', async () => {
+describe('the image store', () => {
+  test('keeps an image under the digest of its manifest, and finds it again', async () => {
     const root = join(temporaryDirectory(), 'images');
     const store = imageStore(root);
     expect(await store.list()).toEqual([]);
@@ -24,7 +24,7 @@ describe('the store of guest images', () => {
     await store.verify(image, never);
   });
 
-  test('is the same image when the same files come twice', async () => {
+  test('stores the same files as the same image', async () => {
     const store = imageStore(temporaryDirectory());
     const image = await sampleImage(store);
     expect(await sampleImage(store)).toEqual(image);
@@ -39,7 +39,7 @@ describe('the store of guest images', () => {
     expect(await store.find('debian-a')).toEqual(young);
   });
 
-  test('says what there is when an image is not found', async () => {
+  test('lists what exists when an image is not found', async () => {
     const store = imageStore(temporaryDirectory());
     const image = await sampleImage(store);
     await expect(store.find('debian-b')).rejects.toMatchObject({
@@ -49,7 +49,7 @@ describe('the store of guest images', () => {
     await expect(store.find('../../etc')).rejects.toMatchObject({ code: 'ERR_NOT_FOUND' });
   });
 
-  test('names a file that is not what was stored', async () => {
+  test('reports a file that differs from what was stored', async () => {
     const store = imageStore(temporaryDirectory());
     const image = await sampleImage(store);
     const disk = join(image.directory, 'disk.qcow2');
@@ -62,7 +62,7 @@ describe('the store of guest images', () => {
     });
   });
 
-  test('takes nothing for an image whose manifest was changed, and leaves it alone', async () => {
+  test('ignores an image whose manifest was changed, and leaves it in place', async () => {
     const root = temporaryDirectory();
     const store = imageStore(root);
     const image = await sampleImage(store);
@@ -73,7 +73,7 @@ describe('the store of guest images', () => {
     expect(existsSync(manifest)).toBe(true);
   });
 
-  test('removes an image, and sweeps what killed commands have left', async () => {
+  test('removes an image, and leftovers of killed commands', async () => {
     const root = temporaryDirectory();
     const store = imageStore(root);
     const image = await sampleImage(store);
@@ -102,7 +102,7 @@ describe('a manifest', () => {
     rootBytes: 1,
     files: { kernel: file, initrd: file, disk: file },
   };
-  test('tells what the image has, and is the same text as ever where that is nothing', () => {
+  test('lists the features of an image, and has the old text when there are none', () => {
     const text = manifestText({ ...whole, format: 1, features: [] });
     expect(text).not.toContain('features');
     expect(text).toBe(manifestText({ ...whole, format: 1 }));
