@@ -88,12 +88,17 @@ export interface Invocation<T extends FlagTable = FlagTable> {
   args: readonly string[];
   globals: GlobalFlags;
   io: Io;
+  /** All commands, for help and completion. */
+  commands: readonly CommandEntry[];
   /**
    * Resolves the connection from the global flags and the environment; throws `ERR_NOT_RUNNING` or
    * `ERR_CONNECTION_SETTINGS`.
    */
   connect(): Promise<Connection>;
 }
+
+/** The parts of an invocation that reach a service. */
+export type Caller = Pick<Invocation, 'connect' | 'globals' | 'io'>;
 
 /** A command is a value. `run` returns the exit code; only `main` prints what it throws. */
 export interface Command<T extends FlagTable = FlagTable> {
@@ -119,6 +124,18 @@ export interface Command<T extends FlagTable = FlagTable> {
   /** Every word after the name is passed through as typed, including `-h` and `--`. */
   passesWords?: true;
   run(invocation: Invocation<T>): Promise<number>;
+}
+
+export type Group = 'declare' | 'control' | 'other';
+
+/** One line of the root help, with a loader for the command. */
+export interface CommandEntry {
+  name: string;
+  summary: string;
+  group: Group;
+  /** Neither listed in the help nor suggested. */
+  hidden?: true;
+  load(): Promise<Command>;
 }
 
 /** Infers the flag table. */

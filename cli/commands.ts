@@ -1,16 +1,4 @@
-import type { Command } from './command.ts';
-
-export type Group = 'declare' | 'control' | 'other';
-
-/** One line of the root help, with a loader for the command. */
-export interface CommandEntry {
-  name: string;
-  summary: string;
-  group: Group;
-  /** Neither listed in the help nor suggested. */
-  hidden?: true;
-  load(): Promise<Command>;
-}
+import type { CommandEntry } from './command.ts';
 
 /** Every command. The summaries are repeated here so that the root help loads no command; a test keeps them equal. */
 export const COMMANDS: readonly CommandEntry[] = [
@@ -175,7 +163,7 @@ export const COMMANDS: readonly CommandEntry[] = [
     summary: 'Remove everything of this installation',
     group: 'control',
     hidden: true,
-    load: async () => (await import('./commands/factory-reset.ts')).factoryResetCommand,
+    load: async () => (await import('./commands/reset.ts')).factoryResetCommand,
   },
   {
     name: 'setup',

@@ -1,6 +1,5 @@
 import { nearest } from '../src/settings/nearest.ts';
-import { usage } from './arguments/arguments.ts';
-import { quote } from './arguments/literals.ts';
+import { quote, usage } from './arguments/values.ts';
 import type { Command, FlagTable, Invocation } from './command.ts';
 import { commandHelp, lastWord } from './help.ts';
 

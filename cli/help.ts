@@ -1,6 +1,5 @@
 import { GLOBAL_FLAGS } from './arguments/arguments.ts';
-import type { Command, Flag, FlagTable } from './command.ts';
-import type { CommandEntry, Group } from './commands.ts';
+import type { Command, CommandEntry, Flag, FlagTable, Group } from './command.ts';
 
 const WIDTH = 80;
 

@@ -1,10 +1,9 @@
 import type { Connection } from '../src/client/connection.ts';
 import { nearest } from '../src/settings/nearest.ts';
 import { commandIndex, parseArguments } from './arguments/arguments.ts';
-import { quote } from './arguments/literals.ts';
-import { supportedPlatform } from './arguments/platform.ts';
-import type { Command, GlobalFlags, Io } from './command.ts';
-import { COMMANDS, type CommandEntry } from './commands.ts';
+import { quote, supportedPlatform } from './arguments/values.ts';
+import type { Command, CommandEntry, GlobalFlags, Io } from './command.ts';
+import { COMMANDS } from './commands.ts';
 import { reportFailure } from './errors.ts';
 import { subcommandOf } from './group.ts';
 import { commandHelp, rootHelp } from './help.ts';
@@ -37,7 +36,7 @@ export async function run(
       return 0;
     }
     const { flags, given, args, globals } = parsed;
-    return await command.run({ flags, given, args, globals, io, connect: () => connect(globals, io) });
+    return await command.run({ flags, given, args, globals, io, commands, connect: () => connect(globals, io) });
   } catch (error) {
     return reportFailure({ error, command, verbose, json }, io);
   }

@@ -6,7 +6,7 @@ import { fieldAt } from '../../src/settings/fields.ts';
 import { setLeaf } from '../../src/settings/leaf-paths.ts';
 import { copyOfObject } from '../../src/settings/own.ts';
 import type { Flag, FlagTable, GivenFlag } from '../command.ts';
-import { quote } from './literals.ts';
+import { quote } from './values.ts';
 
 // Setting paths as flag names: the arguments that Rancher Desktop's own `rdctl` passes to the application.
 

@@ -1,7 +1,7 @@
-import { RdError } from '../../src/errors.ts';
+import type { RdError } from '../../src/errors.ts';
 import { nearest } from '../../src/settings/nearest.ts';
 import type { Flag, FlagTable, GivenFlag, GlobalFlags } from '../command.ts';
-import { LiteralError, parseBoolean, parseDuration, parseInteger, quote } from './literals.ts';
+import { LiteralError, parseBoolean, parseDuration, parseInteger, quote, usage } from './values.ts';
 
 /** Flags of every command, before or after its name. */
 export const GLOBAL_FLAGS = {
@@ -126,16 +126,6 @@ export function noArguments(args: readonly string[], command: string, advice?: s
 /** For commands with exactly `count` positionals. Throws `ERR_USAGE`. */
 export function exactArguments(args: readonly string[], count: number): void {
   if (args.length !== count) throw usage(`accepts ${count} arg(s), received ${args.length}`);
-}
-
-/** A usage error that Rancher Desktop's `rdctl` reports without the usage block. */
-export function mistake(message: string): RdError {
-  return new RdError('ERR_BODY_INVALID', message);
-}
-
-/** A usage error; `main` prints the usage line after it. */
-export function usage(message: string, advice?: string): RdError {
-  return new RdError('ERR_USAGE', message, advice === undefined ? {} : { advice });
 }
 
 interface Entry {

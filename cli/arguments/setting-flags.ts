@@ -1,20 +1,11 @@
 import { RdError } from '../../src/errors.ts';
 import { isObject, type JsonObject, type JsonValue } from '../../src/json.ts';
-import type { FieldType, SettingFlag } from '../../src/settings/field.ts';
+import type { FieldType, SettingFlagRow } from '../../src/settings/field.ts';
 import { leafAt, setLeaf } from '../../src/settings/leaf-paths.ts';
-import { SCHEMA_VERSION, type SettingPath } from '../../src/settings/settings.gen.ts';
+import { SCHEMA_VERSION } from '../../src/settings/settings.gen.ts';
 import type { Flag, FlagTable, GivenFlag } from '../command.ts';
 import { SETTING_FLAGS } from './flags.gen.ts';
-import { parseBoolean, quote } from './literals.ts';
-import type { PlatformName } from './platform.ts';
-
-/** A setting's flag as generated. */
-export interface SettingFlagRow extends SettingFlag {
-  path: SettingPath;
-  type: FieldType;
-  since: number;
-  summary: string;
-}
+import { type PlatformName, parseBoolean, quote } from './values.ts';
 
 /** The flags of `set` and `start`. A flag for another platform parses but is hidden, and using it is an error. */
 export const SETTING_FLAG_TABLE: FlagTable = Object.fromEntries(

@@ -1,9 +1,8 @@
 import { createClient } from '../../src/client/client.ts';
 import { answerOf, replyNote } from '../../src/client/plain-call.ts';
 import { RdError } from '../../src/errors.ts';
-import { usage } from '../arguments/arguments.ts';
-import { readInput } from '../arguments/input.ts';
-import { quote } from '../arguments/literals.ts';
+import { readInput } from '../arguments/files.ts';
+import { quote, usage } from '../arguments/values.ts';
 import { defineCommand } from '../command.ts';
 
 /** A reset, a snapshot or an image can take long, and scripts wait for it. */

@@ -78,7 +78,7 @@ const PLAN_EXPOSED = {
   otherwise: 'Save it in a directory that is yours alone, and look at it again before you apply it',
 } as const;
 
-export interface WantedInput {
+interface WantedInput {
   files: readonly string[];
   /** Positional arguments: at most one saved plan. */
   args: readonly string[];
@@ -89,7 +89,7 @@ export interface WantedInput {
 }
 
 /** Reads the requested state before contacting anything. Throws `ERR_USAGE` unless exactly one source is given. */
-export async function requestedState({ files, args, previous, io, view, where }: WantedInput): Promise<RequestedState> {
+async function requestedState({ files, args, previous, io, view, where }: WantedInput): Promise<RequestedState> {
   const [planFile, extra] = args;
   if (extra !== undefined) throw new RdError('ERR_USAGE', 'one saved plan can be applied at a time');
   const asked = [planFile !== undefined, previous, files.length > 0 && planFile === undefined].filter(Boolean).length;

@@ -1,9 +1,6 @@
 import { noArguments } from '../arguments/arguments.ts';
 import { type Command, defineCommand } from '../command.ts';
-import { bashScript } from '../completion/bash.ts';
-import { fishScript } from '../completion/fish.ts';
-import { powershellScript } from '../completion/powershell.ts';
-import { zshScript } from '../completion/zsh.ts';
+import { bashScript, fishScript, powershellScript, zshScript } from '../completion/scripts.ts';
 import { defineGroup } from '../group.ts';
 
 const FLAGS = {

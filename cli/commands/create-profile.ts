@@ -2,7 +2,7 @@ import { dirname, join } from 'node:path';
 import type { SelectedSettings } from '../../profiles/document/selection.ts';
 import { encodeRegistryFile, isAscii, type Part } from '../../profiles/formats/format.ts';
 import { RdError } from '../../src/errors.ts';
-import { writeOutFile, writeOutFiles } from '../arguments/out-file.ts';
+import { writeOutFile, writeOutFiles } from '../arguments/files.ts';
 import { defineCommand, type Io } from '../command.ts';
 import {
   type CreateProfile,
@@ -171,7 +171,7 @@ type FileRequest = Pick<Extract<ProfileRequest, { what: 'profile' }>, 'format' |
 const TEXT_BYTES = /^"(?:[^"\\]|\\.)*"=hex\([17]\):/m;
 
 /** Notes on a created file: its encoding, and the settings left to the other view. */
-export function remarks(
+function remarks(
   text: string,
   elsewhere: SelectedSettings['elsewhere'],
   request: FileRequest,

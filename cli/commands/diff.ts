@@ -17,9 +17,8 @@ import { FIELDS } from '../../src/settings/fields.gen.ts';
 import { formatFindings } from '../../src/settings/finding.ts';
 import { isLocked } from '../../src/settings/locks.ts';
 import { equal } from '../../src/settings/own.ts';
-import { usage } from '../arguments/arguments.ts';
 import { FILE_FLAG } from '../arguments/file-flag.ts';
-import { supportedPlatform } from '../arguments/platform.ts';
+import { supportedPlatform, usage } from '../arguments/values.ts';
 import { defineCommand, type Invocation } from '../command.ts';
 import { desiredOf } from '../profile/desired.ts';
 import { planFor } from '../profile/plan.ts';
@@ -90,7 +89,7 @@ interface Read extends SideLabel, Side {
 }
 
 /** Compares two files of any format, or one with the settings in force. Exit code 0: equal, 2: different. */
-export async function compareTwo(
+async function compareTwo(
   names: readonly [string, string],
   { output, part }: { output: string | undefined; part: Part | undefined },
   invocation: Context,

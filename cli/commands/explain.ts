@@ -10,8 +10,7 @@ import type { SettingLayers } from '../../src/plan/layers.ts';
 import type { Host } from '../../src/settings/defaults.ts';
 import { FIELDS } from '../../src/settings/fields.gen.ts';
 import { recordedFirstRun } from '../../src/state/first-run.ts';
-import { usage } from '../arguments/arguments.ts';
-import { supportedPlatform } from '../arguments/platform.ts';
+import { supportedPlatform, usage } from '../arguments/values.ts';
 import { defineCommand, type FlagTable, type Invocation, type Io } from '../command.ts';
 import { homeOf } from '../session/absence.ts';
 import { policiesOf } from '../session/policies.ts';
@@ -64,14 +63,14 @@ Exit codes: 0 told; 1 no such setting, or failed; 3 a deployment profile cannot 
 
 type Caller = Pick<Invocation, 'connect' | 'globals' | 'io'>;
 
-export interface FoundLayers {
+interface FoundLayers {
   layers: SettingLayers;
   /** Version of the running cluster. */
   running?: string;
 }
 
 /** The layers of settings: from the service, another application, or the files. */
-export async function findLayers(invocation: Caller): Promise<FoundLayers> {
+async function findLayers(invocation: Caller): Promise<FoundLayers> {
   const { io } = invocation;
   const platform = supportedPlatform(io.platform);
   const host: Host = { platform, arch: arch(), osRelease: release(), memoryBytes: totalmem() };

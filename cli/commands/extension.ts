@@ -1,8 +1,116 @@
-import { mistake } from '../arguments/arguments.ts';
+import { createClient } from '../../src/client/client.ts';
+import {
+  type ExtensionReply,
+  installExtension,
+  listExtensions,
+  uninstallExtension,
+} from '../../src/client/extensions.ts';
+import { isObject, type JsonObject } from '../../src/json.ts';
+import { exactArguments, noArguments } from '../arguments/arguments.ts';
+import { mistake } from '../arguments/values.ts';
+import { defineCommand, type Invocation, type Io } from '../command.ts';
 import { defineGroup } from '../group.ts';
-import { extensionInstall } from './extension/install.ts';
-import { extensionList } from './extension/list.ts';
-import { extensionUninstall } from './extension/uninstall.ts';
+import { passingLine } from '../views/passing-line.ts';
+import { plainText } from '../views/value.ts';
+
+interface ExtensionChange {
+  /** How the line on stdout begins: `Installing`. */
+  word: string;
+  /** Shown on a terminal while waiting. */
+  meanwhile: string;
+  call: typeof installExtension;
+  /** Shown when nothing changed: `is already installed`. */
+  already: string;
+}
+
+/** Prints `Installing image ID: ANSWER` to stdout, or the status as JSON there and the answer on stderr. */
+async function changeExtension(
+  { word, meanwhile, call, already }: ExtensionChange,
+  { args, io, connect }: Pick<Invocation, 'args' | 'io' | 'connect'>,
+): Promise<number> {
+  exactArguments(args, 1);
+  const [id = ''] = args;
+  const client = createClient(await connect());
+  const line = passingLine(io);
+  line.draw(`${meanwhile} ${plainText(id)} …`);
+  const reply = await call(client, id, { signal: io.signal }).finally(line.clear);
+  if (reply.status < 200 || reply.status > 299) return refused(reply, io);
+  io.out(`${word} image ${id}: ${reply.text}\n`);
+  if (reply.status === 204) io.err(`note: nothing to do, ${plainText(id)} ${already}\n`);
+  for (const clause of reply.leftOut) io.err(`note: ${plainText(clause)}\n`);
+  return 0;
+}
+
+/** The JSON reply of Rancher Desktop's `rdctl`. `quiet`: without the answer. */
+function refused({ status, statusText, text, reason, note }: ExtensionReply, io: Io, quiet = false): number {
+  io.out(`${JSON.stringify({ message: `${status} ${statusText}` })}\n`);
+  if (text !== '' && !quiet) io.err(`${text}\n`);
+  if (reason !== undefined && !quiet && !text.includes(reason)) io.err(`reason: ${plainText(reason)}\n`);
+  if (note !== undefined) io.err(`${note}\n`);
+  return 1;
+}
+
+const extensionInstall = defineCommand({
+  name: 'extension install',
+  summary: 'Install an extension, or another version of one',
+  usage: 'IMAGE[:TAG]',
+  description: `Fetches the image through the engine that runs and takes the extension out of it. Without a tag the
+highest version that the registry and the engine have is taken. Another version that is installed is
+replaced; with the same version nothing is done, nothing stands after the colon, and a note says so.`,
+  flags: { force: { type: 'boolean', summary: 'Ask nothing; nothing is ever asked, so this changes nothing' } },
+  classic: true,
+  run: (invocation) =>
+    changeExtension(
+      { word: 'Installing', meanwhile: 'Fetching', call: installExtension, already: 'is already installed' },
+      invocation,
+    ),
+});
+
+const extensionList = defineCommand({
+  name: 'extension list',
+  aliases: ['ls'],
+  summary: 'List the installed extensions',
+  usage: '',
+  description: `A heading, an empty line, and a line IMAGE:TAG for each. With -o json the object of GET /v1/extensions:
+version, metadata and labels by image name.`,
+  flags: { output: { type: 'string', short: 'o', summary: 'Format; there is one', values: ['json'] } },
+  classic: true,
+  async run({ flags, args, io, connect }) {
+    noArguments(args, 'extension list');
+    const { reply, document } = await listExtensions(createClient(await connect()), { signal: io.signal });
+    if (!document) return refused(reply, io, true);
+    if (flags.output === 'json') io.out(`${JSON.stringify(document, null, 2)}\n`);
+    else io.out(tableOf(document));
+    return 0;
+  },
+});
+
+function tableOf(document: JsonObject): string {
+  const lines = Object.entries(document).map(([name, record]) => {
+    const version = isObject(record) && typeof record.version === 'string' ? record.version : '';
+    return plainText(`${name}:${version}`);
+  });
+  if (lines.length === 0) return 'No extensions are installed.\n';
+  const order = (text: string) => text.toLowerCase();
+  lines.sort((a, b) => (order(a) < order(b) ? -1 : order(a) > order(b) ? 1 : 0));
+  return `Extension IDs\n\n${lines.join('\n')}\n`;
+}
+
+const extensionUninstall = defineCommand({
+  name: 'extension uninstall',
+  summary: 'Uninstall an extension',
+  usage: 'IMAGE[:TAG]',
+  description: `Removes its files and, with moby, its container; the image stays in the engine. With a tag only that
+version is uninstalled. When it is not installed nothing is done,
+nothing stands after the colon, and a note says so.`,
+  flags: {},
+  classic: true,
+  run: (invocation) =>
+    changeExtension(
+      { word: 'Uninstalling', meanwhile: 'Removing', call: uninstallExtension, already: 'is not installed' },
+      invocation,
+    ),
+});
 
 export const extension = defineGroup({
   name: 'extension',

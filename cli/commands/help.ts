@@ -1,5 +1,4 @@
 import { type Command, defineCommand } from '../command.ts';
-import { COMMANDS } from '../commands.ts';
 import { subcommandOf } from '../group.ts';
 import { commandHelp, rootHelp, usageBlock } from '../help.ts';
 
@@ -10,13 +9,13 @@ export const help = defineCommand({
   description: '',
   flags: {},
   classic: true,
-  async run({ args, io }) {
+  async run({ args, io, commands }) {
     const [topic] = args;
     if (topic === undefined) {
-      io.out(rootHelp(COMMANDS));
+      io.out(rootHelp(commands));
       return 0;
     }
-    const entry = COMMANDS.find(({ name }) => name === topic);
+    const entry = commands.find(({ name }) => name === topic);
     const found = entry && args.slice(1).reduce(below, await entry.load());
     if (found) io.out(commandHelp(found, io.platform));
     // Exit 0, as in Rancher Desktop's `rdctl`.

@@ -2,8 +2,8 @@ import { createClient } from '../../src/client/client.ts';
 import { RdError } from '../../src/errors.ts';
 import { COMPATIBLE, PRODUCT } from '../../src/product.ts';
 import type { StatusDocument } from '../../src/reconcile/status-document.ts';
-import { noArguments, usage } from '../arguments/arguments.ts';
-import { quote } from '../arguments/literals.ts';
+import { noArguments } from '../arguments/arguments.ts';
+import { quote, usage } from '../arguments/values.ts';
 import { defineCommand, type Invocation } from '../command.ts';
 import { plainText } from '../views/value.ts';
 

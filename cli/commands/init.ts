@@ -2,9 +2,8 @@ import { arch, release, totalmem } from 'node:os';
 import { profileText } from '../../profiles/document/write.ts';
 import { defaultSettings, type Host } from '../../src/settings/defaults.ts';
 import { noArguments } from '../arguments/arguments.ts';
-import { outFilePath, writeOutFile } from '../arguments/out-file.ts';
-import { supportedPlatform } from '../arguments/platform.ts';
-import { schemaAddress } from '../arguments/schema-address.ts';
+import { outFilePath, schemaAddress, writeOutFile } from '../arguments/files.ts';
+import { supportedPlatform } from '../arguments/values.ts';
 import { defineCommand } from '../command.ts';
 import { liveSettings } from '../session/live-settings.ts';
 

@@ -1,5 +1,6 @@
 import { RdError } from '../../src/errors.ts';
-import { noArguments, usage } from '../arguments/arguments.ts';
+import { noArguments } from '../arguments/arguments.ts';
+import { usage } from '../arguments/values.ts';
 import { defineCommand } from '../command.ts';
 import { defineGroup } from '../group.ts';
 

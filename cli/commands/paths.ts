@@ -1,10 +1,9 @@
 import { dirname, join } from 'node:path';
-import type { Environment } from '../../src/os/user-home.ts';
-import { userHome } from '../../src/os/user-home.ts';
+import { type Environment, userHome } from '../../src/os/user-home.ts';
 import { COMPATIBLE } from '../../src/product.ts';
 import type { Places } from '../../src/state/places.ts';
 import { noArguments } from '../arguments/arguments.ts';
-import { packageRoot } from '../arguments/schema-address.ts';
+import { packageRoot } from '../arguments/files.ts';
 import { defineCommand, type Io } from '../command.ts';
 import { placesOf } from '../session/absence.ts';
 

@@ -36,7 +36,7 @@ change cannot be made: it is locked, or the driver does not support it; 1 a file
     const path =
       flags['out-file'] === undefined
         ? undefined
-        : (await import('../arguments/out-file.ts')).outFilePath(flags['out-file'], io);
+        : (await import('../arguments/files.ts')).outFilePath(flags['out-file'], io);
     const view = viewFor(flags.output, io);
     const desired = await desiredOf([...(flags.file ?? []), ...args], io, view);
     const service = await runningService(invocation);

@@ -5,7 +5,7 @@ import { PRODUCT } from '../../src/product.ts';
 import { noting } from '../../src/state/background-log.ts';
 import { APPLICATION_FLAGS, applicationRequest, applicationWords } from '../arguments/application-arguments.ts';
 import { noArguments } from '../arguments/arguments.ts';
-import { supportedPlatform } from '../arguments/platform.ts';
+import { supportedPlatform } from '../arguments/values.ts';
 import { defineCommand, type Io } from '../command.ts';
 import { homeOf } from '../session/absence.ts';
 import { checkDriver } from '../session/driver-name.ts';

@@ -1,9 +1,18 @@
-import { createClient } from '../../src/client/client.ts';
-import { noArguments, usage } from '../arguments/arguments.ts';
-import { platformName } from '../arguments/platform.ts';
-import { givenSettings, SETTING_FLAG_TABLE, valueAdvice } from '../arguments/setting-flags.ts';
-import { defineCommand } from '../command.ts';
-import { writeSettings } from '../session/setting-write.ts';
+import { type Client, createClient } from '../../src/client/client.ts';
+import { RdError } from '../../src/errors.ts';
+import type { JsonObject } from '../../src/json.ts';
+import { SCHEMA_VERSION } from '../../src/settings/settings.gen.ts';
+import { noArguments } from '../arguments/arguments.ts';
+import {
+  type GivenSetting,
+  givenSettings,
+  SETTING_FLAG_TABLE,
+  settingsPayload,
+  valueAdvice,
+} from '../arguments/setting-flags.ts';
+import { platformName, usage } from '../arguments/values.ts';
+import { defineCommand, type Io } from '../command.ts';
+import { printInterruptions } from '../session/interruptions.ts';
 
 export const set = defineCommand({
   name: 'set',
@@ -24,3 +33,49 @@ one away.`,
     return 0;
   },
 });
+
+/** The body that was sent and the resulting version of the desired state, if the server reports it. */
+interface SentSettings {
+  body: JsonObject;
+  generation: number | undefined;
+}
+
+/** Sends the named settings in one PUT, and prints the server's reply. */
+export async function writeSettings(client: Client, settings: readonly GivenSetting[], io: Io): Promise<SentSettings> {
+  const body = await bodyFor(client, settings, io);
+  const { version: _, ...named } = body;
+  await printInterruptions(client, { settings: named, state: 'unmanaged', prune: [] }, io);
+  const reply = await client.putSettings(body, { signal: io.signal });
+  const text = reply.text.trim();
+  io.out(text === '' ? 'Operation successfully returned with no output.\n' : `Status: ${text}.\n`);
+  for (const key of reply.ignoredKeys) io.err(`The service does not know the setting ${key} and did not store it.\n`);
+  if (!client.foreign && settings.some(({ row }) => row.path === 'containerEngine.allowedImages.patterns')) {
+    const { settingWarnings } = await import('../../src/client/setting-warnings.ts');
+    for (const warning of settingWarnings(body)) io.err(`warning: ${warning}\n`);
+  }
+  return { body, generation: reply.generation };
+}
+
+/**
+ * Reads the live settings first: nothing is sent to a program that has none. An older application gets the settings in
+ * its own shape; a newer one gets its own version and a warning here. Throws `ERR_SETTINGS_INVALID` naming the flag of
+ * the first unsupported setting.
+ */
+async function bodyFor(client: Client, settings: readonly GivenSetting[], io: Io): Promise<JsonObject> {
+  const { settings: stored } = await client.settings({ signal: io.signal });
+  const { version: live } = stored;
+  // An older application keeps its maps elsewhere; where the live ones are not found, only the named entries are sent.
+  const body = settingsPayload(settings, SCHEMA_VERSION, stored);
+  if (typeof live !== 'number' || live === SCHEMA_VERSION) return body;
+  if (live > SCHEMA_VERSION) {
+    io.err(
+      `The application has settings version ${live}; rdctl knows ${SCHEMA_VERSION} and touches only what is named.\n`,
+    );
+    return settingsPayload(settings, live, stored);
+  }
+  const { downgrade, missingIn } = await import('../../src/settings/downgrade.ts');
+  const [missing] = missingIn(live, body);
+  if (!missing) return downgrade(body, live);
+  const flag = settings.find(({ row }) => row.path === missing.path)?.typed ?? missing.path;
+  throw new RdError('ERR_SETTINGS_INVALID', `option --${flag} ${missing.needs}; the application has version ${live}`);
+}

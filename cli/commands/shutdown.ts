@@ -6,7 +6,7 @@ import { isObject } from '../../src/json.ts';
 import { type ProcessIdentity, processTable } from '../../src/os/process-identity.ts';
 import type { LockHolder } from '../../src/state/home-lock.ts';
 import { noArguments } from '../arguments/arguments.ts';
-import { defineCommand, type Invocation, type Io } from '../command.ts';
+import { type Caller, defineCommand, type Io } from '../command.ts';
 import { requireNamed, TARGET_FLAG } from '../session/service.ts';
 
 /** The service's reply. */
@@ -36,35 +36,48 @@ service does not start it again. Where there is no such service, nothing is done
   },
   classic: true,
   async run(invocation) {
-    const { flags, args, globals, io, connect } = invocation;
-    noArguments(args, 'shutdown');
-    for (;;) {
-      let connection: Connection | undefined;
-      let asked: { client: Client; pid: number | undefined; answer: string };
-      try {
-        connection = await connect();
-        const client = createClient(connection);
-        const pid = await pidOf(connection);
-        // Check first: the listener may be another program.
-        await client.backendState({ signal: io.signal });
-        if (connection.foreign) requireNamed('shutdown', connection, flags.target, { globals, io });
-        asked = { client, pid, answer: await client.shutdown({ signal: io.signal }) };
-      } catch (error) {
-        if ((await shutdownUnreachable(error, connection, invocation)) === 'done') return 0;
-        continue;
-      }
-      const { client, pid, answer } = asked;
-      if (flags.wait !== false) {
-        const { namesService } = await import('../session/absence.ts');
-        const own = !connection.foreign && !globals.port && !namesService(globals, io);
-        await waitUntilGone(() => serviceLives(client, pid, io), pid, io, { own });
-        if (own) await refuseLeft(io);
-      }
-      io.out(`${answer}\n`);
-      return 0;
-    }
+    noArguments(invocation.args, 'shutdown');
+    await stopService(invocation.flags, invocation);
+    return 0;
   },
 });
+
+interface StopInput {
+  /** False: return at once. */
+  wait?: boolean;
+  /** `--target` */
+  target?: string;
+}
+
+/** Stops the service, or what a killed one left running, and prints its reply. */
+export async function stopService({ wait = true, target }: StopInput, caller: Caller): Promise<void> {
+  const { globals, io, connect } = caller;
+  for (;;) {
+    let connection: Connection | undefined;
+    let asked: { client: Client; pid: number | undefined; answer: string };
+    try {
+      connection = await connect();
+      const client = createClient(connection);
+      const pid = await pidOf(connection);
+      // Check first: the listener may be another program.
+      await client.backendState({ signal: io.signal });
+      if (connection.foreign) requireNamed('shutdown', connection, target, caller);
+      asked = { client, pid, answer: await client.shutdown({ signal: io.signal }) };
+    } catch (error) {
+      if ((await shutdownUnreachable(error, connection, wait, caller)) === 'done') return;
+      continue;
+    }
+    const { client, pid, answer } = asked;
+    if (wait) {
+      const { namesService } = await import('../session/absence.ts');
+      const own = !connection.foreign && !globals.port && !namesService(globals, io);
+      await waitUntilGone(() => serviceLives(client, pid, io), pid, io, { own });
+      if (own) await refuseLeft(io);
+    }
+    io.out(`${answer}\n`);
+    return;
+  }
+}
 
 /**
  * No service answers: the home's lock shows whether one is alive and whether the last one left something running.
@@ -73,7 +86,8 @@ service does not start it again. Where there is no such service, nothing is done
 async function shutdownUnreachable(
   error: unknown,
   connection: Connection | undefined,
-  { flags, globals, io, connect }: Pick<Invocation<typeof shutdown.flags>, 'flags' | 'globals' | 'io' | 'connect'>,
+  wait: boolean,
+  { globals, io, connect }: Caller,
 ): Promise<'done' | 'again'> {
   if (!(error instanceof RdError)) throw error;
   const { hasMoved, homeOf, leftoverText, namesService, STALE_FILE_ERRORS, processText, warnStale } = await import(
@@ -89,7 +103,6 @@ async function shutdownUnreachable(
   if (!STALE_FILE_ERRORS.includes(error.code) || (connection?.foreign && !refused)) throw error;
   const { homeService } = await import('../../src/client/home-service.ts');
   const home = await homeService(homeOf(io));
-  const wait = flags.wait !== false;
   if (home.kind === 'none' || home.kind === 'left') warnStale(error, connection, io);
   switch (home.kind) {
     case 'running':

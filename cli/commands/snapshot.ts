@@ -1,10 +1,205 @@
+import { snapshotCalls } from '../../src/client/snapshots.ts';
+import type { SnapshotRecord } from '../../src/features/snapshots/contract.ts';
+import { checkName, quoted } from '../../src/features/snapshots/name.ts';
+import { COMPATIBLE } from '../../src/product.ts';
+import { requireAdopted } from '../../src/state/adoption.ts';
+import { backendLock } from '../../src/state/backend-lock.ts';
+import { exactArguments, noArguments } from '../arguments/arguments.ts';
+import { readInput } from '../arguments/files.ts';
+import { usage } from '../arguments/values.ts';
+import { defineCommand } from '../command.ts';
 import { defineGroup } from '../group.ts';
-import { snapshotCreate } from './snapshot/create.ts';
-import { snapshotDelete } from './snapshot/delete.ts';
-import { snapshotList } from './snapshot/list.ts';
-import { snapshotRestore } from './snapshot/restore.ts';
-import { JSON_FLAG } from './snapshot/service.ts';
-import { snapshotUnlock } from './snapshot/unlock.ts';
+import { homeOf } from '../session/absence.ts';
+import { OUTPUT_FLAG } from '../views/choose.ts';
+import { askYes } from '../views/consent.ts';
+import { snapshotTable } from '../views/snapshot-table.ts';
+import {
+  checkStored,
+  checkTarget,
+  deleteStored,
+  JSON_FLAG,
+  jsonLine,
+  operate,
+  printInterruption,
+  printNotReady,
+  reporting,
+  snapshotClient,
+  storedSnapshots,
+} from './snapshot/operation.ts';
+
+const snapshotCreate = defineCommand({
+  name: 'snapshot create',
+  summary: 'Save the settings and everything that the backend keeps',
+  usage: 'NAME',
+  description: `A virtual machine goes on while it is copied, as it is at one moment. Of every other backend, and with --stop,
+the data is copied while it is stopped; the command returns when it is again what it is to be. Where
+the file system can share blocks, such a copy takes no space until something changes. Ctrl-C undoes
+what was begun and waits for it.
+
+  rdctl snapshot create before-upgrade --description "k3s 1.29, all green"`,
+  flags: {
+    ...JSON_FLAG,
+    description: { type: 'string', summary: 'What it is for', placeholder: 'TEXT' },
+    'description-from': {
+      type: 'string',
+      summary: 'File with the description; `-` is standard input',
+      placeholder: 'FILE',
+    },
+    stop: { type: 'boolean', summary: 'Stop the backend meanwhile, even where it could go on' },
+  },
+  classic: true,
+  async run(invocation) {
+    const { flags, args, io } = invocation;
+    exactArguments(args, 1);
+    const [name = ''] = args;
+    const from = flags['description-from'];
+    if (flags.description !== undefined && from !== undefined) {
+      throw usage('only one of --description and --description-from can be given');
+    }
+    const description = from === undefined ? (flags.description ?? '') : (await readInput(from, io)).toString('utf8');
+    const json = flags.json ?? false;
+    return reporting(json, io, async () => {
+      checkName(name);
+      const client = await snapshotClient(invocation);
+      const stop = flags.stop ?? false;
+      if (client && !json) await printInterruption(client, { do: 'create', name, stop }, io);
+      await operate(client, {
+        caller: invocation,
+        json,
+        cancelling: 'Cancelling snapshot creation...',
+        cutOff: {
+          message: 'failed to create snapshot',
+          advice: 'The next start of the service removes what was begun: `rdctl start`.',
+        },
+        work: (calls) => calls.create(name, description, { stop }),
+      });
+      if (client && !json) await printNotReady(client, io);
+    });
+  },
+});
+
+const snapshotDelete = defineCommand({
+  name: 'snapshot delete',
+  summary: 'Delete a snapshot',
+  usage: 'NAME',
+  description: 'What runs is not touched.',
+  flags: JSON_FLAG,
+  classic: true,
+  async run(invocation) {
+    const { flags, args, io } = invocation;
+    exactArguments(args, 1);
+    const [name = ''] = args;
+    const json = flags.json ?? false;
+    return reporting(json, io, async () => {
+      const client = await snapshotClient(invocation);
+      if (client) await snapshotCalls(client).remove(name);
+      else await deleteStored(name, io);
+    });
+  },
+});
+
+const snapshotList = defineCommand({
+  name: 'snapshot list',
+  aliases: ['ls'],
+  summary: 'List the snapshots, oldest first',
+  usage: '',
+  description: `--json prints one object per line, with \`created\`, \`name\` and \`description\`; -o json prints them as one list.
+Directories that hold no complete snapshot are passed over, with a notice.`,
+  flags: { ...JSON_FLAG, output: OUTPUT_FLAG },
+  classic: true,
+  async run(invocation) {
+    const { flags, args, io } = invocation;
+    noArguments(args, 'snapshot list');
+    return reporting(flags.json ?? false, io, async () => {
+      const client = await snapshotClient(invocation);
+      // The API does not report skipped snapshots; the files of this home do.
+      const isHere = !client || client.connection.file === homeOf(io).connectionFile;
+      const stored = isHere ? await storedSnapshots(io) : [];
+      const records = client ? await snapshotCalls(client).list(io.signal) : stored;
+      if (flags.output === 'json') io.out(`${JSON.stringify(records.map(recordOf), null, 2)}\n`);
+      else if (flags.json) for (const record of records) io.out(`${jsonLine(recordOf(record))}\n`);
+      else if (records.length === 0) io.err('No snapshots present.\n');
+      else io.out(snapshotTable(records));
+    });
+  },
+});
+
+/** Key order that scripts rely on. */
+function recordOf({ created, name, description }: SnapshotRecord): SnapshotRecord {
+  return { created, name, description };
+}
+
+const snapshotRestore = defineCommand({
+  name: 'snapshot restore',
+  summary: 'Go back to a snapshot',
+  usage: 'NAME',
+  description: `Settings and everything that the backend keeps become what they were. The snapshot is verified first, and copied
+beside the present state; what is replaced is kept until the restored state runs, and comes back by
+itself when it does not, or on Ctrl-C. A person at a terminal is asked before anything begins.`,
+  flags: {
+    ...JSON_FLAG,
+    yes: { type: 'boolean', short: 'y', summary: 'Ask nothing' },
+    target: {
+      type: 'string',
+      summary: 'Restore the compatible application that was found',
+      values: [COMPATIBLE.target],
+    },
+  },
+  classic: true,
+  async run(invocation) {
+    const { flags, args, io } = invocation;
+    exactArguments(args, 1);
+    const [name = ''] = args;
+    const json = flags.json ?? false;
+    return reporting(json, io, async () => {
+      const client = await snapshotClient(invocation);
+      checkTarget(client, flags.target, invocation);
+      if (!client) await checkStored(name, io);
+      if (client && !json) await printInterruption(client, { do: 'restore', name, stop: true }, io);
+      if (io.interactive && !flags.yes && !json) {
+        await askYes(
+          `Settings, images, containers, volumes and the cluster of now are replaced by those of ${quoted(name)}. Go on?`,
+          io,
+        );
+      }
+      await operate(client, {
+        caller: invocation,
+        json,
+        cancelling: 'Cancelling snapshot restoration...',
+        cutOff: {
+          message: `failed to restore snapshot ${quoted(name)}`,
+          advice: 'The next start of the service completes the restore, or puts everything back: `rdctl start`.',
+        },
+        work: (calls) => calls.restore(name),
+      });
+    });
+  },
+});
+
+const snapshotUnlock = defineCommand({
+  name: 'snapshot unlock',
+  summary: 'Remove the lock of a snapshot operation that is no more',
+  usage: '',
+  description: `While the lock file is there, a service that starts keeps its backend off, and no snapshot is taken or restored.
+Operations of a service of rdctl end with their lock, also when the service was killed.`,
+  flags: JSON_FLAG,
+  classic: true,
+  async run({ flags, args, io }) {
+    noArguments(args, 'snapshot unlock');
+    return reporting(flags.json ?? false, io, async () => {
+      const here = homeOf(io);
+      await requireAdopted(here);
+      const lock = backendLock(here.backendLock);
+      const facts = await lock.read();
+      await lock.remove();
+      if (facts?.holder && !facts.abandoned && !flags.json) {
+        io.err(
+          `notice: the service (pid ${facts.holder.pid}) is still at work: ${facts.action ?? 'it does not say what'}\n`,
+        );
+      }
+    });
+  },
+});
 
 export const snapshot = defineGroup({
   name: 'snapshot',

@@ -6,9 +6,7 @@ import type { JsonObject } from '../../src/json.ts';
 import { type Clock, steadyClock } from '../../src/os/clock.ts';
 import { COMPATIBLE } from '../../src/product.ts';
 import { noting } from '../../src/state/background-log.ts';
-import { noArguments, usage } from '../arguments/arguments.ts';
-import { formatDuration, quote } from '../arguments/literals.ts';
-import { platformName } from '../arguments/platform.ts';
+import { noArguments } from '../arguments/arguments.ts';
 import {
   type GivenSetting,
   givenSettings,
@@ -16,14 +14,15 @@ import {
   settingsPayload,
   valueAdvice,
 } from '../arguments/setting-flags.ts';
+import { formatDuration, platformName, quote, usage } from '../arguments/values.ts';
 import { defineCommand, type Io } from '../command.ts';
 import { homeOf, namesService } from '../session/absence.ts';
 import { checkDriver } from '../session/driver-name.ts';
 import { ADOPT, launchService } from '../session/launch.ts';
 import { askService, type Caller, driverText, showNotices } from '../session/service.ts';
 import { isStaying } from '../session/service-end.ts';
-import { writeSettings } from '../session/setting-write.ts';
 import { plainText } from '../views/value.ts';
+import { writeSettings } from './set.ts';
 
 const TEN_MINUTES = 600_000;
 

@@ -4,7 +4,7 @@ import { RdError } from '../../src/errors.ts';
 import type { PlanRequest } from '../../src/plan/change.ts';
 import { type WantedForwards, withForwards } from '../../src/plan/port-forwards.ts';
 import { formatFindings } from '../../src/settings/finding.ts';
-import { supportedPlatform } from '../arguments/platform.ts';
+import { supportedPlatform } from '../arguments/values.ts';
 import type { Io } from '../command.ts';
 import type { View } from '../views/view.ts';
 

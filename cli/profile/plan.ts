@@ -4,7 +4,7 @@ import { offlinePlan, storedSettings } from '../../src/client/offline.ts';
 import { storedForwards } from '../../src/client/stored-forwards.ts';
 import type { Plan } from '../../src/plan/change.ts';
 import { mentionsForwards, withPortForwards } from '../../src/plan/port-forwards.ts';
-import { supportedPlatform } from '../arguments/platform.ts';
+import { supportedPlatform } from '../arguments/values.ts';
 import type { Io } from '../command.ts';
 import { homeOf } from '../session/absence.ts';
 import { nextDriver, refuseOtherDriver } from '../session/driver-name.ts';

@@ -6,7 +6,7 @@ import { systemCode } from '../../src/os/io-error.ts';
 import { userHome } from '../../src/os/user-home.ts';
 import { requirePrivate } from '../../src/state/ownership.ts';
 import { type Places, places } from '../../src/state/places.ts';
-import { supportedPlatform } from '../arguments/platform.ts';
+import { supportedPlatform } from '../arguments/values.ts';
 import type { GlobalFlags, Io } from '../command.ts';
 import { plainText } from '../views/value.ts';
 import type { Absence, Caller } from './service.ts';

@@ -1,7 +1,6 @@
 import { RdError } from '../../src/errors.ts';
 import { DRIVER_NAMES } from '../../src/product.ts';
-import { usage } from '../arguments/arguments.ts';
-import { quote } from '../arguments/literals.ts';
+import { quote, usage } from '../arguments/values.ts';
 import type { Io } from '../command.ts';
 
 /** `--driver` of read-only commands. */

@@ -1,6 +1,6 @@
 import { type IntegrationTargets, integrationTargets } from '../../src/features/host-integration/targets.ts';
 import { userHome } from '../../src/os/user-home.ts';
-import { supportedPlatform } from '../arguments/platform.ts';
+import { supportedPlatform } from '../arguments/values.ts';
 import type { Io } from '../command.ts';
 import { homeOf } from './absence.ts';
 

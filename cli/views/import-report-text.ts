@@ -1,6 +1,6 @@
 import { type Fidelity, outcomeCounts } from '../../profiles/document/fidelity.ts';
 import { partOfPlace } from '../../profiles/formats/registry-parts.ts';
-import type { FoundPart } from '../commands/import-profile/parts.ts';
+import type { FoundPart } from '../commands/import-profile.ts';
 import { plainText } from './value.ts';
 
 /** The result of an import. */

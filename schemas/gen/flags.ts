@@ -1,5 +1,4 @@
-import type { Declared } from './declaration.ts';
-import { DECLARATION } from './declaration.ts';
+import { DECLARATION, type Declared } from './declaration.ts';
 import { BANNER } from './types.ts';
 
 /** The text of `cli/arguments/flags.gen.ts`: what the tool needs to know of each setting that has a flag, and no more. */
@@ -11,7 +10,7 @@ export function flagsSource(declared: readonly Declared[]): string {
     return [`  ${JSON.stringify(row)},`];
   });
   return `${BANNER}// From ${DECLARATION}.
-import type { SettingFlagRow } from './setting-flags.ts';
+import type { SettingFlagRow } from '../../src/settings/field.ts';
 
 /** Every flag of \`set\` and \`start\` that stands for a setting, in the order of the schema. */
 export const SETTING_FLAGS: readonly SettingFlagRow[] = [

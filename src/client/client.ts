@@ -1,13 +1,18 @@
 import type { ForwardKey, ForwardsReport } from '../features/port-forwards/forward.ts';
-import type { JsonObject } from '../json.ts';
-import { isObject } from '../json.ts';
+import { isObject, type JsonObject } from '../json.ts';
 import type { Plan, PlanRequest } from '../plan/change.ts';
 import type { BackendState } from '../reconcile/status.ts';
 import type { ApplyReply, StatusDocument } from '../reconcile/status-document.ts';
 import type { Connection } from './connection.ts';
 import { eventReader } from './event-stream.ts';
-import type { HttpRequest, HttpResponse, Transport } from './http.ts';
-import { httpTransport, isWebPage, notOurService } from './http.ts';
+import {
+  type HttpRequest,
+  type HttpResponse,
+  httpTransport,
+  isWebPage,
+  notOurService,
+  type Transport,
+} from './http.ts';
 import { refusal } from './refusal.ts';
 
 /** Settings as read. `etag` is absent when the server sends none. */

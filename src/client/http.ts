@@ -1,5 +1,4 @@
-import type { IncomingHttpHeaders, IncomingMessage, RequestOptions } from 'node:http';
-import { request as send } from 'node:http';
+import { type IncomingHttpHeaders, type IncomingMessage, type RequestOptions, request as send } from 'node:http';
 import { RdError } from '../errors.ts';
 import { systemCode } from '../os/io-error.ts';
 import type { Connection } from './connection.ts';

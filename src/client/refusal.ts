@@ -1,8 +1,7 @@
 import { ERRORS, type ErrorCode, RdError, type SettingsFinding } from '../errors.ts';
 import { isObject } from '../json.ts';
 import type { Connection } from './connection.ts';
-import type { HttpRequest, HttpResponse } from './http.ts';
-import { isWebPage, notOurService } from './http.ts';
+import { type HttpRequest, type HttpResponse, isWebPage, notOurService } from './http.ts';
 
 /**
  * Maps a status other than 2xx to an error. The first line is worded as in Rancher Desktop's `rdctl`, except for

@@ -29,6 +29,14 @@ export interface SettingFlag {
   values?: readonly string[];
 }
 
+/** A setting's flag, as `cli/arguments/flags.gen.ts` lists it. */
+export interface SettingFlagRow extends SettingFlag {
+  path: SettingPath;
+  type: FieldType;
+  since: number;
+  summary: string;
+}
+
 /** One setting as `schemas/settings/v19.json` declares it. */
 export interface Field {
   path: SettingPath;

@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest';
-import { defineCommand } from '../../cli/command.ts';
-import type { CommandEntry } from '../../cli/commands.ts';
+import { type CommandEntry, defineCommand } from '../../cli/command.ts';
 import { defineGroup } from '../../cli/group.ts';
 import { commandHelp } from '../../cli/help.ts';
 import { type Outcome, rdctl } from '../helpers/cli.ts';

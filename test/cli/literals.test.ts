@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { formatDuration, parseBoolean, parseDuration, parseInteger } from '../../cli/arguments/literals.ts';
+import { formatDuration, parseBoolean, parseDuration, parseInteger } from '../../cli/arguments/values.ts';
 
 describe('booleans', () => {
   test.each(['1', 't', 'T', 'true', 'True', 'TRUE'])('%s is true', (text) => expect(parseBoolean(text)).toBe(true));

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
+import type { CommandEntry } from '../../cli/command.ts';
 import { type Command, defineCommand, type FlagTable } from '../../cli/command.ts';
-import { COMMANDS, type CommandEntry } from '../../cli/commands.ts';
+import { COMMANDS } from '../../cli/commands.ts';
 import { RdError } from '../../src/errors.ts';
 import { rdctl } from '../helpers/cli.ts';
 

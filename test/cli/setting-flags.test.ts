@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { parseArguments } from '../../cli/arguments/arguments.ts';
 import { SETTING_FLAGS } from '../../cli/arguments/flags.gen.ts';
-import { platformName } from '../../cli/arguments/platform.ts';
 import { givenSettings, SETTING_FLAG_TABLE, settingsPayload } from '../../cli/arguments/setting-flags.ts';
+import { platformName } from '../../cli/arguments/values.ts';
 import type { JsonObject } from '../../src/json.ts';
 import { type FieldType, PLATFORMS, type Platform } from '../../src/settings/field.ts';
 import { FIELDS } from '../../src/settings/fields.gen.ts';

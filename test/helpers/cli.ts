@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process';
 import { resolve } from 'node:path';
-import type { Io } from '../../cli/command.ts';
-import { COMMANDS, type CommandEntry } from '../../cli/commands.ts';
+import type { CommandEntry, Io } from '../../cli/command.ts';
+import { COMMANDS } from '../../cli/commands.ts';
 import { run } from '../../cli/run.ts';
 
 /** What a command line left behind. */

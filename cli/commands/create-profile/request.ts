@@ -11,10 +11,8 @@ import {
 import { EXPORTERS } from '../../../profiles/formats/index.ts';
 import { RdError } from '../../../src/errors.ts';
 import type { Platform } from '../../../src/settings/field.ts';
-import { usage } from '../../arguments/arguments.ts';
-import { openError } from '../../arguments/input.ts';
-import { quote } from '../../arguments/literals.ts';
-import { outFilePath } from '../../arguments/out-file.ts';
+import { openError, outFilePath } from '../../arguments/files.ts';
+import { quote, usage } from '../../arguments/values.ts';
 import type { FlagTable, Invocation, Io } from '../../command.ts';
 
 /** Generated from the settings schema rather than by an exporter. */

@@ -6,9 +6,7 @@ import { PARTS, type Part, PROFILE_LIMIT } from '../../../profiles/formats/forma
 import { RdError } from '../../../src/errors.ts';
 import { PLATFORM_NAMES } from '../../../src/settings/field.ts';
 import { RELEASES, releaseIndex } from '../../../src/settings/releases.ts';
-import { usage } from '../../arguments/arguments.ts';
-import { quote } from '../../arguments/literals.ts';
-import { platformOf, wordOf } from '../../arguments/platform.ts';
+import { platformOf, quote, usage, wordOf } from '../../arguments/values.ts';
 import { defineCommand, type Io } from '../../command.ts';
 import { OUTPUT_FLAG } from '../../views/choose.ts';
 
@@ -83,14 +81,14 @@ something is ignored or changed; 1 failed.
 });
 
 /** A file and its check result. */
-export type CheckedFile = { label: string } & (
+type CheckedFile = { label: string } & (
   | { input: CheckInput; cells: readonly CheckCell[] }
   /** The file could not be parsed. */
   | { problem: RdError }
 );
 
 /** The selection of `--release` and `--platform`; without `--platform`, each file's own platforms. */
-export interface WantedCells {
+interface WantedCells {
   releases: CheckSelection['releases'];
   platforms?: CheckSelection['platforms'];
 }

@@ -12,8 +12,7 @@ import { ioError } from '../../../src/os/io-error.ts';
 import { PLATFORM_NAMES, type Platform } from '../../../src/settings/field.ts';
 import { FIELDS } from '../../../src/settings/fields.gen.ts';
 import { escapedInLines } from '../../../src/settings/printable.ts';
-import { usage } from '../../arguments/arguments.ts';
-import { supportedPlatform } from '../../arguments/platform.ts';
+import { supportedPlatform, usage } from '../../arguments/values.ts';
 import { defineCommand, type Invocation } from '../../command.ts';
 import { OUTPUT_FLAG } from '../../views/choose.ts';
 
@@ -51,13 +50,13 @@ mistakes; 1 failed.
     const { flags, args, io } = invocation;
     const name = fileOf(args);
     checkFlags(invocation, name);
-    const { outFilePath, writeOutFile } = await import('../../arguments/out-file.ts');
+    const { outFilePath, writeOutFile } = await import('../../arguments/files.ts');
     const path = outFilePath(flags['out-file'], io);
     const [{ upgradeDocument }, { readSource }, { plainText }, { platformOf }] = await Promise.all([
       import('../../../profiles/document/upgrade/upgrade.ts'),
       import('../../../profiles/document/source.ts'),
       import('../../views/value.ts'),
-      import('../../arguments/platform.ts'),
+      import('../../arguments/values.ts'),
     ]);
     const source = await readSource(name, { cwd: io.cwd, readStdin: (limit) => io.readStdin(limit) });
     await refuseDeployment(source);
@@ -129,7 +128,7 @@ async function modeOf(path: string | undefined): Promise<number> {
 const REGENERATED_FORMATS = ['plist', 'mobileconfig', 'reg', 'registry.pol'];
 
 /** @throws RdError `ERR_PROFILE_INVALID` for a deployment file, with advice on how to regenerate it. */
-export async function refuseDeployment(source: Source): Promise<void> {
+async function refuseDeployment(source: Source): Promise<void> {
   const importer = await importerFor(source);
   if (!importer || !REGENERATED_FORMATS.includes(importer.name)) return;
   const { label, path } = source;
@@ -145,13 +144,13 @@ export async function refuseDeployment(source: Source): Promise<void> {
 }
 
 /** The text diff for display; secrets are masked. */
-export function upgradeDiff(label: string, { from, to, shown }: Upgraded): string {
+function upgradeDiff(label: string, { from, to, shown }: Upgraded): string {
   const names = { before: `${label} (version ${from})`, after: `${label} (version ${to})` };
   return escapedInLines(unifiedDiff(shown.before, shown.after, names));
 }
 
 /** Removed settings, the fate of comments, and other notices. */
-export function upgradeNotes({ changes, notices }: Pick<Upgraded, 'changes' | 'notices'>): string[] {
+function upgradeNotes({ changes, notices }: Pick<Upgraded, 'changes' | 'notices'>): string[] {
   const taken = changes.flatMap(({ from, to, reason, comments }) => {
     const what = comments === undefined ? '' : ` with its comment${comments.length === 1 ? '' : 's'}`;
     if (to === undefined) return [`${from} was taken out${what}: it ${reason}`];
@@ -161,7 +160,7 @@ export function upgradeNotes({ changes, notices }: Pick<Upgraded, 'changes' | 'n
 }
 
 /** Settings whose value would differ on another platform. */
-export function platformNotices({ platformDependent }: Upgraded, here: Platform): string[] {
+function platformNotices({ platformDependent }: Upgraded, here: Platform): string[] {
   if (platformDependent.length === 0) return [];
   return [
     `${platformDependent.join(', ')}: as on ${PLATFORM_NAMES[here]}, where this runs; for another system give --platform`,
@@ -169,7 +168,7 @@ export function platformNotices({ platformDependent }: Upgraded, here: Platform)
 }
 
 /** The `-o json` form: fields are added, never changed. */
-export function upgradeReport(file: string, { from, to, changes, notices }: Upgraded, written: boolean): string {
+function upgradeReport(file: string, { from, to, changes, notices }: Upgraded, written: boolean): string {
   const shown = changes.map((change) => ({
     from: change.from,
     to: change.to ?? null,

@@ -1,9 +1,10 @@
-import type { Stats } from 'node:fs';
-import { dirname, resolve } from 'node:path';
+import { existsSync, realpathSync, type Stats } from 'node:fs';
+import { readFile } from 'node:fs/promises';
+import { dirname, isAbsolute, join, relative, resolve } from 'node:path';
 import { RdError } from '../../src/errors.ts';
+import { escapedHidden } from '../../src/settings/printable.ts';
 import type { Io } from '../command.ts';
-import { usage } from './arguments.ts';
-import { quote } from './literals.ts';
+import { quote, usage } from './values.ts';
 
 export interface OutFile {
   /** Permission bits. An existing file keeps its own bits where they are stricter. */
@@ -118,4 +119,56 @@ async function outFileError(path: string | undefined, failure: unknown): Promise
     cause,
     ...(ours ? { advice: 'Choose a path that can be written to.' } : advice === undefined ? {} : { advice }),
   });
+}
+
+/** Maximum bytes read from standard input, above the request size limit. */
+const LIMIT = 16 * 1024 * 1024;
+
+/** Reads the `--input` file; `-` is standard input. Throws `ERR_IO` with the wording of Rancher Desktop's `rdctl`. */
+export async function readInput(file: string, io: Pick<Io, 'cwd' | 'readStdin'>): Promise<Buffer> {
+  if (file === '-') {
+    const bytes = await io.readStdin(LIMIT);
+    if (bytes.length <= LIMIT) return bytes;
+    throw new RdError('ERR_IO', 'standard input has more than 16 MiB, and no more is read');
+  }
+  try {
+    return await readFile(resolve(io.cwd, file));
+  } catch (cause) {
+    throw openError(file, cause);
+  }
+}
+
+/** An unreadable `--input` file, worded as in Rancher Desktop's `rdctl`. */
+export function openError(file: string, cause: unknown): RdError {
+  const code = cause instanceof Error && 'code' in cause ? cause.code : undefined;
+  return new RdError('ERR_IO', `open ${escapedHidden(file)}: ${REASONS[String(code)] ?? String(code)}`, { cause });
+}
+
+const REASONS: Readonly<Record<string, string>> = {
+  ENOENT: 'no such file or directory',
+  EACCES: 'permission denied',
+  EISDIR: 'is a directory',
+  ENOTDIR: 'not a directory',
+};
+
+/**
+ * URL or path of the profile schema for editors, written to the first line of a new profile. Relative when the file is
+ * in or beside the package directory, so that a checkout can be moved.
+ */
+export function schemaAddress(io: Io, path: string | undefined): string {
+  const root = packageRoot(io);
+  if (root === undefined) return 'schemas/profile.json';
+  const schema = join(root, 'schemas', 'profile.json');
+  const way = path === undefined ? schema : relative(dirname(path), schema);
+  return isAbsolute(way) || way.startsWith('../..') ? schema : way;
+}
+
+/** The directory of this package, derived from the running program; absent when it runs outside of one. */
+export function packageRoot({ self }: Io): string | undefined {
+  const script = self.at(-1);
+  if (script === undefined || !existsSync(script)) return undefined;
+  for (let at = dirname(realpathSync(script)); ; at = dirname(at)) {
+    if (existsSync(join(at, 'package.json')) && existsSync(join(at, 'schemas', 'profile.json'))) return at;
+    if (at === dirname(at)) return undefined;
+  }
 }

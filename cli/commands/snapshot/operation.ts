@@ -1,12 +1,20 @@
+import { existsSync } from 'node:fs';
+import { rmdir } from 'node:fs/promises';
+import { dirname } from 'node:path';
 import { type Client, createClient } from '../../../src/client/client.ts';
 import { blockingCondition } from '../../../src/client/converge.ts';
 import { homeService } from '../../../src/client/home-service.ts';
 import { type SnapshotCalls, snapshotCalls } from '../../../src/client/snapshots.ts';
 import { RdError } from '../../../src/errors.ts';
+import { deleteSnapshot, findSnapshot, readCatalogue } from '../../../src/features/snapshots/catalogue.ts';
+import type { SnapshotRecord } from '../../../src/features/snapshots/contract.ts';
+import { quoted } from '../../../src/features/snapshots/name.ts';
 import { steadyClock } from '../../../src/os/clock.ts';
 import type { PlanRequest } from '../../../src/plan/change.ts';
 import { COMPATIBLE } from '../../../src/product.ts';
 import type { StatusDocument } from '../../../src/reconcile/status-document.ts';
+import { refuseRunning, requireAdopted } from '../../../src/state/adoption.ts';
+import { lockHome } from '../../../src/state/home-lock.ts';
 import type { FlagTable, Io } from '../../command.ts';
 import { homeOf, namesService } from '../../session/absence.ts';
 import { printInterruptions } from '../../session/interruptions.ts';
@@ -32,7 +40,7 @@ export async function snapshotClient(caller: Caller): Promise<Client | undefined
   return 'answer' in asked ? asked.answer : undefined;
 }
 
-export interface OperationInput {
+interface OperationInput {
   caller: Caller;
   /** No text on stderr. */
   json: boolean;
@@ -196,4 +204,57 @@ export function checkTarget(client: Client | undefined, target: string | undefin
     `what runs is ${COMPATIBLE.productName}, found through ${client.connection.file}`,
     { advice: `If its state is to be replaced, say so: --target ${COMPATIBLE.target}` },
   );
+}
+
+/** The snapshots on disk, for when no service runs. Skipped ones are reported on stderr. */
+export async function storedSnapshots(io: Io): Promise<SnapshotRecord[]> {
+  const { snapshots, warnings } = await readCatalogue(homeOf(io).snapshots);
+  for (const warning of warnings) io.err(`notice: ${plainText(warning)}\n`);
+  return snapshots;
+}
+
+/**
+ * Avoids starting a service for an unknown name.
+ * @throws RdError `ERR_SNAPSHOT` with the service's message.
+ */
+export async function checkStored(name: string, io: Io): Promise<void> {
+  await findSnapshot(homeOf(io).snapshots, name).catch((cause: unknown) => failed('restore', name, cause));
+}
+
+/**
+ * Deletes a snapshot while no service runs and keeps one from starting meanwhile. Leaves no new directories behind.
+ * @throws RdError `ERR_SNAPSHOT` with the service's message, `ERR_WRONG_TARGET` for directories that were not adopted.
+ */
+export async function deleteStored(name: string, io: Io): Promise<void> {
+  const here = homeOf(io);
+  await requireAdopted(here);
+  try {
+    await findSnapshot(here.snapshots, name);
+    const absent = absentDirectories(here.serviceLock);
+    const lock = await lockHome(here.serviceLock, here.data);
+    try {
+      await refuseRunning(here);
+      await deleteSnapshot(here.snapshots, await findSnapshot(here.snapshots, name));
+    } finally {
+      await lock.release();
+      for (const path of absent) await rmdir(path).catch(() => undefined);
+    }
+  } catch (error) {
+    failed('delete', name, error);
+  }
+}
+
+/** The missing directories of a path, innermost first. */
+function absentDirectories(path: string): string[] {
+  return existsSync(path) ? [] : [path, ...absentDirectories(dirname(path))];
+}
+
+function failed(deed: string, name: string, cause: unknown): never {
+  if (!(cause instanceof RdError)) throw cause;
+  const { message, details, advice } = cause;
+  throw new RdError('ERR_SNAPSHOT', `failed to ${deed} snapshot ${quoted(name)}: ${message}`, {
+    cause,
+    details,
+    ...(advice === undefined ? {} : { advice }),
+  });
 }
