@@ -1,11 +1,13 @@
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
-import { dirname, join, normalize } from 'node:path';
+import { basename, dirname, join, normalize } from 'node:path';
 import { describe, expect, test } from 'vitest';
 
 const INDEX = 'docs/README.md';
-const DOCS = readdirSync('docs')
-  .filter((name) => name.endsWith('.md'))
-  .map((name) => `docs/${name}`);
+const DOCS = ['docs', 'docs/internals'].flatMap((folder) =>
+  readdirSync(folder)
+    .filter((name) => name.endsWith('.md'))
+    .map((name) => `${folder}/${name}`),
+);
 const TOP = readdirSync('.').filter((name) => name.endsWith('.md'));
 const DOCUMENTS = [...TOP, ...DOCS, 'examples/README.md'];
 
@@ -51,6 +53,30 @@ function broken({ file, anchor }: Link): boolean {
   return statSync(file).isDirectory() || !anchorsOf(readFileSync(file, 'utf8')).has(anchor);
 }
 
+/** Files and folders of this repository named in code: `src/plan/`, `cli/commands.ts`, `test/e2e/qemu-*.test.ts`, `home.ts`. */
+function pathsIn(text: string): string[] {
+  const named = text.match(/`(?:(?:src|cli|profiles|schemas|test|bench|docs|examples)\/[^`\s]*|[a-z-]+\.ts)`/g) ?? [];
+  // Placeholders such as `test/FILE.test.ts` are in capitals.
+  return named.map((code) => code.slice(1, -1)).filter((path) => !/[A-Z]{3,}/.test(path));
+}
+
+const SOURCES = ['src', 'cli', 'profiles', 'schemas', 'test', 'bench'].flatMap((folder) =>
+  readdirSync(folder, { recursive: true, encoding: 'utf8' }).map((path) => basename(path)),
+);
+
+/** `*` stands for any part of a file name; a name alone may be in any folder. */
+function exists(path: string): boolean {
+  if (!path.includes('/')) return SOURCES.includes(path);
+  if (!path.includes('*')) return existsSync(path);
+  const pattern = new RegExp(`^${basename(path).replaceAll('.', '\\.').replaceAll('*', '.*')}$`);
+  return readdirSync(dirname(path)).some((name) => pattern.test(name));
+}
+
+test.each(DOCUMENTS)('every file and folder that %s names exists', (document) => {
+  const text = readFileSync(document, 'utf8').replace(/^( *)```[\s\S]*?\n\1```$/gm, '');
+  expect(pathsIn(text).filter((path) => !exists(path))).toEqual([]);
+});
+
 test.each(DOCUMENTS)('every link of %s resolves', (document) => {
   expect(linksOf(document).filter(broken)).toEqual([]);
 });
@@ -66,7 +92,13 @@ describe('the index of the documentation', () => {
   });
 });
 
-test('the check detects a missing file, a missing anchor and equal headings', () => {
+test('the check detects a missing file, a missing anchor, a missing path and equal headings', () => {
+  expect(
+    pathsIn('`src/plan/`, `plan.ts`, `cli/none.ts`, `none.ts`, `src/FILE.ts` and src/other').filter(
+      (path) => !exists(path),
+    ),
+  ).toEqual(['cli/none.ts', 'none.ts']);
+  expect(exists('test/docs/lin*.test.ts') && !exists('test/docs/none*.ts')).toBe(true);
   expect(broken({ text: '', file: 'docs/none.md', anchor: undefined })).toBe(true);
   expect(broken({ text: '', file: 'README.md', anchor: 'none' })).toBe(true);
   expect(broken({ text: '', file: 'docs', anchor: 'none' })).toBe(true);
