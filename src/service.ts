@@ -7,8 +7,7 @@ import { createTransientStore } from './api/transient-settings.ts';
 import type { Reached } from './client/connection.ts';
 import { proofOf } from './client/service-proof.ts';
 import { ioError } from './os/io-error.ts';
-import { type Undo, undoAll } from './os/teardown.ts';
-import { userHome } from './os/user-home.ts';
+import { userHome } from './os/user-directories.ts';
 import { PRODUCT } from './product.ts';
 import { firstLook } from './reconcile/first-look.ts';
 import { type Backend, openBackend } from './service/backend.ts';
@@ -16,11 +15,12 @@ import { type Features, openFeatures } from './service/features.ts';
 import { type Home, openHome } from './service/home.ts';
 import { statusOf } from './service/host-integration.ts';
 import type { RunningService, ServiceOptions } from './service/options.ts';
-import { noteProgress, recordFailedStart } from './state/background-log.ts';
+import { type Undo, undoAll } from './service/options.ts';
 import { writeConnectionFile } from './state/connection-file.ts';
+import { noteProgress, recordFailedStart } from './state/drop-in.ts';
 import { checkPlaces } from './state/factory-reset.ts';
 import { type Places, places } from './state/places.ts';
-import { makeServiceSocketPlace } from './state/socket-place.ts';
+import { makeServiceSocketPlace } from './state/service-socket.ts';
 
 /** Milliseconds: how long a start waits for the first look at the backend. */
 const FIRST_LOOK_LIMIT = 5_000;

@@ -9,7 +9,7 @@ import type { JsonObject } from '../../src/json.ts';
 import type { SettingLayers } from '../../src/plan/layers.ts';
 import type { Host } from '../../src/settings/defaults.ts';
 import { FIELDS } from '../../src/settings/fields.gen.ts';
-import { recordedFirstRun } from '../../src/state/first-run.ts';
+import { recordedFirstRun } from '../../src/state/state-file.ts';
 import { supportedPlatform, usage } from '../arguments/values.ts';
 import { defineCommand, type FlagTable, type Invocation, type Io } from '../command.ts';
 import { homeOf } from '../session/absence.ts';

@@ -18,7 +18,7 @@ const waitKill = defineCommand({
     if (pid < 0) throw usage(`there is no process ${pid}`);
     if (pid === 0) return 0;
     if (io.platform !== 'linux') throw new RdError('ERR_USAGE', 'processes can be followed on Linux only');
-    const { endGroupAfter } = await import('../../src/os/end-group.ts');
+    const { endGroupAfter } = await import('../../src/os/process-table.ts');
     const { steadyClock } = await import('../../src/os/clock.ts');
     await endGroupAfter(pid, steadyClock, io.signal);
     return 0;

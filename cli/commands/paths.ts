@@ -1,5 +1,5 @@
 import { dirname, join } from 'node:path';
-import { type Environment, userHome } from '../../src/os/user-home.ts';
+import { type Environment, userHome } from '../../src/os/user-directories.ts';
 import { COMPATIBLE } from '../../src/product.ts';
 import type { Places } from '../../src/state/places.ts';
 import { noArguments } from '../arguments/arguments.ts';

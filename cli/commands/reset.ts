@@ -5,7 +5,7 @@ import { homeService } from '../../src/client/home-service.ts';
 import { sentenceOf } from '../../src/client/plain-call.ts';
 import { RdError } from '../../src/errors.ts';
 import { COMPATIBLE, PRODUCT } from '../../src/product.ts';
-import { requireMarked } from '../../src/state/adoption.ts';
+import { requireMarked } from '../../src/state/drop-in.ts';
 import {
   checkPlaces,
   clearCache,

@@ -2,7 +2,7 @@ import { createClient } from '../../src/client/client.ts';
 import { RdError } from '../../src/errors.ts';
 import { isObject, type JsonObject } from '../../src/json.ts';
 import { PRODUCT } from '../../src/product.ts';
-import { noting } from '../../src/state/background-log.ts';
+import { noting } from '../../src/state/drop-in.ts';
 import { APPLICATION_FLAGS, applicationRequest, applicationWords } from '../arguments/application-arguments.ts';
 import { noArguments } from '../arguments/arguments.ts';
 import { supportedPlatform } from '../arguments/values.ts';

@@ -3,9 +3,9 @@ import { dirname, join } from 'node:path';
 import { type Client, createClient } from '../../src/client/client.ts';
 import type { Connection } from '../../src/client/connection.ts';
 import { RdError } from '../../src/errors.ts';
-import { runAttached } from '../../src/os/attached.ts';
+import { runAttached } from '../../src/os/launch.ts';
 import { run } from '../../src/os/run.ts';
-import { userHome } from '../../src/os/user-home.ts';
+import { userHome } from '../../src/os/user-directories.ts';
 import { COMPATIBLE } from '../../src/product.ts';
 import type { MachineAccess, StatusDocument } from '../../src/reconcile/status-document.ts';
 import { defineCommand, type Invocation, type Io } from '../command.ts';
@@ -91,7 +91,7 @@ async function ownShell(status: StatusDocument, args: readonly string[], io: Io)
   }
   const { bin } = here;
   const env = engineEnvironment({ name, endpoint }, io.env, existsSync(bin) ? [bin] : []);
-  const { runAttached } = await import('../../src/os/attached.ts');
+  const { runAttached } = await import('../../src/os/launch.ts');
   const argv = command.length > 0 ? command : [io.env.SHELL || '/bin/sh'];
   return runAttached({ argv, env, terminal: io.interactive });
 }
@@ -116,8 +116,8 @@ function withoutSeparator(args: readonly string[]): readonly string[] {
  * the exit status.
  */
 async function guestShell(access: MachineAccess, command: readonly string[], io: Io): Promise<number> {
-  const { runAttached } = await import('../../src/os/attached.ts');
-  const { shellLine } = await import('../../src/os/shell-words.ts');
+  const { runAttached } = await import('../../src/os/launch.ts');
+  const { shellLine } = await import('../../src/os/program.ts');
   const line = command.length > 0 ? [signalExitLine(shellLine([...access.before, ...command]))] : [];
   const argv = [...access.ssh, io.interactive ? '-t' : '-T', access.target, ...line];
   return runAttached({ argv, env: io.env, terminal: io.interactive });

@@ -3,7 +3,7 @@ import { type Client, createClient } from '../../src/client/client.ts';
 import type { Connection } from '../../src/client/connection.ts';
 import { RdError } from '../../src/errors.ts';
 import { isObject } from '../../src/json.ts';
-import { type ProcessIdentity, processTable } from '../../src/os/process-identity.ts';
+import { type ProcessIdentity, processTable } from '../../src/os/process-table.ts';
 import type { LockHolder } from '../../src/state/home-lock.ts';
 import { noArguments } from '../arguments/arguments.ts';
 import { type Caller, defineCommand, type Io } from '../command.ts';
@@ -187,7 +187,7 @@ async function warnLeftover(port: number | undefined, io: Io): Promise<void> {
 }
 
 async function endBySignal(holder: ProcessIdentity, who: string, wait: boolean, io: Io): Promise<void> {
-  const { terminate } = await import('../../src/os/process-identity.ts');
+  const { terminate } = await import('../../src/os/process-table.ts');
   if (!(await terminate(holder))) {
     throw new RdError('ERR_CONNECTION', `the service (${who}) cannot be reached, because its connection file is lost`, {
       advice: `See that the process ${holder.pid} is the service, and end it.`,

@@ -5,7 +5,7 @@ import { type ErrorCode, RdError } from '../../src/errors.ts';
 import type { JsonObject } from '../../src/json.ts';
 import { type Clock, steadyClock } from '../../src/os/clock.ts';
 import { COMPATIBLE } from '../../src/product.ts';
-import { noting } from '../../src/state/background-log.ts';
+import { noting } from '../../src/state/drop-in.ts';
 import { noArguments } from '../arguments/arguments.ts';
 import {
   type GivenSetting,

@@ -71,7 +71,7 @@ export async function withServiceExit(
   sent: boolean,
 ): Promise<never> {
   if (!(error instanceof RdError) || !CONNECTION_ERRORS.includes(error.code) || client.foreign) throw error;
-  const { processTable } = await import('../../src/os/process-identity.ts');
+  const { processTable } = await import('../../src/os/process-table.ts');
   const lives = await processTable.isAlive({ pid: status.pid });
   const saved = sent ? 'the settings are saved' : 'whether the settings were saved is not known';
   throw new RdError(

@@ -3,7 +3,7 @@ import { type HomeService, homeService } from '../../src/client/home-service.ts'
 import { staleText } from '../../src/client/stale-file.ts';
 import { type ErrorCode, RdError } from '../../src/errors.ts';
 import { systemCode } from '../../src/os/io-error.ts';
-import { userHome } from '../../src/os/user-home.ts';
+import { userHome } from '../../src/os/user-directories.ts';
 import { requirePrivate } from '../../src/state/ownership.ts';
 import { type Places, places } from '../../src/state/places.ts';
 import { supportedPlatform } from '../arguments/values.ts';

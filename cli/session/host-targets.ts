@@ -1,5 +1,5 @@
 import { type IntegrationTargets, integrationTargets } from '../../src/features/host-integration/targets.ts';
-import { userHome } from '../../src/os/user-home.ts';
+import { userHome } from '../../src/os/user-directories.ts';
 import { supportedPlatform } from '../arguments/values.ts';
 import type { Io } from '../command.ts';
 import { homeOf } from './absence.ts';

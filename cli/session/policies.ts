@@ -1,7 +1,7 @@
 import { policyPlaces, policyPrograms } from '../../profiles/policies/places.ts';
 import type { Policies, PolicyHost } from '../../profiles/policies/policy.ts';
 import { type PolicySources, readPolicies } from '../../profiles/policies/read.ts';
-import { userHome } from '../../src/os/user-home.ts';
+import { userHome } from '../../src/os/user-directories.ts';
 import type { Platform } from '../../src/settings/field.ts';
 import type { Io } from '../command.ts';
 

@@ -2,8 +2,8 @@ import { lstat } from 'node:fs/promises';
 import { RdError } from '../../src/errors.ts';
 import { isObject, isTooDeep, MOST_LEVELS } from '../../src/json.ts';
 import { ioError, systemCode } from '../../src/os/io-error.ts';
+import { shellWord } from '../../src/os/program.ts';
 import { openToRead } from '../../src/os/regular-file.ts';
-import { shellQuoted } from '../../src/os/shell-quoted.ts';
 import type { Platform } from '../../src/settings/field.ts';
 import { SCHEMA_VERSION } from '../../src/settings/settings.gen.ts';
 import { tooLong } from '../../src/settings/source-text.ts';
@@ -165,7 +165,7 @@ function notReadable(path: string, reason: string): RdError {
 function refuseExposedPolicy(path: string, { system }: PolicyOwner): void {
   const exposure = exposureOf(path, system ? trustOfSystem() : trustOfUser());
   if (!exposure) return;
-  const fix = exposureFix(exposure) ?? `chown ${system ? 'root' : '"$(id -un)"'} ${shellQuoted(exposure.path)}`;
+  const fix = exposureFix(exposure) ?? `chown ${system ? 'root' : '"$(id -un)"'} ${shellWord(exposure.path)}`;
   throw invalidPolicy(`the deployment profile ${path} cannot be trusted: ${exposureText(exposure)}`, [
     `To correct that${system ? ', as root' : ''}: \`${fix}\`, after a look at what the profile says.`,
   ]);

@@ -4,12 +4,12 @@ import { basename, posix } from 'node:path';
 import { RdError } from '../errors.ts';
 import { isObject } from '../json.ts';
 import { ioError, systemCode } from '../os/io-error.ts';
-import { shellQuoted } from '../os/shell-quoted.ts';
-import type { Environment } from '../os/user-home.ts';
-import { userHome } from '../os/user-home.ts';
+import { shellWord } from '../os/program.ts';
+import type { Environment } from '../os/user-directories.ts';
+import { userHome } from '../os/user-directories.ts';
 import { COMPATIBLE } from '../product.ts';
 import type { Platform } from '../settings/field.ts';
-import { lockStanding } from '../state/lock-place.ts';
+import { lockStanding } from '../state/home-lock.ts';
 import { exposedBy, requirePrivate, trustOfUser } from '../state/ownership.ts';
 import type { Places } from '../state/places.ts';
 import { places } from '../state/places.ts';
@@ -223,7 +223,7 @@ function ownText(path: string, { anyOwner, named }: { anyOwner: boolean; named: 
       const by = exposedBy({ ...facts, kind: 'file', last: true }, trustOfUser());
       if (by && !(named && isOnWindows(path))) {
         if (by === 'owner') throw untrusted(path, `it belongs to another user (uid ${facts.uid})`);
-        throw untrusted(path, 'other users can write it', `chmod 600 ${shellQuoted(path)}`);
+        throw untrusted(path, 'other users can write it', `chmod 600 ${shellWord(path)}`);
       }
     }
     if (!facts.isFile() && !facts.isDirectory()) throw untrusted(path, 'it is not a file');

@@ -1,10 +1,9 @@
 import { statSync } from 'node:fs';
 import { uptime } from 'node:os';
-import { homeMoved } from '../os/home-move.ts';
-import { processTable } from '../os/process-identity.ts';
+import { homeMoved } from '../os/directory-identity.ts';
+import { processTable } from '../os/process-table.ts';
 import { backendLock } from '../state/backend-lock.ts';
-import { type LockHolder, lockHolder } from '../state/home-lock.ts';
-import { lockStanding } from '../state/lock-place.ts';
+import { type LockHolder, lockHolder, lockStanding } from '../state/home-lock.ts';
 import type { Places } from '../state/places.ts';
 import { loadState } from '../state/state-file.ts';
 

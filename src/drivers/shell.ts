@@ -17,7 +17,7 @@ export interface Shell {
   readonly environment: Readonly<Record<string, string>>;
   /** See `src/os/run.ts`, also for the errors. Programs are found by name. */
   run(argv: readonly string[], options?: Omit<RunOptions, 'env' | 'cwd'>): Promise<RunResult>;
-  /** As `run`, but streams output of any length. See `src/os/stream.ts`. */
+  /** As `run`, but streams output of any length. See `src/os/run.ts`. */
   stream(argv: readonly string[], options?: Pick<RunOptions, 'signal' | 'timeoutMs'>): AsyncIterable<Uint8Array>;
   /**
    * Starts long-lived programs that are not running yet, by name and all at once: none may depend on another at its very beginning.

@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { isOwnDirectory, runtimeDirectory } from '../os/runtime-directory.ts';
+import { isOwnDirectory, runtimeDirectory } from '../os/user-directories.ts';
 import { loadState } from '../state/state-file.ts';
 import type { EngineName, MachineAccess } from './driver.ts';
 import { containerdPlaces } from './engines/containerd-config.ts';

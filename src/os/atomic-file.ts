@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { open, readdir, rename, unlink } from 'node:fs/promises';
+import { link, lstat, open, readdir, rename, unlink } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { makeDirectory } from './directory.ts';
 import { ioError, systemCode } from './io-error.ts';
@@ -13,6 +13,8 @@ export interface FileOperations {
   rename(from: string, to: string): Promise<void>;
   /** Makes a rename in this directory survive a power failure. */
   syncDirectory(directory: string): Promise<void>;
+  /** Flushes a file written by another program or a stream, so that it survives a power failure. */
+  syncFile(path: string): Promise<void>;
   unlink(path: string): Promise<void>;
 }
 
@@ -33,16 +35,20 @@ export const fileOperations: FileOperations = {
   rename,
   async syncDirectory(directory) {
     // Windows cannot open a directory for this, and flushes the rename with the file.
-    if (process.platform === 'win32') return;
-    const handle = await open(directory, 'r');
-    try {
-      await handle.sync();
-    } finally {
-      await handle.close();
-    }
+    if (process.platform !== 'win32') await sync(directory, 'r');
   },
+  syncFile: (path) => sync(path, 'r+'),
   unlink,
 };
+
+async function sync(path: string, flags: string): Promise<void> {
+  const handle = await open(path, flags);
+  try {
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+}
 
 export interface AtomicWriteOptions {
   /** Mode of the new file; 0600 by default. */
@@ -158,5 +164,51 @@ export async function readIfThere(path: string, options: ReadOptions = {}): Prom
   } catch (error) {
     if (systemCode(error) === 'ENOENT') return undefined;
     throw error;
+  }
+}
+
+/**
+ * Renames an unusable file to `<path>.corrupt-<time>` for inspection, never over another one.
+ * @returns the new path.
+ */
+export async function setAside(path: string, now: number): Promise<string> {
+  const target = await keepAside(path, now);
+  await unlink(path).catch((cause: unknown) => {
+    throw ioError('set aside', path, cause);
+  });
+  return target;
+}
+
+/** As `setAside`, but keeps the original name too until the file is replaced. Repeated failing starts add only one name. */
+export async function keepAside(path: string, now: number): Promise<string> {
+  const known = await otherName(path);
+  if (known !== undefined) return known;
+  const stamp = new Date(now).toISOString().replace(/[-:]/g, '').replace('.', '');
+  for (let attempt = 0; ; attempt += 1) {
+    const target = `${path}.corrupt-${stamp}${attempt === 0 ? '' : `-${attempt}`}`;
+    try {
+      // Unlike a rename, a link fails when the name is taken.
+      await link(path, target);
+      return target;
+    } catch (cause) {
+      if (systemCode(cause) !== 'EEXIST') throw ioError('set aside', path, cause);
+    }
+  }
+}
+
+/** The name that an earlier `keepAside` gave to this very file. */
+async function otherName(path: string): Promise<string | undefined> {
+  try {
+    const { ino, dev, nlink } = await lstat(path);
+    if (nlink < 2) return undefined;
+    const directory = dirname(path);
+    const prefix = `${basename(path)}.corrupt-`;
+    for (const name of (await readdir(directory)).filter((each) => each.startsWith(prefix))) {
+      const other = await lstat(join(directory, name));
+      if (other.ino === ino && other.dev === dev) return join(directory, name);
+    }
+    return undefined;
+  } catch (cause) {
+    throw ioError('set aside', path, cause);
   }
 }

@@ -1,12 +1,16 @@
 import { type ChildProcess, type StdioOptions, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { rename, rm, writeFile } from 'node:fs/promises';
+import { dirname } from 'node:path';
 import { RdError } from '../errors.ts';
+import { isObject } from '../json.ts';
 import type { Clock } from './clock.ts';
-import { readRecord, removeRecord, writeRecord } from './daemon-record.ts';
-import type { ProcessEntry } from './proc.ts';
-import { readProcess, readProcesses, signalProcess } from './proc.ts';
+import { makeDirectory } from './directory.ts';
+import { type Place, parsePlace, placeOf, placeStatus } from './directory-identity.ts';
+import { type ProcessEntry, type ProcessKey, readProcess, readProcesses, signalProcess } from './process-table.ts';
 import { installAdvice } from './program.ts';
 import { openLog } from './program-log.ts';
+import { readRegular } from './regular-file.ts';
 
 /** A long-lived program that outlives this process. Its arguments must include a path of its own, which identifies it. */
 export interface DaemonSpec {
@@ -197,4 +201,58 @@ async function gone(entry: ProcessEntry, limitMs: number, { clock, signal }: Sto
     if (signal?.aborted) throw new RdError('ERR_CANCELLED', `waiting for pid ${entry.pid} to end was cancelled`);
     await clock.sleep(POLL_MS, signal);
   }
+}
+
+/**
+ * The record of a long-lived program: written before it is spawned without a process, then with it. A record without a process means that
+ * its writer was killed in between, so the program may or may not run.
+ */
+export interface DaemonRecord {
+  argv: readonly string[];
+  process?: ProcessKey;
+}
+
+/**
+ * Undefined when there is no valid record (a power failure can leave an empty file), or only the copy of one in another directory: the
+ * program belongs to that one.
+ */
+async function readRecord(file: string): Promise<DaemonRecord | undefined> {
+  const text = await readRegular(file).then(String, () => '');
+  const { record, at } = parseRecord(text) ?? {};
+  return placeStatus(at, dirname(file)) === 'copied' ? undefined : record;
+}
+
+function parseRecord(text: string): { record: DaemonRecord; at: Place | undefined } | undefined {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+  if (!isObject(value) || !Array.isArray(value.argv)) return undefined;
+  const argv = value.argv.filter((part) => typeof part === 'string');
+  const at = parsePlace(value.at);
+  if (typeof value.pid !== 'number' || typeof value.started !== 'string') return { record: { argv }, at };
+  return { record: { argv, process: { pid: value.pid, started: value.started } }, at };
+}
+
+/** Replaces the record atomically. */
+export async function writeRecord(file: string, record: DaemonRecord): Promise<void> {
+  await makeDirectory(dirname(file));
+  const temporary = `${file}.new`;
+  // Leftovers at this path are replaced, never written to.
+  await rm(temporary, { force: true });
+  await writeFile(
+    temporary,
+    `${JSON.stringify({ argv: record.argv, ...record.process, at: placeOf(dirname(file)) })}\n`,
+    {
+      mode: 0o600,
+      flag: 'wx',
+    },
+  );
+  await rename(temporary, file);
+}
+
+export async function removeRecord(file: string): Promise<void> {
+  await rm(file, { force: true });
 }

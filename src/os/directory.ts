@@ -1,7 +1,7 @@
 import { lstat, mkdir, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { RdError } from '../errors.ts';
-import { refuseMoved } from './home-move.ts';
+import { refuseMoved } from './directory-identity.ts';
 import { ioError, systemCode } from './io-error.ts';
 
 const MODE = 0o700;

@@ -45,3 +45,16 @@ export async function findProgram(name: string, path: string): Promise<string | 
   }
   return undefined;
 }
+
+/**
+ * One word of a command line for a POSIX shell, as for a suggested command or for ssh. Between single quotes nothing is special to a shell. A
+ * NUL cannot be in a word of any program.
+ */
+export function shellWord(word: string): string {
+  return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`;
+}
+
+/** A command line for a POSIX shell with exactly these words. */
+export function shellLine(argv: readonly string[]): string {
+  return argv.map(shellWord).join(' ');
+}

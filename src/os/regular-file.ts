@@ -1,6 +1,7 @@
 import { constants, type Stats } from 'node:fs';
-import { type FileHandle, open } from 'node:fs/promises';
+import { type FileHandle, lstat, open } from 'node:fs/promises';
 import { RdError } from '../errors.ts';
+import { systemCode } from './io-error.ts';
 
 const { O_APPEND, O_CREAT, O_RDONLY, O_WRONLY } = constants;
 // Windows has neither.
@@ -78,4 +79,12 @@ function refused(path: string, why: string, cause?: unknown): RdError {
     ...(cause === undefined ? {} : { cause }),
     advice: 'Move it away: a file is expected there.',
   });
+}
+
+/** Whether the path exists, without following links. An unreadable path counts as existing: the caller's next access reports the reason. */
+export async function isThere(path: string): Promise<boolean> {
+  return lstat(path).then(
+    () => true,
+    (error: unknown) => systemCode(error) !== 'ENOENT' && systemCode(error) !== 'ENOTDIR',
+  );
 }

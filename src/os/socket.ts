@@ -1,13 +1,18 @@
-import { createConnection } from 'node:net';
+import { connect, type NetConnectOpts } from 'node:net';
 
-/** Whether that Unix socket of this host accepts a connection. */
-export function takesConnections(path: string): Promise<boolean> {
+/** Connect timeout in milliseconds; local connections are immediate. */
+const PROBE_MS = 1000;
+
+/** True when a local program accepts connections there. */
+export function acceptsConnections(where: NetConnectOpts, signal?: AbortSignal): Promise<boolean> {
   return new Promise((resolve) => {
-    const socket = createConnection({ path });
-    socket.once('connect', () => {
+    const socket = connect({ ...where, timeout: PROBE_MS, ...(signal ? { signal } : {}) });
+    const finish = (found: boolean) => {
       socket.destroy();
-      resolve(true);
-    });
-    socket.once('error', () => resolve(false));
+      resolve(found);
+    };
+    socket.once('connect', () => finish(true));
+    socket.once('timeout', () => finish(false));
+    socket.once('error', () => finish(false));
   });
 }

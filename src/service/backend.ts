@@ -8,7 +8,6 @@ import { RdError } from '../errors.ts';
 import type { JsonObject } from '../json.ts';
 import { systemClock } from '../os/clock.ts';
 import type { LogFile } from '../os/log-file.ts';
-import type { Undo } from '../os/teardown.ts';
 import { unprotected } from '../plan/fail-closed.ts';
 import type { LayerFacts } from '../plan/layers.ts';
 import { decideUpdate, type UpdateSurroundings } from '../plan/settings-update.ts';
@@ -24,7 +23,7 @@ import { clusterVersions, openDriver, storedState } from './driver.ts';
 import type { Home } from './home.ts';
 import { createHostIntegration, type FollowingIntegration } from './host-integration.ts';
 import { createMaintenance, IDLE, type Maintenance } from './maintenance.ts';
-import type { ServiceOptions } from './options.ts';
+import type { ServiceOptions, Undo } from './options.ts';
 import { serviceLayers, servicePolicies } from './policies.ts';
 import { type Recovered, recoverBackend } from './recover-backend.ts';
 

@@ -8,7 +8,7 @@ import type { Diagnostics } from '../features/diagnostics/report.ts';
 import { createRunner } from '../features/diagnostics/runner.ts';
 import type { Clock } from '../os/clock.ts';
 import { run } from '../os/run.ts';
-import { userHome } from '../os/user-home.ts';
+import { userHome } from '../os/user-directories.ts';
 import { PRODUCT } from '../product.ts';
 import type { Controllers } from '../reconcile/contract.ts';
 

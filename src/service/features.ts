@@ -5,7 +5,6 @@ import type { Extensions } from '../features/extensions/contract.ts';
 import { createPortForwards, type ForwardsInput, type PortForwards } from '../features/port-forwards/manager.ts';
 import { forwardFile } from '../features/port-forwards/store.ts';
 import { systemClock } from '../os/clock.ts';
-import type { Undo } from '../os/teardown.ts';
 import { identityOf, type Places } from '../state/places.ts';
 import { createApplies } from './applies.ts';
 import type { Backend } from './backend.ts';
@@ -13,7 +12,7 @@ import { type BackendData, createBackendData } from './backend-data.ts';
 import { createServiceDiagnostics, type ServiceDiagnostics } from './diagnostics.ts';
 import { serviceExtensions } from './extensions.ts';
 import type { Home } from './home.ts';
-import type { ServiceOptions } from './options.ts';
+import type { ServiceOptions, Undo } from './options.ts';
 
 /** What a service does beside running the backend. */
 export interface Features {

@@ -1,23 +1,21 @@
 import { rm } from 'node:fs/promises';
 import { bindListener, type Listener } from '../api/listener.ts';
 import { homeService } from '../client/home-service.ts';
-import { keepPlace } from '../os/home-move.ts';
+import { keepPlace } from '../os/directory-identity.ts';
 import { type LogFile, openLog } from '../os/log-file.ts';
-import type { Undo } from '../os/teardown.ts';
-import { userHome } from '../os/user-home.ts';
+import { userHome } from '../os/user-directories.ts';
 import { PRODUCT } from '../product.ts';
-import { adoptPlaces, refuseRunning } from '../state/adoption.ts';
 import { removeConnectionFile, removeStaleConnectionFile } from '../state/connection-file.ts';
-import { sweepDrafts } from '../state/drafts.ts';
-import { lockHome, sweepLock } from '../state/home-lock.ts';
-import { lockStanding } from '../state/lock-place.ts';
+import { adoptPlaces, refuseRunning } from '../state/drop-in.ts';
+import { lockHome, lockStanding, sweepLock } from '../state/home-lock.ts';
+import { sweepDrafts } from '../state/own-files.ts';
 import { requirePrivate } from '../state/ownership.ts';
 import { type Places, places } from '../state/places.ts';
 import { fillReserve } from '../state/reserve.ts';
-import { removeServiceSocket } from '../state/socket-place.ts';
+import { removeServiceSocket } from '../state/service-socket.ts';
 import { checkDriverName } from './driver.ts';
 import { createPendingReset, type Ending, type PendingReset } from './factory-reset.ts';
-import type { ServiceOptions } from './options.ts';
+import type { ServiceOptions, Undo } from './options.ts';
 
 /** The home of this service: locked, logged, and with a port. */
 export interface Home {

@@ -1,6 +1,6 @@
 import type { Connection } from '../client/connection.ts';
 import type { JsonObject } from '../json.ts';
-import type { Environment } from '../os/user-home.ts';
+import type { Environment } from '../os/user-directories.ts';
 import type { Platform } from '../settings/field.ts';
 import type { ResetSummary } from '../state/factory-reset.ts';
 import type { PolicyOptions } from './policies.ts';
@@ -43,4 +43,15 @@ export interface RunningService {
   resetSummary(): ResetSummary | undefined;
   /** False when what the service ran did not stop, once the service has. */
   backendStopped(): boolean;
+}
+
+/** Undoes one thing that was started; named for the log. */
+export type Undo = [what: string, undo: () => Promise<void>];
+
+/** Undoes everything, last started first. A failure is reported and does not stop the rest. */
+export async function undoAll(undo: Undo[], onFailure: (what: string, error: unknown) => void): Promise<void> {
+  for (let next = undo.pop(); next; next = undo.pop()) {
+    const [what, work] = next;
+    await work().catch((error: unknown) => onFailure(what, error));
+  }
 }

@@ -2,12 +2,12 @@ import { join } from 'node:path';
 import { policyPlaces, policyPrograms } from '../../profiles/policies/places.ts';
 import { layerFacts, type Policies } from '../../profiles/policies/policy.ts';
 import { type PolicySources, readPolicies } from '../../profiles/policies/read.ts';
-import { type Environment, userHome } from '../os/user-home.ts';
+import { type Environment, userHome } from '../os/user-directories.ts';
 import type { FirstRun, LayerFacts } from '../plan/layers.ts';
 import type { Platform } from '../settings/field.ts';
-import { recordedFirstRun, recordFirstRun } from '../state/first-run.ts';
 import type { Places } from '../state/places.ts';
 import type { SettingsHost } from '../state/startup-settings.ts';
+import { recordedFirstRun, recordFirstRun } from '../state/state-file.ts';
 
 /** What tests put in the place of the system's own. */
 export type PolicyOptions = Partial<PolicySources>;

@@ -7,7 +7,7 @@ import { isObject } from '../json.ts';
 import { fileOperations, removeLeftovers } from '../os/atomic-file.ts';
 import { makeDirectory } from '../os/directory.ts';
 import { ioError, systemCode } from '../os/io-error.ts';
-import { type ProcessIdentity, type ProcessTable, processTable } from '../os/process-identity.ts';
+import { type ProcessIdentity, type ProcessTable, processTable } from '../os/process-table.ts';
 
 /**
  * The file that keeps the backend stopped while a snapshot or restore works on its data. Other tools check its presence and `action`; the

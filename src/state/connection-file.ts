@@ -2,7 +2,7 @@ import { rm, unlink } from 'node:fs/promises';
 import { isObject } from '../json.ts';
 import { readIfThere, writeFileAtomic } from '../os/atomic-file.ts';
 import { ioError, systemCode } from '../os/io-error.ts';
-import { type ProcessTable, processTable } from '../os/process-identity.ts';
+import { type ProcessTable, processTable } from '../os/process-table.ts';
 
 /** The document of `schemas/connection.json`, in the order in which it is written. */
 export interface ConnectionDocument {

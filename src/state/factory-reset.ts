@@ -2,12 +2,12 @@ import { lstat, readdir, readFile, readlink, realpath, rmdir, unlink } from 'nod
 import { dirname, join, sep } from 'node:path';
 import { RdError } from '../errors.ts';
 import { ioError, systemCode } from '../os/io-error.ts';
-import { isThere } from '../os/presence.ts';
-import { userHome } from '../os/user-home.ts';
+import { isThere } from '../os/regular-file.ts';
+import { userHome } from '../os/user-directories.ts';
 import { PRODUCT } from '../product.ts';
 import { type OwnPlace, ownPlaces } from './own-files.ts';
 import type { Places } from './places.ts';
-import { removeServiceSocket } from './socket-place.ts';
+import { removeServiceSocket } from './service-socket.ts';
 
 /** The result of a factory reset. Paths are absolute, and each list is in the order of the work. */
 export interface ResetSummary {

@@ -1,16 +1,15 @@
 import { randomBytes } from 'node:crypto';
+import { readdirSync, readFileSync } from 'node:fs';
 import { readdir, readFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { RdError } from '../errors.ts';
 import { isObject } from '../json.ts';
 import { makeDirectory } from '../os/directory.ts';
-import { homeMoved } from '../os/home-move.ts';
+import { homeMoved, type Place, type PlaceStatus, parsePlace, placeOf, placeStatus } from '../os/directory-identity.ts';
 import { ioError, systemCode } from '../os/io-error.ts';
-import { type Place, parsePlace, placeOf, placeStatus } from '../os/place.ts';
-import { isThere } from '../os/presence.ts';
-import type { ProcessIdentity, ProcessTable } from '../os/process-identity.ts';
-import { processTable } from '../os/process-identity.ts';
+import { type ProcessIdentity, type ProcessTable, processTable } from '../os/process-table.ts';
+import { isThere } from '../os/regular-file.ts';
 import { reserveBeside } from './reserve.ts';
 
 /** Holder of a lock, as recorded in its file. */
@@ -311,4 +310,26 @@ async function read(directory: string, name: string): Promise<Entry | undefined>
     ...(value.left === true ? { left: true } : {}),
     ...(at ? { at } : {}),
   };
+}
+
+/**
+ * What the files of a lock reveal about the directory: `copied` when all of them were written in another one that still exists, `moved`
+ * when one was. Synchronous, for short commands; unreadable files are ignored.
+ */
+export function lockStanding(directory: string): PlaceStatus {
+  const found = placesIn(directory).map((at) => placeStatus(at, directory));
+  if (found.includes('moved')) return 'moved';
+  return found.length > 0 && found.every((each) => each === 'copied') ? 'copied' : 'here';
+}
+
+function placesIn(directory: string) {
+  try {
+    const names = readdirSync(directory).filter((name) => name.endsWith('.json'));
+    return names.flatMap((name) => {
+      const value: unknown = JSON.parse(readFileSync(join(directory, name), 'utf8'));
+      return isObject(value) && value.held === true ? [parsePlace(value.at)] : [];
+    });
+  } catch {
+    return [];
+  }
 }

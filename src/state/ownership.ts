@@ -3,7 +3,7 @@ import { existsSync, lstatSync, readFileSync, readlinkSync } from 'node:fs';
 import { posix } from 'node:path';
 import { RdError } from '../errors.ts';
 import { systemCode } from '../os/io-error.ts';
-import { shellQuoted } from '../os/shell-quoted.ts';
+import { shellWord } from '../os/program.ts';
 import { PRODUCT } from '../product.ts';
 import type { Places } from './places.ts';
 
@@ -196,7 +196,7 @@ export function exposureText({ path, by, uid, mode, kind }: Exposure): string {
 
 /** The command that makes it private; absent where only its owner can. */
 export function exposureFix({ path, by }: Exposure): string | undefined {
-  return by === 'writers' ? `chmod go-w ${shellQuoted(path)}` : undefined;
+  return by === 'writers' ? `chmod go-w ${shellWord(path)}` : undefined;
 }
 
 function nameOf(uid: number): string {

@@ -1,6 +1,6 @@
 import { posix, win32 } from 'node:path';
 import { RdError } from '../errors.ts';
-import type { Environment } from '../os/user-home.ts';
+import type { Environment } from '../os/user-directories.ts';
 import { COMPATIBLE, DROP_IN, DROP_IN_IDENTITY, type Identity, OWN_IDENTITY } from '../product.ts';
 import type { Platform } from '../settings/field.ts';
 

@@ -1,15 +1,18 @@
-// Synchronous, without the code that creates it: every short command looks for the socket.
 import { createHash } from 'node:crypto';
 import { lstatSync } from 'node:fs';
+import { chmod, lstat, rmdir, unlink } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { isOwnDirectory, runtimeDirectory } from '../os/runtime-directory.ts';
+import { RdError } from '../errors.ts';
+import { makeDirectory } from '../os/directory.ts';
+import { ioError, systemCode } from '../os/io-error.ts';
+import { isOwnDirectory, runtimeDirectory } from '../os/user-directories.ts';
 import type { Places } from './places.ts';
 
 const NAME = 'service.sock';
 /** The limit for a Unix socket path without the terminator; that of macOS, which is shorter. */
 const MAX_SOCKET_PATH = 103;
 
-export interface SocketPlace {
+interface SocketPlace {
   /** Private to the user. */
   directory: string;
   path: string;
@@ -18,7 +21,7 @@ export interface SocketPlace {
 }
 
 /** Where the service of a home listens beside its port. Undefined on Windows. */
-export function socketPlace({ state }: Pick<Places, 'state'>): SocketPlace | undefined {
+function socketPlace({ state }: Pick<Places, 'state'>): SocketPlace | undefined {
   const uid = process.getuid?.();
   if (uid === undefined) return undefined;
   const inside = join(state, 'run');
@@ -47,7 +50,62 @@ export function serviceSocket(here: Pick<Places, 'state'>): string | undefined {
 }
 
 /** Whether it is a socket of this user. Throws the system error when it cannot be checked. */
-export function isOwnSocket(path: string): boolean {
+function isOwnSocket(path: string): boolean {
   const facts = lstatSync(path, { throwIfNoEntry: false });
   return facts?.isSocket() === true && facts.uid === process.getuid?.();
+}
+
+/**
+ * Creates the directory and removes a stale socket. Requires the home's lock.
+ * @returns where to listen; undefined on Windows.
+ * @throws RdError `ERR_IO` when others can write the directory, or the path is not a socket of this user.
+ */
+export async function makeServiceSocketPlace(here: Pick<Places, 'state'>): Promise<string | undefined> {
+  const place = socketPlace(here);
+  if (!place) return undefined;
+  const { directory, path, elsewhere } = place;
+  await makeDirectory(directory);
+  if (elsewhere) refuseForeign(dirname(directory));
+  refuseForeign(directory);
+  await chmod(directory, 0o700).catch((cause: unknown) => {
+    throw ioError('make private', directory, cause);
+  });
+  await removeSocket(path);
+  return path;
+}
+
+/** Removes the socket, and its dedicated directory. Requires the home's lock. Throws `ERR_IO` as above. */
+export async function removeServiceSocket(here: Pick<Places, 'state'>): Promise<void> {
+  const place = socketPlace(here);
+  if (!place || !isOwnDirectory(place.directory)) return;
+  await removeSocket(place.path);
+  // Not empty: another program uses it.
+  for (const directory of place.elsewhere ? [place.directory, dirname(place.directory)] : [place.directory]) {
+    await rmdir(directory).catch(() => undefined);
+  }
+}
+
+function refuseForeign(path: string): void {
+  if (isOwnDirectory(path)) return;
+  throw new RdError(
+    'ERR_IO',
+    `${path} is needed for the socket of the service, and is not a directory of yours alone`,
+    {
+      advice: `Look at it with \`ls -ld ${path}\`, and move it away.`,
+    },
+  );
+}
+
+async function removeSocket(path: string): Promise<void> {
+  try {
+    if (!isOwnSocket(path)) {
+      await lstat(path);
+      throw new RdError('ERR_IO', `${path} is in the place of the socket of the service, and is no socket of yours`, {
+        advice: 'Look at it, and move it away.',
+      });
+    }
+    await unlink(path);
+  } catch (cause) {
+    if (systemCode(cause) !== 'ENOENT') throw ioError('remove', path, cause);
+  }
 }

@@ -3,7 +3,7 @@ import { isObject, isTooDeep, type JsonObject, type JsonValue, MOST_LEVELS } fro
 import type { FileOperations } from '../os/atomic-file.ts';
 import { readIfThere, writeFileAtomic } from '../os/atomic-file.ts';
 import { ioError } from '../os/io-error.ts';
-import { shellQuoted } from '../os/shell-quoted.ts';
+import { shellWord } from '../os/program.ts';
 import { canonicalize } from '../settings/canonical.ts';
 import { defaultSettings, fillDefaults } from '../settings/defaults.ts';
 import type { Platform } from '../settings/field.ts';
@@ -138,7 +138,7 @@ async function invalidSettings(
 
 function moveCommand(from: string, to: string, { platform }: FileHost): string {
   if (platform === 'win32') return `move /Y "${from}" "${to}"`;
-  return `mv ${shellQuoted(from)} ${shellQuoted(to)}`;
+  return `mv ${shellWord(from)} ${shellWord(to)}`;
 }
 
 function tooDeep(path: string): RdError {

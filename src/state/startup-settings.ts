@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import type { Policies } from '../../profiles/policies/policy.ts';
 import type { JsonObject } from '../json.ts';
-import { keepAside } from '../os/set-aside.ts';
+import { keepAside } from '../os/atomic-file.ts';
 import { defaultSettings } from '../settings/defaults.ts';
 import type { Platform } from '../settings/field.ts';
 import { lockRecord } from '../settings/locks.ts';

@@ -1,7 +1,7 @@
-import { isObject } from '../json.ts';
-import type { FileOperations } from '../os/atomic-file.ts';
-import { readIfThere, writeFileAtomic } from '../os/atomic-file.ts';
+import { isObject, type JsonValue } from '../json.ts';
+import { type FileOperations, readIfThere, writeFileAtomic } from '../os/atomic-file.ts';
 import { ioError } from '../os/io-error.ts';
+import type { FirstRun } from '../plan/layers.ts';
 import { reserveBeside } from './reserve.ts';
 
 /** What a service persists besides the settings. */
@@ -56,4 +56,20 @@ function interpret(text: string): ServiceState | undefined {
   if (typeof driver !== 'string' || (power !== 'started' && power !== 'stopped')) return undefined;
   if (typeof generation !== 'number' || !Number.isSafeInteger(generation) || generation < 0) return undefined;
   return { driver, power, generation };
+}
+
+/** Records how the settings of a home were initialized, to explain their origin later. */
+export async function recordFirstRun(path: string, firstRun: FirstRun): Promise<void> {
+  await writeFileAtomic(path, `${JSON.stringify(firstRun, null, 2)}\n`);
+}
+
+/** The record; empty when missing or broken, because nothing depends on it. */
+export async function recordedFirstRun(path: string): Promise<FirstRun | undefined> {
+  try {
+    const value: JsonValue = JSON.parse((await readIfThere(path)) ?? 'null');
+    if (!isObject(value) || typeof value.at !== 'string') return undefined;
+    return { at: value.at, ...(typeof value.defaults === 'string' ? { defaults: value.defaults } : {}) };
+  } catch {
+    return undefined;
+  }
 }

@@ -2,7 +2,7 @@ import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { processTable } from '../../src/os/process-identity.ts';
+import { processTable } from '../../src/os/process-table.ts';
 import { builtTool } from '../helpers/built-tool.ts';
 import { rdctl } from '../helpers/cli.ts';
 import { scriptedServer, writeConnection } from '../helpers/scripted-server.ts';

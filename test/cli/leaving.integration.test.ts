@@ -12,7 +12,7 @@ import type { Connection } from '../../src/client/connection.ts';
 import { SERVICE_STOP_MS } from '../../src/client/stop-limits.ts';
 import { RdError } from '../../src/errors.ts';
 import { type Clock, steadyClock } from '../../src/os/clock.ts';
-import { processTable } from '../../src/os/process-identity.ts';
+import { processTable } from '../../src/os/process-table.ts';
 import { type Lock, lockHome } from '../../src/state/home-lock.ts';
 import { builtTool } from '../helpers/built-tool.ts';
 import { fakeIo, rdctl, rdctlProgram } from '../helpers/cli.ts';

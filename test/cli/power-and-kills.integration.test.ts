@@ -3,7 +3,7 @@ import { existsSync, readFileSync, rmSync, utimesSync } from 'node:fs';
 import { uptime } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { processTable } from '../../src/os/process-identity.ts';
+import { processTable } from '../../src/os/process-table.ts';
 import { builtTool } from '../helpers/built-tool.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';
 import { toolAt } from '../helpers/tool-home.ts';

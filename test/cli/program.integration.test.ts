@@ -3,7 +3,7 @@ import { readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { version } from '../../package.json';
-import { processTable } from '../../src/os/process-identity.ts';
+import { processTable } from '../../src/os/process-table.ts';
 import { PRODUCT } from '../../src/product.ts';
 import { builtTool } from '../helpers/built-tool.ts';
 import { rdctlProgram } from '../helpers/cli.ts';

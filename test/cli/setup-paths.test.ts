@@ -1,7 +1,7 @@
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
-import { requireAdopted } from '../../src/state/adoption.ts';
+import { requireAdopted } from '../../src/state/drop-in.ts';
 import { places } from '../../src/state/places.ts';
 import { rdctl } from '../helpers/cli.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';

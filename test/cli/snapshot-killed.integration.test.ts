@@ -2,7 +2,7 @@ import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import type { Model } from '../../src/drivers/machines/simulated/model.ts';
-import { processTable } from '../../src/os/process-identity.ts';
+import { processTable } from '../../src/os/process-table.ts';
 import { builtTool } from '../helpers/built-tool.ts';
 import { rdctlProgram } from '../helpers/cli.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';

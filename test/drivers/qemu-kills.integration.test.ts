@@ -12,7 +12,7 @@ import { RdError } from '../../src/errors.ts';
 import type { JsonValue } from '../../src/json.ts';
 import { steadyClock } from '../../src/os/clock.ts';
 import { stopDaemon } from '../../src/os/daemon.ts';
-import { readProcesses, signalProcess } from '../../src/os/proc.ts';
+import { readProcesses, signalProcess } from '../../src/os/process-table.ts';
 import { MACHINE } from '../contract/driver-suite.ts';
 import { rounds } from '../helpers/rounds.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';

@@ -15,8 +15,7 @@ import {
   parseWatchLine,
   WATCH_SCRIPT,
 } from '../../src/drivers/machines/qemu/ports/listening.ts';
-import { run } from '../../src/os/run.ts';
-import { stream } from '../../src/os/stream.ts';
+import { run, stream } from '../../src/os/run.ts';
 import { freePort } from '../helpers/free-port.ts';
 
 const none = (): boolean => false;

@@ -33,8 +33,8 @@ import {
 import { socketName } from '../../src/drivers/machines/qemu/shell.ts';
 import { guestAccess, sshOptions } from '../../src/drivers/machines/qemu/ssh.ts';
 import { RdError } from '../../src/errors.ts';
-import { runtimeDirectory } from '../../src/os/runtime-directory.ts';
-import { shellLine } from '../../src/os/shell-words.ts';
+import { shellLine } from '../../src/os/program.ts';
+import { runtimeDirectory } from '../../src/os/user-directories.ts';
 import { MACHINE } from '../contract/driver-suite.ts';
 import { runs } from '../helpers/rounds.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';

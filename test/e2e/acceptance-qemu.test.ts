@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { readProcesses } from '../../src/os/proc.ts';
+import { readProcesses } from '../../src/os/process-table.ts';
 import { busyboxRoot } from '../helpers/busybox.ts';
 import { callEngine, engineJson, runContainer } from '../helpers/engine-client.ts';
 import { linkImages, whyNoRealGuest } from '../helpers/guest-image.ts';

@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { readProcess, readProcesses } from '../../src/os/proc.ts';
+import { readProcess, readProcesses } from '../../src/os/process-table.ts';
 import { run } from '../../src/os/run.ts';
 import { engineSpec, MACHINE } from '../contract/driver-suite.ts';
 import { busyboxImage } from '../helpers/busybox.ts';

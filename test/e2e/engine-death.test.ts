@@ -1,7 +1,7 @@
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { readProcess } from '../../src/os/proc.ts';
+import { readProcess } from '../../src/os/process-table.ts';
 import { pidOf } from '../helpers/host-instance.ts';
 import { whyNoRealEngine } from '../helpers/real-programs.ts';
 import { toolHome } from '../helpers/tool-home.ts';

@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
-import { readProcess, readProcesses } from '../../src/os/proc.ts';
+import { readProcess, readProcesses } from '../../src/os/process-table.ts';
 import { engineSpec, MACHINE } from '../contract/driver-suite.ts';
 import { busyboxRoot } from '../helpers/busybox.ts';
 import { callEngine, engineJson, publishedPort, runContainer, startContainer } from '../helpers/engine-client.ts';

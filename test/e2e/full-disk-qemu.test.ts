@@ -3,7 +3,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { isObject } from '../../src/json.ts';
-import { readProcesses } from '../../src/os/proc.ts';
+import { readProcesses } from '../../src/os/process-table.ts';
 import { busyboxRoot } from '../helpers/busybox.ts';
 import { engineJson, runContainer } from '../helpers/engine-client.ts';
 import { fillDisk } from '../helpers/full-disk.ts';

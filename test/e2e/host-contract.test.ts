@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, test } from 'vitest';
 import { host } from '../../src/drivers/index.ts';
 import { hostPlaces } from '../../src/drivers/machines/host/places.ts';
-import { readProcess } from '../../src/os/proc.ts';
+import { readProcess } from '../../src/os/process-table.ts';
 import { run } from '../../src/os/run.ts';
 import { driverSuite } from '../contract/driver-suite.ts';
 import { ENGINE_DATA, registryImages } from '../contract/real-engines.ts';

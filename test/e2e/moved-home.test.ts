@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { existsSync, renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { readProcesses } from '../../src/os/proc.ts';
+import { readProcesses } from '../../src/os/process-table.ts';
 import { hostTraces } from '../helpers/host-instance.ts';
 import { whyNoRealEngine } from '../helpers/real-programs.ts';
 import { toolHome } from '../helpers/tool-home.ts';

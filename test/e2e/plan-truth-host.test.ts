@@ -4,7 +4,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { JsonObject, JsonValue } from '../../src/json.ts';
-import { readProcess } from '../../src/os/proc.ts';
+import { readProcess } from '../../src/os/process-table.ts';
 import type { Plan } from '../../src/plan/change.ts';
 import { setLeaf } from '../../src/settings/leaf-paths.ts';
 import type { SettingPath } from '../../src/settings/settings.gen.ts';

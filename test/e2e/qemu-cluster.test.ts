@@ -5,7 +5,7 @@ import { createConnection } from 'node:net';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { parse } from 'yaml';
-import { readProcesses } from '../../src/os/proc.ts';
+import { readProcesses } from '../../src/os/process-table.ts';
 import { builtTool } from '../helpers/built-tool.ts';
 import { freePort } from '../helpers/free-port.ts';
 import { linkImages, whyNoRealGuest } from '../helpers/guest-image.ts';

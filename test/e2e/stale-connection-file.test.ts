@@ -2,7 +2,7 @@ import { chmodSync, chownSync, existsSync, mkdirSync, mkdtempSync, readFileSync,
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { processTable } from '../../src/os/process-identity.ts';
+import { processTable } from '../../src/os/process-table.ts';
 import { type Outcome, rdctlProgram } from '../helpers/cli.ts';
 import { freePort, isFree } from '../helpers/free-port.ts';
 import { impostor } from '../helpers/impostor.ts';

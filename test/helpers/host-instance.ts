@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import type { Driver, EngineName } from '../../src/drivers/driver.ts';
 import { host } from '../../src/drivers/index.ts';
 import { hostPlaces } from '../../src/drivers/machines/host/places.ts';
-import { readProcesses } from '../../src/os/proc.ts';
+import { readProcesses } from '../../src/os/process-table.ts';
 import { run } from '../../src/os/run.ts';
 
 export const FOREVER = new AbortController().signal;

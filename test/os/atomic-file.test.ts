@@ -15,6 +15,7 @@ function dyingAt(fatal: number, dead: () => void): FileOperations {
   };
   const dies = () => ++count >= fatal;
   return {
+    ...fileOperations,
     mkdir: (directory) => (dies() ? never() : fileOperations.mkdir(directory)),
     writeNew(path, data, mode) {
       if (!dies()) return fileOperations.writeNew(path, data, mode);

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { steadyClock } from '../../src/os/clock.ts';
 import { findDaemon, startDaemon, stopDaemon } from '../../src/os/daemon.ts';
-import { readProcess } from '../../src/os/proc.ts';
+import { readProcess } from '../../src/os/process-table.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';
 
 /** Mounting is for root; `.ci/run` is. With `RDCTL_REQUIRE_REAL=1` it must work. */

@@ -4,9 +4,8 @@ import { describe, expect, test } from 'vitest';
 import type { Clock } from '../../src/os/clock.ts';
 import { steadyClock } from '../../src/os/clock.ts';
 import type { DaemonSpec } from '../../src/os/daemon.ts';
-import { findDaemon, startDaemon, stopDaemon } from '../../src/os/daemon.ts';
-import { writeRecord } from '../../src/os/daemon-record.ts';
-import { readProcess, readProcesses } from '../../src/os/proc.ts';
+import { findDaemon, startDaemon, stopDaemon, writeRecord } from '../../src/os/daemon.ts';
+import { readProcess, readProcesses } from '../../src/os/process-table.ts';
 import { boundLog, tailOf } from '../../src/os/program-log.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';
 

@@ -2,8 +2,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { expect, onTestFinished, test } from 'vitest';
 import { steadyClock } from '../../src/os/clock.ts';
-import { endGroupAfter } from '../../src/os/end-group.ts';
-import { readProcess } from '../../src/os/proc.ts';
+import { endGroupAfter, readProcess } from '../../src/os/process-table.ts';
 import { rdctl } from '../helpers/cli.ts';
 
 const NEVER = new AbortController().signal;

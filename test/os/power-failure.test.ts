@@ -1,30 +1,24 @@
 import { existsSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
-import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest';
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { imageStore } from '../../src/drivers/guest-images/store.ts';
+import { ensureData } from '../../src/drivers/machines/qemu/disks.ts';
+import { fileOperations } from '../../src/os/atomic-file.ts';
+import { sampleImage } from '../drivers/guest-images/guest-image.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';
 
-const SYNC_FILE = '../../src/os/sync-file.ts';
 const done: string[] = [];
-beforeAll(() => {
-  vi.resetModules();
-  vi.doMock(SYNC_FILE, () => ({
-    async syncFile(path: string) {
-      done.push(`${basename(path)} is on the disk`);
-    },
-  }));
-});
-afterAll(() => {
-  vi.doUnmock(SYNC_FILE);
-  vi.resetModules();
-});
 beforeEach(() => {
   done.length = 0;
+  vi.spyOn(fileOperations, 'syncFile').mockImplementation(async (path) => {
+    done.push(`${basename(path)} is on the disk`);
+  });
+});
+afterEach(() => {
   vi.restoreAllMocks();
 });
 
 test('a new data disk is on the disk before it has its name, and the name after it', async () => {
-  const { ensureData } = await import('../../src/drivers/machines/qemu/disks.ts');
-  const { fileOperations } = await import('../../src/os/atomic-file.ts');
   const data = join(temporaryDirectory(), 'data.qcow2');
   vi.spyOn(fileOperations, 'syncDirectory').mockImplementation(async () => {
     done.push(existsSync(data) ? 'the name is, too' : 'too early');
@@ -45,9 +39,6 @@ test('a new data disk is on the disk before it has its name, and the name after 
 });
 
 test('the files of a guest image are on the disk before there is an image', async () => {
-  const { imageStore } = await import('../../src/drivers/guest-images/store.ts');
-  const { fileOperations } = await import('../../src/os/atomic-file.ts');
-  const { sampleImage } = await import('../drivers/guest-images/guest-image.ts');
   vi.spyOn(fileOperations, 'rename').mockImplementation(async () => void done.push('manifest'));
   await sampleImage(imageStore(temporaryDirectory())).catch(() => undefined);
   const files = ['vmlinuz', 'initrd', 'disk.qcow2'].map((name) => `${name} is on the disk`);

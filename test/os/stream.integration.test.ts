@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { stream } from '../../src/os/stream.ts';
+import { stream } from '../../src/os/run.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';
 
 /** Says that it is there, and notes that it was asked to end. */

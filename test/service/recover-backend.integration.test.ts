@@ -6,7 +6,7 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import { RdError } from '../../src/errors.ts';
 import { recordedCopy } from '../../src/features/snapshots/copy.ts';
 import { readJournal } from '../../src/features/snapshots/journal.ts';
-import { processTable } from '../../src/os/process-identity.ts';
+import { processTable } from '../../src/os/process-table.ts';
 import { copyRecord, journalFile } from '../../src/service/backend-data.ts';
 import { recoverBackend } from '../../src/service/recover-backend.ts';
 import { keptStateOf, OLD, REPLACED, real, replacement, type Scene, scene } from '../helpers/kept-scene.ts';

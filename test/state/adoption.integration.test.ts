@@ -3,8 +3,13 @@ import { createServer } from 'node:net';
 import { dirname, join } from 'node:path';
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { RdError } from '../../src/errors.ts';
-import { adoptPlaces, refuseRunning, requireAdopted } from '../../src/state/adoption.ts';
-import { noteProgress, recordFailedStart } from '../../src/state/background-log.ts';
+import {
+  adoptPlaces,
+  noteProgress,
+  recordFailedStart,
+  refuseRunning,
+  requireAdopted,
+} from '../../src/state/drop-in.ts';
 import { type Places, places } from '../../src/state/places.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';
 

@@ -1,7 +1,7 @@
 import { existsSync, mkdirSync, readdirSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { expect, test } from 'vitest';
-import { sweepDrafts } from '../../src/state/drafts.ts';
+import { sweepDrafts } from '../../src/state/own-files.ts';
 import { type Places, places } from '../../src/state/places.ts';
 import { startService } from '../helpers/service.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';

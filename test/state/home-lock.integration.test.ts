@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { cpSync, mkdirSync, readdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import { processTable, terminate } from '../../src/os/process-identity.ts';
+import { processTable, terminate } from '../../src/os/process-table.ts';
 import type { LockSurroundings } from '../../src/state/home-lock.ts';
 import { lockApply, lockHolder, lockHome } from '../../src/state/home-lock.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';

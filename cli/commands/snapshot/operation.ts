@@ -13,7 +13,7 @@ import { steadyClock } from '../../../src/os/clock.ts';
 import type { PlanRequest } from '../../../src/plan/change.ts';
 import { COMPATIBLE } from '../../../src/product.ts';
 import type { StatusDocument } from '../../../src/reconcile/status-document.ts';
-import { refuseRunning, requireAdopted } from '../../../src/state/adoption.ts';
+import { refuseRunning, requireAdopted } from '../../../src/state/drop-in.ts';
 import { lockHome } from '../../../src/state/home-lock.ts';
 import type { FlagTable, Io } from '../../command.ts';
 import { homeOf, namesService } from '../../session/absence.ts';

@@ -5,8 +5,8 @@ import { pipeline } from 'node:stream/promises';
 import { pack } from 'tar-stream';
 import { RdError } from '../../errors.ts';
 import { ioError } from '../../os/io-error.ts';
+import { shellLine } from '../../os/program.ts';
 import type { RunOptions, RunResult } from '../../os/run.ts';
-import { shellLine } from '../../os/shell-words.ts';
 import type { GuestImage } from './image.ts';
 import {
   FINISH_SCRIPT,

@@ -8,9 +8,8 @@ import { isObject } from '../../json.ts';
 import { fileOperations, writeFileAtomic } from '../../os/atomic-file.ts';
 import { makeDirectory } from '../../os/directory.ts';
 import { ioError, systemCode } from '../../os/io-error.ts';
-import type { ProcessTable } from '../../os/process-identity.ts';
-import { processTable } from '../../os/process-identity.ts';
-import { syncFile } from '../../os/sync-file.ts';
+import type { ProcessTable } from '../../os/process-table.ts';
+import { processTable } from '../../os/process-table.ts';
 import {
   digestOf,
   type GuestImage,
@@ -98,7 +97,7 @@ export function imageStore(root: string, processes: ProcessTable = processTable)
     const directory = join(root, name);
     try {
       // Digests are verified only after a start has failed.
-      for (const file of IMAGE_FILES) await syncFile(join(draft, manifest.files[file].name));
+      for (const file of IMAGE_FILES) await fileOperations.syncFile(join(draft, manifest.files[file].name));
       await writeFileAtomic(join(draft, MANIFEST), text);
       await rm(join(draft, OWNER), { force: true });
       await rename(draft, directory);

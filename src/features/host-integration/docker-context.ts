@@ -3,7 +3,7 @@ import { rmdir } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { isObject } from '../../json.ts';
 import { readIfThere } from '../../os/atomic-file.ts';
-import { acceptsConnections } from '../../os/listening.ts';
+import { acceptsConnections } from '../../os/socket.ts';
 import { PRODUCT } from '../../product.ts';
 import { outcomeOf } from './attempt.ts';
 import { currentContext, deselect, type Selection, select, selectionFrom } from './docker-config.ts';

@@ -1,6 +1,6 @@
 import { posix } from 'node:path';
-import { isThere } from '../../os/presence.ts';
 import { findProgram } from '../../os/program.ts';
+import { isThere } from '../../os/regular-file.ts';
 import { outcomeOf } from './attempt.ts';
 import type { IntegrationOutcome } from './outcome.ts';
 import { PATH_LINES } from './quoting.ts';

@@ -1,6 +1,6 @@
 import { posix, win32 } from 'node:path';
 import { programPath } from '../../os/program.ts';
-import type { Environment } from '../../os/user-home.ts';
+import type { Environment } from '../../os/user-directories.ts';
 import { type Identity, PRODUCT } from '../../product.ts';
 import type { Platform } from '../../settings/field.ts';
 import { identityOf, type Places } from '../../state/places.ts';

@@ -1,7 +1,6 @@
 import { isObject, type JsonValue } from '../../json.ts';
-import { readIfThere, writeFileAtomic } from '../../os/atomic-file.ts';
+import { readIfThere, setAside, writeFileAtomic } from '../../os/atomic-file.ts';
 import { ioError } from '../../os/io-error.ts';
-import { setAside } from '../../os/set-aside.ts';
 import { readForward, type WantedForward } from './forward.ts';
 
 const FORMAT = 1;

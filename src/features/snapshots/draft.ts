@@ -4,7 +4,7 @@ import { basename, join } from 'node:path';
 import { fileOperations } from '../../os/atomic-file.ts';
 import { makeDirectory } from '../../os/directory.ts';
 import { ioError } from '../../os/io-error.ts';
-import { isThere } from '../../os/presence.ts';
+import { isThere } from '../../os/regular-file.ts';
 import { COMPLETE, METADATA, partialDirectory, SETTINGS } from './catalogue.ts';
 import type { SnapshotRecord } from './contract.ts';
 import { copyTree, flush } from './copy.ts';

@@ -3,7 +3,7 @@ import { dirname } from 'node:path';
 import { RdError } from '../../errors.ts';
 import { fileOperations } from '../../os/atomic-file.ts';
 import { ioError } from '../../os/io-error.ts';
-import { isThere } from '../../os/presence.ts';
+import { isThere } from '../../os/regular-file.ts';
 import { copyTree, flush } from './copy.ts';
 import { type Journal, removeJournal, type SwapPart, writeJournal } from './journal.ts';
 

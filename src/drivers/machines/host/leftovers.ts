@@ -2,7 +2,7 @@ import { readdir, readFile, rm } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { RdError } from '../../../errors.ts';
 import type { Clock } from '../../../os/clock.ts';
-import { type ProcessEntry, readProcesses, signalProcess } from '../../../os/proc.ts';
+import { type ProcessEntry, readProcesses, signalProcess } from '../../../os/process-table.ts';
 import type { EngineArea } from '../../shell.ts';
 import type { Run } from './commands.ts';
 import { removeControlGroup } from './runtime.ts';

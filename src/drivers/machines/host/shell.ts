@@ -9,8 +9,8 @@ import type { Clock } from '../../../os/clock.ts';
 import { findDaemon, startDaemon, stopDaemon } from '../../../os/daemon.ts';
 import { ioError, systemCode } from '../../../os/io-error.ts';
 import { boundLog, tailOf } from '../../../os/program-log.ts';
-import { takesConnections } from '../../../os/socket.ts';
-import { stream } from '../../../os/stream.ts';
+import { stream } from '../../../os/run.ts';
+import { acceptsConnections } from '../../../os/socket.ts';
 import type { DriverContext } from '../../driver.ts';
 import type { Arrangement, EngineNetwork, Shell } from '../../shell.ts';
 import type { Run } from './commands.ts';
@@ -66,7 +66,7 @@ export function hostShell({ places, logs, run, environment, clock, network, hold
     makeParents,
     removeWay,
     copyIn,
-    listens: takesConnections,
+    listens: (path) => acceptsConnections({ path }),
     localSocket: async (path) => path,
     localPort: async () => undefined,
     closePort: async () => undefined,

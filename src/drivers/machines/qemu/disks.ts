@@ -3,9 +3,8 @@ import { basename, dirname } from 'node:path';
 import { RdError } from '../../../errors.ts';
 import { isObject } from '../../../json.ts';
 import { fileOperations } from '../../../os/atomic-file.ts';
-import { isThere } from '../../../os/presence.ts';
+import { isThere } from '../../../os/regular-file.ts';
 import type { RunOptions, RunResult } from '../../../os/run.ts';
-import { syncFile } from '../../../os/sync-file.ts';
 import type { DriverContext } from '../../driver.ts';
 import type { QemuPlaces } from './places.ts';
 
@@ -40,7 +39,7 @@ export async function ensureData(parts: DiskParts, bytes: number): Promise<numbe
     const draft = `${places.data}.new`;
     await run(['qemu-img', 'create', '-q', '-f', 'qcow2', draft, String(bytes)], { signal });
     // Also after a power failure: an empty file of that name would be a damaged disk for good.
-    await syncFile(draft);
+    await fileOperations.syncFile(draft);
     await rename(draft, places.data);
     await fileOperations.syncDirectory(dirname(places.data));
     return bytes;

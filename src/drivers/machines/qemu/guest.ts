@@ -4,8 +4,13 @@ import { RdError } from '../../../errors.ts';
 import type { Clock } from '../../../os/clock.ts';
 import { findDaemon, startDaemon, stopDaemon } from '../../../os/daemon.ts';
 import { tailOf } from '../../../os/program-log.ts';
-import { failed, type RunOptions, type RunResult, run as runProgram } from '../../../os/run.ts';
-import { stream as streamProgram } from '../../../os/stream.ts';
+import {
+  failed,
+  type RunOptions,
+  type RunResult,
+  run as runProgram,
+  stream as streamProgram,
+} from '../../../os/run.ts';
 import type { QemuPlaces } from './places.ts';
 import { shareObservation } from './shared-look.ts';
 import { control, guestCommand, masterArguments } from './ssh.ts';
@@ -19,7 +24,7 @@ interface Guest {
    * continue in the guest.
    */
   run(argv: readonly string[], options?: GuestRunOptions): Promise<RunResult>;
-  /** As `src/os/stream.ts`. */
+  /** As `stream` of `src/os/run.ts`. */
   stream(argv: readonly string[], options?: Pick<RunOptions, 'signal' | 'timeoutMs'>): AsyncIterable<Uint8Array>;
   /** Adds or cancels an ssh forward (`-L`, `-R`). Returns ssh's output: the port, if ssh allocated one. */
   forward(order: 'forward' | 'cancel', ...words: string[]): Promise<string>;

@@ -3,7 +3,7 @@ import { RdError } from '../../../errors.ts';
 import { writeFileAtomic } from '../../../os/atomic-file.ts';
 import type { Clock } from '../../../os/clock.ts';
 import { ioError } from '../../../os/io-error.ts';
-import { isThere } from '../../../os/presence.ts';
+import { isThere } from '../../../os/regular-file.ts';
 import type { Driver, DriverContext } from '../../driver.ts';
 import { diskCopy } from './disk-copy.ts';
 import type { HostRun } from './disks.ts';

@@ -3,7 +3,7 @@ import { dirname } from 'node:path';
 import { RdError } from '../../../errors.ts';
 import { makeDirectory } from '../../../os/directory.ts';
 import { ioError } from '../../../os/io-error.ts';
-import { isOwnDirectory } from '../../../os/runtime-directory.ts';
+import { isOwnDirectory } from '../../../os/user-directories.ts';
 import type { QemuPlaces } from './places.ts';
 
 /**

@@ -4,7 +4,7 @@ import { basename, join, posix } from 'node:path';
 import type { Clock } from '../../../os/clock.ts';
 import type { DaemonState } from '../../../os/daemon.ts';
 import { lastLines, type RunOptions, type RunResult } from '../../../os/run.ts';
-import { takesConnections } from '../../../os/socket.ts';
+import { acceptsConnections } from '../../../os/socket.ts';
 import type { DriverContext } from '../../driver.ts';
 import type { Arrangement, EngineArea, Shell } from '../../shell.ts';
 import { type Connection, missingProgram } from './guest.ts';
@@ -174,9 +174,9 @@ export function qemuShell({ places, guest, claim, hold, clock, log }: QemuShellP
 
   async function localSocket(path: string): Promise<string> {
     const known = sockets.get(path);
-    if (known !== undefined && (await takesConnections(known))) return known;
+    if (known !== undefined && (await acceptsConnections({ path: known }))) return known;
     const local = join(places.run, socketName(path));
-    if (!(await takesConnections(local))) {
+    if (!(await acceptsConnections({ path: local }))) {
       await rm(local, { force: true });
       await guest.forward('forward', '-L', `${local}:${path}`);
     }

@@ -1,4 +1,4 @@
-import { shellLine } from '../../../os/shell-words.ts';
+import { shellLine } from '../../../os/program.ts';
 import type { MachineAccess } from '../../driver.ts';
 import type { QemuPlaces } from './places.ts';
 

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { RdError } from '../../../errors.ts';
 import { readIfThere, writeFileAtomic } from '../../../os/atomic-file.ts';
 import { startDaemon, stopDaemon } from '../../../os/daemon.ts';
-import { isThere } from '../../../os/presence.ts';
+import { isThere } from '../../../os/regular-file.ts';
 import type { MachineSpec, MachineStart } from '../../driver.ts';
 import type { GuestImage } from '../../guest-images/image.ts';
 import { type QemuArguments, qemuArguments } from './arguments.ts';

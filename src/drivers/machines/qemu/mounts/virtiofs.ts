@@ -1,8 +1,8 @@
 import { rm } from 'node:fs/promises';
 import { RdError } from '../../../../errors.ts';
 import { findDaemon, startDaemon } from '../../../../os/daemon.ts';
-import { isThere } from '../../../../os/presence.ts';
 import { tailOf } from '../../../../os/program-log.ts';
+import { isThere } from '../../../../os/regular-file.ts';
 import { comma } from '../arguments.ts';
 import type { HostFacts } from './host-facts.ts';
 import { type MountWay, TAG } from './way.ts';

@@ -1,7 +1,27 @@
 import { existsSync, lstatSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { homedir, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { PRODUCT } from '../product.ts';
+
+/** Environment variables by name. */
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+/**
+ * The home directory of the user: from the system's variable (`HOME`, `USERPROFILE`) in `env`, else from the account database. Empty when
+ * unknown:
+ * a container may run under a number without an account.
+ */
+export function userHome(env: Environment = {}, platform: NodeJS.Platform = process.platform): string {
+  return env[platform === 'win32' ? 'USERPROFILE' : 'HOME'] || systemHome();
+}
+
+function systemHome(): string {
+  try {
+    return homedir();
+  } catch {
+    return '';
+  }
+}
 
 /** The user's runtime directory. Not from the environment: a service started at login and one started by hand must agree on it. */
 export function runtimeDirectory(uid: number, exists: (path: string) => boolean = existsSync): string {

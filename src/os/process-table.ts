@@ -1,0 +1,148 @@
+import { readdir, readFile } from 'node:fs/promises';
+import { RdError } from '../errors.ts';
+import type { Clock } from './clock.ts';
+import { systemCode } from './io-error.ts';
+
+/** A process: a pid alone does not identify one, because pids are reused. */
+export interface ProcessIdentity {
+  pid: number;
+  /** Its start time in an opaque form for comparison (Linux: boot id and start tick); absent where the system does not provide it. */
+  started?: string;
+}
+
+/** Queries the operating system about processes; replaced in tests. */
+export interface ProcessTable {
+  self(): Promise<ProcessIdentity>;
+  isAlive(identity: ProcessIdentity): Promise<boolean>;
+}
+
+export const processTable: ProcessTable = {
+  async self() {
+    const found = await factsOf(process.pid);
+    return { pid: process.pid, ...(found?.started === undefined ? {} : { started: found.started }) };
+  },
+  async isAlive({ pid, started }) {
+    if (!signalReaches(pid)) return false;
+    const found = await factsOf(pid);
+    if (found?.dead) return false;
+    return found === undefined || started === undefined || found.started === started;
+  },
+};
+
+/**
+ * Sends SIGTERM to a process if it is certainly the right one: it lives, and its known start time matches. Otherwise returns false and
+ * sends nothing.
+ */
+export async function terminate({ pid, started }: ProcessIdentity): Promise<boolean> {
+  // Windows has no such signal: it would kill the process at once.
+  if (process.platform === 'win32' || started === undefined) return false;
+  return signalProcess({ pid, started }, 'SIGTERM');
+}
+
+function signalReaches(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    // EPERM: it exists and belongs to another user.
+    return systemCode(error) === 'EPERM';
+  }
+}
+
+/** A process of this boot, as `/proc` shows it. */
+export interface ProcessKey extends ProcessIdentity {
+  started: string;
+}
+
+export interface ProcessEntry extends ProcessKey {
+  parent: number;
+  argv: readonly string[];
+}
+
+interface ProcessFacts {
+  started: string;
+  parent: number;
+  group: number;
+  /** It has ended, and stays in the table until its parent reaps it. It holds no files, sockets or mounts. */
+  dead: boolean;
+}
+
+/** Only on Linux: elsewhere it would take another program. Undefined for a missing or unreadable process. */
+async function factsOf(pid: number): Promise<ProcessFacts | undefined> {
+  if (process.platform !== 'linux') return undefined;
+  try {
+    const [stat, boot] = await Promise.all([readFile(`/proc/${pid}/stat`, 'utf8'), bootId()]);
+    // The program name is in parentheses and may itself contain blanks and parentheses.
+    const [state, parent, group, ...rest] = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+    return {
+      started: `${boot}:${rest[16] ?? ''}`,
+      parent: Number(parent),
+      group: Number(group),
+      dead: state === 'Z' || state === 'X',
+    };
+  } catch {
+    return undefined;
+  }
+}
+
+/** Reads one process from `/proc`. Undefined when there is none, and for one that has ended. */
+export async function readProcess(pid: number): Promise<ProcessEntry | undefined> {
+  const [facts, commandLine] = await Promise.all([
+    factsOf(pid),
+    readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => undefined),
+  ]);
+  if (!facts || facts.dead || commandLine === undefined) return undefined;
+  const { started, parent } = facts;
+  return { pid, started, parent, argv: commandLine.split('\0').slice(0, -1) };
+}
+
+/** Every readable process. */
+export async function readProcesses(): Promise<ProcessEntry[]> {
+  const names = (await readdir('/proc')).filter((name) => /^\d+$/.test(name));
+  const entries = await Promise.all(names.map((name) => readProcess(Number(name))));
+  return entries.filter((entry) => entry !== undefined);
+}
+
+/** Sends a signal to that exact process. Returns false when it is gone. */
+export async function signalProcess({ pid, started }: ProcessKey, signal: 'SIGTERM' | 'SIGKILL'): Promise<boolean> {
+  const facts = await factsOf(pid);
+  if (!facts || facts.dead || facts.started !== started) return false;
+  try {
+    return process.kill(pid, signal);
+  } catch {
+    return false;
+  }
+}
+
+let boot: Promise<string> | undefined;
+
+/** Changes with every boot. */
+export function bootId(): Promise<string> {
+  boot ??= readFile('/proc/sys/kernel/random/boot_id', 'utf8').then((text) => text.trim());
+  return boot;
+}
+
+const POLL_MS = 200;
+
+/**
+ * Waits until a process has ended, without a timeout, then sends SIGTERM to the group that it led. Does nothing for a process without a
+ * group.
+ * A group with the number of an ended process was led by it: the kernel does not reuse the number while the group lives.
+ * @throws RdError `ERR_CANCELLED` when the signal aborts.
+ */
+export async function endGroupAfter(pid: number, clock: Clock, signal: AbortSignal): Promise<void> {
+  const known = await readProcess(pid);
+  // An ended one no longer reveals its group, but may have led one.
+  const group = (await factsOf(pid))?.group;
+  if (known && group !== undefined && group !== pid) return;
+  // A later process with the same number has another start time.
+  while (known && (await readProcess(pid))?.started === known.started) {
+    if (signal.aborted) throw new RdError('ERR_CANCELLED', `Interrupted while waiting for the process ${pid}.`);
+    await clock.sleep(POLL_MS, signal);
+  }
+  try {
+    process.kill(-pid, 'SIGTERM');
+  } catch {
+    // The group is empty.
+  }
+}
