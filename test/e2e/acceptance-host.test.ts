@@ -18,7 +18,7 @@ const READ = { image: IMAGE, command: ['/bin/busybox', 'cat', '/data/kept'], bin
 const reason = await whyNoRealEngine();
 
 /** From a profile to a running engine, with the built tool, the real dockerd and the real containerd. */
-describe.skipIf(reason !== undefined)('the host driver through the tool', () => {
+describe.skipIf(reason !== undefined)('the host driver', () => {
   let outside: OutsideHost;
   let folder: string;
 
@@ -31,7 +31,7 @@ describe.skipIf(reason !== undefined)('the host driver through the tool', () => 
     rmSync(folder, { recursive: true, force: true });
   });
 
-  test('a profile becomes a real dockerd, then a real containerd, and back, and leaves no trace', async () => {
+  test('turns a profile into a real dockerd, then a real containerd, and back, and leaves no trace', async () => {
     const { home, rdctl, status } = toolHome();
     const apply = async (example: string) =>
       expect(await rdctl('apply', '-f', `examples/${example}.yaml`)).toMatchObject({ exit: 0 });
@@ -102,7 +102,7 @@ describe.skipIf(reason !== undefined)('the host driver through the tool', () => 
     expect(await hostTraces(join(home, 'state', 'drivers', 'host'))).toEqual([]);
   });
 
-  test('a profile that init writes, with every setting too, changes nothing and is refused nothing', async () => {
+  test('finds no change in a profile that init wrote, also with every setting, and refuses none of it', async () => {
     const { rdctl, rdctlWith } = toolHome();
     expect(await rdctl('apply', '-f', 'examples/moby.yaml')).toMatchObject({ exit: 0 });
     for (const all of [[], ['--all']]) {
@@ -112,7 +112,7 @@ describe.skipIf(reason !== undefined)('the host driver through the tool', () => 
     }
   });
 
-  test('a restart stops what its plan names, and what it says starts again does so', async () => {
+  test('a restart stops what its plan names, and starts again what the plan says', async () => {
     const { rdctl, status } = toolHome();
     expect(await rdctl('apply', '-f', 'examples/moby.yaml')).toMatchObject({ exit: 0 });
     const endpoint = (await status()).engine.endpoint ?? '';
@@ -142,7 +142,7 @@ describe.skipIf(reason !== undefined)('the host driver through the tool', () => 
     expect(await running()).not.toContain('/cache');
   });
 
-  test('a service killed with -9 leaves the engine and its containers running, and the next one adopts them', async () => {
+  test('a service killed with -9 leaves engine and containers running, and the next one adopts them', async () => {
     const { rdctl, servicePid, status } = toolHome();
     expect(await rdctl('apply', '-f', 'examples/moby.yaml')).toMatchObject({ exit: 0 });
     const endpoint = (await status()).engine.endpoint ?? '';
@@ -158,7 +158,7 @@ describe.skipIf(reason !== undefined)('the host driver through the tool', () => 
     await engineJson(endpoint, 'DELETE', `/containers/${id}?force=1`);
   });
 
-  test('what a service killed with -9 left running is named, and shutdown stops it', async () => {
+  test('reports what a killed service left running, and shutdown stops it', async () => {
     const { home, rdctl, servicePid } = toolHome();
     expect(await rdctl('apply', '-f', 'examples/moby.yaml')).toMatchObject({ exit: 0 });
     const pid = servicePid();

@@ -17,9 +17,9 @@ const WRITE = { ...READ, command: ['/bin/busybox', 'sh', '-c', 'echo here > /dat
 const reason = await whyNoRealGuest();
 
 /** From a profile to an engine in a guest, with the built tool and what a new user has: a home and an image. */
-describe.skipIf(reason !== undefined)('the qemu driver through the tool', () => {
+describe.skipIf(reason !== undefined)('the qemu driver', () => {
   test(
-    'a profile becomes an engine in a guest, which outlives the service, changes, and comes back after a crash',
+    'turns a profile into an engine in a guest, which survives the service, changes, and recovers from a crash',
     async () => {
       const { home, rdctl, status, servicePid } = toolHome();
       linkImages(home);

@@ -4,8 +4,8 @@ import { describe, expect, test } from 'vitest';
 import { toolHome } from '../helpers/tool-home.ts';
 
 /** The README's first screen, with the built tool as a program and an empty home. */
-describe('a newcomer with nothing but Node', () => {
-  test('one command ends with a converged desktop; the second, also after a restart of the service, writes nothing', async () => {
+describe('with nothing but Node', () => {
+  test('one command leads to a converged desktop; repeating it writes nothing, also after a service restart', async () => {
     const { rdctl, status } = toolHome();
     const first = await rdctl('apply', '-f', 'examples/moby.yaml', '--driver', 'simulated');
     expect(first).toMatchObject({ exit: 0 });
@@ -23,7 +23,7 @@ describe('a newcomer with nothing but Node', () => {
     expect(await status()).toMatchObject({ converged: true, counters: { settingsPuts: 0 } });
   });
 
-  test('a service killed in the middle of an apply leaves whole settings, and apply completes them', async () => {
+  test('a service killed during an apply leaves whole settings, and the next apply completes them', async () => {
     const { home, rdctl, servicePid, status } = toolHome({ RDCTL_SIMULATED_LATENCY_MS: '1000' });
     expect(await rdctl('apply', '-f', 'examples/moby.yaml', '--driver', 'simulated')).toMatchObject({ exit: 0 });
     const applying = rdctl('apply', '-f', 'examples/containerd.yaml');
@@ -41,7 +41,7 @@ describe('a newcomer with nothing but Node', () => {
     });
   });
 
-  test('a refused apply says that the service that it started still runs', async () => {
+  test('a refused apply reports that the service it started still runs', async () => {
     const { rdctlWith, status } = toolHome();
     const stdin =
       'apiVersion: rdctl/v1\nkind: Profile\nmetadata: { name: x }\nsettings:\n  version: 19\n  kubernetes: { version: 1.2.3 }\nstate: started\n';
@@ -55,7 +55,7 @@ describe('a newcomer with nothing but Node', () => {
     expect(again.err).not.toContain('still runs');
   });
 
-  test('bare settings round-trip, before and after a restart of the service', async () => {
+  test('bare settings round-trip, before and after a service restart', async () => {
     const { rdctl, rdctlWith, status } = toolHome();
     expect(await rdctl('start', '--driver', 'simulated', '--wait')).toMatchObject({ exit: 0 });
     const { out: stdin } = await rdctl('list-settings');

@@ -120,7 +120,7 @@ describe.skipIf(reason !== undefined)('the gateway of a real dockerd', () => {
     return [body.toString(), ...records.map((record) => Buffer.from(record, 'base64').toString())].join('\n');
   }
 
-  test('a build gets the images that are allowed, over the proxy beyond, and no other of the same registry', async () => {
+  test('a build gets allowed images through the upstream proxy, and no others of the same registry', async () => {
     const { driver } = await desktop();
     await start(driver, `${NAME}/team/app:1`);
     expect(await build(driver, `${NAME}/team/app:1`)).toContain('Successfully built');
@@ -133,13 +133,13 @@ describe.skipIf(reason !== undefined)('the gateway of a real dockerd', () => {
     expect(asked.filter((authority) => authority.includes('evil'))).toEqual([]);
   });
 
-  test('the exceptions of the service from its proxy are none for dockerd', async () => {
+  test('proxy exceptions of the service do not apply to dockerd', async () => {
     const { driver } = await desktop({ ...env, NO_PROXY: '*', no_proxy: '*' });
     await start(driver, NAME);
     expect(await build(driver, 'evil.test/x')).toContain('nothing of evil.test is among the allowed images');
   });
 
-  test('of an encrypted connection the host alone is seen by builds, while a pull is judged by its name', async () => {
+  test('builds are checked by host on encrypted connections, pulls by image name', async () => {
     const { driver } = await desktop();
     await start(driver, `${TLS_NAME}/team/app:1`);
     expect(await build(driver, `${TLS_NAME}/team/app:1`)).toContain('Successfully built');
@@ -151,7 +151,7 @@ describe.skipIf(reason !== undefined)('the gateway of a real dockerd', () => {
     await expect(images?.pull(`${TLS_NAME}/team/other:1`, FOREVER)).rejects.toMatchObject({ code: 'ERR_FORBIDDEN' });
   });
 
-  test('clients of containerd get images over TLS, judged by their names', async () => {
+  test('containerd clients get images over TLS, checked by name', async () => {
     const { driver } = await desktop();
     const { containerd } = driver.engines;
     onTestFinished(() => containerd.perform({ do: 'stop' }, FOREVER));
@@ -164,7 +164,7 @@ describe.skipIf(reason !== undefined)('the gateway of a real dockerd', () => {
     }
   });
 
-  test('a port that was taken while no service was there: the engine is started again with another', async () => {
+  test('a port taken while no service ran: the engine restarts with another one', async () => {
     const { driver, directory, open } = await desktop();
     await start(driver, `${NAME}/team/app`);
     const file = join(hostPlaces(directory).run, 'moby.json');
@@ -185,7 +185,7 @@ describe.skipIf(reason !== undefined)('the gateway of a real dockerd', () => {
     expect(await build(next, `${NAME}/team/app:1`)).toContain('Successfully built');
   });
 
-  test('an engine that asks another plugin of that name is not left running', async () => {
+  test('an engine that uses another plugin of that name is not left running', async () => {
     const { driver, directory } = await desktop();
     const { plugin } = mobyPlaces(hostPlaces(directory));
     const socket = `/run/docker/plugins/${plugin}.sock`;
@@ -209,7 +209,7 @@ describe.skipIf(reason !== undefined)('the gateway of a real dockerd', () => {
   });
 
   test.each(['file', 'socket'])(
-    'a %s in the place of the socket is left alone, and the engine does not start',
+    'a %s in place of the socket is left alone, and the engine does not start',
     async (what) => {
       const { driver, directory } = await desktop();
       const { pluginSocket } = mobyPlaces(hostPlaces(directory));

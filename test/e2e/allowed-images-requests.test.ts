@@ -18,7 +18,7 @@ const JSON_TYPE = 'Content-Type: application/json';
 const TAR = 'Content-Type: application/x-tar';
 
 /** Requests that no client library sends, at the real dockerd. */
-describe.skipIf(reason !== undefined)('requests that are to get past the list of allowed images', () => {
+describe.skipIf(reason !== undefined)('requests that try to bypass the list of allowed images', () => {
   let registry: LoopbackRegistry;
   let instance: HostInstance;
   let endpoint: string;
@@ -152,7 +152,7 @@ describe.skipIf(reason !== undefined)('requests that are to get past the list of
     ['a plugin from a form', () => ({ ...form([FORM, JSON_TYPE]), target: '/plugins/pull?remote=evil' })],
   ];
 
-  test.each(OTHERS)('%s is denied by the list', async (_name, make) => {
+  test.each(OTHERS)('%s is denied', async (_name, make) => {
     const answer = await exchange(endpoint, rawRequest(make()));
     expect(answer).toMatch(/^HTTP\/1\.1 403 [\s\S]*authorization denied by plugin/);
   });
@@ -169,7 +169,7 @@ describe.skipIf(reason !== undefined)('requests that are to get past the list of
     ],
   ];
 
-  test.each(PULLS)('a pull of %s brings in what is allowed', async (_client, make) => {
+  test.each(PULLS)('a pull of %s brings in allowed images', async (_client, make) => {
     expect(statusOf(await exchange(endpoint, rawRequest(make())))).toBe(200);
     expect(await intruders()).toEqual([]);
     expect(held.splice(0)).toContain(`${registry.host}/good:1`);

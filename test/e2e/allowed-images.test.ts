@@ -15,7 +15,7 @@ import { toolHome } from '../helpers/tool-home.ts';
 const reason = await whyNoRealEngine();
 
 /** From a profile to denied and allowed pulls, with the built tool, the real engines and a real registry. */
-describe.skipIf(reason !== undefined)('allowed images through the tool', () => {
+describe.skipIf(reason !== undefined)('allowed images', () => {
   let registry: LoopbackRegistry;
 
   beforeAll(async () => {
@@ -68,7 +68,7 @@ describe.skipIf(reason !== undefined)('allowed images through the tool', () => {
 
   const allowed = { status: 200, text: expect.stringContaining('Status: ') };
 
-  test('moby: pulls, builds and archives, patterns that change while it runs, a killed service, and switching off', async () => {
+  test('moby: pulls, builds, archives, changed patterns, a killed service, and switching it off', async () => {
     const { apply, endpoint: at, directory, plugin, home, rdctl, servicePid, status } = desktop('moby');
     const denied = (name: string) => ({
       status: 403,
@@ -136,7 +136,7 @@ describe.skipIf(reason !== undefined)('allowed images through the tool', () => {
     expect(readFileSync(join(home, 'logs', 'service.log'), 'utf8')).toContain('an image was denied');
   });
 
-  test('containerd: pulls by its clients, patterns that change while it runs, a killed service, and switching off', async () => {
+  test('containerd: pulls, changed patterns, a killed service, and switching it off', async () => {
     const { apply, endpoint: at, directory, rdctl, servicePid, status } = desktop('containerd');
     expect(await apply(`${registry.host}/good:1`)).toMatchObject({ exit: 0 });
     const socket = (await at()).replace('unix://', '');

@@ -39,7 +39,7 @@ async function listen(server: Server): Promise<number> {
 }
 
 describe('drop-in mode', () => {
-  test('a script that knows the other application finds the service by its file', async () => {
+  test('a script written for the other application finds the service by its file', async () => {
     const user = userHome(entry(), COMPAT);
     expect(await user.rdctl(...START)).toMatchObject({ exit: 0 });
     const file = data(user, 'rd-engine.json');
@@ -59,7 +59,7 @@ describe('drop-in mode', () => {
     expect(existsSync(data(user))).toBe(false);
   });
 
-  test('directories of the other application are not touched without --adopt', async () => {
+  test('directories of the other application are left alone without --adopt', async () => {
     const user = userHome(entry(), COMPAT);
     originalHome(user);
     const before = fingerprint(user.home);
@@ -78,7 +78,7 @@ describe('drop-in mode', () => {
     expect(fingerprint(user.home)).toEqual(before);
   });
 
-  test('settings that a script wrote before the first start are adopted', async () => {
+  test('settings written by a script before the first start are adopted', async () => {
     const user = userHome(entry(), COMPAT);
     mkdirSync(config(user), { recursive: true });
     const provisioned = JSON.stringify({ version: 10, kubernetes: { enabled: false }, images: { namespace: 'mine' } });
@@ -105,7 +105,7 @@ describe('drop-in mode', () => {
     expect(readdirSync(config(user))).toEqual([copy]);
   });
 
-  test('with --adopt its settings go on, and a copy of them is kept', async () => {
+  test('with --adopt its settings are kept in use, with a backup copy', async () => {
     const user = userHome(entry(), COMPAT);
     originalHome(user);
     const original = readFileSync(config(user, 'settings.json'), 'utf8');
@@ -122,7 +122,7 @@ describe('drop-in mode', () => {
     expect(await user.rdctl(...START)).toMatchObject({ exit: 0 });
   });
 
-  test('a start beside the other application is refused', async () => {
+  test('a start while the other application runs is refused', async () => {
     const user = userHome(entry(), COMPAT);
     const server = createServer();
     const port = await listen(server);
@@ -137,7 +137,7 @@ describe('drop-in mode', () => {
     expect(readFileSync(data(user, 'logs', 'background.log'), 'utf8')).toContain('Error Starting Rancher Desktop');
   });
 
-  test('a bad deployment profile is told where scripts look for it', async () => {
+  test('a bad deployment profile is reported where scripts look for it', async () => {
     const user = userHome(entry(), COMPAT);
     mkdirSync(user.at('.config'), { recursive: true });
     writeFileSync(user.at('.config', 'rancher-desktop.defaults.json'), '{}');
@@ -149,7 +149,7 @@ describe('drop-in mode', () => {
     expect(text).toContain('no version specified');
   });
 
-  test('another value than the one is refused', async () => {
+  test('any other value of the variable is refused', async () => {
     const user = userHome(entry());
     const { exit, err } = await rdctlProgram(['paths'], { entry: entry(), env: { ...user.env, RDCTL_COMPAT: 'yes' } });
     expect(exit).toBe(1);
@@ -157,31 +157,28 @@ describe('drop-in mode', () => {
   });
 });
 
-test.skipIf(reason !== undefined)(
-  'the names in the environment of a user are those of the other application',
-  async () => {
-    const user = userHome(entry(), COMPAT);
-    writeFileSync(user.at('.bashrc'), '# mine\n');
-    for (const name of ['share', 'state']) mkdirSync(user.at('.local', name), { recursive: true });
-    mkdirSync(user.at('.config'));
-    const before = fingerprint(user.home);
-    expect(await user.rdctl('start', '--driver', 'host', '--wait', '--port', PORT)).toMatchObject({ exit: 0 });
-    const digest = 'b547d66a5de60e5f0843aba28283a8875c2ad72e99ba076060ef9ec7c09917c8';
-    const context = user.at('.docker', 'contexts', 'meta', digest, 'meta.json');
-    await expect.poll(() => existsSync(context), { timeout: 10_000 }).toBe(true);
-    // It is selected after it is made.
-    await expect.poll(() => existsSync(user.at('.docker', 'config.json')), { timeout: 10_000 }).toBe(true);
-    expect(JSON.parse(readFileSync(user.at('.docker', 'config.json'), 'utf8'))).toEqual({
-      currentContext: 'rancher-desktop',
-    });
-    const text = readFileSync(user.at('.bashrc'), 'utf8');
-    expect(text).toContain('### MANAGED BY RANCHER DESKTOP START (DO NOT EDIT)\n');
-    expect(text).toContain(`export PATH="${user.at('.rd', 'bin')}:$PATH"`);
-    expect(existsSync(user.at('.rd', 'bin', 'rdctl'))).toBe(true);
-    expect(await user.rdctl('reset', '--factory', '--cache')).toMatchObject({ exit: 0 });
-    expect(fingerprint(user.home)).toEqual(before);
-  },
-);
+test.skipIf(reason !== undefined)("names in the user's environment are those of the other application", async () => {
+  const user = userHome(entry(), COMPAT);
+  writeFileSync(user.at('.bashrc'), '# mine\n');
+  for (const name of ['share', 'state']) mkdirSync(user.at('.local', name), { recursive: true });
+  mkdirSync(user.at('.config'));
+  const before = fingerprint(user.home);
+  expect(await user.rdctl('start', '--driver', 'host', '--wait', '--port', PORT)).toMatchObject({ exit: 0 });
+  const digest = 'b547d66a5de60e5f0843aba28283a8875c2ad72e99ba076060ef9ec7c09917c8';
+  const context = user.at('.docker', 'contexts', 'meta', digest, 'meta.json');
+  await expect.poll(() => existsSync(context), { timeout: 10_000 }).toBe(true);
+  // It is selected after it is made.
+  await expect.poll(() => existsSync(user.at('.docker', 'config.json')), { timeout: 10_000 }).toBe(true);
+  expect(JSON.parse(readFileSync(user.at('.docker', 'config.json'), 'utf8'))).toEqual({
+    currentContext: 'rancher-desktop',
+  });
+  const text = readFileSync(user.at('.bashrc'), 'utf8');
+  expect(text).toContain('### MANAGED BY RANCHER DESKTOP START (DO NOT EDIT)\n');
+  expect(text).toContain(`export PATH="${user.at('.rd', 'bin')}:$PATH"`);
+  expect(existsSync(user.at('.rd', 'bin', 'rdctl'))).toBe(true);
+  expect(await user.rdctl('reset', '--factory', '--cache')).toMatchObject({ exit: 0 });
+  expect(fingerprint(user.home)).toEqual(before);
+});
 
 function listensAt(server: Server, port: number): Promise<boolean> {
   return new Promise((resolve) => {
@@ -191,7 +188,7 @@ function listensAt(server: Server, port: number): Promise<boolean> {
 }
 
 test.skipIf(reason !== undefined)(
-  'what a killed service left is stopped and reset while another program has its port and a profile has a mistake',
+  'leftovers of a killed service are stopped and reset while another program has its port and a profile has an error',
   { timeout: 120_000 },
   async () => {
     const user = userHome(entry(), COMPAT);

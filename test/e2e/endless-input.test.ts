@@ -15,7 +15,7 @@ function endless(): { stream: Readable; taken: () => number } {
   return { stream: Readable.from(pieces()), taken: () => taken };
 }
 
-describe('an input without an end is refused after as much as anything may have', () => {
+describe('endless input is refused after the maximum size', () => {
   const MEBIBYTE = 1024 * 1024;
 
   test.each<[string[], number, RegExp]>([

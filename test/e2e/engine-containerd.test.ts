@@ -38,11 +38,11 @@ describe.skipIf(reason !== undefined)('containerd on the host', () => {
     expect(await instance?.close()).toEqual([]);
   });
 
-  test('runs a container of an imported image', async () => {
+  test('runs a container from an imported image', async () => {
     expect(await ctr('run', '--rm', IMAGE, 'once', '/bin/busybox', 'echo', 'hello')).toBe('hello\n');
   });
 
-  test('counts what a stop would interrupt, ends it, and keeps images and container records', async () => {
+  test('counts what a stop would interrupt, stops it, and keeps images and container records', async () => {
     await ctr('run', '--detach', IMAGE, 'longer', '/bin/busybox', 'sleep', '3600');
     const { stdout } = await run(['ctr', '--address', await socket(), '--namespace', 'default', 'tasks', 'ls']);
     const pid = Number(/longer\s+(\d+)/.exec(stdout)?.[1]);
@@ -57,7 +57,7 @@ describe.skipIf(reason !== undefined)('containerd on the host', () => {
     await ctr('containers', 'rm', 'longer');
   });
 
-  test('recovers from a kill with a running container', async () => {
+  test('recovers from a kill while a container runs', async () => {
     await ctr('run', '--detach', IMAGE, 'orphan', '/bin/busybox', 'sleep', '3600');
     const address = await socket();
     process.kill(await pidOf(instance.directory, 'containerd'), 'SIGKILL');

@@ -13,7 +13,7 @@ describe.skipIf(reason !== undefined)('the death of a real engine', () => {
     ['moby', 'dockerd'],
     ['moby', 'moby-containerd'],
     ['containerd', 'containerd'],
-  ] as const)('%s: the first status after `kill -9` of %s knows, and it comes back', async (engine, program) => {
+  ] as const)('%s: the first status after `kill -9` of %s reports it, and it comes back', async (engine, program) => {
     const { home, rdctl, status, servicePid } = toolHome();
     expect(await rdctl('apply', '-f', `examples/${engine}.yaml`)).toMatchObject({ exit: 0 });
     const directory = join(home, 'state', 'drivers', 'host');

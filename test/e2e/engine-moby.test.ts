@@ -55,12 +55,12 @@ describe.skipIf(reason !== undefined)('moby on the host', () => {
     expect(await instance?.close()).toEqual([]);
   });
 
-  test('runs a container of a locally built image', async () => {
+  test('runs a container from a locally built image', async () => {
     const ran = await runContainer(endpoint, { image: IMAGE, command: ['/bin/busybox', 'cat', '/www/index.html'] });
     expect(ran).toEqual({ status: 0, output: 'built here' });
   });
 
-  test('answers on a published port of 127.0.0.1', async () => {
+  test('answers on a port published at 127.0.0.1', async () => {
     const ports = { '80/tcp': [{ HostIp: '127.0.0.1', HostPort: '0' }] };
     const id = await startContainer(endpoint, { image: IMAGE, command: HTTPD, ports });
     const port = await publishedPort(endpoint, id, '80/tcp');
@@ -69,7 +69,7 @@ describe.skipIf(reason !== undefined)('moby on the host', () => {
     await expect(fetchText(`http://127.0.0.1:${port}/index.html`)).rejects.toThrow();
   });
 
-  test('lets containers reach a host outside, from the default network and from one made later', async () => {
+  test('lets containers reach an outside host, from the default network and from a new one', async () => {
     const command = ['/bin/busybox', 'timeout', '10', '/bin/busybox', 'wget', '-q', '-O', '-', outside.url];
     expect(await runContainer(endpoint, { image: IMAGE, command })).toEqual({ status: 0, output: outside.text });
 
@@ -78,7 +78,7 @@ describe.skipIf(reason !== undefined)('moby on the host', () => {
     expect(ran).toEqual({ status: 0, output: outside.text });
   });
 
-  test('connects containers of one network, and keeps networks apart', async () => {
+  test('connects containers on one network, and isolates networks', async () => {
     for (const name of ['left', 'right']) await engineJson(endpoint, 'POST', '/networks/create', { Name: name });
     const id = await startContainer(endpoint, { image: IMAGE, command: HTTPD, network: 'left' });
     const { NetworkSettings } = await engineJson(endpoint, 'GET', `/containers/${id}/json`);
@@ -93,7 +93,7 @@ describe.skipIf(reason !== undefined)('moby on the host', () => {
     expect(far.output).not.toContain('built here');
   });
 
-  test('keeps volumes across a stop, a switch to containerd and back, and ends containers with the engine', async () => {
+  test('keeps volumes across a stop, a switch to containerd and back, and stops containers with the engine', async () => {
     await engineJson(endpoint, 'POST', '/volumes/create', { Name: 'kept' });
     const binds = ['kept:/data'];
     const write = ['/bin/busybox', 'sh', '-c', 'echo before > /data/file'];
@@ -119,7 +119,7 @@ describe.skipIf(reason !== undefined)('moby on the host', () => {
     });
   });
 
-  test('is adopted, with its containers, by a driver that is opened anew', async () => {
+  test('is adopted with its containers by a new driver instance', async () => {
     await startContainer(endpoint, { image: IMAGE, command: HTTPD });
     const before = await pidOf(instance.directory, 'dockerd');
     instance.driver = await instance.reopen();
@@ -129,7 +129,7 @@ describe.skipIf(reason !== undefined)('moby on the host', () => {
   });
 
   test.each(['dockerd', 'moby-containerd'] as const)(
-    'recovers from a killed %s with a running container',
+    'recovers from a killed %s while a container runs',
     async (program) => {
       const id = await startContainer(endpoint, { image: IMAGE, command: HTTPD });
       const { State } = await engineJson(endpoint, 'GET', `/containers/${id}/json`);
@@ -148,7 +148,7 @@ describe.skipIf(reason !== undefined)('moby on the host', () => {
     },
   );
 
-  test('clears what is left when all of its programs were killed, also the containers', async () => {
+  test('cleans up, including containers, when all of its programs were killed', async () => {
     const id = await startContainer(endpoint, { image: IMAGE, command: HTTPD });
     const { State } = await engineJson(endpoint, 'GET', `/containers/${id}/json`);
     const { Pid } = State as { Pid: number };
@@ -161,7 +161,7 @@ describe.skipIf(reason !== undefined)('moby on the host', () => {
     expect(await readProcess(Pid)).toBeUndefined();
   });
 
-  test('calls an engine that hangs unresponsive, and a stop ends it', { timeout: 120_000 }, async () => {
+  test('reports a hung engine as unresponsive, and can stop it', { timeout: 120_000 }, async () => {
     const pid = await pidOf(instance.directory, 'dockerd');
     process.kill(pid, 'SIGSTOP');
     // On a busy machine its threads stop one after the other.
@@ -172,7 +172,7 @@ describe.skipIf(reason !== undefined)('moby on the host', () => {
     expect((await observe()).state).toBe('running');
   });
 
-  test('keeps its sockets short and private where the directory is too long for them', async () => {
+  test('keeps its sockets short and private where the directory path is too long for them', async () => {
     const parent = join(tmpdir(), `rd-${'x'.repeat(90)}`);
     mkdirSync(parent, { recursive: true });
     const second = await hostInstance(parent);

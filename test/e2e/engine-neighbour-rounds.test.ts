@@ -87,7 +87,7 @@ function facts(
   ];
 }
 
-describe.skipIf(reason !== undefined)('beside the docker of the system and another installation', () => {
+describe.skipIf(reason !== undefined)("beside the system's docker and another installation", () => {
   let host: OtherHost;
   const system = () => `unix://${host.path(SYSTEM_SOCKET)}`;
   const socketOf = (home: string) => `unix://${join(host.folder, home, 'state/drivers/host/run/moby/docker.sock')}`;
@@ -115,7 +115,7 @@ describe.skipIf(reason !== undefined)('beside the docker of the system and anoth
     );
   }
 
-  test('after any sequence of starts, switches, kills and resets both are as they were', async () => {
+  test('any sequence of starts, switches, kills and resets leaves both unchanged', async () => {
     await host.startDocker();
     const neighbours = await prepare(system(), 'theirs');
     await apply('b', 'moby');
@@ -216,7 +216,7 @@ describe.skipIf(reason !== undefined)('beside the docker of the system and anoth
     await must('b', 'shutdown');
   });
 
-  test('a docker of the system that comes later, or is restarted, changes nothing here, and keeps what it cut from our range', async () => {
+  test('a system docker that comes later, or restarts, changes nothing here, and keeps what it took from our range', async () => {
     await apply('a', 'moby');
     const ours = await prepare(socketOf('a'), 'ours');
     const before = await seen(ours);

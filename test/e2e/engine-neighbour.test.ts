@@ -38,7 +38,7 @@ async function rules(): Promise<string[]> {
 
 const reason = await whyNoNeighbour();
 
-describe.skipIf(reason !== undefined)('beside a docker of the system with default networking', () => {
+describe.skipIf(reason !== undefined)('beside a system docker with default networking', () => {
   let root: string;
   let system: string;
   let address: string;
@@ -103,7 +103,7 @@ describe.skipIf(reason !== undefined)('beside a docker of the system with defaul
     return (await run(['ip', '-o', '-4', 'address', 'show', 'docker0'])).stdout;
   }
 
-  test('leaves its rules, its bridge and its containers as they were', async () => {
+  test('leaves its rules, its bridge and its containers unchanged', async () => {
     await systemIsWell();
     const before = { rules: await rules(), docker0: await docker0(), forwarding: readFileSync(FORWARD, 'utf8') };
 

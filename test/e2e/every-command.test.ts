@@ -10,7 +10,7 @@ const reason = await whyNoRealEngine();
 
 /** Every classic command in one story, with the built tool and the real dockerd. */
 describe.skipIf(reason !== undefined)('every command with a real engine', () => {
-  test('from the first start to the factory reset', async () => {
+  test('works from the first start to the factory reset', async () => {
     const { rdctl, rdctlWith, status } = toolHome();
     const ok = async (...argv: string[]) => {
       const outcome = await rdctl(...argv);

@@ -21,7 +21,7 @@ interface Answer {
 
 /** Every endpoint of the compatible interface in one story, with the real dockerd, over HTTP without our client. */
 describe.skipIf(reason !== undefined)('every endpoint with a real engine', () => {
-  test('from the first call to the factory reset', async () => {
+  test('works from the first call to the factory reset', async () => {
     const { home, rdctl, status } = toolHome();
     expect(await rdctl('start', '--kubernetes.enabled=false', '--wait')).toMatchObject({ exit: 0 });
     const endpoint = (await status()).engine.endpoint ?? '';

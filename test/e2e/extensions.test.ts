@@ -67,7 +67,7 @@ describe('with real engines and a registry', () => {
   });
   afterAll(() => registry?.close());
 
-  test.each(['moby', 'containerd'] as const)('out of images of %s', async (engine) => {
+  test.each(['moby', 'containerd'] as const)('extensions are installed from images of %s', async (engine) => {
     const { rdctl, id } = await started(engine);
     const good = named('ext/good');
     expect(await rdctl('extension', 'ls')).toMatchObject({ exit: 0, out: 'No extensions are installed.\n' });
@@ -112,7 +112,7 @@ describe('with real engines and a registry', () => {
     expect(existsSync(id(good))).toBe(false);
   });
 
-  test('a container that an extension asks for runs with moby, and goes with the extension', async () => {
+  test('a container of an extension runs with moby, and is removed with the extension', async () => {
     const { rdctl, status } = await started('moby');
     const { engine } = await status();
     const running = async () => {
@@ -127,7 +127,7 @@ describe('with real engines and a registry', () => {
     expect(await running()).toEqual([]);
   });
 
-  test('containerd says what it does not start', async () => {
+  test('containerd reports what it does not start', async () => {
     const { rdctl } = await started('containerd');
     const { exit, err } = await rdctl('extension', 'install', named('ext/service'));
     expect(exit).toBe(0);
@@ -199,7 +199,7 @@ describe('with real engines and a registry', () => {
     expect(await apply()).toMatchObject({ report: { outcome: 'unchanged' } });
   });
 
-  test('files that are missing come back with the engine', async () => {
+  test('missing files are restored when the engine starts', async () => {
     const { rdctl, id } = await started('moby');
     const good = named('ext/good');
     await rdctl('extension', 'install', `${good}:1.0.0`);

@@ -18,8 +18,8 @@ const DOCUMENT = 'docs/fleet-profiles.md';
 const COMMANDS = 'docs/fleet-commands.md';
 const SESSION = '## Every option in one session';
 
-describe('what the documents show is what happens', () => {
-  test('every option in one session', async () => {
+describe('the sessions in the documents run as shown', () => {
+  test('uses every option in one session', async () => {
     const directory = scene();
     try {
       await checkAll(shown(COMMANDS, SESSION), directory, entry());
@@ -45,7 +45,7 @@ describe('what the documents show is what happens', () => {
     });
   });
 
-  test('what counts on one computer', async () => {
+  test('what applies on one computer', async () => {
     const directory = scene();
     const document = 'docs/policies.md';
     const [, locked = ''] = /```json\n([\s\S]*?)```/.exec(readFileSync(document, 'utf8')) ?? [];
@@ -88,7 +88,7 @@ describe('the session runs', () => {
     expect(commands().filter((command) => command.includes(`create-profile --output ${format} `))).not.toEqual([]);
   });
 
-  test.each(['.plist', '.mobileconfig', '.reg', '.pol', '.json'])('reading of a file %s', (ending) => {
+  test.each(['.plist', '.mobileconfig', '.reg', '.pol', '.json'])('reading a file %s', (ending) => {
     const readers = commands().filter((command) => /^rdctl (import-profile|diff) /.test(command));
     expect(readers.filter((command) => command.split(' ').some((word) => word.endsWith(ending)))).not.toEqual([]);
   });

@@ -60,9 +60,9 @@ function scene() {
   };
 }
 
-describe.skipIf(reason !== undefined)('a machine whose host has a full disk', () => {
+describe.skipIf(reason !== undefined)('a machine on a host with a full disk', () => {
   test(
-    'stops with its service, halted or not, also after a kill of the service, and has its data afterwards',
+    'stops with its service, halted or not, also after a kill of the service, and keeps its data',
     async () => {
       const { home, rdctl, status, servicePid, engine, started, programs, locks, said, mark, kept, pid } = scene();
       await started();

@@ -47,7 +47,7 @@ test.skipIf(cannotMount()).each([
   ['not a byte', 0],
   ['too little', 1],
 ])(
-  'a disk with %s left: the change is refused, nothing has changed, and it works when there is space again',
+  'a disk with %s left: the change is refused, nothing has changed, and it works once there is space',
   async (_name, leave) => {
     const home = smallDisk();
     const { client, here, service } = await startService({ home, power: 'stopped' });

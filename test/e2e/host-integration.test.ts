@@ -72,8 +72,8 @@ async function tracesOf(directory: string): Promise<string[]> {
   return (await hostTraces(directory)).filter((line) => !line.startsWith('-A RDCTL-') || line.includes(tag));
 }
 
-describe.skipIf(reason !== undefined)('the environment of a user', () => {
-  test('follows the settings and the engine, and a factory reset gives it back byte for byte', async () => {
+describe.skipIf(reason !== undefined)("the user's environment", () => {
+  test('follows settings and engine, and a factory reset restores it byte for byte', async () => {
     const user = userHome(entry());
     const { at, rdctl } = user;
     livedIn(user);
@@ -119,7 +119,7 @@ describe.skipIf(reason !== undefined)('the environment of a user', () => {
     expect(await tracesOf(driver)).toEqual([]);
   });
 
-  test('has the changes that a plan lists, before the first start and while the service runs', async () => {
+  test('gets the changes that a plan lists, before the first start and while the service runs', async () => {
     const user = userHome(entry());
     const { at, rdctl } = user;
     livedIn(user);
@@ -141,7 +141,7 @@ describe.skipIf(reason !== undefined)('the environment of a user', () => {
     }
   });
 
-  test('has its docker context back while the engine is stopped, and ours while it runs', async () => {
+  test('has its own docker context while the engine is stopped, and ours while it runs', async () => {
     const user = userHome(entry());
     const { at, rdctl } = user;
     livedIn(user);
@@ -169,7 +169,7 @@ describe.skipIf(reason !== undefined)('the environment of a user', () => {
     expect(readFileSync(config, 'utf8')).toBe(before);
   });
 
-  test('is given back after a service that was killed, with its engine running on', async () => {
+  test('is restored after the service was killed with its engine running on', async () => {
     const user = userHome(entry());
     const { at, rdctl } = user;
     livedIn(user);
@@ -198,7 +198,7 @@ describe.skipIf(reason !== undefined)('the environment of a user', () => {
     expect(await rdctl('reset', '--factory')).toMatchObject({ exit: 0, err: 'There was nothing to remove.\n' });
   });
 
-  test('is given back by a service that is asked over the API', async () => {
+  test('is restored by a request to the API', async () => {
     const user = userHome(entry());
     const { at, rdctl } = user;
     livedIn(user);
@@ -214,7 +214,7 @@ describe.skipIf(reason !== undefined)('the environment of a user', () => {
   });
 });
 
-test('with the simulated driver nothing of a user is touched', async () => {
+test('is left alone by the simulated driver', async () => {
   const user = userHome(entry());
   livedIn(user);
   const before = fingerprint(user.home);

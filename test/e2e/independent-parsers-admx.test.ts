@@ -8,7 +8,7 @@ import { readXmls, type XmlElement } from '../helpers/proof/python.ts';
 import { againstSchema } from '../helpers/proof/xmllint.ts';
 
 describe.skipIf(whyNoIndependentPrograms() !== undefined)(
-  'administrative templates, read by xmllint and by Python',
+  'administrative templates, as xmllint and Python read them',
   () => {
     const written = fileWriter();
     const SCHEMA = 'test/helpers/admx.xsd';
@@ -18,12 +18,12 @@ describe.skipIf(whyNoIndependentPrograms() !== undefined)(
       return [admx, adml];
     }
 
-    test('both files follow the schema, and so do the golden ones', () => {
+    test('follow the schema, and so do the golden ones', () => {
       const paths = [...template(), join(GOLDEN, 'RancherDesktop.admx'), join(GOLDEN, 'en-US/RancherDesktop.adml')];
       expect(againstSchema(SCHEMA, paths)).toBe('');
     });
 
-    test('every reference leads to a text, and every policy writes the version', () => {
+    test('have a text for every reference, and every policy writes the version', () => {
       const [admx, adml] = readXmls(template()).map((each) => ('value' in each ? each.value : undefined));
       if (!admx || !adml) throw new Error('Python cannot read the template');
       for (const kind of ['string', 'presentation']) {
@@ -49,7 +49,7 @@ describe.skipIf(whyNoIndependentPrograms() !== undefined)(
       }
     });
 
-    test('a file that is broken is found out', () => {
+    test('that are broken fail these checks', () => {
       const [admx] = template();
       const right = readFileSync(admx, 'utf8');
       for (const [sign, broken] of [

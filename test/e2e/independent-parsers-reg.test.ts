@@ -10,7 +10,7 @@ import { whyNoIndependentPrograms } from '../helpers/proof/program.ts';
 import { productKeys, type RegistryReading } from '../helpers/proof/registry.ts';
 import { type WineRegistry, wineRegistry } from '../helpers/proof/wine.ts';
 
-describe.skipIf(whyNoIndependentPrograms() !== undefined)('registry files, read by hivexregedit and by wine', () => {
+describe.skipIf(whyNoIndependentPrograms() !== undefined)('registry files, as hivexregedit and wine read them', () => {
   let wine: WineRegistry;
   beforeAll(() => {
     wine = wineRegistry();
@@ -60,7 +60,7 @@ describe.skipIf(whyNoIndependentPrograms() !== undefined)('registry files, read 
     });
 
     test.each(CASES.slice(1, 3))(
-      `${RANDOM} random profiles with hostile texts, $part, $hive, seed ${SEED}`,
+      ``${RANDOM} random profiles with hostile text, $part, $hive, seed ${SEED}``,
       async (options) => {
         const profiles = randomProfiles('reg');
         const { keys } = read(await inOneFile(profiles, options), options);
@@ -80,7 +80,7 @@ describe.skipIf(whyNoIndependentPrograms() !== undefined)('registry files, read 
       expect(productKeys(keys)).toEqual(wanted(profile, LOCKED));
     });
 
-    test('every UTF-16 unit but NUL, as text and as bytes', async () => {
+    test('every UTF-16 unit except NUL, as text and as bytes', async () => {
       const readable = UNITS.filter((unit) => !/[\p{Cc}\p{Cs}\p{Noncharacter_Code_Point}]/u.test(unit)).join('');
       const proxy = { address: readable, username: UNITS.join('') };
       const profile = { version: 19, experimental: { virtualMachine: { proxy } } };
@@ -100,7 +100,7 @@ describe.skipIf(whyNoIndependentPrograms() !== undefined)('registry files, read 
       }
     });
 
-    test('what they export themselves is what our reader reads', async () => {
+    test('our reader reads what they export', async () => {
       for (const profile of [
         FULL,
         ...randomProfiles('reg', 20)
@@ -116,7 +116,7 @@ describe.skipIf(whyNoIndependentPrograms() !== undefined)('registry files, read 
     });
   });
 
-  describe('a line end in a text', () => {
+  describe('a line break in a text', () => {
     const profile = { version: 19, application: { locale: 'first\r\nsecond\nthird' } };
 
     test('is read from bytes, as hivexregedit exports it', async () => {
@@ -125,7 +125,7 @@ describe.skipIf(whyNoIndependentPrograms() !== undefined)('registry files, read 
     });
 
     // As a sign after a "\", which Windows writes for nothing but "\" and quotation marks: `C:\new` would get one as well.
-    test('is refused, and not guessed, as wine exports it', async () => {
+    test('is refused rather than guessed, as wine exports it', async () => {
       const { file } = byWine(await exported('reg', profile), LOCKED);
       expect(file.toString('utf16le')).toContain('"first\\r\\nsecond\\nthird"');
       await expect(regImporter.read(file, 'export.reg')).rejects.toMatchObject({
@@ -135,7 +135,7 @@ describe.skipIf(whyNoIndependentPrograms() !== undefined)('registry files, read 
     });
   });
 
-  describe('a file that is broken is found out', () => {
+  describe('a broken file is detected', () => {
     const profile = { version: 19, kubernetes: { port: 6443 }, application: { locale: 'a"b\\c' } };
     test.each([
       ['a number that is none', /dword:192b/, 'dword:zz'],
@@ -157,7 +157,7 @@ describe.skipIf(whyNoIndependentPrograms() !== undefined)('registry files, read 
     });
 
     // Without a mark it takes a file for the code page of the computer, and bytes of lists for letters of it.
-    test('wine reads neither letters outside of ASCII nor lists from UTF-8', async () => {
+    test('wine reads neither non-ASCII letters nor lists from UTF-8', async () => {
       const key = 'HKEY_LOCAL_MACHINE\\SOFTWARE\\Policies';
       const plain = { version: 19, application: { locale: 'abc' } };
       const utf8 = async (settings: JsonObject) =>

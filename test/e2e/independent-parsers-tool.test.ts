@@ -55,7 +55,7 @@ const WANTED: Readonly<Record<Part, JsonObject>> = {
 };
 
 describe.skipIf(whyNoIndependentPrograms() !== undefined)(
-  'what the built tool writes, read by programs of others',
+  'files written by the built tool, as other programs read them',
   () => {
     const built = builtTool();
     let folder = '';

@@ -24,7 +24,7 @@ import { flatJson, flatRead, payloadSettings } from '../helpers/proof/readings.t
 import { againstPlistRules } from '../helpers/proof/xmllint.ts';
 
 describe.skipIf(whyNoIndependentPrograms() !== undefined)(
-  'property lists and JSON, read by Python and by xmllint',
+  'property lists and JSON, as Python and xmllint read them',
   () => {
     const written = fileWriter();
 
@@ -43,7 +43,7 @@ describe.skipIf(whyNoIndependentPrograms() !== undefined)(
       test.each(PARTS)('every setting, %s', (part) => expectRead([FULL], { ...LOCKED, part }));
 
       test(
-        `${RANDOM} random profiles with hostile texts, seed ${SEED}`,
+        ``${RANDOM} random profiles with hostile text, seed ${SEED}``,
         () => expectRead(randomProfiles(format)),
         60_000,
       );
@@ -55,7 +55,7 @@ describe.skipIf(whyNoIndependentPrograms() !== undefined)(
         ]);
       });
 
-      test('every character of two bytes that XML has', () => {
+      test('every two-byte character of XML', () => {
         const all = UNITS.filter(isXmlText).join('');
         return expectRead([{ version: 19, diagnostics: { mutedChecks: { [all]: true } }, images: { namespace: all } }]);
       });
@@ -69,7 +69,7 @@ describe.skipIf(whyNoIndependentPrograms() !== undefined)(
     });
 
     describe('json, by Python', () => {
-      test(`every setting and ${RANDOM} random profiles with any texts, seed ${SEED}`, async () => {
+      test(``every setting and ${RANDOM} random profiles with any text, seed ${SEED}``, async () => {
         const profiles = [FULL, ...randomProfiles('json')];
         const texts = await Promise.all(profiles.map((profile) => exported('json', profile)));
         const read = readJsons(written(texts, '.json')).map(flatJson);
@@ -81,7 +81,7 @@ describe.skipIf(whyNoIndependentPrograms() !== undefined)(
       });
     });
 
-    describe('a file that is broken is found out', () => {
+    describe('a broken file is detected', () => {
       const profile = { version: 19, kubernetes: { port: 6443, enabled: true }, application: { locale: 'a&b' } };
       test.each([
         ['a key without a value', '<integer>6443</integer>', ''],
@@ -102,7 +102,7 @@ describe.skipIf(whyNoIndependentPrograms() !== undefined)(
         expect(bad).not.toEqual(flatSettings(profile));
       });
 
-      test('xmllint finds what no property list has', async () => {
+      test('xmllint rejects what no property list has', async () => {
         const right = await exported('plist', profile);
         for (const [sign, broken] of [
           ['<integer>6443</integer>', ''],
@@ -129,7 +129,7 @@ describe.skipIf(whyNoIndependentPrograms() !== undefined)(
       });
     });
 
-    test('binary property lists of Python are what our reader reads', async () => {
+    test('our reader reads binary property lists written by Python', async () => {
       const profiles = [FULL, ...randomProfiles('plist', 50)];
       const texts = await Promise.all(profiles.map((profile) => exported('plist', profile)));
       for (const [index, path] of binaryPlists(written(texts, '.plist')).entries()) {

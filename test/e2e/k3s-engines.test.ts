@@ -22,7 +22,7 @@ import { whyNoRealEngine } from '../helpers/real-programs.ts';
 const IMAGE = 'docker.io/test/pod:1';
 const reason = await whyNoRealEngine();
 
-describe.skipIf(reason !== undefined)('real engines under a cluster', () => {
+describe.skipIf(reason !== undefined)('real engines below a cluster', () => {
   const root = mkdtempSync(join(tmpdir(), 'rd-'));
   const directory = join(root, 'host');
   const archive = join(root, 'images.tar.gz');
@@ -48,7 +48,7 @@ describe.skipIf(reason !== undefined)('real engines under a cluster', () => {
     rmSync(root, { recursive: true });
   });
 
-  test('moby loads an archive, and stops and removes containers of pods and no others', async () => {
+  test('moby loads an archive, and stops and removes only containers of pods', async () => {
     await driver.engines.moby.perform({ do: 'start', spec: engineSpec('moby') }, FOREVER);
     const pods = mobyPods(shell);
     await pods.loadImages(archive, FOREVER);
@@ -73,7 +73,7 @@ describe.skipIf(reason !== undefined)('real engines under a cluster', () => {
     await driver.engines.moby.perform({ do: 'stop' }, FOREVER);
   });
 
-  test('containerd answers Kubernetes, imports an archive, and ends tasks of pods and no others', async () => {
+  test('containerd serves the CRI, imports an archive, and stops only tasks of pods', async () => {
     await driver.engines.containerd.perform({ do: 'start', spec: engineSpec('containerd') }, FOREVER);
     const pods = containerdPods(shell);
     const ctr = async (namespace: string, ...args: string[]) =>

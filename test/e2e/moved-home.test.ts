@@ -33,7 +33,7 @@ async function scene() {
 }
 
 describe.skipIf(reason !== undefined)('a home that is moved or copied while its engine runs', () => {
-  test('moved: no second engine is started, under either name, and everything goes on when it is back', async () => {
+  test('moved: no second engine starts under either name, and everything continues when it is back', async () => {
     const { home, elsewhere, rdctl, there, status, servicePid, dockerds, engine } = await scene();
     const moved = { exit: 1, err: expect.stringContaining(`${elsewhere} was ${home} until it was moved`) };
     const commands = [['plan', ...PROFILE], ['apply', ...PROFILE], ['start'], ['shutdown']];
@@ -72,7 +72,7 @@ describe.skipIf(reason !== undefined)('a home that is moved or copied while its 
     expect(await hostTraces(join(elsewhere, 'state', 'drivers', 'host'))).toEqual([]);
   }, 300_000);
 
-  test('copied: the copy touches nothing of the original, and has its own engine when that has ended', async () => {
+  test('copied: the copy leaves the original alone, and gets its own engine when the original has stopped', async () => {
     const { home, elsewhere, rdctl, there, status, dockerds, engine } = await scene();
     execFileSync('cp', ['-a', '--one-file-system', home, elsewhere]);
     expect(await there('shutdown')).toMatchObject({ exit: 0, out: '' });

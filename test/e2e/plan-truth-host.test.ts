@@ -36,7 +36,7 @@ const settingsArbitrary = fc.record(VALUES).map((values) => {
 });
 
 describe.skipIf(reason !== undefined)('a plan with a real engine', () => {
-  test('is what apply did, whatever was killed in between, and names the container that it stops', async () => {
+  test('matches what apply did, whatever was killed in between, and names the container that it stops', async () => {
     const { home, rdctl, rdctlWith, status, servicePid } = toolHome();
     expect(await rdctl('apply', '-f', 'examples/moby.yaml')).toMatchObject({ exit: 0 });
     const endpoint = (await status()).engine.endpoint ?? '';

@@ -95,7 +95,7 @@ describe.skipIf(cannotBeOthers())('beside another user', () => {
     ['image', 'list'],
     ['snapshot', 'list'],
     ['factory-reset', '--yes'],
-  ])('%s %s obeys no home that the other can write', async (...command) => {
+  ])('%s %s refuses a home that the other can write', async (...command) => {
     const home = shared(0o777);
     const profile = join(temporaryDirectory(), 'p.yaml');
     writeFileSync(profile, 'version: 19\nimages: { namespace: mine }\n');
@@ -112,7 +112,7 @@ describe.skipIf(cannotBeOthers())('beside another user', () => {
     expect(below(home)).toEqual(before);
   });
 
-  test('a home in /tmp that the other has made first is refused, and so is a link of the other there', async () => {
+  test('a home in /tmp that the other user created first is refused, and so is their link there', async () => {
     const base = shared(0o1777);
     const mine = join(base, 'mine');
     mkdirSync(mine, { mode: 0o700 });
@@ -125,7 +125,7 @@ describe.skipIf(cannotBeOthers())('beside another user', () => {
     expect(below(base)).toEqual(['link', 'made', 'mine']);
   });
 
-  test('root is refused the home of the other, and leaves nothing of root there', async () => {
+  test("root is refused the other user's home, and leaves no root-owned files there", async () => {
     const home = shared(0o755);
     chownSync(home, NEIGHBOUR, NEIGHBOUR);
     byNeighbour('mkdir -p "$1/.local/share" "$1/.config"', home);
@@ -136,7 +136,7 @@ describe.skipIf(cannotBeOthers())('beside another user', () => {
     expect(below(home)).toEqual(['.config', '.local', '.local/share']);
   });
 
-  test('links and pipes in the places of logs are not followed', async () => {
+  test('links and pipes in place of logs are not followed', async () => {
     const home = shared(0o700);
     const victim = join(temporaryDirectory(), 'victim');
     writeFileSync(victim, 'of root\n');
@@ -159,19 +159,22 @@ describe.skipIf(cannotBeOthers())('beside another user', () => {
     expect(readFileSync(victim, 'utf8')).toBe('of root\n');
   });
 
-  test.each(['state/state.json', 'state/port-forwards.json'])('a link in the place of %s is no state', async (name) => {
-    const home = shared(0o700);
-    const theirs = join(shared(0o755), 'theirs.json');
-    writeFileSync(theirs, '{"format":1,"driver":"simulated","power":"stopped","generation":7}');
-    mkdirSync(join(home, 'state'));
-    symlinkSync(theirs, join(home, name));
-    const { exit, err } = await toolOn(home)('start');
-    expect(exit).toBe(1);
-    expect(err).toContain(join(home, name));
-    expect(err).toContain('symbolic link');
-  });
+  test.each(['state/state.json', 'state/port-forwards.json'])(
+    'a link in place of %s is not read as state',
+    async (name) => {
+      const home = shared(0o700);
+      const theirs = join(shared(0o755), 'theirs.json');
+      writeFileSync(theirs, '{"format":1,"driver":"simulated","power":"stopped","generation":7}');
+      mkdirSync(join(home, 'state'));
+      symlinkSync(theirs, join(home, name));
+      const { exit, err } = await toolOn(home)('start');
+      expect(exit).toBe(1);
+      expect(err).toContain(join(home, name));
+      expect(err).toContain('symbolic link');
+    },
+  );
 
-  test('a saved plan that the other changed is refused', async () => {
+  test('a saved plan changed by the other user is refused', async () => {
     const home = shared(0o700);
     const rdctl = toolOn(home);
     const directory = shared(0o777);
@@ -194,7 +197,7 @@ describe.skipIf(cannotBeOthers())('beside another user', () => {
     expect((await rdctl('list-settings')).out).not.toContain('mine');
   });
 
-  test('a deployment profile that the other can write keeps the service from starting', async () => {
+  test('a deployment profile that the other user can write blocks the start of the service', async () => {
     const home = shared(0o700);
     const config = shared(0o700);
     const profile = join(config, 'rancher-desktop.locked.json');
@@ -223,7 +226,7 @@ describe.skipIf(cannotBeOthers())('beside another user', () => {
 /** What a start says where there is nothing else to say. */
 const STARTED = expect.stringMatching(/^The service runs: [^\n]*\n$/);
 
-describe.skipIf(cannotBeOthers())('without a word', () => {
+describe.skipIf(cannotBeOthers())('silently', () => {
   const works = async (rdctl: ReturnType<typeof toolOn>) => {
     expect(await rdctl('start')).toMatchObject({ exit: 0, err: STARTED });
     expect(await rdctl('set', '--containers.show-all=false')).toMatchObject({ exit: 0, err: '' });
@@ -233,7 +236,7 @@ describe.skipIf(cannotBeOthers())('without a word', () => {
     expect(await rdctl('explain', 'images.namespace')).toMatchObject({ exit: 0, err: '' });
   };
 
-  test.each([0o755, 0o750, 0o700])('a home of mode %o works, whoever the user is', async (mode) => {
+  test.each([0o755, 0o750, 0o700])('a home of mode %o works for any user', async (mode) => {
     for (const uid of [0, USER]) {
       const home = shared(mode);
       chownSync(home, uid, uid);
@@ -242,13 +245,13 @@ describe.skipIf(cannotBeOthers())('without a word', () => {
     }
   });
 
-  test('a user with a umask of 002 and a group of the same number works', async () => {
+  test('a user with umask 002 and a private group works', async () => {
     const base = shared(0o775);
     chownSync(base, USER, USER);
     await works(toolOn(join(base, 'home', 'rdctl'), { uid: USER, umask: '002' }));
   });
 
-  test('a umask of 0 makes nothing that others can write', async () => {
+  test('a umask of 0 creates nothing that others can write', async () => {
     const home = shared(0o755);
     chownSync(home, USER, USER);
     const rdctl = toolOn(home, { uid: USER, umask: '000' });
@@ -261,14 +264,14 @@ describe.skipIf(cannotBeOthers())('without a word', () => {
     expect(open).toEqual([]);
   });
 
-  test('a home that does not exist yet, in /tmp, is made for the user alone', async () => {
+  test('a new home in /tmp is created for the user alone', async () => {
     const base = shared(0o1777);
     const home = join(base, 'new');
     await works(toolOn(home, { uid: USER }));
     expect(statSync(home).mode & 0o777).toBe(0o700);
   });
 
-  test('a home that is a link to a directory of the user works', async () => {
+  test("a home that is a link to the user's directory works", async () => {
     const base = shared(0o755);
     mkdirSync(join(base, 'real'), { mode: 0o700 });
     symlinkSync('real', join(base, 'home'));

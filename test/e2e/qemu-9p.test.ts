@@ -32,9 +32,9 @@ function profile(securityModel: string): string {
   });
 }
 
-describe.skipIf(reason !== undefined)('the home directory in a guest by 9p', () => {
+describe.skipIf(reason !== undefined)('the home directory in a guest over 9p', () => {
   test(
-    'has the options of the profile, follows one that changes, and is there again after a resume',
+    'has the options of the profile, follows a change, and is mounted again after a resume',
     async () => {
       const user = realpathSync(mkdtempSync(join(tmpdir(), 'rd home,')));
       onTestFinished(() => rmSync(user, { recursive: true, force: true }));

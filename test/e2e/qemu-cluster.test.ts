@@ -26,7 +26,7 @@ const reason = await whyNoRealGuest();
 /** A person with a kubeconfig, a release server, and the built tool: k3s is a program of ours, everything around it is real. */
 describe.skipIf(reason !== undefined)('a cluster in the guest', () => {
   test(
-    'comes with a profile, follows every change of it, and leaves nothing behind',
+    'is created by a profile, follows every change, and leaves nothing behind',
     async () => {
       const server = await releaseServer();
       onTestFinished(() => server.close());

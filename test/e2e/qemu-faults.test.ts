@@ -111,9 +111,9 @@ function scene() {
 }
 
 /** What can break while a machine is started and while it runs, one after the other in one home, each with its data there afterwards. */
-describe.skipIf(reason !== undefined)('a machine that breaks', () => {
+describe.skipIf(reason !== undefined)('a machine that fails', () => {
   test(
-    'in its engine, the disk of its host and its QEMU comes back with its data',
+    "in its engine, its host's disk or QEMU recovers with its data",
     async () => {
       const { directory, files, rdctl, status, engine, qemu, applied, said, mark, kept } = scene();
       smallDisk(directory, () => rdctl('shutdown'));
@@ -156,7 +156,7 @@ describe.skipIf(reason !== undefined)('a machine that breaks', () => {
   );
 
   test(
-    'in the service while it starts, and in its way in, comes back with its data',
+    'with its service during a start, or in its SSH access, recovers with its data',
     async () => {
       const { rdctl, servicePid, files, recorded, qemu, apply, applied, said, mark, kept } = scene();
 

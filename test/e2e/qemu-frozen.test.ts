@@ -15,9 +15,9 @@ const WRITE = { ...READ, command: ['/bin/busybox', 'sh', '-c', 'echo here > /dat
 const reason = await whyNoRealGuest();
 
 /** What a machine does at its second start, through the tool. */
-describe.skipIf(reason !== undefined)('a machine that was frozen', () => {
+describe.skipIf(reason !== undefined)('a frozen machine', () => {
   test(
-    'is resumed with its data, boots when its state is damaged, and is frozen anew',
+    'is resumed with its data, boots when its state is damaged, and is frozen again',
     async () => {
       const { home, rdctl, status } = toolHome();
       linkImages(home);

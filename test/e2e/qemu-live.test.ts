@@ -42,9 +42,9 @@ settings:
 
 const reason = await whyNoRealGuest();
 
-describe.skipIf(reason !== undefined)('a running guest, through the tool', () => {
+describe.skipIf(reason !== undefined)('a running guest', () => {
   test(
-    'takes memory, processors and disk without a restart where the plan says live, and the plan says restart elsewhere',
+    'changes memory, processors and disk without a restart where the plan says live, and restarts where it says so',
     async () => {
       const { home, rdctl, status } = toolHome();
       linkImages(home);

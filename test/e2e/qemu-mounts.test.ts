@@ -15,9 +15,9 @@ const IMAGE = 'test/base:1';
 const reason = await whyNoRealGuest();
 
 /** The user's home directory in the guest, with the built tool. */
-describe.skipIf(reason !== undefined)('directories of this host in a guest', () => {
+describe.skipIf(reason !== undefined)('host directories in a guest', () => {
   test(
-    'containers read and write the home directory at its own path, by sshfs and by virtiofs',
+    'are read and written by containers at their own path, over sshfs and virtiofs',
     async () => {
       const user = realpathSync(mkdtempSync(join(tmpdir(), 'rd home,')));
       onTestFinished(() => rmSync(user, { recursive: true, force: true }));

@@ -32,9 +32,9 @@ function saying(word: string, at: string): string[] {
   return ['/bin/busybox', 'sh', '-c', script];
 }
 
-describe.skipIf(reason !== undefined)('ports of containers in a guest', () => {
+describe.skipIf(reason !== undefined)('container ports in a guest', () => {
   test(
-    'lead from this host into it, whatever becomes of containers, connection and service',
+    'are forwarded from this host, whatever happens to containers, connection and service',
     async () => {
       const { home, rdctl, status, servicePid } = toolHome();
       linkImages(home);

@@ -25,9 +25,9 @@ const KEPT = /^0-data\.qcow2$/;
 
 const reason = await whyNoRealGuest();
 
-describe.skipIf(reason !== undefined)('snapshots of a machine in QEMU', () => {
+describe.skipIf(reason !== undefined)('snapshots of a QEMU machine', () => {
   test(
-    'are made while it runs, survive a kill in the middle, bring back what was broken, and free their space',
+    'are created while it runs, survive a kill halfway, restore what was broken, and free their space',
     async () => {
       const { home, rdctl, rdctlWith, status, servicePid } = toolHome();
       linkImages(home);

@@ -7,13 +7,13 @@ import { type ToolHome, toolHome } from '../helpers/tool-home.ts';
 const reason = await whyNoRealEngine();
 
 /** `rdctl shell` with the clients that people use, against the real engines. */
-describe.skipIf(reason !== undefined)('a shell with the engine at hand', () => {
+describe.skipIf(reason !== undefined)('a shell for the engine', () => {
   let used: ToolHome | undefined;
   afterEach(async () => {
     if (used) expect(await hostTraces(join(used.home, 'state', 'drivers', 'host'))).toEqual([]);
   });
 
-  test('docker and ctr talk to the engine that runs', async () => {
+  test('docker and ctr reach the running engine', async () => {
     const tool = toolHome({ RDCTL_DRIVER: 'host' });
     const { rdctl, rdctlWith, status } = tool;
     expect(await rdctl('start', '--container-engine.name=moby', '--wait')).toMatchObject({ exit: 0 });

@@ -45,7 +45,7 @@ describe.skipIf(reason !== undefined)('snapshots of real engines', () => {
     return (JSON.parse(body.toString()) as { Id: string }[]).map(({ Id }) => Id);
   }
 
-  test('bring back images, containers and volumes of moby, also after kill -9 in the middle', async () => {
+  test('restore images, containers and volumes of moby, also after kill -9 halfway', async () => {
     const tool = toolHome();
     const { home, rdctl } = tool;
     const endpoint = await moby(tool);
@@ -110,7 +110,7 @@ describe.skipIf(reason !== undefined)('snapshots of real engines', () => {
     expect(await runContainer(endpoint, READ)).toEqual({ status: 0, output: 'then\n' });
   });
 
-  test('refuse one that is damaged before anything is stopped, and one that was canceled leaves all as it was', async () => {
+  test('refuse a damaged one before anything stops, and leave everything unchanged when canceled', async () => {
     const tool = toolHome();
     const { home, rdctl, rdctlWith } = tool;
     const endpoint = await moby(tool);
@@ -149,7 +149,7 @@ describe.skipIf(reason !== undefined)('snapshots of real engines', () => {
     expect(State).toMatchObject({ Running: true });
   });
 
-  test('bring back images of containerd', async () => {
+  test('restore images of containerd', async () => {
     const tool = toolHome();
     const { rdctl } = tool;
     expect(await rdctl('apply', '-f', 'examples/containerd.yaml')).toMatchObject({ exit: 0 });

@@ -78,7 +78,7 @@ describe.each(users)('the service of $who was killed, and another user listens o
     { left: 'the socket of the service', remove: false },
     { left: 'no socket', remove: true },
   ])(
-    'with $left left: nothing gets there, nothing it says is run, and the file is said to be stale',
+    'with $left left: nothing is sent there, nothing it answers is run, and the file is reported as stale',
     async ({ remove }) => {
       if (cannotBeOthers()) return;
       const victim = await killedService(uid);
@@ -113,7 +113,7 @@ describe.each(users)('the service of $who was killed, and another user listens o
 });
 
 test.each(users)(
-  'a shutdown of a killed service of $who sends nothing there, and the stale file goes',
+  'a shutdown of a killed service of $who sends nothing there, and removes the stale file',
   async ({ uid }) => {
     if (cannotBeOthers()) return;
     const { home, file, secrets, rdctl } = await killedService(uid);
@@ -128,7 +128,7 @@ test.each(users)(
   },
 );
 
-test('a socket that another user put there is not used', async () => {
+test('a socket that another user created is not used', async () => {
   if (cannotBeOthers()) return;
   const { home, secrets, rdctl } = await killedService(0);
   const run = join(home, 'state', 'run');
@@ -152,7 +152,7 @@ describe('a connection file', () => {
       (file: string) => chmodSync(file, 0o666),
       /can be written by other users|other users can write it/,
     ],
-  ])('%s is not believed, also when it is named', async (_, spoil, message) => {
+  ])('%s is not trusted, even when it is named', async (_, spoil, message) => {
     if (cannotBeOthers()) return;
     const home = mkdtempSync(join(tmpdir(), 'rdctl-theirs-'));
     onTestFinished(() => rmSync(home, { recursive: true, force: true }));
@@ -172,7 +172,7 @@ describe('a connection file', () => {
   });
 });
 
-describe('the port in the file of another application', () => {
+describe("the port in another application's file", () => {
   const foreign = async (uid: number, pid?: number) => {
     const home = mkdtempSync(join(tmpdir(), 'rdctl-foreign-'));
     onTestFinished(() => rmSync(home, { recursive: true, force: true }));
@@ -188,7 +188,7 @@ describe('the port in the file of another application', () => {
     return { file, profile, other, rdctl: (...argv: string[]) => rdctlProgram(argv, { env }) };
   };
 
-  test('was taken by another user: nothing gets there', async () => {
+  test('was taken by another user: nothing is sent there', async () => {
     if (cannotBeOthers()) return;
     // Its process is a living one of this user: the socket tells more.
     const { file, profile, other, rdctl } = await foreign(OTHER, process.pid);
@@ -213,7 +213,7 @@ describe('the port in the file of another application', () => {
     expect(other.received()).toBe('');
   });
 
-  test('is this user’s: it is spoken to', async () => {
+  test('belongs to this user: it is used', async () => {
     if (cannotBeOthers()) return;
     const { other, rdctl } = await foreign(process.getuid?.() ?? 0);
     expect((await rdctl('api', '/v1/settings')).exit).toBe(0);

@@ -48,7 +48,7 @@ const MOUNT: Record<ForeignVersion, string> = {
 };
 
 describe.each(FOREIGN_VERSIONS.map((version) => [version] as const))('settings version %i', (version) => {
-  test('what init writes changes nothing', async () => {
+  test('a profile written by init changes nothing', async () => {
     const { app, run, apply } = await stage({
       version,
       settings: { 'containerEngine.name': 'containerd', 'kubernetes.port': 7443 },
@@ -63,7 +63,7 @@ describe.each(FOREIGN_VERSIONS.map((version) => [version] as const))('settings v
     expect(app.settings).toEqual(before);
   });
 
-  test('what it prints can be applied to it', async () => {
+  test('its printed settings can be applied to it', async () => {
     const { app, run, file, apply } = await stage({ version });
     const { out } = await run('list-settings');
     expect(JSON.parse(out)).toEqual(app.settings);
@@ -73,7 +73,7 @@ describe.each(FOREIGN_VERSIONS.map((version) => [version] as const))('settings v
     expect(app.writes()).toEqual([]);
   });
 
-  test('a change goes out in its shape, restarts once, and nothing the second time', async () => {
+  test('a change is sent in its format, restarts once, and is nothing the second time', async () => {
     const { app, file, apply, plan } = await stage({ version });
     const unknown = structuredClone([app.get('quantum') ?? null, app.get('application.accentColour') ?? null]);
     file(
@@ -113,7 +113,7 @@ describe.each(FOREIGN_VERSIONS.map((version) => [version] as const))('settings v
     expect(app.writes()).toHaveLength(1);
   });
 
-  test('what costs nothing restarts nothing', async () => {
+  test('a free change restarts nothing', async () => {
     const { app, file, apply, plan } = await stage({ version });
     file('p.json', profile({ images: { namespace: 'team' }, diagnostics: { mutedChecks: { ONE: true } } }));
     expect((await plan('-f', 'p.json')).summary).toMatchObject({ changes: 2, severity: 'none', restarts: 0 });
@@ -125,7 +125,7 @@ describe.each(FOREIGN_VERSIONS.map((version) => [version] as const))('settings v
     expect(app.get('diagnostics.mutedChecks')).toEqual({});
   });
 
-  test('a lower cluster version needs consent', async () => {
+  test('a lower cluster version requires consent', async () => {
     const { app, file, apply, plan } = await stage({ version });
     file('p.json', profile({ kubernetes: { version: '1.29.10' } }));
     expect((await plan('-f', 'p.json')).summary).toMatchObject({ severity: 'reset', resets: 1, nothingLost: false });
@@ -147,7 +147,7 @@ describe.each(FOREIGN_VERSIONS.map((version) => [version] as const))('settings v
     expect(app.writes()).toEqual(['PUT /v1/settings', 'PUT /v1/backend_state', 'PUT /v1/backend_state']);
   });
 
-  test('a stop together with settings that restart ends stopped', async () => {
+  test('stopping together with settings that restart ends stopped', async () => {
     const { app, file, apply } = await stage({ version });
     file('p.json', profile({ containerEngine: { name: 'containerd' } }, { state: 'stopped' }));
     expect((await apply('-f', 'p.json')).exit).toBe(0);
@@ -156,7 +156,7 @@ describe.each(FOREIGN_VERSIONS.map((version) => [version] as const))('settings v
     expect((await apply('-f', 'p.json')).out).toBe('Nothing to change.\n');
   });
 
-  test('set and start change what is named', async () => {
+  test('set and start change what they name', async () => {
     const { app, run } = await stage({ version });
     const before = structuredClone(app.settings);
     expect(await run('set', '--virtual-machine.mount.type=9p')).toMatchObject({
@@ -173,7 +173,7 @@ describe.each(FOREIGN_VERSIONS.map((version) => [version] as const))('settings v
     expect(app.settings).toEqual(before);
   });
 
-  test('locked fields are named, and the rest is done on demand', async () => {
+  test('locked fields are named, and the rest is applied on request', async () => {
     const { app, file, apply, plan } = await stage({ version, locked: { version: true, kubernetes: { port: true } } });
     file('p.json', profile({ kubernetes: { port: 7000 }, images: { showAll: false } }));
     const [port] = (await plan('-f', 'p.json')).changes;
@@ -185,7 +185,7 @@ describe.each(FOREIGN_VERSIONS.map((version) => [version] as const))('settings v
     expect(app.get('kubernetes.port')).toBe(6443);
   });
 
-  test('values that it refuses are told at their place before anything is sent', async () => {
+  test('values it would refuse are reported with their position before anything is sent', async () => {
     const { app, file, apply } = await stage({ version });
     file('p.json', profile({ kubernetes: { version: '1.2.3' } }));
     const { exit, err } = await apply('-f', 'p.json');
@@ -194,7 +194,7 @@ describe.each(FOREIGN_VERSIONS.map((version) => [version] as const))('settings v
     expect(app.writes()).toEqual([]);
   });
 
-  test('what only another platform has is blocked', async () => {
+  test('settings of other platforms are blocked', async () => {
     const { file, plan } = await stage({ version });
     file('p.json', { version: 19, WSL: { integrations: { Ubuntu: true } } });
     const document = await plan('-f', 'p.json').catch((error: unknown) => error);
@@ -203,7 +203,7 @@ describe.each(FOREIGN_VERSIONS.map((version) => [version] as const))('settings v
     else expect((document as Plan).changes[0]?.blocked?.by).toBe('unsupported');
   });
 
-  test('port forwards are sent once per apply, after it has settled, and never counted as changes', async () => {
+  test('port forwards are sent once per apply, after it has converged, and never counted as changes', async () => {
     const { app, file, apply, plan } = await stage({ version });
     const portForwards = [
       { namespace: 'default', service: 'web', k8sPort: 80, hostPort: 8080 },
@@ -227,23 +227,26 @@ describe.each(FOREIGN_VERSIONS.map((version) => [version] as const))('settings v
   });
 });
 
-test.each(FOREIGN_VERSIONS)('version %i: extensions are installed and uninstalled, not written', async (version) => {
-  const { app, file, apply } = await stage({
-    version,
-    settings: { 'application.extensions.installed': { 'example/old': '0.9' } },
-  });
-  app.extensions['example/old'] = '0.9';
-  const installed = { 'example/new': '1.0.0', 'example/old': null };
-  file('p.json', profile({ application: { extensions: { installed } } }));
-  expect((await apply('-f', 'p.json')).exit).toBe(0);
-  expect(app.writes()).toEqual([
-    'POST /v1/extensions/uninstall?id=example%2Fold',
-    'POST /v1/extensions/install?id=example%2Fnew%3A1.0.0',
-  ]);
-  expect(app.extensions).toEqual({ 'example/new': '1.0.0' });
-  expect(await apply('-f', 'p.json')).toMatchObject({ exit: 0, out: 'Nothing to change.\n' });
-  expect(app.writes()).toHaveLength(2);
-});
+test.each(FOREIGN_VERSIONS)(
+  'version %i: extensions are installed and uninstalled, not written as settings',
+  async (version) => {
+    const { app, file, apply } = await stage({
+      version,
+      settings: { 'application.extensions.installed': { 'example/old': '0.9' } },
+    });
+    app.extensions['example/old'] = '0.9';
+    const installed = { 'example/new': '1.0.0', 'example/old': null };
+    file('p.json', profile({ application: { extensions: { installed } } }));
+    expect((await apply('-f', 'p.json')).exit).toBe(0);
+    expect(app.writes()).toEqual([
+      'POST /v1/extensions/uninstall?id=example%2Fold',
+      'POST /v1/extensions/install?id=example%2Fnew%3A1.0.0',
+    ]);
+    expect(app.extensions).toEqual({ 'example/new': '1.0.0' });
+    expect(await apply('-f', 'p.json')).toMatchObject({ exit: 0, out: 'Nothing to change.\n' });
+    expect(app.writes()).toHaveLength(2);
+  },
+);
 
 const TRUTHS: [object, 'none' | 'live' | 'restart'][] = [
   [{ kubernetes: { port: 7000 } }, 'restart'],
@@ -266,7 +269,7 @@ const PAIRS = TRUTHS.flatMap((row, index) =>
   ),
 );
 
-test.each(PAIRS)('version %i: the plan of %j says %s, and so it happens', async (version, settings, severity) => {
+test.each(PAIRS)('version %i: the plan of %j says %s, and that happens', async (version, settings, severity) => {
   const { app, file, apply, plan } = await stage({ version, looksPerState: 1 });
   file('p.json', profile(settings));
   const { summary } = await plan('-f', 'p.json');
@@ -277,7 +280,7 @@ test.each(PAIRS)('version %i: the plan of %j says %s, and so it happens', async 
   expect((await apply('-f', 'p.json')).out).toBe('Nothing to change.\n');
 });
 
-test('apply --previous goes back to what was there', async () => {
+test('apply --previous rolls back', async () => {
   const { app, file, apply } = await stage({ version: 14, looksPerState: 1 });
   const before = structuredClone(app.settings);
   file('p.json', profile({ containerEngine: { name: 'containerd' }, diagnostics: { mutedChecks: { ONE: true } } }));
@@ -315,7 +318,7 @@ const NEWER: [ForeignVersion, object, string][] = [
   [18, { application: { locale: 'de' } }, 'needs settings version 19 (Rancher Desktop 1.24)'],
 ];
 
-test.each(NEWER)('version %i refuses by name what came later: %j', async (version, settings, text) => {
+test.each(NEWER)('version %i refuses newer settings by name: %j', async (version, settings, text) => {
   const { app, file, apply, run } = await stage({ version });
   file('p.json', profile({ ...settings, images: { showAll: false } }));
   const planned = await run('plan', '-f', 'p.json');
@@ -327,14 +330,14 @@ test.each(NEWER)('version %i refuses by name what came later: %j', async (versio
   expect(app.writes()).toEqual([]);
 });
 
-test('a default of a setting that came later asks for nothing', async () => {
+test('a newer setting at its default requires nothing', async () => {
   const { app, file, apply } = await stage({ version: 10 });
   file('p.json', profile({ containerEngine: { mobyStorageDriver: 'auto' }, application: { theme: 'system' } }));
   expect((await apply('-f', 'p.json')).out).toBe('Nothing to change.\n');
   expect(app.writes()).toEqual([]);
 });
 
-test('a newer application is warned about, and only what is named is sent', async () => {
+test('a newer application causes a warning, and only given settings are sent', async () => {
   const { app, file, apply, run } = await stage({ version: 25 });
   file('p.json', profile({ images: { showAll: false } }));
   expect((await run('plan', '-f', 'p.json')).out).toContain(
@@ -347,7 +350,7 @@ test('a newer application is warned about, and only what is named is sent', asyn
 });
 
 describe('safety', () => {
-  test('what was found may be read and set; apply has to name it', async () => {
+  test('a discovered application can be read and set; apply has to name it', async () => {
     const { app, run, file, cwd } = await stage({ version: 18 });
     file('p.json', profile({ images: { showAll: false } }));
     expect((await run('status')).out).toContain('Application  Rancher Desktop (version unknown, settings version 18)');
@@ -375,7 +378,7 @@ describe('safety', () => {
     expect((await run('shutdown', '--wait=false', ...NAMED)).out).toBe('Shutting down.\n');
   });
 
-  test('what speaks no word of the interface is no application', async () => {
+  test('a program that does not implement the interface is not an application', async () => {
     const { run, file } = await stage({
       version: 18,
       intercept: () => ({ status: 200, body: '{"version":19,"name":"my package"}' }),
@@ -389,8 +392,8 @@ describe('safety', () => {
   });
 });
 
-describe('when things change in between', () => {
-  test('before the write: the plan is made again', async () => {
+describe('concurrent changes', () => {
+  test('before the write: the apply plans again', async () => {
     let edits = 0;
     const { app, file, apply } = await stage({
       version: 18,
@@ -411,7 +414,7 @@ describe('when things change in between', () => {
     expect(app.bodies()).toEqual([{ version: 18, images: { showAll: false } }]);
   });
 
-  test('right after the write: it is not called done', async () => {
+  test('right after the write: the apply does not report success', async () => {
     let written = false;
     const { file, apply } = await stage({
       version: 18,
@@ -428,7 +431,7 @@ describe('when things change in between', () => {
     expect(err).toContain('images.showAll');
   });
 
-  test('a saved plan is for that application, and only while nothing has moved', async () => {
+  test('a saved plan belongs to that application, and only until something changes', async () => {
     const { app, run, file, apply, cwd } = await stage({ version: 16 });
     file('p.json', profile({ images: { showAll: false } }));
     expect((await run('plan', '-f', 'p.json', '--out-file', 'plan.json')).exit).toBe(0);
@@ -448,14 +451,14 @@ describe('when things change in between', () => {
   });
 });
 
-describe('the state of its backend', () => {
-  test('start --wait returns when the restart is over', async () => {
+describe('its backend', () => {
+  test('start --wait returns after the restart', async () => {
     const { app, run } = await stage({ version: 19, looksPerState: 1 });
     expect((await run('start', '--kubernetes.enabled=false', '--wait')).exit).toBe(0);
     expect(app).toMatchObject({ state: 'DISABLED', starts: 1 });
   });
 
-  test('a start that fails ends the apply, and the next apply asks again', async () => {
+  test('a failed start ends the apply, and the next apply retries', async () => {
     const { app, file, apply } = await stage({ version: 18, startFails: true });
     file('p.json', profile({ containerEngine: { name: 'containerd' } }));
     const { exit, err } = await apply('-f', 'p.json');
@@ -467,7 +470,7 @@ describe('the state of its backend', () => {
     expect(app.state).toBe('STARTED');
   });
 
-  test('settings for a busy one are taken by the restart after that', async () => {
+  test('settings sent while it is busy are used by the next restart', async () => {
     const { app, file, apply } = await stage({ version: 18, state: 'STOPPED' });
     file('on.json', profile({ containerEngine: { name: 'containerd' } }, { state: 'started' }));
     expect((await apply('-f', 'on.json')).exit).toBe(0);
@@ -475,7 +478,7 @@ describe('the state of its backend', () => {
     expect(app.get('containerEngine.name')).toBe('containerd');
   });
 
-  test('without a deadline in reach it says what is missing', async () => {
+  test('a timeout reports what is missing', async () => {
     const { file, apply } = await stage({ version: 18, looksPerState: 10_000 });
     file('p.json', profile({ containerEngine: { name: 'containerd' } }));
     const { exit, err } = await apply('-f', 'p.json', '--timeout', '5s');
@@ -483,7 +486,7 @@ describe('the state of its backend', () => {
     expect(err).toContain('it has not restarted yet for the settings that it accepted');
   });
 
-  test('costs that it does not tell are estimated and marked', async () => {
+  test('unknown costs are estimated and marked', async () => {
     const { app, file, apply, run } = await stage({
       version: 18,
       intercept: ({ path }) => (path === '/v1/propose_settings' ? { status: 500, body: 'internal error' } : undefined),
@@ -496,7 +499,7 @@ describe('the state of its backend', () => {
     expect(app).toMatchObject({ state: 'STARTED', starts: 1 });
   });
 
-  test('one that was never started takes everything without a restart', async () => {
+  test('one that never started accepts everything without a restart', async () => {
     const { app, file, apply, plan } = await stage({ version: 18, state: 'STOPPED', neverStarted: true });
     file('p.json', profile({ containerEngine: { name: 'containerd' } }));
     expect((await plan('-f', 'p.json')).summary).toMatchObject({ severity: 'none', restarts: 0 });

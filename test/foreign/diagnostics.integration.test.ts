@@ -27,7 +27,7 @@ test.each([[10], [25]] as const)('diagnostics of an application with settings ve
   expect(app.writes()).toEqual([]);
 });
 
-test('an application that shows none is named with its answer', async () => {
+test('an application without diagnostics is reported with its answer', async () => {
   const app = await foreignApp({
     version: 19,
     intercept: ({ path }) => (path === '/v1/diagnostic_checks' ? { status: 404, body: 'no such thing' } : undefined),

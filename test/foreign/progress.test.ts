@@ -22,14 +22,14 @@ async function looks(
 }
 
 describe('a restart', () => {
-  test('is over when the ready state was left and is back', async () => {
+  test('is over when the backend left the ready state and is back', async () => {
     const progress = foreignProgress();
     progress.settingsSent(RESTART, 'STARTED');
     const states = ['STARTED', 'STARTED', 'STOPPING', 'STOPPED', 'STARTING', 'STARTED'] as const;
     expect(await looks(progress, states)).toEqual({ settledAt: 5, said: [] });
   });
 
-  test('that nobody saw is over when the application says that none is due', async () => {
+  test('that went unseen is over when the application requires none', async () => {
     const progress = foreignProgress();
     progress.settingsSent(RESTART, 'STARTED');
     expect(await looks(progress, ['STARTED', 'STARTED', 'STARTED'], (index) => index < 2)).toEqual({
@@ -38,7 +38,7 @@ describe('a restart', () => {
     });
   });
 
-  test('of a busy application comes after it has become ready once', async () => {
+  test('of a busy application comes after it has been ready once', async () => {
     const progress = foreignProgress();
     progress.settingsSent(BUSY, 'STARTING');
     const states = ['STARTING', 'STARTED', 'STARTED', 'STOPPING', 'STOPPED', 'STARTING', 'DISABLED'] as const;
@@ -52,15 +52,15 @@ describe('a restart', () => {
   });
 });
 
-describe('a wish for power', () => {
-  test('that was passed over is said again', async () => {
+describe('a desired power state', () => {
+  test('is sent again when it was ignored', async () => {
     const progress = foreignProgress();
     expect(progress.power('stopped', 'STARTING')).toBe(true);
     const states = ['STARTING', 'STARTED', 'STARTED', 'STARTED', 'STARTED', 'STOPPING', 'STOPPED'] as const;
     expect(await looks(progress, states)).toEqual({ settledAt: 6, said: ['stopped'] });
   });
 
-  test('to stop waits for the end of a restart', async () => {
+  test('of stopped waits for the end of a restart', async () => {
     const progress = foreignProgress();
     progress.settingsSent(RESTART, 'STARTED');
     expect(progress.power('stopped', 'STARTED')).toBe(false);
@@ -70,13 +70,13 @@ describe('a wish for power', () => {
 });
 
 describe('an error', () => {
-  test('from before the write is none of it', async () => {
+  test('from before the write does not count', async () => {
     const progress = foreignProgress();
     progress.power('started', 'ERROR');
     expect(await looks(progress, ['ERROR', 'ERROR', 'STARTING', 'STARTED'])).toEqual({ settledAt: 3, said: [] });
   });
 
-  test('after it is, and one that stays is too', async () => {
+  test('after the write counts, and so does one that persists', async () => {
     const progress = foreignProgress();
     progress.settingsSent(RESTART, 'STARTED');
     expect(await looks(progress, ['STOPPING', 'STARTING', 'ERROR'])).toEqual({ failedAt: 2, said: [] });

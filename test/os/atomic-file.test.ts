@@ -29,7 +29,7 @@ function dyingAt(fatal: number, dead: () => void): FileOperations {
 }
 
 test.each([1, 2, 3, 4, 5, 6, 7])(
-  'killed at operation %i, the file holds the old or the new content whole',
+  'killed at operation %i, the file has the old or the new content, complete',
   async (fatal) => {
     const directory = temporaryDirectory();
     const path = join(directory, 'settings.json');
@@ -53,7 +53,7 @@ test.each([1, 2, 3, 4, 5, 6, 7])(
   },
 );
 
-test('the operations of one write with a previous copy are seven', async () => {
+test('one write that keeps a previous copy takes seven operations', async () => {
   const path = join(temporaryDirectory(), 'f');
   writeFileSync(path, 'old');
   let count = 0;
@@ -70,7 +70,7 @@ test('the operations of one write with a previous copy are seven', async () => {
   expect(count).toBe(7);
 });
 
-test('files are for their user alone, and so are directories', async () => {
+test('files and directories are private to their user', async () => {
   const path = join(temporaryDirectory(), 'a', 'b', 'secret.json');
   await writeFileAtomic(path, 'x');
   expect(statSync(path).mode & 0o777).toBe(0o600);
@@ -84,7 +84,7 @@ test.each([
   ['ENOSPC', 'no space left on the device', 'Free some space'],
   ['EROFS', 'the file system is read-only', 'RDCTL_HOME'],
   ['EACCES', 'permission denied', 'RDCTL_HOME'],
-])('%s is one sentence with advice, and the old content stays', async (code, reason, advice) => {
+])('%s is one message with advice, and the old content stays', async (code, reason, advice) => {
   const directory = temporaryDirectory();
   const path = join(directory, 'settings.json');
   writeFileSync(path, 'old');
@@ -103,13 +103,13 @@ test.each([
   expect(readdirSync(directory)).toEqual(['settings.json']);
 });
 
-test('a directory in the place of the file is named', async () => {
+test('a directory in place of the file is reported', async () => {
   const path = join(temporaryDirectory(), 'settings.json');
   mkdirSync(path);
   await expect(writeFileAtomic(path, 'x')).rejects.toThrow(`could not write ${path}: it is a directory`);
 });
 
-test('only temporary files of that very file are removed', async () => {
+test('only temporary files of that same file are removed', async () => {
   const directory = temporaryDirectory();
   for (const name of ['.a.json.0123456789ab.tmp', '.a.json.bak.tmp', '.b.json.0123456789ab.tmp', 'a.json']) {
     writeFileSync(join(directory, name), '');
@@ -119,7 +119,7 @@ test('only temporary files of that very file are removed', async () => {
   expect(await removeLeftovers(join(directory, 'nowhere', 'a.json'))).toEqual([]);
 });
 
-test('files that belong together stay as they were when there is no space for the last of them', async () => {
+test('files written together stay unchanged when there is no space for the last one', async () => {
   const directory = temporaryDirectory();
   const files = ['a', 'b'].map((name) => ({ path: join(directory, name), data: 'new' }));
   for (const { path } of files) writeFileSync(path, 'old');

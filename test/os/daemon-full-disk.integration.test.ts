@@ -16,7 +16,7 @@ function cannotMount(): boolean {
   return cannot;
 }
 
-test.skipIf(cannotMount())('a program is found although the disk had no room for its process any more', async () => {
+test.skipIf(cannotMount())('a program is found even though the disk was too full to record its pid', async () => {
   const disk = temporaryDirectory();
   // One page: enough for the first word of the program, and not for another beside it.
   execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=4k,mode=0700', 'rdctl-test', disk]);

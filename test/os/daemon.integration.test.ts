@@ -38,8 +38,8 @@ function fastPace(): Clock {
   };
 }
 
-describe.skipIf(process.platform !== 'linux')('a long-lived program', () => {
-  test('is found by its record, once only, and stopped', async () => {
+describe.skipIf(process.platform !== 'linux')('a daemon', () => {
+  test('is found by its record, only once, and stopped', async () => {
     const spec = daemon(WILLING);
     expect(await findDaemon(spec.recordFile)).toEqual({ state: 'none' });
     const pid = await startDaemon(spec);
@@ -51,7 +51,7 @@ describe.skipIf(process.platform !== 'linux')('a long-lived program', () => {
     expect(await stopDaemon(spec.recordFile, { graceMs: 60_000, clock: steadyClock })).toBe('none');
   });
 
-  test('is not that of a copied record, and that of a moved one', async () => {
+  test('does not belong to a copied record, but to a moved one', async () => {
     const parent = temporaryDirectory();
     const spec = daemon(WILLING, join(parent, 'one'));
     mkdirSync(dirname(spec.recordFile));
@@ -80,7 +80,7 @@ describe.skipIf(process.platform !== 'linux')('a long-lived program', () => {
     expect(await stopDaemon(spec.recordFile, { graceMs: 60_000, clock: steadyClock })).toBe('stopped');
   });
 
-  test('is killed when it does not end within the grace', async () => {
+  test('is killed when it does not exit within the grace period', async () => {
     const spec = daemon(STUBBORN);
     const pid = await startDaemon(spec);
     await up(spec);
@@ -104,7 +104,7 @@ describe.skipIf(process.platform !== 'linux')('a long-lived program', () => {
     await stopDaemon(spec.recordFile, { graceMs: 0, clock: steadyClock });
   });
 
-  test('is found although its starter was killed before it could record the process', async () => {
+  test('is found even if its parent was killed before it recorded the pid', async () => {
     const spec = daemon(WILLING);
     const pid = await startDaemon(spec);
     await writeRecord(spec.recordFile, { argv: spec.argv });
@@ -113,7 +113,7 @@ describe.skipIf(process.platform !== 'linux')('a long-lived program', () => {
     expect(await readProcess(pid)).toBeUndefined();
   });
 
-  test('is not taken for another process that was given its pid', async () => {
+  test('is not mistaken for another process with its pid', async () => {
     const spec = daemon(WILLING);
     const self = await readProcess(process.pid);
     await writeRecord(spec.recordFile, {
@@ -130,7 +130,7 @@ describe.skipIf(process.platform !== 'linux')('a long-lived program', () => {
     expect(await stopDaemon(spec.recordFile, { graceMs: 0, clock: steadyClock })).toBe('none');
   });
 
-  test('is found under the name that it gave itself in the place of its arguments', async () => {
+  test('is found under the name it gave itself in place of its arguments', async () => {
     const file = join(temporaryDirectory(), 'own-program');
     const text =
       "process.title = process.argv[1] + ' server'; console.log('renamed'); setInterval(() => undefined, 1000);";
@@ -144,7 +144,7 @@ describe.skipIf(process.platform !== 'linux')('a long-lived program', () => {
     expect(await stopDaemon(spec.recordFile, { graceMs: 60_000, clock: steadyClock })).toBe('stopped');
   });
 
-  test('is there at every moment in which a script becomes its interpreter', async () => {
+  test('is found at every moment while a script becomes its interpreter', async () => {
     const directory = temporaryDirectory();
     const script = join(directory, 'script');
     writeFileSync(script, '#!/usr/bin/env node\nsetInterval(() => undefined, 1000);\n', { mode: 0o755 });
@@ -158,13 +158,13 @@ describe.skipIf(process.platform !== 'linux')('a long-lived program', () => {
     }
   });
 
-  test('is reported as ended once it has ended by itself', async () => {
+  test('is reported as exited after it exits by itself', async () => {
     const spec = daemon('process.exit(3)');
     await startDaemon(spec);
     await expect.poll(async () => (await findDaemon(spec.recordFile)).state).toBe('ended');
   });
 
-  test('leaves no record when it cannot be started, and tells how to get it', async () => {
+  test('leaves no record when it cannot start, and says how to install it', async () => {
     const spec = { ...daemon(''), argv: ['dockerd', '--config-file', '/nowhere'], env: { PATH: '/nonexistent' } };
     await expect(startDaemon(spec)).rejects.toMatchObject({
       code: 'ERR_DRIVER_TERMINAL',
@@ -173,7 +173,7 @@ describe.skipIf(process.platform !== 'linux')('a long-lived program', () => {
     expect(await findDaemon(spec.recordFile)).toEqual({ state: 'none' });
   });
 
-  test('talks with a partner through both their streams, and the partner ends with it', async () => {
+  test('talks to a partner through both their streams, and the partner ends with it', async () => {
     const directory = temporaryDirectory();
     const heard = join(directory, 'heard');
     const asks = `process.stdout.write("a".repeat(300000) + "\\n"); let all = "";
@@ -200,7 +200,7 @@ describe.skipIf(process.platform !== 'linux')('a long-lived program', () => {
 });
 
 describe('its log', () => {
-  test('starts anew when it is too large, and keeps what was there once', async () => {
+  test('is rotated when it is too large, keeping one old file', async () => {
     const file = join(temporaryDirectory(), 'log');
     writeFileSync(file, `${'x'.repeat(100)}\nlast\n`);
     await boundLog(file, 1000);

@@ -4,7 +4,7 @@ import { expect, test } from 'vitest';
 import { makeDirectory } from '../../src/os/directory.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';
 
-test('creates what is missing, for the user alone, and again without complaint', async () => {
+test('creates what is missing, for the user alone, and can be repeated', async () => {
   const path = join(temporaryDirectory(), 'a', 'b', 'c');
   await makeDirectory(path);
   await Promise.all([makeDirectory(path), makeDirectory(path), makeDirectory(join(path, 'd', 'e'))]);
@@ -12,7 +12,7 @@ test('creates what is missing, for the user alone, and again without complaint',
   expect(statSync(join(path, 'd', 'e')).isDirectory()).toBe(true);
 });
 
-test('many that begin with the same missing directory at once are not in each other’s way', async () => {
+test('concurrent callers that lack the same parent do not conflict', async () => {
   for (let round = 0; round < 50; round += 1) {
     const path = join(temporaryDirectory(), 'a', 'b');
     const names = Array.from({ length: 8 }, (_, index) => join(path, String(index)));
@@ -21,7 +21,7 @@ test('many that begin with the same missing directory at once are not in each ot
   }
 });
 
-test('a file in the way is named', async () => {
+test('reports a file in the way', async () => {
   const file = join(temporaryDirectory(), 'file');
   writeFileSync(file, '');
   for (const path of [file, join(file, 'a'), join(file, 'a', 'b')]) {
@@ -32,7 +32,7 @@ test('a file in the way is named', async () => {
   }
 });
 
-test('a link to nothing in the way is named as one', async () => {
+test('reports a dangling link in the way as one', async () => {
   const link = join(temporaryDirectory(), 'link');
   symlinkSync('nowhere', link);
   for (const path of [link, join(link, 'a'), join(link, 'a', 'b')]) {
@@ -44,7 +44,7 @@ test('a link to nothing in the way is named as one', async () => {
 });
 
 test.runIf(process.platform === 'linux')(
-  'a file system that takes no new directories is an error, not an endless try',
+  'fails on a file system that accepts no new directories, without retrying forever',
   async () => {
     await expect(makeDirectory('/proc/rdctl/home/logs')).rejects.toMatchObject({
       code: 'ERR_IO',

@@ -57,7 +57,7 @@ function get(url: string, directory: string, more: Partial<DownloadInput> = {}) 
   return download({ url, sha256: SUM, directory, fetch, sleep: async () => undefined, signal: never, ...more });
 }
 
-test('brings the whole file, tells how far it is, and can be discarded', async () => {
+test('downloads the whole file, reports progress, and can be discarded', async () => {
   const directory = join(temporaryDirectory(), 'downloads');
   const { url } = await server(serves);
   const seen: [number, number | undefined][] = [];
@@ -68,7 +68,7 @@ test('brings the whole file, tells how far it is, and can be discarded', async (
   expect(readdirSync(directory)).toEqual([]);
 });
 
-test('goes on where the connection broke', async () => {
+test('resumes where the connection broke', async () => {
   const { url, requests } = await server(breaks, serves);
   const done = await get(url, temporaryDirectory());
   expect(readFileSync(done.path).equals(BODY)).toBe(true);
@@ -76,14 +76,14 @@ test('goes on where the connection broke', async () => {
   expect(requests[1]?.headers.range).toMatch(/^bytes=[1-9]\d*-$/);
 });
 
-test('tells why it tries again', async () => {
+test('reports why it retries', async () => {
   const { url } = await server(says(503), serves);
   const reasons: string[] = [];
   await get(url, temporaryDirectory(), { onRetry: (reason) => reasons.push(reason) });
   expect(reasons).toEqual(['HTTP 503']);
 });
 
-test('goes on in another run', async () => {
+test('resumes in another process', async () => {
   const directory = temporaryDirectory();
   const { url, requests } = await server(breaks, says(503), says(503), says(503), serves);
   await expect(get(url, directory)).rejects.toMatchObject({
@@ -99,7 +99,7 @@ test('goes on in another run', async () => {
   expect(requests[before]?.headers.range).toMatch(/^bytes=[1-9]\d*-$/);
 });
 
-test('begins anew when the file on the server has changed, or has no mark that can be relied on', async () => {
+test('starts over when the file on the server has changed, or has no reliable validator', async () => {
   const changed: Answer = (request, response) => {
     expect(request.headers['if-range']).toBe('"one"');
     response.writeHead(200, { etag: '"two"', 'content-length': BODY.length }).end(BODY);
@@ -116,7 +116,7 @@ test('begins anew when the file on the server has changed, or has no mark that c
   expect(two.requests[1]?.headers.range).toBeUndefined();
 });
 
-test('keeps nothing of a file with another sum', async () => {
+test('keeps nothing of a file with a wrong checksum', async () => {
   const directory = temporaryDirectory();
   const { url } = await server((_, response) => void response.end('something else'));
   await expect(get(url, directory)).rejects.toMatchObject({
@@ -147,13 +147,13 @@ test.each([
   [404, 'ERR_NOT_FOUND', 1],
   [403, 'ERR_CONNECTION', 1],
   [503, 'ERR_CONNECTION', 4],
-])('HTTP %i is %s after %i tries', async (status, code, tries) => {
+])('HTTP %i is %s after %i attempts', async (status, code, tries) => {
   const { url, requests } = await server(says(status));
   await expect(get(url, temporaryDirectory())).rejects.toMatchObject({ code, message: expect.stringContaining(url) });
   expect(requests).toHaveLength(tries);
 });
 
-test('gives up on a server that says nothing', async () => {
+test('gives up on a silent server', async () => {
   const { url } = await server(() => undefined);
   await expect(get(url, temporaryDirectory(), { stallMs: 20 })).rejects.toMatchObject({
     code: 'ERR_CONNECTION',
@@ -161,7 +161,7 @@ test('gives up on a server that says nothing', async () => {
   });
 });
 
-test('ends when it is cancelled, and keeps what is there', async () => {
+test('stops when it is canceled, and keeps the partial file', async () => {
   const directory = temporaryDirectory();
   const stop = new AbortController();
   const half: Answer = (_, response) => {
@@ -174,7 +174,7 @@ test('ends when it is cancelled, and keeps what is there', async () => {
   expect(existsSync(join(directory, `${SUM}.part`))).toBe(true);
 });
 
-test('nobody there', async () => {
+test('reports that nothing listens', async () => {
   const { url } = await server(serves);
   const free = url.replace(/:\d+/, ':9');
   await expect(get(free, temporaryDirectory())).rejects.toMatchObject({ code: 'ERR_CONNECTION' });
@@ -195,7 +195,7 @@ const endless =
 test.each([
   ['says that it has more', endless(2_000_000)],
   ['does not stop', endless()],
-])('a server that %s than there may be is given up at once, and nothing is kept', async (_what, answer) => {
+])('a server that %s more than allowed is given up at once, and nothing is kept', async (_what, answer) => {
   const { url, requests } = await server(answer);
   const directory = temporaryDirectory();
   await expect(get(url, directory, { mostBytes: 1_000_000 })).rejects.toMatchObject({

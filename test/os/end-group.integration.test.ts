@@ -23,7 +23,7 @@ async function parent(leads: boolean) {
   return { pid: child.pid ?? 0, left, end: () => child.stdin.end() };
 }
 
-test('what a leader leaves in its group is ended after it', async () => {
+test('processes that a group leader leaves behind are ended after it', async () => {
   const { pid, left, end } = await parent(true);
   const waiting = endGroupAfter(pid, steadyClock, NEVER);
   expect(await readProcess(left)).toBeDefined();
@@ -32,7 +32,7 @@ test('what a leader leaves in its group is ended after it', async () => {
   while (await readProcess(left)) await steadyClock.sleep(5);
 });
 
-test('one that leads no group, or is not there, ends nothing', async () => {
+test('a pid that leads no group, or does not exist, ends nothing', async () => {
   const { pid, left, end } = await parent(false);
   await endGroupAfter(pid, steadyClock, NEVER);
   expect(await readProcess(left)).toBeDefined();
@@ -40,7 +40,7 @@ test('one that leads no group, or is not there, ends nothing', async () => {
   await expect(endGroupAfter(2 ** 22 + 1, steadyClock, NEVER)).resolves.toBeUndefined();
 });
 
-test('waiting can be interrupted', async () => {
+test('the wait can be interrupted', async () => {
   const { pid, left } = await parent(true);
   const controller = new AbortController();
   const waiting = endGroupAfter(pid, steadyClock, controller.signal);

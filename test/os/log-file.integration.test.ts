@@ -9,7 +9,7 @@ const trouble = (error: Error) => {
   throw error;
 };
 
-test('lines are JSON, secrets are hidden wherever they stand, and causes are kept', async () => {
+test('lines are JSON, secrets are redacted everywhere, and causes are kept', async () => {
   const directory = join(temporaryDirectory(), 'logs');
   const log = await openLog(directory, 'info', trouble);
   log.write('debug', 'not yet');
@@ -33,7 +33,7 @@ test('lines are JSON, secrets are hidden wherever they stand, and causes are kep
   expect(statSync(file).mode & 0o777).toBe(0o600);
 });
 
-test('the log is bounded: three files of 5 MB at most', async () => {
+test('the log is limited to three files of 5 MB', async () => {
   const directory = join(temporaryDirectory(), 'logs');
   for (let part = 0; part < 6; part += 1) {
     const log = await openLog(directory, 'info', trouble);
@@ -48,7 +48,7 @@ test('the log is bounded: three files of 5 MB at most', async () => {
 test.runIf(process.platform !== 'win32').each([
   ['a link', (file: string, other: string) => symlinkSync(other, file), 'symbolic link'],
   ['a pipe', (file: string) => void execFileSync('mkfifo', [file]), 'pipe'],
-])('%s in its place is not written to: that is told once, and the service goes on', async (_name, plant, why) => {
+])('%s in its place is not written to; this is reported once, and the service runs on', async (_name, plant, why) => {
   const directory = temporaryDirectory();
   const other = join(temporaryDirectory(), 'other');
   writeFileSync(other, 'of somebody\n');
@@ -61,18 +61,15 @@ test.runIf(process.platform !== 'win32').each([
   expect(readFileSync(other, 'utf8')).toBe('of somebody\n');
 });
 
-test.runIf(process.platform !== 'win32')(
-  'links in the places of older files are replaced when it is rotated',
-  async () => {
-    const directory = temporaryDirectory();
-    const other = join(temporaryDirectory(), 'other');
-    writeFileSync(other, 'of somebody\n');
-    for (const name of ['service.1.log', 'service.2.log']) symlinkSync(other, join(directory, name));
-    writeFileSync(join(directory, 'service.log'), 'x'.repeat(6_000_000));
-    const log = await openLog(directory, 'info', trouble);
-    log.write('info', 'after');
-    await log.close();
-    expect(lstatSync(join(directory, 'service.1.log')).size).toBe(6_000_000);
-    expect(readFileSync(other, 'utf8')).toBe('of somebody\n');
-  },
-);
+test.runIf(process.platform !== 'win32')('links in place of older files are replaced on rotation', async () => {
+  const directory = temporaryDirectory();
+  const other = join(temporaryDirectory(), 'other');
+  writeFileSync(other, 'of somebody\n');
+  for (const name of ['service.1.log', 'service.2.log']) symlinkSync(other, join(directory, name));
+  writeFileSync(join(directory, 'service.log'), 'x'.repeat(6_000_000));
+  const log = await openLog(directory, 'info', trouble);
+  log.write('info', 'after');
+  await log.close();
+  expect(lstatSync(join(directory, 'service.1.log')).size).toBe(6_000_000);
+  expect(readFileSync(other, 'utf8')).toBe('of somebody\n');
+});

@@ -18,7 +18,7 @@ afterEach(() => {
   vi.restoreAllMocks();
 });
 
-test('a new data disk is on the disk before it has its name, and the name after it', async () => {
+test('a new data disk is flushed before it is renamed, and the rename after it', async () => {
   const data = join(temporaryDirectory(), 'data.qcow2');
   vi.spyOn(fileOperations, 'syncDirectory').mockImplementation(async () => {
     done.push(existsSync(data) ? 'the name is, too' : 'too early');
@@ -38,7 +38,7 @@ test('a new data disk is on the disk before it has its name, and the name after 
   expect(done).toEqual(['data.qcow2.new is on the disk', 'the name is, too']);
 });
 
-test('the files of a guest image are on the disk before there is an image', async () => {
+test('the files of a guest image are flushed before the image appears', async () => {
   vi.spyOn(fileOperations, 'rename').mockImplementation(async () => void done.push('manifest'));
   await sampleImage(imageStore(temporaryDirectory())).catch(() => undefined);
   const files = ['vmlinuz', 'initrd', 'disk.qcow2'].map((name) => `${name} is on the disk`);

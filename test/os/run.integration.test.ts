@@ -4,7 +4,7 @@ import { lastLines, run } from '../../src/os/run.ts';
 const node = (script: string) => [process.execPath, '-e', script];
 
 describe('run', () => {
-  test('gives what the program printed, and passes its input', async () => {
+  test('returns what the program printed, and passes its input', async () => {
     const script = 'process.stdin.pipe(process.stdout); console.error("aside")';
     expect(await run(node(script), { input: 'through' })).toEqual({
       exitCode: 0,
@@ -13,7 +13,7 @@ describe('run', () => {
     });
   });
 
-  test('names the program, its exit status and its last words when it fails', async () => {
+  test('names the program, its exit status and its last output on failure', async () => {
     const script = 'console.error("first\\nlast words"); process.exitCode = 7';
     await expect(run(node(script))).rejects.toMatchObject({
       code: 'ERR_DRIVER_FAILED',
@@ -22,11 +22,11 @@ describe('run', () => {
     });
   });
 
-  test('takes an accepted exit status for an answer', async () => {
+  test('accepts the given exit statuses', async () => {
     expect(await run(node('process.exitCode = 3'), { accept: [0, 3] })).toMatchObject({ exitCode: 3 });
   });
 
-  test('tells how to install a program that is missing', async () => {
+  test('says how to install a missing program', async () => {
     const failure = run(['iptables'], { env: { PATH: '/nonexistent' } });
     await expect(failure).rejects.toMatchObject({
       code: 'ERR_DRIVER_TERMINAL',
@@ -35,7 +35,7 @@ describe('run', () => {
     });
   });
 
-  test('ends the program when the signal aborts, and starts none for one that has', async () => {
+  test('kills the program when the signal aborts, and starts none if it already has', async () => {
     const control = new AbortController();
     const running = run(node('console.log("up"); setInterval(() => undefined, 1000)'), { signal: control.signal });
     control.abort();
@@ -43,7 +43,7 @@ describe('run', () => {
     await expect(run(['/nonexistent'], { signal: control.signal })).rejects.toMatchObject({ code: 'ERR_CANCELLED' });
   });
 
-  test('ends a program that takes too long or prints too much', async () => {
+  test('kills a program that takes too long or prints too much', async () => {
     const silent = run(node('setInterval(() => undefined, 1000)'), { timeoutMs: 100 });
     await expect(silent).rejects.toThrow('did not end within 0.1 s');
     const loud = run(node('process.stdout.write("x".repeat(5000)); setInterval(() => undefined, 1000)'), {
@@ -52,7 +52,7 @@ describe('run', () => {
     await expect(loud).rejects.toThrow('printed more than 100 bytes');
   });
 
-  test('gives the program the environment it is told and no other', async () => {
+  test('gives the program only the given environment', async () => {
     process.env.RDCTL_TEST_SECRET = 'hidden';
     const script = 'console.log(process.env.RDCTL_TEST_SECRET ?? "none", process.env.GIVEN)';
     const { stdout } = await run(node(script), { env: { GIVEN: 'yes' } });
@@ -66,6 +66,6 @@ describe('run', () => {
   });
 });
 
-test('the last lines leave out empty ones', () => {
+test('the last lines skip empty ones', () => {
   expect(lastLines('a\n\nb  \n\nc\n', 2)).toEqual(['b', 'c']);
 });

@@ -11,7 +11,7 @@ console.log('there'); setInterval(() => undefined, 1000);`;
 test.each([
   [undefined, true],
   [0, false],
-])('a program that nobody wants any more is asked to end, unless it has no time for it: %s', async (graceMs, asked) => {
+])('an abandoned program is asked to exit, unless there is no time for it: %s', async (graceMs, asked) => {
   const note = join(temporaryDirectory(), 'asked');
   const argv = [process.execPath, '-e', PROGRAM, note];
   const options = graceMs === undefined ? {} : { graceMs };
@@ -22,7 +22,7 @@ test.each([
   expect(existsSync(note)).toBe(asked);
 });
 
-test('one that is called off is not waited for by way of others that hold its output', async () => {
+test('a canceled program is not waited for when other processes hold its output', async () => {
   const abort = new AbortController();
   const holder = 'sleep 600 & echo $!; wait';
   let pid = 0;

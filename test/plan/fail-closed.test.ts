@@ -3,7 +3,7 @@ import { SIMULATED_INFO } from '../../src/drivers/machines/simulated/info.ts';
 import { unprotected } from '../../src/plan/fail-closed.ts';
 import { defaultSettings } from '../../src/settings/defaults.ts';
 
-test('a protection that is asked for and not given is named', () => {
+test('a requested protection that is missing is named', () => {
   const settings = defaultSettings({ platform: 'linux', arch: 'x64' });
   const path = 'containerEngine.allowedImages.enabled';
   const open = {

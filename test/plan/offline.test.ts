@@ -9,15 +9,15 @@ function estimate(base: Values, wanted: Values, rest = {}) {
   return estimatePlan({ request: requestFor(wanted), base: settingsWith(base), target: TARGET, ...rest });
 }
 
-describe('a plan from schema facts', () => {
-  test('is marked as estimated and promises nothing', () => {
+describe('a plan from the schema alone', () => {
+  test('is marked as estimated and guarantees nothing', () => {
     const plan = estimate({}, { 'containerEngine.name': 'containerd', 'application.debug': true });
     expect(plan).toMatchObject({ basis: 'estimated', generation: 0, pendingRestart: [] });
     expect(plan.summary.text).toBe('2 changes, 1 restart, estimated');
     expect(plan.warnings).toHaveLength(1);
   });
 
-  test('says that nothing is to change', () => {
+  test('says that nothing changes', () => {
     expect(estimate({}, { 'kubernetes.port': 6443 }).summary.text).toBe('nothing to change');
   });
 
@@ -35,7 +35,7 @@ describe('a plan from schema facts', () => {
     expect(estimate(base, wanted).summary.severity).toBe(severity);
   });
 
-  test('where nothing runs nothing restarts, and only data on the disk can be lost', () => {
+  test('where nothing runs nothing restarts, and only data on disk can be lost', () => {
     const wanted = { 'containerEngine.name': 'containerd', 'kubernetes.port': 7000, 'application.debug': true };
     const started = { ...requestFor(wanted), state: 'started' as const };
     const plan = estimatePlan({ request: started, base: settingsWith({}), target: TARGET, idle: true, power: [START] });
@@ -52,7 +52,7 @@ describe('a plan from schema facts', () => {
     expect(estimate(base, lower, { idle: true }).summary.severity).toBe('reset');
   });
 
-  test('lists the files of the user that a start with these settings touches', () => {
+  test('lists the user files that a start with these settings changes', () => {
     const change = (what: string) => [{ file: `/home/user/${what}`, action: 'update' as const, what }];
     const facts = {
       foreseen: {
@@ -81,7 +81,7 @@ describe('a plan from schema facts', () => {
     expect(estimate({}, debug).userFiles, 'not known').toBeUndefined();
   });
 
-  test('knows the locks that it is given', () => {
+  test('respects the given locks', () => {
     const locks = lockRecord({ version: 19, kubernetes: { port: 6443 } });
     const plan = estimate({}, { 'kubernetes.port': 7000 }, { locks, lockedBy: 'locked.json' });
     expect(plan.changes[0]?.blocked?.message).toBe(

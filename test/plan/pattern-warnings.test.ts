@@ -8,7 +8,7 @@ import { planFor, requestFor, TARGET } from './planning.ts';
 const warningsOf = (patterns: string[]) =>
   patternWarnings({ version: 19, containerEngine: { allowedImages: { patterns } } });
 
-test('patterns that can match nothing are named, each once and with the reason', () => {
+test('patterns that can match nothing are reported once each, with the reason', () => {
   expect(warningsOf(['busybox', 'foo/b[ao]r', '', 'foo/b[ao]r', '*'])).toEqual([
     expect.stringMatching(
       /^The pattern "foo\/b\[ao\]r" in "containerEngine\.allowedImages\.patterns" matches nothing: .*\*\.$/,
@@ -17,12 +17,12 @@ test('patterns that can match nothing are named, each once and with the reason',
   ]);
 });
 
-test('settings without patterns have none', () => {
+test('settings without patterns have no warnings', () => {
   expect(patternWarnings({ version: 19 })).toEqual([]);
   expect(warningsOf([])).toEqual([]);
 });
 
-test('an extension whose image cannot be fetched is named, with and without a service', async () => {
+test('an extension whose image is not allowed is reported, with and without a service', async () => {
   const allowed = { 'containerEngine.allowedImages.enabled': true, 'containerEngine.allowedImages.patterns': ['a/b'] };
   const request = requestFor({ 'application.extensions.installed': { 'a/b': '1', 'a/c': '1' } });
   const text =

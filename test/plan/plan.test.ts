@@ -45,7 +45,7 @@ describe('the document', () => {
 });
 
 describe('differences', () => {
-  test('are found on canonical values', async () => {
+  test('are computed on canonical values', async () => {
     const same = requestFor({
       'containerEngine.name': 'docker',
       'kubernetes.version': 'v1.30.2+k3s1',
@@ -62,7 +62,7 @@ describe('differences', () => {
     ).toEqual([]);
   });
 
-  test('arrays are whole values, maps are compared by entry', async () => {
+  test('treat arrays as whole values, and maps entry by entry', async () => {
     const request = requestFor({
       'containerEngine.allowedImages.patterns': ['b', 'a'],
       [MUTED]: { A: false, B: true, D: null },
@@ -82,7 +82,7 @@ describe('differences', () => {
     });
   });
 
-  test('prune makes a map exclusive, also one that is not mentioned', async () => {
+  test('with prune, remove every other entry of a map, even one that is not mentioned', async () => {
     const live = { [MUTED]: { A: true, C: true } };
     const listed = requestFor({ [MUTED]: { A: true } }, { prune: [MUTED] });
     expect((await planFor(live, listed)).changes).toMatchObject([{ key: 'C', action: 'delete' }]);
@@ -94,7 +94,7 @@ describe('differences', () => {
     });
   });
 
-  test('a null that removes what is not there is no change', async () => {
+  test('do not include null for an entry that does not exist', async () => {
     expect((await planFor({}, requestFor({ [MUTED]: { A: null } }))).changes).toEqual([]);
   });
 
@@ -104,7 +104,7 @@ describe('differences', () => {
     });
   });
 
-  test('the patch holds only what differs', async () => {
+  test('the patch has only what differs', async () => {
     const request = requestFor({ 'kubernetes.port': 7000, 'kubernetes.enabled': true, 'images.namespace': 'x' });
     const plan = await planFor({}, request);
     expect(patchOf(plan, request, settingsWith())).toEqual({
@@ -114,13 +114,13 @@ describe('differences', () => {
     });
   });
 
-  test('the patch holds nothing that the plan does not name', async () => {
+  test('the patch has nothing that the plan does not name', async () => {
     const plan = await planFor({}, requestFor({ 'kubernetes.port': 7000 }));
     const wider = requestFor({ 'kubernetes.port': 7000, 'images.namespace': 'x' });
     expect(patchOf(plan, wider, settingsWith())).toEqual({ version: 19, kubernetes: { port: 7000 } });
   });
 
-  test('secrets are masked on both sides and still sent', async () => {
+  test('secrets are masked on both sides, but still sent', async () => {
     const password = 'experimental.virtualMachine.proxy.password';
     const request = requestFor({ [password]: 'new secret' });
     const plan = await planFor({ [password]: 'old secret' }, request);
@@ -131,7 +131,7 @@ describe('differences', () => {
 });
 
 describe('actions', () => {
-  test('what is destroyed and made anew is replaced', async () => {
+  test('data that is destroyed and created anew counts as replaced', async () => {
     const request = requestFor({
       'containerEngine.name': 'containerd',
       'kubernetes.version': '1.30.2',
@@ -152,7 +152,7 @@ describe('blocked changes', () => {
     diagnostics: { mutedChecks: {} },
   });
 
-  test('a locked field is named with what locks it, and the rest goes on', async () => {
+  test('a locked field is reported with its lock, and the rest continues', async () => {
     const request = requestFor({ 'kubernetes.version': '1.29.4', 'kubernetes.port': 7000 });
     const live = { 'kubernetes.version': '1.30.2' };
     const plan = await planFor(live, request, { locks, lockedBy: '/etc/rancher-desktop/locked.json' });
@@ -168,7 +168,7 @@ describe('blocked changes', () => {
     expect(patchOf(plan, request, settingsWith(live))).toEqual({ version: 19, kubernetes: { port: 7000 } });
   });
 
-  test('an equal value and the version pass', async () => {
+  test('an equal value and the version are allowed', async () => {
     const request = requestFor({ 'kubernetes.version': 'v1.30.2', version: 12 });
     expect((await planFor({ 'kubernetes.version': '1.30.2' }, request, { locks })).changes).toEqual([]);
   });
@@ -179,7 +179,7 @@ describe('blocked changes', () => {
     expect(plan.summary.text).toBe('1 change, 1 blocked, no restart, nothing is lost');
   });
 
-  test('the driver refuses what it cannot do, except values that ask for nothing', async () => {
+  test('the driver refuses what it does not support, except values that require nothing', async () => {
     const support = {
       ...SIMULATED_INFO.support,
       'kubernetes.enabled': { level: 'unsupported' as const, reason: 'it has no cluster', accepts: [false] },
@@ -200,7 +200,7 @@ describe('blocked changes', () => {
     expect((await planFor({}, requestFor({ 'kubernetes.enabled': true }), { driver, model })).changes).toEqual([]);
   });
 
-  test('a number above what the driver can give is refused, and no other', async () => {
+  test("a number above the driver's maximum is refused, and no other", async () => {
     const reason = 'this computer has 24 GiB of memory';
     const memory = { 'virtualMachine.memoryInGB': { level: 'enforced', most: 24, reason } as const };
     const driver = { ...SIMULATED_INFO, support: { ...SIMULATED_INFO.support, ...memory } };
@@ -213,7 +213,7 @@ describe('blocked changes', () => {
     });
   });
 
-  test('a size of more bytes than the driver can give is refused, and no other', async () => {
+  test("a size above the driver's maximum is refused, and no other", async () => {
     const reason = 'a disk has 8 TiB at most';
     const path = 'experimental.virtualMachine.diskSize';
     const disk = { [path]: { level: 'enforced', most: 8 * 2 ** 40, reason } as const };
@@ -228,7 +228,7 @@ describe('blocked changes', () => {
     }
   });
 
-  test('extensions are not changed by writing settings', async () => {
+  test('extensions cannot be changed through settings', async () => {
     const request = requestFor({ [EXTENSIONS]: { 'example/tool': '1.0' } });
     const plan = await planFor({}, request);
     expect(plan.changes).toMatchObject([{ key: 'example/tool', action: 'create', severity: 'live' }]);
@@ -237,10 +237,10 @@ describe('blocked changes', () => {
   });
 });
 
-describe('what a plan interrupts, hides and destroys', () => {
+describe('what a plan interrupts, hides and loses', () => {
   const OFF = { 'kubernetes.enabled': false };
 
-  test('a switch stops containers and hides what stays with the other engine', async () => {
+  test('a switch stops containers and hides the data of the other engine', async () => {
     const plan = await planFor(OFF, requestFor({ 'containerEngine.name': 'containerd' }), { model: busy(7, 12) });
     expect(plan.blastRadius).toEqual([
       { what: 'stops 7 containers: c0, c1, c2, c3, c4 and 2 more', lost: false },
@@ -249,7 +249,7 @@ describe('what a plan interrupts, hides and destroys', () => {
     expect(plan.summary.text).toBe('1 change, 1 restart, no data is deleted');
   });
 
-  test('one of each is told in the singular', async () => {
+  test('one of each is in the singular', async () => {
     const model = busy(1, 0);
     const plan = await planFor(OFF, requestFor({ 'containerEngine.name': 'containerd' }), { model });
     expect(plan.blastRadius.map(({ what }) => what)).toEqual([
@@ -279,13 +279,13 @@ describe('what a plan interrupts, hides and destroys', () => {
       'a down b down c down d down e down f down g back',
       'stops 7 containers: a, b, c, d, e and 2 more; g starts again by itself, a, b, c, d, e and 1 more stay down',
     ],
-  ])('a restart names what stops, and what then starts again: %s', async (containers, what) => {
+  ])('a restart names what it stops, and what it then starts again: %s', async (containers, what) => {
     const observed = await running(containers);
     const plan = await planFor(OFF, requestFor({ 'containerEngine.allowedImages.enabled': true }), { observed });
     expect(plan.blastRadius.map((item) => item.what)).toEqual([what]);
   });
 
-  test('what stays off starts nothing again, and what is hidden neither', async () => {
+  test('what stays off starts nothing again, and neither does what is hidden', async () => {
     const observed = await running('web back cache down');
     const first = async (values: Values, rest = {}) =>
       (await planFor(OFF, requestFor(values, rest), { observed })).blastRadius[0]?.what;
@@ -325,7 +325,7 @@ describe('what a plan interrupts, hides and destroys', () => {
     expect(plan.summary).toMatchObject({ nothingLost: false, text: '1 change, 1 restart, no data is deleted' });
   });
 
-  test('a reset says what is lost', async () => {
+  test('a reset names what is lost', async () => {
     const plan = await planFor({}, requestFor({ 'kubernetes.version': '1.30.2' }));
     expect(plan.blastRadius).toEqual([
       { what: 'interrupts the workloads of the cluster while it restarts', lost: false },
@@ -337,7 +337,7 @@ describe('what a plan interrupts, hides and destroys', () => {
     });
   });
 
-  test('containers that could not be counted are not counted as none', async () => {
+  test('unknown container counts are not zero', async () => {
     const observed = await seenOf(runningModel(settingsWith(OFF)));
     const { moby } = observed.engines;
     if (moby.state === 'running') moby.workload = {};
@@ -345,7 +345,7 @@ describe('what a plan interrupts, hides and destroys', () => {
     expect(plan.blastRadius).toEqual([{ what: 'stops the containers in moby (not counted)', lost: false }]);
   });
 
-  test('an engine that does not answer is not passed over', async () => {
+  test('an unresponsive engine is not ignored', async () => {
     const model = runningModel(settingsWith(OFF));
     model.engines.moby = { ...model.engines.moby, process: { state: 'hung' } };
     const stops = 'stops an unknown number of containers in moby: the engine does not answer';
@@ -359,7 +359,7 @@ describe('what a plan interrupts, hides and destroys', () => {
     ]);
   });
 
-  test('a cluster that does not answer is not passed over', async () => {
+  test('an unresponsive cluster is not ignored', async () => {
     const model: Model = {
       ...runningModel(settingsWith()),
       cluster: { state: 'hung', installedVersion: '1.33.4', workloads: [] },
@@ -370,7 +370,7 @@ describe('what a plan interrupts, hides and destroys', () => {
     ]);
   });
 
-  test('a restart that is due without any change of the plan is one, with what it interrupts', async () => {
+  test('a restart that is already due counts, with what it interrupts', async () => {
     const plan = await planFor({ ...OFF, 'containerEngine.name': 'containerd' }, requestFor({}), { model: busy(2, 2) });
     expect(plan.changes).toMatchObject([{ path: 'engine', before: 'moby', after: 'containerd', severity: 'restart' }]);
     expect(plan.blastRadius.map(({ what }) => what)).toEqual([
@@ -382,7 +382,7 @@ describe('what a plan interrupts, hides and destroys', () => {
 });
 
 describe('power', () => {
-  test('a stop interrupts what runs', async () => {
+  test('stopping interrupts what runs', async () => {
     const plan = await planFor({}, requestFor({}, { state: 'stopped' }), { model: busy(2, 1, settingsWith()) });
     expect(plan.changes).toMatchObject([{ path: 'state', before: 'started', after: 'stopped', severity: 'restart' }]);
     expect(plan.blastRadius.map(({ what }) => what)).toEqual([
@@ -392,7 +392,7 @@ describe('power', () => {
     expect(plan.summary).toMatchObject({ restarts: 0, text: '1 change, stops the backend, no data is deleted' });
   });
 
-  test('a start interrupts nothing', async () => {
+  test('starting interrupts nothing', async () => {
     const request = requestFor({ 'kubernetes.port': 7000 }, { state: 'started' });
     const plan = await planFor({}, request, { model: emptyModel(), power: 'stopped' });
     expect(plan.changes.map(({ path, severity }) => [path, severity])).toEqual([
@@ -402,7 +402,7 @@ describe('power', () => {
     expect(plan.summary.text).toBe('2 changes, starts the backend, nothing is lost');
   });
 
-  test('the same power and an unmanaged one are no change', async () => {
+  test('the same and an unmanaged power state are no change', async () => {
     expect((await planFor({}, requestFor({}, { state: 'started' }))).changes).toEqual([]);
     const off = { power: 'stopped', model: emptyModel() } as const;
     expect((await planFor({}, requestFor({}), off)).changes).toEqual([]);
@@ -424,7 +424,7 @@ test('a change that is only stored restarts nothing', async () => {
   expect(plan.summary.text).toBe('1 change, no restart, nothing is lost');
 });
 
-test('thousands of entries are planned and sent in one go', async () => {
+test('thousands of entries are planned and sent at once', async () => {
   const entries = Object.fromEntries(Array.from({ length: 16_000 }, (_, index) => [`CHECK_${index}`, true]));
   const request = requestFor({ [MUTED]: entries });
   const plan = await planFor({}, request);

@@ -11,7 +11,7 @@ async function reasons(live: Values, after: Values, model = runningModel(setting
 }
 
 describe('restart reasons', () => {
-  test('carry the running value, the wanted one and the severity, in the order of the wire format', async () => {
+  test('have the running value, the desired one and the severity, in wire order', async () => {
     const found = await reasons(
       { 'kubernetes.version': '1.30.1' },
       {
@@ -31,14 +31,14 @@ describe('restart reasons', () => {
     ]);
   });
 
-  test('are none for what is stored or applied live', async () => {
+  test('are absent for what is stored or applied live', async () => {
     const live = { 'containerEngine.allowedImages.enabled': true } as const;
     expect(await reasons(live, { 'application.debug': true, 'containerEngine.allowedImages.patterns': ['a'] })).toEqual(
       {},
     );
   });
 
-  test('are none while nothing runs', async () => {
+  test('are absent while nothing runs', async () => {
     expect(await reasons({}, { 'containerEngine.name': 'containerd' }, emptyModel())).toEqual({});
   });
 
@@ -48,7 +48,7 @@ describe('restart reasons', () => {
     });
   });
 
-  test('name the switch of the cluster, in both directions', async () => {
+  test('name the cluster switch, in both directions', async () => {
     expect(await reasons({}, { 'kubernetes.enabled': false })).toEqual({
       'kubernetes.enabled': { current: true, desired: false, severity: 'restart' },
     });
@@ -57,12 +57,12 @@ describe('restart reasons', () => {
     });
   });
 
-  test('do not take a cluster that is merely not up yet for a change', async () => {
+  test('do not mistake a cluster that is still starting for a change', async () => {
     const model = runningModel(settingsWith());
     expect(await reasons({}, { 'application.debug': true }, { ...model, cluster: { state: 'absent' } })).toEqual({});
   });
 
-  test('of an engine come from the one that runs, also when the other is wanted', async () => {
+  test('of an engine come from the running one, even when the other is desired', async () => {
     const after = {
       'containerEngine.name': 'containerd',
       'containerEngine.allowedImages.enabled': true,
@@ -98,7 +98,7 @@ describe('restart reasons', () => {
     ]);
   });
 
-  test('of a cluster that is off and stays off are the Spin operator alone', async () => {
+  test('of a cluster that stays off are the Spin operator alone', async () => {
     const off = { 'kubernetes.enabled': false } as const;
     const after = { 'kubernetes.port': 7000, 'experimental.kubernetes.options.spinkube': true } as const;
     expect(await reasons(off, after)).toEqual({
@@ -118,7 +118,7 @@ describe('restart reasons', () => {
     ]);
   });
 
-  test('are the deletion of an installed cluster, whatever the settings in force say', async () => {
+  test('include the deletion of an installed cluster, whatever the settings in force say', async () => {
     const live = { 'kubernetes.enabled': false, 'kubernetes.version': '1.29.4' } as const;
     const model = runningModel(settingsWith(live));
     const installed = { ...model, cluster: { state: 'stopped' as const, installedVersion: '1.30.2', workloads: [] } };

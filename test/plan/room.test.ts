@@ -58,7 +58,7 @@ function ofSettings(changes: readonly Change[]): Change[] {
   return changes.filter((change) => !isRuntimeChange(change));
 }
 
-test('what a machine lacks although it was asked for is in every plan', () => {
+test('every plan warns about what the machine lacks', () => {
   const observed = machineWith(machineSpec(settingsWith(LIVE)), ROOM);
   expect(planFor(LIVE, {}, observed).warnings).toEqual([]);
   const lacking = { ...observed, machine: { ...observed.machine, flaw: 'its disk is small' } as MachineStatus };
@@ -80,7 +80,7 @@ test.each<[string, Values, string, RegExp]>([
   expect(judged(wanted)).toEqual([[severity, expect.stringMatching(reason)]]);
 });
 
-test('a machine that says nothing of room takes each of them by a restart', () => {
+test('a machine without information about its room needs a restart for each', () => {
   const room: LiveRoom = {};
   expect(judged({ [MEMORY]: 5, [CPUS]: 3, [DISK]: '101GiB' }, room).map(([severity]) => severity)).toEqual([
     'restart',
@@ -89,14 +89,14 @@ test('a machine that says nothing of room takes each of them by a restart', () =
   ]);
 });
 
-test('what has room waits for the restart that another change needs', () => {
+test('a change with room waits for the restart that another change needs', () => {
   expect(judged({ [MEMORY]: 5, [CPUS]: 1 })).toEqual([
     ['live', 'the machine, which restarts anyway, takes it'],
     ['restart', expect.stringContaining('by a restart')],
   ]);
 });
 
-test('a disk that is larger than desired is enough: no restart would shrink it', () => {
+test('a disk larger than desired is enough: no restart would shrink it', () => {
   const larger = { ...LIVE, [DISK]: '200GiB' };
   expect(judged({ [DISK]: '150GiB' }, ROOM, larger)).toEqual([
     ['none', 'the disk is larger already, and never shrinks'],
@@ -130,7 +130,7 @@ const rooms: fc.Arbitrary<LiveRoom | undefined> = fc.option(
   { nil: undefined },
 );
 
-test('what a plan says is what the loop does', () => {
+test('the loop does what a plan says', () => {
   fc.assert(
     fc.property(sizes, sizes, sizes, rooms, fc.boolean(), (running, live, wanted, room, unseen) => {
       const spec = machineSpec(settingsWith(running));

@@ -38,17 +38,17 @@ test('what should run and does not is a change, and interrupts nothing', async (
   });
 });
 
-test('what runs as it should is none', async () => {
+test('what runs as it should is no change', async () => {
   expect((await saidOf(runningModel(LIVE))).lines).toEqual([]);
 });
 
-test('a part that ended alone is named alone', async () => {
+test('a single part that stopped is named alone', async () => {
   const model = runningModel(LIVE);
   const cluster = { ...model.cluster, state: 'stopped' } as Model['cluster'];
   expect((await saidOf({ ...model, cluster })).lines).toEqual(['cluster: stopped → started (live)']);
 });
 
-test('a switch that was cut off in the middle names the engine that is stopped, and its containers', async () => {
+test('a switch that was interrupted names the engine that is stopped, and its containers', async () => {
   const model = runningModel(settingsWith({ 'containerEngine.name': 'containerd' }));
   const containerd = { ...model.engines.containerd, containers: [{ name: 'web', running: true }] };
   const said = await saidOf({ ...model, engines: { ...model.engines, containerd } });
@@ -56,7 +56,7 @@ test('a switch that was cut off in the middle names the engine that is stopped, 
   expect(said.lost).toContain('stops 1 container: web');
 });
 
-test('what should not run and does is stopped', async () => {
+test('what runs and should not is stopped', async () => {
   const { lines, text } = await saidOf(runningModel(LIVE), 'stopped');
   expect(lines).toEqual([
     'machine: started → stopped (restart)',
@@ -71,12 +71,12 @@ test('a cluster that runs and should not is stopped alone', async () => {
   expect(changes).toMatchObject([{ path: 'cluster', before: 'started', after: 'stopped', severity: 'restart' }]);
 });
 
-test('where nobody looked nothing is said to be stopped', async () => {
+test('without an observation, nothing is said to be stopped', async () => {
   const observed = assumed({ seen: undefined, settings: LIVE, driver: SIMULATED_INFO, reason: 'nobody looked' });
   expect((await planFor({}, requestFor({}), { observed })).changes).toEqual([]);
 });
 
-test('a plan that asks for nothing is empty exactly where the loop has nothing to do', async () => {
+test('an empty plan is exactly one for which the loop has nothing to do', async () => {
   await fc.assert(
     fc.asyncProperty(modelArbitrary, settingsArbitrary, powerArbitrary, async (model, live, power) => {
       const observed = await seenOf(model);

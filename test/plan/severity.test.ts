@@ -18,7 +18,7 @@ function installed(version: string, live: Values = {}): Model {
   return { ...model, cluster: { state: 'stopped', installedVersion: version, workloads: ['default/web'] } };
 }
 
-describe('what a change costs while the backend runs', () => {
+describe('the severity of a change while the backend runs', () => {
   test.each<[string, Values, Values, Severity, RegExp]>([
     ['a setting that is only stored', {}, { 'application.theme': 'dark' }, 'none', /nothing that runs uses it|window/],
     ['a setting of the service', {}, { 'application.debug': true }, 'none', /the log follows at once/],
@@ -76,7 +76,7 @@ test.each([
   'experimental.virtualMachine.mount.9p.msizeInKib',
   'experimental.virtualMachine.mount.9p.protocolVersion',
   'experimental.virtualMachine.mount.9p.securityModel',
-] as const)('%s without 9p, which the driver cannot give, has nothing that uses it', async (path) => {
+] as const)('%s without 9p, which the driver does not support, affects nothing', async (path) => {
   const changed = {
     'experimental.virtualMachine.mount.9p.cacheMode': 'none',
     'experimental.virtualMachine.mount.9p.msizeInKib': 256,
@@ -98,7 +98,7 @@ test.each([
 describe('a lower cluster version', () => {
   const LOWER = { 'kubernetes.version': '1.29.4' } as const;
 
-  test('is a reset although the cluster is off, and it says when the data goes', async () => {
+  test('is a reset even while the cluster is off, and says when the data is lost', async () => {
     const plan = await planFor(OFF, requestFor(LOWER), { model: installed('1.30.2') });
     expect(plan.summary).toMatchObject({ severity: 'reset', resets: 1, restarts: 0, nothingLost: false });
     expect(plan.blastRadius).toEqual([
@@ -107,32 +107,32 @@ describe('a lower cluster version', () => {
     expect(plan.summary.text).toBe('1 change, 1 reset, cluster data is lost');
   });
 
-  test('is a reset although the backend is off', async () => {
+  test('is a reset even while the backend is off', async () => {
     const model = { ...emptyModel(), cluster: installed('1.30.2').cluster };
     const plan = await planFor(OFF, requestFor(LOWER), { model, power: 'stopped' });
     expect(plan.summary).toMatchObject({ severity: 'reset', resets: 1 });
   });
 
-  test('makes switching the cluster on a reset later', async () => {
+  test('turns enabling the cluster into a later reset', async () => {
     const live = { ...OFF, ...LOWER };
     const plan = await planFor(live, requestFor({ 'kubernetes.enabled': true }), { model: installed('1.30.2') });
     expect(plan.changes[0]).toMatchObject({ path: 'kubernetes.enabled', severity: 'reset' });
     expect(plan.summary.text).toBe('1 change, 1 restart, 1 reset, cluster data is lost');
   });
 
-  test('makes starting the backend a reset later', async () => {
+  test('turns starting the backend into a later reset', async () => {
     const model = { ...emptyModel(), cluster: installed('1.30.2').cluster };
     const plan = await planFor(LOWER, requestFor({}, { state: 'started' }), { model, power: 'stopped' });
     expect(plan.changes).toMatchObject([{ path: 'state', severity: 'reset' }]);
     expect(plan.blastRadius).toMatchObject([{ lost: true }]);
   });
 
-  test('is no reset of a cluster that is not there', async () => {
+  test('resets nothing when there is no cluster', async () => {
     const plan = await planFor(OFF, requestFor(LOWER));
     expect(plan.summary.severity).toBe('none');
   });
 
-  test('is decided by the installed version, not by the settings', async () => {
+  test('is determined by the installed version, not by the settings', async () => {
     const plan = await planFor(
       { ...OFF, 'kubernetes.version': '1.31.2' },
       requestFor({ 'kubernetes.version': '1.30.2' }),
@@ -143,13 +143,13 @@ describe('a lower cluster version', () => {
     expect(plan.summary.severity).toBe('none');
   });
 
-  test('is what a cluster of nine and ten shows: versions are ordered by number', async () => {
+  test('compares numerically: 9 is lower than 10', async () => {
     const plan = await planFor(OFF, requestFor({ 'kubernetes.version': '1.30.2' }), { model: installed('1.30.14') });
     expect(plan.summary.severity).toBe('reset');
   });
 });
 
-describe('a change costs nothing', () => {
+describe('a change is free', () => {
   test('while nothing runs', async () => {
     const plan = await planFor({}, requestFor({ ...CONTAINERD, 'kubernetes.port': 7000 }), { model: emptyModel() });
     expect(plan.changes.filter((change) => !isRuntimeChange(change)).map(({ severity }) => severity)).toEqual([
@@ -159,7 +159,7 @@ describe('a change costs nothing', () => {
     expect(plan.summary.restarts).toBe(0);
   });
 
-  test('when everything goes off with it', async () => {
+  test('when everything is stopped along with it', async () => {
     const plan = await planFor({}, requestFor({ ...CONTAINERD, 'kubernetes.port': 7000 }, { state: 'stopped' }));
     expect(plan.changes.map(({ path, severity }) => [path, severity])).toEqual([
       ['containerEngine.name', 'none'],
@@ -173,7 +173,7 @@ describe('a change costs nothing', () => {
     expect(plan.changes.find(({ path }) => path === 'containerEngine.name')?.severity).toBe('none');
   });
 
-  test('in a driver that only stores it', async () => {
+  test('with a driver that only stores it', async () => {
     const support = {
       ...SIMULATED_INFO.support,
       'kubernetes.port': { level: 'stored' as const, reason: 'there is no cluster' },
@@ -185,7 +185,7 @@ describe('a change costs nothing', () => {
     ]);
   });
 
-  test('where it takes back what has not been applied yet', async () => {
+  test('when it reverts what has not been applied yet', async () => {
     const plan = await planFor(CONTAINERD, requestFor({ 'containerEngine.name': 'moby' }), {
       model: runningModel(settingsWith(OFF)),
     });
@@ -194,7 +194,7 @@ describe('a change costs nothing', () => {
   });
 });
 
-test('every setting with a cost belongs to a part, or is known not to', () => {
+test('every setting with a cost belongs to a part, or is a known exception', () => {
   const parts = new Set<string>([...MACHINE_MEMBERS, ...ENGINE_MEMBERS, ...CLUSTER_MEMBERS].map(({ path }) => path));
   const costly = FIELDS.filter(({ effect }) => effect.lima !== 'none' || effect.wsl !== 'none').map(({ path }) => path);
   const without = costly.filter((path) => !parts.has(path));

@@ -12,8 +12,8 @@ function blindPlan(live: Values, wanted: Values, rest: Parameters<typeof planFor
   return planFor(live, requestFor(wanted), { observed, ...rest });
 }
 
-describe('a plan while nobody knows what runs', () => {
-  test('says so, and counts with everything that may run', async () => {
+describe('a plan while the running state is unknown', () => {
+  test('says so, and assumes that everything may run', async () => {
     const plan = await blindPlan({ 'kubernetes.enabled': false }, { 'containerEngine.name': 'containerd' });
     expect(plan.warnings[0]).toMatch(/^It is not known what runs: the driver does not answer\./);
     expect(plan.blastRadius.map(({ what }) => what)).toEqual([
@@ -31,11 +31,11 @@ describe('a plan while nobody knows what runs', () => {
     [{ 'kubernetes.port': 7000 }],
     [{ 'kubernetes.enabled': false }],
     [{ 'application.adminAccess': true }],
-  ])('what restarts a running backend costs a restart: %o', async (wanted) => {
+  ])('that would restart a running backend costs a restart: %o', async (wanted) => {
     expect((await blindPlan({}, wanted)).changes).toMatchObject([{ severity: 'restart' }]);
   });
 
-  test('a cluster version may be lower than the one that is installed', async () => {
+  test('a cluster version may be lower than the installed one', async () => {
     const plan = await blindPlan({}, { 'kubernetes.version': '1.30.2' });
     expect(plan.changes).toMatchObject([{ severity: 'reset' }]);
     expect(plan.blastRadius.at(-1)).toMatchObject({ lost: true, what: expect.stringContaining('should a newer one') });
@@ -43,20 +43,20 @@ describe('a plan while nobody knows what runs', () => {
     expect(known.changes).toMatchObject([{ severity: 'restart' }]);
   });
 
-  test('a change that is only stored costs nothing, and still nothing is promised', async () => {
+  test('a change that is only stored is free, but nothing is guaranteed', async () => {
     const plan = await blindPlan({}, { 'application.debug': true });
     expect(plan.changes).toMatchObject([{ severity: 'none' }]);
     expect(plan.summary).toMatchObject({ restarts: 0, nothingLost: false });
     expect(plan.summary.text).not.toContain('nothing is lost');
   });
 
-  test('a plan without changes has no blast radius, and the warning all the same', async () => {
+  test('without changes has no blast radius, but the same warning', async () => {
     const plan = await blindPlan({}, {});
     expect(plan).toMatchObject({ changes: [], blastRadius: [], warnings: [expect.stringContaining(REASON)] });
     expect(plan.summary.text).toBe('nothing to change, what runs is not known');
   });
 
-  test('nor is anything promised by a look that was too long ago', async () => {
+  test('guarantees nothing either after an observation that is too old', async () => {
     const wanted = requestFor({ 'application.debug': true });
     expect((await planFor({}, wanted)).summary).toMatchObject({ nothingLost: true });
     const plan = await planFor({}, wanted, { outdated: true });
@@ -64,7 +64,7 @@ describe('a plan while nobody knows what runs', () => {
     expect(plan.summary).toMatchObject({ nothingLost: false, text: '1 change, no restart, what runs is not known' });
   });
 
-  test('a stop interrupts whatever runs', async () => {
+  test('stopping interrupts whatever runs', async () => {
     const observed = assumed({ seen: undefined, settings: settingsWith(), driver: SIMULATED_INFO, reason: REASON });
     const plan = await planFor({}, requestFor({}, { state: 'stopped' }), { observed });
     expect(plan.changes).toMatchObject([{ path: 'state', severity: 'restart' }]);

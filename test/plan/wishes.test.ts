@@ -7,7 +7,7 @@ const HOST = { ...SIMULATED_INFO, name: 'host' as const, support: HOST_SUPPORT, 
 const ON_HOST = { driver: HOST, power: 'stopped' as const };
 const wished = (values: Parameters<typeof requestFor>[0]) => requestFor(values, { wishes: Object.keys(values) });
 
-test('a wish that equals the default is refused where the driver cannot fulfil it, as any other value is', async () => {
+test('a value equal to the default is refused like any other when the driver does not support it', async () => {
   const live = { 'virtualMachine.memoryInGB': 6, 'kubernetes.enabled': true };
   for (const memory of [6, 8]) {
     const request = wished({ 'virtualMachine.memoryInGB': memory, 'kubernetes.enabled': true });
@@ -18,23 +18,23 @@ test('a wish that equals the default is refused where the driver cannot fulfil i
   }
 });
 
-test('a wish for what the driver leaves out anyway is fulfilled', async () => {
+test('a value that disables what the driver does not have is accepted', async () => {
   const { changes } = await planFor({ 'kubernetes.enabled': false }, wished({ 'kubernetes.enabled': false }), ON_HOST);
   expect(changes.filter(({ blocked }) => blocked)).toEqual([]);
 });
 
-test('settings that an application printed wish for nothing that is there', async () => {
+test('printed settings of an application can be applied to it', async () => {
   const live = { 'virtualMachine.memoryInGB': 6, 'kubernetes.enabled': true };
   expect((await planFor(live, requestFor(live), ON_HOST)).changes.filter(({ blocked }) => blocked)).toEqual([]);
 });
 
-test('a lock that holds the value that is wished for is in nobody’s way', async () => {
+test('a lock that has the desired value blocks nothing', async () => {
   const request = wished({ 'containerEngine.name': 'moby' });
   const locks = { containerEngine: { name: true } };
   expect((await planFor({}, request, { locks })).changes).toEqual([]);
 });
 
-test('what is only stored is said every time, also when it is stored already', async () => {
+test('a setting that is only stored is reported every time, even when it is stored already', async () => {
   const { warnings } = await planFor({}, wished({ 'kubernetes.port': 6443 }), ON_HOST);
   expect(warnings).toContainEqual(
     expect.stringContaining('"kubernetes.port" is stored and has no effect with the host driver'),

@@ -37,13 +37,16 @@ test('for macOS: the same as property lists', async () => {
   expect(calls()).toEqual([]);
 });
 
-test.each(['locked', 'defaults'] as const)('for macOS by MDM: the %s file as create-profile makes it', async (part) => {
-  const text = readFileSync(file(`${DOMAIN}.${part}.mobileconfig`), 'utf8');
-  const tree = await deploymentTree(json(`${part}.json`));
-  expect(text).toBe(mobileconfigExporter.text(tree, { part, hive: 'hklm' }));
-});
+test.each(['locked', 'defaults'] as const)(
+  'for macOS by MDM: the %s file as create-profile writes it',
+  async (part) => {
+    const text = readFileSync(file(`${DOMAIN}.${part}.mobileconfig`), 'utf8');
+    const tree = await deploymentTree(json(`${part}.json`));
+    expect(text).toBe(mobileconfigExporter.text(tree, { part, hive: 'hklm' }));
+  },
+);
 
-test('for Windows: the same locks, and defaults without what Windows does not have', async () => {
+test('for Windows: the same locks, and defaults without unsupported settings', async () => {
   const key = 'HKLM\\SOFTWARE\\Policies\\Rancher Desktop';
   const { programs } = answering({
     // A question mark sends the reader to the export, which is a file like this one.
@@ -62,13 +65,13 @@ test('for Windows: the same locks, and defaults without what Windows does not ha
   });
 });
 
-test('for Windows, as Group Policy keeps it: the same locks', async () => {
+test('for Windows, as Group Policy stores it: the same locks', async () => {
   const parts = await registryPolImporter.read(readFileSync(file('Registry.pol')), 'Registry.pol');
   expect(parts.map(({ part }) => part)).toEqual(['locked']);
   expect(parts[0]?.settings).toEqual(json('locked.json'));
 });
 
-test('the table of examples names every file', () => {
+test('the table of examples lists every file', () => {
   const table = readFileSync('examples/README.md', 'utf8');
   const names = readdirSync(FOLDER).map((name) => name.replace(/\.(defaults|locked)\./, '.*.'));
   expect(names.filter((name) => !table.includes(`\`${name}\``))).toEqual([]);

@@ -26,7 +26,7 @@ test.each<[string, number, number, string]>([
   expect(jsonProblem(text)).toEqual({ line, column, message });
 });
 
-test('what a parser takes has no problem, and the other way round', () => {
+test('finds a problem exactly in what a parser rejects', () => {
   const pieces = fc.constantFrom(
     ...'{}[],:"\\ \n\t-+.019eEtrufalsn/#b'.split(''),
     '"a"',
@@ -66,7 +66,7 @@ function parses(text: string): boolean {
   }
 }
 
-test('long and deep texts', () => {
+test('handles long and deep texts', () => {
   const long = `{"a": "${'\\"\\\\x'.repeat(300_000)}", "n": ${'1'.repeat(1_000_000)}}`;
   expect(jsonProblem(long)).toBeUndefined();
   expect(jsonProblem('['.repeat(200_000))).toMatchObject({ line: 1, column: 200_001 });

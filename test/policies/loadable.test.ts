@@ -42,7 +42,7 @@ function interpreted(settings: JsonObject, locked: boolean): JsonObject | undefi
 const SETTINGS = FIELDS.filter(({ path }) => path !== 'version');
 
 test.each(SETTINGS)(
-  '$path: a value that a policy may have makes a settings file that the next start can read',
+  '$path: a value that a policy may have leads to a settings file that the next start can read',
   async ({ path }: Field) => {
     const file = join(temporaryDirectory(), 'settings.json');
     let accepted = 0;

@@ -25,7 +25,7 @@ function stage(profiles: { defaults?: JsonObject; locked?: JsonObject }) {
 }
 
 describe('plan and diff', () => {
-  test('a locked field is blocked and names the policy and whom to ask', async () => {
+  test('a locked field is blocked, naming the policy and whom to ask', async () => {
     const { run, files } = stage({ locked: { images: { namespace: 'held' } } });
     const wanted = { images: { namespace: 'mine', showAll: false } };
     const { exit, out } = await run('plan', wanted);
@@ -40,13 +40,13 @@ describe('plan and diff', () => {
     );
   });
 
-  test('what the profiles hold already is no change', async () => {
+  test('what the profiles contain already is no change', async () => {
     const { run } = stage({ defaults: { images: { namespace: 'team' } }, locked: { kubernetes: { enabled: false } } });
     const wanted = { images: { namespace: 'team' }, kubernetes: { enabled: false } };
     expect(await run('diff', wanted)).toMatchObject({ exit: 0, out: expect.stringContaining('No differences.') });
   });
 
-  test('the estimate is what the service then says', async () => {
+  test('the estimate is what the service then reports', async () => {
     const { run, files, home } = stage({
       defaults: { images: { namespace: 'team' } },
       locked: { containerEngine: { name: 'containerd' } },
@@ -61,7 +61,7 @@ describe('plan and diff', () => {
     expect(shape(estimated.changes)).toEqual(shape(told.changes));
   });
 
-  test('names that mean nothing are warnings, and a bad profile is the end', async () => {
+  test('unknown names are warnings, and a bad profile is an error', async () => {
     const { run, files } = stage({ locked: { nonsense: 1 } });
     expect((await run('plan', {})).out).toContain(
       `warning: ${files.locked}: there are no settings "nonsense"; they are passed over.`,
@@ -74,7 +74,7 @@ describe('plan and diff', () => {
   });
 });
 
-test('init writes down what the next start takes', async () => {
+test('init writes what the next start uses', async () => {
   const directory = temporaryDirectory();
   const locked = join(directory, 'locked.json');
   writeFileSync(locked, JSON.stringify({ version: 19, images: { namespace: 'held' } }));

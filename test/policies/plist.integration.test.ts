@@ -29,7 +29,7 @@ const read = (programs = policyPrograms({ plutil: ['/nonexistent/plutil'] })) =>
 const xml = (inner: string) =>
   `<?xml version="1.0" encoding="UTF-8"?>\n<!DOCTYPE plist PUBLIC "-//Apple//DTD PLIST 1.0//EN" "http://www.apple.com/DTDs/PropertyList-1.0.dtd">\n<plist version="1.0">\n${inner}\n</plist>\n`;
 
-test('managed preferences come first, then those of the computer, then those of the user', () => {
+test("managed preferences win over those of the computer, and those over the user's", () => {
   const domain = 'io.rancherdesktop.profile';
   const files = (path: string) => ({
     format: 'plist',
@@ -74,7 +74,7 @@ test('XML is read without a program', async () => {
   expect(locked).toMatchObject({ source: place().locked, version: 10, settings: MEANING });
 });
 
-test('binary goes through plutil, which is asked for this file alone', async () => {
+test('binary files are read by plutil, which is run on that file alone', async () => {
   copyFileSync(join(GOLDEN, 'locked.binary.plist'), place().locked);
   const whole = JSON.parse(readFileSync(join(GOLDEN, 'locked.plist.json'), 'utf8'));
   const { WSL: _windows, experimental: _proxy, ...out } = whole;
@@ -85,7 +85,7 @@ test('binary goes through plutil, which is asked for this file alone', async () 
   expect(calls()).toEqual([command]);
 });
 
-test('what only Windows has is refused, each with its name', async () => {
+test('settings that only Windows has are refused, each with its name', async () => {
   copyFileSync(join(GOLDEN, 'locked.xml.plist'), place().locked);
   await expect(read()).rejects.toMatchObject({
     code: 'ERR_PROFILE_INVALID',
@@ -99,7 +99,7 @@ test('what only Windows has is refused, each with its name', async () => {
   expect(JSON.stringify(error)).not.toContain('p&ss');
 });
 
-test('a binary file that plutil cannot read stops the start, with its sentence', async () => {
+test('a binary file that plutil cannot read fails the start, with its message', async () => {
   copyFileSync(join(GOLDEN, 'locked.binary.plist'), place().defaults);
   const { programs } = standIn({});
   await expect(read(programs)).rejects.toMatchObject({
@@ -109,7 +109,7 @@ test('a binary file that plutil cannot read stops the start, with its sentence',
   await expect(read()).rejects.toMatchObject({ message: expect.stringContaining('/nonexistent/plutil was not found') });
 });
 
-test('an answer of plutil that is no dictionary, too deep or no JSON is refused', async () => {
+test('output of plutil that is not a dictionary, too deep or not JSON is refused', async () => {
   copyFileSync(join(GOLDEN, 'locked.binary.plist'), place().locked);
   const command = `-convert json -o - -- ${place().locked}`;
   for (const [out, reason] of [
@@ -123,7 +123,7 @@ test('an answer of plutil that is no dictionary, too deep or no JSON is refused'
   }
 });
 
-describe('XML that cannot be relied on', () => {
+describe('unreliable XML', () => {
   const dict = (inner: string) => xml(`<dict><key>version</key><integer>19</integer>${inner}</dict>`);
 
   test.each([
@@ -237,17 +237,17 @@ describe('XML that cannot be relied on', () => {
     ['references that have no end', '<plist><string>', '&#1'],
     ['a digit after another', '<plist><integer>', '1'],
     ['keys that have no value', '<plist><dict>', '<key>a</key>'],
-  ])('%s, many megabytes of them', (_name, start, piece) => {
+  ])('%s, many megabytes of it', (_name, start, piece) => {
     expect(plistProblem(start + piece.repeat(8_000_000 / piece.length))).toEqual(expect.any(String));
   });
 
-  test('tags in comments and character data do not count', () => {
+  test('tags in comments and CDATA do not count', () => {
     const inner = '<key>a</key><!-- <dict> --><string>x<![CDATA[<true/>&]]></string>';
     expect(plistProblem(xml(`<dict>${inner}</dict>`))).toBeUndefined();
   });
 });
 
-test('wrong types have the words of the compatible application', async () => {
+test('wrong types are reported in the words of the compatible application', async () => {
   const list = '<array><string>strawberries</string><string>limes</string></array>';
   writeFileSync(
     place().locked,

@@ -29,7 +29,7 @@ function write(name: string, which: 'defaults' | 'locked', content: unknown): st
 
 const read = (...names: string[]) => readPolicies({ places: names.map(place), programs: policyPrograms() }, HOST);
 
-test('the places of the system come first and do not follow the environment', () => {
+test('system locations come first and do not depend on the environment', () => {
   const linux = (env: Record<string, string>, home: string) => policyPlaces(env, 'linux', home);
   const json = (defaults: string, locked: string) => ({ format: 'json', defaults, locked });
   const system = ['/etc', '/usr/etc'].map((etc) => ({
@@ -48,14 +48,14 @@ test('the places of the system come first and do not follow the environment', ()
   expect(linux({}, '')).toEqual(system);
 });
 
-test('no profile anywhere is no policy', async () => {
+test('without a profile there is no policy', async () => {
   expect(await read('a', 'b')).toEqual({
     warnings: [],
     looked: ['a', 'b'].map((name) => `${place(name).defaults}, ${place(name).locked}`),
   });
 });
 
-test('the first place with either file gives both, and later ones are not even read', async () => {
+test('the first location with either file provides both, and later ones are not read', async () => {
   const file = write('a', 'defaults', { version: 19, images: { namespace: 'a' } });
   write('b', 'locked', 'not JSON');
   expect(await read('none', 'a', 'b')).toEqual({
@@ -65,7 +65,7 @@ test('the first place with either file gives both, and later ones are not even r
   });
 });
 
-test('older profiles are migrated; a locked one freezes what came after it', async () => {
+test('older profiles are migrated; a locked one freezes later settings', async () => {
   write('a', 'locked', { version: 10, containerEngine: { name: 'docker' }, kubernetes: { version: 'v1.30.2+k3s1' } });
   const { locked } = await read('a');
   expect(locked?.settings).toEqual({
@@ -76,7 +76,7 @@ test('older profiles are migrated; a locked one freezes what came after it', asy
   });
 });
 
-test('unknown fields are passed over and named', async () => {
+test('unknown fields are ignored and reported', async () => {
   const file = write('a', 'locked', { version: 19, images: { namespace: 'x', extra: 1 } });
   const { locked, warnings } = await read('a');
   expect(locked?.settings).toEqual({ version: 19, images: { namespace: 'x' } });
@@ -99,7 +99,7 @@ test.each([
     'Error in deployment file FILE: updating settings requires specifying an API version, but "-1" is not a positive number',
   ],
   ['{"version":25}', 'Error in deployment profiles: FILE: its version is 25, and the newest known is 19'],
-])('the profile %s stops the start, naming the file', async (content, message) => {
+])('the profile %s fails the start, naming the file', async (content, message) => {
   for (const which of ['defaults', 'locked'] as const) {
     const file = write(which, which, content);
     await expect(read(which)).rejects.toMatchObject({
@@ -109,7 +109,7 @@ test.each([
   }
 });
 
-test('who is to correct a profile: its administrator, or the user in a place of the user', async () => {
+test('the advice names who can fix a profile: its administrator, or the user', async () => {
   write('a', 'locked', { version: 19, kubernetes: { enabled: 'x' } });
   const code = 'ERR_PROFILE_INVALID';
   const places = [{ ...place('a'), own: true as const }];
@@ -123,7 +123,7 @@ test('who is to correct a profile: its administrator, or the user in a place of 
   });
 });
 
-test('every bad field is named', async () => {
+test('every bad field is reported', async () => {
   write('a', 'locked', { version: 19, kubernetes: { version: ['a'], port: 'x' }, WSL: { integrations: { d: true } } });
   const error = await read('a').catch((thrown: unknown) => thrown);
   const details = (error as { details: string[] }).details.join('\n');
@@ -132,7 +132,7 @@ test('every bad field is named', async () => {
   }
 });
 
-test('a value that is refused for its form says what is expected', async () => {
+test('a value of the wrong form is refused with the expected form', async () => {
   write('a', 'defaults', {
     version: 19,
     kubernetes: { port: 0 },
@@ -155,7 +155,7 @@ test('a policy may ask for a smaller disk than the default', async () => {
   });
 });
 
-test('a profile that cannot be read stops the start', async () => {
+test('an unreadable profile fails the start', async () => {
   mkdirSync(place('a').locked, { recursive: true });
   await expect(read('a')).rejects.toMatchObject({
     code: 'ERR_PROFILE_INVALID',
@@ -163,7 +163,7 @@ test('a profile that cannot be read stops the start', async () => {
   });
 });
 
-test('locked fields are forced at every start, and cannot be changed; defaults count once', async () => {
+test('locked fields are enforced at every start and cannot be changed; defaults apply once', async () => {
   const locked = write('a', 'locked', { version: 19, containerEngine: { name: 'containerd' } });
   const defaults = write('a', 'defaults', {
     version: 19,
@@ -194,7 +194,7 @@ test('locked fields are forced at every start, and cannot be changed; defaults c
   expect(plan.changes[0]?.blocked?.message).toContain(locked);
 });
 
-test('a bad profile stops the start before any file is touched', async () => {
+test('a bad profile fails the start before any file is changed', async () => {
   const locked = write('a', 'locked', '{');
   const home = temporaryDirectory();
   await expect(startService({ home, policies: { locked } })).rejects.toMatchObject({ code: 'ERR_PROFILE_INVALID' });
@@ -202,7 +202,7 @@ test('a bad profile stops the start before any file is touched', async () => {
   expect((await client.status()).notices).toEqual([]);
 });
 
-test('a profile that is beyond measure, or no file at all, is refused before it is looked into', async () => {
+test('an oversized profile, or one that is not a file, is refused before it is read', async () => {
   const deep = (levels: number) => `{"version":19,"x":${'['.repeat(levels)}${']'.repeat(levels)}}`;
   write('a', 'locked', deep(50));
   expect((await read('a')).warnings).toHaveLength(1);
@@ -217,13 +217,13 @@ test('a profile that is beyond measure, or no file at all, is refused before it 
   await expect(read('a')).rejects.toThrow('it is not UTF-8');
 });
 
-test.skipIf(process.platform === 'win32')('a named pipe does not hang the start', async () => {
+test.skipIf(process.platform === 'win32')('a FIFO does not block the start', async () => {
   mkdirSync(join(directory, 'a'));
   await run(['mkfifo', place('a').locked]);
   await expect(read('a')).rejects.toThrow('it is not a file');
 });
 
-test('a link to a profile is followed; one to nothing is no missing profile', async () => {
+test('a link to a profile is followed; a dangling one is not a missing profile', async () => {
   const target = write('real', 'locked', { version: 19, images: { namespace: 'x' } });
   mkdirSync(join(directory, 'a'));
   symlinkSync(target, place('a').locked);
@@ -236,7 +236,7 @@ test('a link to a profile is followed; one to nothing is no missing profile', as
   });
 });
 
-test('a key that stands there twice is refused with its line', async () => {
+test('a duplicate key is refused with its line', async () => {
   const path = write('a', 'locked', '{"version":19,\n"kubernetes":{"enabled":true,\n"enabled":false}}');
   await expect(read('a')).rejects.toMatchObject({
     message: `Error parsing deployment profile from ${path}: it has mistakes`,
@@ -244,7 +244,7 @@ test('a key that stands there twice is refused with its line', async () => {
   });
 });
 
-test('what is not JSON is told with its place', async () => {
+test('invalid JSON is reported with its position', async () => {
   const path = write('a', 'locked', '{\n  "version": 19,\n  "images": {},\n}');
   await expect(read('a')).rejects.toMatchObject({
     message: `Error parsing deployment profile from ${path}: it is not JSON`,
@@ -252,12 +252,12 @@ test('what is not JSON is told with its place', async () => {
   });
 });
 
-test('a byte order mark is no mistake', async () => {
+test('a byte order mark is accepted', async () => {
   write('a', 'locked', `\uFEFF${JSON.stringify({ version: 19, images: { namespace: 'x' } })}`);
   expect((await read('a')).locked?.version).toBe(19);
 });
 
-test('a text that stands for a switch or a number is a wrong type, and so is null', async () => {
+test('text in place of a boolean or number is a wrong type, and so is null', async () => {
   const path = write('a', 'defaults', {
     version: 19,
     kubernetes: { enabled: 'true', port: '6443', version: ['strawberries', 'limes'] },
@@ -284,7 +284,7 @@ test('a text that stands for a switch or a number is a wrong type, and so is nul
   expect(error).toMatchObject({ details: { length: 8 } });
 });
 
-test('a bad field of an older version is named as it was written', async () => {
+test('a bad field of an older version is reported as it was written', async () => {
   write('a', 'locked', { version: 4, kubernetes: { memoryInGB: 'many', containerEngine: 'podman' } });
   await expect(read('a')).rejects.toMatchObject({
     details: [
@@ -294,7 +294,7 @@ test('a bad field of an older version is named as it was written', async () => {
   });
 });
 
-test('a locked cluster version must be a version; one of a defaults profile gives way', async () => {
+test('a locked cluster version must be a version; an invalid one in a defaults profile is ignored', async () => {
   const settings = { version: 19, kubernetes: { version: 'NattyBo' } };
   const path = write('a', 'locked', settings);
   await expect(read('a')).rejects.toMatchObject({
@@ -308,7 +308,7 @@ test('a locked cluster version must be a version; one of a defaults profile give
   });
 });
 
-test('a locked cluster version must be on offer where the cluster is on, in whatever spelling', async () => {
+test('a locked cluster version must be available where the cluster is on, in any spelling', async () => {
   const locked = (version: string, enabled = true) =>
     write('a', 'locked', { version: 19, kubernetes: { version, enabled } });
   await expect(startService({ policies: { locked: locked('v1.2.3') } })).rejects.toMatchObject({
@@ -322,7 +322,7 @@ test('a locked cluster version must be on offer where the cluster is on, in what
   expect((await on.client.settings()).settings).toMatchObject({ kubernetes: { version: '1.30.2', enabled: true } });
 });
 
-test('a cluster version of the defaults that is not on offer gives way to the choice of the service', async () => {
+test('an unavailable default cluster version is replaced by the choice of the service', async () => {
   const defaults = write('a', 'defaults', {
     version: 19,
     kubernetes: { version: '1.2.3' },
@@ -335,7 +335,7 @@ test('a cluster version of the defaults that is not on offer gives way to the ch
   ]);
 });
 
-test('the status names the profiles, and only when there are any', async () => {
+test('the status lists profiles only when there are any', async () => {
   const locked = write('a', 'locked', { version: 19, images: { namespace: 'x' } });
   const defaults = write('a', 'defaults', { version: 19, images: { namespace: 'y' } });
   const { client } = await startService({ power: 'stopped', policies: { locked, defaults } });
@@ -344,7 +344,7 @@ test('the status names the profiles, and only when there are any', async () => {
   expect(await none.client.status()).not.toHaveProperty('policies');
 });
 
-test('a lock that goes away leaves an ordinary value', async () => {
+test('removing a lock leaves an ordinary value', async () => {
   const locked = write('a', 'locked', { version: 19, images: { namespace: 'x' } });
   const first = await startService({ power: 'stopped', policies: { locked } });
   await first.service.stop('enough');
@@ -358,29 +358,26 @@ test.runIf(process.platform !== 'win32').each([
   ['a file that all may write', 'a/locked.json', 0o666],
   ['a file in a directory that all may write', 'a', 0o777],
   ['no file in a directory that all may write', 'a', 0o777, 'removed'],
-])(
-  '%s stops the start, with its owner, its mode and the command that corrects it',
-  async (_name, at, mode, removed?) => {
-    const file = write('a', 'locked', { version: 19, images: { namespace: 'x' } });
-    if (removed) rmSync(file);
-    const exposed = join(directory, at);
-    chmodSync(exposed, mode);
-    await expect(read('a')).rejects.toMatchObject({
-      code: 'ERR_PROFILE_INVALID',
-      message: expect.stringMatching(
-        new RegExp(
-          `the deployment profile .* cannot be trusted: ${exposed} can be written by other users \\(owner \\S+, mode 0${mode.toString(8)}\\)`,
-        ),
+])('%s fails the start, with its owner, its mode and the command that fixes it', async (_name, at, mode, removed?) => {
+  const file = write('a', 'locked', { version: 19, images: { namespace: 'x' } });
+  if (removed) rmSync(file);
+  const exposed = join(directory, at);
+  chmodSync(exposed, mode);
+  await expect(read('a')).rejects.toMatchObject({
+    code: 'ERR_PROFILE_INVALID',
+    message: expect.stringMatching(
+      new RegExp(
+        `the deployment profile .* cannot be trusted: ${exposed} can be written by other users \\(owner \\S+, mode 0${mode.toString(8)}\\)`,
       ),
-      details: [expect.stringContaining(`chmod go-w ${exposed}`)],
-    });
-    chmodSync(exposed, mode & 0o755);
-    await expect(read('a')).resolves.toMatchObject(removed ? {} : { locked: { source: file } });
-  },
-);
+    ),
+    details: [expect.stringContaining(`chmod go-w ${exposed}`)],
+  });
+  chmodSync(exposed, mode & 0o755);
+  await expect(read('a')).resolves.toMatchObject(removed ? {} : { locked: { source: file } });
+});
 
 test.runIf(process.getuid?.() === 0)(
-  'what another user owns is no profile of the system, nor of the user',
+  'a file of another user is neither a system profile nor one of this user',
   async () => {
     const file = write('a', 'locked', { version: 19, images: { namespace: 'x' } });
     chownSync(file, 65534, 65534);

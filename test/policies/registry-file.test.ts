@@ -53,12 +53,12 @@ describe('encodings', () => {
     expect(values(read(bytes))).toEqual({ [`${KEY}: a`]: text('é中😀') });
   });
 
-  test('half a surrogate pair stays what it is', () => {
+  test('an unpaired surrogate is kept', () => {
     const bytes = Buffer.from(`\ufeff${FIVE}\n[${KEY}]\n"a"="x\ud800y"\n`, 'utf16le');
     expect(values(read(bytes))).toEqual({ [`${KEY}: a`]: text('x\ud800y') });
   });
 
-  test('REGEDIT4 has the letters of a code page, in bytes of texts too', () => {
+  test('REGEDIT4 uses a code page, in texts stored as bytes too', () => {
     const lines = `REGEDIT4\r\n\r\n[${KEY}]\r\n"caf\xe9"="\x80 5"\r\n"b"=hex(1):e9,00\r\n"c"=hex(7):61,00,80,00,00\r\n`;
     expect(values(read(Buffer.from(lines, 'latin1')))).toEqual({
       [`${KEY}: café`]: text('€ 5'),
@@ -78,7 +78,7 @@ describe('encodings', () => {
     expect(readRegistryFile(bytes)).toContain(reason);
   });
 
-  test('what is no registry file is not taken for one', () => {
+  test('other files are not taken for a registry file', () => {
     for (const other of ['', 'version: 19', '{"version":19}', 'PReg', `x${FIVE}`, 'Windows Registry']) {
       expect(isRegistryFile(Buffer.from(other)), other).toBe(false);
     }
@@ -121,7 +121,7 @@ describe('lines', () => {
     });
   });
 
-  test('texts and names with signs that mean something elsewhere', () => {
+  test('texts and names with special characters', () => {
     expect(
       values(below('"a\\\\b\\"="="\\\\\\"[x]=;\\\\"', '"[c]=;"="first\r', 'second"', '"@"="@"', '"-"="-"')),
     ).toEqual({
@@ -132,7 +132,7 @@ describe('lines', () => {
     });
   });
 
-  test('hives by both names, in any letter case; keys with brackets', () => {
+  test('hives by both names, in any case; keys with brackets', () => {
     const { hives, problems } = file(
       '[hkey_local_machine\\A]',
       '[HKCU\\B]',
@@ -175,7 +175,7 @@ describe('lines', () => {
     ]);
   });
 
-  test('numbers of too few bytes, texts without an end or with several', () => {
+  test('numbers with too few bytes, texts without an end or with several', () => {
     expect(
       Object.values(
         values(below('"a"=hex(4):1,0', '"b"=hex(1):', '"c"=hex(1):78,0', '"d"=hex(1):78,0,0,0,0,0', '"e"=hex(7):')),
@@ -190,7 +190,7 @@ describe('lines', () => {
   });
 });
 
-describe('what is not understood has its line and a reason', () => {
+describe('what is not understood is reported with its line and a reason', () => {
   test.each([
     ['nonsense', 'neither a key, a value nor a comment'],
     ['"a"', 'no "=" follows'],
@@ -241,7 +241,7 @@ describe('what is not understood has its line and a reason', () => {
     expect(parseRegistryFile(KEY, Buffer.from([FIVE, `[${KEY}]`, line].join('\n')))).toBeUndefined();
   });
 
-  test('a line of bytes that only goes on, for which Windows sets nothing', () => {
+  test('a continued line of bytes, for which Windows sets nothing', () => {
     for (const blank of ['', '  ']) {
       const { hives, problems } = below('"a"=hex:01,\\', `${blank}\\`, '02', '"b"=hex:\\', '02');
       expect(problems[0]).toEqual({ line: 3, reason: 'a "\\" stands where bytes go on' });
@@ -252,7 +252,7 @@ describe('what is not understood has its line and a reason', () => {
   test.each([
     [`[${KEY}\\images]`, 'a single "\\" stands in the text; it is written "\\\\"'],
     ['"b"=dword:1', 'text follows the closing quotation mark'],
-  ])('a text that is not closed before %s says so', (next, consequence) => {
+  ])('an unclosed text before %s is reported', (next, consequence) => {
     const { problems } = below('"a"="x', next);
     expect(problems[0]).toEqual({
       line: 3,
@@ -260,7 +260,7 @@ describe('what is not understood has its line and a reason', () => {
     });
   });
 
-  test('what follows is looked at by itself, line by line', () => {
+  test('later lines are parsed on their own', () => {
     const { problems, hives } = below('"a"="open', '"b"=dword:1', 'nonsense', '"c"=dword:2');
     expect(problems.map(({ line }) => line)).toEqual([3, 5]);
     expect(flat(hives)).toEqual({ [`${KEY}: b`]: number(1), [`${KEY}: c`]: number(2) });
@@ -276,13 +276,13 @@ describe('what is not understood has its line and a reason', () => {
     expect(flat(hives)).toEqual({});
   });
 
-  test('only the first hundred', () => {
+  test('only the first hundred are reported', () => {
     expect(file(...Array.from({ length: 1000 }, () => 'x')).problems).toHaveLength(100);
   });
 });
 
-describe('what is said twice or taken back', () => {
-  test('a key that is named twice is one, and the later value wins', () => {
+describe('duplicates and deletions', () => {
+  test('a repeated key is one key, and the later value wins', () => {
     const { dropped, ...rest } = below('"A"=dword:1', '"b"=dword:2', `[${KEY.toUpperCase()}]`, '"a"="x"', '"c"=""');
     expect(values({ dropped, ...rest })).toEqual({
       [`${KEY}: a`]: text('x'),
@@ -292,7 +292,7 @@ describe('what is said twice or taken back', () => {
     expect(dropped).toEqual([{ at: 3, key: KEY, value: 'A', reason: 'it is set again in line 6' }]);
   });
 
-  test('deletions delete what came before them, and are told', () => {
+  test('deletions remove what came before them, and are reported', () => {
     const { dropped, hives } = file(
       `[${KEY}\\Y]`,
       '"a"=dword:1',
@@ -319,7 +319,7 @@ describe('what is said twice or taken back', () => {
     expect(flat(hives)).toEqual({ [`${KEY}\\Y: c`]: number(1) });
   });
 
-  test('a policy with any of it is refused, for reg.exe writes none', () => {
+  test('a policy with any of these is refused, because reg.exe writes none', () => {
     const bytes = (...lines: string[]) => Buffer.from([FIVE, ...lines].join('\r\n'));
     expect(parseRegistryFile(KEY, bytes(`[${KEY}]`, '"a"=dword:1'))?.values).toHaveLength(1);
     expect(parseRegistryFile(KEY, bytes('[HKCU]', '"a"=dword:1'))).toEqual({ name: KEY, values: [], keys: [] });

@@ -33,12 +33,12 @@ const locked = (...values: [path: string, name: string, type: string, data: stri
     ),
   );
 
-test('policies come before profiles of older releases, and the computer before the user', () => {
+test('policies win over profiles of older releases, and the computer over the user', () => {
   const keys = policyPlaces({}, 'win32', 'C:\\Users\\u').map((place) => place.format === 'registry' && place.key);
   expect(keys).toEqual([KEY, USER, OLDER, 'HKCU\\SOFTWARE\\Rancher Desktop\\Profile']);
 });
 
-test('names without letter case, every type, another language', async () => {
+test('names in any case, every type, another language', async () => {
   const out = readFileSync('test/golden/policies/reg-query.txt', 'utf8');
   const stand = standIn(query(KEY, out));
   const { defaults, locked: policy, warnings } = await read(stand);
@@ -69,7 +69,7 @@ test('names without letter case, every type, another language', async () => {
   expect(stand.calls()).toEqual([['query', KEY, '/s']]);
 });
 
-test('a profile of an older version keeps what stood at older names', async () => {
+test('a profile of an older version may use older names', async () => {
   const stand = answering(
     query(
       KEY,
@@ -99,7 +99,7 @@ test('a profile of an older version keeps what stood at older names', async () =
   });
 });
 
-test('what moved since is found again', async () => {
+test('settings that have moved since are found', async () => {
   const stand = answering(
     query(
       KEY,
@@ -132,7 +132,7 @@ test('what moved since is found again', async () => {
   expect(warnings).toEqual([]);
 });
 
-describe('types that do not fit', () => {
+describe('types that do not match', () => {
   test.each([
     [
       'a text for a number',
@@ -222,7 +222,7 @@ describe('types that do not fit', () => {
     });
   });
 
-  test('all of them are told, and those of the values too', async () => {
+  test('all problems are reported, including those of the values', async () => {
     const rows = locked(
       ['kubernetes', 'port', 'REG_SZ', 'x'],
       ['kubernetes', 'enabled', 'REG_SZ', 'x'],
@@ -233,7 +233,7 @@ describe('types that do not fit', () => {
   });
 });
 
-test('names that mean nothing are passed over with a notice; a key in the place of a list too', async () => {
+test('unknown names are ignored with a notice, and so is a key in place of a list', async () => {
   const rows = locked(
     ['kubernetes', 'prot', 'REG_DWORD', '0x1'],
     ['nonsense\\below', 'x', 'REG_SZ', 'y'],
@@ -248,14 +248,14 @@ test('names that mean nothing are passed over with a notice; a key in the place 
   ]);
 });
 
-test('a profile without a version is named by its key', async () => {
+test('a profile without a version is reported by its key', async () => {
   const rows = query(KEY, printed(KEY, ['Defaults\\images', 'namespace', 'REG_SZ', 'x']));
   await expect(read(answering(rows))).rejects.toMatchObject({
     message: `Invalid deployment: no version specified at ${KEY}\\Defaults. Add a version field to make it valid (current version is 19).`,
   });
 });
 
-test('the first place with a value that means something gives both; what means nothing is no profile', async () => {
+test('the first location with a known value provides both; unknown values are no profile', async () => {
   const stand = answering({
     ...query(KEY, printed(KEY, ['Locked', 'nonsense', 'REG_SZ', 'x'], ['Other', 'version', 'REG_DWORD', '0x13'])),
     ...query(OLDER, printed(OLDER, ['locked', 'version', 'REG_DWORD', '0x13'])),
@@ -271,7 +271,7 @@ test('the first place with a value that means something gives both; what means n
   ]);
 });
 
-test('a key that is there and cannot be read stops the start; one that is not there does not', async () => {
+test('an unreadable key fails the start; a missing one does not', async () => {
   const above = (name: string) => ({
     'query HKLM\\SOFTWARE\\Policies': { out: `\r\nHKEY_LOCAL_MACHINE\\SOFTWARE\\Policies\\${name}\r\n` },
   });
@@ -282,14 +282,14 @@ test('a key that is there and cannot be read stops the start; one that is not th
   expect(await read(standIn(above('Microsoft')))).toMatchObject({ warnings: [] });
 });
 
-test('a failure of reg.exe itself is no missing key', async () => {
+test('a failure of reg.exe itself is not a missing key', async () => {
   await expect(read(standIn({ [`query ${KEY} /s`]: { status: 3, err: 'broken' } }))).rejects.toMatchObject({
     code: 'ERR_PROFILE_INVALID',
     message: expect.stringMatching(/^could not read the deployment profile HKLM.* failed with exit status 3: broken$/),
   });
 });
 
-describe('what the console cannot show is read again from an export', () => {
+describe('characters the console cannot show are read from an export', () => {
   const wide = (text: string) =>
     Buffer.concat([Buffer.from([0xff, 0xfe]), Buffer.from(text, 'utf16le')]).toString('base64');
   const exported = (...lines: string[]) =>
@@ -310,7 +310,7 @@ describe('what the console cannot show is read again from an export', () => {
     expect(stand.calls()[1]).toEqual(['export', KEY]);
   });
 
-  test('an export that is not understood stops the start', async () => {
+  test('an export that cannot be parsed fails the start', async () => {
     const file = exported(section('images'), '"namespace"=what');
     const stand = standIn({ ...locked(['images', 'namespace', 'REG_SZ', '?']), [`export ${KEY}`]: { file } });
     await expect(read(stand)).rejects.toThrow('it has a value that is not understood');
@@ -318,7 +318,7 @@ describe('what the console cannot show is read again from an export', () => {
   });
 });
 
-test('the output of a query: tabs of old releases, empty data, other keys', () => {
+test('query output: tabs of old releases, empty data, other keys', () => {
   const { key, doubtful } = parseQuery(
     KEY,
     'HKEY_LOCAL_MACHINE\\SOFTWARE\\Other\n    x    REG_SZ    y\nHKEY_LOCAL_MACHINE\\SOFTWARE\\Policies\\RANCHER DESKTOP\\Locked\n\tversion\tREG_DWORD\t0x13\n    a    REG_SZ\n    b    REG_SZ    \n    c    REG_DWORD    (ungültig)\n',
@@ -338,7 +338,7 @@ test('the output of a query: tabs of old releases, empty data, other keys', () =
   ]);
 });
 
-test('a file of the registry editor: comments, continued bytes, texts over lines, every type', () => {
+test('a file of the registry editor: comments, continuation lines, multi-line texts, every type', () => {
   const text = [
     'Windows Registry Editor Version 5.00',
     '; a comment',

@@ -85,7 +85,7 @@ describe('the registry on Windows', () => {
     );
   });
 
-  test('as a query prints it', async () => {
+  test('as query output', async () => {
     await fc.assert(
       fc.asyncProperty(payloadArbitrary('win32'), async (settings) => {
         const key = parseRegistryFile(KEY, await written(settings));

@@ -57,7 +57,7 @@ describe('the API', () => {
     expect(same.status).toBeLessThan(300);
   });
 
-  test('an older shape of the body is no way around', async () => {
+  test('an older body format does not bypass it', async () => {
     const { put, client } = await stage({ version: 19, application: { debug: false } });
     const { status, body } = await put('PUT', '/v1/settings', { version: 4, debug: true });
     expect(status).toBe(400);
@@ -105,7 +105,7 @@ describe('the tool', () => {
     expect(await images()).toEqual({ namespace: 'team', showAll: true });
   });
 
-  test('apply --skip-locked does the rest and names it', async () => {
+  test('apply --skip-locked applies the rest and names it', async () => {
     const { tool, images } = await stage();
     const { exit, err } = await tool('apply', '-f', 'bare.json', '--skip-locked');
     expect(exit).toBe(0);
@@ -130,8 +130,8 @@ describe('the tool', () => {
   });
 });
 
-describe('what comes back later', () => {
-  test('an edited settings file gives way at the next start', async () => {
+describe('later restores', () => {
+  test('an edited settings file is overridden at the next start', async () => {
     const { service, here, home } = await stage();
     await service.stop('enough');
     writeFileSync(here.settingsFile, JSON.stringify({ version: 19, images: { namespace: 'mine', showAll: false } }));

@@ -30,7 +30,7 @@ function disabled({ path, type }: Field): JsonObject {
   return settings;
 }
 
-describe('a policy alone', () => {
+describe('a single policy', () => {
   const cases = policies().flatMap((policy) =>
     valuesOf(policy.field).map((value) => [policy.name, JSON.stringify(value), policy, value] as const),
   );
@@ -46,13 +46,13 @@ describe('a policy alone', () => {
     },
   );
 
-  test.each(PARTS)('the one for the version of the %s part writes just that in either state', (part) => {
+  test.each(PARTS)('the version policy of the %s part writes only the version, in either state', (part) => {
     const name = part === 'locked' ? 'Locked_Version' : 'Defaults_Version';
     for (const state of [{ enabled: {} }, 'disabled'] as const)
       expect(alone(name, part, state)).toEqual({ version: 19 });
   });
 
-  test('a switch that brings another one along needs it', () => {
+  test('a switch that depends on another requires it', () => {
     const needy = policies().filter(({ needs }) => needs.length > 0);
     expect(needy.map(({ name }) => name)).toEqual(
       PARTS.map((part) => `${part === 'locked' ? 'Locked' : 'Defaults'}_experimental_kubernetes_options_spinkube`),
@@ -69,7 +69,7 @@ describe('a policy alone', () => {
   });
 });
 
-describe('what a help says about a wrong value', () => {
+describe('what the help says about an invalid value', () => {
   const enabled = (path: string, part: Part, value: JsonValue) => {
     const policy = policies().find((each) => each.part === part && each.field.path === path);
     if (!policy) throw new Error(`${path} is no policy`);
@@ -89,13 +89,13 @@ describe('what a help says about a wrong value', () => {
     expect(() => profileOf(states, part)).toThrow(expect.objectContaining({ code: 'ERR_PROFILE_INVALID' }));
   });
 
-  test.each(PARTS)('an entry that stands twice in a list of the %s part does so, too', (part) => {
+  test.each(PARTS)('so does a duplicate entry in a list of the %s part', (part) => {
     const { help, states } = enabled('containerEngine.allowedImages.patterns', part, ['org/', 'org/']);
     expect(help).toContain('none of them empty or twice');
     expect(() => profileOf(states, part)).toThrow(expect.objectContaining({ code: 'ERR_PROFILE_INVALID' }));
   });
 
-  test('a default version of the cluster that is none gives way, with a notice', () => {
+  test('an invalid default cluster version is ignored with a notice', () => {
     const { help, states } = enabled('kubernetes.version', 'defaults', 'latest');
     expect(help).toContain('gives way to the default, with a notice');
     const { settings, warnings } = profileOf(states, 'defaults');
@@ -104,7 +104,7 @@ describe('what a help says about a wrong value', () => {
   });
 });
 
-describe('an editor does not take', () => {
+describe('the editor rejects', () => {
   const numbers = policies().filter(({ field }) => field.type === 'integer');
   test.each(numbers)('a number outside the range of $name', ({ name, field: { min = 0, max = 0xffff_ffff } }) => {
     for (const value of [min - 1, max + 1]) {
@@ -113,15 +113,15 @@ describe('an editor does not take', () => {
   });
 
   const asking = policies().filter(({ field }) => field.type !== 'boolean' && !field.type.startsWith('map'));
-  test.each(asking)('$name without a value', ({ name }) => {
+  test.each(asking)('an empty $name', ({ name }) => {
     expect(() => registryOf(ADMX, new Map([[name, { enabled: {} }]]))).toThrow('needs a value');
   });
 });
 
-describe('policies together', () => {
+describe('policies combined', () => {
   const of = (part: Part) => policies().filter((policy) => policy.part === part);
 
-  test.each(PARTS)('all of the %s part with the last of their values are one profile with all of them', (part) => {
+  test.each(PARTS)('all of the %s part, at their last values, form one profile with all of them', (part) => {
     const states = new Map<string, PolicyState>();
     const settings: JsonObject = { version: 19 };
     for (const policy of of(part)) {
@@ -135,7 +135,7 @@ describe('policies together', () => {
   // What these may be depends on each other.
   const FREE = policies().filter(({ field }) => !/webAssembly|spinkube|mobyStorageDriver/.test(field.path));
 
-  test('any of them with any values, in any order, are one profile', () => {
+  test('any of them, at any values and in any order, form one profile', () => {
     const chosen = (part: Part) =>
       fc
         .shuffledSubarray(
@@ -164,7 +164,7 @@ describe('policies together', () => {
     );
   });
 
-  test('neither part writes into the other one', () => {
+  test('no part writes into the other', () => {
     const states = new Map(
       of('locked').map((policy) => [policy.name, stateFor(policy, valuesOf(policy.field)[0] ?? null)]),
     );
@@ -172,7 +172,7 @@ describe('policies together', () => {
     expect(keyAt(hive, ['SOFTWARE', 'Policies', 'Rancher Desktop']).keys.map(({ name }) => name)).toEqual(['Locked']);
   });
 
-  test('one that is disabled leaves the version of the others', () => {
+  test('a disabled policy keeps the version written by the others', () => {
     const states = new Map<string, PolicyState>([
       ['Locked_kubernetes_enabled', { enabled: {} }],
       ['Locked_kubernetes_port', 'disabled'],

@@ -10,8 +10,8 @@ function againstRules(text: string): string {
   return ran.status === 0 ? '' : ran.stderr.toString();
 }
 
-describe.skipIf(whyNoIndependentPrograms([XMLLINT]) !== undefined)('the rules of the format', () => {
-  test('are followed', () => {
+describe.skipIf(whyNoIndependentPrograms([XMLLINT]) !== undefined)('the format rules', () => {
+  test('are satisfied', () => {
     for (const [path, text] of FILES) expect([path, againstRules(text)]).toEqual([path, '']);
   });
 

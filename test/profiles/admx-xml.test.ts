@@ -3,7 +3,7 @@ import { element, xmlDocument } from '../../profiles/formats/xml.ts';
 import { parseXml } from '../helpers/xml.ts';
 
 test.each(['a & b', '&amp;', '<a>', ']]>', '"quoted" \'too\'', 'ü😀'])(
-  '%s is read as it was, also in an attribute',
+  '%s survives a round trip, also in an attribute',
   (text) => {
     const { attributes, children } = parseXml(xmlDocument(element('a', { b: text }, [element('c', {}, text)])));
     expect([attributes.b, children.map((child) => child.text)]).toEqual([text, [text]]);

@@ -12,15 +12,15 @@ import { childOf, childrenOf, everyElement, type XmlElement } from '../helpers/x
 const DEFAULTS: JsonObject = JSON.parse(JSON.stringify(defaultSettings({ platform: 'win32', arch: 'x64' })));
 
 describe('files', () => {
-  test.each([...FILES.keys()])('%s is what was agreed on', async (path) => {
+  test.each([...FILES.keys()])('%s matches the golden file', async (path) => {
     await expect(FILES.get(path)).toMatchFileSnapshot(`../golden/profiles/${path}`);
   });
 
-  test('are the same at every call', () => {
+  test('are the same on every call', () => {
     expect(admxFiles()).toEqual([...FILES].map(([path, text]) => ({ path, text })));
   });
 
-  test.each([...FILES])('%s ends lines as Windows does, is plain ASCII, and small enough for Intune', (_, text) => {
+  test.each([...FILES])('%s has Windows line ends, is plain ASCII, and small enough for Intune', (_, text) => {
     expect(text).toMatch(/^(?:[ -~]*\r\n)+$/);
     expect(text.length).toBeLessThan(1_000_000);
   });
@@ -35,14 +35,14 @@ describe('references', () => {
   test.each([
     ['string', STRINGS],
     ['presentation', PRESENTATIONS],
-  ] as const)('every %s exists once, and none is left over', (table, elements) => {
+  ] as const)('every %s exists once, and none is unused', (table, elements) => {
     const ids = elements.map(({ attributes }) => attributes.id);
     expect(new Set(ids).size).toBe(ids.length);
     expect(new Set(referred(ADMX, table))).toEqual(new Set(ids));
     expect(referred(ADML, table)).toEqual([]);
   });
 
-  test('the controls of a presentation are those of its policy, of the kind that fits', () => {
+  test('the controls of a presentation match its policy', () => {
     const controls: Record<string, string> = {
       decimal: 'decimalTextBox',
       enum: 'dropdownList',
@@ -63,14 +63,14 @@ describe('references', () => {
     }
   });
 
-  test('names differ in more than letter case', () => {
+  test('names do not differ only in case', () => {
     for (const elements of [POLICY_ELEMENTS, childOf(ADMX, 'categories').children]) {
       const names = elements.map(({ attributes }) => attributes.name?.toLowerCase());
       expect(new Set(names).size).toBe(names.length);
     }
   });
 
-  test('every policy is below the category of its part, and every category below the first', () => {
+  test('every policy is below the category of its part, and every category below the root', () => {
     const parents = new Map(
       childOf(ADMX, 'categories').children.map((each) => [
         each.attributes.name,
@@ -90,18 +90,18 @@ describe('references', () => {
     }
   });
 
-  test('the namespace is none of Microsoft', () => {
+  test('the namespace is not one of Microsoft', () => {
     expect(childOf(childOf(ADMX, 'policyNamespaces'), 'target').attributes.namespace).toMatch(/^Rdctl\./);
   });
 
-  test('texts are as old as the definitions', () => {
+  test('texts have the revision of the definitions', () => {
     expect(childOf(ADMX, 'resources').attributes.minRequiredRevision).toBe(ADML.attributes.revision);
     expect(ADMX.attributes.revision).toBe(ADML.attributes.revision);
   });
 });
 
-describe('which settings', () => {
-  test('every lockable one is a policy in both parts, or an exception with a reason', () => {
+describe('which settings have policies', () => {
+  test('every lockable one, in both parts, or it is an exception with a reason', () => {
     const lockable = FIELDS.filter((field) => field.lockable).map(({ path }) => path);
     const exceptions = admxExceptions().map(({ path }) => path);
     for (const part of PARTS) {
@@ -110,7 +110,7 @@ describe('which settings', () => {
     }
   });
 
-  test('the exceptions', () => {
+  test('exceptions', () => {
     expect(admxExceptions()).toMatchInlineSnapshot(`
       [
         {
@@ -181,7 +181,7 @@ describe('which settings', () => {
     `);
   });
 
-  test('the file holds these policies, and one for the version of each part', () => {
+  test('the file has exactly these policies, and one for the version of each part', () => {
     const names = [...PARTS.map((part) => (part === 'locked' ? 'Locked_Version' : 'Defaults_Version'))];
     expect(POLICY_ELEMENTS.map(({ attributes }) => attributes.name)).toEqual([
       ...names,
@@ -196,7 +196,7 @@ describe('what an administrator sees', () => {
     PRESENTATIONS.find(({ attributes }) => attributes.id === name)?.children.find(({ attributes }) => attributes.refId);
 
   test.each(policies().filter(({ field }) => field.type === 'integer' || field.enum || field.type === 'string'))(
-    'the control of $name begins with the default',
+    'the control of $name starts with the default',
     (policy) => {
       const shownControl = control(policy);
       if (!shownControl) throw new Error('there is no control');

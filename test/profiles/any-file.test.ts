@@ -36,7 +36,7 @@ function load(name: string, bytes: string | Uint8Array, more: Partial<AnyFileCon
   });
 }
 
-test('a deployment file of Linux is told by its name: unknown names are passed over, and it is locked', async () => {
+test('a Linux deployment file is recognized by name: unknown settings are ignored, and it is locked', async () => {
   const file = await load('locked.json', SETTINGS);
   expect(file).toMatchObject({
     label: 'locked.json',
@@ -50,7 +50,7 @@ test('a deployment file of Linux is told by its name: unknown names are passed o
   });
 });
 
-test('by another name it is bare settings: unknown names are mistakes with their place', async () => {
+test('under another name it is bare settings: unknown names are errors with their position', async () => {
   const file = await load('settings.json', SETTINGS);
   expect(file).toMatchObject({ format: 'json', form: 'settings', joined: { locked: [] } });
   expect(file.findings).toMatchObject([{ line: 1, message: 'unknown setting "imags"' }]);
@@ -58,7 +58,7 @@ test('by another name it is bare settings: unknown names are mistakes with their
   expect(file).not.toHaveProperty('platform');
 });
 
-test('standard input is what its user says', async () => {
+test('standard input is what the user says', async () => {
   expect(await load('x', SETTINGS, { part: 'defaults' })).toMatchObject({ form: 'deployment', joined: { locked: [] } });
   writeFileSync(join(cwd, 'x'), '');
   const context = { cwd, env: {}, platform: 'linux', arch: 'x64', part: 'locked' } as const;
@@ -66,7 +66,7 @@ test('standard input is what its user says', async () => {
   expect(file).toMatchObject({ label: '<stdin>', parts: [{ part: 'locked' }] });
 });
 
-test('a profile has its settings as they were written, and those that it locks', async () => {
+test('a profile has its settings as they were written, and the locked ones', async () => {
   const file = await load('team.yaml', PROFILE);
   expect(file).toMatchObject({
     format: 'yaml',
@@ -86,7 +86,7 @@ test('a profile has its settings as they were written, and those that it locks',
   ]);
 });
 
-test('a secret that cannot be read here is no mistake', async () => {
+test('a secret that cannot be read here is not an error', async () => {
   const reference = (of: string) => `{ version: 19, experimental: { virtualMachine: { proxy: { password: ${of} } } } }`;
   const path = 'experimental.virtualMachine.proxy.password';
   const file = await load('team.yaml', reference('{ fromEnv: NOT_SET }'));
@@ -123,7 +123,7 @@ test.each(['plain', 'signed'])('a configuration profile, %s', async (name) => {
   });
 });
 
-test('a part without a version is read as the newest, with a warning', async () => {
+test('a part without a version is read as the newest version, with a warning', async () => {
   const file = await load('x.reg', REG.replace('"version"=dword:13\n', ''));
   expect(file).toMatchObject({
     findings: [],
@@ -135,7 +135,7 @@ test('a part without a version is read as the newest, with a warning', async () 
 test.each([
   ['ADMX', Buffer.from('<?xml version="1.0"?>\n<!-- x -->\n<policyDefinitions revision="1.0">')],
   ['ADML in UTF-16', Buffer.from('\ufeff<policyDefinitionResources revision="1.0">', 'utf16le')],
-])('templates are told as such: %s', async (_, bytes) => {
+])('templates are reported as such: %s', async (_, bytes) => {
   await expect(load('RancherDesktop.admx', bytes)).rejects.toMatchObject({
     code: 'ERR_PROFILE_INVALID',
     message: 'RancherDesktop.admx holds templates for Group Policy (ADMX or ADML), and no settings',
@@ -159,7 +159,7 @@ describe('what cannot be read', () => {
     }
   });
 
-  test('more than 16 MiB, of any format; 16 MiB of property list are read', async () => {
+  test('more than 16 MiB in any format; 16 MiB of property list are read', async () => {
     const text = (size: number) => {
       const [head, tail] = ['<plist><dict><key>a</key><string>', '</string></dict></plist>'];
       return Buffer.from(`${head}${'x'.repeat(size - head.length - tail.length)}${tail}`);
@@ -173,7 +173,7 @@ describe('what cannot be read', () => {
     expect(String(file.parts[0]?.settings.a)).toHaveLength(most - 57);
   });
 
-  test('YAML and JSON keep their limit of 1 MiB', async () => {
+  test('YAML and JSON are limited to 1 MiB', async () => {
     const file = await load('team.yaml', `version: 19\n#${'x'.repeat(1024 * 1024)}\n`);
     expect(file.findings).toMatchObject([{ message: 'the document has more than 1 MiB, and no more is read' }]);
   });

@@ -49,7 +49,7 @@ function newest(cells: readonly CheckCell[], platform: Platform): CheckCell | un
 }
 
 describe('a check', () => {
-  test('answers every JSON object with a verdict that its findings carry', () => {
+  test('gives every JSON object a verdict that follows from its findings', () => {
     fc.assert(
       fc.property(hostileArbitrary(), partArbitrary, (settings, part) => {
         const before = JSON.stringify(settings);
@@ -67,7 +67,7 @@ describe('a check', () => {
     );
   });
 
-  test('says of a selection what it says in the whole table', () => {
+  test('reports for a selection what it reports in the whole table', () => {
     fc.assert(
       fc.property(
         hostileArbitrary(),
@@ -98,7 +98,7 @@ const neutralArbitrary = fc.tuple(payloadArbitrary('linux'), fc.nat({ max: LATES
   return { index, settings: downgrade(kept, version) };
 });
 
-test('valid settings that are for every platform are accepted from their release on', () => {
+test('accepts valid settings for every platform from their release on', () => {
   fc.assert(
     fc.property(neutralArbitrary, partArbitrary, ({ index, settings }, part) => {
       fc.pre(holdingOf(settings).win32.length === 0);
@@ -112,7 +112,7 @@ test('valid settings that are for every platform are accepted from their release
   );
 });
 
-test.each(PLATFORMS)('the newest release on %s refuses what the rules of the newest settings refuse', (platform) => {
+test.each(PLATFORMS)('refuses what the newest rules refuse, for the newest release on %s', (platform) => {
   let refused = 0;
   fc.assert(
     fc.property(anyPayloadArbitrary(platform), partArbitrary, (settings, part) => {
@@ -133,7 +133,7 @@ function fieldOf(names: readonly string[]): string {
   return FIELDS.find((field) => path === field.path || path.startsWith(`${field.path}.`))?.path ?? path;
 }
 
-test('an upgrade by migration turns nothing that the newest release accepts into something that it refuses', () => {
+test('never reports that a migration turns accepted settings into refused ones', () => {
   let looked = 0;
   const olderArbitrary = fc
     .tuple(
@@ -161,7 +161,7 @@ test('an upgrade by migration turns nothing that the newest release accepts into
   expect(looked).toBeGreaterThan(rounds(10, 50));
 });
 
-test('on Windows a value at an older place counts only for releases that have the place', () => {
+test('on Windows counts a value at an older key only for releases that read it', () => {
   fc.assert(
     fc.property(fc.integer({ min: 1, max: 18 }), fc.constantFrom(...PATHS), (version, path) => {
       const settings: JsonObject = { version };

@@ -385,7 +385,7 @@ describe('reasons', () => {
       .findings.filter((finding) => finding.effect === effect)
       .map(({ reason, suggestion }) => [reason, suggestion]);
 
-  test('tell since when a setting is where', () => {
+  test('name the release that introduced a setting', () => {
     const settings = { version: 19, application: { theme: 'dark' }, virtualMachine: { type: 'qemu' } };
     expect(reasons(settings, '1.18', 'darwin', 'ignored')).toEqual([
       ['1.23 is the first release with it', undefined],
@@ -406,7 +406,7 @@ describe('reasons', () => {
     ]);
   });
 
-  test('suggest the name and the value that were meant', () => {
+  test('suggest the intended name and value', () => {
     const settings = { version: 19, kubernets: {}, containerEngine: { name: 'mobi' } };
     expect(reasons(settings, '1.24', 'linux', 'ignored')).toEqual([['no release has such a setting', 'kubernetes']]);
     expect(reasons(settings, '1.24', 'linux', 'refused')).toEqual([
@@ -414,7 +414,7 @@ describe('reasons', () => {
     ]);
   });
 
-  test('say the same for every release that refuses the version', () => {
+  test('are the same for every release that refuses the version', () => {
     const texts = new Set(
       cellsOf({ version: 16 }).flatMap(({ findings }) =>
         findings.filter(({ path }) => path === 'version').map(({ reason }) => reason),
@@ -423,7 +423,7 @@ describe('reasons', () => {
     expect([...texts]).toEqual(['settings version 16 is known to 1.20 and later']);
   });
 
-  test('never show a secret', () => {
+  test('never contain a secret', () => {
     const secret = 'hunter2';
     const password = (value: JsonObject['x']): JsonObject => ({
       version: 19,
@@ -437,14 +437,14 @@ describe('reasons', () => {
   });
 });
 
-test('the built-in defaults of each platform are accepted there by the newest release', () => {
+test('the newest release accepts the built-in defaults of each platform', () => {
   for (const platform of ['darwin', 'linux', 'win32'] as const) {
     const settings = structuredClone(defaultSettings({ platform, arch: 'arm64' }));
     expect(cellOf(checkProfile([{ part: 'locked', settings }], ALL), '1.24', platform).findings).toEqual([]);
   }
 });
 
-test('the table has a cell for each release and platform of the selection, in their order', () => {
+test('the table has a cell for each selected release and platform, in order', () => {
   const releases = RELEASES.filter(({ name }) => name === '1.9' || name === '1.24');
   const cells = checkProfile([{ part: 'locked', settings: { version: 8 } }], {
     releases,
@@ -459,7 +459,7 @@ test('the table has a cell for each release and platform of the selection, in th
   expect(cellsOf({ version: 8 })).toHaveLength(17 * 3);
 });
 
-test('both parts count, each with its own findings', () => {
+test('both parts are checked, each with its own findings', () => {
   const cells = checkProfile(
     [
       { part: 'locked', settings: { version: 19, kubernetes: { version: 'v1.30.2' } } },
@@ -475,7 +475,7 @@ test('both parts count, each with its own findings', () => {
   expect(verdict).toBe('rejected');
 });
 
-test('releases are alike where no setting and no default came between them', () => {
+test('releases are equivalent when no setting or default changed between them', () => {
   const groups = RELEASES.map((_, index) => RELEASES[ALIKE[index] ?? -1]?.name);
   expect(groups).toEqual([
     ...['1.8', '1.9', '1.10', '1.11', '1.12', '1.13', '1.14', '1.15', '1.16', '1.16', '1.16', '1.19'],

@@ -28,7 +28,7 @@ async function written(text: string) {
 const profile = (settings: object, more: object = {}) =>
   JSON.stringify({ apiVersion: 'rdctl/v1', kind: 'Profile', settings, ...more });
 
-describe('what is no document', () => {
+describe('invalid documents', () => {
   test.each<[string, string | Uint8Array, string]>([
     ['cut off', '{"password":"hush"', 'error in json: p.yaml:1:19: an object is not closed: a "}" is missing here'],
     ['YAML with a mistake', 'a: 1\nb: "hush', 'error in json: p.yaml:2:9: as YAML, missing closing "quote'],
@@ -61,7 +61,7 @@ describe('what is no document', () => {
     expect(String(error)).toContain('error in json: x: the document has 3.0 MiB; at most 1 MiB is read');
   });
 
-  test('aliases that multiply', async () => {
+  test('aliases that expand exponentially', async () => {
     const lines = ['a0: &a0 [x, x, x, x, x, x, x, x, x, x]'];
     for (let at = 1; at < 8; at++)
       lines.push(
@@ -74,14 +74,14 @@ describe('what is no document', () => {
 });
 
 describe('bare settings', () => {
-  test('YAML and JSON alike, without a version of the newest', async () => {
+  test('YAML and JSON alike, without a version as the newest version', async () => {
     const expected = { settings: { 'kubernetes.enabled': false }, warnings: [] };
     expect(await written('kubernetes: { enabled: false }')).toEqual(expected);
     expect(await written('\ufeff{"version":19,"kubernetes":{"enabled":false}}')).toEqual(expected);
     expect((await read('{}')).version).toBe(19);
   });
 
-  test('unknown names, nulls and empty sections', async () => {
+  test('reject unknown names, nulls and empty sections', async () => {
     const text = `{"Kubernetes":{"enabled":true},"images":{"showAll":null,"shoAll":true,"b":{"c":1}},
       "containers":null,"WSL":{},"\\u001b[31m":1,"showMuted":1}`;
     expect(await written(text)).toEqual({
@@ -98,7 +98,7 @@ describe('bare settings', () => {
     });
   });
 
-  test('a path is no name, and what was meant is said', async () => {
+  test('suggest the intended name for a dotted path', async () => {
     const text = '{"kubernetes.port":1,"kubernetes":{"options.traefik":true},"kubernetes.options":{},"a.b":1}';
     expect(await written(text)).toEqual({
       settings: {},
@@ -180,13 +180,13 @@ describe('bare settings', () => {
     expect(details).toEqual([expect.stringContaining(finding)]);
   });
 
-  test('all mistakes at once, in the order of the text', async () => {
+  test('all errors are reported, in the order of the text', async () => {
     const [message, ...details] = await refused('kubernetes:\n  enabled: maybe\n  port: 0\nversion: 19\nimages: 1\n');
     expect(message).toBe('3 errors in p.yaml; no profile was written.');
     expect(details.map((line) => line.slice(0, 9))).toEqual(['p.yaml:2:', 'p.yaml:3:', 'p.yaml:5:']);
   });
 
-  test('no message has a secret', async () => {
+  test('no message contains a secret', async () => {
     const proxy = (password: unknown) => JSON.stringify({ experimental: { virtualMachine: { proxy: { password } } } });
     for (const wrong of [4711, ['4711'], { fromEnv: 4711 }, { fromEnv: 'A', fromFile: '4711' }, true]) {
       const said = (await refused(proxy(wrong))).join('\n');
@@ -200,7 +200,7 @@ describe('bare settings', () => {
   });
 });
 
-test('texts and names arrive as JSON has them', async () => {
+test('texts and names arrive as in JSON', async () => {
   const text = fc.oneof(fc.string({ unit: 'binary' }), fc.string({ unit: 'grapheme' }), fc.string());
   // Three names are refused everywhere, and a control character must be written as an escape, which DEL need not be in JSON.
   const name = text.filter((each) => !['__proto__', 'constructor', 'prototype'].includes(each));
@@ -221,7 +221,7 @@ test('texts and names arrive as JSON has them', async () => {
 });
 
 describe('older versions', () => {
-  test('by the names of their time', async () => {
+  test('use the names of their time', async () => {
     const { version, settings, warnings } = await read(
       '{"version":4,"kubernetes":{"suppressSudo":true,"containerEngine":"moby"},"window":{"quitOnClose":true}}',
     );
@@ -239,12 +239,12 @@ describe('older versions', () => {
     );
   });
 
-  test('what ended has no counterpart', async () => {
+  test('a removed setting has no counterpart', async () => {
     const { settings } = await read('{"version":10,"virtualMachine":{"hostResolver":true}}');
     expect(settings).toEqual([{ written: 'virtualMachine.hostResolver', value: true }]);
   });
 
-  test('what came later is written, and said', async () => {
+  test('a later setting is written, and reported', async () => {
     const text = '{"version":10,"containerEngine":{"mobyStorageDriver":"auto"}}';
     expect(await written(text)).toEqual({
       settings: { 'containerEngine.mobyStorageDriver': 'auto' },
@@ -257,7 +257,7 @@ describe('older versions', () => {
     );
   });
 
-  test('what came later is checked as it is today', async () => {
+  test('a later setting is checked as it is today', async () => {
     const [, ...details] = await refused(
       '{"version":1,"experimental":{"virtualMachine":{"diskSize":{"a":1}}},"images":{"showAll":2}}',
     );
@@ -270,7 +270,7 @@ describe('older versions', () => {
     );
   });
 
-  test('a wrong value is one by the name that is written', async () => {
+  test('a wrong value is reported under the name that is written', async () => {
     expect((await refused('{"version":4,"kubernetes":{"containerEngine":"mobi"}}'))[1]).toContain(
       '"kubernetes.containerEngine" cannot be "mobi" (/kubernetes/containerEngine)',
     );
@@ -290,7 +290,7 @@ describe('a profile', () => {
     );
   });
 
-  test('an entry that is to be removed cannot be in a deployment profile', async () => {
+  test('an entry to remove cannot be in a deployment profile', async () => {
     const text = profile({ version: 19, diagnostics: { mutedChecks: { A: true, B: null } } });
     expect(await written(text)).toEqual({
       settings: { 'diagnostics.mutedChecks': { A: true } },
@@ -298,7 +298,7 @@ describe('a profile', () => {
     });
   });
 
-  test('what only rdctl reads is in no deployment profile', async () => {
+  test('fields that only rdctl reads are in no deployment profile', async () => {
     const portForwards = [{ namespace: 'default', service: 'web', k8sPort: 80, hostPort: 8080 }];
     const { warnings, notes } = await read(profile({ version: 19 }, { portForwards, state: 'stopped' }));
     expect({ warnings, notes }).toEqual({
@@ -314,7 +314,7 @@ describe('a profile', () => {
     expect((await read('{"images":{"showAll":true}}')).notes).toEqual([]);
   });
 
-  test('mistakes around the settings, in them and in what is locked are all told, in the order of the text', async () => {
+  test('errors around the settings, in them and in the locks are all reported, in the order of the text', async () => {
     const text = [
       'apiVersion: rdctl/v1',
       'kind: Profile',
@@ -329,7 +329,7 @@ describe('a profile', () => {
     await expect(checked).rejects.toThrow('5 errors in p.yaml.');
   });
 
-  test('a lock by a name of old says what the setting is called today', async () => {
+  test('a lock with an old name is reported with the current name', async () => {
     const settings = { version: 14, experimental: { virtualMachine: { type: 'vz' } } };
     const locked = { experimental: { virtualMachine: { type: true, mount: { type: true } } } };
     const [, ...details] = await refused(profile(settings, { locked }));
@@ -341,7 +341,7 @@ describe('a profile', () => {
     ]);
   });
 
-  test('a lock must hold something', async () => {
+  test('a lock must have a value', async () => {
     const locked = {
       kubernetes: { version: true, port: false },
       images: true,
@@ -357,7 +357,7 @@ describe('a profile', () => {
     ]);
   });
 
-  test('a lock on a reference to a secret holds something', async () => {
+  test('a lock on a secret reference has one', async () => {
     const proxy = { password: { fromEnv: 'PROXY_PASSWORD' } };
     const locked = { experimental: { virtualMachine: { proxy: { password: true } } } };
     const text = profile({ version: 19, experimental: { virtualMachine: { proxy } } }, { locked });
@@ -366,7 +366,7 @@ describe('a profile', () => {
 });
 
 describe('settings in force', () => {
-  test('of a later version, by the names of today', async () => {
+  test('of a newer version, by current names', async () => {
     const { version, settings, warnings } = await settingsInForce(
       { version: 21, images: { showAll: true, brandNew: 1 } },
       'linux',
@@ -379,7 +379,7 @@ describe('settings in force', () => {
     ]);
   });
 
-  test('that no application has', async () => {
+  test('of an unknown application', async () => {
     await expect(settingsInForce({ version: 19, images: 1 }, 'linux')).rejects.toMatchObject({
       message: '1 error in the settings in force; no profile was written.',
       details: [

@@ -24,7 +24,7 @@ async function judged(document: object, choice: Choice = {}) {
   return judgement(input, await selectSettings(input, selection), selection);
 }
 
-describe('what the application would refuse', () => {
+describe('what the application would reject', () => {
   test('a setting that its system does not have', async () => {
     const settings = { virtualMachine: { memoryInGB: 8 }, images: { showAll: true } };
     expect(await judged(settings)).toEqual({
@@ -37,7 +37,7 @@ describe('what the application would refuse', () => {
     expect(await judged(settings, { except: ['virtualMachine'] })).toEqual({ warnings: [], notes: [] });
   });
 
-  test('values that do not go together are judged by what is chosen', async () => {
+  test('conflicting values are checked among the chosen settings only', async () => {
     const settings = { virtualMachine: { type: 'qemu', mount: { type: '9p' } } };
     expect((await judged(settings, { platform: 'darwin' })).warnings).toEqual([]);
     expect((await judged(settings, { platform: 'darwin', except: ['virtualMachine.type'] })).warnings).toEqual([
@@ -45,7 +45,7 @@ describe('what the application would refuse', () => {
     ]);
   });
 
-  test('a locked cluster version that is written in another way, or none, while the cluster is on', async () => {
+  test('a locked cluster version in another spelling, or empty, while the cluster is on', async () => {
     const kubernetes = (version: string, enabled: boolean) => ({ kubernetes: { enabled, version } });
     expect((await judged(kubernetes('v1.31.0', true))).warnings).toEqual([
       expect.stringMatching(/^the application on Windows would refuse this profile: p:1:41: kubernetes.version: /),
@@ -62,7 +62,7 @@ describe('what the application would refuse', () => {
     ]);
   });
 
-  test('under the place where settings of old were written', async () => {
+  test('at the position where older settings were written', async () => {
     const settings = { version: 4, kubernetes: { memoryInGB: 8 } };
     expect((await judged(settings, { part: 'defaults' })).warnings).toEqual([
       expect.stringMatching(/would refuse this profile: p:1:41: virtualMachine.memoryInGB: macOS and Linux only/),
@@ -76,7 +76,7 @@ describe('what the application would refuse', () => {
   });
 });
 
-test('what it would pass over, and what it would change', async () => {
+test('what it would ignore or change', async () => {
   expect((await judged({ containerEngine: { name: 'docker' } })).warnings).toEqual([
     'the application on Windows would ignore a setting: p:1:28: containerEngine.name: it is stored as it is written, and no engine is called "docker"; did you mean moby?',
   ]);
@@ -87,14 +87,14 @@ test('what it would pass over, and what it would change', async () => {
   });
 });
 
-test('an unknown name that is written all the same is told once', async () => {
+test('an unknown name that is written anyway is reported once', async () => {
   const settings = { version: 10, experimental: { kubernetes: { options: { spinkube: false } } } };
   for (const platform of ['linux', 'win32'] as const) {
     expect(await judged(settings, { keepVersion: true, platform })).toEqual({ warnings: [], notes: [] });
   }
 });
 
-test('a name that only begins or ends like another one hides nothing', async () => {
+test('a name that merely starts or ends like another does not hide it', async () => {
   const settings = { version: 6, extensions: { 'a/b': true }, xextensions: 1, extensionsx: 1 };
   expect((await judged(settings, { keepVersion: true, platform: 'linux' })).warnings).toEqual([
     'the application on Linux, as of 1.8, would ignore a setting: p:1:27: extensions: 1.9 is the first release with it',

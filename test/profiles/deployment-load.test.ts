@@ -15,7 +15,7 @@ afterAll(() => {
 });
 
 // They are most of the time that an export would take.
-test('the shapes of older versions are loaded for settings of an older version alone', async () => {
+test('older schemas are only loaded for older settings', async () => {
   const { deploymentTree } = await import('../../profiles/formats/tree.ts');
   const { EXPORTERS } = await import('../../profiles/formats/index.ts');
   const tree = await deploymentTree({ version: 19, kubernetes: { enabled: false } });

@@ -49,7 +49,7 @@ const profile = (settings: object, locked?: object) => ({
   ...(locked ? { locked } : {}),
 });
 
-describe('parts of a profile', () => {
+describe('the parts of a profile', () => {
   const settings = { version: 19, containerEngine: { name: 'docker' }, kubernetes: { enabled: false, port: 6444 } };
 
   test.each<[string, object | undefined, Part, object]>([
@@ -77,14 +77,14 @@ describe('parts of a profile', () => {
     expect(selected.notes).toHaveLength(locked ? 0 : 1);
   });
 
-  test('nothing is left', async () => {
+  test('an empty selection', async () => {
     const { settings: left, warnings } = await select(profile(settings, {}));
     expect(left).toEqual({ version: 19 });
     expect(warnings).toEqual(['nothing is left beside the version.']);
     expect((await select({})).warnings).toEqual([]);
   });
 
-  test('together they hold everything, and nothing twice', async () => {
+  test('together they have everything, and nothing twice', async () => {
     await fc.assert(
       fc.asyncProperty(payloadArbitrary('linux'), fc.func(fc.boolean()), async (payload, isLocked) => {
         const locked: JsonObject = {};
@@ -119,7 +119,7 @@ describe('chosen settings', () => {
     expect((await select(settings, choice)).settings).toEqual({ version: 19, ...expected });
   });
 
-  test('a section does not take what only begins like it', async () => {
+  test('a section does not match a longer name', async () => {
     const both = { containers: { showAll: false }, containerEngine: { name: 'moby' } };
     expect((await select(both, { only: ['containers'] })).settings).toEqual({
       version: 19,
@@ -163,14 +163,14 @@ describe('chosen settings', () => {
     expect(String(error)).toContain(message);
   });
 
-  test('a name of a hundred thousand signs', async () => {
+  test('a very long name', async () => {
     const error: unknown = await select(settings, { only: [`a${'.a'.repeat(50_000)}`] }).catch(
       (cause: unknown) => cause,
     );
     expect(error).toMatchObject({ message: `--only "${'a.'.repeat(50)}…": there is no such setting or section` });
   });
 
-  test('only and except of the same settings are a partition', async () => {
+  test('--only and --except of the same settings are complementary', async () => {
     const sections = Object.keys(defaultSettings({ platform: 'linux', arch: 'x64' })).filter(
       (name) => name !== 'version',
     );
@@ -187,14 +187,14 @@ describe('chosen settings', () => {
   });
 });
 
-describe('what changed', () => {
-  test.each(PLATFORMS)('the defaults of %s are no change there', async (platform) => {
+describe('changed settings', () => {
+  test.each(PLATFORMS)('the defaults of %s are not changes there', async (platform) => {
     const defaults = defaultSettings({ platform, arch: platform === 'darwin' ? 'arm64' : 'x64' });
     const selected = await select(defaults, { platform, changedOnly: true, except: ['virtualMachine.memoryInGB'] });
     expect(selected).toMatchObject({ settings: { version: 19 }, warnings: ['nothing is left beside the version.'] });
   });
 
-  test.each([2, 6])('memory of %d GB is one where the default depends on the computer', async (memory) => {
+  test.each([2, 6])('memory of %d GB is a change where the default depends on the computer', async (memory) => {
     const settings = { virtualMachine: { memoryInGB: memory, numberCPUs: 2 } };
     const of = async (document: JsonObject, platform: Platform) =>
       (await select(document, { platform, changedOnly: true })).settings;
@@ -205,7 +205,7 @@ describe('what changed', () => {
     expect(await of({ version: 14, ...settings }, 'linux')).toEqual(written);
   });
 
-  test('is what the platform of the profile does not have by default', async () => {
+  test("are those that differ from the default of the profile's platform", async () => {
     const settings = { application: { pathManagementStrategy: 'manual' }, virtualMachine: { type: 'vz' } };
     expect((await select(settings, { platform: 'win32', changedOnly: true })).settings).toEqual({
       version: 19,
@@ -217,7 +217,7 @@ describe('what changed', () => {
     });
   });
 
-  test('is judged by meaning', async () => {
+  test('are compared by meaning', async () => {
     const settings = {
       containerEngine: { name: 'docker' },
       experimental: { virtualMachine: { diskSize: '102400MiB' } },
@@ -265,14 +265,14 @@ describe('older versions', () => {
     [{ only: ['kubernetes.hostResolver'] }, { kubernetes: { hostResolver: false } }],
     [{ except: ['kubernetes', 'window'] }, { telemetry: false }],
     [{ changedOnly: true }, { kubernetes: { hostResolver: false }, telemetry: false, window: old.window }],
-  ])('stay as they are with %j', async (choice, expected) => {
+  ])('stay unchanged with %j', async (choice, expected) => {
     const selected = await select(old, { ...choice, keepVersion: true });
     expect(selected).toMatchObject({ settings: { version: 4, ...expected }, warnings: [], notes: [] });
     expect(Object.keys(selected.settings).sort()).toEqual(Object.keys({ version: 4, ...expected }).sort());
     expect((await deploymentTree(selected.settings)).warnings).toEqual([]);
   });
 
-  test('the older of two names counts, as in the application, and the other one is left out', async () => {
+  test('the older of two names wins, as in the application, and the other is omitted', async () => {
     const settings = { version: 4, kubernetes: { containerEngine: 'moby' }, containerEngine: { name: 'containerd' } };
     expect(await select(settings, { part: 'defaults' })).toMatchObject({
       settings: { version: 19, containerEngine: { name: 'moby' } },
@@ -283,7 +283,7 @@ describe('older versions', () => {
     });
   });
 
-  test('the freeze can be left out', async () => {
+  test('the freeze can be omitted', async () => {
     const settings = { version: 10, images: { showAll: false } };
     const [all, except, changed] = await Promise.all([
       select(settings, { only: ['images'] }),
@@ -294,7 +294,7 @@ describe('older versions', () => {
     expect([except?.settings, changed?.settings]).toEqual(Array(2).fill({ version: 19, images: { showAll: false } }));
   });
 
-  test('locks of a profile name the settings of today', async () => {
+  test('locks of a profile use current names', async () => {
     const locked = { containerEngine: { name: true }, application: { telemetry: true } };
     const document = profile(
       { version: 4, kubernetes: { containerEngine: 'moby', suppressSudo: true }, telemetry: false },
@@ -313,7 +313,7 @@ describe('older versions', () => {
     expect(await part({ part: 'defaults' })).toEqual({ version: 19, application: { adminAccess: false } });
   });
 
-  test('kept or migrated, an application reads the same', async () => {
+  test('kept or migrated, the application reads the same', async () => {
     const version = fc.constantFrom(6, 9, 10, 12, 14, 16, 18);
     const older = fc.record(
       {
@@ -345,7 +345,7 @@ describe('secrets', () => {
   const PASSWORD = 'experimental.virtualMachine.proxy.password';
   const proxy = (password: JsonValue) => ({ experimental: { virtualMachine: { proxy: { password } } } });
 
-  test('a literal one is written, and said', async () => {
+  test('a literal secret is written, with a warning', async () => {
     const { settings, warnings, secret } = await select(proxy('hush'), { platform: 'win32' });
     expect(leafAt(settings, PASSWORD)).toBe('hush');
     expect(warnings).toEqual([`${PASSWORD} is written in plain text: whoever can read the profile can read it.`]);
@@ -357,7 +357,7 @@ describe('secrets', () => {
   test.each([
     [{ fromEnv: 'PROXY\u001b[31m' }, 'the environment variable "PROXY\\u001b[31m"'],
     [{ fromFile: './secret' }, 'the file "./secret"'],
-  ])('%j is never looked up', async (reference, from) => {
+  ])('%j is never resolved', async (reference, from) => {
     const settings = { ...proxy(reference), images: { showAll: false } };
     for (const document of [settings, profile({ version: 19, ...settings })]) {
       const selected = await select(document, { platform: 'win32' });
@@ -395,7 +395,7 @@ describe('settings in force', () => {
       ...choice,
     });
 
-  test('what describes one computer is left out, and said where it says something', async () => {
+  test('what describes one computer is omitted, and reported when it has a value', async () => {
     const selected = await inForce();
     expect(selected.settings).toEqual({ version: 19, diagnostics: { showMuted: true } });
     expect(selected).toMatchObject({
@@ -408,13 +408,13 @@ describe('settings in force', () => {
     });
   });
 
-  test('unless it is asked for by its own name', async () => {
+  test('unless it is selected by name', async () => {
     expect((await inForce({ only: ['WSL.integrations'] })).settings).toEqual({ version: 19, WSL: live.WSL });
     expect((await inForce({ only: ['WSL'] })).settings).toEqual({ version: 19 });
     expect((await inForce({ except: ['WSL', 'application'] })).warnings).toEqual([]);
   });
 
-  test('of an older application: what ended there is not worth a word', async () => {
+  test('of an older application: removed settings are not reported', async () => {
     const { settings, warnings } = await inForce(
       {},
       {
@@ -428,19 +428,19 @@ describe('settings in force', () => {
     expect(warnings.filter((line) => line.includes('hostResolver'))).toEqual([]);
   });
 
-  test('of a later application keep its version', async () => {
+  test('of a newer application keep its version', async () => {
     const { settings, warnings } = await inForce({}, { version: 20, images: { showAll: false, shape: 'round' } });
     expect(settings).toEqual({ version: 20, images: { showAll: false } });
     expect(warnings).toHaveLength(2);
   });
 });
 
-describe('what is in the other part', () => {
+describe('what the other part has', () => {
   const settings = { version: 19, containerEngine: { name: 'moby' }, kubernetes: { enabled: true, port: 6444 } };
   const document = profile(settings, { kubernetes: true });
   const elsewhere = async (choice: Partial<Selection>, of: object = document) => (await select(of, choice)).elsewhere;
 
-  test('is counted, as far as it would be chosen', async () => {
+  test('is counted within the selection', async () => {
     expect(await elsewhere({})).toEqual({ settings: 1, only: [] });
     expect(await elsewhere({ part: 'defaults' })).toEqual({ settings: 2, only: [] });
     expect(await elsewhere({ part: 'defaults', except: ['kubernetes.port'] })).toEqual({ settings: 1, only: [] });
@@ -449,14 +449,14 @@ describe('what is in the other part', () => {
     expect(await elsewhere({}, settings)).toEqual({ settings: 0, only: [] });
   });
 
-  test('is named where nothing else was asked for', async () => {
+  test('is named when nothing else was selected', async () => {
     expect(await elsewhere({ only: ['containerEngine'] })).toEqual({ settings: 0, only: ['containerEngine'] });
     expect(await elsewhere({ only: ['containerEngine', 'kubernetes'] })).toMatchObject({ only: ['containerEngine'] });
     expect(await elsewhere({ only: ['images'] })).toEqual({ settings: 0, only: [] });
   });
 });
 
-test.each(PLATFORMS)('valid settings of %s go through as they are, without a warning', async (platform) => {
+test.each(PLATFORMS)('valid settings of %s pass unchanged, without a warning', async (platform) => {
   await fc.assert(
     fc.asyncProperty(payloadArbitrary(platform), async (payload) => {
       const { settings, warnings, secret } = await select(payload, { platform });
@@ -470,7 +470,7 @@ test.each(PLATFORMS)('valid settings of %s go through as they are, without a war
   );
 });
 
-describe('whatever comes in', () => {
+describe('any input', () => {
   const value = fc.oneof(
     fc.constantFrom<JsonValue>(
       null,
@@ -519,7 +519,7 @@ describe('whatever comes in', () => {
       return locks ? profile(settings, locked) : settings;
     });
 
-  test('is refused in words, or what is chosen is written in full', async () => {
+  test('is refused with a message, or the selection is written completely', async () => {
     const exporters = await Promise.all(Object.values(EXPORTERS).map((load) => load()));
     let exported = 0;
     await fc.assert(

@@ -16,14 +16,14 @@ function plain(tree: DeploymentTree): JsonObject {
 }
 
 describe('the version', () => {
-  test('is that of the newest settings where none is given, and comes first', async () => {
+  test('is the newest by default, and comes first', async () => {
     const { members, warnings } = await deploymentTree({ kubernetes: { port: 1 } });
     expect([...members.keys()]).toEqual(['version', 'kubernetes']);
     expect(members.get('version')).toEqual({ kind: 'integer', value: 19 });
     expect(warnings).toEqual([]);
   });
 
-  test('stays as it is, also where it is newer than all that is known', async () => {
+  test('is kept, even when it is newer than any known version', async () => {
     expect(await read({ kubernetes: { port: 1 }, version: 10 })).toEqual({ version: 10, kubernetes: { port: 1 } });
     expect(await read({ version: 20 })).toEqual({ version: 20 });
   });
@@ -37,14 +37,14 @@ describe('the version', () => {
     [-1, 'expected a whole number from 1'],
     [18.5, 'expected a whole number from 1'],
     [2 ** 53, 'expected a whole number from 1'],
-  ])('%j is none, and the application would not start', async (version, message) => {
+  ])('%j is invalid, and the application would not start', async (version, message) => {
     await expect(deploymentTree({ version })).rejects.toMatchObject({
       code: 'ERR_PROFILE_INVALID',
       details: [expect.stringMatching(new RegExp(`^version: .*${message}`))],
     });
   });
 
-  test('one that is wrong does not hide other mistakes', async () => {
+  test('an invalid version does not hide other errors', async () => {
     await expect(deploymentTree({ version: null, kubernetes: { port: 'x' } })).rejects.toMatchObject({
       details: [expect.stringContaining('version'), expect.stringContaining('kubernetes.port')],
     });
@@ -52,7 +52,7 @@ describe('the version', () => {
 });
 
 describe('values', () => {
-  test('come in the order of the schema, entries of maps in that of their lower-cased names', async () => {
+  test('come in schema order, entries of maps in the order of their lower-cased names', async () => {
     const settings = {
       kubernetes: { port: 1 },
       WSL: { integrations: { b: true, B: true, A: true, 10: true, 9: true } },
@@ -78,7 +78,7 @@ describe('values', () => {
       ['ΑΣ', 'Ας2'],
       ['Ας2', 'ΑΣ'],
     ],
-  ])('names %j are sorted as the compatible tool does it', async (names, sorted) => {
+  ])('names %j are sorted as by the compatible tool', async (names, sorted) => {
     const mutedChecks = Object.fromEntries(names.map((name) => [name, true]));
     const tree = await deploymentTree({ diagnostics: { mutedChecks } });
     const found = (lines: string, pattern: RegExp) => Array.from(lines.matchAll(pattern), ([, name]) => name);
@@ -91,7 +91,7 @@ describe('values', () => {
     expect(await read(settings)).toEqual(settings);
   });
 
-  test('are exact to the last integer that JSON holds', async () => {
+  test('are exact up to the last safe integer', async () => {
     const virtualMachine = { memoryInGB: Number.MAX_SAFE_INTEGER, numberCPUs: Number.MIN_SAFE_INTEGER };
     expect(await read({ virtualMachine })).toEqual({ version: 19, virtualMachine });
     const { members } = await deploymentTree({ kubernetes: { port: -0 } });
@@ -144,7 +144,7 @@ describe('values', () => {
   });
 
   test.each(['9007199254740992', '-9007199254740993', '1e300', '1e999'])(
-    'the number %s has lost digits when it is read',
+    'the number %s loses digits when it is read',
     async (number) => {
       const settings: JsonObject = JSON.parse(`{"diagnostics":{"connectivity":{"timeout":${number}}}}`);
       await expect(deploymentTree(settings)).rejects.toMatchObject({
@@ -156,7 +156,7 @@ describe('values', () => {
     },
   );
 
-  test('every mistake is named, and no value', async () => {
+  test('every error is reported, without values', async () => {
     const settings = {
       kubernetes: { enabled: 'secret-1', port: 'secret-2' },
       WSL: { integrations: { a: 'secret-3' } },
@@ -186,7 +186,7 @@ describe('values', () => {
   });
 });
 
-describe('what is left out', () => {
+describe('what is omitted', () => {
   test.each<[JsonObject, string]>([
     [{ Kubernetes: {} }, 'Kubernetes is no setting and was left out. Did you mean kubernetes?'],
     [{ images: { showall: true } }, 'images.showall is no setting and was left out. Did you mean images.showAll?'],
@@ -198,20 +198,20 @@ describe('what is left out', () => {
     [{ kubernetes: null }, 'kubernetes is null and was left out.'],
     [{ containers: { showAll: null } }, 'containers.showAll is null and was left out.'],
     [{ WSL: { integrations: null } }, 'WSL.integrations is null and was left out.'],
-  ])('%j is warned of', async (settings, warning) => {
+  ])('%j causes a warning', async (settings, warning) => {
     const tree = await deploymentTree(settings);
     expect(tree.warnings).toEqual([warning]);
     expect(plain(tree)).toEqual({ version: 19 });
   });
 
-  test('names that every object has are no settings', async () => {
+  test('names of object members are not settings', async () => {
     const settings: JsonObject = JSON.parse('{"__proto__":{"a":1},"constructor":{},"kubernetes":{"toString":1}}');
     const tree = await deploymentTree(settings);
     expect(tree.warnings).toHaveLength(3);
     expect(plain(tree)).toEqual({ version: 19 });
   });
 
-  test('names that every object has are entries of maps like others', async () => {
+  test('names of object members are ordinary map entries', async () => {
     const settings: JsonObject = JSON.parse('{"WSL":{"integrations":{"__proto__":true,"constructor":false}}}');
     const { members, warnings } = await deploymentTree(settings);
     expect(warnings).toEqual([]);
@@ -222,7 +222,7 @@ describe('what is left out', () => {
 });
 
 describe('older versions', () => {
-  test('are read by the names that they had', async () => {
+  test('are read by their old names', async () => {
     const settings = {
       version: 4,
       kubernetes: { memoryInGB: 8, suppressSudo: true, WSLIntegrations: { Ubuntu: true }, containerEngine: 'moby' },
@@ -235,7 +235,7 @@ describe('older versions', () => {
     expect(plain(tree)).toEqual(settings);
   });
 
-  test('know what a setting of old was, and refuse another type', async () => {
+  test('check old settings by their old types', async () => {
     const settings = { version: 4, kubernetes: { memoryInGB: '8', WSLIntegrations: { a: 1 } }, telemetry: 'no' };
     await expect(deploymentTree(settings)).rejects.toMatchObject({
       details: [
@@ -246,7 +246,7 @@ describe('older versions', () => {
     });
   });
 
-  test('extensions were switched on and off before their tags were named', async () => {
+  test('extensions were enabled and disabled before their tags were stored', async () => {
     for (const [version, tag] of [
       [6, true],
       [7, '1.0'],
@@ -262,7 +262,7 @@ describe('older versions', () => {
     });
   });
 
-  test('what came to an end is kept as what it is', async () => {
+  test('a removed setting keeps its form', async () => {
     const settings = {
       version: 6,
       virtualMachine: { hostResolver: true },
@@ -287,7 +287,7 @@ describe('older versions', () => {
     });
   });
 
-  test('a name of old means nothing in settings of today', async () => {
+  test('an old name means nothing in current settings', async () => {
     const { warnings } = await deploymentTree({ version: 19, kubernetes: { memoryInGB: 4 } });
     expect(warnings).toEqual(['kubernetes.memoryInGB is no setting and was left out.']);
   });

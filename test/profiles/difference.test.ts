@@ -15,7 +15,7 @@ const side = (settings: JsonObject, rest: Partial<Side> = {}): Side => ({
 });
 const live = (settings: JsonObject, rest: Partial<Side> = {}) => side(settings, { whole: true, locks: true, ...rest });
 
-describe('of one part', () => {
+describe('within one part', () => {
   const images = { images: { showAll: true } };
   const locked = side(images, { locks: true, locked: ['images.showAll'] });
   const lock = (before: boolean) => [{ path: 'images.showAll', before, after: !before }];
@@ -28,7 +28,7 @@ describe('of one part', () => {
     expect(compareSettings(other, locked, 'locked')).toEqual({ values: [], locks: lock(false) });
   });
 
-  test('what the other side does not have, or does not say the part of, is absent there', () => {
+  test('what the other side lacks, or has in an unknown part, is absent there', () => {
     const absent = [{ path: 'images.showAll', sensitive: false, after: true }];
     expect(compareSettings(side({}, { locks: true }), locked, 'locked')).toEqual({ values: absent, locks: [] });
     expect(compareSettings(side(images), locked, 'locked')).toEqual({ values: absent, locks: [] });
@@ -38,7 +38,7 @@ describe('of one part', () => {
 });
 
 describe('values', () => {
-  test('what only one side mentions is absent in the other', () => {
+  test('what only one side mentions is absent from the other', () => {
     expect(compareSettings(side({ images: { showAll: true } }), side({ kubernetes: { port: 6444 } })).values).toEqual([
       { path: 'kubernetes.port', sensitive: false, after: 6444 },
       { path: 'images.showAll', sensitive: false, before: true },
@@ -64,19 +64,19 @@ describe('values', () => {
     expect(compareSettings(wsl({ A: null }), wsl({ A: true }, true)).values).toHaveLength(1);
   });
 
-  test('against everything only what is mentioned counts', () => {
+  test('against a complete side only mentioned settings count', () => {
     const file = side({ kubernetes: { port: 6443 }, WSL: { integrations: { A: true } } });
     const all = live({ kubernetes: { port: 6443, enabled: true }, WSL: { integrations: { A: true, B: true } } });
     expect(compareSettings(file, all).values).toEqual([]);
     expect(compareSettings(all, file).values).toEqual([]);
   });
 
-  test('secrets are marked', () => {
+  test('secrets are masked', () => {
     const proxy = (password: string) => side({ experimental: { virtualMachine: { proxy: { password } } } });
     expect(compareSettings(proxy('a'), proxy('b')).values).toMatchObject([{ sensitive: true }]);
   });
 
-  test('nothing differs from itself, and the sides can be changed round', () => {
+  test('nothing differs from itself, and the sides can be swapped', () => {
     fc.assert(
       fc.property(anyPayloadArbitrary(), anyPayloadArbitrary(), (a, b) => {
         expect(compareSettings(side(a), side(a)).values).toEqual([]);
@@ -102,7 +102,7 @@ describe('values', () => {
 describe('locks', () => {
   const settings = { kubernetes: { port: 6443, enabled: true } };
 
-  test('are compared where both sides say something about them', () => {
+  test('are compared when both sides say something about them', () => {
     const locked = side(settings, { locked: ['kubernetes.port'], locks: true });
     const open = side(settings, { locks: true });
     expect(compareSettings(locked, open).locks).toEqual([{ path: 'kubernetes.port', before: true, after: false }]);

@@ -30,7 +30,7 @@ function places(findings: readonly { line?: number; column?: number; pointer: st
 }
 
 describe('forms', () => {
-  test('bare settings leave the power state alone', async () => {
+  test('bare settings leave the power state unmanaged', async () => {
     const { desired } = await load('version: 19\nimages: { showAll: false }\n');
     expect(desired?.request).toEqual({
       settings: { version: 19, images: { showAll: false } },
@@ -40,12 +40,12 @@ describe('forms', () => {
     });
   });
 
-  test('a profile wishes for everything that it mentions, and for nothing else', async () => {
+  test('a profile manages everything it mentions, and nothing else', async () => {
     const { desired } = await load(`${PROFILE}settings: { version: 19, images: { showAll: true } }`);
     expect(desired?.request.wishes).toEqual(['images.showAll']);
   });
 
-  test('a profile that does not mention the power state leaves it alone', async () => {
+  test('a profile that does not mention the power state leaves it unmanaged', async () => {
     expect((await load(`${PROFILE}settings: { version: 19 }`)).desired?.request.state).toBe('unmanaged');
     expect((await load(`${PROFILE}settings: { version: 19 }\nstate: stopped`)).desired?.request.state).toBe('stopped');
   });
@@ -66,7 +66,7 @@ portForwards: [{ namespace: default, service: web, k8sPort: http, hostPort: 8080
     });
   });
 
-  test('standard input is a source, once', async () => {
+  test('standard input can be read only once', async () => {
     const context = {
       cwd: '/',
       env: {},
@@ -82,7 +82,7 @@ portForwards: [{ namespace: default, service: web, k8sPort: http, hostPort: 8080
 });
 
 describe('older versions', () => {
-  test('are migrated, and only what was written comes out', async () => {
+  test('are migrated, and only what was written appears', async () => {
     const { desired } = await load(
       'version: 4\nkubernetes: { containerEngine: moby, memoryInGB: 4 }\ntelemetry: false\n',
     );
@@ -95,14 +95,14 @@ describe('older versions', () => {
     expect(JSON.stringify(desired)).not.toContain('mobyStorageDriver');
   });
 
-  test('a mistake is shown where it was written', async () => {
+  test('an error is shown where it was written', async () => {
     const { findings } = await load('version: 4\nkubernetes:\n  memoryInGB: lots\n');
     expect(places(findings)).toEqual(['3:15 /kubernetes/memoryInGB']);
   });
 });
 
 describe('values', () => {
-  test('are canonical afterwards', async () => {
+  test('are canonical after loading', async () => {
     const { desired } = await load(
       'version: 19\ncontainerEngine: { name: docker }\nkubernetes: { version: v1.30.2+k3s1 }\n',
     );
@@ -112,12 +112,12 @@ describe('values', () => {
     });
   });
 
-  test('a number where a version belongs quotes the text as it was written', async () => {
+  test('a number in place of a version quotes the text as written', async () => {
     const { findings } = await load('version: 19\nkubernetes: { version: 1.30 }\n');
     expect(findings).toMatchObject([{ line: 2, suggestion: '"1.30"' }]);
   });
 
-  test('null removes an entry of a map and nothing else', async () => {
+  test('null removes a map entry and nothing else', async () => {
     const { desired } = await load('version: 19\ndiagnostics: { mutedChecks: { CHECK: null } }\n');
     expect(desired?.request.settings).toMatchObject({ diagnostics: { mutedChecks: { CHECK: null } } });
     expect((await load('version: 19\nimages: { showAll: null }\n')).findings).toHaveLength(1);
@@ -125,7 +125,7 @@ describe('values', () => {
 });
 
 describe('several documents', () => {
-  test('later ones win field by field; lists are whole, maps go key by key', async () => {
+  test('later ones win field by field; lists are replaced, maps merged by key', async () => {
     const { desired } = await load({
       'a.yaml': `${PROFILE}settings:
   version: 19
@@ -151,7 +151,7 @@ state: stopped
     });
   });
 
-  test('of different versions meet at the newest', async () => {
+  test('of different versions are merged at the newest version', async () => {
     const { desired } = await load({
       'old.yaml': 'version: 3\nupdater: false\n',
       'new.yaml': 'version: 19\nimages: { showAll: false }\n',
@@ -163,7 +163,7 @@ state: stopped
     });
   });
 
-  test('all mistakes of all documents are found', async () => {
+  test('all errors of all documents are reported', async () => {
     const { findings, desired } = await load({
       'a.yaml': 'version: 0\n',
       'b.yaml': 'version: 19\nimages: { showAl: true, namespace: 1 }\n',
@@ -172,7 +172,7 @@ state: stopped
     expect(findings.map(({ file, line }) => `${file}:${line}`)).toEqual(['a.yaml:1', 'b.yaml:2', 'b.yaml:2']);
   });
 
-  test('laying over is associative', () => {
+  test('merging is associative', () => {
     const tree = fc.letrec<{ node: JsonObject }>((tie) => ({
       node: fc.dictionary(
         fc.constantFrom('a', 'b', 'c'),
@@ -228,7 +228,7 @@ describe('secrets', () => {
     expect(JSON.stringify(loaded.desired?.request)).toContain('"from file"');
   });
 
-  test('written out they warn, without showing the value', async () => {
+  test('given literally cause a warning that does not show the value', async () => {
     const { warnings, desired } = await load(at('hunter2'), { platform: 'win32' });
     expect(desired).toBeDefined();
     expect(warnings).toEqual([expect.stringContaining(PATH)]);
@@ -241,7 +241,7 @@ describe('secrets', () => {
     ['two sources', at('{ fromEnv: A, fromFile: b }'), '2:54'],
     ['a name that is no text', at('{ fromEnv: 1 }'), '2:54'],
     ['a reference for what is no secret', 'version: 19\nimages: { namespace: { fromEnv: A } }\n', '2:22'],
-  ])('refused: %s', async (_what, text, place) => {
+  ])('rejected: %s', async (_what, text, place) => {
     const { findings, desired } = await load(text);
     expect(desired).toBeUndefined();
     expect(findings.map(({ line, column }) => `${line}:${column}`)).toEqual([place]);
@@ -303,7 +303,7 @@ describe('around the settings', () => {
     expect(findings[0]?.suggestion).toBe(suggestion);
   });
 
-  test('a lock on an entry of a map says that the map is locked as a whole', async () => {
+  test('a lock on a map entry is rejected, because a map is locked as a whole', async () => {
     const { findings } = await load(
       `${PROFILE}settings: { version: 19 }\nlocked: { WSL: { integrations: { a: true } } }`,
     );

@@ -16,8 +16,8 @@ import { parseDocument } from '../../src/settings/parse.ts';
 const TEXT = readFileSync(resolve('test/golden/profiles/full.settings.json'), 'utf8');
 const FULL: JsonObject = JSON.parse(TEXT);
 
-describe('the settings', () => {
-  test('are all there are, and none is a default on any system', () => {
+describe('the sample settings', () => {
+  test('are complete, and none is a default on any system', () => {
     for (const field of FIELDS) {
       const value = leafAt(FULL, field.path);
       expect(value, field.path).toBeDefined();
@@ -29,7 +29,7 @@ describe('the settings', () => {
   });
 
   test.each(PLATFORMS)(
-    'are right on %s, but for what it does not have and what does not go together',
+    'are valid on %s, except what it does not have and what conflicts',
     async (platform) => {
       const document = parseDocument(TEXT, 'full.settings.json');
       expect(document.findings).toEqual([]);

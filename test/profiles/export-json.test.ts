@@ -11,7 +11,7 @@ async function json(settings: JsonObject): Promise<string> {
   return jsonText(await deploymentTree(settings));
 }
 
-test('two spaces per level, the version first, the order of the schema, a line end', async () => {
+test('two spaces per level, the version first, schema order, a final newline', async () => {
   const settings = {
     kubernetes: { port: 6443 },
     containerEngine: { allowedImages: { patterns: ['a'], enabled: true } },
@@ -37,7 +37,7 @@ test('two spaces per level, the version first, the order of the schema, a line e
 `);
 });
 
-test('any profile comes back as it was', async () => {
+test('any profile is read back unchanged', async () => {
   const texts = { value: anyText(), key: anyText() };
   const profiles = fc.oneof(...FLEET_VERSIONS.map((version) => profileArbitrary(version, texts)));
   await fc.assert(

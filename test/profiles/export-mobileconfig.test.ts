@@ -56,7 +56,7 @@ const settingsIn = (document: JsonObject, part: Part) =>
 const uuidsIn = (written: string) =>
   [...written.matchAll(/PayloadUUID<\/key>\s*<string>(.*)<\/string>/g)].map(([, id]) => id);
 
-test.each(PARTS)('the %s profile is what was agreed on', async (part) => {
+test.each(PARTS)('the %s profile matches the golden file', async (part) => {
   await expect(await text(MIXED, part)).toMatchFileSnapshot(`../golden/profiles/${part}.mobileconfig`);
 });
 
@@ -71,7 +71,7 @@ describe('the document', () => {
     }
   });
 
-  test('names itself as Apple asks for', async () => {
+  test('identifies itself as Apple requires', async () => {
     const document = parsed(await text(MIXED, 'defaults'));
     const { PayloadContent: [payload] = [], ...top } = document;
     expect(top).toEqual({
@@ -92,7 +92,7 @@ describe('the document', () => {
     });
   });
 
-  test('has a file name that says the domain', async () => {
+  test('has a file name with the domain', async () => {
     expect(mobileconfigExporter.fileName('locked', 'hklm')).toBe('io.rancherdesktop.profile.locked.mobileconfig');
     expect(mobileconfigExporter.text(await deploymentTree(MIXED), { part: 'defaults', hive: 'hklm' })).toBe(
       await text(MIXED, 'defaults'),
@@ -100,7 +100,7 @@ describe('the document', () => {
   });
 });
 
-describe('a setting alone', () => {
+describe('a single setting', () => {
   const FULL: JsonObject = JSON.parse(readFileSync('test/golden/profiles/full.settings.json', 'utf8'));
   /** Without these the application refuses the value. */
   const NEEDS: readonly [RegExp, JsonObject][] = [
@@ -132,13 +132,13 @@ describe('a setting alone', () => {
 });
 
 describe('identity', () => {
-  test('a UUID of version 5 is that of the standard', async () => {
+  test('a version 5 UUID matches the standard', async () => {
     expect(nameUuid('6ba7b810-9dad-11d1-80b4-00c04fd430c8', 'www.example.com')).toBe(
       '2ED6657D-E927-568B-95E1-2665A8AEA6A2',
     );
   });
 
-  test('the same settings in another order give the same bytes', async () => {
+  test('settings in another order give the same bytes', async () => {
     const reversed = (value: JsonValue): JsonValue =>
       isObject(value)
         ? Object.fromEntries(
@@ -153,7 +153,7 @@ describe('identity', () => {
     expect(await text(other)).toBe(await text(ALL));
   });
 
-  test('other settings and the other part get other UUIDs; the identifier is that of the part', async () => {
+  test('other settings and the other part get other UUIDs; the identifier depends on the part', async () => {
     const one = await text({ version: 19, kubernetes: { enabled: true } });
     const other = await text({ version: 19, kubernetes: { enabled: false } });
     const defaults = await text({ version: 19, kubernetes: { enabled: true } }, 'defaults');
@@ -201,16 +201,16 @@ describe('what XML cannot hold', () => {
   });
 });
 
-describe('back again', () => {
+describe('reading it back', () => {
   const back = async (written: string) => mobileconfigImporter.read(Buffer.from(written), 'x.mobileconfig');
 
-  test.each(PARTS)('the %s part, with every setting', async (part) => {
+  test.each(PARTS)('the %s part with every setting', async (part) => {
     const [read, ...others] = await back(await text(ALL, part));
     expect(others).toEqual([]);
     expect(read).toMatchObject({ part, settings: ALL, lost: [] });
   });
 
-  test('any text that XML holds, also as a name', async () => {
+  test('any text that XML can hold, also as a name', async () => {
     const xml = fc
       .string({ unit: 'grapheme', maxLength: 20 })
       .filter(

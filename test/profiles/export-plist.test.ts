@@ -20,7 +20,7 @@ async function plist(settings: JsonObject): Promise<string> {
 
 describe('the text', () => {
   // Byte for byte the example of the tool facts, 7.5.
-  test('text that has to be escaped, an empty list and an empty map', async () => {
+  test('text that needs escaping, an empty list and an empty map', async () => {
     const settings = {
       kubernetes: { version: 'a&b' },
       containerEngine: { allowedImages: { patterns: [] } },
@@ -33,7 +33,7 @@ describe('the text', () => {
     await expect(await plist(ALL)).toMatchFileSnapshot('../golden/profiles/all.plist');
   });
 
-  test('the order of members is written for every section', () => {
+  test('the order of members is that of the schema in every section', () => {
     const look = (nodes: ReadonlyMap<string, SchemaNode>, path: string) => {
       const names = [...nodes.keys()];
       const order = PLIST_ORDER[path];
@@ -44,7 +44,7 @@ describe('the text', () => {
     look(schemaTree(), '');
   });
 
-  test('members of older versions follow those of today', async () => {
+  test('members of older versions follow the current ones', async () => {
     const text = await plist({ version: 4, telemetry: true, kubernetes: { memoryInGB: 4, port: 6443 }, debug: false });
     expect([...text.matchAll(/<key>(.*?)<\/key>/g)].map((match) => match[1])).toEqual([
       'version',
@@ -73,14 +73,14 @@ describe('the text', () => {
     expect(await plist({ kubernetes: { port } })).toContain(`\n      <integer>${port}</integer>\n`);
   });
 
-  test('names that every object has are entries like others', async () => {
+  test('names of object members are ordinary entries', async () => {
     const settings: JsonObject = JSON.parse('{"WSL":{"integrations":{"constructor":true,"__proto__":false}}}');
     expect(await plist(settings)).toContain(
       '        <key>__proto__</key>\n        <false/>\n        <key>constructor</key>\n        <true/>\n',
     );
   });
 
-  test('empty sections and null leave no key behind', async () => {
+  test('empty sections and null leave no key', async () => {
     const text = await plist({
       kubernetes: {},
       images: null,
@@ -90,7 +90,7 @@ describe('the text', () => {
     expect([...text.matchAll(/<key>(.*?)<\/key>/g)].map((match) => match[1])).toEqual(['version']);
   });
 
-  test('another reader gets the settings back', async () => {
+  test('another parser reads the settings back', async () => {
     expect(parse(await plist(ALL))).toEqual(ALL);
     const settings = { version: 19, kubernetes: { port: -3 }, application: { locale: ' <&> "\'\n\r\t ' } };
     expect(parse(await plist(settings))).toEqual(settings);
@@ -108,7 +108,7 @@ describe('the text', () => {
   });
 });
 
-describe('what is refused', () => {
+describe('refusals', () => {
   test.each([
     ['\0', 'XML cannot hold the control character U+0000'],
     ['a\u0007', 'XML cannot hold the control character U+0007'],
@@ -132,7 +132,7 @@ describe('what is refused', () => {
     });
   });
 
-  test('everything at once, and no value', async () => {
+  test('everything at once, without values', async () => {
     const proxy = { password: 'se\u0001cret', username: '\0', noproxy: ['\ud800', 'a'] };
     const error = await plist({ experimental: { virtualMachine: { proxy } } }).catch((thrown: unknown) => thrown);
     expect(error).toMatchObject({
@@ -146,7 +146,7 @@ describe('what is refused', () => {
   });
 });
 
-test('any profile is lines as documented with the values that were given, or is refused', async () => {
+test('any profile is written in the documented lines with its values, or refused', async () => {
   const texts = { value: anyText(), key: anyText() };
   const profiles = fc.oneof(...FLEET_VERSIONS.map((version) => profileArbitrary(version, texts)));
   await fc.assert(

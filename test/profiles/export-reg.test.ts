@@ -26,7 +26,7 @@ async function regLines(settings: JsonObject): Promise<string[]> {
 
 describe('the text', () => {
   // Byte for byte the first example of the tool facts, 7.4.
-  test('a locked profile of the present user', async () => {
+  test('a locked profile of the current user', async () => {
     const settings = {
       kubernetes: { enabled: false },
       containerEngine: { allowedImages: { patterns: ['abc', 'ghi'] } },
@@ -36,7 +36,7 @@ describe('the text', () => {
     await expect(await reg(settings, 'hkcu')).toMatchFileSnapshot('../golden/profiles/locked-user.reg');
   });
 
-  test('values come before sections, each sorted without regard to case', async () => {
+  test('values come before sections, each sorted case-insensitively', async () => {
     const application = { adminAccess: false, updater: { enabled: false }, pathManagementStrategy: 'manual' };
     expect(await regLines({ application: { ...application, autoStart: false } })).toEqual([
       '[~\\application]',
@@ -82,7 +82,7 @@ describe('the text', () => {
     expect(lines.at(-1)).toBe(`"patterns"=hex(7):${hex}`);
   });
 
-  test('a list on one line, however long', async () => {
+  test('a list on one line of any length', async () => {
     const patterns = Array.from({ length: 1000 }, (_, index) => `registry.example/${index}`);
     const lines = await regLines({ containerEngine: { allowedImages: { patterns } } });
     expect(lines).toHaveLength(3);
@@ -130,7 +130,7 @@ describe('the text', () => {
     expect(await regLines({ WSL: { integrations: {} } })).toEqual(['[~\\WSL]', '[~\\WSL\\integrations]']);
   });
 
-  test('nothing to write is the first line alone', () => {
+  test('an empty profile is just the first line', () => {
     expect(regText({ members: new Map() }, 'hklm', 'locked')).toBe('Windows Registry Editor Version 5.00\n');
   });
 
@@ -168,7 +168,7 @@ describe('the text', () => {
   });
 });
 
-describe('what is refused', () => {
+describe('refusals', () => {
   const entry = (name: string, value: JsonValue = true): JsonObject =>
     JSON.parse(`{"WSL":{"integrations":{${JSON.stringify(name)}:${JSON.stringify(value)}}}}`);
 
@@ -221,12 +221,12 @@ describe('what is refused', () => {
     });
   });
 
-  test('names that are longer in capitals are not the same', async () => {
+  test('names that are longer in uppercase are not equal', async () => {
     const lines = await regLines({ WSL: { integrations: { ß: true, ss: true } } });
     expect(lines).toHaveLength(4);
   });
 
-  test('everything at once, and no value', async () => {
+  test('everything at once, without values', async () => {
     const settings = {
       version: 19,
       kubernetes: { port: -4711 },
@@ -249,7 +249,7 @@ describe('any profile', () => {
   const texts = { value: anyText(), key: anyText() };
   const profiles = fc.oneof(...FLEET_VERSIONS.map((version) => profileArbitrary(version, texts)));
 
-  test('is lines as documented with the values that were given, or is refused', async () => {
+  test('is written in the documented lines with its values, or refused', async () => {
     await fc.assert(
       fc.asyncProperty(profiles, async (settings) => {
         let text: string;
@@ -283,7 +283,7 @@ describe('any profile', () => {
   });
 });
 
-test('the bytes for the registry editor', () => {
+test('the bytes of a registry editor file', () => {
   expect([...encodeRegistryFile('a\né\n', 'utf-16le')]).toEqual([
     0xff, 0xfe, 0x61, 0, 0x0d, 0, 0x0a, 0, 0xe9, 0, 0x0d, 0, 0x0a, 0,
   ]);

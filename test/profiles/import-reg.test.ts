@@ -19,7 +19,7 @@ async function refusal(...lines: string[]): Promise<RdError> {
   return error;
 }
 
-test('a version of another type stays what it is', async () => {
+test('a version of another type is kept', async () => {
   const [part] = await read(
     `[${COMPUTER}\\Locked]`,
     '"version"="10"',
@@ -29,7 +29,7 @@ test('a version of another type stays what it is', async () => {
   expect(part).toMatchObject({ settings: { version: '10', images: { showAll: true } }, lost: [] });
 });
 
-test('a file that ends in the middle of a line may have been cut off, and says so once', async () => {
+test('a file that ends within a line may be truncated, which is reported once', async () => {
   const whole = bytes(`[${COMPUTER}\\Locked]`, '"version"=dword:13', `[${COMPUTER}\\Defaults]`, '"version"=dword:13');
   expect((await regImporter.read(whole, 'p.reg')).map(({ notes }) => notes)).toEqual([undefined, undefined]);
   // The number is another one, and the file well-formed.
@@ -39,7 +39,7 @@ test('a file that ends in the middle of a line may have been cut off, and says s
   expect(cut.map(({ notes }) => notes)).toEqual([[note], undefined]);
 });
 
-test('both parts of one place, locked first, with what is in neither', async () => {
+test('both parts at one location, locked first, with what belongs to neither', async () => {
   const parts = await read(
     '[HKEY_LOCAL_MACHINE\\SOFTWARE\\Policies]',
     `[${COMPUTER}]`,
@@ -91,7 +91,7 @@ test('both parts of one place, locked first, with what is in neither', async () 
   ]);
 });
 
-describe('several places: the application takes both parts from the first that has either', () => {
+describe('several locations: the application takes both parts from the first that has either', () => {
   const users = 'HKEY_USERS\\S-1-5-21-7\\SOFTWARE\\Policies\\Rancher Desktop';
   const older = 'HKEY_CURRENT_USER\\SOFTWARE\\Rancher Desktop\\Profile';
   test.each([
@@ -117,7 +117,7 @@ describe('several places: the application takes both parts from the first that h
     );
   });
 
-  test('a key whose values mean nothing is none', async () => {
+  test('a key with unknown values is no profile', async () => {
     const parts = await read(`[${COMPUTER}\\Locked]`, '"unheard"=dword:1', `[${USER}\\Defaults]`, '"version"=dword:13');
     expect(parts).toEqual([
       {
@@ -130,7 +130,7 @@ describe('several places: the application takes both parts from the first that h
   });
 });
 
-test('wrong types are lost, with kinds and without values', async () => {
+test('wrong types are reported as lost, with their types and without values', async () => {
   const [part] = await read(
     `[${COMPUTER}\\Locked]`,
     '"version"=dword:13',
@@ -192,7 +192,7 @@ test('wrong types are lost, with kinds and without values', async () => {
   ]);
 });
 
-describe('what is in keys of others is counted', () => {
+describe('values of foreign keys are counted', () => {
   const VERSION = [`[${COMPUTER}\\Locked]`, '"version"=dword:13'];
   const ours = (place: string) => [{ place, reason: 'it is not part of a deployment profile (1 value)' }];
 
@@ -215,7 +215,7 @@ describe('what is in keys of others is counted', () => {
     [`${COMPUTER}\\Lokced`],
     ['HKEY_LOCAL_MACHINE\\SOFTWARE\\WOW6432Node\\Policies\\rancher desktop'],
     ['HKEY_LOCAL_MACHINE\\SOFTWARE\\Rancher Desktop'],
-  ])('not what is in a key of the application: %s', async (key) => {
+  ])('but not those in a key of the application: %s', async (key) => {
     const [part] = await read(
       ...VERSION,
       `[${key}]`,
@@ -230,13 +230,13 @@ describe('what is in keys of others is counted', () => {
     expect(part?.notes).toEqual([expect.stringContaining('1 value in')]);
   });
 
-  test('nor is the deletion of a key around a profile', async () => {
+  test('nor the deletion of a key above a profile', async () => {
     const [part] = await read('[-HKLM\\SOFTWARE\\Policies]', ...VERSION);
     expect(part?.lost).toMatchObject([{ place: 'HKEY_LOCAL_MACHINE\\SOFTWARE\\Policies' }]);
   });
 });
 
-test('a profile without a version is read by the names of the newest', async () => {
+test('a profile without a version is read by the newest names', async () => {
   const [part] = await read(`[${COMPUTER}\\Locked\\kubernetes]`, '"enabled"=dword:1');
   expect(part).toEqual({
     part: 'locked',
@@ -246,7 +246,7 @@ test('a profile without a version is read by the names of the newest', async () 
   });
 });
 
-test('an older profile keeps its names and types, also of what ended', async () => {
+test('an older profile keeps its names and types, also of removed settings', async () => {
   const [part] = await read(
     `[${OLDER}\\Locked]`,
     '"version"=dword:7',
@@ -262,7 +262,7 @@ test('an older profile keeps its names and types, also of what ended', async () 
   });
 });
 
-test('deletions and earlier values are lost, with their lines', async () => {
+test('deletions and overwritten values are reported as lost, with their lines', async () => {
   const [part] = await read(
     `[-${COMPUTER}\\Locked]`,
     `[${COMPUTER}\\Locked]`,
@@ -279,7 +279,7 @@ test('deletions and earlier values are lost, with their lines', async () => {
 });
 
 describe('refused', () => {
-  test('lines that are not understood, each with its place', async () => {
+  test('lines that cannot be parsed, each with its position', async () => {
     const error = await refusal(`[${COMPUTER}\\Locked]`, '"version"=dword:13', '"a"="C:\\x"', 'what');
     expect(error.message).toBe('p.reg has 2 lines that are not understood');
     expect(error.details).toEqual([
@@ -296,7 +296,7 @@ describe('refused', () => {
     expect(error).toMatchObject({ code: 'ERR_PROFILE_INVALID', advice: expect.stringContaining('UTF-16') });
   });
 
-  test('a file without a profile, with what is in it', async () => {
+  test('a file without a profile, with what it contains', async () => {
     const error = await refusal('[HKCU\\Software\\Other]', '"password"="secret"', `[${COMPUTER}\\Locked]`);
     expect(error.message).toBe('p.reg holds no deployment profile');
     expect(error.details).toEqual([
@@ -342,7 +342,7 @@ describe('the live registry', () => {
     ]);
   });
 
-  test('names in brackets are looked up in an export, which does not hide them', async () => {
+  test('names with brackets are looked up in an export, which shows them', async () => {
     const key = `${COMPUTER}\\Locked\\WSL\\integrations`;
     const query = [
       `${COMPUTER}\\Locked`,
@@ -360,13 +360,13 @@ describe('the live registry', () => {
     expect(part).toMatchObject({ settings: { version: 19, WSL: { integrations: { '(mine)': true } } }, lost: [] });
   });
 
-  test('nothing at a place, or nothing that counts', async () => {
+  test('nothing at a location, or nothing that counts', async () => {
     expect(await registryProfiles(KEY, answering({}).programs)).toEqual([]);
     const { programs } = answering({ [`query ${KEY} /s`]: { out: `${COMPUTER}\\Locked\r\n    x    REG_SZ    y\r\n` } });
     expect(await registryProfiles(KEY, programs)).toEqual([]);
   });
 
-  test('one that cannot be read', async () => {
+  test('one that is unreadable', async () => {
     const parent = 'HKLM\\SOFTWARE\\Policies';
     const { programs } = answering({ [`query ${parent}`]: { out: `${COMPUTER}\r\n` } });
     await expect(registryProfiles(KEY, programs)).rejects.toThrow('cannot be read');

@@ -36,7 +36,7 @@ async function refusal(bytes: Uint8Array): Promise<RdError> {
   return error;
 }
 
-test('what an administrator sets by templates', async () => {
+test('what an administrator configures through templates', async () => {
   const parts = await read(
     VERSION,
     polText(`${LOCKED}\\containerEngine`, 'name', 'moby'),
@@ -72,7 +72,7 @@ test.each([
   ['GroupPolicy/Machine/Registry.pol', 'HKEY_LOCAL_MACHINE\\'],
   ['C:\\Windows\\System32\\GroupPolicy\\User\\Registry.pol', 'HKEY_CURRENT_USER\\'],
   ['machine.pol', ''],
-])('the directory of %s tells the hive', async (label, hive) => {
+])('the directory of %s determines the hive', async (label, hive) => {
   const [part] = await registryPolImporter.read(polFile([VERSION]), label);
   expect(part?.source).toBe(`${label}: ${hive}${LOCKED}`);
 });
@@ -181,7 +181,7 @@ describe('control codes', () => {
     );
   });
 
-  test('places are those of the entries', async () => {
+  test('positions are those of the entries', async () => {
     const [part] = await read(VERSION, showAll, code('**del.x'), code('**del.showall'));
     const at = [VERSION, showAll, code('**del.x')].map((_, index, all) => polFile(all.slice(0, index + 1)).length);
     expect(part?.lost).toEqual([
@@ -237,7 +237,7 @@ describe('entries of other products', () => {
     ['values', polCode('SOFTWARE\\Policies', '**DeleteValues Rancher Desktop')],
     ['keys', deleteKeys('SOFTWARE\\Policies', 'Other;Rancher Desktops;\\;')],
     ['a profile that is not there', deleteKeys('SOFTWARE\\Policies', 'Rancher Desktop\\Defaults')],
-  ])('a deletion of %s takes nothing from a profile', async (_name, entry) => {
+  ])('a deletion of %s removes nothing from a profile', async (_name, entry) => {
     const [part] = await read(...profile, entry);
     expect(part?.settings).toEqual(settings);
     expect(accounts(part)).toEqual([]);
@@ -248,7 +248,7 @@ describe('entries of other products', () => {
     ['SOFTWARE\\\\', 'Policies'],
     ['SOFTWARE\\Policies', 'x;Rancher Desktop'],
     ['SOFTWARE', 'Policies\\Rancher Desktop\\Locked\\images'],
-  ])('a deletion of keys in "%s" reaches what is below: %s', async (key, names) => {
+  ])('a deletion of keys in "%s" affects what is below: %s', async (key, names) => {
     const [part] = await read(...profile, deleteKeys(key, names), VERSION);
     expect(part?.settings).toEqual({ version: 19 });
     expect(part?.lost.map(({ place }) => place)).toContain(`${LOCKED}\\images: namespace`);
@@ -277,7 +277,7 @@ describe('entries of other products', () => {
     data: fc.uint8Array({ maxLength: 40 }).map((bytes) => Buffer.from(bytes)),
   });
 
-  test('fifty of any kind around the entries of a profile leave it as it is', async () => {
+  test('fifty of any kind around the entries of a profile do not change it', async () => {
     const whole = [
       ...profile,
       polList(`${LOCKED}\\containerEngine\\allowedImages`, 'patterns', ['a', 'b']),
@@ -300,7 +300,7 @@ describe('entries of other products', () => {
   });
 });
 
-describe('what Group Policy keeps for a policy', () => {
+describe('what Group Policy stores for a policy', () => {
   const imported = async (states: ReadonlyMap<string, PolicyState>) => {
     const cwd = temporaryDirectory();
     mkdirSync(join(cwd, 'Machine'));
@@ -316,7 +316,7 @@ describe('what Group Policy keeps for a policy', () => {
     valuesOf(policy.field).map((value) => [policy.name, JSON.stringify(value), policy, value] as const),
   );
 
-  test.each(cases)('%s with %s is imported as that setting, and nothing is lost', async (name, _, policy, value) => {
+  test.each(cases)('%s with %s is imported as that setting, without losses', async (name, _, policy, value) => {
     const settings: JsonObject = { version: 19 };
     const locked: JsonObject = {};
     setLeaf(settings, policy.field.path, value);
@@ -330,7 +330,7 @@ describe('what Group Policy keeps for a policy', () => {
   });
 
   test.each(policies().filter(({ field }) => field.type !== 'boolean'))(
-    '$name disabled loses nothing',
+    '$name disabled is imported without losses',
     async ({ name }) => {
       const result = await imported(new Map<string, PolicyState>([[name, 'disabled']]));
       expect(result).toEqual({
@@ -342,7 +342,7 @@ describe('what Group Policy keeps for a policy', () => {
     },
   );
 
-  test('a table begins with the deletion of what the computer had in it', () => {
+  test('a table starts with a deletion of what the computer had in it', () => {
     const [policy] = policies().filter(({ field }) => field.type === 'map<string,string>');
     if (!policy) throw new Error('no policy is a table');
     const key = `${policy.key}\\${policy.valueName}`;
@@ -353,7 +353,7 @@ describe('what Group Policy keeps for a policy', () => {
     ]);
   });
 
-  test('all of a part together', async () => {
+  test('all of a part combined', async () => {
     for (const part of PARTS) {
       const own = cases.filter(([, , policy]) => policy.part === part);
       const states = new Map(own.map(([name, , policy, value]) => [name, stateFor(policy, value)]));
@@ -364,10 +364,10 @@ describe('what Group Policy keeps for a policy', () => {
   });
 });
 
-describe('a file that is not of the form', () => {
+describe('a malformed file', () => {
   const whole = polFile([VERSION, polText(`${LOCKED}\\images`, 'namespace', 'team')]);
 
-  test('every cut is refused with its place', async () => {
+  test('every truncation is refused with its position', async () => {
     const ends = new Set([8, polFile([VERSION]).length]);
     for (let length = 4; length < whole.length; length++) {
       if (ends.has(length)) continue;
@@ -409,17 +409,17 @@ describe('a file that is not of the form', () => {
     expect((await refusal(bytes)).message).toBe(`Registry.pol: ${message}`);
   });
 
-  test('no profile in it', async () => {
+  test('without a profile', async () => {
     expect((await refusal(polFile([]))).message).toBe('Registry.pol holds no deployment profile');
   });
 
-  test('a size that is larger than the file', async () => {
+  test('a size larger than the file', async () => {
     const bytes = polFile([VERSION]);
     bytes.writeUInt32LE(0xffff_fff0, bytes.length - 12);
     expect((await refusal(bytes)).message).toContain('4294967280 bytes are announced and not there');
   });
 
-  test('what is no policy file is not taken for one', () => {
+  test('another file is not taken for a policy file', () => {
     expect(registryPolImporter.recognises(whole)).toBe(true);
     for (const other of ['', 'PRe', 'preg', 'REGEDIT4']) {
       expect(registryPolImporter.recognises(Buffer.from(other)), other).toBe(false);

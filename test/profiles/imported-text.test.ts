@@ -28,7 +28,7 @@ async function read(text: string) {
   return joined;
 }
 
-test('YAML and JSON of an import mean what was imported, whatever is in the texts', async () => {
+test('YAML and JSON of an import mean what was imported, whatever the texts contain', async () => {
   await fc.assert(
     fc.asyncProperty(
       anyText(),
@@ -50,7 +50,7 @@ test('YAML and JSON of an import mean what was imported, whatever is in the text
   );
 });
 
-test('a long value, a long key, and one of some hundred thousand signs that must be escaped', async () => {
+test('a long value, a long key, and a key of several hundred thousand escaped characters', async () => {
   const map = { ['k'.repeat(5000)]: true, ['"'.repeat(700)]: false };
   const long = profileOf({ images: { namespace: 'é'.repeat(400_000) }, diagnostics: { mutedChecks: map } }, {});
   expect((await read(textOf(long))).settings).toEqual(long.settings);
@@ -58,7 +58,7 @@ test('a long value, a long key, and one of some hundred thousand signs that must
   expect((await read(textOf(escaped))).settings).toEqual(escaped.settings);
 });
 
-test('nothing locked is said, and everything locked too', async () => {
+test('says when nothing is locked, and when everything is', async () => {
   const settings = { images: { showAll: true } };
   expect(textOf(profileOf({}, settings))).toContain('\nlocked: {}\n');
   expect((await read(textOf(profileOf(settings, {})))).locked).toEqual(['images.showAll']);

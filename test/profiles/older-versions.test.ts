@@ -190,7 +190,7 @@ const COMPLETE: Record<string, JsonObject> = {
   },
 };
 
-describe('a complete document of an older application is a profile', () => {
+describe('a complete document of an older application is a valid profile', () => {
   test.each(Object.entries(COMPLETE))('%s', async (_, document) => {
     const { desired, findings, documents } = await load(document);
     expect(findings).toEqual([]);
@@ -218,7 +218,7 @@ describe('a complete document of an older application is a profile', () => {
     }
   });
 
-  test('null removes entries in older shapes too', async () => {
+  test('null removes entries in older versions too', async () => {
     const { desired, findings } = await load({
       version: 8,
       extensions: { 'example/tool': null },

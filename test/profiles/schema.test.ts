@@ -36,7 +36,7 @@ describe('what editors accept, the tool accepts', () => {
   });
 });
 
-describe('what editors refuse, the tool refuses', () => {
+describe('what editors reject, the tool rejects', () => {
   test.each([
     HEAD,
     'kind: Profile\nsettings: { version: 19 }\n',

@@ -9,11 +9,11 @@ import { temporaryDirectory } from '../helpers/temp-home.ts';
 
 const NAMES = { before: 'a', after: 'b' };
 
-test('equal texts have no difference', () => {
+test('equal texts have no differences', () => {
   expect(unifiedDiff('a\n', 'a\n', NAMES)).toBe('');
 });
 
-test('changes have lines around them, and those that are near are one', () => {
+test('changes have context lines, and nearby ones are merged', () => {
   const before = Array.from({ length: 20 }, (_, index) => `${index}\n`).join('');
   const after = before.replace('5\n', 'five\n').replace('9\n', '').replace('19\n', 'end');
   expect(unifiedDiff(before, after, NAMES)).toBe(
@@ -24,12 +24,12 @@ test('changes have lines around them, and those that are near are one', () => {
   );
 });
 
-test('everything is new, or gone', () => {
+test('everything is added, or removed', () => {
   expect(unifiedDiff('', 'a\n', NAMES)).toBe('--- a\n+++ b\n@@ -0,0 +1,1 @@\n+a\n');
   expect(unifiedDiff('a\n', '', NAMES)).toBe('--- a\n+++ b\n@@ -1,1 +0,0 @@\n-a\n');
 });
 
-test('the way is a shortest one', () => {
+test('the edit script is a shortest one', () => {
   const letters = fc.array(fc.constantFrom('x\n', 'y\n', 'z\n'), { maxLength: 12 });
   fc.assert(
     fc.property(letters, letters, (a, b) => {
@@ -42,7 +42,7 @@ test('the way is a shortest one', () => {
   );
 });
 
-test('a program that takes differences makes the new text of the old one', ({ skip }) => {
+test('patch(1) turns the old text into the new one', ({ skip }) => {
   if (spawnSync('patch', ['--version']).status !== 0) {
     const message = 'there is no patch; fix: apt-get install patch';
     if (process.env.RDCTL_REQUIRE_REAL === '1') throw new Error(message);
@@ -64,7 +64,7 @@ test('a program that takes differences makes the new text of the old one', ({ sk
   );
 });
 
-test('two long texts without a common line are shown whole', () => {
+test('two long texts without a common line are shown completely', () => {
   const many = (word: string) => Array.from({ length: 3000 }, (_, index) => `${word}${index}\n`).join('');
   expect(unifiedDiff(many('a'), many('b'), NAMES).split('\n')).toHaveLength(6004);
 });

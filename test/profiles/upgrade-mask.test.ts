@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { withoutPieces, withoutSecrets } from '../../profiles/document/upgrade/upgrade.ts';
 
-test('pieces of all lengths are masked, whatever their order', () => {
+test('secrets of all lengths are masked, in any order', () => {
   const text = 'a: x, b: a long secret, c: yz.';
   const pieces = ['x', 'a long secret', 'yz'].map((secret) => ({
     offset: text.indexOf(secret),
@@ -13,7 +13,7 @@ test('pieces of all lengths are masked, whatever their order', () => {
   expect(withoutPieces(text, [])).toBe(text);
 });
 
-test('a secret is masked wherever it is, unless it is as short as a word', () => {
+test('a secret is masked everywhere, unless it is as short as a word', () => {
   expect(withoutSecrets('hunter2 and proxy: hunter2, word', ['hunter2', 'word'])).toBe(
     '******** and proxy: ********, word',
   );

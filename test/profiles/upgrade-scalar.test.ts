@@ -3,7 +3,7 @@ import { quoted } from '../../profiles/document/upgrade/text-tree.ts';
 import { jsonText } from '../../profiles/document/write.ts';
 
 test.each(['\u007f', '\u009b', '\u2028', '\u202e', '\u2069', '\ufeff', '\ufffe', '\uffff'])(
-  '%j is written as its number, whatever the quotes, as in a profile that is written anew',
+  '%j is escaped as a code point in any quotes, as in a rewritten profile',
   (sign) => {
     const written = `"a\\u${sign.charCodeAt(0).toString(16).padStart(4, '0')}"`;
     for (const quotes of ['', '"', "'"] as const) expect(quoted(`a${sign}`, quotes)).toBe(written);
@@ -11,7 +11,7 @@ test.each(['\u007f', '\u009b', '\u2028', '\u202e', '\u2069', '\ufeff', '\ufffe',
   },
 );
 
-test('quotes are kept where they can hold the text', () => {
+test('quotes are kept when they can hold the text', () => {
   expect(quoted('a b', "'")).toBe("'a b'");
   expect(quoted("it's", "'")).toBe('"it\'s"');
   expect(quoted('a', '')).toBe('a');

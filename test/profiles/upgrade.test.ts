@@ -28,12 +28,12 @@ describe('old files', () => {
   });
 });
 
-test('a file of the newest version stays as it is', async () => {
+test('a file of the newest version stays unchanged', async () => {
   const text = '# ours\nversion: 19 # now\nimages: {showAll: true}';
   expect(await upgrade(text)).toMatchObject({ from: 19, changes: [], after: text });
 });
 
-test('every change has its places, its values and a reason', async () => {
+test('every change has its positions, values and a reason', async () => {
   const { changes, from, to } = await upgrade('version: 4\nkubernetes:\n  suppressSudo: true\n  hostResolver: false\n');
   expect({ from, to }).toEqual({ from: 4, to: 19 });
   expect(changes).toEqual([
@@ -49,7 +49,7 @@ test('every change has its places, its values and a reason', async () => {
   ]);
 });
 
-describe('what stands in the way of a plain edit', () => {
+describe('what prevents an in-place edit', () => {
   const settings = async (text: string) => {
     const { after, changes } = await upgrade(text);
     return { after, changes, value: parseDocument(after, 'p.yaml').value };
@@ -112,12 +112,12 @@ describe('what stands in the way of a plain edit', () => {
     expect(commentSigns(after)).toEqual(commentSigns(text));
   });
 
-  test('aliases are kept where they mean the same', async () => {
+  test('aliases are kept when they mean the same', async () => {
     const { after } = await settings('version: 15\nvirtualMachine:\n  memoryInGB: &m 4\n  numberCPUs: *m\n');
     expect(after).toBe('version: 19\nvirtualMachine:\n  memoryInGB: &m 4\n  numberCPUs: *m\n');
   });
 
-  test('a list keeps the lines that stay', async () => {
+  test('a list keeps its unchanged lines', async () => {
     const list = '  # ten\n  - " 10.0.0.0/8"  # net\n  # gone\n  - ""\n  - a.example\n';
     const { after, changes } = await settings(
       `version: 9\nexperimental:\n virtualMachine:\n  proxy:\n   noproxy:\n${list.replaceAll('  #', '    #').replaceAll('  -', '    -')}`,
@@ -128,7 +128,7 @@ describe('what stands in the way of a plain edit', () => {
   });
 });
 
-describe('comments of what has ended', () => {
+describe('comments of removed settings', () => {
   test.each([
     [
       'above it and behind it',
@@ -166,7 +166,7 @@ describe('comments of what has ended', () => {
     expect(changes.flatMap((change) => change.comments ?? [])).toEqual(comments);
   });
 
-  test('hold no secrets', async () => {
+  test('contain no secrets', async () => {
     const { changes } = await upgrade(
       'version: 10\nexperimental:\n  virtualMachine:\n    socketVMNet: true # not hunter2x\n    proxy: {password: hunter2x}\n',
     );
@@ -174,7 +174,7 @@ describe('comments of what has ended', () => {
   });
 });
 
-test('a text over hundreds of thousands of lines between brackets moves', async () => {
+test('a flow collection over hundreds of thousands of lines is moved', async () => {
   const pattern = `"1${'\n a'.repeat(150_000)}"`;
   const { after } = await upgrade(
     `version: 4\ncontainerEngine: {imageAllowList: {enabled: true, patterns: [${pattern}]}}\n`,
@@ -185,7 +185,7 @@ test('a text over hundreds of thousands of lines between brackets moves', async 
 });
 
 describe('JSON', () => {
-  test.each(['\t', '  ', '    '])('is indented as it was: %j', async (unit) => {
+  test.each(['\t', '  ', '    '])('keeps its indentation: %j', async (unit) => {
     const text = JSON.stringify(
       { version: 4, telemetry: false, kubernetes: { port: 6443, memoryInGB: 4, options: { traefik: true } } },
       null,
@@ -210,7 +210,7 @@ describe('JSON', () => {
     expect(after).toBe(JSON.stringify(JSON.parse(after)));
   });
 
-  test('without sections is indented as it was', async () => {
+  test('without sections keeps its indentation', async () => {
     const { after } = await upgrade('{\n\t"version": 4,\n\t"telemetry": false\n}\n', 'p.json');
     expect(after).toBe(
       '{\n\t"version": 19,\n\t"application": {\n\t\t"telemetry": {\n\t\t\t"enabled": false\n\t\t}\n\t}\n}\n',
@@ -218,7 +218,7 @@ describe('JSON', () => {
   });
 });
 
-test('what a value becomes on another system', async () => {
+test('what a value becomes on another platform', async () => {
   const text = 'version: 7\napplication: {pathManagementStrategy: notset, adminAccess: true}\n';
   const { after, platformDependent } = await upgrade(text);
   expect(platformDependent).toEqual(['application.pathManagementStrategy']);
@@ -229,7 +229,7 @@ test('what a value becomes on another system', async () => {
 });
 
 describe('refused', () => {
-  test('mistakes, all of them, with their places', async () => {
+  test('are all reported, with their positions', async () => {
     const error = await refusal('version: 4\ntelemetry: maybe\nkubernetes:\n  memoryInGb: 4\n');
     expect(error.code).toBe('ERR_PROFILE_INVALID');
     expect(error.message).toBe('2 errors in p.yaml; nothing was written.');
@@ -256,7 +256,7 @@ describe('refused', () => {
 describe('profiles', () => {
   const profile = (settings: string, rest = '') => `apiVersion: rdctl/v1\nkind: Profile\nsettings:\n${settings}${rest}`;
 
-  test('what is around the settings stays, and secrets need not be there', async () => {
+  test('keep the fields around the settings, and their secrets need not exist', async () => {
     const rest =
       'locked:\n  application.telemetry: true\n'.replace('application.telemetry', 'kubernetes') +
       'state: stopped # off\n';
@@ -273,7 +273,7 @@ describe('profiles', () => {
     );
   });
 
-  test('what an old locked profile froze is mentioned', async () => {
+  test('settings frozen by an old locked profile are mentioned', async () => {
     const text = profile('  version: 10\n  images: {showAll: true}\n', 'locked: {images: true}\n');
     expect((await upgrade(text)).notices).toEqual([expect.stringContaining('webAssembly.enabled')]);
     expect((await upgrade(text.replace('version: 10', 'version: 11'))).notices).toEqual([]);
@@ -282,7 +282,7 @@ describe('profiles', () => {
   });
 });
 
-test('secrets are covered in what is shown, and nowhere else', async () => {
+test('secrets are masked in the output, and only there', async () => {
   const text = `# hunter2x is the old one\nversion: 9\nexperimental:\n  virtualMachine:\n    type: qemu\n    proxy:\n      username: user\n      password: "hunter2x"\n`;
   const { before, after, shown } = await upgrade(text);
   expect(before).toBe(text);

@@ -76,7 +76,7 @@ const awkward = fc.oneof(
   fc.string({ unit: 'binary', maxLength: 6 }).map((text) => Buffer.from(text).toString()),
 );
 
-test('what is written reads as the settings it was made of', async () => {
+test('what is written reads as the settings it was made from', async () => {
   await fc.assert(
     fc.asyncProperty(
       settingsArbitrary('linux'),
@@ -107,8 +107,8 @@ test('what is written reads as the settings it was made of', async () => {
   );
 });
 
-describe('what is left out', () => {
-  test('defaults, unless all are asked for', async () => {
+describe('what is omitted', () => {
+  test('defaults, unless all are requested', async () => {
     expect((await read(write(DEFAULTS)))?.settings).toEqual({ version: 19 });
     const all = leaves((await read(write(DEFAULTS, true)))?.settings ?? {}).map(([path]) => path);
     expect(
@@ -118,7 +118,7 @@ describe('what is left out', () => {
     ).toEqual([SECRET]);
   });
 
-  test('a secret, even alone in its section', async () => {
+  test('a secret, even if it is alone in its section', async () => {
     const settings = structuredClone(DEFAULTS);
     setLeaf(settings, SECRET, 'hunter2');
     const text = write(settings);
@@ -128,7 +128,7 @@ describe('what is left out', () => {
   });
 });
 
-test('each setting is explained above it, and lines stay readable', () => {
+test('a comment explains each setting, and lines stay short', () => {
   const lines = write(DEFAULTS, true).split('\n');
   expect(Math.max(...lines.map((line) => line.length))).toBeLessThan(130);
   const at = lines.indexOf('    memoryInGB: 2');

@@ -2,8 +2,8 @@ import { describe, expect, test } from 'vitest';
 import { defineCommand } from '../../cli/command.ts';
 import { helpPromises, markdownPromises } from './sentences.ts';
 
-describe('a Markdown text', () => {
-  test('promises in paragraphs and list items, over lines and without markup', () => {
+describe('in Markdown, promises are found', () => {
+  test('in paragraphs and list items, across lines and without markup', () => {
     const text = `# It never counts as a heading
 
 It **never** sends a [password](x.md), \`not. Even\` once; the
@@ -24,7 +24,7 @@ rest stays. This says something else. *Only* here.
     ]);
   });
 
-  test('promises in cells, which carry their row and, in a wide table, their column', () => {
+  test('in cells, with their row and, in a wide table, their column', () => {
     const text = `Before it.
 | What never counts | Then |
 | --- | --- |
@@ -42,14 +42,14 @@ rest stays. This says something else. *Only* here.
     ]);
   });
 
-  test('promises nothing in code, in parts of other words, or twice', () => {
+  test('but not in code, in parts of other words, or twice', () => {
     const text =
       'Text.\n\n```\nnothing\n```\n\n- x\n\n  ```console\n  never\n  ```\n\nA read-only backup. `--only` once.\n\nNever.\n\nNever.';
     expect(markdownPromises(text)).toEqual(['Never.']);
   });
 });
 
-test('a help promises in its summary, its text and its flags, and so do its subcommands', () => {
+test('in help, promises are found in the summary, the text and the flags, also of subcommands', () => {
   const part = defineCommand({
     name: 'x part',
     summary: 'Never more',

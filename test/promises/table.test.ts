@@ -32,11 +32,11 @@ test.each([
   ['- { text: A, twice: a › b }', 'twice is no condition'],
   ['- { text: A, once: [] }', 'a condition names tests'],
   ['- { text: A, once: { not: it cannot } }', 'needs a test'],
-])('%s is no entry', (text, message) => {
+])('%s is not an entry', (text, message) => {
   expect(() => table(text)).toThrow(message);
 });
 
-test('a test is known by a part of its title, in its own file alone', () => {
+test('a test is found by a part of its title, in its own file only', () => {
   const file = 'test/promises/table.test.ts';
   expect(hasTest(`${file} › is known by a part`)).toBe(true);
   expect(hasTest(`${file} › %s is no entry`)).toBe(true);

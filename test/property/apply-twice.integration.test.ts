@@ -40,7 +40,7 @@ function profiles(): fc.Arbitrary<Wanted> {
     });
 }
 
-test('apply, restart the service, apply: the second one writes nothing', async () => {
+test('apply, restart the service, apply: the second apply writes nothing', async () => {
   let applied = 0;
   await fc.assert(
     fc.asyncProperty(profiles(), profiles(), async (first, second) => {

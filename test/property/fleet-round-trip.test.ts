@@ -35,12 +35,12 @@ const OPTIONS = fc.record<Options>({ part: fc.constantFrom(...PARTS), hive: fc.c
 const LOCKED: Options = { part: 'locked', hive: 'hklm' };
 const WILD = { value: anyText(), key: anyText() };
 
-test('every format takes part', () => {
+test('every format is tested', () => {
   expect(new Set(FORMS.map(({ format }) => format))).toEqual(new Set(Object.keys(EXPORTERS)));
 });
 
 test.each(Object.keys(EXPORTERS))(
-  'random profiles for %s hold nearly as many texts as those that may hold any',
+  'random profiles for %s have nearly as many texts as unrestricted ones',
   (format) => {
     const count = (each: string) => randomProfiles(each).flatMap((profile) => texts(profile)).length;
     expect(count(format)).toBeGreaterThan(0.7 * count('json'));
@@ -51,7 +51,7 @@ describe.each(FORMS)('$name', (form) => {
   const { format } = form;
 
   test.each(FLEET_VERSIONS)(
-    'gives back settings of version %i, or refuses them with path and reason',
+    'restores settings of version %i, or refuses them with path and reason',
     async (version) => {
       await fc.assert(
         fc.asyncProperty(profileArbitrary(version, WILD), OPTIONS, async (profile, options) => {
@@ -68,7 +68,7 @@ describe.each(FORMS)('$name', (form) => {
     },
   );
 
-  test('gives back every setting at once', async () => {
+  test('restores every setting at once', async () => {
     const profiles = fc.oneof(...FLEET_VERSIONS.map((version) => fullProfileArbitrary(version, heldTexts(format))));
     await fc.assert(
       fc.asyncProperty(profiles, OPTIONS, async (profile, options) => {
@@ -80,7 +80,7 @@ describe.each(FORMS)('$name', (form) => {
     );
   });
 
-  test('gives back a text without an end in sight', async () => {
+  test('restores a very long text', async () => {
     const line = longText('"\\中😀</string>&\u202e[a]=;');
     const lines = longText('a\r\n\tb');
     const profile = {
@@ -92,7 +92,7 @@ describe.each(FORMS)('$name', (form) => {
   });
 });
 
-describe('what a format refuses', () => {
+describe('what a format rejects', () => {
   const username = (text: string) => ({ experimental: { virtualMachine: { proxy: { username: text } } } });
   const patterns = (...list: string[]) => ({ containerEngine: { allowedImages: { patterns: list } } });
   const integrations = (...names: string[]) => ({
@@ -149,7 +149,7 @@ describe('what a format refuses', () => {
     expect(new Set(refused)).toEqual(new Set(refusing));
   });
 
-  test.each([-1, 2 ** 32, 2 ** 53 - 1])('the number %d in the registry alone', async (port) => {
+  test.each([-1, 2 ** 32, 2 ** 53 - 1])('the number %d in the registry only', async (port) => {
     const profile = { version: 19, kubernetes: { port } };
     for (const form of FORMS) {
       const text = await exported(form.format, profile, LOCKED);
@@ -158,7 +158,7 @@ describe('what a format refuses', () => {
     }
   });
 
-  test('everything at once, and no value is named', async () => {
+  test('everything at once, without values', async () => {
     const profile = { version: 19, ...username('secret-1\0'), ...integrations('a\0'), ...patterns('secret-2\0') };
     const lines = await exported('plist', profile, LOCKED);
     expect(lines).toHaveLength(3);

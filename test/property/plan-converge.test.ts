@@ -35,7 +35,7 @@ const desiredArbitrary = fc.record({
   wait: fc.nat({ max: 12 }),
 });
 
-test('from any world, with faults and changes of mind, the loop comes to the last desired state', async () => {
+test('from any state, with faults and changed settings, the loop reaches the last desired state', async () => {
   await fc.assert(
     fc.asyncProperty(
       modelArbitrary,

@@ -90,7 +90,7 @@ async function planAndApply(live: Settings, power: 'started' | 'stopped', starte
   }
 }
 
-test('a plan says what apply then does, and a second apply does nothing', async () => {
+test('a plan predicts what apply then does, and a second apply does nothing', async () => {
   await fc.assert(
     fc.asyncProperty(settingsArbitrary, powerArbitrary, fc.boolean(), requestArbitrary, async (...input) => {
       const [live, power, startedOnce, request] = input;

@@ -104,7 +104,7 @@ const layout = fc.record({
   open: fc.boolean(),
 });
 
-test('an upgraded text says what the migration says, has every comment but those of what was taken out, and is upgraded once', async () => {
+test('an upgraded text means what the migration says, keeps the comments of remaining settings, and needs no second upgrade', async () => {
   await fc.assert(
     fc.asyncProperty(oldSettings, layout, async (any, { numbers, step, eol, profile, open }) => {
       const settings = await withoutMistakes(any);

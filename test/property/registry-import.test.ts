@@ -114,7 +114,7 @@ const line: fc.Arbitrary<Line> = fc.oneof(
   { weight: 1, arbitrary: fc.constantFrom('', ' ; "a"=dword:1', '\t').map((text): Line => ({ kind: 'other', text })) },
 );
 
-test('every value of a registry file is among the settings or told to be lost', async () => {
+test('every value of a registry file is a setting or reported as lost', async () => {
   let counted = 0;
   await fc.assert(
     fc.asyncProperty(fc.array(line, { maxLength: 40 }), async (lines) => {
@@ -132,7 +132,7 @@ test('every value of a registry file is among the settings or told to be lost', 
   expect(counted).toBeGreaterThan(rounds(20, 100));
 });
 
-test('every value of a policy file, too', async () => {
+test('so is every value of a policy file', async () => {
   const entry = fc
     .tuple(fc.constantFrom(...KEYS), fc.constantFrom(...NAMES), fc.integer({ min: 0, max: 4 }))
     .map(([path, at, kind]): PolEntry => {
@@ -150,7 +150,7 @@ test('every value of a policy file, too', async () => {
   );
 });
 
-describe('damaged files are read or refused', () => {
+describe('damaged files are read or rejected', () => {
   /** Cuts, repeats, exchanges and inserts pieces. */
   const damage = fc.array(
     fc.record({
@@ -182,7 +182,7 @@ describe('damaged files are read or refused', () => {
     { minLength: 1, maxLength: 6 },
   );
 
-  test.each(['utf-8', 'utf-16le'] as const)('text, in %s', async (encoding) => {
+  test.each(['utf-8', 'utf-16le'] as const)('in text, %s', async (encoding) => {
     await fc.assert(
       fc.asyncProperty(payloadArbitrary('win32'), damage, async (settings, damages) => {
         let text = regExporter.text(await deploymentTree(settings), { part: 'locked', hive: 'hklm' });
@@ -196,7 +196,7 @@ describe('damaged files are read or refused', () => {
     );
   });
 
-  test('bytes of either format', async () => {
+  test('in the bytes of either format', async () => {
     const pol = polFile([
       polNumber(`${PRODUCT}\\Locked`, 'version', 19),
       polText(`${PRODUCT}\\Locked\\images`, 'namespace', 'x'),
@@ -219,7 +219,7 @@ describe('damaged files are read or refused', () => {
   });
 });
 
-describe('hostile files of many megabytes come to an end', () => {
+describe('hostile files of many megabytes are handled in time', () => {
   const SIZE = rounds(512, 2048) * 1024;
   const filled = (start: string, piece: string, end = '') =>
     Buffer.from(`${HEADER}\n[HKLM\\${PRODUCT}\\Locked]\n${start}${piece.repeat(Math.ceil(SIZE / piece.length))}${end}`);
@@ -254,7 +254,7 @@ describe('hostile files of many megabytes come to an end', () => {
     60_000,
   );
 
-  test('very many keys and values of different names', async () => {
+  test('many keys and values with different names', async () => {
     const lines = Array.from({ length: 100_000 }, (_, index) => `[HKLM\\a${index}]\n"${index}"=""`);
     const bytes = Buffer.from([HEADER, `[HKLM\\${PRODUCT}\\Locked]`, '"version"=dword:13', ...lines, ''].join('\n'));
     const [part] = await regImporter.read(bytes, 'x.reg');
@@ -263,7 +263,7 @@ describe('hostile files of many megabytes come to an end', () => {
   }, 120_000);
 
   // Millions of keys.
-  test('deep keys of different names', async () => {
+  test('deep keys with different names', async () => {
     const below = '\\a'.repeat(500);
     const lines = Array.from({ length: (16 * SIZE) / 2 / 1024 }, (_, index) => `[HKLM\\a${index}${below}]\n@=""`);
     const bytes = Buffer.from([HEADER, `[HKLM\\${PRODUCT}\\Locked]`, '"version"=dword:13', ...lines].join('\n'));
@@ -278,7 +278,7 @@ describe('hostile files of many megabytes come to an end', () => {
     });
   }, 120_000);
 
-  test('a policy file of many entries, and of a text that never ends', async () => {
+  test('a policy file with many entries, and one with an endless text', async () => {
     const entries = Array.from({ length: 30_000 }, (_, index) => polNumber(`a${index}`, 'x', index));
     await readOrRefuse(registryPolImporter.read(polFile(entries), 'Registry.pol'));
     const long = Buffer.concat([polFile([]), Buffer.from('['), Buffer.alloc(1), Buffer.alloc(SIZE, 'x')]);

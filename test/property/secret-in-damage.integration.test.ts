@@ -62,7 +62,7 @@ const READERS: readonly string[][] = [
   ['diff', 'whole.json', '-o', 'json'],
 ];
 
-test('a mistake anywhere in a file never shows the password in it', async () => {
+test('an error anywhere in a file never shows its password', async () => {
   const cwd = temporaryDirectory();
   writeFileSync(join(cwd, 'whole.json'), JSON.stringify({ version: 19 }));
   const files = await texts();
@@ -82,7 +82,7 @@ test('a mistake anywhere in a file never shows the password in it', async () => 
 }, 120_000);
 
 test.each(['plist', 'json'] as const)(
-  'neither does the reader of the service: %s',
+  'nor does the connection file reader: %s',
   async (format) => {
     const directory = temporaryDirectory();
     const [, text] = (await texts()).find(([name]) => name === `locked.${format}`) ?? ['', ''];

@@ -45,7 +45,7 @@ describe.each(PLATFORMS)('settings on %s', (platform) => {
     );
   });
 
-  test('filling defaults into complete settings changes nothing', () => {
+  test('adding defaults to complete settings changes nothing', () => {
     fc.assert(
       fc.property(settingsArbitrary(platform), (settings) => {
         expect(fillDefaults(settings, contextOn(platform))).toEqual(settings);
@@ -53,7 +53,7 @@ describe.each(PLATFORMS)('settings on %s', (platform) => {
     );
   });
 
-  test('a payload locks exactly its own settings, and those alone are refused', () => {
+  test('a payload locks exactly its own settings, and only those are refused', () => {
     fc.assert(
       fc.property(payloadArbitrary(platform), anyPayloadArbitrary(platform), (profile, any) => {
         const record = lockRecord(profile);
@@ -68,7 +68,7 @@ describe.each(PLATFORMS)('settings on %s', (platform) => {
 });
 
 describe('canonical values', () => {
-  test('canonicalising twice is canonicalising once, and leaves valid values alone', () => {
+  test('canonicalizing is idempotent and leaves valid values alone', () => {
     fc.assert(
       fc.property(anyPayloadArbitrary(), (payload) => {
         const once = canonicalize(payload);
@@ -78,7 +78,7 @@ describe('canonical values', () => {
     );
   });
 
-  test('another spelling is the same value', () => {
+  test('spellings of one value are equal', () => {
     fc.assert(
       fc.property(settingsArbitrary('darwin'), (settings) => {
         for (const field of FIELDS) {
@@ -93,7 +93,7 @@ describe('canonical values', () => {
     );
   });
 
-  test('canonicalising never throws and never loses a member', () => {
+  test('canonicalizing never throws and never loses a member', () => {
     fc.assert(
       fc.property(anyJsonObject(), (payload) => {
         expect(Object.keys(canonicalize(payload))).toEqual(Object.keys(payload));
@@ -112,7 +112,7 @@ test('leaves and setLeaf are inverse', () => {
   );
 });
 
-test('validation answers for any JSON object, with a pointer that leads to something', () => {
+test('validation handles any JSON object, with pointers that resolve', () => {
   fc.assert(
     fc.property(anyJsonObject(), (payload) => {
       for (const issue of validate(payload, contextOn('linux'))) expect(issue.pointer).toMatch(/^\//);
@@ -129,7 +129,7 @@ function respelled(value: JsonValue): JsonValue {
   return value;
 }
 
-describe('what the validator of complete settings lets through', () => {
+describe('what the validator of complete settings accepts', () => {
   const defaults = contextOn('linux').current;
   const size = fc.oneof(
     fc.string({ maxLength: 8 }),
@@ -137,7 +137,7 @@ describe('what the validator of complete settings lets through', () => {
     fc.constantFrom('', ' ', '1\n', '9'.repeat(65), `${'9'.repeat(55)} YiB`, '1e3', '-1GiB', '٣GiB', '1\u212a'),
   );
 
-  test('is a disk size exactly when it can be read as one', () => {
+  test('is a disk size exactly when it can be parsed as one', () => {
     fc.assert(
       fc.property(size, (diskSize) => {
         const settings = structuredClone(defaults);

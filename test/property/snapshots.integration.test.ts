@@ -23,7 +23,7 @@ const deed: fc.Arbitrary<Deed> = fc.oneof(
   fc.constant({ do: 'wipe' as const }),
 );
 
-test('whatever is done after a snapshot, its restore brings settings and state back', {
+test('whatever changes after a snapshot, a restore brings settings and state back', {
   timeout: 120_000,
 }, async () => {
   const service = await startService();

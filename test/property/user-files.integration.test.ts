@@ -186,7 +186,7 @@ function changed(home: string, before: Record<string, string>, after: Record<str
     .sort();
 }
 
-test('the files that a plan lists are those that change when it is carried out, and the second time there is none', async () => {
+test('a plan lists exactly the files that change, and none the second time', async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(stepArbitrary, { minLength: 1, maxLength: 6 }), async (steps) => {
       const { home, user, plan, apply, foreseenAgain } = await world();
@@ -209,7 +209,7 @@ test('the files that a plan lists are those that change when it is carried out, 
   );
 });
 
-test('each file is listed with what is done to it', async () => {
+test('each file is listed with its change', async () => {
   const { home, plan, apply } = await world();
   const step: Step = {
     meanwhile: 'nothing',

@@ -25,7 +25,7 @@ async function conditionsIn(
   return conditionsOf({ ...input, generation: 1, now: '2030-01-01T00:00:00.000Z' }, []);
 }
 
-test('the page names every condition and every reason, as the code gives them', () => {
+test('the page names every condition and reason', () => {
   const page = readFileSync('docs/conditions.md', 'utf8');
   const rows = [...page.matchAll(/^\| `(\w+)` \| `(\w+)` \| (\w+) \| (\w+) \| (.+) \|$/gm)].map((match) =>
     match.slice(1, 6),
@@ -37,7 +37,7 @@ test('the page names every condition and every reason, as the code gives them', 
   expect(code.length).toBeGreaterThan(30);
 });
 
-test('the page names the limit of every step', () => {
+test('the page names the time limit of every step', () => {
   const page = readFileSync('docs/conditions.md', 'utf8');
   const rows = [...page.matchAll(/^\| `(\w+ \w+)` \| (\d+ minutes) \|$/gm)].map((match) => match.slice(1, 3));
   expect(rows).toEqual(Object.entries(STEP_LIMITS_MS).map(([name, ms]) => [name, minutesText(ms)]));
@@ -47,7 +47,7 @@ test.each([
   ['the disk is full', 6, true, 'the disk is full (6 attempts). Make room.'],
   ['QEMU ended.', 1, true, 'QEMU ended. Make room.'],
   ['the disk is full', 2, false, 'the disk is full (2 attempts). It is tried again.'],
-])('a failure %j is a sentence before what comes after it', async (message, attempts, terminal, expected) => {
+])('failure %j ends its sentence before the following text', async (message, attempts, terminal, expected) => {
   const goal = goalOf(LIVE, 'started', SIMULATED_INFO);
   const error = new RdError('ERR_DRIVER_FAILED', message, { advice: 'Make room.' });
   const failure = { what: 'machine start', error, attempts, terminal };
@@ -56,7 +56,7 @@ test.each([
   expect(machine).toMatchObject({ type: 'MachineReady', reason: 'StepFailed', message: expected });
 });
 
-test('what is true asks for nothing', () => {
+test('a condition that is met needs no action', () => {
   const all = Object.values(CONDITION_REASONS).flatMap((reasons) => Object.values(reasons));
   expect(all.filter(({ status, concern }) => status === 'True' && concern !== 'none')).toEqual([]);
 });

@@ -5,7 +5,7 @@ import { start } from './loop.ts';
 import { runningModel, settingsWith } from './worlds.ts';
 
 describe('convergence', () => {
-  test('starts everything, says so step by step, and then rests', async () => {
+  test('starts everything, reports each step, and then rests', async () => {
     const { controllers, clock, states, steps } = start({ settings: settingsWith() });
     expect(controllers.status()).toMatchObject({ converged: false, backendState: 'STARTING', observedGeneration: 0 });
     expect(controllers.status().conditions.map(({ status }) => status)).toEqual([
@@ -29,14 +29,14 @@ describe('convergence', () => {
     expect((await controllers.quiesce(new AbortController().signal)).backendState).toBe('DISABLED');
   });
 
-  test('a driver without cluster is ready although the settings ask for one by default', async () => {
+  test('a driver without a cluster is ready even though the default settings enable one', async () => {
     const { controllers, condition } = start({ settings: settingsWith(), info: { hasCluster: false } });
     const status = await controllers.quiesce(new AbortController().signal);
     expect(status).toMatchObject({ converged: true, backendState: 'DISABLED', cluster: { state: 'unsupported' } });
     expect(condition('ClusterReady')).toMatchObject({ status: 'False', reason: 'NotSupportedByDriver' });
   });
 
-  test('the installed cluster version is kept where the settings leave the choice', async () => {
+  test('the installed cluster version is kept where the settings leave it open', async () => {
     const settings = settingsWith();
     const model = runningModel(settings, '1.30.2');
     const { controllers } = start({ settings, model: { ...model, cluster: { ...stopped('1.30.2') } } });
@@ -55,7 +55,7 @@ describe('convergence', () => {
     expect(states).toEqual(['STARTING', 'STARTED']);
   });
 
-  test('finds a running machine after the service was killed and touches nothing', async () => {
+  test('adopts a running machine after the service was killed', async () => {
     const settings = settingsWith();
     const { controllers, steps } = start({ settings, model: runningModel(settings) });
     expect(await controllers.quiesce(new AbortController().signal)).toMatchObject({ backendState: 'STARTED' });
@@ -64,7 +64,7 @@ describe('convergence', () => {
 });
 
 describe('drift', () => {
-  test('an engine that died is started again', async () => {
+  test('an engine that died is restarted', async () => {
     const { clock, controllers, simulation, states } = start();
     await clock.turn();
     simulation.meddle((model) => {

@@ -3,7 +3,7 @@ import { NO_CLUSTER, start } from './loop.ts';
 import { runningModel, settingsWith } from './worlds.ts';
 
 describe('a new desired state', () => {
-  test('a setting that is only stored never leaves the ready state', async () => {
+  test('that only stores a setting never leaves the ready state', async () => {
     const { controllers, desire, states, clock, steps } = start();
     await clock.turn();
     const before = steps().length;
@@ -15,7 +15,7 @@ describe('a new desired state', () => {
     expect(steps()).toHaveLength(before);
   });
 
-  test('one that needs a restart leaves the ready state before the first step', async () => {
+  test('that requires a restart leaves the ready state before the first step', async () => {
     const { controllers, desire, states, clock, steps } = start();
     await clock.turn();
     desire({ settings: settingsWith({ 'kubernetes.enabled': false, 'containerEngine.name': 'containerd' }) });
@@ -30,7 +30,7 @@ describe('a new desired state', () => {
     ]);
   });
 
-  test('one that is applied to what runs never leaves the ready state', async () => {
+  test('that is applied live never leaves the ready state', async () => {
     const allowed = { 'kubernetes.enabled': false, 'containerEngine.allowedImages.enabled': true } as const;
     const { desire, states, clock, steps, controllers } = start({ settings: settingsWith(allowed), latency: 10 });
     await clock.advance(100);
@@ -41,7 +41,7 @@ describe('a new desired state', () => {
     expect(controllers.status().counters.restarts).toBe(0);
   });
 
-  test('one that needs a restart while something is being applied leaves it at once all the same', async () => {
+  test('that requires a restart during another change leaves the ready state at once', async () => {
     const allowed = { 'kubernetes.enabled': false, 'containerEngine.allowedImages.enabled': true } as const;
     const { desire, clock, controllers } = start({ settings: settingsWith(allowed), latency: 1_000 });
     await clock.advance(3_000);
@@ -53,7 +53,7 @@ describe('a new desired state', () => {
     expect(controllers.status().converged).toBe(true);
   });
 
-  test('power off stops everything and stays off', async () => {
+  test('of power off stops everything and stays off', async () => {
     const { desire, clock, controllers, states, simulation } = start({ settings: settingsWith() });
     await clock.turn();
     desire({ power: 'stopped' });
@@ -65,7 +65,7 @@ describe('a new desired state', () => {
     expect(simulation.model().cluster).toMatchObject({ state: 'stopped', installedVersion: '1.33.4' });
   });
 
-  test('a lower cluster version resets the cluster once', async () => {
+  test('with a lower cluster version resets the cluster once', async () => {
     const { desire, clock, controllers } = start({ settings: settingsWith() });
     await clock.turn();
     desire({ settings: settingsWith({ 'kubernetes.version': '1.30.2' }) });
@@ -73,7 +73,7 @@ describe('a new desired state', () => {
     expect(controllers.status()).toMatchObject({ backendState: 'STARTED', counters: { restarts: 1, resets: 1 } });
   });
 
-  test('calls off a start that has become futile, and does not count that as a failure', async () => {
+  test('cancels a start that is no longer wanted, without counting a failure', async () => {
     const { desire, clock, controllers, steps } = start({ latency: 60_000 });
     await clock.turn();
     expect(controllers.observed().machine).toMatchObject({ state: 'on' });
@@ -86,7 +86,7 @@ describe('a new desired state', () => {
     expect(controllers.status().phases).toEqual([]);
   });
 
-  test('a start that is still wanted goes on', async () => {
+  test('does not interrupt a start that is still wanted', async () => {
     const { desire, clock, steps } = start({ latency: 60_000 });
     await clock.turn();
     desire({ settings: settingsWith({ 'kubernetes.enabled': false, 'application.debug': true }) });
@@ -94,7 +94,7 @@ describe('a new desired state', () => {
     expect(steps()).toEqual(['machine start done']);
   });
 
-  test('a stop is never called off', async () => {
+  test('never cancels a stop', async () => {
     const { desire, clock, steps } = start({ model: runningModel(NO_CLUSTER), latency: 1_000 });
     await clock.turn();
     desire({ power: 'stopped' });

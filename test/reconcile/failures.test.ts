@@ -8,7 +8,7 @@ import { failing, NO_CLUSTER, start } from './loop.ts';
 import { runningModel, settingsWith } from './worlds.ts';
 
 describe('failures', () => {
-  test('are retried with growing pauses until they heal', async () => {
+  test('are retried with growing delays until they resolve', async () => {
     const { clock, controllers, condition, steps } = start({ faults: failing({ 'moby start': 2 }) });
     await clock.turn();
     expect(condition('EngineReady')).toMatchObject({ status: 'False', reason: 'StepFailed' });
@@ -26,7 +26,7 @@ describe('failures', () => {
     expect(controllers.status()).toMatchObject({ converged: true, counters: { failures: 2 } });
   });
 
-  test('of work that somebody else called off are retried', async () => {
+  test('of work canceled by something else are retried', async () => {
     const { clock, controllers, steps } = start({ faults: failing({ 'moby start': 1 }, 'ERR_CANCELLED') });
     await clock.turn();
     expect(controllers.status().backendState).toBe('STARTING');
@@ -35,7 +35,7 @@ describe('failures', () => {
     expect(controllers.status()).toMatchObject({ converged: true, counters: { failures: 1 } });
   });
 
-  test('that cannot heal end in ERROR at once, with what to do, until the desired state changes', async () => {
+  test('that are permanent lead to ERROR at once, with advice, until the desired state changes', async () => {
     const { clock, controllers, condition, steps, desire } = start({
       faults: failing({ 'moby start': 1 }, 'ERR_DRIVER_TERMINAL'),
     });
@@ -51,21 +51,21 @@ describe('failures', () => {
     expect(controllers.status()).toMatchObject({ backendState: 'DISABLED', converged: true });
   });
 
-  test('the same desired state, asked for again, is a new attempt', async () => {
+  test('setting the same desired state again starts a new attempt', async () => {
     const { controllers } = start({ faults: failing({ 'moby start': 1 }, 'ERR_DRIVER_TERMINAL') });
     await controllers.quiesce(new AbortController().signal);
     controllers.desire({ settings: NO_CLUSTER, power: 'started', generation: 1 });
     expect(await controllers.quiesce(new AbortController().signal)).toMatchObject({ backendState: 'DISABLED' });
   });
 
-  test('end in ERROR when the attempts are used up', async () => {
+  test('lead to ERROR when the attempts are used up', async () => {
     const { clock, controllers, steps } = start({ faults: failing({ 'moby start': 100 }) });
     await clock.advance(600_000);
     expect(controllers.status().backendState).toBe('ERROR');
     expect(steps().filter((step) => step === 'moby start failed')).toHaveLength(MAX_ATTEMPTS);
   });
 
-  test('ERROR ends by itself when somebody else put things right', async () => {
+  test('ERROR clears when someone else fixes the cause', async () => {
     const { clock, controllers, simulation } = start({ faults: failing({ 'moby start': 1 }, 'ERR_DRIVER_TERMINAL') });
     await clock.turn();
     simulation.meddle((model) => ({ ...model, engines: runningModel(NO_CLUSTER).engines }));
@@ -73,7 +73,7 @@ describe('failures', () => {
     expect(controllers.status()).toMatchObject({ backendState: 'DISABLED', converged: true });
   });
 
-  test('a new desired state ends the pause before a retry', async () => {
+  test('a new desired state skips the delay before a retry', async () => {
     const { clock, controllers, desire } = start({ faults: failing({ 'moby start': 1 }) });
     await clock.turn();
     expect(controllers.status().converged).toBe(false);
@@ -82,7 +82,7 @@ describe('failures', () => {
     expect(controllers.status().converged).toBe(true);
   });
 
-  test('of an observation leave the backend alone and are told', async () => {
+  test('of an observation change nothing in the backend and are reported', async () => {
     const faults = failing({ 'moby observe': 0 });
     let blind = false;
     const { clock, controllers, condition, steps } = start({
@@ -103,7 +103,7 @@ describe('failures', () => {
     expect(steps()).toHaveLength(before);
   });
 
-  test('a driver that never answers does not hold the loop up', async () => {
+  test('a driver that never answers does not block the loop', async () => {
     let deaf = false;
     const { clock, controllers, condition } = start({
       faults: (_part, step) => (deaf && step === 'observe' ? { kind: 'hang' } : undefined),
@@ -118,7 +118,7 @@ describe('failures', () => {
     expect(controllers.status().converged).toBe(true);
   });
 
-  test('a driver that throws something unexpected is a bug, not a thing to retry', async () => {
+  test('an unexpected exception in a driver is a defect, not a retry', async () => {
     const { controllers, simulation, desire, condition } = start({
       faults: (part, step) => {
         if (part === 'containerd' && step === 'start') throw new TypeError('x is not a function');
@@ -132,7 +132,7 @@ describe('failures', () => {
     expect(simulation.model().engines.containerd.process.state).toBe('stopped');
   });
 
-  test('a step that succeeds and changes nothing does not spin', async () => {
+  test('a step that succeeds without effect does not spin', async () => {
     const { clock, controllers, simulation, steps } = start();
     await clock.turn();
     const { driver } = simulation;

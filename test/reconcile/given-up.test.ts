@@ -12,8 +12,8 @@ import { runningModel, seenOf, settingsWith } from './worlds.ts';
 
 const CLUSTER = settingsWith();
 
-describe('after a failure that ended in ERROR', () => {
-  test('what broke later for another reason is repaired, and what failed has one more attempt', async () => {
+describe('after a failure led to ERROR', () => {
+  test('something that breaks later for another reason is repaired, and the failed step gets one more attempt', async () => {
     const { clock, controllers, simulation, steps } = start({
       settings: CLUSTER,
       faults: failing({ 'cluster start': 1 }, 'ERR_DRIVER_TERMINAL'),
@@ -31,7 +31,7 @@ describe('after a failure that ended in ERROR', () => {
     expect(controllers.status()).toMatchObject({ backendState: 'STARTED', converged: true });
   });
 
-  test('what the failure itself has left is not touched, now or later', async () => {
+  test('what the failure itself left is never changed', async () => {
     const { clock, controllers, simulation, steps } = start({
       faults: failing({ 'moby start': 1 }, 'ERR_DRIVER_TERMINAL'),
     });
@@ -51,7 +51,7 @@ describe('after a failure that ended in ERROR', () => {
   });
 });
 
-test('a failure forgets what the one before it was about', async () => {
+test('a new failure replaces the cause of the previous one', async () => {
   const givenUp = createGivenUp();
   const observed = await seenOf(runningModel(CLUSTER));
   const engine: Step = { part: 'engine', engine: 'moby', step: { do: 'start', spec: engineSpec(CLUSTER) } };
@@ -63,7 +63,7 @@ test('a failure forgets what the one before it was about', async () => {
   expect(givenUp.isOther(engine, observed)).toBe(true);
 });
 
-describe('a machine in ERROR over a repair', () => {
+describe('a machine in ERROR after a failed repair', () => {
   /** A machine that runs and tells what it lacks; `failing` holds what a repair cannot do. */
   function scene() {
     const clock = createVirtualClock();
@@ -104,7 +104,7 @@ describe('a machine in ERROR over a repair', () => {
     return { clock, controllers, world };
   }
 
-  test('has another one that becomes due later, once, and stays in ERROR over the first', async () => {
+  test('gets another repair that becomes due later, once, and stays in ERROR for the first', async () => {
     const { clock, controllers, world } = scene();
     world.lacks = ['memory'];
     world.hopeless.add('memory');
@@ -123,7 +123,7 @@ describe('a machine in ERROR over a repair', () => {
     expect(controllers.status()).toMatchObject({ converged: true, backendState: 'DISABLED' });
   });
 
-  test('is made anew when it breaks, and never stopped for a difference that the failure has left', async () => {
+  test('is recreated when it breaks, but never stopped for a difference that the failure left', async () => {
     const { clock, world } = scene();
     world.lacks = ['memory'];
     world.hopeless.add('memory');

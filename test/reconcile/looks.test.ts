@@ -9,7 +9,7 @@ import { failing, NO_CLUSTER, start } from './loop.ts';
 import { runningModel, settingsWith } from './worlds.ts';
 
 describe('looking', () => {
-  test('the first look comes before anything is done', async () => {
+  test('the first one comes before any step', async () => {
     const { controllers, steps } = start({
       settings: settingsWith(),
       model: runningModel(settingsWith()),
@@ -23,7 +23,7 @@ describe('looking', () => {
     await firstLook(controllers, new AbortController().signal);
   });
 
-  test('a driver that does not answer holds the first look up no longer than the signal', async () => {
+  test('an unresponsive driver delays the first one no longer than the signal allows', async () => {
     const { controllers } = start({ faults: (_part, step) => (step === 'observe' ? { kind: 'hang' } : undefined) });
     const waiting = new AbortController();
     const looked = firstLook(controllers, waiting.signal);
@@ -50,7 +50,7 @@ describe('looking', () => {
 
   const never = new AbortController().signal;
 
-  test('a look sees what has happened since the last one, at once and as often as asked', async () => {
+  test('each one sees what has happened since the last, at once and as often as requested', async () => {
     const { controllers, clock, simulation, steps } = start({ model: runningModel(NO_CLUSTER) });
     await clock.turn();
     for (const count of [1, 2, 3]) {
@@ -69,7 +69,7 @@ describe('looking', () => {
     return { ...model, engines: { ...model.engines, moby: { ...moby, process: { state: 'hung' } } } };
   }
 
-  test('the end of an engine is seen when it happens, and mended at once', async () => {
+  test('the end of an engine is noticed when it happens, and repaired at once', async () => {
     const { controllers, clock, simulation, steps } = start({ model: runningModel(NO_CLUSTER) });
     await clock.turn();
     for (const round of [1, 2, 3]) {
@@ -84,7 +84,7 @@ describe('looking', () => {
     expect(clock.sleepers()).toBe(1);
   });
 
-  test('one that dies as soon as it runs is seen at once as well, and not started again in a hot loop', async () => {
+  test('an engine that dies right after its start is noticed at once, and not restarted in a hot loop', async () => {
     const { controllers, clock, simulation, steps, condition } = start({ model: runningModel(NO_CLUSTER) });
     await clock.turn();
     for (let seconds = 0; seconds < 60; seconds++) {
@@ -100,7 +100,7 @@ describe('looking', () => {
     expect(controllers.status().converged).toBe(true);
   });
 
-  test('what may have ended is not called converged while the look at it fails', async () => {
+  test('what may have ended is not called converged while its observation fails', async () => {
     let broken = false;
     const { controllers, clock, simulation } = start({
       model: runningModel(NO_CLUSTER),
@@ -120,7 +120,7 @@ describe('looking', () => {
     expect(controllers.status()).toMatchObject({ converged: true, counters: { restarts: 1 } });
   });
 
-  test('an end that is told during a look is one that the look may have missed', async () => {
+  test('an end reported during an observation may have been missed by it', async () => {
     const looks: (() => void)[] = [];
     const { controllers, clock, simulation } = start({ model: runningModel(NO_CLUSTER) });
     await clock.advance(2 * IDLE_MS);
@@ -144,7 +144,7 @@ describe('looking', () => {
     expect(controllers.status()).toMatchObject({ converged: true, counters: { restarts: 1 } });
   });
 
-  test('a look that is asked for during another is one that begins after it', async () => {
+  test('a request during an observation gets one that starts later', async () => {
     const looks: (() => void)[] = [];
     const { controllers, clock, simulation } = start({ model: runningModel(NO_CLUSTER) });
     await clock.turn();
@@ -168,7 +168,7 @@ describe('looking', () => {
     expect(containers(controllers.observed())).toBe(1);
   });
 
-  test('a look during a step waits for its end, or for the signal', async () => {
+  test('a request during a step waits for its end, or for the signal', async () => {
     const { controllers, clock, condition } = start({ latency: 1_000 });
     await clock.turn();
     const impatient = new AbortController();
@@ -193,7 +193,7 @@ describe('looking', () => {
     return { ...loop, hear: () => Object.assign(state, { deaf: false }) };
   }
 
-  test('a new desired state does not wait for a look that hangs, and who asked for one gets the next', async () => {
+  test('a new desired state does not wait for an observation that hangs, and requests get the next one', async () => {
     const { controllers, clock, desire, hear } = await deaf();
     const asked = controllers.look(never);
     hear();
@@ -203,7 +203,7 @@ describe('looking', () => {
     expect(await asked).toBe(true);
   });
 
-  test('what has not been seen is unknown, and is assumed to run with the settings of the last start', async () => {
+  test('what was never observed is unknown, and assumed to run with the settings of the last start', async () => {
     const { controllers, clock, desire } = start({
       settings: settingsWith(),
       faults: (part, step) => (part === 'moby' && step === 'observe' ? { kind: 'hang' } : undefined),
@@ -226,7 +226,7 @@ describe('looking', () => {
     expect(controllers.observed().assumed).toBe('the last look at it failed: no answer within 30 seconds');
   });
 
-  test('what was seen once is taken to be there while later looks fail', async () => {
+  test('an earlier observation is used while later ones fail', async () => {
     const { controllers, clock } = await deaf();
     expect(controllers.observed()).not.toHaveProperty('assumed');
     await clock.advance(LOOK_LIMIT_MS);
@@ -237,7 +237,7 @@ describe('looking', () => {
     expect(controllers.status().engines.moby.state).toBe('running');
   });
 
-  test('nor does the end of the loop', async () => {
+  test('the end of the loop does not wait for an observation that hangs', async () => {
     const { controllers, clock } = await deaf();
     const asked = controllers.look(never);
     await controllers.close();
@@ -245,7 +245,7 @@ describe('looking', () => {
     expect(clock.sleepers()).toBe(0);
   });
 
-  test('a look does not hasten the next attempt of a failed step', async () => {
+  test('an observation does not shorten the delay of a retry', async () => {
     const { controllers, clock, steps } = start({ faults: failing({ 'machine start': 2 }) });
     await clock.turn();
     expect(steps()).toEqual(['machine start failed']);
@@ -255,7 +255,7 @@ describe('looking', () => {
     expect(controllers.status().converged).toBe(true);
   });
 
-  test('a look that fails says so, and so does one after the end', async () => {
+  test('a failed observation is reported, and so is one after the end', async () => {
     let broken = false;
     const { controllers, clock } = start({
       model: runningModel(NO_CLUSTER),
@@ -291,7 +291,7 @@ describe('looking', () => {
     return loop;
   }
 
-  test('who has patience gets the look that succeeds, and others that it failed', async () => {
+  test('a caller that waits gets the observation that succeeds, others get the failure', async () => {
     const { controllers, clock } = await shaky(3);
     expect(await controllers.look(never)).toBe(false);
     const patient = controllers.look(never, 'until it succeeds');
@@ -299,7 +299,7 @@ describe('looking', () => {
     expect(await patient).toBe(true);
   });
 
-  test('patience ends with the signal and with the loop', async () => {
+  test('waiting ends with the signal and with the loop', async () => {
     const { controllers, clock } = await shaky(Number.POSITIVE_INFINITY);
     const leaving = new AbortController();
     const given = controllers.look(leaving.signal, 'until it succeeds');

@@ -9,7 +9,7 @@ const settings = defaultSettings({ platform: 'linux', arch: 'x64' });
 test.each([
   ['started', 'adjust'],
   ['stopped', 'stop'],
-] as const)('a machine with something missing, to be %s: %s', (power, step) => {
+] as const)('a machine that lacks something, to be %s: %s', (power, step) => {
   const goal = goalOf(settings, power, host);
   const seen = {
     machine: { state: 'on', spec: goal.machine, repair: 'a rule is missing' },

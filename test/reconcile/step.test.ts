@@ -42,8 +42,8 @@ async function way(model: Model, settings: Settings, power: 'started' | 'stopped
   return { names, models, ready: isReady(goal, await seenOf(last)), last };
 }
 
-describe('the way from one state to another', () => {
-  test('from nothing, everything is started in order', async () => {
+describe('the steps from one state to another', () => {
+  test('from nothing, everything starts in order', async () => {
     const start = { ...runningModel(NO_CLUSTER), machine: { state: 'absent' as const } };
     start.engines.moby.process = { state: 'stopped' };
     expect((await way(start, settingsWith(), 'started')).names).toEqual([
@@ -53,12 +53,12 @@ describe('the way from one state to another', () => {
     ]);
   });
 
-  test('a stop goes the other way round', async () => {
+  test('a stop goes in reverse order', async () => {
     const { names } = await way(runningModel(settingsWith()), settingsWith(), 'stopped');
     expect(names).toEqual(['cluster stop', 'moby stop', 'machine stop']);
   });
 
-  test('a running backend that is as desired needs nothing', async () => {
+  test('a running backend in its desired state needs no step', async () => {
     expect((await way(runningModel(settingsWith()), settingsWith(), 'started')).names).toEqual([]);
   });
 
@@ -102,14 +102,14 @@ describe('the way from one state to another', () => {
     expect((await way(runningModel(settingsWith(allowed)), desired, 'started')).names).toEqual(['moby adjust']);
   });
 
-  test('a setting that the driver does not enforce starts nothing anew', async () => {
+  test('a setting that the driver does not enforce restarts nothing', async () => {
     const support = { ...SIMULATED_INFO.support, 'virtualMachine.numberCPUs': { level: 'stored' as const } };
     const info = { ...SIMULATED_INFO, support };
     const desired = settingsWith({ 'virtualMachine.numberCPUs': 4 });
     expect((await way(runningModel(settingsWith()), desired, 'started', info)).names).toEqual([]);
   });
 
-  test('an engine that hangs is stopped and started, below its cluster', async () => {
+  test('an unresponsive engine is restarted, below its cluster', async () => {
     const model = runningModel(settingsWith());
     model.engines.moby.process = { state: 'hung' };
     const { names } = await way(model, settingsWith(), 'started');
@@ -122,14 +122,14 @@ describe('the way from one state to another', () => {
     expect(names).toEqual(['machine stop', 'machine start', 'moby start']);
   });
 
-  test('a cluster that runs on the other engine is stopped with it', async () => {
+  test('a cluster on the other engine is stopped with it', async () => {
     const model = runningModel(settingsWith({ 'containerEngine.name': 'containerd' }));
     const { names } = await way(model, NO_CLUSTER, 'started');
     expect(names).toEqual(['cluster stop', 'containerd stop', 'moby start']);
   });
 });
 
-test('every state leads to every desired state in few steps, never with two engines or a cluster without one', async () => {
+test('every state leads to every desired state in a few steps, never with two engines or a cluster without one', async () => {
   await fc.assert(
     fc.asyncProperty(modelArbitrary, settingsArbitrary, powerArbitrary, async (model, settings, power) => {
       // The transitions refuse what no machine could do, so a wrong order fails here by itself.

@@ -32,7 +32,7 @@ describe('time limits', () => {
     return { clock, controllers, simulation, desired, release: () => release(), begun: () => begun };
   }
 
-  test('a step that hangs is called off, counts as failed and is tried again', async () => {
+  test('a step that hangs is canceled, counts as failed, and is retried', async () => {
     let hangs = true;
     const { clock, controllers, condition } = start({
       faults: (part, step) => (hangs && part === 'moby' && step === 'start' ? { kind: 'hang' } : undefined),
@@ -52,7 +52,7 @@ describe('time limits', () => {
     expect(controllers.status()).toMatchObject({ converged: true, counters: { failures: 1 } });
   });
 
-  test('one that hangs each time ends in ERROR when its attempts have taken twice the limit', async () => {
+  test('a step that always hangs leads to ERROR when its attempts have taken twice the limit', async () => {
     const { clock, controllers, condition } = start({
       faults: (part, step) => (part === 'moby' && step === 'start' ? { kind: 'hang' } : undefined),
     });
@@ -66,7 +66,7 @@ describe('time limits', () => {
     expect(controllers.status().counters.failures).toBe(2);
   });
 
-  test('one that tells how far it has come is quoted, with what to do next', async () => {
+  test('a step that reports progress is quoted, with advice', async () => {
     const clock = createVirtualClock();
     const { driver: simulated } = memorySimulation({ now: clock.now, sleep: clock.sleep });
     const perform: typeof simulated.machine.perform = (_step, signal) =>
@@ -106,7 +106,7 @@ describe('time limits', () => {
     return { clock, controllers, desired, limit };
   }
 
-  test('one that gets on has its limit anew each time', async () => {
+  test('a step that makes progress gets its full limit again', async () => {
     const { clock, controllers, limit } = longStart();
     await clock.advance(5 * limit);
     expect(controllers.status()).toMatchObject({ backendState: 'STARTING', counters: { failures: 0 } });
@@ -114,7 +114,7 @@ describe('time limits', () => {
     expect(controllers.status()).toMatchObject({ converged: true, counters: { failures: 0 } });
   });
 
-  test('one that gets on keeps nobody waiting for longer than its limit who wants something else', async () => {
+  test('a step that makes progress delays a new desired state at most for its limit', async () => {
     const { clock, controllers, desired, limit } = longStart();
     await clock.advance(3 * limit);
     // Still wanted, so that it is not called off at once.
@@ -126,7 +126,7 @@ describe('time limits', () => {
     expect(failures()).toEqual([expect.objectContaining({ name: 'machine start' })]);
   });
 
-  test('one that got on and then hangs is called off, and has its attempts', async () => {
+  test('a step that made progress and then hangs is canceled, and gets its attempts', async () => {
     const clock = createVirtualClock();
     const { driver: simulated } = memorySimulation({ now: clock.now, sleep: clock.sleep });
     const perform: typeof simulated.machine.perform = async (_step, signal, progress) => {
@@ -148,7 +148,7 @@ describe('time limits', () => {
     expect(controllers.status().backendState).not.toBe('ERROR');
   });
 
-  test('one that fails late each time ends in ERROR as early', async () => {
+  test('a step that always fails late leads to ERROR just as early', async () => {
     const limit = STEP_LIMITS_MS['machine start'];
     const { clock, controllers } = start({
       latency: 0.7 * limit,
@@ -161,14 +161,14 @@ describe('time limits', () => {
     expect(controllers.status()).toMatchObject({ backendState: 'ERROR', counters: { failures: 3 } });
   });
 
-  test('a step that ends in time leaves no timer behind', async () => {
+  test('a step that ends in time leaves no timer', async () => {
     const { clock, controllers } = start();
     await clock.turn();
     expect(controllers.status().converged).toBe(true);
     expect(clock.sleepers()).toBe(1);
   });
 
-  test('one that does not heed being called off ends in ERROR, and nothing is done beside it', async () => {
+  test('a step that ignores its cancellation leads to ERROR, and no other step runs beside it', async () => {
     const { clock, controllers, begun } = deafStart();
     await clock.advance(STEP_LIMITS_MS['engine start'] + GRACE_MS - 1);
     expect(controllers.status().backendState).toBe('STARTING');
@@ -181,7 +181,7 @@ describe('time limits', () => {
     expect(begun()).toBe(1);
   });
 
-  test('a new desired state does not start a second step beside it, and says so', async () => {
+  test('a new desired state starts no second step beside it, and reports that', async () => {
     const { clock, controllers, simulation, desired, begun } = deafStart();
     await clock.advance(STEP_LIMITS_MS['engine start'] + GRACE_MS);
     controllers.desire({ ...desired, power: 'stopped', generation: 2 });
@@ -191,7 +191,7 @@ describe('time limits', () => {
     expect(begun()).toBe(1);
   });
 
-  test('when it ends after all, the loop goes on by itself', async () => {
+  test('when it finally ends, the loop continues', async () => {
     const { clock, controllers, simulation, desired, release } = deafStart();
     await clock.advance(STEP_LIMITS_MS['engine start'] + GRACE_MS);
     controllers.desire({ ...desired, power: 'stopped', generation: 2 });
@@ -207,7 +207,7 @@ describe('time limits', () => {
     ]);
   });
 
-  test('a start that has become futile and does not heed that is given up after the grace', async () => {
+  test('an unwanted start that ignores its cancellation is given up after the grace period', async () => {
     const { clock, controllers, desired, begun } = deafStart();
     await clock.advance(1_000);
     controllers.desire({ ...desired, power: 'stopped', generation: 2 });
@@ -216,7 +216,7 @@ describe('time limits', () => {
     expect(begun()).toBe(1);
   });
 
-  test('close does not wait for it for ever', async () => {
+  test('close waits for it with a limit', async () => {
     const { clock, controllers } = deafStart();
     await clock.turn();
     const closed = controllers.close();
@@ -225,7 +225,7 @@ describe('time limits', () => {
     expect(clock.sleepers()).toBe(0);
   });
 
-  test('a cluster that never answers is an error in the end, and none any more when it answers', async () => {
+  test('a cluster that never answers becomes an error, and recovers when it answers', async () => {
     const { clock, controllers, condition, states, steps } = start({
       settings: settingsWith(),
       clusterReadyMs: 2 * CLUSTER_ANSWER_MS,
@@ -246,7 +246,7 @@ describe('time limits', () => {
     expect(steps()).toHaveLength(3);
   });
 
-  test('asking again gives a cluster its time anew', async () => {
+  test('a retry gives a cluster its full time again', async () => {
     const { clock, controllers, desire, condition } = start({
       settings: settingsWith(),
       clusterReadyMs: 10 * CLUSTER_ANSWER_MS,

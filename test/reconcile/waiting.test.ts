@@ -13,7 +13,7 @@ describe('waiting and closing', () => {
     expect((await answer).converged).toBe(false);
   });
 
-  test('close ends the loop, a start under way included, and leaves the backend as it is', async () => {
+  test('close ends the loop, cancels a start in progress, and leaves the backend as it is', async () => {
     const { controllers, clock, simulation } = start({ latency: 1_000_000 });
     await clock.turn();
     const answer = controllers.quiesce(new AbortController().signal);
@@ -35,7 +35,7 @@ describe('waiting and closing', () => {
     expect(simulation.model().machine.state).toBe('on');
   });
 
-  test('a transition time stays as long as the status does', async () => {
+  test('the transition time only changes with the status', async () => {
     const { clock, condition } = start();
     await clock.turn();
     const first = condition('EngineReady')?.lastTransitionTime;

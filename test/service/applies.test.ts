@@ -68,7 +68,7 @@ async function ended({ applies }: ReturnType<typeof stage>) {
   return applies.report();
 }
 
-test('port forwards are made, then extensions go before they come', async () => {
+test('creates port forwards, then removes extensions before it installs others', async () => {
   const running = stage();
   running.applies.reserve(planWith([INSTALL, OPEN, UNINSTALL, CLOSE]), REQUEST)?.begin(7);
   expect(running.applies.report()).toMatchObject({ generation: 7, state: 'running' });
@@ -85,13 +85,13 @@ test('port forwards are made, then extensions go before they come', async () => 
   expect(running.calls).toEqual(['close db', OPENED, 'uninstall example/old', 'install example/new:2']);
 });
 
-test('a plan without such steps begins nothing', () => {
+test('does nothing for a plan without such steps', () => {
   const { applies } = stage();
   expect(applies.reserve(planWith([change({ path: 'images.showAll' })]), REQUEST)).toBeUndefined();
   expect(applies.report()).toBeUndefined();
 });
 
-test('what fails is reported with its cause, and keeps nothing else back', async () => {
+test('a failure is reported with its cause, and does not block the rest', async () => {
   const running = stage();
   const cause = new RdError('ERR_IO', 'the disk is full', { advice: 'Free some space.' });
   running.install.mockRejectedValueOnce(new RdError('ERR_EXTENSION_INVALID', 'no extension', { cause }));
@@ -107,7 +107,7 @@ test('what fails is reported with its cause, and keeps nothing else back', async
   expect(running.calls).toEqual([OPENED, 'install example/second:1']);
 });
 
-test('an engine that extensions have not heard of yet is waited for', async () => {
+test('waits until extensions have seen the new engine', async () => {
   const running = stage();
   running.install.mockRejectedValueOnce(new RdError('ERR_NOT_READY', 'not ready yet'));
   running.applies.reserve(planWith([INSTALL]), REQUEST)?.begin(7);
@@ -115,7 +115,7 @@ test('an engine that extensions have not heard of yet is waited for', async () =
   expect(running.install).toHaveBeenCalledTimes(2);
 });
 
-test('without a backend no extension is changed', async () => {
+test('without a backend, extensions stay unchanged', async () => {
   const running = stage(statusWith({ converged: false, backendState: 'ERROR' }));
   running.applies.reserve(planWith([INSTALL, OPEN]), REQUEST)?.begin(7);
   expect(await ended(running)).toMatchObject({
@@ -124,7 +124,7 @@ test('without a backend no extension is changed', async () => {
   expect(running.calls).toEqual([OPENED]);
 });
 
-test('a forward that cannot be made is named', async () => {
+test('reports a forward that cannot be created', async () => {
   const running = stage();
   running.ensure.mockRejectedValueOnce(new RdError('ERR_PORT_IN_USE', '127.0.0.1:8080 is in use by another program'));
   running.install.mockRejectedValueOnce(new RdError('ERR_EXTENSION_INVALID', 'no extension'));
@@ -138,7 +138,7 @@ test('a forward that cannot be made is named', async () => {
   });
 });
 
-test('the end of the service ends it', async () => {
+test('stops when the service ends', async () => {
   const running = stage();
   running.install.mockImplementationOnce(async () => {
     running.applies.close();
@@ -149,7 +149,7 @@ test('the end of the service ends it', async () => {
   expect(running.calls).toEqual([OPENED]);
 });
 
-test('one at a time: reserved, running, and free again after the end or a release', async () => {
+test('runs one at a time: reserved, running, and free again at the end or on release', async () => {
   const running = stage();
   const { applies } = running;
   const plan = planWith([OPEN]);

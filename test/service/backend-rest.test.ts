@@ -59,7 +59,7 @@ async function waits(promise: Promise<unknown>): Promise<boolean> {
 const never = new AbortController().signal;
 
 describe('before', () => {
-  test.each(['STARTED', 'STOPPED', 'DISABLED', 'ERROR'] as const)('%s needs no waiting', async (backendState) => {
+  test.each(['STARTED', 'STOPPED', 'DISABLED', 'ERROR'] as const)('%s needs no wait', async (backendState) => {
     await stage({ backendState }).rest.begin('x', never);
   });
 
@@ -74,7 +74,7 @@ describe('before', () => {
     expect(listeners.size).toBe(0);
   });
 
-  test('not for ever, and the refusal says what to do', async () => {
+  test('the wait has a limit, and the refusal says what to do', async () => {
     const { rest, sleepers, listeners } = stage({ backendState: 'STARTING' });
     const begun = rest.begin('Creating snapshot "x"', never);
     expect(sleepers.map(({ ms }) => ms)).toEqual([120_000]);
@@ -96,10 +96,10 @@ describe('before', () => {
   });
 });
 
-describe('whether it can be copied as it runs', () => {
+describe('whether it can be copied live', () => {
   const on: Facts = { converged: true, machine: { state: 'on', spec: MACHINE } };
 
-  test('it is on, and nothing is left to do', async () => {
+  test('yes when it is on and converged', async () => {
     expect(await stage(on).rest.isSteady(never)).toBe(true);
   });
 
@@ -112,7 +112,7 @@ describe('whether it can be copied as it runs', () => {
     ['a look finds it gone', on, {}, { machine: { state: 'off' } }, false],
     ['something else is wished for meanwhile', { ...on, generation: 0 }, {}, {}, false],
     ['it cannot be looked at', on, {}, {}, true],
-  ])('not when %s', async (_why, facts, maintenance, seen, blind) => {
+  ])('no when %s', async (_why, facts, maintenance, seen, blind) => {
     expect(await stage(facts, maintenance, seen, blind).rest.isSteady(never)).toBe(false);
   });
 
@@ -137,7 +137,7 @@ describe('whether it can be copied as it runs', () => {
   });
 });
 
-describe('afterwards', () => {
+describe('after a snapshot', () => {
   test.each<[Facts, { held?: boolean; idle?: boolean }, boolean]>([
     [{ converged: true }, {}, false],
     [{ converged: true, generation: 0 }, {}, true],
@@ -151,7 +151,7 @@ describe('afterwards', () => {
     expect(await waits(stage(facts, maintenance).rest.end(never))).toBe(expected);
   });
 
-  test('not for ever, which is logged', async () => {
+  test('the wait has a limit, which is logged', async () => {
     const { rest, sleepers, logged } = stage({ backendState: 'STARTING' });
     const ended = rest.end(never);
     expect(sleepers.map(({ ms }) => ms)).toEqual([600_000]);
@@ -160,7 +160,7 @@ describe('afterwards', () => {
     expect(logged).toHaveLength(1);
   });
 
-  test('a cancel ends it, and the end of the service without a word', async () => {
+  test('canceling ends the wait, and so does the end of the service, silently', async () => {
     const abort = new AbortController();
     const canceled = stage({ backendState: 'STARTING' }).rest.end(abort.signal);
     abort.abort();

@@ -12,7 +12,7 @@ function installed(...files: string[]): string {
   return root;
 }
 
-test('a page is an address that a browser can open, also where a link starts the program', () => {
+test('a page is a URL that a browser can open, also when the program is started through a link', () => {
   const root = installed('dist/rdctl.cjs', 'docs/diagnostics.md');
   const link = join(root, 'link');
   symlinkSync(join(root, 'dist', 'rdctl.cjs'), link);
@@ -22,7 +22,7 @@ test('a page is an address that a browser can open, also where a link starts the
   expect(documentationPage('diagnostics.md', ['node', link])).toBe(page);
 });
 
-test('there is none without the program or the page', () => {
+test('there is no URL without the program or the page', () => {
   const root = installed('dist/rdctl.cjs');
   expect(documentationPage('diagnostics.md', ['node', join(root, 'dist', 'rdctl.cjs')])).toBeUndefined();
   expect(documentationPage('diagnostics.md', ['node', join(root, 'gone')])).toBeUndefined();

@@ -20,7 +20,7 @@ const states = (of: { integrationOutcomes(): readonly { part: string; state: str
     .filter((each) => each.part === part)
     .map(({ state }) => state);
 
-test('it begins with the settings, and with the engine once that runs', async () => {
+test('starts with the settings, and with the engine once it runs', async () => {
   const user = integration();
   await expect.poll(() => text('.bashrc')).toContain('MANAGED BY RDCTL');
   expect(existsSync(join(home, '.docker'))).toBe(false);
@@ -40,7 +40,7 @@ function clusterFile(key: string): string {
   return file;
 }
 
-test('a cluster that is ready is in the kubeconfig, with the keys of its last start, until it is switched off', async () => {
+test('a ready cluster is in the kubeconfig, with its current keys, until it is disabled', async () => {
   const user = integration();
   const inUse = join(home, '.kube', 'config');
   user.clusterRuns(clusterFile('b25l'), false);
@@ -63,7 +63,7 @@ test('a cluster that is ready is in the kubeconfig, with the keys of its last st
   expect(user.lines.filter(({ level }) => level === 'warn')).toEqual([]);
 });
 
-test('another engine takes the context away, and the shell files are not looked at again', async () => {
+test('another engine removes the context, and the shell files are not checked again', async () => {
   const user = integration();
   user.mobyRuns('unix:///one.sock');
   await expect.poll(() => states(user, 'docker-context')).toEqual(['managed', 'managed']);
@@ -80,7 +80,7 @@ test('another engine takes the context away, and the shell files are not looked 
   expect(existsSync(join(home, '.docker'))).toBe(false);
 });
 
-test('the context is given back when the engine is to stay off, and not when it is only restarted', async () => {
+test('the context is restored when the engine stops for good, not when it restarts', async () => {
   const user = integration();
   const config = join(home, '.docker', 'config.json');
   user.mobyRuns('unix:///one.sock');
@@ -101,7 +101,7 @@ test('the context is given back when the engine is to stay off, and not when it 
   expect(existsSync(config)).toBe(true);
 });
 
-test('the end of the service gives the context back, and the next one selects it', async () => {
+test('the end of the service restores the context, and the next one selects it', async () => {
   const first = integration();
   const config = join(home, '.docker', 'config.json');
   first.mobyRuns('unix:///one.sock');
@@ -115,7 +115,7 @@ test('the end of the service gives the context back, and the next one selects it
   await second.close();
 });
 
-test('a service that starts with the engine off gives back what a killed one left selected', async () => {
+test('a service that starts with the engine off restores what a killed one had selected', async () => {
   const killed = integration();
   const config = join(home, '.docker', 'config.json');
   killed.mobyRuns('unix:///one.sock');
@@ -126,7 +126,7 @@ test('a service that starts with the engine off gives back what a killed one lef
   await next.close();
 });
 
-test('an entry that was made without the setting stays until the setting changes', async () => {
+test('an entry created without the setting stays until the setting changes', async () => {
   const entry = join(home, '.config', 'autostart', 'rdctl.desktop');
   mkdirSync(join(home, '.config', 'autostart'), { recursive: true });
   writeFileSync(entry, '[Desktop Entry]\nX-Rdctl-Managed=true\n');
@@ -143,7 +143,7 @@ test('an entry that was made without the setting stays until the setting changes
   await user.close();
 });
 
-test('what fails is an outcome and a warning, and the rest is done', async () => {
+test('a failure is reported with a warning, and the rest is done', async () => {
   writeFileSync(join(home, '.bashrc'), '### MANAGED BY RDCTL START (DO NOT EDIT)\nhalf\n');
   writeFileSync(join(home, '.zshrc'), '');
   const user = integration();
@@ -170,7 +170,7 @@ test.each([
   ['with RDCTL_HOME', { here: places({ RDCTL_HOME: '/somewhere' }, 'linux', '') }],
   ['with the simulated driver', { driver: { simulated: true } }],
   ['inside of another program', { self: [] }],
-])('%s nothing is touched', async (_, changes) => {
+])('%s nothing is changed', async (_, changes) => {
   const user = integration(changes);
   user.mobyRuns('unix:///one.sock');
   await user.close();

@@ -20,7 +20,7 @@ function publish(reference: string, compose: string): void {
 /** One that takes the parser long, one that took the stack, one that took the memory; the search under stress has the others. */
 const EXAMPLES = ['many keys', 'only brackets', 'aliases of a long text'];
 
-test.each(EXAMPLES)('a compose file with %s is refused, and others are answered meanwhile', async (what) => {
+test.each(EXAMPLES)('a compose file with %s is refused, and other requests are answered meanwhile', async (what) => {
   const id = 'simulated/hostile:1';
   publish(`docker.io/${id}`, HOSTILE_YAML[what] ?? '');
   const { client, converged, here } = await startService({ power: 'started' });

@@ -66,7 +66,7 @@ test.each<[string, (outside: string) => unknown]>([
   ['a name with a NUL', () => 'a\0b'],
   ['a number', () => 7],
   ['the settings', () => 'settings.json'],
-])('a snapshot whose manifest names %s as saved is not restored', async (_what, saved) => {
+])('a snapshot whose manifest lists %s as saved is not restored', async (_what, saved) => {
   const { call, client, converged, directory, outside, here, rewrite, name } = await scene();
   await rewrite([{ name, saved: saved(outside) }]);
   const model = join(here.state, 'drivers', 'simulated', 'machine.json');
@@ -108,7 +108,7 @@ test.each<[string, unknown[], object]>([
   ],
   ['a file of no kind', [], { 'settings.json': 1 }],
   ['a file outside of what was saved', [], { '../x': { kind: 'directory' } }],
-])('a manifest with %s is damaged', async (_what, parts, contents) => {
+])('a manifest with %s counts as damaged', async (_what, parts, contents) => {
   const { call, rewrite } = await scene();
   await rewrite(parts, contents);
   expect(await call('POST', '/v1/snapshot/restore?name=one')).toEqual({
@@ -118,7 +118,7 @@ test.each<[string, unknown[], object]>([
 });
 
 test.each([METADATA, COMPLETE, 'manifest.json'])(
-  'a snapshot whose %s is a pipe or a link keeps nobody waiting',
+  'a snapshot whose %s is a FIFO or a link blocks nothing',
   async (name) => {
     const { call, directory, outside, here } = await scene();
     const other = join(here.snapshots, '00000000-0000-4000-8000-000000000000');

@@ -52,7 +52,7 @@ async function killed(child: ChildProcess): Promise<void> {
   if (child.exitCode === null && child.signalCode === null) await once(child, 'exit');
 }
 
-test('killed in the middle of writes, the settings are those of one write, and the next service goes on', async () => {
+test('when killed during writes, the settings are those of one write, and the next service continues', async () => {
   const home = temporaryDirectory();
   const { settingsFile, previousSettingsFile, connectionFile } = places({ RDCTL_HOME: home }, 'linux', '');
   let generation = 0;
@@ -91,7 +91,7 @@ test('killed in the middle of writes, the settings are those of one write, and t
   expect(status.generation).toBeGreaterThan(generation);
 });
 
-test('what ran under a killed service is found again and not started anew', async () => {
+test('what ran under a killed service is adopted, not restarted', async () => {
   const home = temporaryDirectory();
   const { child, client } = await service(home);
   const first = await startedSteps(client);
@@ -109,7 +109,7 @@ async function startedSteps(client: Client): Promise<number> {
   }
 }
 
-test('a second process for the same home is refused, and a port cannot be listened on twice', async () => {
+test('a second process for the same home is refused, and so is a port in use', async () => {
   const home = temporaryDirectory();
   const { child, client } = await service(home);
   const { pid, version } = await client.status();

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { startService } from '../helpers/service.ts';
 
-test('from nothing to a converged desktop, and a write brings it to another', async () => {
+test('from nothing to a converged desktop, and from there to another by a write', async () => {
   const { client, converged } = await startService({ power: 'started' });
   const first = await converged();
   expect(first).toMatchObject({ backendState: 'STARTED', driver: { name: 'simulated', simulated: true } });
@@ -16,7 +16,7 @@ test('from nothing to a converged desktop, and a write brings it to another', as
   expect(second.counters).toMatchObject({ settingsPuts: 1, settingsWrites: 1 });
 });
 
-test('the connection file is there while it runs, for its user alone', async () => {
+test('the connection file exists while it runs, and only its user can read it', async () => {
   const { service, here } = await startService({ power: 'stopped' });
   const text = readFileSync(here.connectionFile, 'utf8');
   const { port, password } = service.connection;
@@ -27,7 +27,7 @@ test('the connection file is there while it runs, for its user alone', async () 
   expect(existsSync(here.connectionFile)).toBe(false);
 });
 
-test('a plan knows of a container that was started just before', async () => {
+test('a plan includes a container that was started just before', async () => {
   const { client, here, converged } = await startService({ power: 'started' });
   await converged();
   const request = {

@@ -135,7 +135,7 @@ async function scene({ live = true, power = 'started' }: { live?: boolean; power
 
 const begun = (copies: string[]) => expect.poll(() => copies).toContain('live');
 
-test('what runs goes on while it is copied, and nothing of it is told but the lock', async () => {
+test('everything runs on during the copy, and only the lock shows it', async () => {
   const { root, world, copies, states, lock, controllers, maintenance, snapshots, steps, manifest } = await scene();
   const before = controllers.status();
   const pending = snapshots.create('one', 'while it runs');
@@ -159,7 +159,7 @@ test('what runs goes on while it is copied, and nothing of it is told but the lo
   expect(readdirSync(root)).toEqual([]);
 });
 
-test('what is wished for meanwhile waits for its end, and says what for', async () => {
+test('changes made meanwhile wait for its end, and say so', async () => {
   const { world, copies, states, controllers, snapshots, desire, steps } = await scene();
   const pending = snapshots.create('one', '');
   await begun(copies);
@@ -179,7 +179,7 @@ test('what is wished for meanwhile waits for its end, and says what for', async 
   expect(states[0]).toBe('DISABLED and not converged');
 });
 
-test('--stop, a backend that is off, and a driver that cannot: it is stopped', async () => {
+test('--stop, a stopped backend, and a driver without live copies: it is stopped', async () => {
   const stopped = await scene();
   await stopped.snapshots.create('one', '', { stop: true });
   expect(stopped.copies).toEqual(['stopped', 'check disk']);
@@ -208,7 +208,7 @@ test.each<[string, (at: Awaited<ReturnType<typeof scene>>) => void, string]>([
     },
     'the copy of the data disk is damaged',
   ],
-])('after %s nothing is left, and the backend has gone on', async (_what, strike, text) => {
+])('after %s nothing is left, and the backend runs on', async (_what, strike, text) => {
   const at = await scene();
   const pending = at.snapshots.create('one', '');
   await begun(at.copies);
@@ -222,7 +222,7 @@ test.each<[string, (at: Awaited<ReturnType<typeof scene>>) => void, string]>([
   expect(at.states).toEqual([]);
 });
 
-test('what is restored is looked at before it is put in place, and a damaged copy is refused', async () => {
+test('a copy is verified before it is restored, and a damaged one is refused', async () => {
   const { disk, world, copies, snapshots, controllers } = await scene();
   world.go.resolve();
   await snapshots.create('one', '');
@@ -236,7 +236,7 @@ test('what is restored is looked at before it is put in place, and a damaged cop
   expect(readFileSync(disk, 'utf8')).toBe('of then');
 });
 
-test('a name that is taken while the machine is waited for is refused, and the copy is not begun', async () => {
+test('a name that is taken during the wait is refused, and no copy starts', async () => {
   const at = await scene();
   mkdirSync(join(at.root, '00000000-0000-4000-8000-000000000000'), { recursive: true });
   const pending = at.snapshots.create('one', '');

@@ -27,7 +27,7 @@ async function runningHome() {
   return { ...running, parent, elsewhere: at(join(parent, 'elsewhere')) };
 }
 
-test('a home that was moved while its service runs is refused by every command, which tells the way back', async () => {
+test('a home that was moved while its service runs is refused by every command, with the command that moves it back', async () => {
   const { home, elsewhere } = await runningHome();
   renameSync(home, elsewhere.home);
   const told = {
@@ -53,7 +53,7 @@ test('a home that was moved while its service runs is refused by every command, 
   renameSync(elsewhere.home, home);
 });
 
-test('the service notices that its home was moved, does nothing more, makes nothing anew, and goes on when it is back', async () => {
+test('the service notices the move, does nothing and recreates nothing, and continues when the home is back', async () => {
   const { home, elsewhere, service, converged } = await runningHome();
   // The socket moves with the home; the port stays.
   const client = createClient({ ...service.connection, reached: { by: 'word' } });
@@ -71,7 +71,7 @@ test('the service notices that its home was moved, does nothing more, makes noth
   expect((await client.status()).counters.steps).toBe(before.counters.steps);
 });
 
-test('a service that ends while its home is elsewhere says that it stopped nothing, and leaves the old place empty', async () => {
+test('a service that ends while its home is elsewhere reports that it stopped nothing, and leaves the old place empty', async () => {
   const { home, here, elsewhere, service, parent } = await runningHome();
   renameSync(home, elsewhere.home);
   await service.stop('the test wants it');
@@ -94,7 +94,7 @@ test('a home has one service under all its names', async () => {
   expect((await rdctl(['status'], { env: other.env })).exit).toBe(0);
 });
 
-test('a copy of a home is another home: it neither finds nor stops the service of the first', async () => {
+test('a copied home is another home: it neither finds nor stops the service of the original', async () => {
   const { home, here, elsewhere, client, service } = await runningHome();
   cpSync(home, elsewhere.home, { recursive: true, filter: (path) => !lstatSync(path).isSocket() });
   expect(existsSync(elsewhere.here.connectionFile)).toBe(true);

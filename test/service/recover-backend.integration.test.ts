@@ -15,7 +15,7 @@ import { startService } from '../helpers/service.ts';
 const PART = { hadLive: true, comes: true };
 const SETTINGS = { before: {}, after: {} };
 
-describe('a journal that is not what a service writes', () => {
+describe('an invalid journal', () => {
   const first = ({ kept }: Scene) => kept[0] ?? '';
   const withPart = (at: Scene, more: object = {}) => ({
     format: 1,
@@ -69,7 +69,7 @@ describe('a journal that is not what a service writes', () => {
       (at) => withPart(at, { earlier: withPart(at, { settings: SETTINGS }) }),
       'its phase is "swapping"',
     ],
-  ])('%s: nothing is touched, and the backend waits for a person', async (_, content, why) => {
+  ])('%s: nothing is changed, and the backend waits for manual repair', async (_, content, why) => {
     const at = await scene();
     const outside = join(at.here.state, 'other');
     for (const path of [`${outside}.restoring`, `${first(at)}.restoring`, `${first(at)}.before-restore`]) {
@@ -89,7 +89,7 @@ describe('a journal that is not what a service writes', () => {
     expect(existsSync(`${outside}.restoring`)).toBe(true);
   });
 
-  test('that of a home that was moved is one of them', async () => {
+  test('from a home that was moved is one of them', async () => {
     const at = await scene();
     await replacement(keptStateOf(at, real(at)), at);
     const before = at.seen();
@@ -99,7 +99,7 @@ describe('a journal that is not what a service writes', () => {
     expect(at.seen()).toEqual(before);
   });
 
-  test('what a service writes is understood, in every phase', async () => {
+  test('valid journals of every phase are recognized', async () => {
     const at = await scene();
     await replacement(keptStateOf(at, real(at)), at);
     expect(at.seen()).toMatchObject(REPLACED);
@@ -109,9 +109,9 @@ describe('a journal that is not what a service writes', () => {
   });
 });
 
-describe('what cannot be removed', () => {
+describe('files that cannot be removed', () => {
   test.each(['copying', 'swapping', 'undone', 'confirmed'])(
-    'in the phase %s is told, and holds nothing up',
+    'in phase %s are reported, and block nothing',
     async (phase) => {
       const at = await scene();
       const [live = ''] = at.kept;
@@ -152,7 +152,7 @@ test.skipIf(process.platform !== 'linux')('a copy that outlived its service is e
   expect(await processTable.isAlive({ pid: copy.pid ?? 0 })).toBe(false);
 });
 
-test('a copy is noted while it runs', async () => {
+test('a copy is recorded while it runs', async () => {
   const at = await scene();
   const record = copyRecord(at.here);
   const [live = ''] = at.kept;
@@ -171,7 +171,7 @@ test('a copy is noted while it runs', async () => {
   expect(existsSync(record)).toBe(false);
 });
 
-test('a service that holds its backend off says why, to whoever waits and to whoever wants a snapshot', async () => {
+test('a service that holds its backend off gives the reason to clients that wait or request a snapshot', async () => {
   const first = await startService();
   await first.converged();
   await first.service.stop('the test goes on');

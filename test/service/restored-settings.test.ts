@@ -34,7 +34,7 @@ async function restored(saved: JsonObject | string, { locks = {}, support = {} a
   return restoredSettings(file, { host, driver, store });
 }
 
-test('are those of the snapshot, with the extensions of now', async () => {
+test('are those of the snapshot, with the current extensions', async () => {
   const settings = await restored({ ...BEFORE, virtualMachine: { ...BEFORE.virtualMachine, memoryInGB: 4 } });
   expect(settings).toMatchObject({ virtualMachine: { memoryInGB: 4 } });
   expect(settings.application.extensions.installed).toEqual({ 'a/b': '1' });
@@ -55,7 +55,7 @@ test('are migrated from an older version', async () => {
   expect(settings).toMatchObject({ version: 19, containerEngine: { name: 'moby' }, virtualMachine: { memoryInGB: 5 } });
 });
 
-test('with mistakes, of no use, or with a protection that is not there are refused', async () => {
+test('are refused with errors, when unusable, or without a required protection', async () => {
   await expect(restored({ ...BEFORE, virtualMachine: 7 })).rejects.toMatchObject({ code: 'ERR_SETTINGS_FILE' });
   await expect(restored('{')).rejects.toMatchObject({ code: 'ERR_SETTINGS_FILE' });
   const allowedImages = { enabled: true, patterns: [] };

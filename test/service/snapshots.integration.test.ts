@@ -36,7 +36,7 @@ async function moby(options: Parameters<typeof startService>[0] = {}): Promise<T
   return service;
 }
 
-test('a snapshot brings back settings and state, and what came later is gone', async () => {
+test('a snapshot restores settings and state, and later changes are gone', async () => {
   const service = await moby();
   addImage(service, 'before');
   expect(await create(service, 'one', 'first of all')).toEqual(CREATED);
@@ -59,7 +59,7 @@ test('a snapshot brings back settings and state, and what came later is gone', a
   expect(list).toEqual([{ created: expect.any(String), name: 'one', description: 'first of all' }]);
 });
 
-test('what was put in place and does not run goes away again by itself', async () => {
+test('a restored state that does not run is rolled back', async () => {
   const first = await startService({ settings: { containerEngine: { name: 'containerd' } } });
   await first.converged();
   expect(await create(first, 'with containerd')).toEqual(CREATED);
@@ -79,7 +79,7 @@ test('what was put in place and does not run goes away again by itself', async (
   expect(readdirSync(join(service.here.state, 'drivers', 'simulated'))).toEqual(['machine.json']);
 });
 
-test('while the backend is to be off, what was replaced is kept until it runs; a failure then brings it back', async () => {
+test('while the backend is off, the replaced state is kept until the new one runs; a failure then restores it', async () => {
   const first = await startService({ settings: { containerEngine: { name: 'containerd' } } });
   await first.converged();
   expect(await create(first, 'one')).toEqual(CREATED);
@@ -106,7 +106,7 @@ test('while the backend is to be off, what was replaced is kept until it runs; a
   expect(readdirSync(drivers)).toEqual(['machine.json']);
 });
 
-test('cancel undoes what is under way, and its request says so', async () => {
+test('cancel undoes the running operation, and its request reports it', async () => {
   const service = await moby({ env: { RDCTL_SIMULATED_LATENCY_MS: '100' } });
   for (const [begin, text] of [
     [() => create(service, 'one'), 'failed to create snapshot: the operation was canceled'],
@@ -139,7 +139,7 @@ test('cancel undoes what is under way, and its request says so', async () => {
   expect(await call(service, 'POST', '/v1/snapshots/cancel')).toMatchObject({ status: 200 });
 });
 
-test('what is asked for one after the other needs no waiting between', async () => {
+test('consecutive requests need no waits between them', async () => {
   const service = await moby({ env: { RDCTL_SIMULATED_LATENCY_MS: '150' } });
   expect(await create(service, 'one')).toEqual(CREATED);
   expect(await service.client.status()).toMatchObject({ converged: true, backendState: 'STARTED' });
@@ -149,7 +149,7 @@ test('what is asked for one after the other needs no waiting between', async () 
   expect((await service.client.settings()).settings).not.toMatchObject({ virtualMachine: { memoryInGB: 7 } });
 });
 
-test('a snapshot stays when the backend does not come up after it', async () => {
+test('a snapshot is kept when the backend does not start after it', async () => {
   const service = await startService({
     settings: { containerEngine: { name: 'moby' } },
     env: { RDCTL_SIMULATED_FAULTS: 'moby.start:terminal' },
@@ -160,7 +160,7 @@ test('a snapshot stays when the backend does not come up after it', async () => 
   expect(readdirSync(service.here.snapshots)).toHaveLength(1);
 });
 
-test('until the backend is back, cancel takes a snapshot away again', async () => {
+test('until the backend is back, cancel removes the snapshot again', async () => {
   const engine = (name: string) => ({ version: 19, containerEngine: { name } });
   const env = { RDCTL_SIMULATED_LATENCY_MS: '50', RDCTL_SIMULATED_FAULTS: 'moby.start:hang' };
   const service = await startService({ settings: engine('containerd'), env });
@@ -178,7 +178,7 @@ test('until the backend is back, cancel takes a snapshot away again', async () =
   expect(await service.client.status()).toMatchObject({ converged: true });
 });
 
-test('settings and power that are written meanwhile count afterwards', async () => {
+test('settings and power written meanwhile apply afterwards', async () => {
   const service = await moby({ env: { RDCTL_SIMULATED_LATENCY_MS: '100' } });
   const pending = create(service, 'one');
   await expect.poll(async () => (await service.client.backendState()).locked).toBe(true);
@@ -194,7 +194,7 @@ test('settings and power that are written meanwhile count afterwards', async () 
   expect(status.machine).toMatchObject({ state: 'on', spec: { memoryGiB: 7 } });
 });
 
-test('a service that ends in the middle of a snapshot leaves nothing of it', async () => {
+test('a service that ends during a snapshot leaves nothing of it', async () => {
   const service = await moby({ env: { RDCTL_SIMULATED_LATENCY_MS: '100' } });
   const pending = create(service, 'one').catch(() => ({ status: 0, text: '' }));
   await expect.poll(async () => (await service.client.backendState()).locked).toBe(true);
@@ -222,7 +222,7 @@ test.each(['{"action": "Creating snapshot \\"of another tool\\""}', ''])(
   },
 );
 
-test('the lock of a service that was killed goes with what it had begun', async () => {
+test('the lock of a killed service is removed together with its unfinished work', async () => {
   const first = await moby();
   await first.service.stop('the test goes on');
   writeFileSync(first.here.backendLock, '{"action": "Creating snapshot \\"x\\"", "pid": 4194300, "started": "then"}');
@@ -239,7 +239,7 @@ test('the lock of a service that was killed goes with what it had begun', async 
   expect(existsSync(partial)).toBe(false);
 });
 
-test('locked settings keep the values of today', async () => {
+test('locked settings keep their current values', async () => {
   const first = await moby();
   expect(await create(first, 'one')).toEqual(CREATED);
   await first.converged();
@@ -271,7 +271,7 @@ test('a snapshot of another driver, without a manifest, or with a changed one is
   expect(await service.client.status()).toMatchObject({ converged: true });
 });
 
-test('directories that hold no snapshot are passed over', async () => {
+test('directories without a snapshot are skipped', async () => {
   const service = await moby();
   expect(await create(service, 'one')).toEqual(CREATED);
   for (const [index, files] of [{}, { 'complete.txt': '' }, { 'complete.txt': '', 'metadata.json': '{' }].entries()) {
@@ -327,7 +327,7 @@ test('k8s_reset deletes the data of the cluster, or everything', async () => {
   expect(await service.client.status()).toMatchObject({ power: 'stopped', backendState: 'STOPPED' });
 });
 
-test('k8s_reset says when it did nothing, and when the backend does not come up', async () => {
+test('k8s_reset reports when it did nothing, and when the backend does not start', async () => {
   const service = await startService({
     settings: { containerEngine: { name: 'moby' } },
     env: { RDCTL_SIMULATED_FAULTS: 'moby.start:hang' },

@@ -29,7 +29,7 @@ function write(path: string, content: string): void {
 
 const paths = (home: string) => places({ RDCTL_HOME: home }, 'linux', '');
 
-test('a second service for the same home is refused, naming pid and port, and disturbs nothing', async () => {
+test('a second service for the same home is refused with the pid and port of the first, which is unaffected', async () => {
   const first = await startService({ power: 'stopped' });
   const before = readFileSync(first.here.connectionFile, 'utf8');
   await expect(startService({ home: first.home })).rejects.toMatchObject({
@@ -40,7 +40,7 @@ test('a second service for the same home is refused, naming pid and port, and di
   expect((await first.client.status()).home).toBe(first.home);
 });
 
-test('two homes, two services', async () => {
+test('two homes can have two services', async () => {
   const [one, other] = await Promise.all([startService({ power: 'stopped' }), startService({ power: 'stopped' })]);
   expect(one.service.port).not.toBe(other.service.port);
   const asOther = createClient({
@@ -53,7 +53,7 @@ test('two homes, two services', async () => {
   });
 });
 
-test('an explicit port that is taken is an error, and the home is free again afterwards', async () => {
+test('an explicit port in use is an error, and the home is free again afterwards', async () => {
   const home = temporaryDirectory();
   const port = await occupied();
   await expect(startService({ home, port })).rejects.toMatchObject({
@@ -65,7 +65,7 @@ test('an explicit port that is taken is an error, and the home is free again aft
   expect(service.port).not.toBe(port);
 });
 
-test('a connection file that a killed service left is replaced, and leads to the new one', async () => {
+test('a connection file of a killed service is replaced', async () => {
   const home = temporaryDirectory();
   write(paths(home).connectionFile, JSON.stringify({ user: 'user', password: 'old', port: 1, pid: 1 }));
   const env = { RDCTL_HOME: home };
@@ -77,7 +77,7 @@ test('a connection file that a killed service left is replaced, and leads to the
   expect((await createClient(found).status()).pid).toBe(process.pid);
 });
 
-test('a first start asks for a started backend unless told, and the wish survives', async () => {
+test('a first start desires a started backend by default, and that is stored', async () => {
   const first = await startService();
   expect((await first.client.status()).power).toBe('started');
   await first.client.setBackendState('STOPPED');
@@ -89,7 +89,7 @@ test('a first start asks for a started backend unless told, and the wish survive
   expect((await third.client.status()).power).toBe('started');
 });
 
-test('a stop takes the backend down, and the wish for it to run stays', async () => {
+test('a stop takes the backend down without changing the desired power state', async () => {
   const first = await startService();
   await first.converged();
   await first.service.stop('enough');
@@ -99,7 +99,7 @@ test('a stop takes the backend down, and the wish for it to run stays', async ()
   expect((await second.converged()).counters.steps).toBeGreaterThan(0);
 });
 
-test('the generation never falls, also over a start', async () => {
+test('the generation never decreases, also across starts', async () => {
   const first = await startService({ power: 'stopped' });
   const { generation = 0 } = await first.client.putSettings({ version: 19, images: { namespace: 'a' } });
   await first.service.stop('enough');
@@ -107,7 +107,7 @@ test('the generation never falls, also over a start', async () => {
   expect((await second.client.status()).generation).toBeGreaterThan(generation);
 });
 
-test('settings survive, and the copy from before the last change is kept', async () => {
+test('settings survive a restart, and the copy from before the last change is kept', async () => {
   const first = await startService({ power: 'stopped' });
   await first.client.putSettings({ version: 19, images: { namespace: 'one' } });
   await first.client.putSettings({ version: 19, images: { namespace: 'two' } });
@@ -121,7 +121,7 @@ test('settings survive, and the copy from before the last change is kept', async
   expect(await second.client.putSettings(before.settings)).toMatchObject({ text: 'no changes necessary' });
 });
 
-test('partial settings apply before anything starts; bad ones start nothing', async () => {
+test('partial settings apply before anything starts; bad ones prevent the start', async () => {
   const home = temporaryDirectory();
   await expect(startService({ home, settings: { containerEngine: { name: 'podman' } } })).rejects.toMatchObject({
     code: 'ERR_SETTINGS_INVALID',
@@ -169,7 +169,7 @@ test.each([
   ['with a bad size', '{"version":19,"experimental":{"virtualMachine":{"diskSize":"big"}}}', 'diskSize'],
   ['with a key twice', '{"version":19,"images":{"showAll":true,"showAll":false}}', ':1:40: '],
   ['of an older version', '{"version":10,"kubernetes":{"port":"many"}}', ':1:36: "kubernetes.port" cannot be "many"'],
-])('a settings file %s stops the start, with its place, and stays as it is', async (_name, content, finding) => {
+])('a settings file %s fails the start with its position, and stays unchanged', async (_name, content, finding) => {
   const home = temporaryDirectory();
   const { settingsFile, stateFile } = paths(home);
   write(settingsFile, content);
@@ -186,7 +186,7 @@ test.each([
   expect(existsSync(stateFile)).toBe(false);
 });
 
-test('every mistake of a settings file is named, and the command that goes back', async () => {
+test('every error of a settings file is reported, with the command that goes back', async () => {
   const home = join(temporaryDirectory(), "it's here");
   const { settingsFile, previousSettingsFile } = paths(home);
   const bad = stored((settings) => {
@@ -211,7 +211,7 @@ test('every mistake of a settings file is named, and the command that goes back'
   expect((await client.settings()).settings).toMatchObject({ images: { namespace: 'before' } });
 });
 
-test('the way back is not offered where the previous copy has mistakes too', async () => {
+test('going back is not offered when the previous copy has errors too', async () => {
   const home = temporaryDirectory();
   const { settingsFile, previousSettingsFile } = paths(home);
   write(settingsFile, '{}');
@@ -221,7 +221,7 @@ test('the way back is not offered where the previous copy has mistakes too', asy
   });
 });
 
-test('a byte order mark and another layout are no mistakes; unknown names are told', async () => {
+test('a byte order mark and another layout are accepted; unknown names are reported', async () => {
   const home = temporaryDirectory();
   const { settingsFile } = paths(home);
   write(settingsFile, '\uFEFF{"version":19,"images":{"namespace":"mine"},"nonsense":true,"containers":{"what":1}}');
@@ -237,7 +237,7 @@ test.each([
   ['empty', ''],
   ['of zeros', '\0'.repeat(64)],
   ['that is no JSON at all', 'version: 19\n'],
-])('a settings file %s gives way to the copy from before the last change', async (_name, content) => {
+])('a settings file %s is replaced by the copy from before the last change', async (_name, content) => {
   const home = temporaryDirectory();
   const { settingsFile, previousSettingsFile, logs } = paths(home);
   const good = stored((settings) => {
@@ -264,7 +264,7 @@ test.each([
   expect((await second.client.status()).notices).toEqual([]);
 });
 
-test('a settings file that is gone gives way to the copy from before the last change, and a notice says so', async () => {
+test('a missing settings file is replaced by the copy from before the last change, with a notice', async () => {
   const home = temporaryDirectory();
   const { settingsFile, previousSettingsFile } = paths(home);
   const first = await startService({ home, power: 'stopped', settings: { containers: { namespace: 'good' } } });
@@ -294,7 +294,7 @@ test('a settings file that is gone gives way to the copy from before the last ch
   expect((await third.client.settings()).settings).not.toMatchObject({ containers: { namespace: 'good' } });
 });
 
-test('a copy that cannot be used when the settings file is gone is told and kept', async () => {
+test('an unusable copy is reported and kept when the settings file is missing', async () => {
   const home = temporaryDirectory();
   const { previousSettingsFile } = paths(home);
   write(previousSettingsFile, '{"version": 1');
@@ -303,7 +303,7 @@ test('a copy that cannot be used when the settings file is gone is told and kept
   expect(asides(previousSettingsFile).map((each) => readFileSync(each, 'utf8'))).toEqual(['{"version": 1']);
 });
 
-test('settings given at a start after a garbled file leave the copy alone', async () => {
+test('settings given at a start after a corrupt file do not change the copy', async () => {
   const home = temporaryDirectory();
   const { settingsFile, previousSettingsFile } = paths(home);
   const good = stored((settings) => Object.assign(settings.images, { namespace: 'good' }));
@@ -321,7 +321,7 @@ test.each([
   ['is missing', undefined, 'there is no copy from before the last change.'],
   ['is garbled', '{"version": 1', 'the copy from before the last change cannot be used either'],
   ['has mistakes', '{"version": 19, "kubernetes": 1}', 'the copy from before the last change cannot be used either'],
-])('defaults take the place of a garbled file where the copy %s, and nothing is lost', async (_name, copy, notice) => {
+])('defaults replace a corrupt file when the copy %s, and nothing is lost', async (_name, copy, notice) => {
   const home = temporaryDirectory();
   const { settingsFile, previousSettingsFile } = paths(home);
   write(settingsFile, '{');
@@ -335,7 +335,7 @@ test.each([
   expect(kept(previousSettingsFile)).toEqual(copy === undefined ? [] : [copy]);
 });
 
-test('a start that fails after it found a garbled file leaves it, and the next one still finds the copy', async () => {
+test('a failed start leaves a corrupt file, and the next one still finds the copy', async () => {
   const home = temporaryDirectory();
   const { settingsFile, previousSettingsFile } = paths(home);
   write(settingsFile, '{');
@@ -373,7 +373,7 @@ test('an older file is migrated and completed, and written with the first change
   expect(JSON.parse(readFileSync(settingsFile, 'utf8'))).toMatchObject({ version: 19, images: { namespace: 'one' } });
 });
 
-test('a file of a newer release stops the start and stays as it is', async () => {
+test('a file of a newer release fails the start and stays unchanged', async () => {
   const home = temporaryDirectory();
   write(paths(home).settingsFile, '{"version":25}');
   await expect(startService({ home })).rejects.toMatchObject({
@@ -383,7 +383,7 @@ test('a file of a newer release stops the start and stays as it is', async () =>
   expect(readFileSync(paths(home).settingsFile, 'utf8')).toBe('{"version":25}');
 });
 
-test('a settings file that cannot be read stops the start', async () => {
+test('an unreadable settings file fails the start', async () => {
   const home = temporaryDirectory();
   mkdirSync(paths(home).settingsFile, { recursive: true });
   await expect(startService({ home })).rejects.toMatchObject({
@@ -392,7 +392,7 @@ test('a settings file that cannot be read stops the start', async () => {
   });
 });
 
-test('a broken state file stops every start that does not name the driver, because it held that choice', async () => {
+test('a corrupt state file fails every start without an explicit driver, because it recorded that choice', async () => {
   const home = temporaryDirectory();
   const { stateFile } = paths(home);
   write(stateFile, '{');
@@ -418,14 +418,14 @@ test('a broken state file stops every start that does not name the driver, becau
   expect(notices.join()).toContain('state.json.corrupt-');
 });
 
-test('another driver on existing state is refused, and an unknown one is', async () => {
+test('another driver on existing state is refused, and so is an unknown one', async () => {
   const first = await startService({ power: 'stopped' });
   await first.service.stop('enough');
   await expect(startService({ home: first.home, driver: 'host' })).rejects.toMatchObject({ code: 'ERR_WRONG_TARGET' });
 });
 
 test.each(['driver', 'environment'])(
-  'an unknown name of a driver (%s) is refused before anything is made',
+  'an unknown driver name (%s) is refused before anything is created',
   async (by) => {
     const home = join(temporaryDirectory(), 'home');
     const options = { env: { RDCTL_HOME: home, RDCTL_DRIVER: by === 'environment' ? 'nothing' : undefined } };
@@ -445,7 +445,7 @@ test.each(['driver', 'environment'])(
   },
 );
 
-test('a log directory that cannot be made is an error with advice', async () => {
+test('a log directory that cannot be created is an error with advice', async () => {
   const home = temporaryDirectory();
   writeFileSync(join(home, 'logs'), '');
   await expect(startService({ home })).rejects.toMatchObject({
@@ -455,7 +455,7 @@ test('a log directory that cannot be made is an error with advice', async () => 
   });
 });
 
-test('a settings file that nests without measure stops the start, and stays', async () => {
+test('an endlessly nested settings file fails the start and stays unchanged', async () => {
   const home = temporaryDirectory();
   const { settingsFile } = paths(home);
   const text = `{"version":19,"x":${'['.repeat(5000)}${']'.repeat(5000)}}`;

@@ -37,7 +37,7 @@ async function leftHome(): Promise<{ here: Places; env: Record<string, string> }
   return { here, env: { ...env, XDG_CONFIG_HOME: config } };
 }
 
-test('stops what was left, whatever settings and profiles say, and changes neither', async () => {
+test('stops leftovers, regardless of settings and profiles, and changes neither', async () => {
   const { here, env } = await leftHome();
   const state = readFileSync(here.stateFile, 'utf8');
   // Another driver than the recorded one is asked for: what runs is not of that one.
@@ -49,7 +49,7 @@ test('stops what was left, whatever settings and profiles say, and changes neith
   expect(await homeService(here)).toEqual({ kind: 'none' });
 });
 
-test('what does not stop is found by the next one again', async () => {
+test('what cannot be stopped is found by the next one', async () => {
   const { here, env } = await leftHome();
   const options = { platform: 'linux', signal } as const;
   const faults = { RDCTL_SIMULATED_FAULTS: 'moby.stop:terminal' };
@@ -62,7 +62,7 @@ test('what does not stop is found by the next one again', async () => {
   expect(await homeService(here)).toEqual({ kind: 'none' });
 });
 
-test('a service that lives is not touched, and neither is the connection file of another process', async () => {
+test('a running service is left alone, and so is the connection file of another process', async () => {
   const { here, env } = await leftHome();
   const lock = await lockHome(here.serviceLock, here.data);
   await expect(stopLeft({ env, platform: 'linux', signal })).rejects.toMatchObject({ code: 'ERR_ALREADY_RUNNING' });
@@ -73,7 +73,7 @@ test('a service that lives is not touched, and neither is the connection file of
   expect(existsSync(here.connectionFile)).toBe(true);
 });
 
-test('a directory that nobody has used is left as it is', async () => {
+test('an unused directory stays unchanged', async () => {
   const env = { RDCTL_HOME: temporaryDirectory() };
   await stopLeft({ env, platform: 'linux', signal });
   expect(existsSync(places(env, 'linux', '').stateFile)).toBe(false);

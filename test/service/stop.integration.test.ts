@@ -4,7 +4,7 @@ import { expect, test } from 'vitest';
 import { homeService } from '../../src/client/home-service.ts';
 import { startService } from '../helpers/service.ts';
 
-test('shutdown over the API answers, then everything stops and nothing is left behind', async () => {
+test('shutdown through the API answers, then everything stops and nothing is left behind', async () => {
   const { client, service, here, converged } = await startService({ power: 'started' });
   await converged();
   expect(await client.shutdown()).toBe('Shutting down.');
@@ -15,7 +15,7 @@ test('shutdown over the API answers, then everything stops and nothing is left b
   await service.stop('again');
 });
 
-test('a backend that does not stop does not keep the service for ever', async () => {
+test('a backend that does not stop delays the service only up to a limit', async () => {
   const env = { RDCTL_SIMULATED_FAULTS: 'machine.stop:hang' };
   const { service, here, converged } = await startService({ power: 'started', env, stopLimitMs: 20 });
   await converged();
@@ -25,7 +25,7 @@ test('a backend that does not stop does not keep the service for ever', async ()
   expect(await homeService(here)).toEqual({ kind: 'left', driver: 'simulated', pid: process.pid });
 });
 
-test('that a backend did not stop is known until it has stopped, also after a start that failed', async () => {
+test('a backend that did not stop is remembered until it has stopped, even across a failed start', async () => {
   const env = { RDCTL_SIMULATED_FAULTS: 'machine.stop:terminal,engine.stop:terminal' };
   const { service, here, home, converged } = await startService({ power: 'started', env });
   await converged();
@@ -57,7 +57,7 @@ test('a factory reset removes nothing while the backend does not stop', async ()
   expect(readdirSync(home).sort()).toEqual(before.filter((name) => name !== basename(here.connectionFile)));
 });
 
-test('a service that stops takes no more writes', async () => {
+test('a stopping service accepts no more writes', async () => {
   const env = { RDCTL_SIMULATED_LATENCY_MS: '500' };
   const { client, service, here, converged } = await startService({ power: 'started', env });
   await converged();
@@ -71,7 +71,7 @@ test('a service that stops takes no more writes', async () => {
   expect(readFileSync(here.settingsFile, 'utf8')).toBe(before);
 });
 
-test('no secret gets into the log', async () => {
+test('the log contains no secret', async () => {
   const { client, service, here } = await startService({
     power: 'stopped',
     settings: { application: { debug: true } },

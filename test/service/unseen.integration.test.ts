@@ -4,7 +4,7 @@ import { startService } from '../helpers/service.ts';
 
 const WANTED = { version: 19, containerEngine: { name: 'containerd' } };
 
-test('a service whose driver does not answer promises nothing', async () => {
+test('a service whose driver does not answer guarantees nothing in its plans', async () => {
   const { client, env, service } = await startService({
     env: { RDCTL_SIMULATED_FAULTS: 'moby.observe:terminal' },
     stopLimitMs: 0,

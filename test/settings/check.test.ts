@@ -18,7 +18,7 @@ async function findings(...args: Parameters<typeof check>): Promise<string[]> {
   return (await check(...args)).findings.map(formatFinding);
 }
 
-describe('one mistake each', () => {
+describe('single errors', () => {
   test.each<[string, string, string]>([
     [
       'a misspelt name',
@@ -141,7 +141,7 @@ describe('a wrong value', () => {
     expect(found.map(({ code }) => code)).not.toContain('platform');
   });
 
-  test('of a disk is reported on Windows too', async () => {
+  test('of a disk is reported on Windows as well', async () => {
     const { findings: found } = await check('version: 19\nexperimental: {virtualMachine: {diskSize: abc}}\n', {
       platform: 'win32',
     });
@@ -185,7 +185,7 @@ describe('documents of older versions', () => {
     expect(await findings(source)).toEqual([`p.yaml:${line}`]);
   });
 
-  test('fields that old releases left behind are no mistakes', async () => {
+  test('fields left behind by old releases are accepted', async () => {
     expect(await findings('version: 10\ncontainerEngine: {allowedImages: {locked: false}}\n')).toEqual([]);
     expect(await findings('version: 6\nexperimental: {virtualMachine: {mount: {9p: {msizeInKB: 128}}}}\n')).toEqual([]);
     expect(await findings('version: 4\nkubernetes: {experimentalHostResolver: true, suppressSudo: true}\n')).toEqual(
@@ -194,7 +194,7 @@ describe('documents of older versions', () => {
   });
 });
 
-describe('a value that JSON cannot hold is one finding, in the words of the document', () => {
+describe('a value that JSON cannot hold is one finding, with the text of the document', () => {
   test.each([
     ['kubernetes: {port: 1e999}', '2:20: 1e999 has no meaning in JSON (/kubernetes/port)'],
     ['kubernetes: {enabled: .nan}', '2:23: .nan has no meaning in JSON (/kubernetes/enabled)'],
@@ -223,14 +223,14 @@ test.each([
   ['"yes"', 'true'],
   ['no', 'false'],
   ['off', 'false'],
-])('the text %s for a boolean: did you mean %s', async (written, meant) => {
+])('the text %s in place of a boolean: did you mean %s', async (written, meant) => {
   const [line] = await findings(`version: 19\nkubernetes: {enabled: ${written}}\n`);
   expect(line).toContain(`; expected true or false; did you mean ${meant}?`);
   const [entry] = await findings(`version: 19\ndiagnostics: {mutedChecks: {a: ${written}}}\n`);
   expect(entry).toContain(`; expected true, false or null; did you mean ${meant}?`);
 });
 
-test('all mistakes at once, below a prefix', async () => {
+test('all errors at once, below a prefix', async () => {
   const source = 'kind: Profile\nsettings:\n  version: 19\n  nothing: 1\n  kubernetes: {port: 0, enabled: 1}\n';
   expect(await findings(source, {}, '/settings')).toEqual([
     'p.yaml:4:3: unknown setting "nothing" (/settings/nothing)',
@@ -252,7 +252,7 @@ test('a secret is never quoted', async () => {
   expect(older.join()).not.toContain('12345');
 });
 
-test('synonyms and spellings pass, and so does removing an entry', async () => {
+test('synonyms and other spellings are accepted, and so is removing an entry', async () => {
   const source =
     'version: 19\ncontainerEngine: {name: docker}\nkubernetes: {version: v1.30.2+k3s1}\napplication: {extensions: {installed: {org/a: null}}}\n';
   const { findings: found, settings } = await check(source);
@@ -265,11 +265,11 @@ test('synonyms and spellings pass, and so does removing an entry', async () => {
   });
 });
 
-test('a smaller disk than the default is no mistake: the disk is not known', async () => {
+test('a disk smaller than the default is accepted: the actual disk is unknown', async () => {
   expect(await findings('version: 19\nexperimental: {virtualMachine: {diskSize: 50GiB}}\n')).toEqual([]);
 });
 
-test('what older versions left behind is gone from the settings', async () => {
+test('fields removed since older versions are gone from the settings', async () => {
   const { settings } = await check(
     'version: 6\ncontainerEngine: {allowedImages: {locked: true, enabled: true}}\nexperimental: {virtualMachine: {mount: {9p: {msizeInKB: 128}}}}\n',
   );

@@ -19,7 +19,7 @@ const GIB = 1024 ** 3;
 describe.each(FIELDS.filter(({ path }) => path !== 'version').map((field) => [field.path, field] as const))(
   '%s',
   (path, field) => {
-    test('has a valid default, words for what it takes, and a section in the reference', () => {
+    test('has a valid default, a description of its values, and a section in the reference', () => {
       for (const value of [field.default, ...Object.values(field.defaultByPlatform ?? {})])
         expect(valueProblems(field, value)).toEqual([]);
       expect(expectedValue(field)).not.toBe('');
@@ -59,7 +59,7 @@ test('no two flags share a name', () => {
   );
 });
 
-test('the declared version is the newest shape', () => {
+test('the declared version is the newest one', () => {
   const versions = readdirSync('schemas/settings').map((name) => Number(/^v(\d+)\.json$/.exec(name)?.[1]));
   expect(versions.sort((a, b) => a - b)).toEqual([4, 6, 10, 14, 16, SCHEMA_VERSION]);
 });
@@ -110,11 +110,11 @@ describe('defaults', () => {
     expect(defaultSettings(host).virtualMachine).toMatchObject(machine);
   });
 
-  test('the tools are put onto the PATH by hand on Windows', () => {
+  test('on Windows, PATH is managed manually', () => {
     expect(defaultSettings({ platform: 'win32', arch: 'x64' }).application.pathManagementStrategy).toBe('manual');
   });
 
-  test('filling up keeps lists whole and drops what is unknown or null', () => {
+  test('adding defaults keeps lists whole and drops what is unknown or null', () => {
     const stored = {
       version: 3,
       typo: 1,
@@ -136,7 +136,7 @@ describe('defaults', () => {
     [undefined, '9p', { type: 'qemu', mount: { type: '9p' } }],
     [undefined, 'virtiofs', { type: 'vz', mount: { type: 'virtiofs' } }],
     [undefined, undefined, { type: 'vz', mount: { type: 'virtiofs' } }],
-  ])('filling up on macOS 14 makes a pair of %s and %s', (type, mount, machine) => {
+  ])('adding defaults on macOS 14 turns %s and %s into a valid pair', (type, mount, machine) => {
     const stored: JsonObject = { version: 19 };
     if (type) setLeaf(stored, 'virtualMachine.type', type);
     if (mount) setLeaf(stored, 'virtualMachine.mount.type', mount);
@@ -150,7 +150,7 @@ describe('merging', () => {
   const current = mergeSettings(defaultSettings({ platform: 'win32', arch: 'x64' }), {
     WSL: { integrations: { a: true, b: false } },
   });
-  test('lists replace, maps merge, null removes, unknown keys and the version do not come in', () => {
+  test('lists are replaced, maps merged, null removes, unknown keys and the version are ignored', () => {
     const payload = {
       version: 3,
       WSL: { integrations: { a: null, c: true } },
@@ -166,7 +166,7 @@ describe('merging', () => {
     expect(isSettings(merged)).toBe(true);
     expect(current.WSL.integrations).toEqual({ a: true, b: false });
   });
-  test('an entry may have any name', () => {
+  test('an entry can have any name', () => {
     const payload: JsonObject = JSON.parse('{"WSL":{"integrations":{"__proto__":true,"constructor":false}}}');
     const { integrations } = mergeSettings(current, payload).WSL;
     expect(Object.keys(integrations)).toEqual(['a', 'b', '__proto__', 'constructor']);
@@ -174,7 +174,7 @@ describe('merging', () => {
   });
 });
 
-test('a lock record has the shape of the profile', () => {
+test('a lock record has the structure of the profile', () => {
   const profile = {
     version: 16,
     containerEngine: { name: 'moby', allowedImages: { patterns: [] } },
@@ -209,7 +209,7 @@ test('paths and pointers', () => {
   expect(leafAt({}, 'constructor.name')).toBeUndefined();
 });
 
-test('the precompiled check and the fields agree on single values', () => {
+test('the precompiled check agrees with the fields on single values', () => {
   const settings = defaultSettings({ platform: 'linux', arch: 'x64' });
   const samples: JsonValue[] = [
     null,

@@ -20,7 +20,7 @@ function representable(payload: JsonObject, version: number): JsonObject {
 }
 
 describe.each(PLATFORMS)('on %s', (platform) => {
-  test('migrating what was downgraded leads back to the same settings', () => {
+  test('migrating a downgraded document leads back to the same settings', () => {
     let moved = 0;
     fc.assert(
       fc.property(anyPayloadArbitrary(platform), fc.integer({ min: 1, max: SCHEMA_VERSION }), (any, version) => {
@@ -36,7 +36,7 @@ describe.each(PLATFORMS)('on %s', (platform) => {
   });
 
   // Versions of releases; each shape also stands for the unreleased ones after it.
-  test.each([4, 6, 10, 14, 16])('what comes out has the shape of version %d', (version) => {
+  test.each([4, 6, 10, 14, 16])('the result has the structure of version %d', (version) => {
     fc.assert(
       fc.property(anyPayloadArbitrary(platform), (any) => {
         const older = downgrade(representable(any, version), version);
@@ -46,7 +46,7 @@ describe.each(PLATFORMS)('on %s', (platform) => {
   });
 });
 
-test('the input stays as it was', () => {
+test('the input is not changed', () => {
   const payload = { version: 19, WSL: { integrations: { Debian: true } } };
   const older = downgrade(payload, 4);
   const { kubernetes } = older;
@@ -54,7 +54,7 @@ test('the input stays as it was', () => {
   expect(payload.WSL.integrations.Debian).toBe(true);
 });
 
-test('fields move back to where they were', () => {
+test('fields move back to their old names', () => {
   const payload = {
     version: 19,
     application: { adminAccess: true, telemetry: { enabled: false } },
@@ -79,7 +79,7 @@ test('fields move back to where they were', () => {
   });
 });
 
-test('all fields that are too new are refused by name', () => {
+test('every field that is too new is reported by name', () => {
   const payload = {
     version: 19,
     application: { theme: 'dark' },
@@ -91,7 +91,7 @@ test('all fields that are too new are refused by name', () => {
   );
 });
 
-test('every setting has a place in the version in which it came', () => {
+test('every setting has a name in the version that introduced it', () => {
   for (const { path, since } of FIELDS) {
     const payload: JsonObject = { version: SCHEMA_VERSION };
     if (path !== 'version') setLeaf(payload, path, 'x');

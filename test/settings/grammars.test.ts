@@ -107,13 +107,13 @@ describe('image names', () => {
     expect(parseExtensionPattern(text)).toEqual(pattern);
   });
 
-  test('tags have 1 to 128 characters and begin with a word character', () => {
+  test('tags have 1 to 128 characters and start with a word character', () => {
     expect(['a', '_1', '1.2-x', 'A'.repeat(128)].every(isImageTag)).toBe(true);
     expect(['', '.a', '-a', 'a b', 'a\n', 'A'.repeat(129)].some(isImageTag)).toBe(false);
   });
 
   test.each(['a', 'a-', 'a.', 'a_', 'a/', 'a.b/', '-', '/', ':', 'a:', '1.'])(
-    'a hundred thousand times %j and a wrong sign is refused within the time of a test',
+    'a hundred thousand times %j and a wrong character is rejected in time',
     (part) => {
       const hostile = `${part.repeat(100_000)}!`;
       expect(isExtensionName(hostile)).toBe(false);
@@ -125,7 +125,7 @@ describe('image names', () => {
   );
 });
 
-describe('destinations without a proxy', () => {
+describe('proxy exceptions', () => {
   test.each([
     '10.0.0.1',
     '10.0.0.0/8',

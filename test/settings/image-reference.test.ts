@@ -102,7 +102,7 @@ describe('the list of allowed extensions', () => {
     expect(image && permits([pattern], image)).toBe(expected);
   });
 
-  test('an empty one permits nothing', () => {
+  test('an empty list allows nothing', () => {
     const image = parseExtensionImage('org/tool:1');
     expect(image && permits([], image)).toBe(false);
   });

@@ -7,7 +7,7 @@ import { unknownKeys } from '../../src/settings/unknown-keys.ts';
 
 const LINUX = { platform: 'linux' } as const;
 
-describe('documents of older releases, filled up on Linux', () => {
+describe('documents of older releases, completed on Linux', () => {
   const filled = (document: JsonObject) => fillDefaults(migrate(document, LINUX), { platform: 'linux', arch: 'x64' });
   const defaults = fillDefaults({}, { platform: 'linux', arch: 'x64' });
 
@@ -49,7 +49,7 @@ describe('documents of older releases, filled up on Linux', () => {
     });
   });
 
-  test('version 6, with extensions and a stranded packet size', () => {
+  test('version 6, with extensions and an obsolete packet size', () => {
     const document = {
       version: 6,
       application: { adminAccess: true, pathManagementStrategy: 'manual' },
@@ -120,7 +120,7 @@ describe('documents of older releases, filled up on Linux', () => {
     expect(settings.virtualMachine.memoryInGB).toBe(4);
   });
 
-  test.each([14, 16])('version %i keeps what it has', (version) => {
+  test.each([14, 16])('version %i keeps its values', (version) => {
     const mount = { mount: { type: 'virtiofs' } };
     const document =
       version === 14

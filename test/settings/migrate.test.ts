@@ -12,7 +12,7 @@ const LINUX = { platform: 'linux' } as const;
 const PARTIAL = { platform: 'linux', partial: true } as const;
 const LOCKED = { platform: 'linux', locked: true } as const;
 
-describe('one step after another', () => {
+describe('single steps', () => {
   test.each<[string, JsonObject, JsonObject]>([
     [
       '1: an old mode goes',
@@ -155,7 +155,7 @@ describe('one step after another', () => {
     });
   });
 
-  test('the input stays as it was', () => {
+  test('the input is not changed', () => {
     const before = { version: 4, kubernetes: { memoryInGB: 3 }, debug: true };
     migrate(before, LINUX);
     expect(before).toEqual({ version: 4, kubernetes: { memoryInGB: 3 }, debug: true });
@@ -168,7 +168,7 @@ test.each([
   [{ version: 10, experimental: ['x'] }, 'experimental'],
   [{ version: 12, experimental: 'x' }, 'experimental'],
   [{ version: 16, containerEngine: [] }, 'containerEngine'],
-])('what is no section stays for validation to name: %j', (document, section) => {
+])('what is not a section is left to validation: %j', (document, section) => {
   for (const options of [{ partial: true }, {}, { locked: true }]) {
     const migrated = migrate(document, { platform: 'linux', ...options });
     const issues = validate(migrated, {
@@ -180,7 +180,7 @@ test.each([
   }
 });
 
-describe('what a migration adds', () => {
+describe('values added by migration', () => {
   const old = { version: 10, images: { showAll: true } };
   test('a complete document: the storage driver, and an empty section that later steps leave', () => {
     expect(migrate(old, LINUX)).toEqual({
@@ -190,7 +190,7 @@ describe('what a migration adds', () => {
       containerEngine: { mobyStorageDriver: 'auto' },
     });
   });
-  test('a partial document: nothing', () => {
+  test('a partial document: none', () => {
     expect(migrate(old, PARTIAL)).toEqual({ version: 19, images: { showAll: true } });
   });
   test('a locked profile: WebAssembly stays off, the storage driver stays free', () => {
@@ -206,7 +206,7 @@ describe('what a migration adds', () => {
       images: { showAll: true },
     });
   });
-  test('what is set stays', () => {
+  test('given values stay', () => {
     const set = { version: 16, containerEngine: { mobyStorageDriver: 'classic' } };
     expect(migrate(set, LINUX).containerEngine).toEqual({ mobyStorageDriver: 'classic' });
     const enabled = { version: 10, experimental: { containerEngine: { webAssembly: { enabled: true } } } };
@@ -275,7 +275,7 @@ describe('laws', () => {
     partial: fc.boolean(),
   });
 
-  test('migrating never throws, ends at the newest version and is idempotent there', () => {
+  test('migrating never throws, ends at the newest version, and is idempotent there', () => {
     fc.assert(
       fc.property(document, options, (input, how) => {
         const once = migrate(input, how);
@@ -287,7 +287,7 @@ describe('laws', () => {
     );
   });
 
-  test('a version that holds nothing stays empty when partial', () => {
+  test('an empty version stays empty when partial', () => {
     fc.assert(
       fc.property(fc.integer({ min: 1, max: 19 }), (version) => {
         expect(migrate({ version }, PARTIAL)).toEqual({ version: 19 });

@@ -7,7 +7,7 @@ function findings(source: string | Uint8Array): string[] {
   return parseDocument(source, 'p.yaml').findings.map(formatFinding);
 }
 
-describe('documents that can be read', () => {
+describe('readable documents', () => {
   test.each<[string, string, JsonValue]>([
     ['YAML', 'version: 19\nimages: {showAll: true}\n', { version: 19, images: { showAll: true } }],
     ['JSON indented with tabs', '{\n\t"a": [1,\n\t\t"\\u00e9\\/"],\n\t"b": null\n}\n', { a: [1, 'é/'], b: null }],
@@ -32,7 +32,7 @@ describe('documents that can be read', () => {
     expect(a).not.toBe(b);
   });
 
-  test('places and source texts', () => {
+  test('positions and source text', () => {
     const document = parseDocument(
       'settings:\n  kubernetes:\n    version: 1.30 # minor\n    port:\n  list: [a, "b c"]\n  x/y: 1\n',
       'p.yaml',
@@ -63,7 +63,7 @@ test('U+007F is a letter in JSON, and a control character elsewhere', () => {
   ]);
 });
 
-describe('documents with findings', () => {
+describe('documents with errors', () => {
   test.each<[string, string, string[]]>([
     ['an empty file', '', ['p.yaml:1:1: the document is empty']],
     ['only a comment', '# nothing\n', ['p.yaml:1:1: the document is empty']],
@@ -116,7 +116,7 @@ describe('documents with findings', () => {
     ['{"a":1}\nb: 2', '2:1: the document has ended before this'],
     ['{"a": @}', '1:7: a value cannot begin like this'],
     ['{"a": "x\\q"}', '1:9: this is no escape sequence'],
-  ])('one mistake in JSON is one finding in words of JSON: %j', (source, line) => {
+  ])('one error in JSON is one finding in terms of JSON: %j', (source, line) => {
     expect(findings(source)).toEqual([`p.yaml:${line}`]);
   });
 
@@ -141,21 +141,21 @@ describe('documents with findings', () => {
     '{"a": "b"hush"}',
     '{"a": hush": 1}',
     '{"a": "\\xhush"}',
-  ])('a mistake in a value does not show it: %j', (source) => {
+  ])('an error in a value does not show it: %j', (source) => {
     expect(findings(source)).not.toEqual([]);
     expect(findings(source).join()).not.toMatch(/[hu]{1,2}sh/);
   });
 
-  test('a flow in a block is told in words of YAML', () => {
+  test('a flow collection in a block is reported in terms of YAML', () => {
     expect(findings('a: {b: 1\n')).toEqual([expect.stringContaining('flow map')]);
   });
 
-  test('indentation without end', () => {
+  test('unlimited indentation', () => {
     const lines = Array.from({ length: 1000 }, (_, depth) => `${' '.repeat(depth)}a:\n`);
     expect(findings(lines.join(''))).toEqual(['p.yaml:100:101: the document is nested too deeply']);
   });
 
-  test('aliases that multiply', () => {
+  test('exponential aliases', () => {
     const line = (name: string, of: string) => `${name}: &${name} [${Array.from({ length: 9 }, () => of).join(',')}]\n`;
     const bomb =
       line('a', 'x') + line('b', '*a') + line('c', '*b') + line('d', '*c') + line('e', '*d') + line('f', '*e');
@@ -172,17 +172,17 @@ describe('documents with findings', () => {
     ]);
   });
 
-  test('a document that cannot be read has no value, one with a duplicate key has', () => {
+  test('a document that cannot be parsed has no value, one with a duplicate key has', () => {
     expect(parseDocument('a: [1', 'p.yaml').value).toBeUndefined();
     expect(parseDocument('a: 1\na: 2\nb: 3\n', 'p.yaml').value).toEqual({ a: 1, b: 3 });
   });
 
-  test('no more than a hundred', () => {
+  test('no more than a hundred findings', () => {
     expect(findings('a: 1\n'.repeat(500))).toHaveLength(100);
   });
 });
 
-test('a finding is one line whatever names contain', () => {
+test('a finding is one line for any name', () => {
   const text = formatFinding({
     file: 'p.yaml',
     line: 1,

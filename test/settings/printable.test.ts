@@ -15,7 +15,7 @@ const HIDDEN: readonly string[] = [
 ];
 
 test.each(HIDDEN.map((sign) => [`U+${sign.charCodeAt(0).toString(16).padStart(4, '0')}`, sign]))(
-  '%s is not printed',
+  '%s is escaped',
   (name, sign) => {
     const written = `a\\u${name.slice(2)}b`;
     const text = `a${sign}b`;
@@ -27,26 +27,26 @@ test.each(HIDDEN.map((sign) => [`U+${sign.charCodeAt(0).toString(16).padStart(4,
   },
 );
 
-test('letters of all sorts are printed as they are', () => {
+test('letters of all scripts are printed unchanged', () => {
   for (const text of ['añ 日本 مرحبا', '👍🏽', '\ufffd', '🏴\u{e0067}\u{e007f}']) {
     expect([escapedHidden(text), withoutHidden(text), hasHidden(text)]).toEqual([text, text, false]);
   }
 });
 
-test('ends of lines stay in text of many lines, and a carriage return alone does not', () => {
+test('line breaks are kept in multi-line text, but not a lone carriage return', () => {
   expect(escapedInLines('a\r\nb\n\tc\rd\r\r\n')).toBe('a\r\nb\n\tc\\u000dd\\u000d\r\n');
   expect(escapedHidden('a\nb\t')).toBe('a\\u000ab\\u0009');
 });
 
 describe('a name in a message', () => {
-  test('is short, and has no half of a sign at its end', () => {
+  test('is short, and never ends with half a character', () => {
     expect(quotedName('x'.repeat(40))).toBe(`"${'x'.repeat(40)}"`);
     expect(quotedName('x'.repeat(41))).toBe(`"${'x'.repeat(40)}…"`);
     expect(quotedName('👍'.repeat(300_000))).toBe(`"${'👍'.repeat(40)}…"`);
     expect(quotedName(`a${'👍'.repeat(300)}`)).toBe(`"a${'👍'.repeat(39)}…"`);
   });
 
-  test('is JSON that nothing can break out of, whatever it is', () => {
+  test('is JSON that cannot be broken out of', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'binary' }), (text) => {
         const quoted = quotedName(text);
@@ -58,7 +58,7 @@ describe('a name in a message', () => {
   });
 });
 
-test('on a terminal our own styles pass, and JSON stays what it is', () => {
+test('on a terminal our own styles are kept, and JSON stays unchanged', () => {
   expect(forTerminal('\u001b[1mbold\u001b[22m\r\n\tx 日本')).toBe('\u001b[1mbold\u001b[22m\r\n\tx 日本');
   const document = { name: 'a\u009b31m\u202eb\u200b\u2028', note: '\u001b]0;x\u0007' };
   const text = forTerminal(JSON.stringify(document));

@@ -6,7 +6,7 @@ import { defaultIn, firstReleaseWith, RELEASES, releaseIndex } from '../../src/s
 const nameOf = (index: number) => RELEASES[index]?.name;
 
 describe('releases', () => {
-  test('are in order, and the last writes the version of today', () => {
+  test('are in order, and the last writes the current version', () => {
     const minors = RELEASES.map(({ name }) => Number(name.slice('1.'.length)));
     expect(minors).toEqual(Array.from({ length: 17 }, (_, index) => index + 8));
     const versions = RELEASES.map(({ settingsVersion }) => settingsVersion);
@@ -33,7 +33,7 @@ describe('releases', () => {
     expect(nameOf(firstReleaseWith(path))).toBe(name);
   });
 
-  test('every setting came with one of them', () => {
+  test('every setting was introduced by one of them', () => {
     expect(FIELDS.filter(({ path }) => firstReleaseWith(path) === -1)).toEqual([]);
   });
 
@@ -78,14 +78,14 @@ describe('a migration to a version below the newest', () => {
     expect(migrate(document, { platform: 'linux', target: 6 })).toEqual(document);
   });
 
-  test('in two steps leads where one does', () => {
+  test('in two steps leads to the same as in one', () => {
     for (let target = 9; target <= 19; target += 1) {
       const half = migrate(document, { platform: 'darwin', target });
       expect(migrate(half, { platform: 'darwin' })).toEqual(migrate(document, { platform: 'darwin' }));
     }
   });
 
-  test('tells where values came from', () => {
+  test('reports where values came from', () => {
     const { origins } = migrateWithOrigins(document, { platform: 'linux', target: 15 });
     expect([...origins]).toEqual([['virtualMachine.type', 'experimental.virtualMachine.type']]);
   });

@@ -6,8 +6,8 @@ const VM = 'experimental.virtualMachine';
 const WEB = 'experimental.containerEngine.webAssembly.enabled';
 const MAC = { platform: 'darwin', arch: 'arm64', osVersion: '14.5' } as const;
 
-describe('versions of the cluster', () => {
-  test('only offered ones', () => {
+describe('cluster versions', () => {
+  test('must be offered', () => {
     expect(lines({ 'kubernetes.version': '1.30.2' }, { versions: ['1.31.0'] })).toEqual([
       'Kubernetes version "1.30.2" not found.',
     ]);
@@ -17,7 +17,7 @@ describe('versions of the cluster', () => {
       lines({ 'kubernetes.version': '1.30.2' }, { versions: ['1.31.0'], current: { 'kubernetes.version': '1.30.2' } }),
     ).toEqual([]);
   });
-  test.each([true, false])('empty leaves the choice to the service, with the cluster on (%s) or off', (enabled) => {
+  test.each([true, false])('an empty version leaves the choice to the service, with the cluster on (%s) or off', (enabled) => {
     const current = { 'kubernetes.version': '1.30.2', 'kubernetes.enabled': enabled };
     const payload = { 'kubernetes.version': '', 'kubernetes.enabled': true };
     expect(lines(payload, { current, versions: ['1.30.2', '1.31.0'] })).toEqual([]);

@@ -7,7 +7,7 @@ import { type Circumstances, context, lines } from '../helpers/settings-circumst
 const VM = 'experimental.virtualMachine';
 const WEB = 'experimental.containerEngine.webAssembly.enabled';
 
-describe('values that are refused', () => {
+describe('invalid values', () => {
   test.each<[string, JsonValue, string]>([
     ['application.debug', 'yes', 'Invalid value for "application.debug": <"yes">'],
     ['application.debug', 1, 'Invalid value for "application.debug": <1>'],
@@ -103,7 +103,7 @@ describe('values that are refused', () => {
     expect(lines({ [path]: value })).toEqual([line]);
   });
 
-  test('a value of a wrong type is held against the rule between settings as well', () => {
+  test('a value of a wrong type also breaks the rules between settings', () => {
     expect(lines({ 'experimental.kubernetes.options.spinkube': 'yes' })).toEqual([
       'Invalid value for "experimental.kubernetes.options.spinkube": <"yes">',
       'Setting experimental.kubernetes.options.spinkube can only be set when experimental.container-engine.web-assembly.enabled is set as well.',
@@ -131,7 +131,7 @@ describe('values that are refused', () => {
     expect(lines({ [path]: value }, { platform: 'win32' })).toHaveLength(1);
   });
 
-  test('wrong destinations are named together, and a secret is not repeated', () => {
+  test('wrong proxy exceptions are reported together, and a secret is not repeated', () => {
     const payload = { [`${VM}.proxy.noproxy`]: ['10.0.0.0/8', 'a b', '1.2.3.4/40'], [`${VM}.proxy.password`]: 12_345 };
     expect(lines(payload, { platform: 'win32' })).toEqual([
       `field "${VM}.proxy.noproxy" has invalid entries (must be IP addresses, CIDR subnets, or domain names): "a b", "1.2.3.4/40"`,
@@ -139,7 +139,7 @@ describe('values that are refused', () => {
     ]);
   });
 
-  test('an installed extension cannot be removed by a call; one that is not there is not asked for', () => {
+  test('an installed extension cannot be removed here; one that is not installed is not an error', () => {
     const payload = { 'application.extensions.installed': { a: null } };
     expect(lines(payload, { current: { 'application.extensions.installed': { a: '1' } } })).toEqual([
       'application.extensions.installed: "a" has non-string tag "null"',
@@ -147,7 +147,7 @@ describe('values that are refused', () => {
     expect(lines(payload)).toEqual([]);
   });
 
-  test('a wrong pattern shows even beside another error, and all errors come in the order of the payload', () => {
+  test('a wrong pattern is reported even with other errors, and all errors come in payload order', () => {
     expect(
       lines({ 'kubernetes.port': 0, 'application.extensions.allowed.list': ['#'], 'application.debug': 3 }),
     ).toEqual([
@@ -158,7 +158,7 @@ describe('values that are refused', () => {
   });
 });
 
-describe('values that pass', () => {
+describe('valid values', () => {
   test.each<[string, JsonValue, Circumstances?]>([
     ['version', 19],
     ['virtualMachine.type', 'qemu'],
@@ -190,7 +190,7 @@ describe('locks', () => {
     WSL: { integrations: {} },
     diagnostics: { mutedChecks: { A: true } },
   };
-  test('a difference is refused, the present value is not', () => {
+  test('a difference is refused, the current value is not', () => {
     expect(lines({ 'containerEngine.name': 'containerd', version: 19 }, { locked })).toEqual([
       'field "containerEngine.name" is locked',
     ]);
@@ -199,7 +199,7 @@ describe('locks', () => {
     );
     expect(lines({ 'containerEngine.allowedImages.enabled': true }, { locked })).toEqual([]);
   });
-  test('a map is locked as a whole; entries with their present value pass', () => {
+  test('a map is locked as a whole; entries with their current value are accepted', () => {
     const current = { 'diagnostics.mutedChecks': { A: true, B: false } };
     expect(lines({ 'diagnostics.mutedChecks': { B: false } }, { locked, current })).toEqual([]);
     expect(lines({ 'diagnostics.mutedChecks': { B: null } }, { locked, current })).toEqual([
@@ -209,7 +209,7 @@ describe('locks', () => {
       'field "WSL.integrations" is locked',
     ]);
   });
-  test('a wrong value of a setting with further rules is locked as well, any other one is only wrong', () => {
+  test('a wrong value of a setting with extra rules is reported as locked too, any other only as wrong', () => {
     const locks = { locked: { containerEngine: { name: true }, kubernetes: { port: true } } };
     expect(lines({ 'containerEngine.name': 'x' }, locks)).toEqual([
       expect.stringContaining('must be one of'),
@@ -217,7 +217,7 @@ describe('locks', () => {
     ]);
     expect(lines({ 'kubernetes.port': 'x' }, locks)).toEqual(['Invalid value for "kubernetes.port": <"x">']);
   });
-  test('a locked value that conflicts with other settings is locked as well', () => {
+  test('a locked value that conflicts with other settings is reported as locked too', () => {
     const current = {
       'containerEngine.name': 'containerd',
       'containerEngine.mobyStorageDriver': 'classic',
@@ -231,7 +231,7 @@ describe('locks', () => {
   });
 });
 
-test('issues carry a pointer, a path and whether a launch ends', () => {
+test('issues have a pointer, a path, and whether they prevent a start', () => {
   const payload = { diagnostics: { mutedChecks: { 'a/b': 3 } }, containerEngine: { name: 'x' } };
   expect(validate(payload, context({}))).toEqual([
     {
@@ -251,7 +251,7 @@ test('issues carry a pointer, a path and whether a launch ends', () => {
   ]);
 });
 
-test('unknown keys, with the name that was meant', () => {
+test('unknown keys are reported with the intended name', () => {
   const payload: JsonObject = JSON.parse(
     '{"version":19,"kubernets":{"x":1},"kubernetes":{"versoin":"1","options":{"treafik":true}},"memoryInGB":2,"toString":1,"__proto__":{"a":1},"diagnostics":{"mutedChecks":{"any":true}}}',
   );
@@ -265,7 +265,7 @@ test('unknown keys, with the name that was meant', () => {
   ]);
 });
 
-test('a flood of unknown keys: the list ends at its bound, and suggestions end earlier', () => {
+test('many unknown keys: the list is limited, and suggestions end earlier', () => {
   const flood = Object.fromEntries(Array.from({ length: 250_000 }, (_, index) => [`port${index}`, index]));
   for (const payload of [flood, { kubernetes: flood }] satisfies JsonObject[]) {
     const found = unknownKeys(payload);

@@ -46,7 +46,7 @@ test('without drop-in mode there is nothing to adopt', async () => {
   await refuseRunning(own);
 });
 
-test('empty places get the mark, and are ours from then on', async () => {
+test('empty directories are marked, and are ours from then on', async () => {
   expect(await adopt(false)).toEqual([]);
   expect(JSON.parse(readFileSync(here.dropInMarker ?? '', 'utf8'))).toMatchObject({ product: 'rdctl' });
   write(here.settingsFile, '{}');
@@ -54,7 +54,7 @@ test('empty places get the mark, and are ours from then on', async () => {
   await requireAdopted(here);
 });
 
-test('a mark in the writing, and what another start makes after its own, is not the other application', async () => {
+test('a mark being written, and what another start creates after its own, is not the other application', async () => {
   write(join(here.data, '.rdctl-drop-in.json.0123456789ab.tmp'), '{');
   expect(await adopt(false)).toEqual([]);
   const other = places({ RDCTL_COMPAT: 'rancher-desktop' }, 'linux', temporaryDirectory());
@@ -66,10 +66,10 @@ test('a mark in the writing, and what another start makes after its own, is not 
   expect(readdirSync(other.data)).toEqual(['rdctl-drop-in.json']);
 });
 
-describe('settings that a script wrote before the first start', () => {
+describe('settings written by a script before the first start', () => {
   const SETTINGS = '{"version":10,"kubernetes":{"enabled":false}}';
 
-  test.each(['linux', 'darwin', 'win32'] as const)('are adopted, and kept as they were: %s', async (platform) => {
+  test.each(['linux', 'darwin', 'win32'] as const)('are adopted, with a copy of the original: %s', async (platform) => {
     // The directories of Windows are put together with its own separator.
     const at = places({ RDCTL_COMPAT: 'rancher-desktop', LOCALAPPDATA: 'C:\\x' }, platform, user);
     const real = platform === 'win32' ? posixPaths(at) : at;
@@ -104,8 +104,8 @@ function posixPaths(at: Places): Places {
   };
 }
 
-describe('what the other application made', () => {
-  test.each(['data', 'logs', 'programs'])('is refused and not touched: %s', async (what) => {
+describe('files of the other application', () => {
+  test.each(['data', 'logs', 'programs'])('are refused and not changed: %s', async (what) => {
     const path = {
       data: join(here.data, 'lima', 'x'),
       logs: join(here.data, 'logs', 'wsl.log'),
@@ -124,7 +124,7 @@ describe('what the other application made', () => {
     expect(readdirSync(user, { recursive: true }).sort()).toEqual(before);
   });
 
-  test('is taken over when a person says so, with a copy of the settings', async () => {
+  test('are adopted on request, with a copy of the settings', async () => {
     const settings = '{"version":10,"kubernetes":{"enabled":false}}';
     write(here.settingsFile, settings);
     write(join(here.data, 'lima', 'x'), 'theirs');
@@ -137,7 +137,7 @@ describe('what the other application made', () => {
     expect(await adopt(true)).toEqual([]);
   });
 
-  test('is not taken over while it runs', async () => {
+  test('are not adopted while it runs', async () => {
     write(here.connectionFile, JSON.stringify({ user: 'user', password: 'x', port: await listening(), pid: 1 }));
     await expect(adopt(true)).rejects.toMatchObject({ code: 'ERR_ALREADY_RUNNING' });
     expect(existsSync(here.dropInMarker ?? '')).toBe(false);
@@ -145,14 +145,14 @@ describe('what the other application made', () => {
 });
 
 test.each(['', '{', '[]', '{"port":"6107"}', '{"port":70000}', '{"port":1}'])(
-  'a connection file that leads nowhere keeps nobody from starting: %j',
+  'a connection file without a service behind it does not prevent a start: %j',
   async (text) => {
     write(here.connectionFile, text);
     await refuseRunning(here);
   },
 );
 
-describe('the log that scripts read', () => {
+describe('the log file that scripts read', () => {
   const log = () => readFileSync(join(here.logs, 'background.log'), 'utf8');
 
   test.each([
@@ -175,7 +175,7 @@ describe('the log that scripts read', () => {
     expect(log().endsWith('2030-01-02T03:04:05.006Z: later\n')).toBe(true);
   });
 
-  test('has a start that was refused in directories of the other application, and makes nothing else there', async () => {
+  test('has a refused start in directories of the other application, where nothing else is created', async () => {
     write(join(here.data, 'lima', 'x'), 'theirs');
     await recordFailedStart(here, new Error('refused'), NOW);
     expect(log()).toContain('Fatal Error:\nError Starting Rancher Desktop\n\nrefused\n');
@@ -187,7 +187,7 @@ describe('the log that scripts read', () => {
     ]);
   });
 
-  test('of a start that failed does not make the directories those of another', async () => {
+  test('of a failed start does not make the directories foreign', async () => {
     await recordFailedStart(here, new Error('failed'), NOW);
     expect(await adopt(false)).toEqual([]);
     expect(existsSync(here.dropInMarker ?? '')).toBe(true);

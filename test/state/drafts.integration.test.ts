@@ -53,7 +53,7 @@ const others = (here: Places) => [
 
 const there = (paths: string[]) => paths.filter((path) => existsSync(path));
 
-test('drafts of ours go, those of commands when they are older than any write, and nothing else', async () => {
+test('our temporary files are removed, those of commands when they are older than any write, and nothing else', async () => {
   const here = places({ RDCTL_HOME: temporaryDirectory() }, 'linux', '');
   for (const path of [...own(here), ...shared(here), ...others(here)]) write(path);
   mkdirSync(join(here.config, DRAFT('settings.json').replace('0', 'f')));
@@ -82,7 +82,7 @@ test('links are not followed, and not removed', async () => {
   expect(readdirSync(here.state)).toContain(DRAFT('state.json'));
 });
 
-test('a start removes what kills have left, the drafts of locks too', async () => {
+test('a start removes what kills have left, including temporary files of locks', async () => {
   const home = temporaryDirectory();
   const here = places({ RDCTL_HOME: home }, 'linux', '');
   for (const path of own(here)) write(path);

@@ -58,8 +58,8 @@ const KINDS = {
   macOS: () => places({}, 'darwin', user),
 } as const;
 
-describe.each(Object.entries(KINDS))('the places of %s', (kind, at) => {
-  test('are empty afterwards, but for the downloads', async () => {
+describe.each(Object.entries(KINDS))('the directories of %s', (kind, at) => {
+  test('are empty afterwards, except for downloads', async () => {
     const here = at();
     used(here);
     write(join(user, 'mine'));
@@ -72,7 +72,7 @@ describe.each(Object.entries(KINDS))('the places of %s', (kind, at) => {
     expect(filesBelow(user)).toEqual(['mine', ...files].sort());
   });
 
-  test('are empty afterwards, downloads too', async () => {
+  test('are empty afterwards, including downloads', async () => {
     const here = at();
     used(here);
     const { kept, failed } = await factoryReset(here, { cache: true });
@@ -84,7 +84,7 @@ describe.each(Object.entries(KINDS))('the places of %s', (kind, at) => {
     expect(await factoryReset(here, { cache: true })).toEqual({ removed: [], kept: [], failed: [] });
   });
 
-  test('keep snapshots and shims that there are', async () => {
+  test('keep existing snapshots and shims', async () => {
     const here = at();
     used(here);
     write(join(here.snapshots, 'id', 'metadata.json'));
@@ -104,7 +104,7 @@ describe.each(Object.entries(KINDS))('the places of %s', (kind, at) => {
   });
 });
 
-test('with RDCTL_HOME, what a user keeps beside our files stays, also in directories of the same names', async () => {
+test('with RDCTL_HOME, files of the user beside ours stay, also in directories of the same name', async () => {
   const here = KINDS.RDCTL_HOME();
   used(here);
   write(join(here.logs, 'service.1.log'));
@@ -128,7 +128,7 @@ test('with RDCTL_HOME, what a user keeps beside our files stays, also in directo
   expect(removed).not.toContain(here.config);
 });
 
-test('directories of a user that links lead to are left alone', async () => {
+test('directories of the user behind links are left alone', async () => {
   const here = KINDS.RDCTL_HOME();
   used(here);
   const elsewhere = temporaryDirectory();
@@ -140,7 +140,7 @@ test('directories of a user that links lead to are left alone', async () => {
   expect(filesBelow(elsewhere)).toEqual(['settings.json']);
 });
 
-test('only names of ours go from a directory for logs that a variable names', async () => {
+test('only our own names are removed from a log directory set by a variable', async () => {
   const logs = join(user, 'var', 'log');
   const here = places({ RDCTL_COMPAT: 'rancher-desktop', RD_LOGS_DIR: logs }, 'linux', user);
   used(here);
@@ -150,7 +150,7 @@ test('only names of ours go from a directory for logs that a variable names', as
   expect(filesBelow(user)).toEqual(['var/log/syslog']);
 });
 
-test('the old data of the other application, which `paths` names, is not touched', async () => {
+test('old data of the other application, which `paths` lists, is left alone', async () => {
   const here = KINDS['drop-in']();
   used(here);
   const theirs = ['.config/Rancher Desktop/Preferences', '.cache/rancher-desktop-updater/staged'];
@@ -159,8 +159,8 @@ test('the old data of the other application, which `paths` names, is not touched
   expect(filesBelow(user)).toEqual([...theirs].sort());
 });
 
-describe('places where no service ever ran', () => {
-  test('are known by what tells of one', async () => {
+describe('directories in which no service ever ran', () => {
+  test('are recognized by their contents', async () => {
     for (const kind of ['RDCTL_HOME', 'drop-in'] as const) {
       const here = KINDS[kind]();
       write(here.settingsFile);
@@ -171,7 +171,7 @@ describe('places where no service ever ran', () => {
     expect(await isInstalled(KINDS.own())).toBe(true);
   });
 
-  test('are left alone, and what has a name of ours is told', async () => {
+  test('are left alone, and files with our names are reported', async () => {
     const here = KINDS.RDCTL_HOME();
     write(here.settingsFile);
     write(join(here.data, 'logs', 'web.log'));
@@ -182,7 +182,7 @@ describe('places where no service ever ran', () => {
     });
   });
 
-  test('have nothing to tell of a directory without anything in it', async () => {
+  test('have nothing to report when they are empty', async () => {
     const here = KINDS.RDCTL_HOME();
     mkdirSync(here.snapshots, { recursive: true });
     mkdirSync(here.guestImages, { recursive: true });
@@ -190,7 +190,7 @@ describe('places where no service ever ran', () => {
     expect((await untouchedSummary(here, true)).kept.map(({ path }) => path)).toEqual([here.guestImages]);
   });
 
-  test('are known again after a reset that could not remove everything', async () => {
+  test('are still recognized after an incomplete reset', async () => {
     const here = KINDS.RDCTL_HOME();
     used(here);
     const operations = {
@@ -208,7 +208,7 @@ describe('places where no service ever ran', () => {
   });
 });
 
-test('links are removed and not followed, wherever they are', async () => {
+test('links are removed and never followed', async () => {
   const elsewhere = temporaryDirectory();
   write(join(elsewhere, 'disk', 'large'));
   write(join(elsewhere, 'config', 'settings.json'));
@@ -226,7 +226,7 @@ test('links are removed and not followed, wherever they are', async () => {
   expect(filesBelow(elsewhere)).toEqual(['config/settings.json', 'disk/large']);
 });
 
-test('what is mounted is not touched, and told; the rest goes', async () => {
+test('mounted directories are left alone and reported; the rest is removed', async () => {
   const here = KINDS.own();
   used(here);
   const mounted = join(here.state, 'drivers', 'host', 'data');
@@ -237,7 +237,7 @@ test('what is mounted is not touched, and told; the rest goes', async () => {
   expect(filesBelow(user)).toEqual([join(mounted, 'image'), lockOf(here)].map((path) => path.slice(user.length + 1)));
 });
 
-test('a file that cannot be removed is told, and everything else goes', async () => {
+test('a file that cannot be removed is reported, and everything else is removed', async () => {
   const here = KINDS.own();
   used(here);
   const stubborn = here.settingsFile;
@@ -253,7 +253,7 @@ test('a file that cannot be removed is told, and everything else goes', async ()
   expect(filesBelow(user)).toEqual([stubborn, lockOf(here)].map((path) => path.slice(user.length + 1)));
 });
 
-test('the lock goes last', async () => {
+test('the lock is removed last', async () => {
   const here = KINDS.own();
   used(here);
   const order: string[] = [];
@@ -269,7 +269,7 @@ test('the lock goes last', async () => {
   expect(order.at(-1)).toBe(lockOf(here));
 });
 
-test('a directory that is a home, or the top, is never ours alone', async () => {
+test('a home directory or the root is never ours alone', async () => {
   const here = KINDS.own();
   used(here);
   const before = filesBelow(user);
@@ -282,7 +282,7 @@ test('a directory that is a home, or the top, is never ours alone', async () => 
   expect(filesBelow(user)).toEqual(before);
 });
 
-test('downloads alone', async () => {
+test('only downloads', async () => {
   const here = KINDS.own();
   used(here);
   await clearCache(here);

@@ -40,7 +40,7 @@ test('the second service names the first by pid and port', async () => {
   expect(readdirSync(directory)).toEqual([]);
 });
 
-test('what one that was killed had half written goes, and that of a living one stays', async () => {
+test('a half-written file of a killed process is removed, that of a living one stays', async () => {
   const directory = join(temporaryDirectory(), 'apply.lock');
   mkdirSync(directory);
   const [dead, living] = [3, 2].map((pid) => `${pid}-${'0'.repeat(16)}.json.01234567`);
@@ -50,7 +50,7 @@ test('what one that was killed had half written goes, and that of a living one s
   expect(readdirSync(directory).sort()).toEqual([living, 'notes.txt']);
 });
 
-test('nothing is written after the release, whatever was still to be', async () => {
+test('nothing is written after the release, not even pending updates', async () => {
   const directory = join(temporaryDirectory(), 'service.lock');
   const lock = await lockHome(directory, '/home', world(1, new Set([1])));
   const updates = [lock.update({ port: 1 }), lock.update({ announced: true }), lock.update({ ending: true })];
@@ -60,7 +60,7 @@ test('nothing is written after the release, whatever was still to be', async () 
   expect(readdirSync(directory)).toEqual([]);
 });
 
-test('what became known last is what the lock says', async () => {
+test('the lock has the latest facts', async () => {
   const directory = join(temporaryDirectory(), 'service.lock');
   const around = world(1, new Set([1]));
   const lock = await lockHome(directory, '/home', around);
@@ -70,7 +70,7 @@ test('what became known last is what the lock says', async () => {
   await lock.release();
 });
 
-test('who leaves something running lets go of the lock, and says so until the next one has it', async () => {
+test('whoever leaves something running releases the lock, and says so until the next one has it', async () => {
   const directory = join(temporaryDirectory(), 'service.lock');
   const around = world(1, new Set([1, 2]));
   const first = await lockHome(directory, '/home', around);
@@ -84,7 +84,7 @@ test('who leaves something running lets go of the lock, and says so until the ne
   expect(readdirSync(directory)).toEqual([]);
 });
 
-test('the lock of a dead process, and of one whose pid was used again, is taken over', async () => {
+test('the lock of a dead process, also of one whose pid was reused, is taken over', async () => {
   const directory = join(temporaryDirectory(), 'service.lock');
   mkdirSync(directory);
   const entry = { since: '2029-01-01T00:00:00.000Z', held: true };
@@ -95,7 +95,7 @@ test('the lock of a dead process, and of one whose pid was used again, is taken 
   await lock.release();
 });
 
-test('of many that try at the same instant exactly one gets the lock', async () => {
+test('of many concurrent attempts exactly one gets the lock', async () => {
   for (let round = 0; round < 20; round += 1) {
     const directory = join(temporaryDirectory(), 'service.lock');
     const pids = [1, 2, 3, 4, 5];
@@ -113,7 +113,7 @@ test('one process cannot hold the lock twice', async () => {
   await lock.release();
 });
 
-test('an apply waits for the one before it, and names it when time is over', async () => {
+test('an apply waits for the one before it, and names it on timeout', async () => {
   const directory = join(temporaryDirectory(), 'apply.lock');
   const alive = new Set([1, 2]);
   const first = await lockApply(directory, { timeoutMs: 0 }, world(1, alive));
@@ -130,7 +130,7 @@ test('an apply waits for the one before it, and names it when time is over', asy
   await second.release();
 });
 
-test('waiting ends when the caller has enough', async () => {
+test('the wait ends when the caller aborts', async () => {
   const directory = join(temporaryDirectory(), 'apply.lock');
   const first = await lockApply(directory, { timeoutMs: 0 });
   const signal = AbortSignal.abort();
@@ -138,7 +138,7 @@ test('waiting ends when the caller has enough', async () => {
   await first.release();
 });
 
-test('who holds a lock can be asked without taking it', async () => {
+test('the holder of a lock can be read without taking it', async () => {
   const directory = join(temporaryDirectory(), 'service.lock');
   expect(await lockHolder(directory)).toBeUndefined();
   const alive = new Set([1]);
@@ -161,7 +161,7 @@ test('who holds a lock can be asked without taking it', async () => {
 });
 
 test.runIf(process.platform === 'linux')(
-  'a process that has ended and is still in the table is not alive',
+  'a zombie process is not alive',
   async () => {
     // The shell becomes a program that never asks about its child, which lives until its input ends.
     const script = 'exec 3<&0; (read line <&3) & echo $!; exec sleep 60';
@@ -178,14 +178,14 @@ test.runIf(process.platform === 'linux')(
   },
 );
 
-test('a strange file in the lock is an error with its path, not a silent pass', async () => {
+test('a foreign file in the lock is an error with its path, not ignored', async () => {
   const directory = join(temporaryDirectory(), 'service.lock');
   mkdirSync(directory);
   writeFileSync(join(directory, 'x.json'), '{}');
   await expect(lockHome(directory, '/home')).rejects.toThrow(join(directory, 'x.json'));
 });
 
-test('processes are told apart by their start, not by pid alone', async () => {
+test('processes are distinguished by start time, not by pid alone', async () => {
   const self = await processTable.self();
   expect(self.pid).toBe(process.pid);
   expect(await processTable.isAlive(self)).toBe(true);
@@ -193,7 +193,7 @@ test('processes are told apart by their start, not by pid alone', async () => {
   if (self.started !== undefined) expect(await processTable.isAlive({ ...self, started: 'another' })).toBe(false);
 });
 
-test('the file of a lock is readable by its user alone and holds no secret', async () => {
+test('the file of a lock is readable by its user alone and contains no secret', async () => {
   const directory = join(temporaryDirectory(), 'service.lock');
   const lock = await lockHome(directory, '/home', world(1, new Set([1])));
   const [name = ''] = readdirSync(directory);
@@ -207,7 +207,7 @@ test('the file of a lock is readable by its user alone and holds no secret', asy
   await lock.release();
 });
 
-test('the files of a lock that was copied are nobody here, and those of one that was moved name where it was', async () => {
+test('files of a copied lock do not count here, and those of a moved one say where it was', async () => {
   const parent = temporaryDirectory();
   const lockIn = (name: string) => join(parent, name, 'service.lock');
   const [directory, copy, moved] = [lockIn('lock'), lockIn('copy'), lockIn('moved')];

@@ -56,19 +56,19 @@ describe('a group', () => {
     accounts = { passwd, group: 'root:x:0:\nme:x:1000:\nyou:x:1001:\nteam:x:50:me,you\n' },
   ) => isPrivateGroup(gid, ME, TRUST.owner, accounts);
 
-  test('of a user alone, or of root, is private', () => {
+  test('of the user alone, or of root, is private', () => {
     expect(isPrivate(1000)).toBe(true);
     expect(isPrivate(0)).toBe(true);
   });
 
-  test('of another user, or with one in it, is not', () => {
+  test('of another user, or with another member, is not', () => {
     expect(isPrivate(1001)).toBe(false);
     expect(isPrivate(50)).toBe(false);
     expect(isPrivate(1000, { passwd, group: 'me:x:1000:you\n' })).toBe(false);
     expect(isPrivate(1000, { passwd: `${passwd}third:x:1002:1000::/:/bin/sh\n`, group: 'me:x:1000:\n' })).toBe(false);
   });
 
-  test('that is in no file is private when it has the number of the user, as such groups have', () => {
+  test('that is in no file is private when its number is that of the user, as private groups have it', () => {
     expect(isPrivate(1000, { passwd: '', group: '' })).toBe(true);
     expect(isPrivate(100, { passwd: '', group: '' })).toBe(false);
   });
@@ -83,13 +83,13 @@ describe.runIf(POSIX)('a path', () => {
     return path;
   };
 
-  test('in a fresh temporary directory is private, also where nothing is yet', () => {
+  test('in a fresh temporary directory is private, even before it exists', () => {
     const base = temporaryDirectory();
     expect(exposureOf(base)).toBeUndefined();
     expect(exposureOf(join(base, 'not', 'yet'))).toBeUndefined();
   });
 
-  test('below one that all may write is not, and the directory is named', () => {
+  test('below a world-writable directory is not, and the directory is named', () => {
     const base = temporaryDirectory();
     const open = openToAll(join(base, 'open'));
     mkdirSync(join(open, 'home'), { mode: 0o700 });
@@ -101,7 +101,7 @@ describe.runIf(POSIX)('a path', () => {
     expect(exposureOf(join(open, 'home'))).toBeUndefined();
   });
 
-  test('that is a link is judged where it leads, and on the way there', () => {
+  test('that is a link is checked at its target, and along the way', () => {
     const base = temporaryDirectory();
     mkdirSync(join(base, 'real'), { mode: 0o700 });
     symlinkSync('real', join(base, 'home'));
@@ -115,14 +115,14 @@ describe.runIf(POSIX)('a path', () => {
     expect(exposureOf(join(base, 'home'))).toMatchObject({ path: join(base, 'real') });
   });
 
-  test('that leads in a circle is left to who opens it', () => {
+  test('that loops is left to whoever opens it', () => {
     const base = temporaryDirectory();
     symlinkSync('b', join(base, 'a'));
     symlinkSync('a', join(base, 'b'));
     expect(exposureOf(join(base, 'a', 'c'))).toBeUndefined();
   });
 
-  test('of an installation is refused with the way out, and nothing is made there', () => {
+  test('of an installation is refused with a remedy, and nothing is created there', () => {
     const home = openToAll(join(temporaryDirectory(), 'my home'));
     const here = places({ RDCTL_HOME: home }, 'linux', '');
     expect(() => requirePrivate(here)).toThrow(
@@ -158,7 +158,7 @@ describe.runIf(POSIX)('a path', () => {
     },
   );
 
-  test.runIf(process.getuid?.() === 0)('of another user is refused to root, who is told whose it is', () => {
+  test.runIf(process.getuid?.() === 0)('of another user is refused to root, naming its owner', () => {
     const home = temporaryDirectory();
     chownSync(home, 65534, 65534);
     expect(() => requirePrivate(places({ RDCTL_HOME: home }, 'linux', ''))).toThrow(

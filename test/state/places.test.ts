@@ -29,7 +29,7 @@ test.each([undefined, '', 'relative/path'])('an XDG variable of %j counts as uns
   });
 });
 
-test('macOS and Windows have their own places', () => {
+test('macOS and Windows have their own directories', () => {
   expect(places({}, 'darwin', '/Users/u')).toMatchObject({
     connectionFile: '/Users/u/Library/Application Support/rdctl/app-engine.json',
     settingsFile: '/Users/u/Library/Preferences/rdctl/settings.json',
@@ -50,7 +50,7 @@ test.each(['linux', 'darwin'] as const)('RDCTL_HOME moves everything of ours bel
   for (const path of Object.values(here)) expect(`${path}/`).toMatch(/^\/opt\/one\//);
 });
 
-test('a relative RDCTL_HOME is refused, an empty one is none', () => {
+test('a relative RDCTL_HOME is refused, an empty one is unset', () => {
   expect(() => places({ RDCTL_HOME: 'here' }, 'linux', '/home/u')).toThrow(RdError);
   expect(() => places({ RDCTL_HOME: 'here' }, 'linux', '/home/u')).toThrow('"here", which is not an absolute path');
   expect(places({ RDCTL_HOME: '' }, 'linux', '/home/u').home).toBeUndefined();
@@ -64,7 +64,7 @@ test('an unknown home directory is an error only where it is needed', () => {
 describe('drop-in mode', () => {
   const env = { RDCTL_COMPAT: 'rancher-desktop' };
 
-  test('has the places of the compatible application', () => {
+  test('has the directories of the compatible application', () => {
     expect(places(env, 'linux', '/home/u')).toMatchObject({
       dropIn: 'rancher-desktop',
       data: '/home/u/.local/share/rancher-desktop',
@@ -92,7 +92,7 @@ describe('drop-in mode', () => {
     });
   });
 
-  test('takes the log directory from RD_LOGS_DIR, which means nothing otherwise', () => {
+  test('takes the log directory from RD_LOGS_DIR, which is otherwise ignored', () => {
     expect(places({ ...env, RD_LOGS_DIR: '/var/tmp/logs' }, 'linux', '/home/u').logs).toBe('/var/tmp/logs');
     expect(places({ ...env, RD_LOGS_DIR: 'logs' }, 'linux', '/home/u').logs).toMatch(/rancher-desktop\/logs$/);
     expect(places({ RD_LOGS_DIR: '/var/tmp/logs' }, 'linux', '/home/u').logs).toMatch(/rdctl\/logs$/);
@@ -102,13 +102,13 @@ describe('drop-in mode', () => {
     expect(places(env, 'linux', '/home/u').foreignConnectionFile).toBeUndefined();
   });
 
-  test('gives way to RDCTL_HOME', () => {
+  test('is overridden by RDCTL_HOME', () => {
     expect(places({ ...env, RDCTL_HOME: '/h' }, 'linux', '/home/u')).toEqual(
       places({ RDCTL_HOME: '/h' }, 'linux', '/home/u'),
     );
   });
 
-  test('is asked for by one word; another one is refused, an empty one is none', () => {
+  test('is enabled by one value; any other is refused, an empty one is unset', () => {
     expect(() => places({ RDCTL_COMPAT: '1' }, 'linux', '/home/u')).toThrow('the only value is "rancher-desktop"');
     expect(places({ RDCTL_COMPAT: '' }, 'linux', '/home/u').dropIn).toBeUndefined();
   });

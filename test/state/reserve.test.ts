@@ -16,7 +16,7 @@ function fullDisk(): void {
 
 const piecesIn = (directory: string) => readdirSync(join(directory, 'reserve')).length;
 
-test('a full disk takes a lock, what becomes known about it, and its end, as often as there is need', async () => {
+test('on a full disk a lock can be taken, updated and released any number of times', async () => {
   const directory = temporaryDirectory();
   const place = join(directory, 'service.lock');
   await fillReserve(directory);
@@ -37,7 +37,7 @@ test('a full disk takes a lock, what becomes known about it, and its end, as oft
   expect(piecesIn(directory)).toBe(before);
 });
 
-test('a full disk takes the state, whole or not at all', async () => {
+test('on a full disk the state is written completely or not at all', async () => {
   const directory = temporaryDirectory();
   const file = join(directory, 'state.json');
   const state = { driver: 'host', power: 'started', generation: 7 } as const;
@@ -53,7 +53,7 @@ test('a full disk takes the state, whole or not at all', async () => {
   expect(readdirSync(directory).toSorted()).toEqual(['reserve', 'state.json']);
 });
 
-test('a piece that is the file itself, as a kill can leave it, is not written over', async () => {
+test('a reserve piece that is the file itself, as a kill can leave it, is not overwritten', async () => {
   const directory = temporaryDirectory();
   const file = join(directory, 'state.json');
   const state = { driver: 'host', power: 'started', generation: 7 } as const;
@@ -68,7 +68,7 @@ test('a piece that is the file itself, as a kill can leave it, is not written ov
   expect(await loadState(file)).toEqual({ kind: 'loaded', state });
 });
 
-test('what is larger than a piece, and everything without a reserve, is refused as before', async () => {
+test('what is larger than a piece, or has no reserve, is refused as before', async () => {
   const directory = temporaryDirectory();
   mkdirSync(join(directory, 'state'));
   fullDisk();

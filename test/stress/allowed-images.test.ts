@@ -159,7 +159,7 @@ function lenient(text: string): string {
 }
 
 describe('the decision about a request', () => {
-  test('never lets through what some reader could take for an image that is not allowed', () => {
+  test('never allows what any parser could take for an image that is not allowed', () => {
     const policy = pullPolicy();
     policy.set(['reg.example/good:1']);
     let through = 0;
@@ -175,7 +175,7 @@ describe('the decision about a request', () => {
     expect(through).toBeGreaterThan(50);
   });
 
-  test('never reads a path of a registry as another repository than a lenient server', () => {
+  test('never parses a registry path as another repository than a lenient server does', () => {
     const path = fc
       .record({
         before: fc.constantFrom('', '/', '/x/..', '/V2', '/x', '/.'),
@@ -201,7 +201,7 @@ describe('the decision about a request', () => {
 
 const reason = await whyNoRealEngine();
 
-describe.skipIf(reason !== undefined)('the real dockerd', () => {
+describe.skipIf(reason !== undefined)('a real dockerd', () => {
   let registry: LoopbackRegistry;
   let instance: HostInstance;
   let endpoint: string;
@@ -222,7 +222,7 @@ describe.skipIf(reason !== undefined)('the real dockerd', () => {
     await registry?.close();
   });
 
-  test('holds no image but the allowed one after random requests, and still answers', async () => {
+  test('has only allowed images after random requests, and still answers', async () => {
     const pid = await pidOf(instance.directory, 'dockerd');
     const allowed = [`${registry.host}/good:1`];
     let pulled = 0;
@@ -252,7 +252,7 @@ describe.skipIf(reason !== undefined)('the real dockerd', () => {
     expect((await callEngine(endpoint, 'GET', '/_ping')).status).toBe(200);
   });
 
-  test('answers a hundred requests with long bodies at a time, and memory stays bounded', async () => {
+  test('answers a hundred concurrent requests with long bodies in bounded memory', async () => {
     const body = Buffer.from(JSON.stringify({ x: 'x'.repeat(1024 * 1024 - 100) }));
     const target = '/services/create';
     const headers = ['Content-Type: application/json', `Content-Length: ${body.length}`];

@@ -37,7 +37,7 @@ function begin(port: number, head: readonly string[], body: Buffer | string): Be
   return { socket, answer: () => text, closed: () => closed };
 }
 
-test('unfinished, oversized and broken bodies take no memory, and others are answered meanwhile', async () => {
+test('unfinished, oversized and broken bodies take no memory, and other requests are answered meanwhile', async () => {
   const { home, rdctl, servicePid } = toolHome({ RDCTL_SIMULATED_LATENCY_MS: '0' });
   expect((await rdctl('start', '--driver', 'simulated')).exit).toBe(0);
   const pid = servicePid();

@@ -91,7 +91,7 @@ function hostile(next: () => number): Buffer {
   return bytes;
 }
 
-test('documents of others are read or refused, within the limits, and nothing else waits for them', async () => {
+test('foreign documents are read or refused within the limits, and block nothing else', async () => {
   const next = random(testSeed());
   const documents: Buffer[] = Object.values(HOSTILE_YAML).map((text) => Buffer.from(text));
   while (documents.length < rounds(40, 200)) documents.push(hostile(next));

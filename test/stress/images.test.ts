@@ -179,7 +179,7 @@ function treeOf(directory: string): string[] {
     });
 }
 
-test('hostile images are refused as a whole, nothing outside is touched, and nothing else waits for them', async () => {
+test('hostile images are refused as a whole, without effects outside, and block nothing else', async () => {
   const home = temporaryDirectory();
   const root = join(home, 'extensions');
   mkdirSync(join(home, 'others'));

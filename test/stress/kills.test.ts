@@ -32,7 +32,7 @@ function split(settings: JsonObject): JsonObject {
   return { ...rest, application: { ...others, extensions: allowed } };
 }
 
-test('kills of service and tool at any moment lose nothing, leave nothing and touch nothing of others', async () => {
+test('killing service and tool at any moment loses nothing, leaves nothing behind and changes nothing foreign', async () => {
   const scene = killsHome();
   const { home, env, rdctl } = scene;
   const next = random(testSeed());

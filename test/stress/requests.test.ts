@@ -10,7 +10,7 @@ import { fuzz } from '../wire/fuzz/fuzz.ts';
 /** Milliseconds: a request takes about three. */
 const LIMIT = rounds(40_000, 1_800_000);
 
-test('random requests leave the built service as it was: answering, with valid settings and no more memory', async () => {
+test('after random requests the built service still answers, with valid settings and no memory growth', async () => {
   const { home, rdctl, servicePid } = toolHome({ RDCTL_SIMULATED_LATENCY_MS: '0' });
   expect((await rdctl('start', '--driver', 'simulated', '--no-modal-dialogs')).exit).toBe(0);
   expect((await rdctl('api', 'transient_settings')).out).toContain('"noModalDialogs": true');

@@ -29,7 +29,7 @@ function fakePace(): Clock & { pass(ms: number): Promise<void> } {
   };
 }
 
-test('is drawn ten times a second at most, and ends with what was there last', async () => {
+test('is drawn at most ten times a second, and ends with the last value', async () => {
   const io = fakeIo({ progress: true });
   const clock = fakePace();
   const progress = downloadProgress(io, clock);
@@ -47,7 +47,7 @@ test('is drawn ten times a second at most, and ends with what was there last', a
   expect(io.text.err.endsWith('\r\u001b[2K')).toBe(true);
 });
 
-test('is not drawn after its end, nor over the reason of another try', async () => {
+test('is not drawn after its end, nor over the reason of a retry', async () => {
   const io = fakeIo({ progress: true });
   const clock = fakePace();
   const progress = downloadProgress(io, clock);
@@ -63,7 +63,7 @@ test('is not drawn after its end, nor over the reason of another try', async () 
   expect(io.text.err.endsWith('3.0 MiB\r\u001b[2K')).toBe(true);
 });
 
-test('is not there without a terminal; the reason of another try is', async () => {
+test('is absent without a terminal, but the reason of a retry is shown', async () => {
   const io = fakeIo();
   const clock = fakePace();
   const progress = downloadProgress(io, clock);

@@ -27,7 +27,7 @@ test.each([
   ],
   ['virtualMachine.mount.type', 'restarts the backend'],
   ['experimental.virtualMachine.sshPortForwarder', 'is applied to what runs'],
-])('says of %s what a change costs with the driver', (path, cost) => {
+])('says what changing %s costs with the driver', (path, cost) => {
   const field = FIELDS.find((each) => each.path === path);
   if (!field) throw new Error(`no setting ${path}`);
   const text = explanationText(explainSetting(field, LAYERS), [], style(false));

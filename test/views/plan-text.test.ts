@@ -12,7 +12,7 @@ function change(rest: Partial<Change>): Change {
   return { path: 'images.namespace', action: 'update', severity: 'none', reason: 'nothing that runs uses it', ...rest };
 }
 
-test('a plan with everything in it', () => {
+test('a plan with everything', () => {
   const plan = planWith(
     [
       ENGINE_CHANGE,
@@ -83,7 +83,7 @@ test('an empty plan says so', () => {
   expect(planText(planWith([]), PLAIN)).toMatch(/\n\nNothing to change\.\n$/);
 });
 
-test('a real driver is not called simulated, an estimate is called one', () => {
+test('a real driver is not called simulated, an estimate is marked', () => {
   const text = planText(
     planWith([], { target: { product: 'rdctl', driver: 'host', simulated: false }, basis: 'estimated' }),
     PLAIN,
@@ -92,14 +92,14 @@ test('a real driver is not called simulated, an estimate is called one', () => {
   expect(text).not.toMatch(/simulated/i);
 });
 
-test('colour carries no meaning: without it the text is the same', () => {
+test('the text is the same without color', () => {
   const plan = planWith([ENGINE_CHANGE, change({ severity: 'reset', before: 'a', after: 'b' })]);
   const coloured = planText(plan, style(true));
   expect(coloured).toContain('\u001b[');
   expect(stripVTControlCharacters(coloured)).toBe(planText(plan, PLAIN));
 });
 
-test('control characters of values, names and sentences never reach the terminal', () => {
+test('control characters in values, names and messages never reach the terminal', () => {
   const evil = '\u001b[2J\r\nfake line\u202e';
   const text = planText(
     planWith(
@@ -153,7 +153,7 @@ describe('values', () => {
     expect(durationText(ms)).toBe(text);
   });
 
-  test('text of others stays on its line', () => {
+  test('foreign text stays on its line', () => {
     expect(plainText('a\n\u001b[31mb\u2028c')).toBe('a [31mb c');
   });
 });

@@ -13,7 +13,7 @@ const STOP: Phase = { name: 'engine stop', startedAt: AT, ms: 1500, outcome: 'do
 const START: Phase = { name: 'engine start', startedAt: '2026-01-02T03:04:06.500Z' };
 
 describe('progress', () => {
-  test('elsewhere than on a terminal a line when a phase ends, once', () => {
+  test('without a terminal: one line per finished phase', () => {
     const io = fakeIo();
     const view = viewFor(undefined, io);
     view.event({ type: 'progress', status: statusWith({ phases: [STOP, START] }) });
@@ -25,7 +25,7 @@ describe('progress', () => {
     expect(io.text.err).toBe('  engine stop: done (1.5 s)\n  engine start: failed (20 ms): no  [2Jroom\n');
   });
 
-  test.each([true, false])('a phase is told once, on a terminal or not: %s', (terminal) => {
+  test.each([true, false])('a phase is reported once, on a terminal or not: %s', (terminal) => {
     const io = fakeIo({ progress: terminal });
     const view = viewFor(undefined, io);
     const late: Phase = { ...START, ms: 20, outcome: 'done' };
@@ -47,7 +47,7 @@ describe('progress', () => {
     expect(told.match(/engine start/g)).toHaveLength(1);
   });
 
-  test('on a terminal one line that goes away', () => {
+  test('on a terminal: one line that is cleared', () => {
     const io = fakeIo({ progress: true });
     const view = viewFor(undefined, io);
     view.event({ type: 'progress', status: statusWith({ phases: [{ name: 'engine stop', startedAt: AT }] }) });
@@ -58,7 +58,7 @@ describe('progress', () => {
     expect(io.text.err).toBe('  engine stop …\r\u001b[2K  engine start …\r\u001b[2K');
   });
 
-  test('on a terminal what was done stays to be seen after a failure', () => {
+  test('on a terminal finished phases stay visible after a failure', () => {
     const io = fakeIo({ progress: true });
     const view = viewFor(undefined, io);
     const phases: Phase[] = [STOP, { ...START, ms: 20, outcome: 'failed' }];
@@ -69,7 +69,7 @@ describe('progress', () => {
     expect(io.text.err).toBe('  engine start …\r\u001b[2K  engine stop   1.5 s\n  engine start  20 ms  failed\n');
   });
 
-  test('none with -o json: stdout holds one document, stderr nothing', () => {
+  test('with -o json: stdout has one document, stderr nothing', () => {
     const io = fakeIo();
     const view = viewFor('json', io);
     view.event({ type: 'planned', plan: planWith([ENGINE_CHANGE]) });
@@ -126,20 +126,20 @@ describe('status', () => {
     [{ cluster: { state: 'absent' } }, 'Kubernetes is switched off'],
     [{ cluster: { state: 'stopped', installedVersion: '1.32.1' } }, 'Kubernetes is switched off'],
     [{ cluster: { state: 'unsupported' } }, 'this driver has no Kubernetes'],
-  ] as const)('DISABLED says what it means: %j', (part, why) => {
+  ] as const)('DISABLED is explained: %j', (part, why) => {
     const text = statusText(statusWith({ ...part, backendState: 'DISABLED' }), style(false));
     expect(text).toContain(
       `\nState     DISABLED (the engine runs, ${why}), converged (wanted started, generation 3)\n`,
     );
   });
 
-  test('what a machine lacks and works without is told', () => {
+  test('shows what a machine lacks', () => {
     const machine = { state: 'on', spec: MACHINE, flaw: 'it is \u001b[2Jsmall' } as const;
     const text = statusText(statusWith({ machine }), style(false));
     expect(text).toContain('\n! The machine is not all that was asked for: it is  [2Jsmall\n');
   });
 
-  test('what runs the machine is told, and how to get KVM', () => {
+  test('shows the accelerator, and how to get KVM', () => {
     const started = { how: 'boot', phases: [{ name: 'boot', ms: 2_000 }] } as const;
     const kvm = { state: 'on', spec: MACHINE, accelerator: 'kvm', started } as const;
     const text = statusText(statusWith({ machine: kvm }), style(false));
@@ -153,13 +153,13 @@ describe('status', () => {
     );
   });
 
-  test('DISABLED of another application says the same', () => {
+  test('DISABLED of another application is explained the same way', () => {
     const other = { settingsVersion: 16, cluster: { state: 'unknown' }, backendState: 'DISABLED' } as const;
     const text = statusText(statusWith(other), style(false));
     expect(text).toContain('\nState        DISABLED (the engine runs, Kubernetes is switched off)\n');
   });
 
-  test('what is not converged is named', () => {
+  test('names what is not converged', () => {
     const text = statusText(
       statusWith({
         converged: false,
@@ -200,7 +200,7 @@ describe('status', () => {
     expect(text).not.toContain('MachineReady');
   });
 
-  test('what was not seen is unknown, and what was seen before is no fact', () => {
+  test('what was not observed is unknown, and earlier observations are not facts', () => {
     const about = { status: 'Unknown' as const, message: 'm', observedGeneration: 3, lastTransitionTime: AT };
     const failed = { ...about, reason: 'ObservationFailed', concern: 'attention' as const };
     const unknown = { state: 'unknown' } as const;
@@ -218,7 +218,7 @@ describe('status', () => {
     );
   });
 
-  test('work on the data of the backend is told while it is under way', () => {
+  test('shows an operation on the backend data while it runs', () => {
     const maintenance = 'Creating snapshot "a\u001b[2J": copying 1.2 GiB, 40 %.';
     const text = statusText(statusWith({ maintenance }), style(false));
     expect(text).toMatch(/^At work {2,}Creating snapshot .*copying 1\.2 GiB, 40 %\.$/m);
@@ -226,7 +226,7 @@ describe('status', () => {
     expect(statusText(statusWith({}), style(false))).not.toContain('At work');
   });
 
-  test('a machine that is on says how it came up, and what took its time', () => {
+  test('shows how a machine came up, and what took time', () => {
     const phases = [
       { name: 'preparation', ms: 40 },
       { name: 'state\u001b[2J', ms: 1_260 },
@@ -241,7 +241,7 @@ describe('status', () => {
     expect(row('boot', [{ name: 'boot', ms: 61_000 }])).toBe('on, booted in 1 min 1 s');
   });
 
-  test('a home directory that is not in the machine is told, and one that is needs no word', () => {
+  test('reports a home directory that is not mounted in the machine, and stays silent about one that is', () => {
     const text = (shared: SharedDirectory) =>
       statusText(statusWith({ machine: { state: 'on', spec: MACHINE, shared } }), style(false));
     const missing = 'HOME is /etc, and the\u001b[2J guest has that for itself';
@@ -250,12 +250,12 @@ describe('status', () => {
     expect(text({ path: '/home/a', by: '9p' })).not.toContain('home directory');
   });
 
-  test('a cluster of a version that nobody knows', () => {
+  test('a cluster of unknown version', () => {
     const text = statusText(statusWith({ cluster: { state: 'stopped', installedVersion: '' } }), style(false));
     expect(text).toMatch(/^Cluster +stopped, version unknown$/m);
   });
 
-  test('ports of the machine are where they can be reached, or why they cannot', () => {
+  test('shows where machine ports can be reached, or why they cannot', () => {
     const ports = Array.from({ length: 22 }, (_, index) => ({ port: 8000 + index, state: 'forwarded' as const }));
     const failed = { port: 80, state: 'failed' as const, reason: 'another program has\u001b[31m it' };
     const text = statusText(statusWith({ ports: [failed, ...ports] }), style(false));
@@ -265,7 +265,7 @@ describe('status', () => {
     expect(statusText(statusWith({ ports: [] }), style(false))).not.toMatch(/port/i);
   });
 
-  test('what is as wanted gets no alarm, though something else is wrong', () => {
+  test('a component in its desired state shows no alarm when another fails', () => {
     const about = { status: 'False' as const, message: 'm', observedGeneration: 3, lastTransitionTime: AT };
     const text = statusText(
       statusWith({

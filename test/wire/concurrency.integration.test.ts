@@ -45,7 +45,7 @@ function writes(): { payload: JsonObject; holds: (settings: JsonObject) => boole
   return [...fields, ...entries];
 }
 
-test('200 writes at the same time, each of another field, are all kept', async () => {
+test('200 concurrent writes of different fields are all kept', async () => {
   const { service, client, here, home } = await startService({ power: 'stopped' });
   const before = (await client.status()).generation;
   const all = writes();
@@ -68,7 +68,7 @@ test('200 writes at the same time, each of another field, are all kept', async (
   expect((await (await startService({ home })).client.settings()).text).toBe(text);
 });
 
-test('of many writes under one condition exactly one succeeds', async () => {
+test('of many concurrent writes with the same If-Match exactly one succeeds', async () => {
   const { service, client } = await startService({ power: 'stopped' });
   const { etag = '' } = await client.settings();
   const answers = await Promise.all(

@@ -108,7 +108,7 @@ describe.each(Object.entries(TABLES))('%s', (_name, rows) => {
 describe('the tables', () => {
   const all = Object.values(TABLES).flat();
 
-  test('name every endpoint that is described, and only such ones succeed', async () => {
+  test('list every described endpoint, and only those succeed', async () => {
     const document = await described();
     const operations = Object.entries(document.paths).flatMap(([path, item]) =>
       Object.keys(item).map((method) => `${method.toUpperCase()} ${path}`),
@@ -121,7 +121,7 @@ describe('the tables', () => {
     expect(unused).toEqual([]);
   });
 
-  test('name every endpoint of the compatible interface', () => {
+  test('list every endpoint of the compatible interface', () => {
     const requests = all.map(({ request }) => request.split('?', 1)[0]);
     const missing = ENDPOINTS.filter(({ method, name }) => !requests.includes(`${method} /v1/${name}`));
     expect(missing).toEqual([]);

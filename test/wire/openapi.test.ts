@@ -17,7 +17,7 @@ const operations = (document: OpenApiDocument) =>
     Object.entries(item).map(([method, operation]) => ({ path, method, operation })),
   );
 
-test('a route that does not describe itself cannot be registered', () => {
+test('a route without a description cannot be registered', () => {
   const app = fastify();
   const routes = describedRoutes(app);
   expect(() => app.get('/v1/secret', () => 'x')).toThrow('the route GET /v1/secret is not documented');
@@ -29,7 +29,7 @@ test('a route that does not describe itself cannot be registered', () => {
   expect(routes).toMatchObject([{ method: 'GET', path: '/v1/open' }]);
 });
 
-test('every endpoint that is listed is described, and what is not listed is older, ours or says so', async () => {
+test('every listed endpoint is described, and others are older, ours or marked', async () => {
   const document = await described();
   const listed = JSON.parse((await startApi().client.request({ method: 'GET', path: '/' })).body.toString());
   const named = operations(document).map(({ method, path }) => `${method.toUpperCase()} ${path}`);
@@ -67,7 +67,7 @@ test('the document has the structure of OpenAPI 3.1', async () => {
   for (const { operation } of operations(document)) for (const tag of operation.tags) expect(tags).toContain(tag);
 });
 
-test('every reference leads somewhere', async () => {
+test('every reference resolves', async () => {
   const document = await described();
   const references = [...JSON.stringify(document).matchAll(/"\$ref":"([^"]+)"/g)].map(([, target = '']) => target);
   expect(references.length).toBeGreaterThan(5);
@@ -81,7 +81,7 @@ test('every reference leads somewhere', async () => {
   }
 });
 
-test('examples are what their schema says', async () => {
+test('examples match their schemas', async () => {
   const document = await described();
   const { reply: agrees } = agreementWith(document);
   for (const { method, path, operation } of operations(document)) {
@@ -96,7 +96,7 @@ test('examples are what their schema says', async () => {
   }
 });
 
-test('an answer that differs from the description is noticed', async () => {
+test('a response that differs from its description is detected', async () => {
   const { reply: agrees } = agreementWith(await described());
   const json = { 'content-type': 'application/json; charset=utf-8' };
   const text = { 'content-type': 'text/plain; charset=utf-8' };
@@ -114,7 +114,7 @@ test('an answer that differs from the description is noticed', async () => {
   expect(agrees('GET', '/v1/unheard', { status: 200, reason: '', headers: text, body: '' })).toHaveLength(1);
 });
 
-test('what cannot be written is not described', async () => {
+test('requests that the service refuses do not match the description', async () => {
   const { request } = agreementWith(await described());
   const put = (target: string, body: object) => request('PUT', target, JSON.stringify(body)).length > 0;
   expect(put('/v1/settings', { version: 19, diagnostics: { mutedChecks: { A: null } } })).toBe(false);
@@ -128,7 +128,7 @@ test('what cannot be written is not described', async () => {
   expect(request('PUT', '/v1/settings', '')).toEqual(['no body, where one is required']);
 });
 
-test('the examples of lists are the lists', async () => {
+test('the examples of listings are the listings', async () => {
   const document = await described();
   for (const path of ['/', '/v0', '/v1']) {
     const { body } = await startApi().client.request({ method: 'GET', path });

@@ -57,7 +57,7 @@ function runningMoby(endpoint: string): ContextChange {
   };
 }
 
-test('every check is explained in the documentation, under its id', () => {
+test('every check is explained in the documentation under its id', () => {
   const page = readFileSync('docs/diagnostics.md', 'utf8');
   const headings = [...page.matchAll(/^### (.+)$/gm)].map(([, title]) => title);
   expect(headings.sort()).toEqual(
@@ -67,7 +67,7 @@ test('every check is explained in the documentation, under its id', () => {
   );
 });
 
-test.each([200, 204, 302, 401, 404, 503])('the Internet is there when a server answers with %i', async (status) => {
+test.each([200, 204, 302, 401, 404, 503])('the Internet is reachable when a server answers with %i', async (status) => {
   const asked: string[] = [];
   const connectivityUrl = await listen((request, response) => {
     asked.push(`${request.method} ${request.url}`);
@@ -79,7 +79,7 @@ test.each([200, 204, 302, 401, 404, 503])('the Internet is there when a server a
   expect(asked).toEqual(['HEAD /']);
 });
 
-test('a proxy of the environment is never asked', async () => {
+test('a proxy in the environment is ignored', async () => {
   const proxy = await listen((_request, response) => response.end());
   const env = { http_proxy: proxy, HTTP_PROXY: proxy, all_proxy: proxy };
   expect(await finding('CONNECTED_TO_INTERNET', { env, connectivityUrl: 'http://127.0.0.1:9/' })).toMatchObject({
@@ -89,7 +89,7 @@ test('a proxy of the environment is never asked', async () => {
   });
 });
 
-test('a server that accepts and is silent is a failure after the timeout of the settings', async () => {
+test('a silent server fails the check after the configured timeout', async () => {
   const connectivityUrl = await listen(() => undefined);
   const settings = { diagnostics: { connectivity: { timeout: 30 } } };
   expect(await finding('CONNECTED_TO_INTERNET', { connectivityUrl, settings })).toMatchObject({
@@ -108,7 +108,7 @@ test.each([
   expect(found.fixes.length).toBe(passes ? 0 : 1);
 });
 
-test('the port of the cluster is free, taken, or its own', async () => {
+test('the cluster port is free, taken, or used by the cluster itself', async () => {
   const server = createServer().listen(0, '127.0.0.1');
   await new Promise((done) => server.once('listening', done));
   onTestFinished(() => void server.close());
@@ -133,7 +133,7 @@ test('the port of the cluster is free, taken, or its own', async () => {
   expect(await cluster({ settings: { kubernetes: { port: 1 } } })).toMatchObject({ passed: true });
 });
 
-test('a docker plugin is there, missing, a broken link, a circle, or not executable', async () => {
+test('a docker plugin is present, missing, a broken link, a link loop, or not executable', async () => {
   const home = temporaryDirectory();
   const bin = join(home, 'bin');
   const plugins = join(home, '.docker', 'cli-plugins');
@@ -161,7 +161,7 @@ test('a docker plugin is there, missing, a broken link, a circle, or not executa
   expect(await there()).toMatchObject({ passed: true, fixes: [] });
 });
 
-test('each shell file has an answer of its own', async () => {
+test('each shell file has its own finding', async () => {
   const file = (name: string) => `/home/of/someone/${name}`;
   const integration = {
     integrationOutcomes: () => [
@@ -184,7 +184,7 @@ test('each shell file has an answer of its own', async () => {
   expect(await look('PATH_MANAGEMENT', { platform: 'win32' })).toBe('does not apply');
 });
 
-test('bash is asked for the search path of a new login shell', async () => {
+test('the search path is that of a new bash login shell', async () => {
   const home = temporaryDirectory();
   const binDirectory = join(home, '.rd', 'bin');
   const given = { home, binDirectory, env: { PATH: [binDirectory, '/usr/bin', '/bin'].join(delimiter) } };
@@ -205,14 +205,14 @@ test('bash is asked for the search path of a new login shell', async () => {
   expect(await look('RD_BIN_IN_BASH_PATH', { home })).toBe('does not apply');
 });
 
-test('a shell that is not installed is no problem', async () => {
+test('a shell that is not installed passes', async () => {
   const none = { home: '/nowhere', binDirectory: '/nowhere/bin', run: () => Promise.reject(new Error('not needed')) };
   const { shellPath } = await import('../../../src/features/diagnostics/checks/shell-path.ts');
   const [found] = await shellPath('X', 'no-such-shell', []).run(checkContext(none), never);
   expect(found).toMatchObject({ passed: true, description: 'no-such-shell is not installed.' });
 });
 
-test('files with secrets are for their user alone; a missing one has none', async () => {
+test('files with secrets must be private; a missing one has none', async () => {
   const home = temporaryDirectory();
   const files = ['a.json', 'b.json', 'c.json'].map((name) => join(home, name));
   writeFileSync(files[0] as string, '', { mode: 0o600 });
@@ -229,7 +229,7 @@ test('files with secrets are for their user alone; a missing one has none', asyn
   ]);
 });
 
-test('disk space is that of the data directory', async () => {
+test('disk space is that of the file system with the data directory', async () => {
   expect(await finding('DISK_SPACE', { data: temporaryDirectory() })).toMatchObject({
     description: expect.stringMatching(/\d+\.\d GiB are free/),
   });
@@ -251,7 +251,7 @@ test.each([
   expect(found.fixes).toEqual(passes ? [] : [{ description: 'Choose it: `docker context use rdctl`' }]);
 });
 
-test('variables that lead docker elsewhere are named, each', async () => {
+test('variables that point docker elsewhere are each reported', async () => {
   const env = { DOCKER_HOST: 'tcp://x', DOCKER_CONTEXT: '', DOCKER_CONFIG: temporaryDirectory() };
   const found = await look('DOCKER_CONTEXT', { env, home: '/nowhere' });
   expect(found).toMatchObject([
@@ -264,7 +264,7 @@ test('variables that lead docker elsewhere are named, each', async () => {
   );
 });
 
-test('the engine answers, or not, or is off, or on its way', async () => {
+test('the engine answers, does not answer, is off, or is starting', async () => {
   const path = join(temporaryDirectory(), 'e.sock');
   let status = 200;
   const endpoint = await listen((_request, response) => void response.writeHead(status).end('OK'), path);
@@ -292,7 +292,7 @@ test.each([
   [4_000, true],
   [-60_000, false],
   [60_000, false],
-])('a clock of the engine that is %i ms off', async (off, passes) => {
+])('an engine clock that is %i ms off', async (off, passes) => {
   const now = Date.UTC(2030, 0, 1);
   const path = join(temporaryDirectory(), 'e.sock');
   const endpoint = await listen((_request, response) => {
@@ -304,7 +304,7 @@ test.each([
   if (!passes) expect(found.description).toContain(off < 0 ? 'behind' : 'ahead of');
 });
 
-test('images in the store that moby does not use are noticed', async () => {
+test('reports images in the store that moby does not use', async () => {
   const root = temporaryDirectory();
   const path = join(temporaryDirectory(), 'e.sock');
   let driverStatus: string[][] = [['Backing Filesystem', 'extfs']];
@@ -339,7 +339,7 @@ test.each([
   expect(await finding('KUBE_CONTEXT', { home })).toMatchObject({ passed: passes });
 });
 
-test('a huge kubectl configuration is not searched, and one of blank lines is at once', async () => {
+test('a huge kubectl configuration is not parsed, and blank lines are skipped quickly', async () => {
   const home = temporaryDirectory();
   const file = join(home, 'config');
   const env = { KUBECONFIG: file };
@@ -349,7 +349,7 @@ test('a huge kubectl configuration is not searched, and one of blank lines is at
   await expect(finding('KUBE_CONTEXT', { home, env })).rejects.toThrow(/config: it is larger than/);
 });
 
-test('KUBECONFIG names several files; the first with a context counts', async () => {
+test('KUBECONFIG can name several files; the first with a context counts', async () => {
   const home = temporaryDirectory();
   const file = (name: string, text: string) => {
     writeFileSync(join(home, name), text);
@@ -366,7 +366,7 @@ test('KUBECONFIG names several files; the first with a context counts', async ()
   expect(await look('KUBE_CONTEXT', { home, settings: CLUSTER_OFF })).toBe('does not apply');
 });
 
-test('the version of the cluster can be had, cannot, or nobody knows', async () => {
+test('the cluster version is offered, not offered, or unknown', async () => {
   const id = 'KUBE_VERSIONS_AVAILABLE';
   const wants = (version: string) => ({ settings: { kubernetes: { version } } });
   expect(await finding(id, wants(''))).toMatchObject({ passed: true });
@@ -379,13 +379,13 @@ test('the version of the cluster can be had, cannot, or nobody knows', async () 
   expect(await look(id, { hasCluster: false })).toBe('does not apply');
 });
 
-test('checks of other systems are listed and never apply', async () => {
+test('checks for other systems are listed and never apply', async () => {
   for (const id of ['MOCK_CHECKER', 'WINDOWS_INTEGRATIONS', 'LIMA_OVERRIDES', 'WSL_INFO', 'STATIC_FALSE']) {
     expect(await look(id)).toBe('does not apply');
   }
 });
 
-test('no check changes anything, however often it looks', async () => {
+test('no check changes anything, however often it runs', async () => {
   const home = temporaryDirectory();
   const files = {
     '.bashrc': 'export MINE=1\n',

@@ -20,7 +20,7 @@ function stage(checks: Check[], mutedChecks: Record<string, boolean> = {}) {
   return { clock, logged, context, runner: createRunner({ checks, context, clock, log, limitMs: 1_000 }) };
 }
 
-test('nothing is known before the first complete run, which dates the report', async () => {
+test('nothing is known before the first complete run, which sets the date of the report', async () => {
   const { runner, clock } = stage([check('A', async () => [passed('fine')])]);
   expect(runner.report()).toEqual({ last_update: EPOCH, checks: [] });
   const report = await runner.runAll();
@@ -41,7 +41,7 @@ test('nothing is known before the first complete run, which dates the report', a
   expect(runner.report()).toEqual(report);
 });
 
-test('checks run at the same time', async () => {
+test('checks run concurrently', async () => {
   let waiting = 0;
   let open = () => {};
   const gate = new Promise<void>((resolve) => {
@@ -57,7 +57,7 @@ test('checks run at the same time', async () => {
   expect((await runner.runAll()).checks).toHaveLength(2);
 });
 
-test('a check that throws keeps what it found before, and is logged', async () => {
+test('a check that throws keeps its last result, and is logged', async () => {
   const answers: (() => Finding[])[] = [
     () => [failed('broken')],
     () => {
@@ -75,7 +75,7 @@ test('a check that throws keeps what it found before, and is logged', async () =
   expect(logged.map(({ check: id }) => String(id)).sort()).toEqual(['A', 'NEVER', 'NEVER']);
 });
 
-test('a check that hangs is given up, told to end, and holds up nobody', async () => {
+test('a check that hangs is given up and aborted, and delays no one', async () => {
   let ended: unknown;
   const hanging = check('HANGS', (_context, signal) => {
     signal.addEventListener('abort', () => {
@@ -91,7 +91,7 @@ test('a check that hangs is given up, told to end, and holds up nobody', async (
   expect(logged).toMatchObject([{ check: 'HANGS', error: { code: 'ERR_DEADLINE' } }]);
 });
 
-test('only checks that apply now are run and shown', async () => {
+test('only checks that apply now are run and listed', async () => {
   let applies = true;
   let runs = 0;
   const counted = async () => {
@@ -107,7 +107,7 @@ test('only checks that apply now are run and shown', async () => {
   expect(runner.ids('Testing')).toEqual(['A']);
 });
 
-test('a finding replaces the one before, and none at all takes it away', async () => {
+test('a finding replaces the previous one, and a pass removes it', async () => {
   const answers: Finding[][] = [[passed('one', 'x'), failed('two', [{ description: 'mend' }], 'y')], []];
   const { runner } = stage([check('A', async () => answers.shift() ?? [])]);
   expect((await runner.runAll()).checks.map(({ id }) => id)).toEqual(['A:x', 'A:y']);
@@ -130,7 +130,7 @@ test.each([
   expect(runner.report(filter).checks.map(({ id }) => id)).toEqual(ids);
 });
 
-test('a check can be muted with all of its answers, or one answer alone', async () => {
+test('a check can be muted entirely, or for one finding', async () => {
   const checks = [
     check('A', async () => [passed('one', 'x'), passed('two', 'y')]),
     check('B', async () => [passed('three', 'z')]),
@@ -146,7 +146,7 @@ test('a check can be muted with all of its answers, or one answer alone', async 
   ).toEqual(['A:y', 'B:z']);
 });
 
-test('a single check that is run again does not date the report', async () => {
+test('running a single check does not change the date of the report', async () => {
   let text = 'before';
   const { runner, clock } = stage([check('A', async () => [passed(text)]), check('B', async () => [passed(text)])]);
   const { last_update } = await runner.runAll();
@@ -162,7 +162,7 @@ test('a single check that is run again does not date the report', async () => {
   });
 });
 
-test('callers while a run is under way share the one that follows it', async () => {
+test('callers during a run share the next run', async () => {
   const gates: (() => void)[] = [];
   const { runner } = stage([
     check('A', () => new Promise((resolve) => gates.push(() => resolve([passed(`run ${gates.length}`)])))),
@@ -182,7 +182,7 @@ test('callers while a run is under way share the one that follows it', async () 
   expect(gates).toHaveLength(2);
 });
 
-test('an older look that ends later does not replace a newer one', async () => {
+test('an earlier run that ends later does not replace a newer result', async () => {
   const gates: ((text: string) => void)[] = [];
   const { runner } = stage([check('A', () => new Promise((resolve) => gates.push((text) => resolve([passed(text)]))))]);
   const older = runner.rerun(() => true);
@@ -194,7 +194,7 @@ test('an older look that ends later does not replace a newer one', async () => {
   expect(runner.report().checks[0]?.description).toBe('newer');
 });
 
-test('an end breaks off what is under way without a word', async () => {
+test('closing aborts running checks silently', async () => {
   const { runner, logged } = stage([check('A', () => new Promise(() => undefined))]);
   const report = runner.runAll();
   await new Promise((resolve) => setImmediate(resolve));
@@ -203,7 +203,7 @@ test('an end breaks off what is under way without a word', async () => {
   expect(logged).toEqual([]);
 });
 
-test('a background look comes a whole interval after the last one ended, and never with 0', async () => {
+test('background runs start a full interval after the last one ended, and never with 0', async () => {
   const clock = createVirtualClock();
   let interval = 5_000;
   let looks = 0;

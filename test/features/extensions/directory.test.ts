@@ -22,13 +22,13 @@ function setUp() {
   return { root, files, forgotten, recover };
 }
 
-test('there is nothing before the first extension', async () => {
+test('the list is empty before the first extension', async () => {
   const { files, recover } = setUp();
   await recover();
   expect([...(await files.versions())]).toEqual([]);
 });
 
-test('a version takes the place of another, and goes at one stroke', async () => {
+test('a version replaces another one, and is removed atomically', async () => {
   const { root, files } = setUp();
   await put(files, '1');
   await put(files, '2');
@@ -40,7 +40,7 @@ test('a version takes the place of another, and goes at one stroke', async () =>
   expect(readdirSync(root)).toEqual([]);
 });
 
-test('killed between the two renames of an upgrade: the old one is back', async () => {
+test('killed between the two renames of an upgrade: the old version is back', async () => {
   const { root, files, recover } = setUp();
   await put(files, '1');
   mkdirSync(join(root, '.staged-abc'));
@@ -50,7 +50,7 @@ test('killed between the two renames of an upgrade: the old one is back', async 
   expect(readdirSync(root)).toEqual([idOf(NAME)]);
 });
 
-test('killed after them: the new one stays, and what was left is gone', async () => {
+test('killed after both renames: the new version stays, and leftovers are removed', async () => {
   const { root, files, recover } = setUp();
   await put(files, '2');
   mkdirSync(join(root, `.old-${idOf(NAME)}`));
@@ -59,7 +59,7 @@ test('killed after them: the new one stays, and what was left is gone', async ()
   expect(readdirSync(root)).toEqual([idOf(NAME)]);
 });
 
-test('killed after a removal was decided: it is made, and the settings are told before the files go', async () => {
+test('killed after a removal was recorded: it is completed, and the settings change before the files', async () => {
   const { root, files, forgotten, recover } = setUp();
   await put(files, '1');
   await files.remove(NAME);
@@ -69,7 +69,7 @@ test('killed after a removal was decided: it is made, and the settings are told 
   expect(readdirSync(root)).toEqual([]);
 });
 
-test('what is none of ours is left alone and not listed', async () => {
+test('foreign files are left alone and not listed', async () => {
   const { root, files, recover } = setUp();
   await put(files, '1');
   for (const name of ['README', 'bm90IGEgbmFtZQ', '..hidden']) mkdirSync(join(root, name));

@@ -25,7 +25,7 @@ const DIRECTORY: Entry = { name: 'top/', type: 'directory' };
 const file = (name: string, text = 'x', mode = 0o644): Entry => ({ name, text, mode });
 const link = (name: string, linkname: string): Entry => ({ name, type: 'symlink', linkname });
 
-test('a directory becomes the destination, with modes, links and hard links', async () => {
+test('a directory becomes the destination with modes, links and hard links', async () => {
   const to = join(temporaryDirectory(), 'out');
   const kind = await extract(
     archive([
@@ -96,14 +96,14 @@ describe('attacks', () => {
     );
   });
 
-  test('a link is made after everything else, so nothing is written through it', async () => {
+  test('links are created last, so nothing is written through them', async () => {
     const root = temporaryDirectory();
     const to = join(root, 'out');
     await extract(archive([DIRECTORY, link('top/l', 'real'), file('top/real/a')]), to, fullBudget());
     expect(lstatSync(join(to, 'l')).isSymbolicLink()).toBe(true);
   });
 
-  test('more than there may be', async () => {
+  test('refuses more than the limits', async () => {
     const big = archive([DIRECTORY, file('top/a', 'x'.repeat(100)), file('top/b', 'x'.repeat(100))]);
     await expect(extract(big, join(temporaryDirectory(), 'o'), { bytes: 150, entries: 10 })).rejects.toThrow(
       /too large/,
@@ -114,7 +114,7 @@ describe('attacks', () => {
     );
   });
 
-  test('hard links count as what they are copies of', async () => {
+  test('hard links count with the size of their target', async () => {
     const linked = () =>
       archive([
         DIRECTORY,
@@ -130,7 +130,7 @@ describe('attacks', () => {
     );
   });
 
-  test('an archive that breaks off, and one that is none', async () => {
+  test('reports a truncated archive, and a file that is not one', async () => {
     async function* cut() {
       const chunks: Uint8Array[] = [];
       for await (const chunk of archive([DIRECTORY, file('top/a', 'x'.repeat(5000))])) chunks.push(chunk);
@@ -147,7 +147,7 @@ describe('attacks', () => {
   });
 });
 
-test('one file is read within a limit', async () => {
+test('a single file is read up to a limit', async () => {
   expect(String(await readFileOf(archive([file('metadata.json', '{}')]), 10))).toBe('{}');
   await expect(readFileOf(archive([file('metadata.json', 'x'.repeat(11))]), 10)).rejects.toThrow(/larger than 10/);
   await expect(readFileOf(archive([link('metadata.json', '/etc/passwd')]), 10)).rejects.toThrow(/plain file/);

@@ -67,8 +67,8 @@ async function world(
 
 const ONE = 'docker.io/org/one:1';
 
-describe('when an engine comes up', () => {
-  test('what the settings name and the disk does not have is installed', async () => {
+describe('when an engine starts', () => {
+  test('installs what the settings name and the disk lacks', async () => {
     const { extensions, state } = await world({ [ONE]: GOOD }, { installed: { 'org/one': '1' } });
     expect(extensions.ready).toBe(false);
     extensions.engineIsUp();
@@ -77,7 +77,7 @@ describe('when an engine comes up', () => {
     expect(state.installed).toEqual({ 'org/one': '1' });
   });
 
-  test('one whose files were damaged is laid out again, by the engine or by hand', async () => {
+  test('restores damaged files, when the engine starts or on request', async () => {
     const { extensions, root } = await world({ [ONE]: GOOD }, { installed: { 'org/one': '1' } });
     const damage = () => writeFileSync(join(root, idOf('org/one'), 'metadata.json'), '{x');
     for (const mend of [() => extensions.engineIsUp(), () => extensions.install('org/one:1')]) {
@@ -91,7 +91,7 @@ describe('when an engine comes up', () => {
     }
   });
 
-  test('one that is away keeps its entry, one that is broken loses it', async () => {
+  test('keeps the entry of an unreachable extension, and removes that of a broken one', async () => {
     const images = { 'docker.io/org/broken:1': { '/metadata.json': '{}' } };
     const installed = { 'org/away': '1', 'org/broken': '1' };
     const { extensions, state } = await world(images, { installed });
@@ -101,7 +101,7 @@ describe('when an engine comes up', () => {
     expect(await extensions.list()).toEqual({});
   });
 
-  test('a lock keeps all entries', async () => {
+  test('keeps all locked entries', async () => {
     const locked = { installed: { 'org/broken': '1' }, lockedBy: () => 'a policy' };
     const { extensions, state } = await world({ 'docker.io/org/broken:1': { '/metadata.json': '{}' } }, locked);
     extensions.engineIsUp();
@@ -110,7 +110,7 @@ describe('when an engine comes up', () => {
     await expect(extensions.uninstall('org/broken')).rejects.toMatchObject({ code: 'ERR_SETTING_LOCKED' });
   });
 
-  test('what the list no longer permits goes, and what it never did is not fetched', async () => {
+  test('removes what the list no longer allows, and does not fetch what it never allowed', async () => {
     const { extensions, state } = await world({ [ONE]: GOOD }, { installed: { 'org/one': '1', 'org/two': '1' } });
     extensions.engineIsUp();
     await extensions.idle();
@@ -121,7 +121,7 @@ describe('when an engine comes up', () => {
     expect([state.installed, state.pulled, await extensions.list()]).toEqual([{}, [], {}]);
   });
 
-  test('nothing is done twice', async () => {
+  test('does nothing twice', async () => {
     const { extensions, state } = await world({ [ONE]: GOOD }, { installed: { 'org/one': '1' } });
     extensions.engineIsUp();
     await extensions.idle();
@@ -132,8 +132,8 @@ describe('when an engine comes up', () => {
   });
 });
 
-describe('after a service was killed', () => {
-  test('between files and settings of an installation: the settings name it', async () => {
+describe('after the service was killed', () => {
+  test('between files and settings of an installation, the settings name it', async () => {
     const first = await world({ [ONE]: GOOD }, { record: () => Promise.reject(new RdError('ERR_IO', 'killed here')) });
     first.extensions.engineIsUp();
     await expect(first.extensions.install('org/one:1')).rejects.toMatchObject({ code: 'ERR_INTERNAL' });
@@ -142,7 +142,7 @@ describe('after a service was killed', () => {
     expect(Object.keys(await extensions.list())).toEqual(['org/one']);
   });
 
-  test('between files and settings of a removal: the removal is made', async () => {
+  test('between files and settings of a removal, the removal is completed', async () => {
     const first = await world({ [ONE]: GOOD });
     first.extensions.engineIsUp();
     await first.extensions.install('org/one:1');
@@ -153,7 +153,7 @@ describe('after a service was killed', () => {
   });
 });
 
-test('the end of the service calls an installation off, and leaves what was there', async () => {
+test('closing the service cancels an installation, and keeps what was there', async () => {
   const { extensions, store, root, state } = await world({ [ONE]: GOOD });
   extensions.engineIsUp();
   await extensions.install('org/one:1');
@@ -178,14 +178,14 @@ test('the end of the service calls an installation off, and leaves what was ther
   expect(readdirSync(root)).toHaveLength(1);
 });
 
-test('a file in the place of the directory is named', async () => {
+test('a file in place of the directory is reported', async () => {
   const root = join(temporaryDirectory(), 'extensions');
   writeFileSync(root, 'a file where the directory belongs');
   await expect(world({}, { root })).rejects.toMatchObject({ code: 'ERR_IO' });
   expect(existsSync(root)).toBe(true);
 });
 
-test('no program of an image is run, and nothing of it is put elsewhere', async () => {
+test('runs no program of an image, and puts no file of it elsewhere', async () => {
   const place = temporaryDirectory();
   const marker = join(place, 'it-ran');
   const script = { linux: ['one', marker] };

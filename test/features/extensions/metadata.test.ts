@@ -4,7 +4,7 @@ import { parseMetadata } from '../../../src/features/extensions/metadata.ts';
 const read = (document: unknown) =>
   parseMetadata(typeof document === 'string' ? document : JSON.stringify(document), 'linux');
 
-test('a complete one', () => {
+test('a complete document', () => {
   const document = {
     icon: './icon.svg',
     other: { kept: true },
@@ -34,11 +34,11 @@ test('a complete one', () => {
   });
 });
 
-test('an icon is enough, and vm is never missing', () => {
+test('an icon is enough, and vm is always present', () => {
   expect(read({ icon: 'i.png' })).toMatchObject({ metadata: { icon: '/i.png', document: { icon: 'i.png', vm: {} } } });
 });
 
-describe('refused, with the reason', () => {
+describe('refused with the reason', () => {
   test.each<[unknown, RegExp]>([
     ['', /not a JSON object/],
     ['[]', /not a JSON object/],
@@ -73,7 +73,7 @@ describe('refused, with the reason', () => {
   });
 });
 
-test('refused when it asks for more parts than any extension has: the engine is asked for each', () => {
+test('refused with more parts than any extension has, because each is an engine request', () => {
   const ui = Object.fromEntries(Array.from({ length: 101 }, (_, n) => [`tab${n}`, { root: 'r' }]));
   expect(read({ icon: 'i', ui })).toEqual({ problem: expect.stringContaining('"ui" has more than 100 parts') });
   const binaries = Array.from({ length: 1001 }, (_, n) => ({ linux: [{ path: `/p${n}` }] }));

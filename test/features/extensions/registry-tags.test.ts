@@ -28,7 +28,7 @@ async function ask(name: string, script: Script, signal = new AbortController().
 
 const list = (...tags: string[]) => JSON.stringify({ name: 'x', tags });
 
-test('a registry on the loopback is asked over HTTP, others over HTTPS', async () => {
+test('uses HTTP for a registry on the loopback interface and HTTPS for others', async () => {
   expect(await ask('127.0.0.1:5000/a/b', { 'http://127.0.0.1:5000/v2/a/b/tags/list': { body: list('1') } })).toEqual({
     tags: ['1'],
     asked: ['http://127.0.0.1:5000/v2/a/b/tags/list'],
@@ -37,7 +37,7 @@ test('a registry on the loopback is asked over HTTP, others over HTTPS', async (
   expect(tags).toEqual(['1', '2']);
 });
 
-test('the default registry has its API elsewhere, and wants a token for everybody', async () => {
+test('finds the API of the default registry elsewhere, with an anonymous token', async () => {
   const { tags, asked } = await ask('org/tool', {
     'https://registry-1.docker.io/v2/org/tool/tags/list': { body: list('1'), needs: 'Bearer t' },
     'https://auth.test/token?service=reg&scope=repository%3Aorg%2Ftool%3Apull': { body: '{"token":"t"}' },
@@ -46,7 +46,7 @@ test('the default registry has its API elsewhere, and wants a token for everybod
   expect(asked).toHaveLength(3);
 });
 
-test('long lists come in parts, all from the same server', async () => {
+test('follows long lists page by page on the same server', async () => {
   const first = 'https://reg.test/v2/a/tags/list';
   const script = {
     [first]: { body: list('1'), headers: { link: '</v2/a/tags/list?last=1>; rel="next"' } },
@@ -55,7 +55,7 @@ test('long lists come in parts, all from the same server', async () => {
   expect((await ask('reg.test/a', script)).tags).toEqual(['1', '2']);
 });
 
-test('what is no tag is passed over, and a list has an end', async () => {
+test('skips invalid tags, and limits the length of a list', async () => {
   const first = 'https://reg.test/v2/a/tags/list';
   const many = Array.from({ length: 9_999 }, (_, at) => `t${at}`);
   const script = {
@@ -71,7 +71,7 @@ test('what is no tag is passed over, and a list has an end', async () => {
   expect(asked).toEqual([first]);
 });
 
-describe('refused', () => {
+describe('errors', () => {
   const address = 'https://reg.test/v2/a/tags/list';
   test.each<[string, Script, string, RegExp]>([
     ['no such repository', { [address]: { status: 404 } }, 'ERR_NOT_FOUND', /has no a/],
@@ -90,7 +90,7 @@ describe('refused', () => {
     await expect(ask('reg.test/a', script)).rejects.toMatchObject({ code, message: expect.stringMatching(message) });
   });
 
-  test('called off', async () => {
+  test('cancellation', async () => {
     await expect(ask('reg.test/a', {}, AbortSignal.abort())).rejects.toMatchObject({ code: 'ERR_CANCELLED' });
   });
 });

@@ -12,7 +12,7 @@ test.each([
   [['latest', 'edge'], 'latest'],
   [['edge'], undefined],
   [[], undefined],
-])('of %j it is %s', (tags, expected) => {
+])('of %j it picks %s', (tags, expected) => {
   expect(chooseTag(tags)).toBe(expected);
   expect(chooseTag([...tags].reverse())).toBe(expected);
 });

@@ -10,7 +10,7 @@ function entryOf({ autostartFile = '' }: IntegrationTargets): string {
   return readFileSync(autostartFile, 'utf8');
 }
 
-test('Linux: a desktop entry that starts the launcher, gone again with its directories', async () => {
+test('Linux: a desktop entry starts the launcher, and is removed with its directories', async () => {
   const targets = testTargets();
   expect(await manageAutostart(true, targets)).toMatchObject({ part: 'autostart', state: 'managed' });
   expect(entryOf(targets)).toContain(`\nExec="${targets.bin}/rdctl" start\n`);
@@ -23,7 +23,7 @@ test('Linux: a desktop entry that starts the launcher, gone again with its direc
   expect(await manageAutostart(false, targets)).toMatchObject({ state: 'clean' });
 });
 
-test('Linux: the escapes of a desktop entry', async () => {
+test('Linux: escapes in a desktop entry', async () => {
   const targets = { ...testTargets(), bin: '/a b/100%/$x"`\\' };
   await manageAutostart(true, targets);
   expect(entryOf(targets)).toContain('\nExec="/a b/100%%/\\\\$x\\\\"\\\\`\\\\\\\\/rdctl" start\n');
@@ -43,21 +43,18 @@ test('macOS: a launch agent', async () => {
   expect(readdirSync(linux.home)).toEqual(['.local']);
 });
 
-test.each([false, true])(
-  'an entry of somebody else is neither changed nor removed; drop-in mode %j',
-  async (dropIn) => {
-    const targets = testTargets({ dropIn });
-    const { autostartFile = '' } = targets;
-    mkdirSync(dirname(autostartFile), { recursive: true });
-    writeFileSync(autostartFile, '[Desktop Entry]\nExec=mine\n');
-    for (const wanted of [true, false]) {
-      expect(await manageAutostart(wanted, targets)).toMatchObject({ state: 'left' });
-      expect(entryOf(targets)).toBe('[Desktop Entry]\nExec=mine\n');
-    }
-  },
-);
+test.each([false, true])('a foreign entry is neither changed nor removed; drop-in mode %j', async (dropIn) => {
+  const targets = testTargets({ dropIn });
+  const { autostartFile = '' } = targets;
+  mkdirSync(dirname(autostartFile), { recursive: true });
+  writeFileSync(autostartFile, '[Desktop Entry]\nExec=mine\n');
+  for (const wanted of [true, false]) {
+    expect(await manageAutostart(wanted, targets)).toMatchObject({ state: 'left' });
+    expect(entryOf(targets)).toBe('[Desktop Entry]\nExec=mine\n');
+  }
+});
 
-test('Windows: a value in the registry, by way of reg.exe', async () => {
+test('Windows: a registry value, through reg.exe', async () => {
   const { autostartFile: _, ...linux } = testTargets();
   const targets: IntegrationTargets = { ...linux, platform: 'win32', bin: 'C:\\Users\\a b\\bin' };
   const calls: (readonly string[])[] = [];
@@ -99,7 +96,7 @@ test('Windows: a value in the registry, by way of reg.exe', async () => {
   }
 });
 
-test('Windows: a reg.exe that fails is an outcome', async () => {
+test('Windows: a failing reg.exe is reported', async () => {
   const { autostartFile: _, ...linux } = testTargets();
   const runKey = runKeyWith(async () => {
     throw new Error('access is denied');

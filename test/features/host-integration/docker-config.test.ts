@@ -17,14 +17,14 @@ test.each([
   expect(deselect(text, selection)).toBe(before);
 });
 
-test('a file that was made for the selection goes with it, unless somebody has written to it', () => {
+test('a file created for the selection is removed with it, unless it has been edited', () => {
   const { text, selection } = select(undefined, 'rdctl');
   expect(JSON.parse(text)).toEqual({ currentContext: 'rdctl' });
   expect(deselect(text, selection)).toBeUndefined();
   expect(deselect('{"auths":{},"currentContext":"rdctl"}', selection)).toBe('{"auths":{}}');
 });
 
-test('it comes out of whatever place docker has moved it to', () => {
+test('is removed from wherever docker has moved it', () => {
   for (const text of ['{"currentContext":"rdctl","x":1}', '{"x":1,"currentContext":"rdctl"}']) {
     expect(deselect(text, { how: 'inserted' })).toBe('{"x":1}');
   }
@@ -46,11 +46,11 @@ test.each([
   ['[]', 'does not hold an object'],
   ['{"currentContext":1}', 'is not a string'],
   ['{"currentContext":"a","currentContext":"b"}', 'stands in it twice'],
-])('%j is nobody to change, and is not quoted', (text, why) => {
+])('%j is not edited, nor quoted', (text, why) => {
   expect(() => currentContext(text)).toThrow(why);
 });
 
-test('whatever an object holds and however it is laid out: selected and deselected, it is the same, byte for byte', () => {
+test('selecting and deselecting restores any object byte for byte, whatever its layout', () => {
   const key = fc.string().filter((name) => name !== 'currentContext' && name !== '__proto__');
   const object = fc.dictionary(key, fc.jsonValue(), { noNullPrototype: true });
   fc.assert(

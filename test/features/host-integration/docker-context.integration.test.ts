@@ -55,7 +55,7 @@ test.each([
   ['that is as it was', '{"auths":{}}'],
   ['that was never made', undefined],
 ])(
-  'the draft of a service that was killed while it wrote a configuration %s goes with the context',
+  'the draft left by a service killed while writing a configuration %s is removed with the context',
   async (_, text) => {
     await provideContext(ENDPOINT, targets);
     if (text === undefined) rmSync(config);
@@ -67,7 +67,7 @@ test.each([
   },
 );
 
-test.runIf(process.platform !== 'win32')('a pipe in the place of config.json is told and not waited for', async () => {
+test.runIf(process.platform !== 'win32')('a pipe in place of config.json is reported, and blocks nothing', async () => {
   mkdirSync(targets.dockerConfig, { recursive: true });
   execFileSync('mkfifo', [config]);
   const [made, chosen] = await provideContext(ENDPOINT, targets);
@@ -82,7 +82,7 @@ test.runIf(process.platform !== 'win32')('a pipe in the place of config.json is 
 });
 
 test.runIf(process.platform !== 'win32')(
-  'a .docker that leads where all may write is not written through',
+  'does not write through a .docker link into a world-writable directory',
   async () => {
     const open = temporaryDirectory();
     chmodSync(open, 0o777);
@@ -97,8 +97,8 @@ test.runIf(process.platform !== 'win32')(
   },
 );
 
-describe('the context', () => {
-  test('is what the docker command line reads, and is selected', async () => {
+describe('the docker context', () => {
+  test('is read by the docker command line, and selected', async () => {
     const outcomes = await provideContext(ENDPOINT, targets);
     expect(outcomes.map(({ state, file }) => [state, file])).toEqual([
       ['managed', metaOf()],
@@ -113,7 +113,7 @@ describe('the context', () => {
     expect(statSync(config).mode & 0o777).toBe(0o600);
   });
 
-  test('follows the endpoint, and stays as it is otherwise', async () => {
+  test('follows the endpoint, and otherwise stays unchanged', async () => {
     await provideContext(ENDPOINT, targets);
     const before = statSync(metaOf(), { bigint: true });
     await provideContext(ENDPOINT, targets);
@@ -124,7 +124,7 @@ describe('the context', () => {
     expect(existsSync(targets.dockerConfig)).toBe(false);
   });
 
-  test('goes with everything that was made for it', async () => {
+  test('is removed with everything that was created for it', async () => {
     await provideContext(ENDPOINT, targets);
     await withdrawContext(targets);
     expect(readdirSync(targets.home)).toEqual(['.local']);
@@ -139,13 +139,13 @@ describe('the context', () => {
   });
 });
 
-describe('what is foreign', () => {
+describe('foreign configuration', () => {
   test.each([
     '{\n\t"auths": {\n\t\t"registry.example.com": {}\n\t},\n\t"credsStore": "secret"\n}',
     '{"currentContext":"default"}\n',
     '{ "currentContext" : "" , "a": 1 }',
     '{}',
-  ])('is the same before and after, byte for byte: %j', async (text) => {
+  ])('is unchanged byte for byte afterwards: %j', async (text) => {
     writeConfig(text);
     chmodSync(config, 0o640);
     mkdirSync(join(targets.dockerConfig, 'contexts', 'meta', 'abc'), { recursive: true });
@@ -157,7 +157,7 @@ describe('what is foreign', () => {
     expect(readdirSync(join(targets.dockerConfig, 'contexts', 'meta'))).toEqual(['abc']);
   });
 
-  test('a context that somebody has selected stays selected', async () => {
+  test('a context selected by the user stays selected', async () => {
     writeConfig('{"currentContext":"work"}');
     const [made, left] = await provideContext(ENDPOINT, targets);
     expect(made).toMatchObject({ state: 'managed' });
@@ -166,7 +166,7 @@ describe('what is foreign', () => {
     expect(readFileSync(config, 'utf8')).toBe('{"currentContext":"work"}');
   });
 
-  test('who goes back to default, or on to another, is not brought back', async () => {
+  test('a user who switches to default or another context is not switched back', async () => {
     writeConfig('{}');
     await provideContext(ENDPOINT, targets);
     for (const choice of ['{}', '{"currentContext":"work"}']) {
@@ -179,7 +179,7 @@ describe('what is foreign', () => {
     expect(selected()).toBe('work');
   });
 
-  test('an engine of the system stays the default', async () => {
+  test('a system engine stays the default', async () => {
     await startSystemEngine();
     expect((await provideContext(ENDPOINT, targets))[1]).toMatchObject({
       state: 'left',
@@ -188,7 +188,7 @@ describe('what is foreign', () => {
     expect(existsSync(config)).toBe(false);
   });
 
-  test('a context of our name that we did not make is neither changed nor removed', async () => {
+  test('a context with our name that we did not create is neither changed nor removed', async () => {
     const text = JSON.stringify({ Name: 'rdctl', Metadata: {}, Endpoints: {} });
     mkdirSync(join(metaOf(), '..'), { recursive: true });
     writeFileSync(metaOf(), text);
@@ -206,7 +206,7 @@ describe('what is foreign', () => {
     expect(readFileSync(config, 'utf8')).toBe(text);
   });
 
-  test('a linked config.json is changed where it is; a circle of links is refused', async () => {
+  test('a linked config.json is changed in place; a link loop is refused', async () => {
     mkdirSync(targets.dockerConfig, { recursive: true });
     const real = join(targets.home, 'docker-config.json');
     writeFileSync(real, '{"a":1}');
@@ -223,7 +223,7 @@ describe('what is foreign', () => {
   });
 });
 
-test('a context that cannot be deselected is not removed: docker would have nothing to talk to', async () => {
+test('a context that cannot be deselected is not removed, because docker could not connect any more', async () => {
   writeConfig('{}');
   await provideContext(ENDPOINT, targets);
   writeConfig('{"currentContext":"rdctl"');
@@ -231,7 +231,7 @@ test('a context that cannot be deselected is not removed: docker would have noth
   expect(existsSync(metaOf())).toBe(true);
 });
 
-describe('an engine that has stopped', () => {
+describe('a stopped engine', () => {
   const dockerLogin = '{\n\t"auths": {\n\t\t"registry.example.com": {}\n\t}\n}';
 
   test.each([dockerLogin, '{"currentContext":"default"}\n', '{ "currentContext" : "" , "a": 1 }', '{}'])(
@@ -254,7 +254,7 @@ describe('an engine that has stopped', () => {
     },
   );
 
-  test('takes a config.json of ours with it, and leaves nothing after the context has gone', async () => {
+  test('removes our config.json, and leaves nothing once the context is gone', async () => {
     for (const _ of [1, 2]) {
       await provideContext(ENDPOINT, targets);
       await releaseContext(targets);
@@ -265,7 +265,7 @@ describe('an engine that has stopped', () => {
     expect(existsSync(targets.dockerConfig)).toBe(false);
   });
 
-  test('changes nothing when it stops a second time, or had never run', async () => {
+  test('changes nothing when it stops again or never ran', async () => {
     expect(await releaseContext(targets)).toEqual([]);
     writeConfig('{}');
     await provideContext(ENDPOINT, targets);
@@ -276,7 +276,7 @@ describe('an engine that has stopped', () => {
     expect(inodes()).toEqual(before);
   });
 
-  test('keeps what the user has written meanwhile', async () => {
+  test('keeps what the user has edited in the meantime', async () => {
     await provideContext(ENDPOINT, targets);
     writeConfig('{"auths":{},"currentContext":"rdctl"}');
     await releaseContext(targets);
@@ -289,7 +289,7 @@ describe('an engine that has stopped', () => {
   });
 
   test.each(['while it runs', 'while it is stopped'])(
-    'leaves another choice made %s, also at the next start',
+    'keeps another choice made %s, also at the next start',
     async (when) => {
       writeConfig('{}');
       await provideContext(ENDPOINT, targets);
@@ -308,7 +308,7 @@ describe('an engine that has stopped', () => {
     },
   );
 
-  test('gives back to an engine of the system what the user selected by hand, and selects it again', async () => {
+  test('gives a selection made by the user back to a system engine, and selects it again', async () => {
     await startSystemEngine();
     await provideContext(ENDPOINT, targets);
     const byHand = '{ "currentContext": "rdctl", "auths": {} }';
@@ -321,7 +321,7 @@ describe('an engine that has stopped', () => {
     }
   });
 
-  test('leaves the default to an engine of the system that was installed meanwhile', async () => {
+  test('leaves the default to a system engine installed in the meantime', async () => {
     writeConfig('{}');
     await provideContext(ENDPOINT, targets);
     await releaseContext(targets);
@@ -331,7 +331,7 @@ describe('an engine that has stopped', () => {
   });
 
   test.each(['selected', 'given back'])(
-    'is understood after a crash at any write while the context was %s',
+    'is recognized after a crash at any write while the context was %s',
     async (what) => {
       for (let survives = 0; ; survives += 1) {
         targets = testTargets();
@@ -355,7 +355,7 @@ describe('an engine that has stopped', () => {
     },
   );
 
-  test('says what cannot be given back, and leaves a foreign context alone', async () => {
+  test('reports what cannot be given back, and leaves a foreign context alone', async () => {
     writeConfig('{}');
     await provideContext(ENDPOINT, targets);
     writeConfig('{"currentContext":"rdctl"');

@@ -31,7 +31,7 @@ function write(path: string, text: string): void {
   writeFileSync(path, text, { mode: 0o640 });
 }
 
-test('makes the file of a user who has none, private, and takes it away again', async () => {
+test('creates a private file for a user without one, and removes it again', async () => {
   expect(await provideKubeContext(own, targets)).toEqual({ part: 'kubeconfig', file, state: 'managed' });
   expect(parse(readFileSync(file, 'utf8'))).toMatchObject({
     'current-context': 'rdctl',
@@ -42,7 +42,7 @@ test('makes the file of a user who has none, private, and takes it away again', 
   expect(existsSync(dirname(file))).toBe(false);
 });
 
-test('stands beside what a user has, who keeps the selection, the mode and every byte', async () => {
+test("adds an entry beside the user's, keeping the selection, the mode and every byte", async () => {
   write(file, WORK);
   await provideKubeContext(own, targets);
   const merged = parse(readFileSync(file, 'utf8'));
@@ -61,7 +61,7 @@ test('writes nothing when nothing changes', async () => {
   expect(statSync(file, { bigint: true }).ino).toBe(before.ino);
 });
 
-test('a broken file stays as it is, with a message', async () => {
+test('reports a broken file and leaves it unchanged', async () => {
   write(file, 'clusters: [\n');
   expect(await provideKubeContext(own, targets)).toMatchObject({
     state: 'failed',
@@ -72,7 +72,7 @@ test('a broken file stays as it is, with a message', async () => {
   expect(readdirSync(dirname(file))).toEqual(['config']);
 });
 
-test('bytes that are no text stay as they are', async () => {
+test('leaves a file that is not text unchanged', async () => {
   mkdirSync(dirname(file));
   writeFileSync(file, Buffer.from([0x61, 0xff]));
   expect(await provideKubeContext(own, targets)).toMatchObject({
@@ -81,7 +81,7 @@ test('bytes that are no text stay as they are', async () => {
   });
 });
 
-test('a cluster of the name on another computer is left alone', async () => {
+test('leaves a cluster of that name on another computer alone', async () => {
   write(file, WORK.replace('name: work', 'name: rdctl'));
   expect(await provideKubeContext(own, targets)).toMatchObject({
     state: 'left',
@@ -90,7 +90,7 @@ test('a cluster of the name on another computer is left alone', async () => {
   expect(readFileSync(file, 'utf8')).toBe(WORK.replace('name: work', 'name: rdctl'));
 });
 
-test('waits for the lock of kubectl, and gives up in the end without breaking it', async () => {
+test('waits for the lock of kubectl with a limit, and never breaks it', async () => {
   write(file, WORK);
   writeFileSync(`${file}.lock`, '');
   let pauses = 0;
@@ -106,7 +106,7 @@ test('waits for the lock of kubectl, and gives up in the end without breaking it
   expect(existsSync(`${file}.lock`)).toBe(true);
 });
 
-test('a write that fails leaves the old content and no lock', async () => {
+test('a failed write keeps the old content and leaves no lock', async () => {
   write(file, WORK);
   const operations = { ...editOperations, rename: () => Promise.reject(new Error('disk')) };
   expect(await provideKubeContext(own, targets, { operations })).toMatchObject({ state: 'failed' });
@@ -114,7 +114,7 @@ test('a write that fails leaves the old content and no lock', async () => {
   expect(readdirSync(dirname(file))).toEqual(['config']);
 });
 
-test('of several files the first that exists is written, and all are cleaned', async () => {
+test('with several files, writes the first that exists and cleans all', async () => {
   const [one, two] = [join(targets.home, 'one'), join(targets.home, 'two')];
   targets = { ...targets, kubeconfigs: [one, two] };
   expect((await provideKubeContext(own, targets)).file).toBe(two);
@@ -124,7 +124,7 @@ test('of several files the first that exists is written, and all are cleaned', a
   expect(existsSync(two)).toBe(false);
 });
 
-test('two at once do not lose each other’s work', async () => {
+test("concurrent edits do not lose each other's work", async () => {
   write(file, WORK);
   const second = { ...targets, identity: { ...targets.identity, kubeContext: 'second' } };
   const outcomes = await Promise.all([provideKubeContext(own, targets), provideKubeContext(own, second)]);
@@ -133,7 +133,7 @@ test('two at once do not lose each other’s work', async () => {
   expect(names.sort()).toEqual(['rdctl', 'second', 'work']);
 });
 
-test('where it works', () => {
+test('which files it edits', () => {
   const env = { KUBECONFIG: '/a/one:relative::/b/two' };
   const of = (more: Record<string, string>) =>
     integrationTargets({
@@ -148,7 +148,7 @@ test('where it works', () => {
   expect(of({ ...env, RDCTL_HOME: '/r' })).toEqual({ offBecause: expect.any(String) });
 });
 
-test('a missing file of the cluster is said', async () => {
+test('reports a missing cluster file', async () => {
   chmodSync(own, 0o600);
   expect(await provideKubeContext(join(targets.home, 'none'), targets)).toMatchObject({
     state: 'failed',

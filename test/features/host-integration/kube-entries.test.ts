@@ -81,7 +81,7 @@ function without(value: ReturnType<typeof parse>, key: 'clusters' | 'contexts' |
 describe.each(texts)('a kubeconfig %s', (_, text) => {
   const merged = withEntry(text, ENTRY);
 
-  test('gets the entry and keeps the rest', () => {
+  test('gets the entry and keeps everything else', () => {
     const value = parse(merged);
     const before = parse(text);
     expect(value.clusters.at(-1)).toEqual({ name: 'rdctl', cluster: ENTRY.cluster });
@@ -92,15 +92,15 @@ describe.each(texts)('a kubeconfig %s', (_, text) => {
     expect(value['current-context']).toBe(before['current-context'] || 'rdctl');
   });
 
-  test('keeps every line of others', () => {
+  test('keeps every foreign line', () => {
     const lines = merged.split('\n');
     const kept = text.split('\n').filter((line) => /example|secret|me$|#/.test(line) && !/[{[]$|\[\] #/.test(line));
     if (!text.startsWith('{')) for (const line of kept) expect(lines).toContain(line);
   });
 
-  test('is left as it is when the entry is there', () => expect(withEntry(merged, ENTRY)).toBe(merged));
+  test('stays unchanged when the entry exists', () => expect(withEntry(merged, ENTRY)).toBe(merged));
 
-  test('gets another certificate', () => {
+  test('gets a changed certificate', () => {
     const next = { ...ENTRY, user: { ...ENTRY.user, 'client-key-data': 'TkVX' } };
     const value = parse(withEntry(merged, next));
     expect(value.users.filter((item: { name: string }) => item.name === 'rdctl')).toEqual([
@@ -108,7 +108,7 @@ describe.each(texts)('a kubeconfig %s', (_, text) => {
     ]);
   });
 
-  test('means the same again without the entry', () => {
+  test('has its old meaning after removal of the entry', () => {
     const left = withoutEntry(merged, 'rdctl');
     if (left === undefined) return expect(without(parse(text), 'clusters')).toEqual([]);
     const [value, before] = [parse(left), parse(text)];
@@ -122,26 +122,26 @@ test.each([
   ['from Windows', KUBECTL.replaceAll('\n', '\r\n')],
   ['in JSON', JSON_TEXT],
   ['of a person', OWN],
-])('a kubeconfig %s is the same byte for byte without the entry', (_, text) => {
+])('a kubeconfig %s is restored byte for byte when the entry is removed', (_, text) => {
   expect(withoutEntry(withEntry(text, ENTRY), 'rdctl')).toBe(text);
 });
 
-test('a file that was made goes again', () => {
+test('a file that was created is removed again', () => {
   const made = withEntry(undefined, ENTRY);
   expect(parse(made)['current-context']).toBe('rdctl');
   expect(withoutEntry(made, 'rdctl')).toBeUndefined();
 });
 
-test('a file with a comment of a person stays', () => {
+test('a file with a comment by the user stays', () => {
   expect(withoutEntry(withEntry('# mine\n', ENTRY), 'rdctl')).toContain('# mine');
 });
 
-test('what kubectl made of it is taken out as well', () => {
+test('an entry rewritten by kubectl is removed as well', () => {
   const rewritten = stringify(parse(withEntry(KUBECTL, ENTRY)), { indentSeq: false });
   expect(withoutEntry(rewritten, 'rdctl')).toBe(KUBECTL);
 });
 
-test('a cluster of the name that runs elsewhere is somebody else’s', () => {
+test('a cluster of that name elsewhere belongs to the user', () => {
   const foreign = withEntry(KUBECTL, { ...ENTRY, cluster: { server: 'https://other.example' } });
   expect(withEntry(foreign, ENTRY)).toBe('foreign');
 });
@@ -153,14 +153,14 @@ test.each([
   ['a list', '- a\n', /no.* mapping|mapping/],
   ['a text', 'secret-token\n', /mapping/],
   ['a list that is none', 'clusters: secret-token\n', /"clusters" in it is no list/],
-])('%s is left alone, with a message without its content', (_, text, message) => {
+])('%s is left alone, with a message that does not quote it', (_, text, message) => {
   for (const attempt of [() => withEntry(text, ENTRY), () => withoutEntry(text, 'rdctl')]) {
     expect(attempt).toThrow(message);
     expect(attempt).not.toThrow(/secret-token/);
   }
 });
 
-test('whatever is in the file, others keep theirs', () => {
+test('foreign content survives, whatever the file contains', () => {
   const text = fc.string({ maxLength: 12 });
   const name = text.filter((value) => value !== 'rdctl');
   const list = fc.array(fc.record({ name, cluster: fc.dictionary(text, text, { maxKeys: 3 }) }), { maxLength: 3 });

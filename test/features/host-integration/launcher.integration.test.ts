@@ -16,14 +16,14 @@ function printing(targets: IntegrationTargets): IntegrationTargets {
 test.each([
   [false, null],
   [true, 'rancher-desktop'],
-])('the launcher passes on every argument; drop-in mode %j', async (dropIn, compat) => {
+])('the launcher passes on all arguments; drop-in mode %j', async (dropIn, compat) => {
   const targets = printing(testTargets({ dropIn }));
   expect(await writeLauncher(targets)).toEqual({});
   const out = execFileSync(launcherOf(targets), ['a b', '$x', '', "'"], { env: {}, encoding: 'utf8' });
   expect(JSON.parse(out)).toEqual([compat, 'a b', '$x', '', "'"]);
 });
 
-test('what somebody else put in its place keeps a name, and is not written through', async () => {
+test('a foreign file in its place is renamed, and not written through', async () => {
   const targets = testTargets({ dropIn: true });
   const path = launcherOf(targets);
   const theirs = join(targets.home, 'theirs');

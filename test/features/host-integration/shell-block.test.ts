@@ -15,25 +15,25 @@ const TEXT = fc
   )
   .map((parts) => parts.join(''));
 
-describe('a block', () => {
+describe('the block', () => {
   test.each([
     ['an empty file', '', BLOCK],
     ['a file with a line', 'a\n', `a\n${BLOCK}`],
     ['a file that ends in blank lines', 'a\n\n\n', `a\n\n\n${BLOCK}`],
     ['a file of Windows', 'a\r\n', `a\r\n${BLOCK}`],
-  ])('goes to the end of %s, and nothing else changes', (_, before, after) => {
+  ])('is appended to %s, and nothing else changes', (_, before, after) => {
     expect(withBlock(before, LINES, MARKS)).toBe(after);
     expect(withoutBlock(after, MARKS)).toEqual({ text: before, directories: 0 });
   });
 
-  test('makes a line end where the last line has none, and takes it away again', () => {
+  test('adds a missing final newline, and removes it again', () => {
     const text = withBlock('no end', LINES, MARKS);
     expect(text.startsWith(`no end\n${MARKS.start}\n`)).toBe(true);
     expect(withoutBlock(text, MARKS).text).toBe('no end');
     expect(withoutBlock(`${text}added later\n`, MARKS).text).toBe('no end\nadded later\n');
   });
 
-  test('takes the file with it that was made for it, and leaves one that was empty before', () => {
+  test('is removed with the file that was created for it, but leaves a file that was empty before', () => {
     expect(withoutBlock(withBlock(undefined, LINES, MARKS), MARKS)).toEqual({ directories: 0 });
     expect(withoutBlock(withBlock(undefined, LINES, MARKS, 2), MARKS)).toEqual({ directories: 2 });
     expect(withoutBlock(withBlock('', LINES, MARKS), MARKS)).toEqual({ text: '', directories: 0 });
@@ -41,7 +41,7 @@ describe('a block', () => {
     expect(withoutBlock(added, MARKS)).toEqual({ text: 'mine\n', directories: 0 });
   });
 
-  test('stays where a person has moved it, with other lines in it', () => {
+  test('stays where the user has moved it, between other lines', () => {
     const moved = `a\n${BLOCK}b\n`;
     expect(withBlock(moved, LINES, MARKS)).toBe(moved);
     const changed = withBlock(moved, ['export PATH="/y:$PATH"'], MARKS);
@@ -49,18 +49,18 @@ describe('a block', () => {
     expect(withoutBlock(changed, MARKS).text).toBe('a\nb\n');
   });
 
-  test('keeps what it says about its file when its lines change', () => {
+  test('keeps its note about the file when its lines change', () => {
     const created = withBlock(undefined, LINES, MARKS, 1);
     expect(withoutBlock(withBlock(created, ['other'], MARKS), MARKS)).toEqual({ directories: 1 });
   });
 
-  test('is found with the line ends of Windows and with blanks behind the marks', () => {
+  test('is found with Windows line ends and blanks after the markers', () => {
     const edited = `a\r\n${BLOCK.replaceAll('\n', ' \r\n')}b\r\n`;
     expect(withoutBlock(edited, MARKS).text).toBe('a\r\nb\r\n');
     expect(withBlock(edited, LINES, MARKS)).toBe(edited);
   });
 
-  test('that was copied is one again', () => {
+  test('becomes one again when it was copied', () => {
     expect(withBlock(`${BLOCK}a\n${BLOCK}b\n`, LINES, MARKS)).toBe(`${BLOCK}a\nb\n`);
     expect(withoutBlock(`${BLOCK}a\n${BLOCK}b\n`, MARKS).text).toBe('a\nb\n');
   });
@@ -69,19 +69,19 @@ describe('a block', () => {
     ['has no end', `a\n${MARKS.start}\nb\n`],
     ['starts twice', `${MARKS.start}\n${MARKS.start}\n${MARKS.end}\n`],
     ['ends without a start', `a\n${MARKS.end}\n`],
-  ])('that %s is left to a person', (what, text) => {
+  ])('that %s is left to the user', (what, text) => {
     expect(() => withBlock(text, LINES, MARKS)).toThrow(what);
     expect(() => withoutBlock(text, MARKS)).toThrow(what);
   });
 
-  test('of another application is none of ours', () => {
+  test('of another application is not ours', () => {
     const other = BLOCK.replaceAll('RDCTL', 'RANCHER DESKTOP');
     expect(withoutBlock(other, MARKS).text).toBe(other);
     expect(withBlock(other, LINES, MARKS)).toBe(other + BLOCK);
   });
 });
 
-test('whatever a file holds: put in and taken out, it is the same, byte for byte', () => {
+test('inserting and removing it restores any file byte for byte', () => {
   fc.assert(
     fc.property(TEXT, (text) => {
       const once = withBlock(text, LINES, MARKS);
@@ -93,7 +93,7 @@ test('whatever a file holds: put in and taken out, it is the same, byte for byte
   );
 });
 
-test('whatever is added behind it stays, whole lines of it', () => {
+test('keeps whole lines that are appended after it', () => {
   fc.assert(
     fc.property(TEXT, TEXT, (text, added) => {
       const { text: rest = '' } = withoutBlock(withBlock(text, LINES, MARKS) + added, MARKS);

@@ -44,7 +44,7 @@ describe('rcfiles', () => {
     expect(await managePath('rcfiles', targets)).toEqual(outcomes);
   });
 
-  test('a login file that comes to stand before the others takes the block over', async () => {
+  test('a new login file that takes precedence takes the block over', async () => {
     const targets = testTargets();
     writeFileSync(join(targets.home, '.profile'), '# mine\n');
     await managePath('rcfiles', targets);
@@ -64,7 +64,7 @@ describe('rcfiles', () => {
     expect(readFileSync(join(targets.home, '.bashrc'), 'utf8')).toBe('# mine\n');
   });
 
-  test('a file that cannot be changed does not keep the others from it', async () => {
+  test('a file that cannot be changed does not block the others', async () => {
     const targets = testTargets({ shells: ['bash', 'zsh'] });
     symlinkSync('.bashrc', join(targets.home, '.bashrc'));
     const outcomes = await managePath('rcfiles', targets);
@@ -77,7 +77,7 @@ describe('rcfiles', () => {
     expect(outcomes.filter(({ state }) => state === 'managed')).toHaveLength(2);
   });
 
-  test('in drop-in mode the marks are those of the compatible application', async () => {
+  test('in drop-in mode the markers are those of the compatible application', async () => {
     const targets = testTargets({ dropIn: true });
     await managePath('rcfiles', targets);
     const text = readFileSync(join(targets.home, '.bashrc'), 'utf8');
@@ -87,7 +87,7 @@ describe('rcfiles', () => {
 });
 
 describe('manual', () => {
-  test('gives every file back as it was, and takes those away that were made', async () => {
+  test('restores every file, and removes those that were created', async () => {
     const targets = testTargets({ shells: ALL });
     const files = { '.bashrc': 'no end', '.profile': '', '.zshrc': 'a\n\n' };
     for (const [name, text] of Object.entries(files)) writeFileSync(join(targets.home, name), text);
@@ -100,7 +100,7 @@ describe('manual', () => {
     expect(new Set(outcomes.map(({ state }) => state))).toEqual(new Set(['clean']));
   });
 
-  test('leaves directories that were there, or that somebody uses by now', async () => {
+  test('keeps directories that existed or are in use by now', async () => {
     const there = testTargets({ shells: ['fish'] });
     mkdirSync(join(there.home, '.config', 'fish'), { recursive: true });
     await managePath('rcfiles', there);
@@ -114,7 +114,7 @@ describe('manual', () => {
     expect(readdirSync(join(used.home, '.config'))).toEqual(['mine']);
   });
 
-  test('calls clean what has nothing of ours and could not be edited, and failed what has', async () => {
+  test('reports a file without our block as clean even if it cannot be edited, and one with it as failed', async () => {
     const targets = testTargets({ shells: [] });
     const outside = join(temporaryDirectory(), 'rc');
     writeFileSync(outside, 'theirs\n');
@@ -130,14 +130,14 @@ describe('manual', () => {
     });
   });
 
-  test('has nothing to do where nothing was done', async () => {
+  test('has nothing to do the first time', async () => {
     const targets = testTargets({ shells: ALL });
     expect(await managePath('manual', targets)).toEqual([]);
     expect(readdirSync(targets.home)).toEqual(['.local']);
   });
 });
 
-describe('real shells find what is on the PATH', () => {
+describe('real shells find programs on the resulting PATH', () => {
   for (const [shell, options] of [
     ['bash', ['-i', '-c']],
     ['zsh', ['-i', '-c']],
@@ -183,7 +183,7 @@ describe('a directory of any name', () => {
     },
   );
 
-  test.each(['/a:b', '/a\nb'])('%j cannot be on a PATH', (directory) => {
+  test.each(['/a:b', '/a\nb'])('%j cannot be part of PATH', (directory) => {
     expect(() => PATH_LINES.posix(directory)).toThrow('cannot be on a PATH');
   });
 });

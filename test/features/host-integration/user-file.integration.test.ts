@@ -45,14 +45,14 @@ describe('an edit', () => {
     if (hasAttributes) expect(attribute(file)).toBe('kept');
   });
 
-  test('keeps every byte that it does not mean', async () => {
+  test('keeps every byte outside its change', async () => {
     const bytes = Buffer.from([0xff, 0x00, 0xc3, 0x28, 0x0a]);
     writeFileSync(file, bytes);
     await edit();
     expect(readFileSync(file)).toEqual(Buffer.concat([bytes, Buffer.from('added\n')]));
   });
 
-  test('that changes nothing writes nothing', async () => {
+  test('that changes nothing does not write', async () => {
     writeFileSync(file, 'mine\n');
     const before = statSync(file, { bigint: true });
     expect(await editUserFile(file, (text) => text, { within: [home] })).toBe(false);
@@ -62,7 +62,7 @@ describe('an edit', () => {
     expect(readdirSync(home)).toEqual(['.bashrc']);
   });
 
-  test('changes the file that a link leads to, and leaves the link', async () => {
+  test('changes the target of a link, and keeps the link', async () => {
     mkdirSync(join(home, 'dotfiles'));
     const target = join(home, 'dotfiles', 'bashrc');
     writeFileSync(target, 'mine\n');
@@ -73,7 +73,7 @@ describe('an edit', () => {
     expect(readdirSync(join(home, 'dotfiles'))).toEqual(['bashrc']);
   });
 
-  test('changes a file in a directory that is a link below the home', async () => {
+  test('changes a file in a directory that is a link inside the home', async () => {
     mkdirSync(join(home, 'dotfiles', 'docker'), { recursive: true });
     symlinkSync('dotfiles/docker', join(home, '.docker'));
     writeFileSync(join(home, 'dotfiles', 'docker', 'config.json'), 'mine\n');
@@ -84,7 +84,7 @@ describe('an edit', () => {
     expect(readdirSync(join(home, 'dotfiles', 'docker')).sort()).toEqual(['config.json', 'new']);
   });
 
-  test('changes a file in a directory that is a link out of the home, where all of it is of the user', async () => {
+  test('changes a file in a directory that links out of the home, when the user owns all of it', async () => {
     const elsewhere = temporaryDirectory();
     writeFileSync(join(elsewhere, 'config'), 'mine\n');
     symlinkSync(elsewhere, join(home, '.config'));
@@ -95,7 +95,7 @@ describe('an edit', () => {
     expect(lstatSync(join(home, '.config')).isSymbolicLink()).toBe(true);
   });
 
-  test('removes what a killed edit left, and nothing else', async () => {
+  test('removes leftovers of a killed edit, and nothing else', async () => {
     writeFileSync(file, 'mine\n');
     writeFileSync(join(home, '..bashrc.0123456789ab.tmp'), 'half');
     writeFileSync(join(home, '.bashrc.tmp'), 'of somebody');
@@ -104,19 +104,19 @@ describe('an edit', () => {
   });
 });
 
-describe('refused, with the file as it was, is', () => {
+describe('is refused, and the file unchanged, for', () => {
   const untouched = async (path: string, why: string | RegExp) => {
     await expect(edit(path)).rejects.toMatchObject({ code: 'ERR_IO', message: expect.stringMatching(why) });
     expect(readdirSync(home).filter((name) => name.endsWith('.tmp'))).toEqual([]);
   };
 
-  test('a circle of links', async () => {
+  test('a link loop', async () => {
     symlinkSync('.other', file);
     symlinkSync('.bashrc', join(home, '.other'));
     await untouched(file, 'leads in a circle');
   });
 
-  test('a link that leads nowhere', async () => {
+  test('a dangling link', async () => {
     symlinkSync('gone', file);
     await untouched(file, 'leads nowhere');
   });
@@ -129,7 +129,7 @@ describe('refused, with the file as it was, is', () => {
     expect(readFileSync(elsewhere, 'utf8')).toBe('of all\n');
   });
 
-  test('a directory, a pipe, a file with two names, and one that is too large', async () => {
+  test('a directory, a pipe, a file with hard links, and one that is too large', async () => {
     mkdirSync(join(home, 'directory'));
     await untouched(join(home, 'directory'), 'is not a file');
     execFileSync('python3', ['-c', 'import os,sys; os.mkfifo(sys.argv[1])', join(home, 'pipe')]);
@@ -143,12 +143,12 @@ describe('refused, with the file as it was, is', () => {
     await untouched(large, 'larger than');
   });
 
-  test('a file that its user may only read, in our words', async () => {
+  test('a read-only file, in our words', async () => {
     writeFileSync(file, 'mine\n', { mode: 0o444 });
     await asUser([home, file], () => untouched(file, `could not write ${file}: permission denied`));
   });
 
-  test('a file that all may write, and one below a directory that all may write', async () => {
+  test('a world-writable file, and one below a world-writable directory', async () => {
     writeFileSync(file, 'mine\n');
     chmodSync(file, 0o666);
     await untouched(file, `${file} can be written by other users`);
@@ -160,7 +160,7 @@ describe('refused, with the file as it was, is', () => {
     expect(readFileSync(file, 'utf8')).toBe('mine\n');
   });
 
-  test('a link through a directory that all may write, which could lead elsewhere the next time', async () => {
+  test('a link through a world-writable directory, which could point elsewhere later', async () => {
     const shared = join(home, 'shared');
     mkdirSync(shared);
     writeFileSync(join(home, 'target'), 'mine\n');
@@ -172,7 +172,7 @@ describe('refused, with the file as it was, is', () => {
     expect(readFileSync(join(home, 'target'), 'utf8')).toBe('mine\nadded\n');
   });
 
-  test('a file in a directory that is a link to what others can write', async () => {
+  test('a file in a directory that links to a place others can write', async () => {
     const elsewhere = temporaryDirectory();
     writeFileSync(join(elsewhere, 'config'), 'of somebody\n');
     chmodSync(elsewhere, 0o777);
@@ -183,7 +183,7 @@ describe('refused, with the file as it was, is', () => {
     expect(readdirSync(elsewhere)).toEqual(['config']);
   });
 
-  test('a file that somebody else changes meanwhile', async () => {
+  test('a file that changes during the edit', async () => {
     writeFileSync(file, 'mine\n');
     const operations = {
       ...editOperations,
@@ -198,13 +198,13 @@ describe('refused, with the file as it was, is', () => {
   });
 });
 
-test('a copy that fails tells why as a system does, and not in the words of a program', async () => {
+test('a failed copy reports the system error, not the output of a program', async () => {
   writeFileSync(file, 'mine\n');
   await expect(editOperations.copy(file, join(home, 'none', 'x'))).rejects.toMatchObject({ code: 'ENOENT' });
 });
 
-describe.each(['copy', 'write', 'rename'] as const)('when the disk is full at %s', (step) => {
-  test('an existing file stays, and nothing is left beside it', async () => {
+describe.each(['copy', 'write', 'rename'] as const)('on a full disk at %s', (step) => {
+  test('an existing file stays, and no temporary file is left', async () => {
     writeFileSync(file, 'mine\n');
     await expect(edit(file, { ...editOperations, [step]: async () => noSpace() })).rejects.toMatchObject({
       message: expect.stringContaining('no space left'),
@@ -214,7 +214,7 @@ describe.each(['copy', 'write', 'rename'] as const)('when the disk is full at %s
     expect(readdirSync(home)).toEqual(['.bashrc']);
   });
 
-  test('a new file does not come to be', async () => {
+  test('a new file is not created', async () => {
     // Nothing is copied for a new one.
     const full = step === 'copy' ? 'write' : step;
     await expect(edit(file, { ...editOperations, [full]: async () => noSpace() })).rejects.toThrow('no space left');
@@ -222,7 +222,7 @@ describe.each(['copy', 'write', 'rename'] as const)('when the disk is full at %s
   });
 });
 
-test('a directory that takes no new files is told', async () => {
+test('a directory that accepts no new files is reported', async () => {
   // Not even root makes files there.
   await expect(edit('/proc/self/fd/.bashrc')).rejects.toMatchObject({ code: 'ERR_IO' });
 });

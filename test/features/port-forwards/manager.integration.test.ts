@@ -139,7 +139,7 @@ async function arrived(far: Socket[], count = 1): Promise<Socket> {
   return end;
 }
 
-test('carries bytes both ways, and each side may end its half first', async () => {
+test('forwards bytes in both directions, and half-closes of either side', async () => {
   const { forwards, far, dialled } = await subject();
   const { hostPort, state } = await forwards.ensure(WEB, 'now');
   expect(state).toBe('listening');
@@ -154,7 +154,7 @@ test('carries bytes both ways, and each side may end its half first', async () =
   await expect.poll(() => forwards.list().portForwards[0]?.connections).toBe(0);
 });
 
-test('holds back a writer whose reader is slow', async () => {
+test('applies backpressure for a slow reader', async () => {
   const { forwards, far } = await subject();
   const { hostPort } = await forwards.ensure(WEB, 'now');
   const client = await call(hostPort);
@@ -175,7 +175,7 @@ test('holds back a writer whose reader is slow', async () => {
   expect(seen).toBe(accepted + chunk.length);
 });
 
-test('breaks off the other side when one side breaks off', async () => {
+test('resets the other side when one side is reset', async () => {
   const { forwards, far } = await subject();
   const { hostPort } = await forwards.ensure(WEB, 'now');
   const client = await call(hostPort);
@@ -190,7 +190,7 @@ test('breaks off the other side when one side breaks off', async () => {
   expect(second.destroyed).toBe(true);
 });
 
-test('resets a connection that nobody serves, and says why in the list', async () => {
+test('resets a connection that nothing serves, and lists the reason', async () => {
   const { forwards, script } = await subject();
   script.dial = () => Promise.reject(new RdError('ERR_NOT_FOUND', 'there is no such service'));
   const { hostPort } = await forwards.ensure(WEB, 'now');
@@ -199,7 +199,7 @@ test('resets a connection that nobody serves, and says why in the list', async (
   expect(forwards.list().portForwards).toMatchObject([{ state: 'listening', lastError: 'there is no such service' }]);
 });
 
-test('keeps the same forward, moves one to another port, and closes what went through the old one', async () => {
+test('keeps an identical forward, moves another to a new port, and closes connections through the old one', async () => {
   const { forwards, far } = await subject();
   const first = await forwards.ensure(WEB, 'now');
   expect(await forwards.ensure({ ...WEB, hostPort: String(first.hostPort) }, 'now')).toEqual(first);
@@ -212,7 +212,7 @@ test('keeps the same forward, moves one to another port, and closes what went th
   expect(forwards.list().portForwards).toHaveLength(1);
 });
 
-test('refuses a port that another program or another forward has, and leaves everything as it was', async () => {
+test('refuses a port used by another program or forward, and leaves everything unchanged', async () => {
   const { forwards } = await subject();
   const other = createServer();
   onTestFinished(() => void other.close());
@@ -228,7 +228,7 @@ test('refuses a port that another program or another forward has, and leaves eve
   });
 });
 
-test('closes with the cluster and opens with it again', async () => {
+test('closes with the cluster and opens with it', async () => {
   const { forwards, far, cluster } = await subject();
   const { hostPort } = await forwards.ensure(WEB, 'now');
   const client = await call(hostPort);
@@ -243,7 +243,7 @@ test('closes with the cluster and opens with it again', async () => {
   await call(hostPort);
 });
 
-test('may be wanted before the cluster runs, and says when its port was taken in the meantime', async () => {
+test('can be created before the cluster runs, and reports when its port was taken in the meantime', async () => {
   const { forwards, cluster, waits } = await subject();
   const probe = createServer();
   const hostPort = await listening(probe);
@@ -259,7 +259,7 @@ test('may be wanted before the cluster runs, and says when its port was taken in
   await expect.poll(() => stateOf(forwards)).toEqual(['listening']);
 });
 
-test('is wanted again by the next service; a removed one is not', async () => {
+test('is restored by the next service; a removed one is not', async () => {
   const first = await subject();
   const { hostPort } = await first.forwards.ensure(WEB, 'now');
   await first.forwards.ensure({ ...WEB, service: 'second', k8sPort: 'http' }, 'now');
@@ -272,7 +272,7 @@ test('is wanted again by the next service; a removed one is not', async () => {
   expect(second.forwards.list().portForwards).toMatchObject([{ ...WEB, hostPort }]);
 });
 
-test('takes what it can from a file with a mistake, says so, and keeps the file', async () => {
+test('loads what it can from a file with an error, reports it, and keeps the file', async () => {
   const good = { ...WEB, hostPort: 0 };
   for (const [text, kept] of [
     ['{', 0],
@@ -314,7 +314,7 @@ test.each([
   });
 });
 
-test('takes texts of digits for numbers and an empty namespace for the default one', async () => {
+test('accepts numbers as text and an empty namespace as the default one', async () => {
   const { forwards } = await subject();
   const made = await forwards.ensure({ namespace: '', service: 'web', k8sPort: '80', hostPort: '0' }, 'now');
   expect(made).toMatchObject({ namespace: 'default', k8sPort: 80 });

@@ -23,8 +23,8 @@ import {
   work,
 } from '../../helpers/kept-scene.ts';
 
-describe('replacing what is kept', () => {
-  test('puts everything in place, keeps what it replaced, and lets it go when that is confirmed', async () => {
+describe('a restore', () => {
+  test('puts everything in place, keeps what it replaced, and removes that after confirmation', async () => {
     const at = await scene();
     const state = keptStateOf(at, real(at));
     await replacement(state, at);
@@ -35,7 +35,7 @@ describe('replacing what is kept', () => {
     expect(await readJournal(journalFile(at.here), at.kept)).toBeUndefined();
   });
 
-  test('goes back to what was there before, settings included', async () => {
+  test('can be rolled back, settings included', async () => {
     const at = await scene();
     const state = keptStateOf(at, real(at));
     await replacement(state, at);
@@ -47,7 +47,7 @@ describe('replacing what is kept', () => {
     expect(await readJournal(journalFile(at.here), at.kept)).toBeUndefined();
   });
 
-  test.each(['before', 'after'] as const)('that fails %s any step took effect changes nothing', async (when) => {
+  test.each(['before', 'after'] as const)('that fails %s any step changes nothing', async (when) => {
     const count = await everyStep(async (step) => {
       const at = await scene();
       const { operations, struck } = failing(real(at), step, { when, dies: false });
@@ -65,7 +65,7 @@ describe('replacing what is kept', () => {
   });
 
   test.each(['before', 'after'] as const)(
-    'that is killed %s any step is undone or goes on at the next start',
+    'that is killed %s any step is rolled back or completed by the next start',
     async (when) => {
       const outcomes = new Set<string>();
       await everyStep(async (step) => {
@@ -86,7 +86,7 @@ describe('replacing what is kept', () => {
     },
   );
 
-  test('whose undoing is killed at any step too is undone by the start after that', async () => {
+  test('whose rollback is killed at any step as well is rolled back by the start after that', async () => {
     let deaths = 0;
     await everyStep(async (step) => {
       let struck = false;
@@ -107,7 +107,7 @@ describe('replacing what is kept', () => {
     expect(deaths).toBeGreaterThan(50);
   });
 
-  test('that cannot be undone keeps the backend off, and the next start undoes it', async () => {
+  test('that cannot be rolled back keeps the backend off, and the next start rolls it back', async () => {
     const at = await scene();
     const operationsOf = real(at);
     let swapping = false;
@@ -130,7 +130,7 @@ describe('replacing what is kept', () => {
     expect(at.seen()).toEqual(OLD);
   });
 
-  test('that fills the disk gives the space back first, and then notes that it is undone', async () => {
+  test('that fills the disk frees the space first, and then records the rollback', async () => {
     const at = await scene();
     const operationsOf = real(at);
     const operations: SwapOperations = {
@@ -156,7 +156,7 @@ describe('replacing what is kept', () => {
     expect(at.seen()).toEqual(OLD);
   });
 
-  test('does not overwrite what somebody else put in its way', async () => {
+  test('does not overwrite foreign files in its way', async () => {
     const at = await scene();
     writeFileSync(`${at.kept[1]}.before-restore`, 'of a person');
     const state = keptStateOf(at, real(at));
@@ -166,7 +166,7 @@ describe('replacing what is kept', () => {
     expect(at.seen()).toEqual({ ...OLD, 'disk.before-restore': 'of a person' });
   });
 
-  test('whose going back is killed at any step is gone back from by the next start', async () => {
+  test('whose rollback is killed at any step is rolled back by the next start', async () => {
     const outcomes = new Set<string>();
     await everyStep(async (step) => {
       const at = await scene();
@@ -185,7 +185,7 @@ describe('replacing what is kept', () => {
   });
 });
 
-describe('wiping what is kept', () => {
+describe('a wipe', () => {
   test('leaves nothing but the settings', async () => {
     const at = await scene();
     await wiping(keptStateOf(at, real(at)));
@@ -194,7 +194,7 @@ describe('wiping what is kept', () => {
   });
 
   test.each(['before', 'after'] as const)(
-    'that is killed %s any step has wiped everything or nothing',
+    'that is killed %s any step has removed everything or nothing',
     async (when) => {
       const outcomes = new Set<unknown>();
       await everyStep(async (step) => {
@@ -214,7 +214,7 @@ describe('wiping what is kept', () => {
     },
   );
 
-  test('that fails at any step either throws and has changed nothing, or is done', async () => {
+  test('that fails at any step either throws and has changed nothing, or is complete', async () => {
     const outcomes = new Set<boolean>();
     await everyStep(async (step) => {
       const at = await scene();

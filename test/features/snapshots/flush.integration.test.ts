@@ -19,7 +19,7 @@ function program(words: string): string {
   return asked;
 }
 
-test.skipIf(process.platform !== 'linux')('what cannot be brought to the disk is no copy', async () => {
+test.skipIf(process.platform !== 'linux')('what cannot be flushed to disk is not a copy', async () => {
   program('sync: error syncing /copy: Input/output error');
   await expect(flush(['/copy'])).rejects.toMatchObject({
     code: 'ERR_IO',
@@ -27,7 +27,7 @@ test.skipIf(process.platform !== 'linux')('what cannot be brought to the disk is
   });
 });
 
-test.skipIf(process.platform !== 'linux')('a program without that option brings everything to the disk', async () => {
+test.skipIf(process.platform !== 'linux')('without support for single files, everything is flushed', async () => {
   const asked = program('sync: unrecognized option: file-system');
   await flush(['/copy', '/other']);
   expect(readFileSync(asked, 'utf8')).toBe('sync --file-system /copy /other\nsync \n');

@@ -31,7 +31,7 @@ describe('names', () => {
     ['a ', 'invalid name "a ": must not end with a white-space character'],
     [`${'b'.repeat(40)} `, `invalid name "…${'b'.repeat(29)} ": must not end with a white-space character`],
     [` ${'b'.repeat(40)}`, `invalid name " ${'b'.repeat(28)}…": must not start with a white-space character`],
-  ])('%j is refused with the text that scripts know', (name, message) => {
+  ])('%j is refused with the text that scripts match', (name, message) => {
     expect(() => checkName(name)).toThrow(expect.objectContaining({ message, code: 'ERR_SNAPSHOT' }));
   });
 
@@ -56,7 +56,7 @@ test('times have nanoseconds without trailing zeros and the local offset', () =>
   expect(instantOf('yesterday')).toBeUndefined();
 });
 
-test('sizes are told in words that fit', () => {
+test('sizes are shown in suitable units', () => {
   expect([0, 1023, 1024, 1.5 * 1024 ** 3].map(sizeText)).toEqual(['0 bytes', '1023 bytes', '1.0 KiB', '1.5 GiB']);
 });
 
@@ -84,7 +84,7 @@ async function saved(kept: readonly string[], root = join(temporaryDirectory(), 
   return { root, directory, manifest };
 }
 
-test('a copy has the hard links, holes, links and modes of the original', async () => {
+test('a copy has the hard links, holes, symlinks and modes of the original', async () => {
   const top = await engineData();
   const copy = `${top}.copy`;
   await copyTree(top, copy, never);
@@ -98,7 +98,7 @@ test('a copy has the hard links, holes, links and modes of the original', async 
   expect(await usage([top])).toBeLessThan(1024 * 1024);
 });
 
-test.skipIf(!isRoot)('a copy has the attributes and devices that make the layers of images', async () => {
+test.skipIf(!isRoot)('a copy has the attributes and devices of image layers', async () => {
   const top = await engineData();
   await run(['mknod', join(top, 'whiteout'), 'c', '0', '0']);
   const python = "import os,sys; os.setxattr(sys.argv[1], 'trusted.overlay.opaque', b'y')";
@@ -110,7 +110,7 @@ test.skipIf(!isRoot)('a copy has the attributes and devices that make the layers
 });
 
 describe('the manifest', () => {
-  test('holds for what was saved, and for what there was not', async () => {
+  test('matches what was saved, and what was missing', async () => {
     const { directory, manifest } = await saved([await engineData(), '/nowhere/at-all']);
     expect(manifest).toMatchObject({
       driver: 'host',
@@ -148,13 +148,13 @@ describe('the manifest', () => {
       (_data, directory) => writeFileSync(join(directory, 'settings.json'), '[]\n'),
       'settings.json has changed',
     ],
-  ])('shows %s', async (_what, damage, message) => {
+  ])('detects %s', async (_what, damage, message) => {
     const { directory, manifest } = await saved([await engineData()]);
     await damage(join(directory, '0-data'), directory);
     await expect(verify(directory, manifest, { signal: never })).rejects.toThrow(message);
   });
 
-  test('tells a copy that is not whole', async () => {
+  test('detects an incomplete copy', async () => {
     const { directory, manifest } = await saved([await engineData()]);
     const copy = join(temporaryDirectory(), 'copy');
     await copyTree(join(directory, '0-data'), copy, never);
@@ -164,7 +164,7 @@ describe('the manifest', () => {
   });
 });
 
-test.skipIf(!isRoot)('what does not fit is refused before anything is copied, with both sizes', async () => {
+test.skipIf(!isRoot)('what does not fit is refused before copying, with both sizes', async () => {
   const top = temporaryDirectory();
   const small = join(top, 'small');
   mkdirSync(small);
@@ -179,7 +179,7 @@ test.skipIf(!isRoot)('what does not fit is refused before anything is copied, wi
   }
 });
 
-test('the list is sorted by age, passes over what is broken, and a sweep takes only what is unfinished', async () => {
+test('the list is sorted by age and skips broken snapshots, and a sweep removes only unfinished ones', async () => {
   const root = temporaryDirectory();
   const make = (id: string, created: string, name: string) => {
     mkdirSync(join(root, id));
@@ -210,7 +210,7 @@ test('the list is sorted by age, passes over what is broken, and a sweep takes o
   await rename(`${root}.moved`, root);
 });
 
-test('a snapshot is a directory, and never what a link leads to', async () => {
+test('a snapshot is a directory, never the target of a link', async () => {
   const { root, directory } = await saved([await engineData()]);
   const elsewhere = join(temporaryDirectory(), 'elsewhere');
   await rename(directory, elsewhere);

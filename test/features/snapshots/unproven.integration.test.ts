@@ -51,8 +51,8 @@ async function unprovenScene() {
   return { at, input, stateWith, unproven };
 }
 
-describe('replacing what was restored and never ran', () => {
-  test('keeps what ran last, until the second has run', async () => {
+describe('a restore over a restored state that never ran', () => {
+  test('keeps the last state that ran until the second one has run', async () => {
     const { at, input, stateWith } = await unprovenScene();
     const state = stateWith(real(at));
     await state.replace(input, work());
@@ -63,7 +63,7 @@ describe('replacing what was restored and never ran', () => {
     expect(existsSync(journalFile(at.here))).toBe(false);
   });
 
-  test('goes back to what ran last when the second does not run', async () => {
+  test('rolls back to the last state that ran when the second does not run', async () => {
     const { at, input, stateWith } = await unprovenScene();
     const state = stateWith(real(at));
     await state.replace(input, work());
@@ -73,7 +73,7 @@ describe('replacing what was restored and never ran', () => {
     expect(at.seen()).toEqual(OLD);
   });
 
-  test.each(['before', 'after'] as const)('and failing %s any step changes nothing', async (when) => {
+  test.each(['before', 'after'] as const)('changes nothing when it fails %s any step', async (when) => {
     const count = await everyStep(async (step) => {
       const { at, input, stateWith, unproven } = await unprovenScene();
       const { operations, struck } = failing(real(at), step, { when, dies: false });
@@ -96,7 +96,7 @@ describe('replacing what was restored and never ran', () => {
     expect(count).toBeGreaterThan(15);
   });
 
-  test.each(['before', 'after'] as const)('and being killed %s any step loses neither', async (when) => {
+  test.each(['before', 'after'] as const)('loses neither when it is killed %s any step', async (when) => {
     const outcomes = new Set<string | undefined>();
     await everyStep(async (step) => {
       const { at, input, stateWith } = await unprovenScene();
@@ -123,7 +123,7 @@ describe('replacing what was restored and never ran', () => {
     expect(at.seen()).toEqual(UNPROVEN);
   });
 
-  test.each([true, false])('by nothing wipes all or nothing, killed: %s', async (dies) => {
+  test.each([true, false])('a wipe instead is complete or changes nothing, also when killed (%s)', async (dies) => {
     const outcomes = new Set<string>();
     await everyStep(async (step) => {
       const { at, stateWith } = await unprovenScene();

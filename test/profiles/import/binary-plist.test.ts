@@ -17,7 +17,7 @@ async function settingsIn(bytes: Uint8Array) {
 }
 
 describe.each(['values.xml.plist', 'values.binary.plist'])('%s', (name) => {
-  test('is read value by value, keys such as __proto__ included', async () => {
+  test('is read completely, including keys such as __proto__', async () => {
     const read = await settingsIn(golden(name));
     expect(read?.settings).toEqual(JSON.parse(golden('values.json').toString()));
     expect(Object.keys(read?.settings.diagnostics ?? {})).toEqual(['mutedChecks']);
@@ -31,7 +31,7 @@ const refusedFor = (what: string) => `the application refuses the whole profile 
 test.each([
   ['others.xml.plist', []],
   ['others.binary.plist', [{ place: 'uid', reason: refusedFor('a UID'), refused: true }]],
-])('%s: what no setting can be is lost with its path, and a list with its item', async (name, more) => {
+])('%s: what no setting can be is reported as lost, with its path', async (name, more) => {
   const read = await settingsIn(golden(name));
   expect(read?.settings).toEqual({
     version: 19,
@@ -49,7 +49,7 @@ test.each([
   expect([...(read?.lost ?? [])].sort((a, b) => (a.place < b.place ? -1 : 1))).toEqual(lost);
 });
 
-describe('a list that is made to do harm', () => {
+describe('a malicious property list', () => {
   const nested = Array.from({ length: 120 }, (_, index) => [0xa1, index + 1]);
   /** Each list holds the next one fourteen times: 14^20 values. */
   const wide = Array.from({ length: 20 }, (_, index) => [0xae, ...Array(14).fill(index + 1)]);
@@ -91,7 +91,7 @@ describe('a list that is made to do harm', () => {
     const long = (kind: number, width: number) => [kind, 0x12, 0, 0x10, 0, 0, ...Array(SIZE * width).fill(0x61)];
     const list = (items: readonly number[]) => [0xaf, 0x11, items.length >> 8, items.length & 0xff, ...items];
 
-    test('that is referred to often is read once', () => {
+    test('with many references to one object reads it once', () => {
       const read = binaryPlist(binaryPlistOf([list(Array(38).fill(1)), long(0x5f, 1)]));
       expect(read).toEqual(Array(38).fill('a'.repeat(SIZE)));
     });
@@ -99,12 +99,12 @@ describe('a list that is made to do harm', () => {
     test.each([
       ['in ASCII', 0x5f, 1],
       ['in UTF-16', 0x6f, 2],
-    ])('%s, that is referred to too often, is refused', (_name, kind, width) => {
+    ])('with too many references to %s is refused', (_name, kind, width) => {
       const bytes = binaryPlistOf([list(Array(1000).fill(1)), long(kind, width)]);
       expect(() => binaryPlist(bytes)).toThrow(/more than 40000000 letters/);
     });
 
-    test('that is many objects at once is refused', () => {
+    test('with too many objects is refused', () => {
       const items = Array.from({ length: 200 }, (_, index) => index + 1);
       const objects = [list(items), long(0x5f, 1), ...Array(199).fill([])];
       const offsets = [8, ...items.map(() => 8 + list(items).length)];
@@ -112,7 +112,7 @@ describe('a list that is made to do harm', () => {
     });
   });
 
-  test('lists that lie over each other are counted before they are made', () => {
+  test('with overlapping lists is checked before it is expanded', () => {
     // Every list goes on through all that follow it.
     const count = 2 ** 18;
     const lists = Array.from({ length: 20 }, (_, index) => [0xaf, 0x12, 0, 4, 0, 0, index + 1]);
@@ -120,13 +120,13 @@ describe('a list that is made to do harm', () => {
     expect(() => binaryPlist(bytes)).toThrow(/more than 1000000 values/);
   });
 
-  test('a key that stands twice is told shortly, and without what a terminal obeys', () => {
+  test('a duplicate key is reported briefly and without control characters', () => {
     const key = [0x6f, 0x11, 0x01, 0x00, ...Array.from({ length: 256 }, () => [0x20, 0x2e]).flat()];
     const bytes = binaryPlistOf([[0xd2, 1, 1, 2, 2], key, [0x09]]);
     expect(() => binaryPlist(bytes)).toThrow(`the key "${'\\u202e'.repeat(40)}…" stands twice`);
   });
 
-  test('whatever bytes are changed or cut off, there is an answer', async () => {
+  test('any changed or truncated bytes lead to an answer', async () => {
     const whole = golden('values.binary.plist');
     await fc.assert(
       fc.asyncProperty(
@@ -146,7 +146,7 @@ describe('a list that is made to do harm', () => {
   });
 });
 
-test('kinds that only newer writers use', () => {
+test('types that only newer writers use', () => {
   expect(binaryPlist(binaryPlistOf([[0xa5, 1, 2, 3, 4, 5], [0x00], [0x0c], [0xb0], [0xc0], [0x80, 1]]))).toEqual([
     { other: 'null' },
     { other: 'a URL' },
@@ -156,7 +156,7 @@ test('kinds that only newer writers use', () => {
   ]);
 });
 
-test('integers up to four bytes have no sign, longer ones do', () => {
+test('integers of up to four bytes are unsigned, longer ones signed', () => {
   const bytes = (...values: number[]) => values;
   const list = [
     bytes(0xa5, 1, 2, 3, 4, 5),

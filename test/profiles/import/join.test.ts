@@ -20,7 +20,7 @@ function account(...parts: ReturnType<typeof part>[]): string[] {
   );
 }
 
-test('both parts at different versions become one: the locked ones over the defaults', () => {
+test('parts of different versions are merged: locked over defaults', () => {
   const joined = joinParts([
     part('defaults', { version: 14, images: { namespace: 'team' }, containerEngine: { name: 'docker' } }),
     part('locked', { version: 9, containerEngine: { name: 'containerd' }, diagnostics: { mutedChecks: {} } }),
@@ -40,7 +40,7 @@ test('both parts at different versions become one: the locked ones over the defa
   expect(joined.findings).toEqual([]);
 });
 
-test('a default that a locked value covers is lost where it stood', () => {
+test('a default hidden by a locked value is reported as lost at its position', () => {
   const lines = account(
     part('locked', { version: 19, virtualMachine: { memoryInGB: 4 } }),
     part('defaults', { version: 4, kubernetes: { memoryInGB: 2 } }),
@@ -76,7 +76,7 @@ test('every setting is accounted for', () => {
   );
 });
 
-describe('what makes the application refuse a profile', () => {
+describe('what makes the application reject a profile', () => {
   test.each<[string, JsonObject, string]>([
     ['a text for a switch', { kubernetes: { enabled: 'no' } }, 'kubernetes.enabled: .*: expected true or false'],
     [
@@ -98,7 +98,7 @@ describe('what makes the application refuse a profile', () => {
       { containerEngine: { allowedImages: { patterns: ['a', null] } } },
       'containerEngine.allowedImages.patterns: .*',
     ],
-  ])('%s is lost, and a finding', (_, settings, line) => {
+  ])('%s is lost, with a finding', (_, settings, line) => {
     const profile = part('locked', { version: 19, images: { showAll: true }, ...settings });
     const joined = joinParts([profile]);
     expect(joined.settings).toEqual({ version: 19, images: { showAll: true } });
@@ -112,7 +112,7 @@ describe('what makes the application refuse a profile', () => {
     ]);
   });
 
-  test('of a map an entry alone is lost', () => {
+  test('only the map entry is lost', () => {
     const entries = { a: true, b: 'x', c: null };
     const joined = joinParts([part('defaults', { version: 19, diagnostics: { mutedChecks: entries } })]);
     expect(joined.settings).toEqual({ version: 19, diagnostics: { mutedChecks: { a: true } } });
@@ -138,13 +138,13 @@ describe('what makes the application refuse a profile', () => {
       'WSL.integrations.a: null for an entry sets nothing',
     ],
     ['a name that is none', { imags: null }, 'imags: it is no setting'],
-  ])('not null for %s: it is lost without a finding', (_, settings, line) => {
+  ])('except null for %s: lost without a finding', (_, settings, line) => {
     const profile = part('locked', { version: 19, images: { showAll: true }, ...settings });
     expect(joinParts([profile]).findings).toEqual([]);
     expect(account(profile).filter((each) => each.startsWith('lost'))).toEqual([`lost locked ${line}`]);
   });
 
-  test('without version it is read as one of the newest, and says so', () => {
+  test('without a version it is read as the newest, with a warning', () => {
     const joined = joinParts([part('locked', { images: { showAll: true } })]);
     expect(joined.settings).toEqual({ version: 19, images: { showAll: true } });
     expect(joined.findings).toEqual([]);
@@ -152,13 +152,13 @@ describe('what makes the application refuse a profile', () => {
     expect(joined.fidelity).toContainEqual(expect.objectContaining({ outcome: 'changed', path: 'version' }));
   });
 
-  test.each([20, 0, -1, 1.5, '19', null, {}])('version %j: nothing of it is read', (version) => {
+  test.each([20, 0, -1, 1.5, '19', null, {}])('version %j: nothing is read', (version) => {
     const joined = joinParts([part('locked', { version, images: { showAll: true } })]);
     expect(joined.settings).toEqual({ version: 19 });
     expect(joined.unread).toHaveLength(1);
   });
 
-  test('on some computers it is a warning, with the system', () => {
+  test('on some platforms it is a warning, naming them', () => {
     const joined = joinParts([part('locked', { version: 19, WSL: { integrations: { a: true } } }, 'darwin')]);
     expect(joined.findings).toEqual([]);
     expect(joined.warnings).toMatchObject([
@@ -168,7 +168,7 @@ describe('what makes the application refuse a profile', () => {
   });
 });
 
-test('two parts of a kind are refused, and one that says nothing is locked', () => {
+test('two parts of a kind are refused, and a part of unknown kind is locked', () => {
   const one = part(undefined, { version: 19, images: { showAll: true } });
   expect(joinParts([one]).locked).toEqual(['images.showAll']);
   expect(joinParts([one], 'defaults').locked).toEqual([]);
@@ -177,12 +177,12 @@ test('two parts of a kind are refused, and one that says nothing is locked', () 
   );
 });
 
-test('names of today count in an older profile, as they do for the application', () => {
+test('current names count in an older profile, as in the application', () => {
   const joined = joinParts([part('locked', { version: 10, application: { theme: 'dark' } })]);
   expect(joined.settings).toMatchObject({ application: { theme: 'dark' } });
 });
 
-test('own keys of any name survive, and a document gets those that it may have', () => {
+test('custom keys of any name are kept, and a document gets the allowed ones', () => {
   const map: JsonObject = JSON.parse('{"__proto__": true, "constructor": false, "toString": true, "a.b/~c": true}');
   const joined = joinParts([part('locked', { version: 19, diagnostics: { mutedChecks: map } })]);
   expect(JSON.stringify(joined.settings)).toBe(JSON.stringify({ version: 19, diagnostics: { mutedChecks: map } }));
@@ -199,7 +199,7 @@ test('own keys of any name survive, and a document gets those that it may have',
   expect(Object.keys(Object.prototype)).toEqual([]);
 });
 
-test('a secret is in the joined settings, and in no document', () => {
+test('a secret is among the merged settings, but in no document', () => {
   const proxy = { enabled: true, password: 'hunter2' };
   const joined = joinParts([part('locked', { version: 19, experimental: { virtualMachine: { proxy } } }, 'win32')]);
   expect(JSON.stringify(joined.settings)).toContain('hunter2');

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { jsonImporter } from '../../../profiles/formats/json.ts';
 
-test('settings alone are recognised, a profile document and what is no JSON are not', () => {
+test('recognizes bare settings, unlike a profile document and what is not JSON', () => {
   const recognised = (text: string) => jsonImporter.recognises(Buffer.from(text));
   expect(
     ['{}', '\ufeff {"version": 1}', '{"kubernetes": {"apiVersion": 1}}'].filter((text) => !recognised(text)),
@@ -10,13 +10,13 @@ test('settings alone are recognised, a profile document and what is no JSON are 
   expect(others.filter(recognised)).toEqual([]);
 });
 
-test('a byte order mark is told', async () => {
+test('a byte order mark is reported', async () => {
   const notes = async (text: string) => (await jsonImporter.read(Buffer.from(text), 'locked.json'))[0]?.notes;
   expect(await notes('\ufeff{}')).toEqual([expect.stringMatching(/^locked\.json begins with a byte order mark/)]);
   expect(await notes('{}')).toBeUndefined();
 });
 
-test('long strings, with many escapes too, and keys of any name', async () => {
+test('long strings, also with many escapes, and keys of any name', async () => {
   const settings = JSON.parse(
     `{"version": 19, "a": "${'\\"\\\\\\u0001'.repeat(300_000)}", "__proto__": {"__proto__": 1}}`,
   );
@@ -44,7 +44,7 @@ test.each([
     '2:10: the key "a" stands twice in one object',
   ],
   ['{"version": 19,\n}', 'it is not JSON', '2:1: a "," stands in front of the "}"'],
-])('a mistake has its place', async (text, reason, place) => {
+])('an error has its position', async (text, reason, place) => {
   await expect(jsonImporter.read(Buffer.from(text), 'locked.json')).rejects.toMatchObject({
     code: 'ERR_PROFILE_INVALID',
     message: `locked.json is not a deployment profile that can be read: ${reason}`,
@@ -52,7 +52,7 @@ test.each([
   });
 });
 
-test('the same key in different objects is no repetition', async () => {
+test('the same key in different objects is not a duplicate', async () => {
   const text = '{"a": {"x": 1}, "b": [{"x": 1}, {"x": ","}, "x"], "x": "}"}';
   const [part] = await jsonImporter.read(Buffer.from(text), 'a.json');
   expect(part?.settings).toEqual(JSON.parse(text));

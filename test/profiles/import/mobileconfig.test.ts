@@ -8,7 +8,7 @@ const GOLDEN = 'test/golden/profiles/import';
 const golden = (name: string) => readFileSync(join(GOLDEN, `${name}.mobileconfig`));
 
 describe.each(['plain', 'signed', 'signed-stream', 'signed-pem'])('%s', (name) => {
-  test('has both parts, in both styles, and the rest is accounted for', async () => {
+  test('has both parts, in both styles, and the rest is reported', async () => {
     const bytes = golden(name);
     expect(mobileconfigImporter.recognises(bytes)).toBe(true);
     const parts = await mobileconfigImporter.read(bytes, 'a.mobileconfig');
@@ -96,7 +96,7 @@ test.each<[string, string, RegExp]>([
   });
 });
 
-test('a signed profile that is cut off names the command that takes it out', async () => {
+test('a truncated signed profile is reported with the command that extracts it', async () => {
   for (const name of ['signed', 'signed-stream', 'signed-pem']) {
     const whole = golden(name);
     for (const length of [70, 100, 1500]) {
@@ -109,7 +109,7 @@ test('a signed profile that is cut off names the command that takes it out', asy
   }
 });
 
-test('an encrypted message says so, in either form', async () => {
+test('an encrypted message is reported, in either form', async () => {
   const binary = Buffer.from('301306092a864886f70d010703a006300402010030', 'hex');
   const letters = `-----BEGIN CMS-----\n${binary.toString('base64')}\n-----END CMS-----\n`;
   for (const bytes of [binary, Buffer.from(letters)]) {
@@ -122,7 +122,7 @@ test('an encrypted message says so, in either form', async () => {
   }
 });
 
-test('a property list that only speaks of payloads is none', () => {
+test('a property list that merely mentions payloads is not a profile', () => {
   const text =
     '<plist><dict><key>images</key><dict><key>namespace</key><string>PayloadContent</string></dict></dict></plist>';
   expect(mobileconfigImporter.recognises(Buffer.from(text))).toBe(false);

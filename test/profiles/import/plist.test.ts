@@ -17,12 +17,12 @@ test.each([
   ['unlocked.plist', undefined],
   ['locked', undefined],
   ['team.plist', undefined],
-])('%s says of its part: %s', async (label, part) => {
+])('the part of %s: %s', async (label, part) => {
   const [read] = await plistImporter.read(Buffer.from(xml('<dict/>')), label);
   expect(read?.part).toBe(part);
 });
 
-test('the parser hides nothing: keys in pieces, character data, prototypes, numbers as keys', async () => {
+test('the parser preserves everything: split keys, CDATA, prototype names, numeric keys', async () => {
   const settings = await settingsIn(
     xml(`<dict>
       <key>a<!-- no -->b</key><true/>
@@ -96,7 +96,7 @@ test.each<[string, string | Uint8Array, RegExp]>([
   });
 });
 
-test('what plutil makes no JSON of stops the application', async () => {
+test('what plutil cannot convert to JSON stops the application', async () => {
   const inner = ['<date>2026-01-01T00:00:00Z</date>', '<data>YQ==</data>', '<integer>9007199254740993</integer>'];
   const [part] = await plistImporter.read(
     Buffer.from(xml(`<dict>${inner.map((value, index) => `<key>${index}</key>${value}`).join('')}</dict>`)),
@@ -112,7 +112,7 @@ test('what plutil makes no JSON of stops the application', async () => {
   });
 });
 
-test('a password is in no message', async () => {
+test('a password appears in no message', async () => {
   const bad = xml('<dict><key>password</key><string>hunter2</string><key>x</key><integer>hunter2</integer></dict>');
   const failure = await settingsIn(bad.replace('<integer>hunter2', '<integer>one')).catch((error) => error);
   expect(`${failure.message}${failure.details}`).not.toContain('hunter2');

@@ -4,7 +4,7 @@ import { expect, test } from 'vitest';
 import { startService } from '../../helpers/service.ts';
 import { fuzz } from './fuzz.ts';
 
-test('random requests are answered as described, and the service goes on', async () => {
+test('random requests get the described answers, and the service keeps running', async () => {
   const { service, client, here, home } = await startService({ power: 'stopped' });
   await fuzz(service.connection, { requests: 1_500, limitMs: 8_000 });
   const { text } = await client.settings();
