@@ -47,7 +47,7 @@ describe.skipIf(whyNoIndependentPrograms([XMLLINT]) !== undefined)('the format r
     ['a control of no element', 'adml', (text) => text.replace(/ refId="[^"]*"/, '')],
     ['a combination box', 'adml', (text) => text.replaceAll('textBox', 'comboBox')],
     ['an empty text', 'adml', (text) => text.replace(/(<string id="Locked_Version">)[^<]*/, '$1')],
-  ])('refuse %s', (_, kind, change) => {
+  ])('reject %s', (_, kind, change) => {
     const text = kind === 'admx' ? ADMX_TEXT : ADML_TEXT;
     const changed = change(text);
     expect(changed).not.toBe(text);

@@ -277,8 +277,8 @@ describe('older versions', () => {
   });
 });
 
-describe('a profile', () => {
-  test('is strict', async () => {
+describe('a desired-state profile', () => {
+  test('is checked strictly', async () => {
     expect(await refused(profile({ version: 19, Kubernetes: {} }))).toContainEqual(
       expect.stringContaining('unknown setting "Kubernetes" (/settings/Kubernetes); did you mean kubernetes?'),
     );

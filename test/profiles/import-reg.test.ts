@@ -325,7 +325,7 @@ describe('the live registry', () => {
     '',
   ].join('\r\n');
 
-  test('one place', async () => {
+  test('one location', async () => {
     const { programs } = answering({ [`query ${KEY} /s`]: { out } });
     expect(await registryProfiles(KEY, programs)).toEqual([
       {

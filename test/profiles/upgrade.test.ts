@@ -21,7 +21,7 @@ async function refusal(text: string): Promise<RdError> {
   return error;
 }
 
-describe('old files', () => {
+describe('older files', () => {
   test.each(EXAMPLES)('%s', async (name) => {
     const { after } = await upgrade(readFileSync(`${FOLDER}/${name}`), name);
     await expect(after).toMatchFileSnapshot(`../golden/upgrade/${name.replace('.before.', '.after.')}`);
@@ -253,7 +253,7 @@ describe('refused', () => {
   });
 });
 
-describe('profiles', () => {
+describe('desired-state profiles', () => {
   const profile = (settings: string, rest = '') => `apiVersion: rdctl/v1\nkind: Profile\nsettings:\n${settings}${rest}`;
 
   test('keep the fields around the settings, and their secrets need not exist', async () => {

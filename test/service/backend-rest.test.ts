@@ -88,7 +88,7 @@ describe('before', () => {
     expect(listeners.size).toBe(0);
   });
 
-  test('a cancel ends it', async () => {
+  test('canceling ends the wait', async () => {
     const abort = new AbortController();
     const begun = stage({ backendState: 'STARTING' }).rest.begin('x', abort.signal);
     abort.abort();
@@ -128,7 +128,7 @@ describe('whether it can be copied live', () => {
     expect(await last).toBe(false);
   });
 
-  test('a cancel ends it', async () => {
+  test('canceling ends the wait', async () => {
     const abort = new AbortController();
     const waiting = stage({ ...on, converged: false }).rest.isSteady(abort.signal);
     abort.abort();

@@ -40,7 +40,7 @@ describe('byte sizes', () => {
     '1e3',
     '\u0661',
     '1'.repeat(400),
-  ])('refuses %j', (text) => {
+  ])('rejects %j', (text) => {
     expect(parseByteSize(text)).toBeUndefined();
   });
 
@@ -61,7 +61,7 @@ describe('byte sizes', () => {
 
 describe('image names', () => {
   test.each(['a', 'org/name', 'a.b/c', 'ghcr.io/org/name', 'Ghcr.IO:5000/x', 'a__b', 'a-----b', 'x/y/z', 'a.b'])(
-    'takes %s',
+    'accepts %s',
     (name) => {
       expect(isExtensionName(name)).toBe(true);
     },
@@ -84,7 +84,7 @@ describe('image names', () => {
     'a//b',
     'a.',
     'é',
-  ])('refuses %j', (name) => {
+  ])('rejects %j', (name) => {
     expect(isExtensionName(name)).toBe(false);
   });
 
@@ -140,7 +140,7 @@ describe('proxy exceptions', () => {
     '300.1.1.1',
     '1.2.3',
     'A-1.b',
-  ])('takes %s', (entry) => {
+  ])('accepts %s', (entry) => {
     expect(isNoproxyEntry(entry)).toBe(true);
   });
   test.each([
@@ -164,7 +164,7 @@ describe('proxy exceptions', () => {
     'a-',
     'x'.repeat(64),
     `${'a.'.repeat(127)}ab`,
-  ])('refuses %j', (entry) => {
+  ])('rejects %j', (entry) => {
     expect(isNoproxyEntry(entry)).toBe(false);
   });
 });

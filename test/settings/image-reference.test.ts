@@ -36,7 +36,7 @@ describe('references', () => {
     'a:../x',
     '-registry.example.com/a',
     'registry-.example.com/-a',
-  ])('not %j', (text) => {
+  ])('rejects %j', (text) => {
     expect(parseExtensionImage(text)).toBeUndefined();
   });
 });

@@ -235,7 +235,7 @@ describe('versions', () => {
   });
 });
 
-describe('laws', () => {
+describe('invariants', () => {
   const names = [
     'application',
     'kubernetes',
