@@ -9,6 +9,7 @@ import type { JsonObject } from '../../src/json.ts';
 import { defaultSettings } from '../../src/settings/defaults.ts';
 import { FIELDS } from '../../src/settings/fields.gen.ts';
 import { places } from '../../src/state/places.ts';
+import { checkEach } from '../helpers/check-each.ts';
 import { rdctl } from '../helpers/cli.ts';
 import { scriptedServer } from '../helpers/scripted-server.ts';
 import { startService } from '../helpers/service.ts';
@@ -330,12 +331,15 @@ describe('names', () => {
     );
   });
 
-  test.each(FIELDS.map(({ path }) => path))('%s can be explained', async (path) => {
+  test('every setting can be explained', async () => {
     const { explain } = offline();
-    const { exit, out } = await explain(path);
-    expect(exit).toBe(0);
-    expect(out).toContain(`${path} = `);
-    expect(out.split('\n').filter((line) => line.startsWith('→'))).toHaveLength(1);
+    const settings = FIELDS.map(({ path }) => [path, path] as const);
+    await checkEach(settings, async (path) => {
+      const { exit, out } = await explain(path);
+      expect(exit).toBe(0);
+      expect(out).toContain(`${path} = `);
+      expect(out.split('\n').filter((line) => line.startsWith('→'))).toHaveLength(1);
+    });
   });
 
   test.each([

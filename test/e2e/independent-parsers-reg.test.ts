@@ -60,7 +60,7 @@ describe.skipIf(whyNoIndependentPrograms() !== undefined)('registry files, as hi
     });
 
     test.each(CASES.slice(1, 3))(
-      ``${RANDOM} random profiles with hostile text, $part, $hive, seed ${SEED}``,
+      `${RANDOM} random profiles with hostile text, $part, $hive, seed ${SEED}`,
       async (options) => {
         const profiles = randomProfiles('reg');
         const { keys } = read(await inOneFile(profiles, options), options);

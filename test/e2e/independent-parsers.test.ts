@@ -43,7 +43,7 @@ describe.skipIf(whyNoIndependentPrograms() !== undefined)(
       test.each(PARTS)('every setting, %s', (part) => expectRead([FULL], { ...LOCKED, part }));
 
       test(
-        ``${RANDOM} random profiles with hostile text, seed ${SEED}``,
+        `${RANDOM} random profiles with hostile text, seed ${SEED}`,
         () => expectRead(randomProfiles(format)),
         60_000,
       );
@@ -69,7 +69,7 @@ describe.skipIf(whyNoIndependentPrograms() !== undefined)(
     });
 
     describe('json, by Python', () => {
-      test(``every setting and ${RANDOM} random profiles with any text, seed ${SEED}``, async () => {
+      test(`every setting and ${RANDOM} random profiles with any text, seed ${SEED}`, async () => {
         const profiles = [FULL, ...randomProfiles('json')];
         const texts = await Promise.all(profiles.map((profile) => exported('json', profile)));
         const read = readJsons(written(texts, '.json')).map(flatJson);

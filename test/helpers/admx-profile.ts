@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect } from 'vitest';
 import { admxFiles } from '../../profiles/formats/admx.ts';
-import type { AdmxPolicy } from '../../profiles/formats/admx-policies.ts';
+import { type AdmxPolicy, policies } from '../../profiles/formats/admx-policies.ts';
 import type { Part } from '../../profiles/formats/format.ts';
 import { keyAt, type RegistryKey } from '../../profiles/formats/registry.ts';
 import { interpretPolicy } from '../../profiles/policies/interpretation.ts';
@@ -64,6 +64,21 @@ export function valuesOf({ type, enum: values, format, min = 0, max = 0xffff_fff
     default:
       return [{ 'org/name': '1.0' }, { 'org/name': '1.0', 'registry.example.com:5000/a/b': 'latest' }];
   }
+}
+
+/** Policies by their names, as cases of `checkEach`. */
+export function namedPolicies(holds: (policy: AdmxPolicy) => boolean = () => true): [string, AdmxPolicy][] {
+  return policies().flatMap((policy) => (holds(policy) ? [[policy.name, policy]] : []));
+}
+
+/** Every policy with each of its values, as cases of `checkEach`. */
+export function policyValues(): [string, { policy: AdmxPolicy; value: JsonValue }][] {
+  return policies().flatMap((policy) =>
+    valuesOf(policy.field).map((value): [string, { policy: AdmxPolicy; value: JsonValue }] => [
+      `${policy.name} with ${JSON.stringify(value)}`,
+      { policy, value },
+    ]),
+  );
 }
 
 /** Any value of a setting that its control takes. */

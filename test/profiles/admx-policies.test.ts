@@ -6,7 +6,18 @@ import { keyAt } from '../../profiles/formats/registry.ts';
 import type { JsonObject, JsonValue } from '../../src/json.ts';
 import type { Field } from '../../src/settings/field.ts';
 import { leafAt, setLeaf } from '../../src/settings/leaf-paths.ts';
-import { ADMX, anyValue, profileIn, profileOf, stateFor, textOf, valuesOf } from '../helpers/admx-profile.ts';
+import {
+  ADMX,
+  anyValue,
+  namedPolicies,
+  policyValues,
+  profileIn,
+  profileOf,
+  stateFor,
+  textOf,
+  valuesOf,
+} from '../helpers/admx-profile.ts';
+import { checkEach } from '../helpers/check-each.ts';
 import { type PolicyState, registryOf } from '../helpers/group-policy.ts';
 import { runs } from '../helpers/rounds.ts';
 
@@ -31,20 +42,20 @@ function disabled({ path, type }: Field): JsonObject {
 }
 
 describe('a single policy', () => {
-  const cases = policies().flatMap((policy) =>
-    valuesOf(policy.field).map((value) => [policy.name, JSON.stringify(value), policy, value] as const),
-  );
-
-  test.each(cases)('%s with %s is a valid profile with that value', (name, _, policy, value) => {
-    expect(alone(name, policy.part, stateFor(policy, value))).toEqual(expected(policy, value));
+  test('with any of its values is a valid profile with that value', async () => {
+    await checkEach(policyValues(), ({ policy, value }) => {
+      expect(alone(policy.name, policy.part, stateFor(policy, value))).toEqual(expected(policy, value));
+    });
   });
 
-  test.each(policies().filter(({ field }) => field.type !== 'boolean'))(
-    '$name disabled is a valid profile without a value, or with an empty map',
-    ({ name, part, field }) => {
-      expect(alone(name, part, 'disabled')).toEqual(disabled(field));
-    },
-  );
+  test('that is disabled is a valid profile without a value, or with an empty map', async () => {
+    await checkEach(
+      namedPolicies(({ field }) => field.type !== 'boolean'),
+      ({ name, part, field }) => {
+        expect(alone(name, part, 'disabled')).toEqual(disabled(field));
+      },
+    );
+  });
 
   test.each(PARTS)('the version policy of the %s part writes only the version, in either state', (part) => {
     const name = part === 'locked' ? 'Locked_Version' : 'Defaults_Version';
@@ -105,16 +116,24 @@ describe('what the help says about an invalid value', () => {
 });
 
 describe('the editor rejects', () => {
-  const numbers = policies().filter(({ field }) => field.type === 'integer');
-  test.each(numbers)('a number outside the range of $name', ({ name, field: { min = 0, max = 0xffff_ffff } }) => {
-    for (const value of [min - 1, max + 1]) {
-      expect(() => registryOf(ADMX, new Map([[name, { enabled: { [name]: value } }]]))).toThrow('out of range');
-    }
+  test('a number outside the range', async () => {
+    await checkEach(
+      namedPolicies(({ field }) => field.type === 'integer'),
+      ({ name, field: { min = 0, max = 0xffff_ffff } }) => {
+        for (const value of [min - 1, max + 1]) {
+          expect(() => registryOf(ADMX, new Map([[name, { enabled: { [name]: value } }]]))).toThrow('out of range');
+        }
+      },
+    );
   });
 
-  const asking = policies().filter(({ field }) => field.type !== 'boolean' && !field.type.startsWith('map'));
-  test.each(asking)('an empty $name', ({ name }) => {
-    expect(() => registryOf(ADMX, new Map([[name, { enabled: {} }]]))).toThrow('needs a value');
+  test('an empty value', async () => {
+    await checkEach(
+      namedPolicies(({ field }) => field.type !== 'boolean' && !field.type.startsWith('map')),
+      ({ name }) => {
+        expect(() => registryOf(ADMX, new Map([[name, { enabled: {} }]]))).toThrow('needs a value');
+      },
+    );
   });
 });
 

@@ -6,7 +6,17 @@ import type { JsonObject } from '../../src/json.ts';
 import { defaultSettings } from '../../src/settings/defaults.ts';
 import { FIELDS } from '../../src/settings/fields.gen.ts';
 import { leafAt } from '../../src/settings/leaf-paths.ts';
-import { ADML, ADMX, FILES, POLICY_ELEMENTS, PRESENTATIONS, STRINGS, textOf } from '../helpers/admx-profile.ts';
+import {
+  ADML,
+  ADMX,
+  FILES,
+  namedPolicies,
+  POLICY_ELEMENTS,
+  PRESENTATIONS,
+  STRINGS,
+  textOf,
+} from '../helpers/admx-profile.ts';
+import { checkEach } from '../helpers/check-each.ts';
 import { childOf, childrenOf, everyElement, type XmlElement } from '../helpers/xml.ts';
 
 const DEFAULTS: JsonObject = JSON.parse(JSON.stringify(defaultSettings({ platform: 'win32', arch: 'x64' })));
@@ -195,43 +205,48 @@ describe('what an administrator sees', () => {
   const control = ({ name }: AdmxPolicy) =>
     PRESENTATIONS.find(({ attributes }) => attributes.id === name)?.children.find(({ attributes }) => attributes.refId);
 
-  test.each(policies().filter(({ field }) => field.type === 'integer' || field.enum || field.type === 'string'))(
-    'the control of $name starts with the default',
-    (policy) => {
-      const shownControl = control(policy);
-      if (!shownControl) throw new Error('there is no control');
-      const { attributes, children } = shownControl;
-      const initial = leafAt(DEFAULTS, policy.field.path);
-      const text = children.find(({ tag }) => tag === 'defaultValue')?.text ?? '';
-      const { enum: values, type } = policy.field;
-      const shown = values
-        ? values[Number(attributes.defaultItem)]
-        : type === 'integer'
-          ? Number(attributes.defaultValue)
-          : text;
-      expect(shown).toBe(initial);
-      // Sorted, another item may stand at that place.
-      if (values) expect(attributes.noSort).toBe('true');
-    },
-  );
+  test('every control starts with the default', async () => {
+    const hasDefault = ({ field }: AdmxPolicy) => field.type === 'integer' || field.enum || field.type === 'string';
+    await checkEach(
+      namedPolicies((policy) => Boolean(hasDefault(policy))),
+      (policy) => {
+        const shownControl = control(policy);
+        if (!shownControl) throw new Error('there is no control');
+        const { attributes, children } = shownControl;
+        const initial = leafAt(DEFAULTS, policy.field.path);
+        const text = children.find(({ tag }) => tag === 'defaultValue')?.text ?? '';
+        const { enum: values, type } = policy.field;
+        const shown = values
+          ? values[Number(attributes.defaultItem)]
+          : type === 'integer'
+            ? Number(attributes.defaultValue)
+            : text;
+        expect(shown).toBe(initial);
+        // Sorted, another item may stand at that place.
+        if (values) expect(attributes.noSort).toBe('true');
+      },
+    );
+  });
 
-  test.each(policies())('the help of $name', ({ name, part, field }) => {
-    const help = textOf(`${name}_Help`);
-    expect(textOf(name)).toBe(`${field.path} (${part})`);
-    expect(help).toContain(`Setting: ${field.path} (${part})`);
-    expect(help).toContain(field.description.replaceAll('`', '"'));
-    for (const value of field.enum ?? []) expect(help).toContain(`"${value}"`);
-    if (field.type === 'boolean') expect(help).toContain('Enabled writes true, Disabled writes false.');
-    if (field.type === 'integer') expect(help).toContain(`from ${field.min} to ${field.max}`);
-    if (field.unit !== undefined) expect(help).toContain(`(${field.unit})`);
-    const initial = leafAt(DEFAULTS, field.path);
-    const shown = Array.isArray(initial)
-      ? initial.join(', ') || 'an empty list'
-      : typeof initial === 'object'
-        ? 'empty'
-        : String(initial) || 'an empty text';
-    expect(help).toContain(`Default: ${shown}\n`);
-    expect(help).toContain(part === 'locked' ? 'nobody can change it' : 'everybody can change it afterwards');
-    expect(help).toContain('version 19 to SOFTWARE\\Policies\\Rancher Desktop\\');
+  test('the help of every policy describes its setting', async () => {
+    await checkEach(namedPolicies(), ({ name, part, field }) => {
+      const help = textOf(`${name}_Help`);
+      expect(textOf(name)).toBe(`${field.path} (${part})`);
+      expect(help).toContain(`Setting: ${field.path} (${part})`);
+      expect(help).toContain(field.description.replaceAll('`', '"'));
+      for (const value of field.enum ?? []) expect(help).toContain(`"${value}"`);
+      if (field.type === 'boolean') expect(help).toContain('Enabled writes true, Disabled writes false.');
+      if (field.type === 'integer') expect(help).toContain(`from ${field.min} to ${field.max}`);
+      if (field.unit !== undefined) expect(help).toContain(`(${field.unit})`);
+      const initial = leafAt(DEFAULTS, field.path);
+      const shown = Array.isArray(initial)
+        ? initial.join(', ') || 'an empty list'
+        : typeof initial === 'object'
+          ? 'empty'
+          : String(initial) || 'an empty text';
+      expect(help).toContain(`Default: ${shown}\n`);
+      expect(help).toContain(part === 'locked' ? 'nobody can change it' : 'everybody can change it afterwards');
+      expect(help).toContain('version 19 to SOFTWARE\\Policies\\Rancher Desktop\\');
+    });
   });
 });

@@ -28,16 +28,13 @@ describe('the sample settings', () => {
     }
   });
 
-  test.each(PLATFORMS)(
-    'are valid on %s, except what it does not have and what conflicts',
-    async (platform) => {
-      const document = parseDocument(TEXT, 'full.settings.json');
-      expect(document.findings).toEqual([]);
-      const { findings } = await checkSettings({ document, at: '', settings: FULL }, { platform, arch: 'arm64' });
-      const wrong = findings.filter(({ code }) => !['platform', 'conflict', 'kubernetes-version'].includes(code));
-      expect(wrong).toEqual([]);
-    },
-  );
+  test.each(PLATFORMS)('are valid on %s, except what it does not have and what conflicts', async (platform) => {
+    const document = parseDocument(TEXT, 'full.settings.json');
+    expect(document.findings).toEqual([]);
+    const { findings } = await checkSettings({ document, at: '', settings: FULL }, { platform, arch: 'arm64' });
+    const wrong = findings.filter(({ code }) => !['platform', 'conflict', 'kubernetes-version'].includes(code));
+    expect(wrong).toEqual([]);
+  });
 });
 
 test.each(Object.keys(EXPORTERS))('as %s', async (format) => {

@@ -17,6 +17,7 @@ import { isObject, type JsonObject, type JsonValue } from '../../src/json.ts';
 import { defaultSettings } from '../../src/settings/defaults.ts';
 import { FIELDS } from '../../src/settings/fields.gen.ts';
 import { leafAt, setLeaf } from '../../src/settings/leaf-paths.ts';
+import { checkEach } from '../helpers/check-each.ts';
 import { runs } from '../helpers/rounds.ts';
 
 const ALL: JsonObject = JSON.parse(JSON.stringify(defaultSettings({ platform: 'darwin', arch: 'arm64' })));
@@ -109,25 +110,29 @@ describe('a single setting', () => {
     [/\.9p\./, { virtualMachine: { type: 'qemu', mount: { type: '9p' } } }],
   ];
   const fields = FIELDS.filter(({ lockable, platforms }) => lockable && platforms.includes('darwin'));
-  const cases = PARTS.flatMap((part) => fields.map(({ path }) => [path, part] as const));
 
-  test.each(cases)('%s, %s, is a valid profile with that value and the version', async (path, part) => {
-    const settings: JsonObject = structuredClone(NEEDS.find(([needing]) => needing.test(path))?.[1] ?? {});
-    const value = leafAt(FULL, path) ?? null;
-    setLeaf(settings, path, value);
-    const [back, ...others] = await mobileconfigImporter.read(
-      Buffer.from(await text(settings, part)),
-      'x.mobileconfig',
+  test.each(PARTS)('in the %s part is a valid profile with that value and the version', async (part) => {
+    await checkEach(
+      fields.map(({ path }) => [path, path] as const),
+      async (path) => {
+        const settings: JsonObject = structuredClone(NEEDS.find(([needing]) => needing.test(path))?.[1] ?? {});
+        const value = leafAt(FULL, path) ?? null;
+        setLeaf(settings, path, value);
+        const [back, ...others] = await mobileconfigImporter.read(
+          Buffer.from(await text(settings, part)),
+          'x.mobileconfig',
+        );
+        expect(others).toEqual([]);
+        const warnings: string[] = [];
+        const host = { platform: 'darwin', arch: 'arm64', osRelease: '24.0.0' } as const;
+        const read = interpretPolicy(writtenFile('x.plist', back?.settings ?? {}), {
+          locked: part === 'locked',
+          host,
+          warnings,
+        });
+        expect([read.version, leafAt(read.settings, path), warnings]).toEqual([19, value, []]);
+      },
     );
-    expect(others).toEqual([]);
-    const warnings: string[] = [];
-    const host = { platform: 'darwin', arch: 'arm64', osRelease: '24.0.0' } as const;
-    const read = interpretPolicy(writtenFile('x.plist', back?.settings ?? {}), {
-      locked: part === 'locked',
-      host,
-      warnings,
-    });
-    expect([read.version, leafAt(read.settings, path), warnings]).toEqual([19, value, []]);
   });
 });
 

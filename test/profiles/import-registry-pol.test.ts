@@ -8,7 +8,8 @@ import { registryPolImporter } from '../../profiles/formats/pol.ts';
 import { RdError } from '../../src/errors.ts';
 import type { JsonObject } from '../../src/json.ts';
 import { setLeaf } from '../../src/settings/leaf-paths.ts';
-import { ADMX, stateFor, valuesOf } from '../helpers/admx-profile.ts';
+import { ADMX, namedPolicies, policyValues, stateFor } from '../helpers/admx-profile.ts';
+import { checkEach } from '../helpers/check-each.ts';
 import { rdctl } from '../helpers/cli.ts';
 import type { PolicyState } from '../helpers/group-policy.ts';
 import {
@@ -312,35 +313,32 @@ describe('what Group Policy stores for a policy', () => {
     const { settings, locked = {} }: { settings: JsonObject; locked?: JsonObject } = exit === 0 ? JSON.parse(out) : {};
     return { exit, err, settings, locked };
   };
-  const cases = policies().flatMap((policy) =>
-    valuesOf(policy.field).map((value) => [policy.name, JSON.stringify(value), policy, value] as const),
-  );
 
-  test.each(cases)('%s with %s is imported as that setting, without losses', async (name, _, policy, value) => {
-    const settings: JsonObject = { version: 19 };
-    const locked: JsonObject = {};
-    setLeaf(settings, policy.field.path, value);
-    if (policy.part === 'locked') setLeaf(locked, policy.field.path, true);
-    for (const { path } of value === true ? policy.needs : []) {
-      setLeaf(settings, path, true);
-      if (policy.part === 'locked') setLeaf(locked, path, true);
-    }
-    const result = await imported(new Map([[name, stateFor(policy, value)]]));
-    expect(result).toEqual({ exit: 0, err: expect.stringContaining(' 0 lost\n'), settings, locked });
+  test('with any of its values is imported as that setting, without losses', async () => {
+    await checkEach(policyValues(), async ({ policy, value }) => {
+      const settings: JsonObject = { version: 19 };
+      const locked: JsonObject = {};
+      setLeaf(settings, policy.field.path, value);
+      if (policy.part === 'locked') setLeaf(locked, policy.field.path, true);
+      for (const { path } of value === true ? policy.needs : []) {
+        setLeaf(settings, path, true);
+        if (policy.part === 'locked') setLeaf(locked, path, true);
+      }
+      const result = await imported(new Map([[policy.name, stateFor(policy, value)]]));
+      expect(result).toEqual({ exit: 0, err: expect.stringContaining(' 0 lost\n'), settings, locked });
+    });
   });
 
-  test.each(policies().filter(({ field }) => field.type !== 'boolean'))(
-    '$name disabled is imported without losses',
-    async ({ name }) => {
-      const result = await imported(new Map<string, PolicyState>([[name, 'disabled']]));
-      expect(result).toEqual({
-        exit: 0,
-        err: expect.stringContaining(' 0 lost\n'),
-        settings: { version: 19 },
-        locked: {},
-      });
-    },
-  );
+  test('that is disabled is imported without losses', async () => {
+    const settings = { version: 19 };
+    await checkEach(
+      namedPolicies(({ field }) => field.type !== 'boolean'),
+      async ({ name }) => {
+        const result = await imported(new Map<string, PolicyState>([[name, 'disabled']]));
+        expect(result).toEqual({ exit: 0, err: expect.stringContaining(' 0 lost\n'), settings, locked: {} });
+      },
+    );
+  });
 
   test('a table starts with a deletion of what the computer had in it', () => {
     const [policy] = policies().filter(({ field }) => field.type === 'map<string,string>');
@@ -355,10 +353,10 @@ describe('what Group Policy stores for a policy', () => {
 
   test('all of a part combined', async () => {
     for (const part of PARTS) {
-      const own = cases.filter(([, , policy]) => policy.part === part);
-      const states = new Map(own.map(([name, , policy, value]) => [name, stateFor(policy, value)]));
+      const own = policyValues().flatMap(([, each]) => (each.policy.part === part ? [each] : []));
+      const states = new Map(own.map(({ policy, value }) => [policy.name, stateFor(policy, value)]));
       const settings: JsonObject = { version: 19 };
-      for (const [, , { field }, value] of own) setLeaf(settings, field.path, value);
+      for (const { policy, value } of own) setLeaf(settings, policy.field.path, value);
       expect(await imported(states)).toMatchObject({ exit: 0, settings });
     }
   });

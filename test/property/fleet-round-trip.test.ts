@@ -39,13 +39,10 @@ test('every format is tested', () => {
   expect(new Set(FORMS.map(({ format }) => format))).toEqual(new Set(Object.keys(EXPORTERS)));
 });
 
-test.each(Object.keys(EXPORTERS))(
-  'random profiles for %s have nearly as many texts as unrestricted ones',
-  (format) => {
-    const count = (each: string) => randomProfiles(each).flatMap((profile) => texts(profile)).length;
-    expect(count(format)).toBeGreaterThan(0.7 * count('json'));
-  },
-);
+test.each(Object.keys(EXPORTERS))('random profiles for %s have nearly as many texts as unrestricted ones', (format) => {
+  const count = (each: string) => randomProfiles(each).flatMap((profile) => texts(profile)).length;
+  expect(count(format)).toBeGreaterThan(0.7 * count('json'));
+});
 
 describe.each(FORMS)('$name', (form) => {
   const { format } = form;

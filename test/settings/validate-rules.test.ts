@@ -17,12 +17,15 @@ describe('cluster versions', () => {
       lines({ 'kubernetes.version': '1.30.2' }, { versions: ['1.31.0'], current: { 'kubernetes.version': '1.30.2' } }),
     ).toEqual([]);
   });
-  test.each([true, false])('an empty version leaves the choice to the service, with the cluster on (%s) or off', (enabled) => {
-    const current = { 'kubernetes.version': '1.30.2', 'kubernetes.enabled': enabled };
-    const payload = { 'kubernetes.version': '', 'kubernetes.enabled': true };
-    expect(lines(payload, { current, versions: ['1.30.2', '1.31.0'] })).toEqual([]);
-    expect(lines(payload, { current })).toEqual([]);
-  });
+  test.each([true, false])(
+    'an empty version leaves the choice to the service, with the cluster on (%s) or off',
+    (enabled) => {
+      const current = { 'kubernetes.version': '1.30.2', 'kubernetes.enabled': enabled };
+      const payload = { 'kubernetes.version': '', 'kubernetes.enabled': true };
+      expect(lines(payload, { current, versions: ['1.30.2', '1.31.0'] })).toEqual([]);
+      expect(lines(payload, { current })).toEqual([]);
+    },
+  );
 });
 
 describe('the virtual machine', () => {

@@ -160,23 +160,20 @@ test('the holder of a lock can be read without taking it', async () => {
   expect(await lockHolder(directory, processes)).toBeUndefined();
 });
 
-test.runIf(process.platform === 'linux')(
-  'a zombie process is not alive',
-  async () => {
-    // The shell becomes a program that never asks about its child, which lives until its input ends.
-    const script = 'exec 3<&0; (read line <&3) & echo $!; exec sleep 60';
-    const parent = spawn('/bin/sh', ['-c', script], { stdio: ['pipe', 'pipe', 'ignore'] });
-    onTestFinished(() => void parent.kill('SIGKILL'));
-    const [line] = await once(parent.stdout, 'data');
-    const pid = Number(String(line));
-    await expect.poll(() => readFileSync(`/proc/${parent.pid}/comm`, 'utf8')).toBe('sleep\n');
-    expect(await processTable.isAlive({ pid })).toBe(true);
-    parent.stdin.end();
-    await expect.poll(() => readFileSync(`/proc/${pid}/stat`, 'utf8')).toMatch(/\) Z /);
-    expect(await processTable.isAlive({ pid })).toBe(false);
-    expect(await terminate({ pid, started: 'another' })).toBe(false);
-  },
-);
+test.runIf(process.platform === 'linux')('a zombie process is not alive', async () => {
+  // The shell becomes a program that never asks about its child, which lives until its input ends.
+  const script = 'exec 3<&0; (read line <&3) & echo $!; exec sleep 60';
+  const parent = spawn('/bin/sh', ['-c', script], { stdio: ['pipe', 'pipe', 'ignore'] });
+  onTestFinished(() => void parent.kill('SIGKILL'));
+  const [line] = await once(parent.stdout, 'data');
+  const pid = Number(String(line));
+  await expect.poll(() => readFileSync(`/proc/${parent.pid}/comm`, 'utf8')).toBe('sleep\n');
+  expect(await processTable.isAlive({ pid })).toBe(true);
+  parent.stdin.end();
+  await expect.poll(() => readFileSync(`/proc/${pid}/stat`, 'utf8')).toMatch(/\) Z /);
+  expect(await processTable.isAlive({ pid })).toBe(false);
+  expect(await terminate({ pid, started: 'another' })).toBe(false);
+});
 
 test('a foreign file in the lock is an error with its path, not ignored', async () => {
   const directory = join(temporaryDirectory(), 'service.lock');
