@@ -9,8 +9,8 @@ import { promisify } from 'node:util';
 import type { GuestImage } from '../src/drivers/guest-images/image.ts';
 import { accelerators } from '../src/drivers/machines/qemu/accelerator.ts';
 import { qemuArguments } from '../src/drivers/machines/qemu/arguments.ts';
+import { openQmp, type Qmp } from '../src/drivers/machines/qemu/monitor.ts';
 import { qemuPlaces } from '../src/drivers/machines/qemu/places.ts';
-import { openQmp, type Qmp } from '../src/drivers/machines/qemu/qmp.ts';
 import { run as runProgram } from '../src/os/run.ts';
 
 const POLL_MS = 100;

@@ -1,6 +1,6 @@
 import { parse, parseDocument as parseYaml, stringify } from 'yaml';
 import { loadDesired } from '../profiles/document/load.ts';
-import { SIMULATED_INFO } from '../src/drivers/machines/simulated/info.ts';
+import { SIMULATED_INFO } from '../src/drivers/machines/simulated/index.ts';
 import type { JsonObject, JsonValue } from '../src/json.ts';
 import { makePlan } from '../src/plan/plan.ts';
 import { defaultSettings } from '../src/settings/defaults.ts';

@@ -185,7 +185,7 @@ async function bareRound(image: GuestImage): Promise<Omit<Figures, 'resume'>> {
       await bare.qmp(async (qmp) => {
         await qmp.execute('drive-backup', { device: 'data', target: saved, sync: 'full', format: 'qcow2' });
         await bare.guest('fsfreeze', '--unfreeze', MOUNT);
-        await qmp.event(({ name }) => name === 'BLOCK_JOB_COMPLETED', { timeoutMs: 300_000 });
+        while (JSON.stringify(await qmp.execute('query-block-jobs')) !== '[]') await sleep(20);
       });
       await execute('qemu-img', ['check', '-q', saved]);
     });

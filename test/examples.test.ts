@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { loadDesired } from '../profiles/document/load.ts';
 import type { DriverInfo } from '../src/drivers/driver.ts';
 import { host } from '../src/drivers/index.ts';
-import { SIMULATED_INFO } from '../src/drivers/machines/simulated/info.ts';
+import { SIMULATED_INFO } from '../src/drivers/machines/simulated/index.ts';
 import { makePlan } from '../src/plan/plan.ts';
 import { defaultSettings } from '../src/settings/defaults.ts';
 import { validate as validProfile } from '../src/settings/validators/profile.gen.js';

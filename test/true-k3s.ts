@@ -6,7 +6,7 @@ import type { ClusterDriver, ClusterSpec } from '../src/drivers/driver.ts';
 import { containerdEngine } from '../src/drivers/engines/containerd.ts';
 import { mobyEngine } from '../src/drivers/engines/moby.ts';
 import { mobyNetworks } from '../src/drivers/engines/moby-config.ts';
-import { k3sOn, podNetwork } from '../src/drivers/k3s.ts';
+import { k3sOn, podNetwork } from '../src/drivers/index.ts';
 import { hostFactory } from '../src/drivers/machines/host/index.ts';
 import { run } from '../src/os/run.ts';
 import { engineSpec, MACHINE } from './contract/driver-suite.ts';
@@ -61,7 +61,6 @@ async function exercise(
       cache: join(root, 'cache'),
       memo: join(home, 'k3s-release'),
       name: 'rdctl',
-      ownsNetwork: true,
     };
     cluster = k3sOn(shell, parts);
     return { moby: mobyEngine(shell, cgroup), containerd: containerdEngine(shell, podNetwork(shell.places)) };

@@ -1,8 +1,7 @@
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { type GuestImage, IMAGE_FILES } from '../../src/drivers/guest-images/image.ts';
-import { type ImageStore, imageStore } from '../../src/drivers/guest-images/store.ts';
-import { imageInUse } from '../../src/drivers/guest-images/use.ts';
+import { type ImageStore, imageInUse, imageStore } from '../../src/drivers/guest-images/store.ts';
 import { RdError } from '../../src/errors.ts';
 import { sizeText } from '../../src/os/size.ts';
 import { noArguments } from '../arguments/arguments.ts';

@@ -71,7 +71,7 @@ async function ownShell(status: StatusDocument, args: readonly string[], io: Io)
   const { home, machine, engine } = status;
   const here = homeOf(io);
   if (home !== here.data) throw otherHome(home, here.data);
-  const { backendAccess } = await import('../../src/drivers/way-in.ts');
+  const { backendAccess } = await import('../../src/drivers/backend-access.ts');
   const way = await backendAccess(here);
   if (way.in === 'nothing' && way.simulated) {
     throw new RdError('ERR_NOT_READY', 'There is no shell: the desktop is simulated, and no engine runs in it.', {

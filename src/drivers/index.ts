@@ -1,12 +1,19 @@
+import { join } from 'node:path';
 import { RdError } from '../errors.ts';
-import type { DriverContext, DriverFactory, DriverName } from './driver.ts';
+import { k3sPlaces, networkConfigOf } from './clusters/k3s/config.ts';
+import { k3sCluster } from './clusters/k3s/k3s.ts';
+import { k3sSources } from './clusters/k3s/sources.ts';
+import type { ClusterDriver, DriverContext, DriverFactory, DriverName } from './driver.ts';
 import { containerdEngine } from './engines/containerd.ts';
+import type { PodNetwork } from './engines/containerd-daemon.ts';
+import { containerdPods } from './engines/containerd-images.ts';
 import { mobyEngine } from './engines/moby.ts';
 import { mobyNetworks } from './engines/moby-config.ts';
-import { k3sOn, podNetwork } from './k3s.ts';
+import { mobyPods } from './engines/moby-images.ts';
 import { hostFactory } from './machines/host/index.ts';
-import { qemuFactory } from './machines/qemu/index.ts';
+import { type GuestClusterParts, qemuFactory } from './machines/qemu/index.ts';
 import { simulated } from './machines/simulated/index.ts';
+import type { Shell, ShellPlaces } from './shell.ts';
 
 /** The host with the engines that run on it. */
 export const host: DriverFactory = hostFactory(
@@ -92,4 +99,22 @@ function otherDriver(wanted: DriverName, recorded: string): RdError {
       advice: `Leave out --driver (and RDCTL_DRIVER) to go on with ${recorded}, or set RDCTL_HOME to another directory for ${wanted}.`,
     },
   );
+}
+
+/** The cluster of a machine whose engines are those of this folder, created with `podNetwork`. */
+export function k3sOn(shell: Shell, { context, ...parts }: GuestClusterParts): ClusterDriver {
+  return k3sCluster(shell, {
+    ...parts,
+    ownsNetwork: true,
+    engines: { moby: mobyPods(shell), containerd: containerdPods(shell) },
+    sources: k3sSources(context.env),
+    kubeconfig: join(context.directory, 'kubeconfig.json'),
+    now: context.now,
+  });
+}
+
+/** Options that `containerdEngine` needs to run the cluster's pods. */
+export function podNetwork(places: ShellPlaces): PodNetwork {
+  const k3s = k3sPlaces(places);
+  return { configuration: networkConfigOf(k3s), plugins: k3s.plugins };
 }

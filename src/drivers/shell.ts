@@ -80,6 +80,9 @@ export interface Shell {
   clear(area: EngineArea): Promise<void>;
 }
 
+/** Runs a program; see `Shell.run`. */
+export type Run = Shell['run'];
+
 /** A path, or a port of the machine's 127.0.0.1; 0 for a free one. */
 export type ServerPlace = { socket: string } | { port: number };
 
@@ -146,4 +149,20 @@ export interface EngineArea {
   directories: readonly string[];
   /** Control group that holds its containers, below the root of the hierarchy. */
   cgroup?: string;
+}
+
+/** What a cluster needs from the engine that runs its pods. */
+export interface ClusterEngine {
+  /** The engine's socket in the machine. */
+  readonly socket: string;
+  /**
+   * Loads images from an archive on this host to where pods find them. They stay when the cluster goes.
+   * @throws RdError `ERR_DRIVER_FAILED`, `ERR_FORBIDDEN` for images outside the list of allowed images, `ERR_CANCELLED`.
+   */
+  loadImages(archive: string, signal: AbortSignal): Promise<void>;
+  /**
+   * Stops the containers of all pods; with `remove` they are deleted with their data.
+   * @throws RdError `ERR_DRIVER_FAILED` when the engine does not respond, `ERR_CANCELLED`.
+   */
+  endPods(how: 'stop' | 'remove', signal: AbortSignal): Promise<void>;
 }

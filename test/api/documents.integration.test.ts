@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { expect, test } from 'vitest';
 import { BODY_LIMIT } from '../../src/api/wire-texts.ts';
-import { SIMULATED_INFO } from '../../src/drivers/machines/simulated/info.ts';
+import { SIMULATED_INFO } from '../../src/drivers/machines/simulated/index.ts';
 import { ERRORS } from '../../src/errors.ts';
 import { PASSWORD, runsWith, startApi } from '../helpers/api.ts';
 import { startService } from '../helpers/service.ts';

@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { expect, onTestFinished, test } from 'vitest';
-import { SIMULATED_INFO } from '../../src/drivers/machines/simulated/info.ts';
+import { SIMULATED_INFO } from '../../src/drivers/machines/simulated/index.ts';
 import type { PlanRequest } from '../../src/plan/change.ts';
 import { defaultSettings } from '../../src/settings/defaults.ts';
 import { PASSWORD, runsWith, startApi } from '../helpers/api.ts';

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { SIMULATED_INFO } from '../../src/drivers/machines/simulated/info.ts';
+import { SIMULATED_INFO } from '../../src/drivers/machines/simulated/index.ts';
 import { RdError } from '../../src/errors.ts';
 import { defaultSettings } from '../../src/settings/defaults.ts';
 import type { Settings } from '../../src/settings/settings.gen.ts';

@@ -6,11 +6,10 @@ import { createServer as createTcpServer, connect as dial } from 'node:net';
 import { gzipSync } from 'node:zlib';
 import { afterEach, describe, expect, test } from 'vitest';
 import { authzPlugin } from '../../src/drivers/engines/authz-plugin.ts';
-import { registryGateway } from '../../src/drivers/engines/containerd.ts';
-import { outboundProxy } from '../../src/drivers/engines/outbound-proxy.ts';
+import { outboundProxy, registryGateway } from '../../src/drivers/engines/gateways.ts';
 import type { GuardParts } from '../../src/drivers/engines/pull-guard.ts';
 import { pullPolicy } from '../../src/drivers/engines/pull-policy.ts';
-import { createRegistryDialer, proxyFor } from '../../src/drivers/engines/way-out.ts';
+import { createRegistryDialer, proxyFor } from '../../src/drivers/engines/registry-dialer.ts';
 
 const servers: Server[] = [];
 afterEach(() => {

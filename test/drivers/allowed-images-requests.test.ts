@@ -1,9 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import { denial } from '../../src/drivers/engines/authz-plugin.ts';
-import type { EngineCall } from '../../src/drivers/engines/authz-request.ts';
-import { parseEngineCall } from '../../src/drivers/engines/authz-request.ts';
-import { digestsOfIndex, learnedDigests } from '../../src/drivers/engines/learned-digests.ts';
-import { pullPolicy } from '../../src/drivers/engines/pull-policy.ts';
+import type { EngineCall } from '../../src/drivers/engines/authz-plugin.ts';
+import { denial, parseEngineCall } from '../../src/drivers/engines/authz-plugin.ts';
+import { digestsOfIndex, learnedDigests, pullPolicy } from '../../src/drivers/engines/pull-policy.ts';
 import { registryRequest } from '../../src/drivers/engines/registry-request.ts';
 
 const D = `sha256:${'a'.repeat(64)}`;

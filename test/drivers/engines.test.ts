@@ -1,15 +1,15 @@
 import { describe, expect, test } from 'vitest';
 import { containerdEngine, runningTasks } from '../../src/drivers/engines/containerd.ts';
-import { containerdConfig, containerdPlaces } from '../../src/drivers/engines/containerd-config.ts';
+import { containerdConfig, containerdPlaces } from '../../src/drivers/engines/containerd-daemon.ts';
 import { mobyEngine } from '../../src/drivers/engines/moby.ts';
-import { mobyArguments, mobyConfig, mobyPlaces } from '../../src/drivers/engines/moby-config.ts';
 import {
   parseContainers,
   parseImages,
   parseReturns,
   parseVersion,
   runningIn,
-} from '../../src/drivers/engines/moby-health.ts';
+} from '../../src/drivers/engines/moby-api.ts';
+import { mobyArguments, mobyConfig, mobyPlaces } from '../../src/drivers/engines/moby-config.ts';
 import { engineSpec } from '../contract/driver-suite.ts';
 import { NETWORK, PLACES, scriptedShell } from './scripted-shell.ts';
 

@@ -2,23 +2,33 @@ import { cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { isReady, otherBridges, ownBridges, poolFor, staleAddresses } from '../../src/drivers/machines/host/bridges.ts';
-import { programEnvironment } from '../../src/drivers/machines/host/commands.ts';
-import { completeness, firewallRules, parseTraces, restoreInput } from '../../src/drivers/machines/host/firewall.ts';
-import { mayRestore } from '../../src/drivers/machines/host/forwarding.ts';
-import { isShim, isWithin, parseMounts, rootIsWithin } from '../../src/drivers/machines/host/leftovers.ts';
-import { parseLinks, parseRoutes } from '../../src/drivers/machines/host/links.ts';
+import {
+  completeness,
+  firewallRules,
+  mayRestore,
+  parseTraces,
+  restoreInput,
+} from '../../src/drivers/machines/host/firewall.ts';
+import { hostVerdict, programEnvironment } from '../../src/drivers/machines/host/index.ts';
+import { isShim, isWithin, rootIsWithin } from '../../src/drivers/machines/host/leftovers.ts';
 import { readMachineRecord, writeMachineRecord } from '../../src/drivers/machines/host/machine.ts';
-import { hostPlaces } from '../../src/drivers/machines/host/places.ts';
-import { hostVerdict } from '../../src/drivers/machines/host/probe.ts';
-import type { Range } from '../../src/drivers/machines/host/subnet.ts';
+import type { Range } from '../../src/drivers/machines/host/network.ts';
 import {
   bridgeAddress,
   choosePool,
   formatRange,
+  isReady,
+  otherBridges,
   overlaps,
+  ownBridges,
+  parseLinks,
   parseRange,
-} from '../../src/drivers/machines/host/subnet.ts';
+  parseRoutes,
+  poolFor,
+  staleAddresses,
+} from '../../src/drivers/machines/host/network.ts';
+import { hostPlaces } from '../../src/drivers/machines/host/places.ts';
+import { parseMounts } from '../../src/drivers/machines/shared/mountinfo.ts';
 import { MACHINE } from '../contract/driver-suite.ts';
 
 function range(text: string): Range {

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import fc from 'fast-check';
 import { expect, onTestFinished, test } from 'vitest';
 import { artefactNames, artefactStore, sumIn } from '../../src/drivers/clusters/k3s/artefacts.ts';
-import { type K3sVersion, parseK3s } from '../../src/drivers/clusters/k3s/version.ts';
+import { type K3sVersion, parseK3s } from '../../src/drivers/clusters/k3s/releases.ts';
 import { releaseServer, serve, sha256 } from '../helpers/k3s-release-server.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';
 

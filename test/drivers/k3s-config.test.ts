@@ -1,7 +1,6 @@
 import { expect, test } from 'vitest';
-import { k3sArguments, k3sConfig, pluginsOf } from '../../src/drivers/clusters/k3s/config.ts';
-import { k3sPlaces, programOf } from '../../src/drivers/clusters/k3s/places.ts';
-import { parseK3s } from '../../src/drivers/clusters/k3s/version.ts';
+import { k3sArguments, k3sConfig, k3sPlaces, pluginsOf, programOf } from '../../src/drivers/clusters/k3s/config.ts';
+import { parseK3s } from '../../src/drivers/clusters/k3s/releases.ts';
 import type { ClusterSpec } from '../../src/drivers/driver.ts';
 import { PLACES } from './scripted-shell.ts';
 

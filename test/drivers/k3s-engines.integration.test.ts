@@ -2,10 +2,10 @@ import { writeFileSync } from 'node:fs';
 import { createServer, type IncomingMessage } from 'node:http';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import { containerdConfig, containerdPlaces } from '../../src/drivers/engines/containerd-config.ts';
-import { containerdPods } from '../../src/drivers/engines/containerd-pods.ts';
-import { mobyPods } from '../../src/drivers/engines/moby-pods.ts';
-import { podNetwork } from '../../src/drivers/k3s.ts';
+import { containerdConfig, containerdPlaces } from '../../src/drivers/engines/containerd-daemon.ts';
+import { containerdPods } from '../../src/drivers/engines/containerd-images.ts';
+import { mobyPods } from '../../src/drivers/engines/moby-images.ts';
+import { podNetwork } from '../../src/drivers/index.ts';
 import type { Shell } from '../../src/drivers/shell.ts';
 import { RdError } from '../../src/errors.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';
@@ -93,16 +93,12 @@ function containerd(answer: (args: string) => string) {
   const { shell, files, events } = scriptedShell();
   const ran: string[] = [];
   const run: Shell['run'] = async (argv) => {
-    const args = argv.slice(argv.indexOf('5s') + 1).join(' ');
+    const args = argv.slice(argv.indexOf('k8s.io') + 1).join(' ');
     ran.push(args);
-    if (argv[0] === 'ctr')
-      expect(argv.slice(0, 5)).toEqual([
-        'ctr',
-        '--address',
-        '/s/run/containerd/containerd.sock',
-        '--namespace',
-        'k8s.io',
-      ]);
+    if (argv[0] === 'ctr') {
+      const address = ['--address', '/s/run/containerd/containerd.sock'];
+      expect(argv.slice(0, 7)).toEqual(['ctr', ...address, '--connect-timeout', '5s', '--namespace', 'k8s.io']);
+    }
     return { exitCode: 0, stdout: answer(args), stderr: '' };
   };
   return { pods: containerdPods({ ...shell, run }), ran, files, events };

@@ -2,8 +2,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import { apiClient } from '../../src/drivers/clusters/k3s/api.ts';
-import { nodesHealth } from '../../src/drivers/clusters/k3s/health.ts';
+import { apiClient, nodesHealth } from '../../src/drivers/clusters/k3s/api.ts';
 import type { Shell } from '../../src/drivers/shell.ts';
 import { RdError } from '../../src/errors.ts';
 import { CERTIFICATES, OTHER_CERTIFICATES } from '../helpers/k3s-certificates.ts';
@@ -35,7 +34,7 @@ test.each<[string, Faults, RegExp]>([
   ['is not ready', { readyz: 500 }, /says 500 to \/readyz/],
   ['breaks off', { api: 'breaks' }, /does not answer on port/],
   ['has no node', { nodes: 'none' }, /no node has joined/],
-  ['garbles its nodes', { nodes: 'garbled' }, /a list of nodes that is none/],
+  ['garbles its nodes', { nodes: 'garbled' }, /did not send a list of nodes/],
   ['has a node without network', { node: 'cni plugin not initialized' }, /not ready: cni plugin not initialized/],
   ['has the certificate of another', { authority: OTHER_CERTIFICATES.ca }, /does not answer on port .*certificate/],
 ])('a k3s that %s is waited for, given up with the reason, and left under observation', async (_, faults, reason) => {

@@ -1,9 +1,9 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { installedRelease } from '../../src/drivers/clusters/k3s/installed.ts';
-import { k3sPlaces } from '../../src/drivers/clusters/k3s/places.ts';
-import { parseK3s } from '../../src/drivers/clusters/k3s/version.ts';
+import { k3sPlaces } from '../../src/drivers/clusters/k3s/config.ts';
+import { installedRelease } from '../../src/drivers/clusters/k3s/installation.ts';
+import { parseK3s } from '../../src/drivers/clusters/k3s/releases.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';
 import { PLACES, scriptedShell } from './scripted-shell.ts';
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { readCredentials } from '../../src/drivers/clusters/k3s/kubeconfig.ts';
+import { readCredentials } from '../../src/drivers/clusters/k3s/api.ts';
 import { HOSTILE_YAML } from '../helpers/hostile-yaml.ts';
 
 /** Whoever becomes root in the guest can write this file, which is read while the cluster runs. Parsers take minutes for some of these. */

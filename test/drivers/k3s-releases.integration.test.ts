@@ -3,19 +3,17 @@ import { join } from 'node:path';
 import fc from 'fast-check';
 import { expect, onTestFinished, test } from 'vitest';
 import {
+  compareK3s,
+  isSupported,
   k3sReleases,
+  newestFirst,
+  parseK3s,
+  plainVersion,
   readChannels,
   SHIPPED_CHANNELS,
   SHIPPED_RELEASES,
 } from '../../src/drivers/clusters/k3s/releases.ts';
 import { k3sSources } from '../../src/drivers/clusters/k3s/sources.ts';
-import {
-  compareK3s,
-  isSupported,
-  newestFirst,
-  parseK3s,
-  plainVersion,
-} from '../../src/drivers/clusters/k3s/version.ts';
 import { releaseServer } from '../helpers/k3s-release-server.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';
 

@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, wri
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import { networkConfigOf } from '../../src/drivers/clusters/k3s/places.ts';
+import { networkConfigOf } from '../../src/drivers/clusters/k3s/config.ts';
 import { RdError } from '../../src/errors.ts';
 import { run } from '../../src/os/run.ts';
 import { freePort } from '../helpers/free-port.ts';

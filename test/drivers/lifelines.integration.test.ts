@@ -2,7 +2,7 @@ import { readdirSync, rmSync } from 'node:fs';
 import { createServer, type Server, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import { lifelines } from '../../src/drivers/lifelines.ts';
+import { lifelines } from '../../src/drivers/machines/shared/lifelines.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';
 
 /** A program that takes connections, can die, and comes back at the same place. */

@@ -3,8 +3,9 @@ import { existsSync, mkdirSync, readFileSync, statSync, truncateSync, writeFileS
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { diskCopy } from '../../src/drivers/machines/qemu/disk-copy.ts';
-import { checkDiskCopy, type HostRun } from '../../src/drivers/machines/qemu/disks.ts';
+import { checkDiskCopy } from '../../src/drivers/machines/qemu/disks.ts';
 import { qemuMonitor } from '../../src/drivers/machines/qemu/monitor.ts';
+import type { Run } from '../../src/drivers/shell.ts';
 import { steadyClock } from '../../src/os/clock.ts';
 import { findDaemon, startDaemon, stopDaemon } from '../../src/os/daemon.ts';
 import { findProgram, programPath } from '../../src/os/program.ts';
@@ -13,7 +14,7 @@ import { temporaryDirectory } from '../helpers/temp-home.ts';
 
 const MIB = 2 ** 20;
 const never = new AbortController().signal;
-const run: HostRun = (argv, options) => runProgram(argv, options);
+const run: Run = (argv, options) => runProgram(argv, options);
 const path = programPath(process.env.PATH);
 const programs = await Promise.all(['qemu-img', 'qemu-system-x86_64'].map((program) => findProgram(program, path)));
 

@@ -3,12 +3,8 @@ import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { dataBytes } from '../../src/drivers/machines/qemu/disks.ts';
 import { degradationOf, growDisk, growthWatch, parseGrowth } from '../../src/drivers/machines/qemu/live/disk-growth.ts';
-import {
-  GROWTH_SCRIPT,
-  REFUSE_WHILE_GROWING,
-  START_SCRIPT,
-} from '../../src/drivers/machines/qemu/live/growth-script.ts';
 import { qemuMonitor } from '../../src/drivers/machines/qemu/monitor.ts';
+import { GROWTH_SCRIPT, REFUSE_WHILE_GROWING, START_SCRIPT } from '../../src/drivers/machines/qemu/setup-scripts.ts';
 import { steadyClock } from '../../src/os/clock.ts';
 import { findProgram, programPath } from '../../src/os/program.ts';
 import { run } from '../../src/os/run.ts';

@@ -5,13 +5,8 @@ import { basename, join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import type { GuestImage } from '../../src/drivers/guest-images/image.ts';
 import { accelerationFailure, accelerators } from '../../src/drivers/machines/qemu/accelerator.ts';
-import {
-  type DiskParts,
-  diskFacts,
-  ensureData,
-  ensureRoot,
-  type HostRun,
-} from '../../src/drivers/machines/qemu/disks.ts';
+import { type DiskParts, diskFacts, ensureData, ensureRoot } from '../../src/drivers/machines/qemu/disks.ts';
+import type { Run } from '../../src/drivers/shell.ts';
 import { RdError } from '../../src/errors.ts';
 import { findProgram, programPath } from '../../src/os/program.ts';
 import { run as runProgram } from '../../src/os/run.ts';
@@ -19,7 +14,7 @@ import { temporaryDirectory } from '../helpers/temp-home.ts';
 
 const MIB = 2 ** 20;
 const signal = new AbortController().signal;
-const run: HostRun = (argv, options) => runProgram(argv, options);
+const run: Run = (argv, options) => runProgram(argv, options);
 const path = programPath(process.env.PATH);
 const hasImages = (await findProgram('qemu-img', path)) !== undefined;
 const hasQemu = (await findProgram('qemu-system-x86_64', path)) !== undefined;
@@ -176,7 +171,7 @@ describe('whether guests can run', () => {
   });
 
   test.skipIf(!hasQemu)('is no for an accelerator that QEMU does not have', async () => {
-    const noSuch: HostRun = (argv, options) =>
+    const noSuch: Run = (argv, options) =>
       run(
         argv.map((word) => (word === 'tcg' ? 'whpx' : word)),
         options,

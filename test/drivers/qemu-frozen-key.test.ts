@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest';
-import { type FrozenFacts, frozenKey, GUEST_SCRIPTS } from '../../src/drivers/machines/qemu/frozen/key.ts';
-import * as frozen from '../../src/drivers/machines/qemu/frozen/scripts.ts';
-import * as home from '../../src/drivers/machines/qemu/mounts/scripts.ts';
+import { type FrozenFacts, frozenKey, GUEST_SCRIPTS } from '../../src/drivers/machines/qemu/frozen/state.ts';
+import * as home from '../../src/drivers/machines/qemu/mounts/mounts.ts';
 import * as shell from '../../src/drivers/machines/qemu/scripts.ts';
-import { SETTLE_SCRIPT } from '../../src/drivers/machines/qemu/settle.ts';
+import * as frozen from '../../src/drivers/machines/qemu/setup-scripts.ts';
+import { SETTLE_SCRIPT } from '../../src/drivers/machines/qemu/setup-scripts.ts';
 
 const FACTS: FrozenFacts = {
   image: 'sha256:0',

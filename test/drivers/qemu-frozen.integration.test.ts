@@ -12,14 +12,14 @@ import {
 import { join, resolve } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import type { QemuArguments } from '../../src/drivers/machines/qemu/arguments.ts';
-import type { HostRun } from '../../src/drivers/machines/qemu/disks.ts';
-import { type FrozenFacts, frozenKey, machineShape } from '../../src/drivers/machines/qemu/frozen/key.ts';
-import { CANNOT, NO_DATA, SHARES } from '../../src/drivers/machines/qemu/frozen/scripts.ts';
+import { type FrozenFacts, frozenKey, machineShape } from '../../src/drivers/machines/qemu/frozen/state.ts';
 import type { Connection } from '../../src/drivers/machines/qemu/guest.ts';
 import { qemuMachine } from '../../src/drivers/machines/qemu/machine.ts';
 import { qemuMonitor } from '../../src/drivers/machines/qemu/monitor.ts';
 import { qemuPlaces } from '../../src/drivers/machines/qemu/places.ts';
 import { type QemuRecord, readQemuRecord, writeQemuRecord } from '../../src/drivers/machines/qemu/record.ts';
+import { CANNOT, NO_DATA, SHARES } from '../../src/drivers/machines/qemu/setup-scripts.ts';
+import type { Run } from '../../src/drivers/shell.ts';
 import { RdError } from '../../src/errors.ts';
 import { steadyClock } from '../../src/os/clock.ts';
 import { stopDaemon } from '../../src/os/daemon.ts';
@@ -59,7 +59,7 @@ function scene(directory = temporaryDirectory()) {
     passed: 0,
   };
   const note = (word: string) => writeFileSync(orderFile, `${word}\n`, { flag: 'a' });
-  const run: HostRun = async ([program = '', ...args]) => {
+  const run: Run = async ([program = '', ...args]) => {
     const said = (stdout = '') => ({ exitCode: 0, stdout, stderr: '' });
     if (program === 'qemu-system-x86_64') return said(`${world.version}\n`);
     if (program === 'ssh-keygen') {

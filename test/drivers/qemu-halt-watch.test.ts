@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { unlessHalted } from '../../src/drivers/machines/qemu/halt-watch.ts';
+import { unlessHalted } from '../../src/drivers/machines/qemu/halts.ts';
 import type { Monitor } from '../../src/drivers/machines/qemu/monitor.ts';
 import { RdError } from '../../src/errors.ts';
 import type { Clock } from '../../src/os/clock.ts';
@@ -19,7 +19,6 @@ function machine(status: string, cont: string) {
           if (command === 'cont') world.status = cont;
           return {};
         },
-        event: () => Promise.reject(new Error('none')),
         close: () => undefined,
       });
     },

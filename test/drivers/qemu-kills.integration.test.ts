@@ -2,12 +2,12 @@ import { cpSync, existsSync, mkdirSync, readFileSync, statSync, symlinkSync, wri
 import { dirname, join, resolve } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import type { GuestImage } from '../../src/drivers/guest-images/image.ts';
-import type { HostRun } from '../../src/drivers/machines/qemu/disks.ts';
 import type { Connection } from '../../src/drivers/machines/qemu/guest.ts';
 import { type QemuMachineParts, qemuMachine } from '../../src/drivers/machines/qemu/machine.ts';
 import { type Monitor, qemuMonitor } from '../../src/drivers/machines/qemu/monitor.ts';
 import { qemuPlaces } from '../../src/drivers/machines/qemu/places.ts';
 import { readQemuRecord } from '../../src/drivers/machines/qemu/record.ts';
+import type { Run } from '../../src/drivers/shell.ts';
 import { RdError } from '../../src/errors.ts';
 import type { JsonValue } from '../../src/json.ts';
 import { steadyClock } from '../../src/os/clock.ts';
@@ -100,7 +100,7 @@ function machineOf(directory: string, { call }: Life = life(), changes: Partial<
   const programs = join(directory, 'programs');
   mkdirSync(programs, { recursive: true });
   if (!existsSync(join(programs, 'qemu-system-x86_64'))) symlinkSync(PROGRAM, join(programs, 'qemu-system-x86_64'));
-  const run: HostRun = ([program = '', ...args]) =>
+  const run: Run = ([program = '', ...args]) =>
     call(`${program} ${args[0]}`, async () => {
       const said = (stdout = '') => ({ exitCode: 0, stdout, stderr: '' });
       const last = args.at(-1) ?? '';
@@ -399,7 +399,7 @@ test(
     const other: GuestImage = { ...IMAGE, digest: 'sha256:1', directory: '/images/sha256-1' };
     const images = (image: GuestImage) => ({ images: { list: async () => [image], verify: async () => undefined } });
     /** Where the disk leads is its text. */
-    const run: HostRun = async ([program = '', ...args]) => {
+    const run: Run = async ([program = '', ...args]) => {
       const last = args.at(-1) ?? '';
       const backing = args[args.indexOf('-b') + 1];
       let stdout = '';
@@ -423,7 +423,7 @@ test(
       await first.stop();
       expect(readFileSync(first.places.disk, 'utf8')).toBe('made of /images/sha256-0/disk.qcow2');
       const short = at === 0 ? count : life(at);
-      const counted: HostRun = (argv, options) => short.call(`${argv[0]} ${argv[1]}`, () => run(argv, options));
+      const counted: Run = (argv, options) => short.call(`${argv[0]} ${argv[1]}`, () => run(argv, options));
       const killed = machineOf(directory, short, { ...images(other), run: counted, freezes: false });
       await Promise.race([short.killed, killed.start()]);
       const next = machineOf(directory, life(), { ...images(other), run, freezes: false });

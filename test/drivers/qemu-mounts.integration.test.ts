@@ -5,16 +5,18 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { qemu } from '../../src/drivers/index.ts';
 import { comma } from '../../src/drivers/machines/qemu/arguments.ts';
-import { homeFacts, homeToShare } from '../../src/drivers/machines/qemu/mounts/home.ts';
-import { featuresOf, type HostFacts } from '../../src/drivers/machines/qemu/mounts/host-facts.ts';
-import { parseMounts } from '../../src/drivers/machines/qemu/mounts/mount-table.ts';
-import { guestMounts, readHomeRecord } from '../../src/drivers/machines/qemu/mounts/mounts.ts';
-import { PLACE_SCRIPT, REFUSED } from '../../src/drivers/machines/qemu/mounts/scripts.ts';
-import { mountSupport } from '../../src/drivers/machines/qemu/mounts/support.ts';
-import { virtiofsdArguments } from '../../src/drivers/machines/qemu/mounts/virtiofs.ts';
-import { featureFor, MOUNT_WAYS } from '../../src/drivers/machines/qemu/mounts/ways.ts';
+import {
+  featuresOf,
+  type HostFacts,
+  homeFacts,
+  homeToShare,
+} from '../../src/drivers/machines/qemu/mounts/host-facts.ts';
+import { featureFor, MOUNT_WAYS, virtiofsdArguments } from '../../src/drivers/machines/qemu/mounts/mount-types.ts';
+import { guestMounts, PLACE_SCRIPT, REFUSED, readHomeRecord } from '../../src/drivers/machines/qemu/mounts/mounts.ts';
 import { qemuPlaces } from '../../src/drivers/machines/qemu/places.ts';
 import { chooseImage } from '../../src/drivers/machines/qemu/start.ts';
+import { mountSupport } from '../../src/drivers/machines/qemu/support.ts';
+import { parseMounts } from '../../src/drivers/machines/shared/mountinfo.ts';
 import { RdError } from '../../src/errors.ts';
 import { steadyClock } from '../../src/os/clock.ts';
 import type { RunOptions } from '../../src/os/run.ts';
@@ -201,7 +203,7 @@ describe('the mount table', () => {
       'nonsense',
       '',
     ].join('\n');
-    expect(parseMounts(text)).toEqual([
+    expect(parseMounts(text)).toMatchObject([
       { point: '/tmp/ho me,\\x', type: 'fuse.sshfs', source: 'rdctl-home', minor: 39 },
       { point: '/sys', type: 'sysfs', source: 'sysfs', minor: 20 },
     ]);

@@ -2,11 +2,17 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { MAX_FORWARDS, RETRY_MS } from '../../src/drivers/machines/qemu/ports/changes.ts';
+import type { Qmp } from '../../src/drivers/machines/qemu/monitor.ts';
 import { portForwarder } from '../../src/drivers/machines/qemu/ports/forwarder.ts';
-import { forwardRecord } from '../../src/drivers/machines/qemu/ports/record.ts';
-import { portConflict, qemuWay, sshWay, type Way } from '../../src/drivers/machines/qemu/ports/ways.ts';
-import type { Qmp } from '../../src/drivers/machines/qemu/qmp.ts';
+import {
+  forwardRecord,
+  MAX_FORWARDS,
+  portConflict,
+  qemuWay,
+  RETRY_MS,
+  sshWay,
+  type Way,
+} from '../../src/drivers/machines/qemu/ports/forwards.ts';
 import { RdError } from '../../src/errors.ts';
 import { freePort } from '../helpers/free-port.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';
@@ -320,7 +326,6 @@ describe('the methods', () => {
         lines.push([command, args?.['command-line']]);
         return String(args?.['command-line']).startsWith('hostfwd_add') ? answer : 'not found\r\n';
       },
-      event: () => Promise.reject(new RdError('ERR_DRIVER_FAILED', 'no event is scripted')),
       close: () => undefined,
     };
     const way = qemuWay({ use: (work) => work(qmp) }, 'net0');

@@ -8,13 +8,13 @@ import {
   MAX_FORWARDS,
   RETRY_MS,
   wantedPorts,
-} from '../../src/drivers/machines/qemu/ports/changes.ts';
+} from '../../src/drivers/machines/qemu/ports/forwards.ts';
 import {
   type GuestAddress,
   type Listening,
   parseWatchLine,
   WATCH_SCRIPT,
-} from '../../src/drivers/machines/qemu/ports/listening.ts';
+} from '../../src/drivers/machines/qemu/ports/watch.ts';
 import { run, stream } from '../../src/os/run.ts';
 import { freePort } from '../helpers/free-port.ts';
 

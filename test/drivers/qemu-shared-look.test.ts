@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { shareObservation } from '../../src/drivers/machines/qemu/shared-look.ts';
+import { shareObservation } from '../../src/drivers/machines/qemu/share-observation.ts';
 import { RdError } from '../../src/errors.ts';
 
 /** A look that ends when it is told to, or is given up. */

@@ -15,11 +15,9 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { EngineDriver, EngineStatus } from '../../src/drivers/driver.ts';
 import { qemuArguments } from '../../src/drivers/machines/qemu/arguments.ts';
-import { engineInGuest, type GuestState } from '../../src/drivers/machines/qemu/engines.ts';
-import { qemuPlaces } from '../../src/drivers/machines/qemu/places.ts';
-import { qemuVerdict } from '../../src/drivers/machines/qemu/probe.ts';
+import { engineInGuest, type GuestState } from '../../src/drivers/machines/qemu/index.ts';
+import { makeRuntime, qemuPlaces } from '../../src/drivers/machines/qemu/places.ts';
 import { type QemuRecord, readQemuRecord, writeQemuRecord } from '../../src/drivers/machines/qemu/record.ts';
-import { makeRuntime } from '../../src/drivers/machines/qemu/runtime.ts';
 import {
   CLEAR_SCRIPT,
   END,
@@ -32,6 +30,7 @@ import {
 } from '../../src/drivers/machines/qemu/scripts.ts';
 import { socketName } from '../../src/drivers/machines/qemu/shell.ts';
 import { guestAccess, sshOptions } from '../../src/drivers/machines/qemu/ssh.ts';
+import { qemuVerdict } from '../../src/drivers/machines/qemu/support.ts';
 import { RdError } from '../../src/errors.ts';
 import { shellLine } from '../../src/os/program.ts';
 import { runtimeDirectory } from '../../src/os/user-directories.ts';

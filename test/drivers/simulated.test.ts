@@ -2,11 +2,9 @@ import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { listedFaults } from '../../src/drivers/machines/simulated/faults.ts';
-import { simulated } from '../../src/drivers/machines/simulated/index.ts';
-import { SIMULATED_INFO } from '../../src/drivers/machines/simulated/info.ts';
+import { SIMULATED_INFO, simulated } from '../../src/drivers/machines/simulated/index.ts';
 import { memorySimulation } from '../../src/drivers/machines/simulated/memory.ts';
-import { simulationOptions } from '../../src/drivers/machines/simulated/options.ts';
+import { listedFaults, simulationOptions } from '../../src/drivers/machines/simulated/options.ts';
 import { RdError } from '../../src/errors.ts';
 import { CLUSTER_MEMBERS } from '../../src/plan/drift.ts';
 import { clusterSpec, engineSpec, machineSpec } from '../../src/plan/spec.ts';

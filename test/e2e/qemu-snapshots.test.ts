@@ -1,7 +1,7 @@
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { guestFreeze } from '../../src/drivers/machines/qemu/guest-freeze.ts';
+import { guestFreeze } from '../../src/drivers/machines/qemu/live-copy.ts';
 import { readProcesses } from '../../src/os/process-table.ts';
 import { type RunOptions, run } from '../../src/os/run.ts';
 import { busyboxRoot } from '../helpers/busybox.ts';

@@ -7,7 +7,7 @@ import { createClient } from '../../src/client/client.ts';
 import type { HttpResponse, Transport } from '../../src/client/http.ts';
 import { requestHeaders } from '../../src/client/http.ts';
 import { proofOf } from '../../src/client/service-proof.ts';
-import { SIMULATED_INFO } from '../../src/drivers/machines/simulated/info.ts';
+import { SIMULATED_INFO } from '../../src/drivers/machines/simulated/index.ts';
 import { RdError } from '../../src/errors.ts';
 import type { Diagnostics } from '../../src/features/diagnostics/report.ts';
 import type { Extensions } from '../../src/features/extensions/contract.ts';

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { SIMULATED_INFO } from '../../src/drivers/machines/simulated/info.ts';
+import { SIMULATED_INFO } from '../../src/drivers/machines/simulated/index.ts';
 import { unprotected } from '../../src/plan/fail-closed.ts';
 import { defaultSettings } from '../../src/settings/defaults.ts';
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { SIMULATED_INFO } from '../../src/drivers/machines/simulated/info.ts';
+import { SIMULATED_INFO } from '../../src/drivers/machines/simulated/index.ts';
 import { emptyModel, type Model } from '../../src/drivers/machines/simulated/model.ts';
 import { patchOf } from '../../src/plan/patch.ts';
 import { lockRecord } from '../../src/settings/locks.ts';

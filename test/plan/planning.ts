@@ -1,4 +1,4 @@
-import { SIMULATED_INFO } from '../../src/drivers/machines/simulated/info.ts';
+import { SIMULATED_INFO } from '../../src/drivers/machines/simulated/index.ts';
 import { memorySimulation } from '../../src/drivers/machines/simulated/memory.ts';
 import type { Model } from '../../src/drivers/machines/simulated/model.ts';
 import type { JsonObject, JsonValue } from '../../src/json.ts';

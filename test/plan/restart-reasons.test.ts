@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { SIMULATED_INFO } from '../../src/drivers/machines/simulated/info.ts';
+import { SIMULATED_INFO } from '../../src/drivers/machines/simulated/index.ts';
 import { emptyModel } from '../../src/drivers/machines/simulated/model.ts';
 import { restartReasons } from '../../src/plan/restart-reasons.ts';
 import { runningModel, seenOf, settingsWith } from '../reconcile/worlds.ts';

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import type { LiveRoom, MachineSpec, MachineStatus } from '../../src/drivers/driver.ts';
-import { SIMULATED_INFO } from '../../src/drivers/machines/simulated/info.ts';
+import { SIMULATED_INFO } from '../../src/drivers/machines/simulated/index.ts';
 import type { Change } from '../../src/plan/change.ts';
 import type { Observed } from '../../src/plan/observed.ts';
 import { makePlan } from '../../src/plan/plan.ts';

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { SIMULATED_INFO } from '../../src/drivers/machines/simulated/info.ts';
+import { SIMULATED_INFO } from '../../src/drivers/machines/simulated/index.ts';
 import { emptyModel, type Model } from '../../src/drivers/machines/simulated/model.ts';
 import { makePlan } from '../../src/plan/plan.ts';
 import { goalOf } from '../../src/plan/spec.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { SIMULATED_INFO } from '../../src/drivers/machines/simulated/info.ts';
+import { SIMULATED_INFO } from '../../src/drivers/machines/simulated/index.ts';
 import { emptyModel, type Model } from '../../src/drivers/machines/simulated/model.ts';
 import type { Severity } from '../../src/plan/change.ts';
 import { CLUSTER_MEMBERS, ENGINE_MEMBERS, MACHINE_MEMBERS } from '../../src/plan/drift.ts';

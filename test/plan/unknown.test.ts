@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { SIMULATED_INFO } from '../../src/drivers/machines/simulated/info.ts';
+import { SIMULATED_INFO } from '../../src/drivers/machines/simulated/index.ts';
 import { assumed } from '../../src/reconcile/assumed.ts';
 import { settingsWith } from '../reconcile/worlds.ts';
 import { planFor, requestFor, type Values } from './planning.ts';

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { HOST_SUPPORT } from '../../src/drivers/machines/host/support.ts';
-import { SIMULATED_INFO } from '../../src/drivers/machines/simulated/info.ts';
+import { HOST_SUPPORT } from '../../src/drivers/machines/host/index.ts';
+import { SIMULATED_INFO } from '../../src/drivers/machines/simulated/index.ts';
 import { planFor, requestFor } from './planning.ts';
 
 const HOST = { ...SIMULATED_INFO, name: 'host' as const, support: HOST_SUPPORT, hasCluster: false };

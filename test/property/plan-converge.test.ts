@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import type { FaultSource } from '../../src/drivers/machines/simulated/faults.ts';
 import { memorySimulation } from '../../src/drivers/machines/simulated/memory.ts';
+import type { FaultSource } from '../../src/drivers/machines/simulated/options.ts';
 import { RdError } from '../../src/errors.ts';
 import { MAX_ATTEMPTS } from '../../src/reconcile/backoff.ts';
 import { createControllers } from '../../src/reconcile/controllers.ts';

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { SIMULATED_INFO } from '../../src/drivers/machines/simulated/info.ts';
+import { SIMULATED_INFO } from '../../src/drivers/machines/simulated/index.ts';
 import { memorySimulation } from '../../src/drivers/machines/simulated/memory.ts';
 import type { Plan, PlanRequest } from '../../src/plan/change.ts';
 import { patchOf } from '../../src/plan/patch.ts';

@@ -3,7 +3,7 @@ import { existsSync, linkSync, mkdirSync, readFileSync, rmSync, writeFileSync } 
 import { dirname, join } from 'node:path';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { SIMULATED_INFO } from '../../src/drivers/machines/simulated/info.ts';
+import { SIMULATED_INFO } from '../../src/drivers/machines/simulated/index.ts';
 import type { Observed } from '../../src/plan/observed.ts';
 import { makePlan } from '../../src/plan/plan.ts';
 import { userFilesOf } from '../../src/plan/user-files.ts';

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import type { DriverInfo } from '../../src/drivers/driver.ts';
-import { SIMULATED_INFO } from '../../src/drivers/machines/simulated/info.ts';
+import { SIMULATED_INFO } from '../../src/drivers/machines/simulated/index.ts';
 import type { Model } from '../../src/drivers/machines/simulated/model.ts';
 import { emptyModel } from '../../src/drivers/machines/simulated/model.ts';
 import { RdError } from '../../src/errors.ts';

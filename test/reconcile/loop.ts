@@ -1,8 +1,8 @@
 import { onTestFinished } from 'vitest';
 import type { DriverInfo } from '../../src/drivers/driver.ts';
-import type { Fault, FaultSource } from '../../src/drivers/machines/simulated/faults.ts';
 import { memorySimulation } from '../../src/drivers/machines/simulated/memory.ts';
 import { emptyModel, type Model } from '../../src/drivers/machines/simulated/model.ts';
+import type { Fault, FaultSource } from '../../src/drivers/machines/simulated/options.ts';
 import { type ErrorCode, RdError } from '../../src/errors.ts';
 import type { Desired } from '../../src/reconcile/contract.ts';
 import { createControllers } from '../../src/reconcile/controllers.ts';

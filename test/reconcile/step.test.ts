@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { SIMULATED_INFO } from '../../src/drivers/machines/simulated/info.ts';
+import { SIMULATED_INFO } from '../../src/drivers/machines/simulated/index.ts';
 import type { Model } from '../../src/drivers/machines/simulated/model.ts';
-import { clusterAfter, engineAfter, machineAfter } from '../../src/drivers/machines/simulated/transitions.ts';
+import { clusterAfter, engineAfter, machineAfter } from '../../src/drivers/machines/simulated/model.ts';
 import { goalOf } from '../../src/plan/spec.ts';
 import { isReady, nextStep, type Step, stepName } from '../../src/reconcile/step.ts';
 import type { Settings } from '../../src/settings/settings.gen.ts';

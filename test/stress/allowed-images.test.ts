@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { EngineCall } from '../../src/drivers/engines/authz-plugin.ts';
 import { denial } from '../../src/drivers/engines/authz-plugin.ts';
-import type { EngineCall } from '../../src/drivers/engines/authz-request.ts';
 import { pullPolicy } from '../../src/drivers/engines/pull-policy.ts';
 import { registryRequest } from '../../src/drivers/engines/registry-request.ts';
 import { engineSpec, MACHINE } from '../contract/driver-suite.ts';

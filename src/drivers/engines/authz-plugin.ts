@@ -1,10 +1,15 @@
 import { once } from 'node:events';
-import type { IncomingMessage, Server, ServerResponse } from 'node:http';
-import { createServer } from 'node:http';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { posix } from 'node:path';
 import { explainImage, explainUnnamed } from '../../allowed-images/allow-list.ts';
-import { isObject } from '../../json.ts';
-import type { EngineCall } from './authz-request.ts';
-import { parseEngineCall } from './authz-request.ts';
+import { isObject, isTooDeep, parseJson, repeatsKeys } from '../../json.ts';
+import {
+  type ImageReference,
+  isDigest,
+  isImageTag,
+  parseReference,
+  withDefaultTag,
+} from '../../settings/image-reference.ts';
 import type { PluginParts } from './pull-guard.ts';
 import type { PullPolicy } from './pull-policy.ts';
 
@@ -64,7 +69,7 @@ export function denial(call: EngineCall | undefined, policy: PullPolicy): string
 }
 
 function callOf(text: string): EngineCall | undefined {
-  const value: unknown = JSON.parse(text);
+  const value = parseJson(text);
   if (!isObject(value)) return undefined;
   const { RequestMethod, RequestUri, RequestHeaders, RequestBody } = value;
   if (typeof RequestMethod !== 'string' || typeof RequestUri !== 'string') return undefined;
@@ -99,4 +104,193 @@ async function bodyOf(request: IncomingMessage): Promise<string> {
 function reply(response: ServerResponse, body: object): void {
   response.setHeader('content-type', 'application/vnd.docker.plugins.v1.1+json');
   response.end(JSON.stringify(body));
+}
+
+/** A request to dockerd as its authorization plugin sees it. */
+export interface EngineCall {
+  method: string;
+  /** As sent: escaped, with version and query. */
+  uri: string;
+  headers: Readonly<Record<string, string>>;
+  /** Of JSON requests only. */
+  body?: string;
+}
+
+/** What a request would bring into the engine. */
+export type RequestedImages =
+  | { brings: 'nothing' }
+  | { brings: 'images'; references: readonly ImageReference[] }
+  /** Images whose names cannot be checked. `what` is a subject: `loading an archive`. */
+  | { brings: 'anything'; what: string }
+  /** Undecidable; `why` is a clause. */
+  | { brings: 'unknown'; why: string };
+
+const NOTHING: RequestedImages = { brings: 'nothing' };
+
+/**
+ * Parses a request as dockerd would, in the spelling that clients use. Everything that dockerd could parse differently, and every unknown
+ * request that may change something, is `unknown`.
+ */
+export function parseEngineCall(call: EngineCall): RequestedImages {
+  if (READING.has(call.method)) return NOTHING;
+  const target = targetOf(call.uri);
+  if (!target) return unknown('its target is not written as clients write it, such as /v1.41/images/create');
+  const { path, query, escaped } = target;
+  const route = ROUTES.find(({ method, at }) => method === call.method && at.test(path));
+  if (!route) return unknown('the list of allowed images does not know this method and path');
+  if (!route.read) return NOTHING;
+  if (escaped) return unknown('its path is written with escapes');
+  const parameters = parametersOf(query);
+  if (!parameters) return unknown('its query names a parameter twice, or is not written as clients write it');
+  return route.read(parameters, call);
+}
+
+/** dockerd brings nothing in for these, whatever the path. */
+const READING: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS', 'DELETE']);
+
+type Reader = (parameters: URLSearchParams, call: EngineCall) => RequestedImages;
+
+/**
+ * Every request of dockerd's API that may change something; those without `read` bring no image in. Builds are among them: the gateway
+ * checks what they fetch.
+ */
+const ROUTES: readonly { method: 'POST' | 'PUT'; at: RegExp; read?: Reader }[] = [
+  { method: 'POST', at: /^\/images\/create$/, read: imageCreate },
+  { method: 'POST', at: /^\/images\/load$/, read: anything('loading an archive of images') },
+  // An archive as well: the file system of a plugin, which dockerd runs as root.
+  { method: 'POST', at: /^\/plugins\/create$/, read: anything('creating a plugin') },
+  { method: 'POST', at: /^\/plugins\/pull$/, read: pluginPull },
+  { method: 'POST', at: /^\/plugins\/.+\/upgrade$/, read: pluginPull },
+  { method: 'POST', at: /^\/services\/create$/, read: service },
+  { method: 'POST', at: /^\/services\/[^/]+\/update$/, read: serviceUpdate },
+  // Swarm managers would then decide which images this engine pulls.
+  { method: 'POST', at: /^\/swarm\/join$/, read: anything('joining a swarm') },
+  { method: 'POST', at: /^\/(?:auth|commit|session|grpc)$/ },
+  { method: 'POST', at: /^\/build(?:\/(?:prune|cancel))?$/ },
+  { method: 'POST', at: /^\/(?:containers|networks|volumes)\/(?:create|prune)$/ },
+  {
+    method: 'POST',
+    at: /^\/containers\/.+\/(?:attach|checkpoints|copy|exec|kill|pause|rename|resize|restart|start|stop|unpause|update|wait)$/,
+  },
+  { method: 'PUT', at: /^\/containers\/.+\/archive$/ },
+  { method: 'POST', at: /^\/exec\/[^/]+\/(?:resize|start)$/ },
+  { method: 'POST', at: /^\/images\/(?:prune|.+\/(?:push|tag))$/ },
+  { method: 'POST', at: /^\/networks\/[^/]+\/(?:connect|disconnect)$/ },
+  { method: 'POST', at: /^\/plugins\/.+\/(?:disable|enable|push|set)$/ },
+  { method: 'PUT', at: /^\/volumes\/[^/]+$/ },
+  { method: 'POST', at: /^\/swarm\/(?:init|leave|unlock|update)$/ },
+  { method: 'POST', at: /^\/(?:configs|secrets)\/(?:create|[^/]+\/update)$/ },
+  { method: 'POST', at: /^\/nodes\/[^/]+\/update$/ },
+];
+
+/** Parts separated by one slash, no trailing slash, and no character that another parser could take for a separator. */
+const PATH = /^(?:\/v\d{1,2}\.\d{1,3})?((?:\/(?:[\w.~!$&'()*+,:@=-]|%[0-9A-Fa-f]{2})+)+)$/;
+const QUERY = /^(?:[\w.~!$&'()*+,:@=/?-]|%[0-9A-Fa-f]{2})*$/;
+
+/** The path without its version, unescaped. Undefined unless it is in origin form and dockerd's router would see the same path. */
+function targetOf(uri: string): { path: string; query: string; escaped: boolean } | undefined {
+  const mark = uri.indexOf('?');
+  const [, written] = PATH.exec(mark === -1 ? uri : uri.slice(0, mark)) ?? [];
+  const path = written === undefined ? undefined : unescaped(written);
+  if (written === undefined || path === undefined) return undefined;
+  if (posix.normalize(path) !== path || path.endsWith('/') || CONTROL.test(path)) return undefined;
+  return { path, query: mark === -1 ? '' : uri.slice(mark + 1), escaped: path !== written };
+}
+
+// biome-ignore lint/suspicious/noControlCharactersInRegex: matches control characters on purpose.
+const CONTROL = /[\u0000-\u001f\u007f]/;
+
+/** Undefined unless every parser extracts the same names and values. */
+function parametersOf(query: string): URLSearchParams | undefined {
+  if (!QUERY.test(query) || unescaped(query) === undefined) return undefined;
+  const parameters = new URLSearchParams(query);
+  return new Set(parameters.keys()).size === parameters.size ? parameters : undefined;
+}
+
+function unescaped(text: string): string | undefined {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return undefined;
+  }
+}
+
+const FORM_REASON = 'its body could be a form, which would count before its query';
+
+/**
+ * For repeated headers dockerd uses the first and reports the last. It passes a body to the plugin only when the first type is JSON, and
+ * its length only when it is not chunked.
+ */
+function mayBeForm({ headers, body }: EngineCall): boolean {
+  if (body) return false;
+  const header = (wanted: string) => Object.entries(headers).find(([name]) => name.toLowerCase() === wanted)?.[1];
+  return header('content-type') !== undefined && header('content-length') !== '0';
+}
+
+function anything(what: string): Reader {
+  return () => ({ brings: 'anything', what });
+}
+
+/** `fromImage` with a tag or digest in it or in `tag`, which takes precedence; without either, every tag. Else an import. */
+function imageCreate(query: URLSearchParams, call: EngineCall): RequestedImages {
+  const image = query.get('fromImage') ?? '';
+  if (image === '') return { brings: 'anything', what: 'importing an archive' };
+  if (mayBeForm(call)) return unknown(FORM_REASON);
+  const named = parseReference(image.replace(/:$/, ''));
+  if (!named) return notAName(image);
+  const tag = query.get('tag') ?? '';
+  if (tag === '') return { brings: 'images', references: [named] };
+  const { registry, repository, digest } = named;
+  if (isDigest(tag)) return { brings: 'images', references: [{ registry, repository, digest: tag }] };
+  if (!isImageTag(tag)) return notAName(`${image}:${tag}`);
+  return { brings: 'images', references: [{ registry, repository, tag, ...(digest === undefined ? {} : { digest }) }] };
+}
+
+function pluginPull(query: URLSearchParams, call: EngineCall): RequestedImages {
+  if (mayBeForm(call)) return unknown(FORM_REASON);
+  const remote = query.get('remote') ?? '';
+  const named = parseReference(remote);
+  return named ? { brings: 'images', references: [withDefaultTag(named)] } : notAName(remote);
+}
+
+/** A swarm service: the engine itself pulls its image. */
+function service(_parameters: URLSearchParams, { body = '' }: EngineCall): RequestedImages {
+  const value = isTooDeep(body) ? undefined : parseJson(body);
+  if (value === undefined) return unknown('its body is not shown to the list of allowed images, or is no JSON');
+  if (repeatsKeys(body)) return unknown('its body names a member twice');
+  const tasks = members([value], 'TaskTemplate');
+  const names = [
+    ...members(members(tasks, 'ContainerSpec'), 'Image'),
+    ...members(members(tasks, 'PluginSpec'), 'Remote'),
+  ];
+  const references: ImageReference[] = [];
+  for (const name of names) {
+    const named = typeof name === 'string' ? parseReference(name) : undefined;
+    if (!named) return notAName(String(name));
+    references.push(withDefaultTag(named));
+  }
+  return references.length === 0 ? NOTHING : { brings: 'images', references };
+}
+
+/** A rollback uses dockerd's previous spec instead of the body. */
+function serviceUpdate(parameters: URLSearchParams, call: EngineCall): RequestedImages {
+  return parameters.get('rollback')
+    ? { brings: 'anything', what: 'rolling a service back' }
+    : service(parameters, call);
+}
+
+/** Every member of that name in any case, as dockerd matches it, including `ſ` and the Kelvin sign for `s` and `k`. */
+function members(values: readonly unknown[], name: string): unknown[] {
+  const folded = new RegExp(`^${name}$`, 'iu');
+  return values.flatMap((value) =>
+    isObject(value) ? Object.entries(value).flatMap(([key, member]) => (folded.test(key) ? [member] : [])) : [],
+  );
+}
+
+function notAName(text: string): RequestedImages {
+  return unknown(`${JSON.stringify(text.slice(0, 100))} is no name of an image`);
+}
+
+function unknown(why: string): RequestedImages {
+  return { brings: 'unknown', why };
 }

@@ -1,13 +1,135 @@
+import { join } from 'node:path';
 import { RdError } from '../../errors.ts';
 import type { Arrangement, Shell } from '../shell.ts';
-import type { ContainerdPlaces, PodNetwork } from './containerd-config.ts';
-import { containerdConfig, containerdSockets } from './containerd-config.ts';
-import { type EngineProgram, startReady } from './ready.ts';
+import { type EngineProgram, startReady } from './engine-steps.ts';
+import { type Gateway, secretCookie } from './pull-guard.ts';
+
+/** Paths of one private containerd. */
+export interface ContainerdPlaces {
+  /** Images, snapshots and the metadata of containers. */
+  root: string;
+  /** State of running containers only. */
+  state: string;
+  config: string;
+  socket: string;
+  /** Registry host configuration for clients; exists while pulls are restricted to a list. */
+  hosts: string;
+}
+
+export function containerdPlaces(data: string, run: string): ContainerdPlaces {
+  return {
+    root: data,
+    state: join(run, 'state'),
+    config: join(run, 'containerd.toml'),
+    socket: join(run, 'containerd.sock'),
+    hosts: join(run, 'hosts.d'),
+  };
+}
+
+/** Stale sockets of a killed containerd; a new one must not find them. */
+function containerdSockets({ socket }: ContainerdPlaces): string[] {
+  return [socket, `${socket}.ttrpc`];
+}
+
+const CRI = 'io.containerd.grpc.v1.cri';
+
+/** The CRI plugin and the snapshotters for special file systems are unused here and only log errors. */
+const DISABLED = [
+  CRI,
+  'io.containerd.snapshotter.v1.aufs',
+  'io.containerd.snapshotter.v1.btrfs',
+  'io.containerd.snapshotter.v1.zfs',
+  'io.containerd.snapshotter.v1.devmapper',
+];
+
+/** A JSON string is a TOML basic string, except for `\/`, which TOML lacks and JSON.stringify never writes. */
+function quoted(text: string): string {
+  return JSON.stringify(text);
+}
+
+/** What pods need from the cluster's containerd. Paths in the machine. */
+export interface PodNetwork {
+  /** The CNI configuration directory. */
+  configuration: string;
+  /** The CNI plugin directory. */
+  plugins: string;
+}
+
+/** The sandbox image that holds a pod's namespaces, shipped with the images of k3s. */
+const SANDBOX_IMAGE = 'docker.io/rancher/mirrored-pause:3.6';
+
+/** Loopback address of the CRI streaming server for `kubectl exec`. */
+const STREAM_PORT = '10010';
+
+/** The text of `containerd.toml`. Disables the debug socket, whose default path is host-wide. */
+export function containerdConfig(places: ContainerdPlaces, pods?: PodNetwork): string {
+  const disabled = pods ? DISABLED.filter((plugin) => plugin !== CRI) : DISABLED;
+  return [
+    'version = 2',
+    `root = ${quoted(places.root)}`,
+    `state = ${quoted(places.state)}`,
+    `disabled_plugins = [${disabled.map(quoted).join(', ')}]`,
+    '[grpc]',
+    `  address = ${quoted(places.socket)}`,
+    '  uid = 0',
+    '  gid = 0',
+    '[ttrpc]',
+    `  address = ${quoted(`${places.socket}.ttrpc`)}`,
+    '[debug]',
+    '  address = ""',
+    '  level = "info"',
+    ...(pods ? podLines(pods) : []),
+    '',
+  ].join('\n');
+}
+
+function podLines({ configuration, plugins }: PodNetwork): string[] {
+  return [
+    `[plugins.${quoted(CRI)}]`,
+    `  sandbox_image = ${quoted(SANDBOX_IMAGE)}`,
+    // The port that k3s' own containerd uses. A random one would be forwarded as a user program's port.
+    `  stream_server_port = ${quoted(STREAM_PORT)}`,
+    `  [plugins.${quoted(CRI)}.cni]`,
+    `    conf_dir = ${quoted(configuration)}`,
+    `    bin_dir = ${quoted(plugins)}`,
+  ];
+}
+
+/** The file in `hosts` for every registry without its own. */
+export function hostsFile({ hosts }: ContainerdPlaces): string {
+  return join(hosts, '_default', 'hosts.toml');
+}
+
+/** Routes every request to the gateway; also sets `server`, or clients would fall back to the registry itself. */
+export function hostsConfig({ port, secret }: Gateway): string {
+  const address = quoted(`http://127.0.0.1:${port}`);
+  const cookie = `  Cookie = ${quoted(secretCookie(secret))}`;
+  return [
+    `server = ${address}`,
+    '[header]',
+    cookie,
+    `[host.${address}]`,
+    '  capabilities = ["pull", "resolve"]',
+    `[host.${address}.header]`,
+    cookie,
+    '',
+  ].join('\n');
+}
 
 const READY_MS = 60_000;
 
 /** The HTTP/2 preface and empty settings: gRPC servers such as containerd keep a connection open after them. */
 export const GRPC_HELLO = Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0', 'latin1');
+
+/** The command line of containerd's own client. */
+export function ctrArguments(socket: string, args: readonly string[]): string[] {
+  return ['ctr', '--address', socket, '--connect-timeout', '5s', ...args];
+}
+
+/** The lines of a quiet listing of that client. */
+export function linesOf(output: string): string[] {
+  return output.split('\n').flatMap((line) => (line.trim() === '' ? [] : [line.trim()]));
+}
 
 /** The private containerd of an engine: moby runs its containers with one, and containerd is itself an engine. */
 export interface ContainerdDaemon {
@@ -32,7 +154,7 @@ export function containerdDaemon(
   const program: EngineProgram = { name, argv: ['containerd', '--config', places.config], readyMs: READY_MS };
 
   async function ctr(args: readonly string[], signal: AbortSignal): Promise<string> {
-    const argv = ['ctr', '--address', places.socket, '--connect-timeout', '5s', '--timeout', '20s', ...args];
+    const argv = ctrArguments(places.socket, ['--timeout', '20s', ...args]);
     return (await shell.run(argv, { signal, timeoutMs: 30_000 })).stdout;
   }
 

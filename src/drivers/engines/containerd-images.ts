@@ -1,8 +1,11 @@
+import { join } from 'node:path';
 import { RdError } from '../../errors.ts';
-import { isObject, type JsonObject } from '../../json.ts';
+import { isObject, type JsonObject, parseJson } from '../../json.ts';
 import { isLoopback, splitRegistry, splitTag } from '../../settings/image-reference.ts';
 import type { ImageStore } from '../driver.ts';
-import type { Shell } from '../shell.ts';
+import type { ClusterEngine, Shell } from '../shell.ts';
+import { containerdPlaces, ctrArguments, linesOf } from './containerd-daemon.ts';
+import { imageLabels, pullFailure } from './image-store.ts';
 import { readLayers } from './layer-archive.ts';
 
 /** The namespace that clients such as nerdctl use by default. */
@@ -10,6 +13,8 @@ const NAMESPACE = 'default';
 const PULL_MS = 30 * 60_000;
 const READ_MS = 10 * 60_000;
 const DOCUMENT_BYTES = 4 * 1024 * 1024;
+/** In the names of image formats. */
+const ARCHITECTURE = process.arch === 'x64' ? 'amd64' : process.arch;
 
 export interface ContainerdImagesParts {
   shell: Shell;
@@ -23,10 +28,7 @@ export interface ContainerdImagesParts {
  * mounted, and the machine never follows links of an image.
  */
 export function containerdImages({ shell, socket, hostsDirectory }: ContainerdImagesParts): ImageStore {
-  const argv = (args: readonly string[]) => [
-    ...['ctr', '--address', socket, '--namespace', NAMESPACE, '--connect-timeout', '5s'],
-    ...args,
-  ];
+  const argv = (args: readonly string[]) => ctrArguments(socket, ['--namespace', NAMESPACE, ...args]);
   const ctr = async (args: readonly string[], signal: AbortSignal) =>
     (await shell.run(argv(args), { signal, maxOutput: 16 * 1024 * 1024 })).stdout;
   const content = (digest: string, signal: AbortSignal) =>
@@ -47,25 +49,24 @@ export function containerdImages({ shell, socket, hostsDirectory }: ContainerdIm
       if (size > DOCUMENT_BYTES) throw damaged(`${digest} is too large`);
       chunks.push(chunk);
     }
-    try {
-      const value: unknown = JSON.parse(Buffer.concat(chunks).toString('utf8'));
-      if (isObject(value)) return value;
-    } catch (cause) {
-      throw damaged(`${digest} is not JSON`, cause);
-    }
-    throw damaged(`${digest} is no object`);
+    const value = parseJson(Buffer.concat(chunks).toString('utf8'));
+    if (isObject(value)) return value;
+    throw damaged(`${digest} is not a JSON object`);
   }
 
   /** The manifest of an index for this machine's platform. */
   async function manifestOf(digest: string, signal: AbortSignal): Promise<JsonObject> {
     const document = await documentOf(digest, signal);
     if (!Array.isArray(document.manifests)) return document;
-    const fitting = document.manifests.filter(isObject).filter(({ platform }) => {
-      return isObject(platform) && platform.os === 'linux' && platform.architecture === architecture();
-    });
-    const [first] = fitting;
-    if (!first) throw damaged(`it has nothing for linux/${architecture()}`);
-    return documentOf(first.digest, signal);
+    const found = document.manifests.find(
+      (each): each is JsonObject =>
+        isObject(each) &&
+        isObject(each.platform) &&
+        each.platform.os === 'linux' &&
+        each.platform.architecture === ARCHITECTURE,
+    );
+    if (!found) throw damaged(`it has nothing for linux/${ARCHITECTURE}`);
+    return documentOf(found.digest, signal);
   }
 
   return {
@@ -78,7 +79,8 @@ export function containerdImages({ shell, socket, hostsDirectory }: ContainerdIm
         // It redraws its progress continuously.
         for await (const _drawn of shell.stream(argv(args), { signal, timeoutMs: PULL_MS }));
       } catch (error) {
-        throw pullFailure(reference, error);
+        if (!(error instanceof RdError) || error.code !== 'ERR_DRIVER_FAILED') throw error;
+        throw pullFailure('containerd', reference, error.message, error);
       }
     },
     async tags(name, signal) {
@@ -99,34 +101,46 @@ export function containerdImages({ shell, socket, hostsDirectory }: ContainerdIm
         return layerDigest;
       });
       const archive = await readLayers(layers.length, (layer) => content(layers[layer] ?? '', signal));
-      return look({ labels: labelsOf(config), archive });
+      return look({ labels: imageLabels(config), archive });
     },
   };
 }
 
-function labelsOf(config: unknown): Record<string, string> {
-  const labels = isObject(config) ? config.Labels : undefined;
-  if (!isObject(labels)) return {};
-  return Object.fromEntries(
-    Object.entries(labels).filter((entry): entry is [string, string] => typeof entry[1] === 'string'),
-  );
+function damaged(what: string): RdError {
+  return new RdError('ERR_DRIVER_FAILED', `the image cannot be read: ${what}`);
 }
 
-/** The names that image formats use. */
-function architecture(): string {
-  return process.arch === 'x64' ? 'amd64' : process.arch;
-}
+/** The containerd namespace of Kubernetes. */
+export const PODS = 'k8s.io';
+const IMPORT_MS = 15 * 60_000;
 
-function pullFailure(reference: string, error: unknown): unknown {
-  if (!(error instanceof RdError) || error.code !== 'ERR_DRIVER_FAILED') return error;
-  const code = /not found/i.test(error.message)
-    ? 'ERR_NOT_FOUND'
-    : /denied|forbidden|unauthorized/i.test(error.message)
-      ? 'ERR_FORBIDDEN'
-      : 'ERR_DRIVER_FAILED';
-  return new RdError(code, `containerd could not pull ${reference}: ${error.message}`, { cause: error });
-}
+/** containerd as the engine of a cluster. Pods have images of their own. */
+export function containerdPods(shell: Shell): ClusterEngine {
+  const { socket } = containerdPlaces(join(shell.places.data, 'containerd'), join(shell.places.run, 'containerd'));
+  const inside = join(shell.places.data, 'pod-images.tar');
+  const ctr = async (args: readonly string[], signal: AbortSignal, timeoutMs = 60_000) =>
+    (await shell.run(ctrArguments(socket, ['--namespace', PODS, ...args]), { signal, timeoutMs })).stdout;
 
-function damaged(what: string, cause?: unknown): RdError {
-  return new RdError('ERR_DRIVER_FAILED', `the image cannot be read: ${what}`, { cause });
+  return {
+    socket,
+    async loadImages(archive, signal) {
+      try {
+        await shell.copyIn(archive, `${inside}.gz`, 0o600, signal);
+        // ctr 1.6 reads uncompressed archives only.
+        await shell.run(['gzip', '-d', '-f', `${inside}.gz`], { signal, timeoutMs: IMPORT_MS });
+        await ctr(['images', 'import', '--digests', inside], signal, IMPORT_MS);
+      } finally {
+        for (const file of [inside, `${inside}.gz`]) await shell.remove(file);
+      }
+    },
+    async endPods(how, signal) {
+      for (const task of linesOf(await ctr(['tasks', 'ls', '-q'], signal))) {
+        await ctr(['tasks', 'delete', '--force', task], signal);
+      }
+      if (how === 'stop') return;
+      for (const container of linesOf(await ctr(['containers', 'ls', '-q'], signal))) {
+        await ctr(['containers', 'delete', container], signal);
+      }
+    },
+  };
 }

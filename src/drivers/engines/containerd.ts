@@ -1,21 +1,22 @@
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { join } from 'node:path';
 import { RdError } from '../../errors.ts';
-import { canonicalRegistry, isRegistryName, registryOrigin } from '../../settings/image-reference.ts';
 import type { EngineDriver, EngineSpec, EngineStatus, RunningContainer, Workload } from '../driver.ts';
 import type { EngineArea, Shell } from '../shell.ts';
-import { adoptGuard } from './adoption.ts';
-import { containerdPlaces, hostsConfig, hostsDirectory, hostsFile, type PodNetwork } from './containerd-config.ts';
-import { type ContainerdDaemon, containerdDaemon, GRPC_HELLO } from './containerd-daemon.ts';
-import { containerdImages } from './containerd-images.ts';
-import { endedPrograms } from './ended.ts';
+import {
+  type ContainerdDaemon,
+  containerdDaemon,
+  containerdPlaces,
+  GRPC_HELLO,
+  hostsConfig,
+  hostsFile,
+  linesOf,
+  type PodNetwork,
+} from './containerd-daemon.ts';
+import { containerdImages, PODS } from './containerd-images.ts';
 import { engineRecord } from './engine-record.ts';
-import { engineSteps } from './engine-steps.ts';
-import { hasSecretCookie } from './gateway-secret.ts';
-import { forwardRequest } from './pass-on.ts';
-import { type GuardParts, pullGuard } from './pull-guard.ts';
-import { denyRegistry } from './registry-answer.ts';
-import { type RegistryRequest, registryRequest } from './registry-request.ts';
+import { adoptGuard, endedPrograms, engineSteps } from './engine-steps.ts';
+import { registryGateway } from './gateways.ts';
+import { pullGuard } from './pull-guard.ts';
 
 const GRACE_MS = 10_000;
 
@@ -63,7 +64,7 @@ export function containerdEngine(shell: Shell, pods?: PodNetwork): EngineDriver 
       const gateway = await guard.hold(spec.allowedImages.patterns);
       files[0] = record.placed({ spec, gateway });
       files.push({ path: hostsFile(places), text: hostsConfig(gateway) });
-      shell.log('info', 'pulls are kept to the allowed images', { hostsDirectory: hostsDirectory(places) });
+      shell.log('info', 'pulls are kept to the allowed images', { hostsDirectory: places.hosts });
     }
     await daemon.start({ absent: [], directories: [], files }, signal);
   }
@@ -84,82 +85,21 @@ export function containerdEngine(shell: Shell, pods?: PodNetwork): EngineDriver 
     images: containerdImages({
       shell,
       socket: places.socket,
-      hostsDirectory: async () =>
-        (await shell.read(hostsFile(places))) === undefined ? undefined : hostsDirectory(places),
+      hostsDirectory: async () => ((await shell.read(hostsFile(places))) === undefined ? undefined : places.hosts),
     }),
   };
-}
-
-/**
- * The server that containerd's clients use as the mirror of every registry. They name the real one in `ns`; an allowed request is forwarded
- * there, with the client's own credentials. Clients fetch redirected layers directly.
- */
-export function registryGateway(parts: GuardParts): Server {
-  return createServer((request, response) => {
-    serve(request, response, parts).catch((error: Error) => denyRegistry(response, 502, error.message));
-  });
-}
-
-async function serve(
-  request: IncomingMessage,
-  response: ServerResponse,
-  { policy, out, refused, secret }: GuardParts,
-): Promise<void> {
-  if (!hasSecretCookie(request.headers, secret)) {
-    return denyRegistry(response, 403, 'this gateway is for clients that use the directory with its address');
-  }
-  const { url = '', method = 'GET' } = request;
-  const mark = url.indexOf('?');
-  const path = mark === -1 ? url : url.slice(0, mark);
-  const query = new URLSearchParams(url.slice(path.length));
-  const [namespace = '', second] = query.getAll('ns');
-  // A push does not name its registry.
-  if (!isRegistryName(namespace) || second !== undefined || !/^(?:GET|HEAD)$/.test(method)) {
-    return denyRegistry(response, 400, 'this gateway is for pulls; to push, leave out --hosts-dir');
-  }
-  const registry = canonicalRegistry(namespace);
-  const read = registryRequest(method, path);
-  const asked: RegistryRequest = read.wants === 'unknown' ? { wants: 'unclear' } : read;
-  const why = policy.refusal(registry, asked);
-  if (why !== undefined) {
-    refused(why);
-    return denyRegistry(response, 403, why);
-  }
-  query.delete('ns');
-  const origin = registryOrigin(registry);
-  const target = new URL(`${origin}${path}${query.size > 0 ? `?${query}` : ''}`);
-  // An address such as 127.1 means something else when connecting than in the list.
-  if (target.origin !== origin) return denyRegistry(response, 400, `${registry} is not spelled as clients spell it`);
-  const location = (value: string) => throughGateway(value, target, namespace);
-  await forwardRequest({ request, response, registry, asked, target, out, here: true, policy, location });
-}
-
-/** An API path leads back here; any other address, such as layer storage, is reached directly. */
-function throughGateway(value: string, from: URL, namespace: string): string {
-  if (!URL.canParse(value, from.href)) return value;
-  const to = new URL(value, from);
-  if (to.host !== from.host || registryRequest('GET', to.pathname).wants === 'unknown') return to.href;
-  to.searchParams.set('ns', namespace);
-  return `${to.pathname}${to.search}`;
 }
 
 /** Time that tasks have after SIGTERM; then they are killed with their shim. */
 const TASK_GRACE_MS = 10_000;
 const POLL_MS = 100;
-/** The containerd namespace of a cluster. */
-const PODS = 'k8s.io';
 /** Labels by which clients such as nerdctl make containerd itself keep a container running. */
 const KEPT_RUNNING = 'labels."containerd.io/restart.status"==running';
 const LONG_ID = /^[0-9a-f]{64}$/;
 
-/** Lines of a quiet listing. */
-function names(output: string): string[] {
-  return output.split('\n').flatMap((line) => (line.trim() === '' ? [] : [line.trim()]));
-}
-
 /** Ids of running tasks in the table of `ctr tasks ls` (columns TASK, PID, STATUS). */
 export function runningTasks(table: string): string[] {
-  const rows = names(table).map((line) => line.split(/\s+/));
+  const rows = linesOf(table).map((line) => line.split(/\s+/));
   return rows.flatMap(([id, , status]) => (id !== undefined && status === 'RUNNING' ? [id] : []));
 }
 
@@ -168,7 +108,7 @@ async function containerdWorkload(daemon: ContainerdDaemon, signal: AbortSignal)
   try {
     const counts = { runningContainers: 0, containers: 0, images: 0 };
     const running: RunningContainer[] = [];
-    for (const namespace of names(await daemon.ctr(['namespaces', 'ls', '-q'], signal))) {
+    for (const namespace of linesOf(await daemon.ctr(['namespaces', 'ls', '-q'], signal))) {
       const inside = (args: string[]) => daemon.ctr(['--namespace', namespace, ...args], signal);
       const [tasks, containers, images] = await Promise.all([
         inside(['tasks', 'ls']),
@@ -177,11 +117,11 @@ async function containerdWorkload(daemon: ContainerdDaemon, signal: AbortSignal)
       ]);
       const ids = runningTasks(tasks);
       const kept =
-        ids.length > 0 && namespace !== PODS ? names(await inside(['containers', 'ls', '-q', KEPT_RUNNING])) : [];
+        ids.length > 0 && namespace !== PODS ? linesOf(await inside(['containers', 'ls', '-q', KEPT_RUNNING])) : [];
       running.push(...ids.map((id) => runningContainer(id, namespace, kept)));
       counts.runningContainers += ids.length;
-      counts.containers += names(containers).length;
-      counts.images += names(images).length;
+      counts.containers += linesOf(containers).length;
+      counts.images += linesOf(images).length;
     }
     return { ...counts, running };
   } catch (error) {
@@ -209,7 +149,7 @@ async function endTasks(shell: Shell, daemon: ContainerdDaemon, signal: AbortSig
       throw error;
     }
   };
-  const namespaces = names(await daemon.ctr(['namespaces', 'ls', '-q'], signal));
+  const namespaces = linesOf(await daemon.ctr(['namespaces', 'ls', '-q'], signal));
   for (const namespace of namespaces) {
     for (const task of runningTasks(await ctr(namespace, ['tasks', 'ls']))) {
       await ctr(namespace, ['tasks', 'kill', '--signal', 'SIGTERM', task]);
@@ -220,7 +160,7 @@ async function endTasks(shell: Shell, daemon: ContainerdDaemon, signal: AbortSig
       if (signal.aborted) throw new RdError('ERR_CANCELLED', 'waiting for containers to end was cancelled');
       await shell.clock.sleep(POLL_MS, signal);
     }
-    for (const task of names(await ctr(namespace, ['tasks', 'ls', '-q']))) {
+    for (const task of linesOf(await ctr(namespace, ['tasks', 'ls', '-q']))) {
       await ctr(namespace, ['tasks', 'delete', '--force', task]);
     }
   }

@@ -1,7 +1,7 @@
-import { isObject } from '../../json.ts';
+import { isObject, parseJson } from '../../json.ts';
 import type { EngineName, EngineSpec } from '../driver.ts';
 import type { PlacedFile, Shell } from '../shell.ts';
-import type { Gateway } from './gateway-secret.ts';
+import type { Gateway } from './pull-guard.ts';
 
 /** What is known about a started engine. */
 export interface StartedEngine {
@@ -45,12 +45,7 @@ const NAMES: readonly EngineName[] = ['moby', 'containerd'];
 const STORAGE: readonly EngineSpec['storageDriver'][] = ['classic', 'snapshotter', 'auto'];
 
 function parseRecord(text: string): StartedEngine | undefined {
-  let value: unknown;
-  try {
-    value = JSON.parse(text);
-  } catch {
-    return undefined;
-  }
+  const value = parseJson(text);
   if (!isObject(value) || !isObject(value.allowedImages)) return undefined;
   const gateway = gatewayOf(value.gateway);
   const { enabled, patterns } = value.allowedImages;

@@ -1,6 +1,7 @@
 import { RdError } from '../../errors.ts';
 import type { EngineDriver, EngineSpec, EngineStatus } from '../driver.ts';
-import { differsInPatterns, type EngineRecord, sameSpec } from './engine-record.ts';
+import type { Arrangement, EngineArea, Program, Shell } from '../shell.ts';
+import { differsInPatterns, type EngineRecord, type StartedEngine, sameSpec } from './engine-record.ts';
 import type { PullGuard } from './pull-guard.ts';
 
 interface EngineStepsParts {
@@ -68,4 +69,111 @@ function refuseUnsupported(spec: EngineSpec): void {
   for (const [refused, message, command] of wanted) {
     if (refused) throw new RdError('ERR_DRIVER_TERMINAL', message, { advice: `Switch it off: ${command}` });
   }
+}
+
+/**
+ * Resumes serving what a previously started engine connects to. Must precede the first query to the engine: a dockerd without its plugin
+ * blocks every request. Returns the engine's state when that fails.
+ */
+export async function adoptGuard(
+  guard: PullGuard,
+  { spec, gateway }: StartedEngine,
+): Promise<EngineStatus | undefined> {
+  if (!spec.allowedImages.enabled) return undefined;
+  if (gateway === undefined) {
+    return { state: 'unresponsive', message: 'the record of how it was started names no gateway to registries' };
+  }
+  try {
+    await guard.hold(spec.allowedImages.patterns, gateway);
+    return undefined;
+  } catch (error) {
+    if (!(error instanceof RdError)) throw error;
+    return { state: 'unresponsive', message: `its list of allowed images cannot be enforced: ${error.message}` };
+  }
+}
+
+/**
+ * The state of an engine with a record when not all of its programs run: stopped when it left no trace, as after a restart of the
+ * machine, else broken, for a stop to clear. Undefined when they all run.
+ */
+export async function endedPrograms(
+  shell: Shell,
+  programs: readonly Program[],
+  area: EngineArea,
+): Promise<EngineStatus | undefined> {
+  const states = await Promise.all(programs.map(async ({ name }) => ({ name, ...(await shell.find(name)) })));
+  const ended = states.filter(({ state }) => state !== 'running').map(({ name }) => name);
+  if (ended.length === 0) return undefined;
+  const message = `not running: ${ended.map((name) => `${name} (see ${name}.log)`).join(', ')}`;
+  if (ended.length < programs.length) return { state: 'unresponsive', message };
+  const left = await shell.leftovers(area);
+  if (left.length === 0) return { state: 'stopped' };
+  return { state: 'unresponsive', message: `${message}; left behind: ${summary(left)}` };
+}
+
+function summary(left: readonly string[]): string {
+  const shown = left.slice(0, 3).join(', ');
+  return left.length > 3 ? `${shown} and ${left.length - 3} more` : shown;
+}
+
+/** A program that sends a readiness notification, where the machine supports it. */
+export type EngineProgram = Program & { readyMs: number };
+
+interface EngineStart {
+  /** Files that the programs require. */
+  before?: Arrangement;
+  /** Programs that the other one waits for by itself. */
+  needs?: readonly Program[];
+  program: EngineProgram;
+  answers(): Promise<boolean>;
+}
+
+const POLL_MS = 50;
+/** For a program that has nothing to shut down yet. */
+const AT_ONCE_MS = 1_000;
+/** Checking a process in a guest costs CPU there, just when the starting program needs it. */
+const LOOK_MS = 1_000;
+
+/**
+ * Starts a program with its dependencies and waits until it responds, watching all of them.
+ * @throws RdError `ERR_DRIVER_FAILED` with the last lines of its log when one of them exits or the program stays silent for too
+ *   long; `ERR_CANCELLED`.
+ */
+export async function startReady(
+  shell: Shell,
+  { before, needs = [], program, answers }: EngineStart,
+  signal: AbortSignal,
+): Promise<void> {
+  const { clock } = shell;
+  const programs = [...needs, program];
+  const deadline = clock.now() + program.readyMs;
+  await shell.start(programs, { ...(before ? { before } : {}), signal });
+  let look = clock.now() + LOOK_MS;
+  for (;;) {
+    if (signal.aborted) throw new RdError('ERR_CANCELLED', `waiting for ${program.name} was cancelled`);
+    if (await answers()) return;
+    if (clock.now() >= look) {
+      for (const { name } of programs) {
+        const { state } = await shell.find(name);
+        if (state === 'running') continue;
+        // It would wait for a dependency that has exited.
+        if (name !== program.name) await shell.stop(program.name, AT_ONCE_MS, signal);
+        throw await failure(shell, name, `${name} ended while it was starting`);
+      }
+      look = clock.now() + LOOK_MS;
+    }
+    if (clock.now() >= deadline) {
+      throw await failure(shell, program.name, `${program.name} did not answer within ${program.readyMs / 1000} s`);
+    }
+    await clock.sleep(POLL_MS, signal);
+  }
+}
+
+async function failure(shell: Shell, name: string, message: string): Promise<RdError> {
+  const details = await shell.tail(name);
+  const last = details.at(-1);
+  return new RdError('ERR_DRIVER_FAILED', last ? `${message}: ${last}` : message, {
+    details,
+    advice: `See ${name}.log in the log directory.`,
+  });
 }

@@ -2,10 +2,10 @@ import { join } from 'node:path';
 import { PRODUCT } from '../../product.ts';
 import type { EngineSpec } from '../driver.ts';
 import type { EngineNetwork, ShellPlaces } from '../shell.ts';
-import type { ContainerdPlaces } from './containerd-config.ts';
-import { containerdPlaces } from './containerd-config.ts';
-import type { Gateway } from './gateway-secret.ts';
-import { proxyAddress } from './gateway-secret.ts';
+import type { ContainerdPlaces } from './containerd-daemon.ts';
+import { containerdPlaces } from './containerd-daemon.ts';
+import type { Gateway } from './pull-guard.ts';
+import { proxyAddress } from './pull-guard.ts';
 
 /** Paths of one private dockerd. */
 export interface MobyPlaces {

@@ -1,11 +1,13 @@
 import { randomUUID } from 'node:crypto';
-import { createInterface } from 'node:readline';
 import { RdError } from '../../errors.ts';
-import { isObject, type JsonObject } from '../../json.ts';
+import { isObject } from '../../json.ts';
 import { PRODUCT } from '../../product.ts';
 import { fullName, parseReference, splitTag } from '../../settings/image-reference.ts';
-import type { ImageStore, OpenImage } from '../driver.ts';
-import { askMoby, callMoby, mobyRefusal, textOf } from './moby-http.ts';
+import type { Companion, CompanionContainers, ImageStore, OpenImage } from '../driver.ts';
+import type { ClusterEngine, Shell } from '../shell.ts';
+import { imageLabels, pullFailure } from './image-store.ts';
+import { askMoby, callMoby, containersWith, followMoby, mobyRefusal, POD, removeContainer } from './moby-api.ts';
+import { mobyPlaces } from './moby-config.ts';
 
 /** A pull reports progress at least this often, or it hangs. */
 const PULL_SILENCE_MS = 180_000;
@@ -24,13 +26,7 @@ export function mobyImages(socket: () => Promise<string>): ImageStore {
       const { name, tag = 'latest' } = splitTag(reference);
       const query = new URLSearchParams({ fromImage: name, tag });
       const call = { method: 'POST', path: `/images/create?${query}`, silenceMs: PULL_SILENCE_MS } as const;
-      const answer = await callMoby(await socket(), call, signal);
-      if (answer.statusCode !== 200) throw mobyRefusal(answer.statusCode ?? 0, await textOf(answer));
-      for await (const line of createInterface({ input: answer })) {
-        const failure = failureIn(line);
-        if (failure !== undefined) throw pullFailure(reference, failure);
-      }
-      if (signal.aborted) throw new RdError('ERR_CANCELLED', `the pull of ${reference} was cancelled`);
+      await followMoby(await socket(), call, signal, (why) => pullFailure('moby', reference, why));
     },
     async tags(name, signal) {
       const list = await askMoby(await socket(), { method: 'GET', path: '/images/json' }, signal);
@@ -49,10 +45,13 @@ export function mobyImages(socket: () => Promise<string>): ImageStore {
       await removeStrays(at, signal);
       const container = await makeReader(at, reference, signal);
       try {
-        return await look({ labels: labelsOf(image), archive: (path) => archiveOf(at, container, path, signal) });
+        return await look({
+          labels: imageLabels(image.Config),
+          archive: (path) => archiveOf(at, container, path, signal),
+        });
       } finally {
         // Also after a cancellation.
-        await removeReader(at, container, AbortSignal.timeout(20_000)).catch(() => undefined);
+        await removeContainer(at, container, AbortSignal.timeout(20_000)).catch(() => undefined);
       }
     },
   };
@@ -68,17 +67,9 @@ async function makeReader(socket: string, image: string, signal: AbortSignal): P
 
 /** Containers that a killed service left. */
 async function removeStrays(socket: string, signal: AbortSignal): Promise<void> {
-  const filters = encodeURIComponent(JSON.stringify({ label: [READER] }));
-  const list = await askMoby(socket, { method: 'GET', path: `/containers/json?all=1&filters=${filters}` }, signal);
-  for (const container of Array.isArray(list) ? list.filter(isObject) : []) {
-    const { Id, Labels } = container;
-    if (typeof Id === 'string' && isObject(Labels) && Labels[READER] !== OWNER_ID)
-      await removeReader(socket, Id, signal);
+  for (const { Id, Labels } of await containersWith(socket, READER, signal)) {
+    if (isObject(Labels) && Labels[READER] !== OWNER_ID) await removeContainer(socket, Id, signal);
   }
-}
-
-async function removeReader(socket: string, id: string, signal: AbortSignal): Promise<void> {
-  await askMoby(socket, { method: 'DELETE', path: `/containers/${id}?force=1&v=1` }, signal);
 }
 
 /** dockerd resolves links within the container, the last one only for the path that it leads to. */
@@ -95,8 +86,7 @@ async function archiveOf(
   const target = linkTarget(head.headers['x-docker-container-path-stat']);
   const answer = await callMoby(socket, { method: 'GET', path: at(target ?? path) }, signal);
   if (answer.statusCode === 200) return answer;
-  const text = await textOf(answer);
-  const refusal = mobyRefusal(answer.statusCode ?? 0, text);
+  const refusal = await mobyRefusal(answer);
   // A path below a file is a server error of dockerd.
   if (answer.statusCode === 404 || /not a directory/.test(refusal.message)) return undefined;
   throw refusal;
@@ -108,33 +98,96 @@ function linkTarget(header: string | string[] | undefined): string | undefined {
   return typeof target === 'string' && target !== '' ? target : undefined;
 }
 
-function labelsOf(image: JsonObject): Record<string, string> {
-  const labels = isObject(image.Config) ? image.Config.Labels : undefined;
-  if (!isObject(labels)) return {};
-  return Object.fromEntries(
-    Object.entries(labels).filter((entry): entry is [string, string] => typeof entry[1] === 'string'),
-  );
-}
-
-/** The error in a line of a response that began with status 200. */
-export function failureIn(line: string): string | undefined {
-  try {
-    const value: unknown = JSON.parse(line);
-    return isObject(value) && typeof value.error === 'string' ? value.error : undefined;
-  } catch {
-    return undefined;
-  }
-}
-
-function pullFailure(reference: string, why: string): RdError {
-  const code = /manifest unknown|not found/i.test(why)
-    ? 'ERR_NOT_FOUND'
-    : /denied|forbidden/i.test(why)
-      ? 'ERR_FORBIDDEN'
-      : 'ERR_DRIVER_FAILED';
-  return new RdError(code, `moby could not pull ${reference}: ${why}`);
-}
-
 function textsOf(value: unknown): string[] {
   return Array.isArray(value) ? value.filter((item) => typeof item === 'string') : [];
+}
+
+const POD_GRACE_S = 5;
+/** Unpacking a large layer prints nothing for a while. */
+const LOAD_SILENCE_MS = 5 * 60_000;
+
+/** moby as the engine of a cluster. Pods share the images of all users. */
+export function mobyPods(shell: Shell): ClusterEngine {
+  const { socket } = mobyPlaces(shell.places);
+  const local = () => shell.localSocket(socket);
+
+  return {
+    socket,
+    async loadImages(archive, signal) {
+      const call = { method: 'POST', path: '/images/load', file: archive, silenceMs: LOAD_SILENCE_MS } as const;
+      const failure = (why: string) => new RdError('ERR_DRIVER_FAILED', `dockerd cannot load images: ${why}`);
+      await followMoby(await local(), call, signal, failure);
+    },
+    async endPods(how, signal) {
+      const at = await local();
+      const pods = await containersWith(at, POD, signal);
+      await Promise.all(
+        pods.map(({ Id }) =>
+          how === 'stop'
+            ? askMoby(at, { method: 'POST', path: `/containers/${Id}/stop?t=${POD_GRACE_S}` }, signal)
+            : removeContainer(at, Id, signal),
+        ),
+      );
+    },
+  };
+}
+
+/** Stop timeout of a container in seconds. */
+const COMPANION_GRACE_S = 10;
+const ID = `${PRODUCT.name}.companion`;
+const IMAGE = `${PRODUCT.name}.companion.image`;
+
+interface Found extends Companion {
+  container: string;
+  running: boolean;
+}
+
+/** Containers with a dockerd restart policy, so that they restart with it; found by their labels. */
+export function mobyCompanions(socket: () => Promise<string>): CompanionContainers {
+  async function find(signal: AbortSignal): Promise<Found[]> {
+    return (await containersWith(await socket(), ID, signal)).flatMap(({ Id, State, Labels }) => {
+      const { [ID]: id, [IMAGE]: image } = isObject(Labels) ? Labels : {};
+      if (typeof id !== 'string' || typeof image !== 'string') return [];
+      return [{ id, image, container: Id, running: State === 'running' || State === 'restarting' }];
+    });
+  }
+
+  async function remove(id: string, signal: AbortSignal): Promise<void> {
+    const at = await socket();
+    for (const { container } of (await find(signal)).filter((found) => found.id === id)) {
+      await askMoby(at, { method: 'POST', path: `/containers/${container}/stop?t=${COMPANION_GRACE_S}` }, signal);
+      await removeContainer(at, container, signal);
+    }
+  }
+
+  return {
+    async list(signal) {
+      return (await find(signal)).map(({ id, image }) => ({ id, image }));
+    },
+    remove,
+    async ensure({ id, image }, signal) {
+      const at = await socket();
+      const there = (await find(signal)).filter((found) => found.id === id);
+      const [only] = there;
+      if (only && there.length === 1 && only.image === image) {
+        if (!only.running) await askMoby(at, { method: 'POST', path: `/containers/${only.container}/start` }, signal);
+        return;
+      }
+      await remove(id, signal);
+      const body = {
+        Image: image,
+        Labels: { [ID]: id, [IMAGE]: image },
+        HostConfig: { RestartPolicy: { Name: 'always' }, Init: true },
+      };
+      const made = await askMoby(at, { method: 'POST', path: '/containers/create', body }, signal);
+      const container = isObject(made) ? made.Id : undefined;
+      if (typeof container !== 'string') throw new RdError('ERR_NOT_FOUND', `moby has no image ${image}`);
+      try {
+        await askMoby(at, { method: 'POST', path: `/containers/${container}/start` }, signal);
+      } catch (error) {
+        await remove(id, signal);
+        throw error;
+      }
+    },
+  };
 }

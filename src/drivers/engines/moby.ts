@@ -1,23 +1,25 @@
+import { dirname, join } from 'node:path';
 import { RdError } from '../../errors.ts';
-import { isObject } from '../../json.ts';
-import { PRODUCT } from '../../product.ts';
-import type { Companion, CompanionContainers, EngineDriver, EngineSpec, EngineStatus } from '../driver.ts';
-import type { EngineArea, Shell } from '../shell.ts';
-import { adoptGuard } from './adoption.ts';
+import type { EngineDriver, EngineSpec, EngineStatus } from '../driver.ts';
+import type { EngineArea, EngineNetwork, PlacedFile, Shell } from '../shell.ts';
 import { authzPlugin } from './authz-plugin.ts';
-import { containerdDaemon, GRPC_HELLO } from './containerd-daemon.ts';
-import { defaultNetwork } from './default-network.ts';
-import { endedPrograms } from './ended.ts';
+import { type ContainerdDaemon, containerdDaemon, GRPC_HELLO } from './containerd-daemon.ts';
 import { engineRecord } from './engine-record.ts';
-import { engineSteps } from './engine-steps.ts';
-import type { Gateway } from './gateway-secret.ts';
-import { gatewayEnvironment, mobyArguments, mobyConfig, mobyPlaces, SHUTDOWN_SECONDS } from './moby-config.ts';
-import { answersPing, HTTP_HELLO, mobyFacts } from './moby-health.ts';
-import { askMoby } from './moby-http.ts';
-import { mobyImages } from './moby-images.ts';
-import { outboundProxy } from './outbound-proxy.ts';
-import { pullGuard } from './pull-guard.ts';
-import { type EngineProgram, startReady } from './ready.ts';
+import { adoptGuard, type EngineProgram, endedPrograms, engineSteps, startReady } from './engine-steps.ts';
+import { outboundProxy } from './gateways.ts';
+import { answersPing, getMoby, HTTP_HELLO, mobyFacts } from './moby-api.ts';
+import {
+  gatewayEnvironment,
+  isolatedConfig,
+  type MobyPlaces,
+  mobyArguments,
+  mobyConfig,
+  mobyPlaces,
+  NETWORK_STORE,
+  SHUTDOWN_SECONDS,
+} from './moby-config.ts';
+import { mobyCompanions, mobyImages } from './moby-images.ts';
+import { type Gateway, pullGuard } from './pull-guard.ts';
 
 /** Containers with a restart policy start before dockerd responds. */
 const READY_MS = 120_000;
@@ -153,77 +155,75 @@ export function mobyEngine(shell: Shell, cgroup: string): EngineDriver {
   };
 }
 
-/** Stop timeout of a container in seconds. */
-const GRACE_SECONDS = 10;
-const ID = `${PRODUCT.name}.companion`;
-const IMAGE = `${PRODUCT.name}.companion.image`;
+const ISOLATED_READY_MS = 60_000;
 
-interface Found extends Companion {
-  container: string;
-  running: boolean;
+/**
+ * A dockerd that finds its previous default network in its store and uses an address pool of its own deletes the link `docker0` at its
+ * start, whoever owns it (`configureNetworking` in moby's daemon/daemon_unix.go, 19.03 to 29). So the default network must leave the store
+ * first. Only dockerd can write the store: one without containers or images does it, on a copy, in a network namespace of its own that has
+ * no `docker0`
+ * but the bridge of that network, because a network without its bridge is removed only in part. User networks stay as they are.
+ */
+function defaultNetwork(shell: Shell, places: MobyPlaces, containerd: ContainerdDaemon) {
+  const { isolated, networkStore } = places;
+  const copy = join(isolated.data, NETWORK_STORE);
+  const program: EngineProgram = {
+    name: 'moby-isolated',
+    within: ['nsenter', `--net=${isolated.namespace}`, '--'],
+    argv: [
+      'dockerd',
+      '--config-file',
+      isolated.config,
+      // These hold none of the engine's own containers.
+      '--containerd-namespace',
+      'moby-isolated',
+      '--containerd-plugins-namespace',
+      'plugins.moby-isolated',
+    ],
+    readyMs: ISOLATED_READY_MS,
+  };
+
+  /** Whether there is a store. */
+  const isThere = async () => (await shell.read(networkStore)) !== undefined;
+  /** Ends what a killed service left of it. */
+  const stop = (signal: AbortSignal) => shell.stop(program.name, CONTAINERD_GRACE_MS, signal);
+
+  /**
+   * Starts containerd, once the files in `first` are written, and removes the network. Both dockerd and containerd must be off; containerd
+   * is running afterwards.
+   * @throws RdError `ERR_DRIVER_FAILED`, `ERR_CANCELLED`. The store is unchanged.
+   */
+  async function forget(network: EngineNetwork, first: readonly PlacedFile[], signal: AbortSignal): Promise<void> {
+    const before = containerd.arrangement({
+      absent: [isolated.data, isolated.run],
+      directories: [dirname(copy), isolated.run],
+      files: [
+        ...first,
+        { path: isolated.config, text: `${JSON.stringify(isolatedConfig(places), null, 2)}\n` },
+        { path: isolated.namespace, text: '' },
+      ],
+    });
+    await shell.arrange(before);
+    await shell.run(['cp', '--', networkStore, copy], { signal });
+    const bridge = ['ip', 'link', 'add', network.bridge, 'type', 'bridge'];
+    await shell.run(['unshare', `--net=${isolated.namespace}`, '--', ...bridge], { signal });
+    const socket = await shell.localSocket(isolated.socket);
+    const answers = () => answersPing(socket, signal, 2_000);
+    await startReady(shell, { needs: [containerd.program], program, answers }, signal);
+    const { status } = await getMoby(socket, '/networks/bridge', signal);
+    await stop(signal);
+    if (status !== 404) throw networkRemains(program.name, status);
+    await shell.run(['sync', '--', copy], { signal });
+    await shell.run(['mv', '--', copy, networkStore], { signal });
+    await shell.run(['umount', '--', isolated.namespace]);
+    await shell.arrange({ absent: [isolated.data, isolated.run], directories: [], files: [] });
+  }
+
+  return { isThere, forget, stop };
 }
 
-/** Containers with a dockerd restart policy, so that they restart with it; found by their labels. */
-function mobyCompanions(socket: () => Promise<string>): CompanionContainers {
-  async function find(signal: AbortSignal): Promise<Found[]> {
-    const filters = encodeURIComponent(JSON.stringify({ label: [ID] }));
-    const list = await askMoby(
-      await socket(),
-      { method: 'GET', path: `/containers/json?all=1&filters=${filters}` },
-      signal,
-    );
-    return (Array.isArray(list) ? list : []).flatMap((container) => {
-      if (!isObject(container) || typeof container.Id !== 'string' || !isObject(container.Labels)) return [];
-      const { [ID]: id, [IMAGE]: image } = container.Labels;
-      if (typeof id !== 'string' || typeof image !== 'string') return [];
-      return [
-        {
-          id,
-          image,
-          container: container.Id,
-          running: container.State === 'running' || container.State === 'restarting',
-        },
-      ];
-    });
-  }
-
-  async function remove(id: string, signal: AbortSignal): Promise<void> {
-    const at = await socket();
-    for (const { container } of (await find(signal)).filter((found) => found.id === id)) {
-      const stop = `/containers/${container}/stop?t=${GRACE_SECONDS}`;
-      await askMoby(at, { method: 'POST', path: stop }, signal);
-      await askMoby(at, { method: 'DELETE', path: `/containers/${container}?force=1&v=1` }, signal);
-    }
-  }
-
-  return {
-    async list(signal) {
-      return (await find(signal)).map(({ id, image }) => ({ id, image }));
-    },
-    remove,
-    async ensure({ id, image }, signal) {
-      const at = await socket();
-      const there = (await find(signal)).filter((found) => found.id === id);
-      const [only] = there;
-      if (only && there.length === 1 && only.image === image) {
-        if (!only.running) await askMoby(at, { method: 'POST', path: `/containers/${only.container}/start` }, signal);
-        return;
-      }
-      await remove(id, signal);
-      const body = {
-        Image: image,
-        Labels: { [ID]: id, [IMAGE]: image },
-        HostConfig: { RestartPolicy: { Name: 'always' }, Init: true },
-      };
-      const made = await askMoby(at, { method: 'POST', path: '/containers/create', body }, signal);
-      const container = isObject(made) ? made.Id : undefined;
-      if (typeof container !== 'string') throw new RdError('ERR_NOT_FOUND', `moby has no image ${image}`);
-      try {
-        await askMoby(at, { method: 'POST', path: `/containers/${container}/start` }, signal);
-      } catch (error) {
-        await remove(id, signal);
-        throw error;
-      }
-    },
-  };
+function networkRemains(name: string, status: number): RdError {
+  return new RdError('ERR_DRIVER_FAILED', `dockerd did not give up its old default network (it answers ${status})`, {
+    advice: `moby is not started, because it would delete the bridge docker0 of another docker. See ${name}.log in the log directory.`,
+  });
 }

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { isObject, type JsonValue } from '../../json.ts';
+import { isObject, type JsonValue, parseJson } from '../../json.ts';
 
 /** Files of an image, by role. */
 export const IMAGE_FILES = ['kernel', 'initrd', 'disk'] as const;
@@ -54,13 +54,8 @@ export function digestOf(text: string): string {
 
 /** Parses a manifest; returns why it is invalid, as a clause. */
 export function parseManifest(text: string): ImageManifest | { problem: string } {
-  let value: JsonValue;
-  try {
-    value = JSON.parse(text);
-  } catch {
-    return { problem: 'it is not JSON' };
-  }
-  if (!isObject(value)) return { problem: 'it is no object' };
+  const value = parseJson(text);
+  if (!isObject(value)) return { problem: 'it is not a JSON object' };
   if (value.format !== 1) return { problem: `its format is ${JSON.stringify(value.format ?? null)}, and 1 is known` };
   const { name, architecture, created, rootBytes, features = [], files } = value;
   if (typeof name !== 'string' || !/^[a-z0-9][a-z0-9._-]{0,62}$/.test(name))

@@ -4,12 +4,11 @@ import { mkdtemp, readdir, readFile, rename, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { RdError } from '../../errors.ts';
-import { isObject } from '../../json.ts';
-import { fileOperations, writeFileAtomic } from '../../os/atomic-file.ts';
+import { isObject, parseJson } from '../../json.ts';
+import { fileOperations, readIfThere, writeFileAtomic } from '../../os/atomic-file.ts';
 import { makeDirectory } from '../../os/directory.ts';
 import { ioError, systemCode } from '../../os/io-error.ts';
-import type { ProcessTable } from '../../os/process-table.ts';
-import { processTable } from '../../os/process-table.ts';
+import { type ProcessTable, processTable } from '../../os/process-table.ts';
 import {
   digestOf,
   type GuestImage,
@@ -205,15 +204,19 @@ function damaged(name: string, path: string, cause?: unknown): RdError {
 
 async function isOwned(directory: string, processes: ProcessTable): Promise<boolean> {
   const text = await readFile(join(directory, OWNER), 'utf8').catch(() => undefined);
-  if (text === undefined) return false;
-  try {
-    const owner: unknown = JSON.parse(text);
-    if (!isObject(owner) || typeof owner.pid !== 'number') return false;
-    return await processes.isAlive({
-      pid: owner.pid,
-      ...(typeof owner.started === 'string' ? { started: owner.started } : {}),
-    });
-  } catch {
-    return false;
-  }
+  const owner = parseJson(text ?? '');
+  if (!isObject(owner) || typeof owner.pid !== 'number') return false;
+  const { pid, started } = owner;
+  return processes.isAlive({ pid, ...(typeof started === 'string' ? { started } : {}) });
+}
+
+/**
+ * Digest of the image that the machine of a home boots, from the record of the qemu driver; `undefined` when there is none or it cannot be
+ * parsed.
+ * @param state the home's state directory.
+ */
+export async function imageInUse(state: string): Promise<string | undefined> {
+  const text = await readIfThere(join(state, 'drivers', 'qemu', 'machine.json'));
+  const record = parseJson(text ?? '');
+  return isObject(record) && typeof record.image === 'string' ? record.image : undefined;
 }

@@ -116,7 +116,7 @@ describe('a manifest', () => {
     ['another format', { ...whole, format: 2 }, 'its format is 2'],
     ['features that are no words', { ...whole, features: [7] }, 'its features'],
     ['features that are no list', { ...whole, features: '9p' }, 'its features'],
-    ['no object', [], 'it is no object'],
+    ['no object', [], 'it is not a JSON object'],
     ['a name that leads elsewhere', { ...whole, name: '../x' }, 'its name'],
     [
       'a file that leads elsewhere',

@@ -1,8 +1,73 @@
+import { createPublicKey } from 'node:crypto';
 import { request } from 'node:https';
+import type { Duplex } from 'node:stream';
 import { connect } from 'node:tls';
 import { RdError } from '../../../errors.ts';
+import { isObject, parseJson } from '../../../json.ts';
+import { parseDocument } from '../../../settings/parse.ts';
+import type { ServicePort } from '../../driver.ts';
 import type { Shell } from '../../shell.ts';
-import type { Credentials } from './kubeconfig.ts';
+
+/** Maximum size of the kubeconfig that k3s writes, which has about three thousand characters. */
+const MAX_CHARACTERS = 64 * 1024;
+
+/** Administrator credentials for the API. All but the first are secret. PEM texts. */
+export interface Credentials {
+  ca: string;
+  cert: string;
+  key: string;
+}
+
+/** Parses the kubeconfig that k3s writes; undefined while it is incomplete, and for a file that k3s did not write. */
+export function readCredentials(text: string): Credentials | undefined {
+  if (text.length > MAX_CHARACTERS) return undefined;
+  const { value, findings } = parseDocument(text, '');
+  if (findings.length > 0) return undefined;
+  if (!isObject(value)) return undefined;
+  const cluster = innerOf(value.clusters, 'cluster');
+  const user = innerOf(value.users, 'user');
+  const ca = pem(cluster?.['certificate-authority-data']);
+  const cert = pem(user?.['client-certificate-data']);
+  const key = pem(user?.['client-key-data']);
+  if (ca === undefined || cert === undefined || key === undefined || !isCertificate(ca)) return undefined;
+  return { ca, cert, key };
+}
+
+/** A kubeconfig for programs of this host, as JSON, which is YAML. Cluster, user and context share one name. */
+export function hostKubeconfig({ ca, cert, key }: Credentials, port: number, name: string): string {
+  const data = (text: string) => Buffer.from(text, 'utf8').toString('base64');
+  const value = {
+    apiVersion: 'v1',
+    kind: 'Config',
+    clusters: [{ cluster: { 'certificate-authority-data': data(ca), server: `https://127.0.0.1:${port}` }, name }],
+    contexts: [{ context: { cluster: name, user: name }, name }],
+    'current-context': name,
+    users: [{ name, user: { 'client-certificate-data': data(cert), 'client-key-data': data(key) } }],
+  };
+  return `${JSON.stringify(value, undefined, 2)}\n`;
+}
+
+function innerOf(list: unknown, key: string) {
+  const item: unknown = Array.isArray(list) ? list[0] : undefined;
+  const inner = isObject(item) ? item[key] : undefined;
+  return isObject(inner) ? inner : undefined;
+}
+
+function pem(value: unknown): string | undefined {
+  if (typeof value !== 'string') return undefined;
+  const text = Buffer.from(value, 'base64').toString('utf8');
+  return text.includes('-----BEGIN ') ? text : undefined;
+}
+
+function isCertificate(text: string): boolean {
+  if (!text.includes('-----BEGIN CERTIFICATE-----')) return false;
+  try {
+    createPublicKey(text);
+    return true;
+  } catch {
+    return false;
+  }
+}
 
 interface ApiAnswer {
   status: number;
@@ -63,4 +128,133 @@ export function apiClient(shell: Pick<Shell, 'dial'>, port: number, { ca, cert, 
       }
     },
   };
+}
+
+/** `waiting` names what is missing, as a clause. */
+export type Health = { ready: true } | { ready: false; waiting: string };
+
+/**
+ * Whether the API server is ready and every node is.
+ * @throws RdError `ERR_CANCELLED`.
+ */
+export async function clusterHealth(api: ApiClient, signal: AbortSignal): Promise<Health> {
+  try {
+    const ready = await api.get('/readyz', signal);
+    if (ready.status !== 200) return { ready: false, waiting: `the API server says ${ready.status} to /readyz` };
+    const nodes = await api.get('/api/v1/nodes', signal);
+    if (nodes.status !== 200) return { ready: false, waiting: `the API server says ${nodes.status} about its nodes` };
+    return nodesHealth(nodes.text);
+  } catch (error) {
+    if (error instanceof RdError && error.code === 'ERR_NOT_READY') return { ready: false, waiting: error.message };
+    throw error;
+  }
+}
+
+/** Of a NodeList. */
+export function nodesHealth(text: string): Health {
+  const list = parseJson(text);
+  if (list === undefined) return { ready: false, waiting: 'the API server did not send a list of nodes' };
+  const nodes = isObject(list) && Array.isArray(list.items) ? list.items : [];
+  if (nodes.length === 0) return { ready: false, waiting: 'no node has joined' };
+  for (const node of nodes) {
+    const status = isObject(node) && isObject(node.status) ? node.status : {};
+    const conditions = Array.isArray(status.conditions) ? status.conditions : [];
+    const ready = conditions.find((condition) => isObject(condition) && condition.type === 'Ready');
+    if (isObject(ready) && ready.status === 'True') continue;
+    const why = isObject(ready) && typeof ready.message === 'string' ? `: ${ready.message.slice(0, 300)}` : '';
+    return { ready: false, waiting: `the node is not ready${why}` };
+  }
+  return { ready: true };
+}
+
+/** A pod address, as seen from the machine. */
+interface PodAddress {
+  host: string;
+  port: number;
+}
+
+/**
+ * A connection to a pod that serves the port now. The pod is resolved through the API and dialed from the machine, which is a node of the
+ * pod network. Errors as `ClusterDriver.connect`.
+ */
+export async function connectService(
+  api: ApiClient,
+  shell: Pick<Shell, 'dial'>,
+  target: ServicePort,
+  signal: AbortSignal,
+): Promise<Duplex> {
+  const { namespace, service, port } = target;
+  const id = `${namespace}/${service}`;
+  const base = `namespaces/${encodeURIComponent(namespace)}`;
+  const found = await ask(api, `/api/v1/${base}/services/${encodeURIComponent(service)}`, signal);
+  if (found === undefined) throw new RdError('ERR_NOT_FOUND', `the cluster has no service ${id}`);
+  const selector = encodeURIComponent(`kubernetes.io/service-name=${service}`);
+  const slices = await ask(api, `/apis/discovery.k8s.io/v1/${base}/endpointslices?labelSelector=${selector}`, signal);
+  const name = portName(found, port) ?? podPortName(slices ?? {}, port);
+  if (name === undefined) throw new RdError('ERR_NOT_FOUND', `the service ${id} has no TCP port ${port}`);
+  const addresses = readyAddresses(slices ?? {}, name);
+  let failure: unknown;
+  for (const { host, port: at } of addresses) {
+    try {
+      return await shell.dial(host, at, signal);
+    } catch (error) {
+      if (signal.aborted) throw error;
+      failure = error;
+    }
+  }
+  const why = addresses.length > 0 ? 'none of its pods takes the connection' : 'none of its pods is ready';
+  throw new RdError('ERR_NOT_READY', `nothing serves port ${port} of the service ${id}: ${why}`, { cause: failure });
+}
+
+/**
+ * The name of a service port (`''` for an unnamed one): by name, by number, else by the target port, which the compatible application uses.
+ */
+function portName(service: object, wanted: number | string): string | undefined {
+  const spec = isObject(service) && isObject(service.spec) ? service.spec : {};
+  const ports = (Array.isArray(spec.ports) ? spec.ports : []).flatMap((port) =>
+    isObject(port) && (port.protocol === undefined || port.protocol === 'TCP') ? [port] : [],
+  );
+  const found =
+    ports.find(({ name }) => name === wanted) ??
+    ports.find(({ port }) => port === wanted) ??
+    ports.find(({ targetPort }) => typeof wanted === 'number' && targetPort === wanted);
+  if (!found) return undefined;
+  return typeof found.name === 'string' ? found.name : '';
+}
+
+/** The same by a target port that the service names and does not number. */
+function podPortName(list: object, wanted: number | string): string | undefined {
+  const slices = isObject(list) && Array.isArray(list.items) ? list.items : [];
+  const found = slices
+    .flatMap((slice) => (isObject(slice) && Array.isArray(slice.ports) ? slice.ports : []))
+    .find((port) => isObject(port) && port.port === wanted && (port.protocol ?? 'TCP') === 'TCP');
+  return isObject(found) ? String(found.name ?? '') : undefined;
+}
+
+/** The ready addresses in an EndpointSliceList for the port of that name. */
+function readyAddresses(list: object, name: string): PodAddress[] {
+  const slices = isObject(list) && Array.isArray(list.items) ? list.items : [];
+  return slices.flatMap((slice): PodAddress[] => {
+    if (!isObject(slice) || (slice.addressType !== 'IPv4' && slice.addressType !== 'IPv6')) return [];
+    const ports = (Array.isArray(slice.ports) ? slice.ports : []).flatMap((port) =>
+      isObject(port) && (port.name ?? '') === name && typeof port.port === 'number' ? [port.port] : [],
+    );
+    const hosts = (Array.isArray(slice.endpoints) ? slice.endpoints : []).flatMap((endpoint) => {
+      if (!isObject(endpoint) || !Array.isArray(endpoint.addresses)) return [];
+      // An absent condition counts as ready.
+      const isReady = !isObject(endpoint.conditions) || endpoint.conditions.ready !== false;
+      const [first] = endpoint.addresses;
+      return isReady && typeof first === 'string' ? [first] : [];
+    });
+    return hosts.flatMap((host) => ports.map((port) => ({ host, port })));
+  });
+}
+
+/** Undefined for what is not there. */
+async function ask(api: ApiClient, path: string, signal: AbortSignal): Promise<object | undefined> {
+  const { status, text } = await api.get(path, signal);
+  if (status === 404) return undefined;
+  const value = parseJson(text);
+  if (status === 200 && isObject(value)) return value;
+  throw new RdError('ERR_NOT_READY', `the API server says ${status} to ${path.split('?')[0]}`);
 }

@@ -8,9 +8,8 @@ import { readIfThere, writeFileAtomic } from '../../../os/atomic-file.ts';
 import { makeDirectory } from '../../../os/directory.ts';
 import { download } from '../../../os/download.ts';
 import { ioError } from '../../../os/io-error.ts';
-import type { Fetch } from './releases.ts';
-import { smallText } from './small-text.ts';
-import { type K3sVersion, parseK3s } from './version.ts';
+import { type K3sVersion, parseK3s } from './releases.ts';
+import { type Fetch, smallText } from './sources.ts';
 
 /** Release file name. */
 export type Architecture = 'amd64' | 'arm64' | 'armhf';

@@ -3,24 +3,32 @@ import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { RdError } from '../../../errors.ts';
 import { readIfThere, writeFileAtomic } from '../../../os/atomic-file.ts';
-import type { ClusterEngine } from '../../cluster-engine.ts';
 import type { ClusterDriver, ClusterSpec, ClusterStatus, EngineName } from '../../driver.ts';
-import type { Shell } from '../../shell.ts';
-import { type ApiClient, apiClient } from './api.ts';
+import type { ClusterEngine, Shell } from '../../shell.ts';
+import {
+  type ApiClient,
+  apiClient,
+  type Credentials,
+  clusterHealth,
+  connectService,
+  type Health,
+  hostKubeconfig,
+  readCredentials,
+} from './api.ts';
 import { type Architecture, architectureOf, artefactStore } from './artefacts.ts';
-import { k3sArguments, k3sConfig, pluginsOf } from './config.ts';
-import { clusterHealth, type Health } from './health.ts';
-import { install, removeOthers } from './install.ts';
-import { type Installed, installedRelease, versionOf } from './installed.ts';
-import { type Credentials, hostKubeconfig, readCredentials } from './kubeconfig.ts';
-import { endPods, mountsOf, NETWORK_SCRIPT } from './leavings.ts';
-import { k3sPlaces } from './places.ts';
-import { clusterRecord, type StartedCluster, sameSpec } from './record.ts';
-import { type Fetch, k3sReleases } from './releases.ts';
-import { connectService } from './services.ts';
-import type { K3sSources } from './sources.ts';
-import { compareK3s, type K3sVersion, newestFirst, plainVersion } from './version.ts';
-import { untilUp } from './wait.ts';
+import { k3sArguments, k3sConfig, k3sPlaces, pluginsOf } from './config.ts';
+import { type Installed, install, installedRelease, removeOthers, versionOf } from './installation.ts';
+import {
+  clusterRecord,
+  endPods,
+  mountsOf,
+  NETWORK_SCRIPT,
+  type StartedCluster,
+  sameSpec,
+  untilUp,
+} from './lifecycle.ts';
+import { compareK3s, type K3sVersion, k3sReleases, newestFirst, plainVersion } from './releases.ts';
+import type { Fetch, K3sSources } from './sources.ts';
 
 export interface K3sOptions {
   engines: Readonly<Record<EngineName, ClusterEngine>>;

@@ -1,5 +1,7 @@
 import { RdError } from '../../../errors.ts';
 
+export type Fetch = (url: string, init: RequestInit) => Promise<Response>;
+
 /** Where releases of k3s come from; without a trailing slash. */
 export interface K3sSources {
   /** The list of channels. */
@@ -33,4 +35,55 @@ function address(env: Readonly<Record<string, string | undefined>>, name: string
     });
   }
   return value.replace(/\/+$/, '');
+}
+
+interface SmallTextInput {
+  url: string;
+  fetch: Fetch;
+  limitMs: number;
+  mostBytes: number;
+  signal: AbortSignal;
+}
+
+/**
+ * Fetches a small text, following redirects.
+ * @throws RdError `ERR_NOT_FOUND` for 404 and 410, `ERR_CONNECTION` for every other failure, `ERR_CANCELLED`.
+ */
+export async function smallText({ url, fetch, limitMs, mostBytes, signal }: SmallTextInput): Promise<string> {
+  const late = AbortSignal.timeout(limitMs);
+  try {
+    const response = await fetch(url, { signal: AbortSignal.any([signal, late]), headers: { accept: '*/*' } });
+    if (!response.ok) {
+      await response.body?.cancel();
+      throw answered(url, response.status);
+    }
+    const chunks: Uint8Array[] = [];
+    let size = 0;
+    for await (const chunk of response.body ?? []) {
+      size += chunk.length;
+      if (size > mostBytes) throw new Error(`the answer is larger than ${mostBytes} bytes`);
+      chunks.push(chunk);
+    }
+    return Buffer.concat(chunks).toString('utf8');
+  } catch (cause) {
+    if (signal.aborted) throw new RdError('ERR_CANCELLED', `fetching ${url} was cancelled`, { cause });
+    if (cause instanceof RdError) throw cause;
+    throw new RdError('ERR_CONNECTION', `${url} could not be fetched: ${reasonOf(cause, late.aborted, limitMs)}`, {
+      cause,
+      advice: 'Check the network, and the proxy if there is one.',
+    });
+  }
+}
+
+function answered(url: string, status: number): RdError {
+  if (status === 404 || status === 410)
+    return new RdError('ERR_NOT_FOUND', `there is nothing at ${url} (HTTP ${status})`);
+  return new RdError('ERR_CONNECTION', `${url} was answered with HTTP ${status}`, { advice: 'Try again later.' });
+}
+
+/** The system error is the cause of "fetch failed". */
+function reasonOf(error: unknown, late: boolean, limitMs: number): string {
+  if (late) return `no answer within ${limitMs / 1000} s`;
+  if (!(error instanceof Error)) return String(error);
+  return error.cause instanceof Error && error.cause.message !== '' ? error.cause.message : error.message;
 }

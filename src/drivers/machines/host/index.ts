@@ -1,18 +1,37 @@
+import { access, readFile } from 'node:fs/promises';
 import { readIfThere } from '../../../os/atomic-file.ts';
 import { steadyClock } from '../../../os/clock.ts';
-import { programPath } from '../../../os/program.ts';
+import { findProgram, programPath } from '../../../os/program.ts';
 import { run as runProgram } from '../../../os/run.ts';
-import type { Driver, DriverContext, DriverFactory, DriverInfo } from '../../driver.ts';
-import { lifelines } from '../../lifelines.ts';
-import type { Shell } from '../../shell.ts';
-import type { Run } from './commands.ts';
-import { programEnvironment } from './commands.ts';
-import { hostForwarding } from './forwarding.ts';
+import { platformText } from '../../../settings/field.ts';
+import type { Driver, DriverContext, DriverFactory, DriverInfo, Probe, SupportMatrix } from '../../driver.ts';
+import type { Run, Shell } from '../../shell.ts';
+import { engineSupport, without, withoutCluster } from '../shared/engine-support.ts';
+import { lifelines } from '../shared/lifelines.ts';
+import { hostForwarding } from './firewall.ts';
 import { hostMachine } from './machine.ts';
 import { hostPlaces } from './places.ts';
-import { hostFacts, hostVerdict } from './probe.ts';
 import { hostShell } from './shell.ts';
-import { HOST_SUPPORT } from './support.ts';
+
+const NO_VM = 'there is no virtual machine, the host itself runs the containers';
+
+/** What the host driver supports, per setting. The type requires every setting. */
+export const HOST_SUPPORT: SupportMatrix = {
+  ...engineSupport('host'),
+  ...withoutCluster('this driver has no cluster'),
+  'application.adminAccess': without(NO_VM, false),
+  'virtualMachine.memoryInGB': without(NO_VM),
+  'virtualMachine.numberCPUs': without(NO_VM),
+  'virtualMachine.type': without(NO_VM),
+  'virtualMachine.useRosetta': without(NO_VM, false),
+  'virtualMachine.mount.type': without(NO_VM),
+  'experimental.virtualMachine.diskSize': without(NO_VM),
+  'experimental.virtualMachine.mount.9p.securityModel': without(NO_VM),
+  'experimental.virtualMachine.mount.9p.protocolVersion': without(NO_VM),
+  'experimental.virtualMachine.mount.9p.msizeInKib': without(NO_VM),
+  'experimental.virtualMachine.mount.9p.cacheMode': without(NO_VM),
+  'experimental.virtualMachine.sshPortForwarder': without(NO_VM),
+};
 
 const INFO: DriverInfo = {
   name: 'host',
@@ -65,4 +84,107 @@ function openHost(context: DriverContext, enginesOf: EnginesOf, networksOf: (dat
       await Promise.all(Object.values(engines).map((engine) => engine.release?.()));
     },
   };
+}
+
+/** Facts that decide whether the host can be the machine. */
+export interface HostFacts {
+  platform: NodeJS.Platform;
+  root: boolean;
+  missingPrograms: readonly string[];
+  /** The process may change links and mounts; root in an unprivileged container may not. */
+  capable: boolean;
+  controlGroups: boolean;
+}
+
+const PROGRAMS = ['dockerd', 'containerd', 'ctr', 'runc', 'ip', 'iptables', 'umount', 'nsenter', 'unshare'];
+const INSTALL = 'apt-get install --no-install-recommends docker.io containerd iptables iproute2';
+
+/** Pure: the verdict on these facts, the cheapest fix first. */
+export function hostVerdict({ platform, root, missingPrograms, capable, controlGroups }: HostFacts): Probe {
+  if (platform !== 'linux') {
+    return {
+      usable: false,
+      reason: `needs Linux, and this is ${platformText(platform)}`,
+      fix: 'run rdctl on Linux',
+    };
+  }
+  const missing = missingPrograms.length > 0 ? `not installed: ${missingPrograms.join(', ')}` : undefined;
+  if (!root) {
+    const reason = 'needs root for networks and control groups';
+    const fix = missing ? `sudo ${INSTALL}; then run rdctl with sudo` : 'run rdctl with sudo';
+    return { usable: false, reason: missing ? `${reason}, and ${missing}` : reason, fix };
+  }
+  if (missing) return { usable: false, reason: missing, fix: INSTALL };
+  if (!capable) {
+    return {
+      usable: false,
+      reason:
+        'root may not change networks or mounts here (no CAP_NET_ADMIN or CAP_SYS_ADMIN), as in a plain container',
+      fix: 'run it outside the container, or give the container those capabilities',
+    };
+  }
+  if (!controlGroups) {
+    return {
+      usable: false,
+      reason: 'no control groups are mounted at /sys/fs/cgroup',
+      fix: 'mount -t cgroup2 none /sys/fs/cgroup',
+    };
+  }
+  return { usable: true, detail: 'root on Linux with dockerd and containerd' };
+}
+
+async function hostFacts(env: Readonly<Record<string, string | undefined>>): Promise<HostFacts> {
+  const path = programPath(env.PATH);
+  const found = await Promise.all(PROGRAMS.map((name) => findProgram(name, path)));
+  return {
+    platform: process.platform,
+    root: process.getuid?.() === 0,
+    missingPrograms: PROGRAMS.filter((_, index) => found[index] === undefined),
+    capable: await hasCapabilities(),
+    controlGroups: (await exists('/sys/fs/cgroup/cgroup.controllers')) || (await exists('/sys/fs/cgroup/devices')),
+  };
+}
+
+/** Bits of the effective set in `/proc/self/status`. */
+const NET_ADMIN = 12n;
+const SYS_ADMIN = 21n;
+
+async function hasCapabilities(): Promise<boolean> {
+  const status = await readFile('/proc/self/status', 'utf8').catch(() => '');
+  const effective = BigInt(`0x${/^CapEff:\s*([0-9a-f]+)$/m.exec(status)?.[1] ?? '0'}`);
+  return [NET_ADMIN, SYS_ADMIN].every((bit) => ((effective >> bit) & 1n) === 1n);
+}
+
+async function exists(path: string): Promise<boolean> {
+  return access(path).then(
+    () => true,
+    () => false,
+  );
+}
+
+/** Environment variables that host programs inherit: `PATH`, proxies, and trusted certificates. */
+const PASSED = [
+  'HOME',
+  'LANG',
+  'TMPDIR',
+  'HTTP_PROXY',
+  'HTTPS_PROXY',
+  'NO_PROXY',
+  'http_proxy',
+  'https_proxy',
+  'no_proxy',
+  'SSL_CERT_FILE',
+  'SSL_CERT_DIR',
+];
+
+/**
+ * The environment of host programs: nothing that would redirect them (`DOCKER_HOST`, `CONTAINERD_ADDRESS`), no secret of ours, no service
+ * manager socket.
+ */
+export function programEnvironment(
+  env: Readonly<Record<string, string | undefined>>,
+  path: string,
+): Record<string, string> {
+  const kept = PASSED.flatMap((name) => (env[name] === undefined ? [] : [[name, env[name]] as const]));
+  return { ...Object.fromEntries(kept), PATH: path, LC_ALL: 'C' };
 }

@@ -3,32 +3,12 @@ import { basename, join } from 'node:path';
 import { RdError } from '../../../errors.ts';
 import type { Clock } from '../../../os/clock.ts';
 import { type ProcessEntry, readProcesses, signalProcess } from '../../../os/process-table.ts';
-import type { EngineArea } from '../../shell.ts';
-import type { Run } from './commands.ts';
-import { removeControlGroup } from './runtime.ts';
+import type { EngineArea, Run } from '../../shell.ts';
+import { type Mount, parseMounts } from '../shared/mountinfo.ts';
+import { removeControlGroup } from './places.ts';
 
 const POLL_MS = 50;
 const END_MS = 15_000;
-
-/** The fields of a `/proc/PID/mountinfo` line that identify the owner of a mount. */
-export interface Mount {
-  point: string;
-  /** Root of the mount inside its file system, and the super options, where overlay names its directories. */
-  root: string;
-  options: string;
-}
-
-/** The kernel escapes blanks, tabs, newlines and backslashes in paths as three octal digits. */
-export function parseMounts(text: string): Mount[] {
-  const plain = (field: string) =>
-    field.replace(/\\([0-7]{3})/g, (_, digits) => String.fromCharCode(Number.parseInt(digits, 8)));
-  return text.split('\n').flatMap((line) => {
-    const [first = '', second = ''] = line.split(' - ');
-    const [, , , root, point] = first.split(' ');
-    if (root === undefined || point === undefined) return [];
-    return [{ root: plain(root), point: plain(point), options: plain(second) }];
-  });
-}
 
 /** True for the directory itself and everything below it. */
 export function isWithin(path: string, directories: readonly string[]): boolean {

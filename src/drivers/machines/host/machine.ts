@@ -1,22 +1,40 @@
 import { rm } from 'node:fs/promises';
 import { basename, dirname } from 'node:path';
 import { RdError } from '../../../errors.ts';
-import { isObject } from '../../../json.ts';
+import { isObject, parseJson } from '../../../json.ts';
 import { readIfThere, writeFileAtomic } from '../../../os/atomic-file.ts';
 import { unrecorded } from '../../../os/daemon.ts';
 import { parsePlace, placeOf, placeStatus } from '../../../os/directory-identity.ts';
 import { bootId, type ProcessEntry, readProcesses } from '../../../os/process-table.ts';
 import type { DriverContext, MachineDriver, MachineSpec, MachineStatus } from '../../driver.ts';
-import { parseMachineSpec } from '../../machine-spec.ts';
-import type { EngineNetwork } from '../../shell.ts';
-import { isReady, otherBridges, ownBridges, poolFor, staleAddresses } from './bridges.ts';
-import type { Run } from './commands.ts';
-import { completeness, ensureFirewall, hasForeignNat, readTraces, removeFirewall } from './firewall.ts';
-import { bridgesAreFiltered, type Forwarding, mayRestore } from './forwarding.ts';
-import { type Link, readLinks, readRoutes } from './links.ts';
-import type { HostPlaces } from './places.ts';
-import { makeRuntime, removeRuntime } from './runtime.ts';
-import { bridgeAddress, formatRange, overlaps, parseRange, type Range } from './subnet.ts';
+import type { EngineNetwork, Run } from '../../shell.ts';
+import { parseMachineSpec } from '../shared/machine-spec.ts';
+import {
+  bridgesAreFiltered,
+  completeness,
+  ensureFirewall,
+  type Forwarding,
+  hasForeignNat,
+  mayRestore,
+  readTraces,
+  removeFirewall,
+} from './firewall.ts';
+import {
+  bridgeAddress,
+  formatRange,
+  isReady,
+  type Link,
+  otherBridges,
+  overlaps,
+  ownBridges,
+  parseRange,
+  poolFor,
+  type Range,
+  readLinks,
+  readRoutes,
+  staleAddresses,
+} from './network.ts';
+import { type HostPlaces, makeRuntime, removeRuntime } from './places.ts';
 
 /** This host as the machine: adds a bridge, its rules and, where it was off, forwarding. */
 export interface HostMachine extends MachineDriver {
@@ -211,12 +229,7 @@ export interface MachineRecord {
 export async function readMachineRecord(file: string): Promise<MachineRecord | 'damaged' | undefined> {
   const text = await readIfThere(file);
   if (text === undefined) return undefined;
-  let value: unknown;
-  try {
-    value = JSON.parse(text);
-  } catch {
-    return 'damaged';
-  }
+  const value = parseJson(text);
   const record = parse(value);
   if (!record) return 'damaged';
   const at = isObject(value) ? parsePlace(value.at) : undefined;

@@ -1,8 +1,7 @@
 import { randomBytes } from 'node:crypto';
-import { chmod, copyFile, mkdir, open, rename, rm, rmdir } from 'node:fs/promises';
-import { connect, type TcpSocketConnectOpts } from 'node:net';
+import { chmod, copyFile, lstat, mkdir, open, rename, rm, rmdir } from 'node:fs/promises';
+import { connect } from 'node:net';
 import { basename, dirname, join, sep } from 'node:path';
-import type { Duplex } from 'node:stream';
 import { RdError } from '../../../errors.ts';
 import { readIfThere, writeFileAtomic } from '../../../os/atomic-file.ts';
 import type { Clock } from '../../../os/clock.ts';
@@ -12,10 +11,9 @@ import { boundLog, tailOf } from '../../../os/program-log.ts';
 import { stream } from '../../../os/run.ts';
 import { acceptsConnections } from '../../../os/socket.ts';
 import type { DriverContext } from '../../driver.ts';
-import type { Arrangement, EngineNetwork, Shell } from '../../shell.ts';
-import type { Run } from './commands.ts';
+import type { Arrangement, EngineNetwork, Run, Shell } from '../../shell.ts';
+import { connectTo, listenHere } from '../shared/sockets.ts';
 import { clearLeftovers, findLeftovers } from './leftovers.ts';
-import { offer } from './offer.ts';
 import type { HostPlaces } from './places.ts';
 
 export interface HostShellParts {
@@ -43,7 +41,10 @@ export function hostShell({ places, logs, run, environment, clock, network, hold
     hold,
     log,
     environment,
-    offer,
+    async offer(server, at) {
+      if ('socket' in at) await makeRoom(at.socket);
+      return listenHere(server, at);
+    },
     async start(programs, { before } = {}) {
       if (before) await arrange(before);
       for (const { name, env, ...command } of programs) {
@@ -119,28 +120,27 @@ export async function copyIn(from: string, to: string, mode: number, signal: Abo
   }
 }
 
-/** See `Shell.dial`. */
-export function connectTo(to: Pick<TcpSocketConnectOpts, 'host' | 'port'>, signal: AbortSignal): Promise<Duplex> {
-  return new Promise((resolve, reject) => {
-    if (signal.aborted) return reject(cancelled());
-    const socket = connect({ ...to, allowHalfOpen: true, noDelay: true });
-    const giveUp = () => {
-      socket.destroy();
-      reject(cancelled());
-    };
-    signal.addEventListener('abort', giveUp, { once: true });
-    socket.once('connect', () => {
-      signal.removeEventListener('abort', giveUp);
-      socket.removeAllListeners('error');
-      resolve(socket);
-    });
-    socket.once('error', (cause) => {
-      signal.removeEventListener('abort', giveUp);
-      reject(new RdError('ERR_NOT_READY', `nobody answers on ${to.host}:${to.port}: ${cause.message}`, { cause }));
-    });
+async function makeRoom(path: string): Promise<void> {
+  await mkdir(dirname(path), { recursive: true, mode: 0o700 });
+  const found = await inspectSocketPath(path);
+  if (found === 'dead') await rm(path, { force: true });
+  if (found !== 'alive' && found !== 'other') return;
+  const what = found === 'alive' ? 'another program listens there' : 'it is no socket';
+  throw new RdError('ERR_DRIVER_TERMINAL', `${path} is needed and in use: ${what}`, {
+    advice: 'Find out whose it is (ss -xlp, ls -l), and end that program or move the file away.',
   });
+}
 
-  function cancelled(): RdError {
-    return new RdError('ERR_CANCELLED', `connecting to ${to.host}:${to.port} was cancelled`);
-  }
+/** What exists at a socket path. */
+async function inspectSocketPath(path: string): Promise<'nothing' | 'dead' | 'alive' | 'other'> {
+  const entry = await lstat(path).catch(() => undefined);
+  if (!entry) return 'nothing';
+  if (!entry.isSocket()) return 'other';
+  return new Promise((resolve) => {
+    const probe = connect({ path });
+    probe.once('connect', () => resolve('alive'));
+    // A socket with a full queue fails like this, so it is in use.
+    probe.once('error', (error: NodeJS.ErrnoException) => resolve(error.code === 'ECONNREFUSED' ? 'dead' : 'alive'));
+    probe.once('connect', () => probe.destroy());
+  });
 }

@@ -2,8 +2,8 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { RdError } from '../../../errors.ts';
 import { lastLines } from '../../../os/run.ts';
+import type { Run } from '../../shell.ts';
 import { type Accelerator, cpuModel } from './arguments.ts';
-import type { HostRun } from './disks.ts';
 
 /** `mov al, 0x10; out 0xf4, al; hlt`, and the boot sector signature. */
 const SECTOR = Buffer.concat([
@@ -33,7 +33,7 @@ export interface Acceleration {
 export async function accelerationFailure(
   accelerator: Accelerator,
   directory: string,
-  run: HostRun,
+  run: Run,
   signal: AbortSignal,
 ): Promise<string | undefined> {
   const place = await mkdtemp(join(directory, 'probe-'));
@@ -79,7 +79,7 @@ export async function accelerationFailure(
 }
 
 /** The fastest accelerator that works here. Probed once per host boot. */
-export function accelerators(directory: string, run: HostRun): (signal: AbortSignal) => Promise<Acceleration> {
+export function accelerators(directory: string, run: Run): (signal: AbortSignal) => Promise<Acceleration> {
   let known: Acceleration | undefined;
   return async (signal) => {
     known ??= accelerationOf(await accelerationFailure('kvm', directory, run, signal));

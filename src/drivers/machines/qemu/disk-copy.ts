@@ -1,10 +1,9 @@
 import { RdError } from '../../../errors.ts';
 import { isObject, type JsonObject, type JsonValue } from '../../../json.ts';
 import type { Clock } from '../../../os/clock.ts';
+import type { Run } from '../../shell.ts';
 import { DATA_NODE } from './arguments.ts';
-import type { HostRun } from './disks.ts';
-import type { Monitor } from './monitor.ts';
-import type { Qmp } from './qmp.ts';
+import type { Monitor, Qmp } from './monitor.ts';
 
 /** QEMU's names for the copy and its job. There is one at a time. */
 const JOB = 'rdctl-copy';
@@ -31,7 +30,7 @@ export interface DiskCopy {
 
 export interface DiskCopyParts {
   monitor: Pick<Monitor, 'use'>;
-  run: HostRun;
+  run: Run;
   clock: Clock;
   isAlive(): Promise<boolean>;
 }

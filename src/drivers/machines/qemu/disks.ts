@@ -4,16 +4,13 @@ import { RdError } from '../../../errors.ts';
 import { isObject } from '../../../json.ts';
 import { fileOperations } from '../../../os/atomic-file.ts';
 import { isThere } from '../../../os/regular-file.ts';
-import type { RunOptions, RunResult } from '../../../os/run.ts';
 import type { DriverContext } from '../../driver.ts';
+import type { Run } from '../../shell.ts';
 import type { QemuPlaces } from './places.ts';
-
-/** Runs a program of the host. */
-export type HostRun = (argv: readonly string[], options?: Omit<RunOptions, 'env' | 'cwd'>) => Promise<RunResult>;
 
 export interface DiskParts {
   places: Pick<QemuPlaces, 'disk' | 'data'>;
-  run: HostRun;
+  run: Run;
   log: DriverContext['log'];
   signal: AbortSignal;
 }

@@ -7,32 +7,35 @@ import { programPath } from '../../../os/program.ts';
 import { run as runProgram } from '../../../os/run.ts';
 import { runtimeDirectory, userHome } from '../../../os/user-directories.ts';
 import { places as homePlaces, identityOf } from '../../../state/places.ts';
-import type { ClusterDriver, Driver, DriverContext, DriverFactory, DriverInfo } from '../../driver.ts';
+import type {
+  ClusterDriver,
+  Driver,
+  DriverContext,
+  DriverFactory,
+  DriverInfo,
+  EngineDriver,
+  EngineStatus,
+} from '../../driver.ts';
 import { imageStore } from '../../guest-images/store.ts';
-import type { ClusterParts } from '../../k3s.ts';
-import { lifelines } from '../../lifelines.ts';
-import type { Shell } from '../../shell.ts';
+import type { Run, Shell } from '../../shell.ts';
+import { lifelines } from '../shared/lifelines.ts';
 import { accelerators } from './accelerator.ts';
 import { NETWORK } from './arguments.ts';
-import { checkDiskCopy, dataBytes, type HostRun } from './disks.ts';
-import { engineInGuest, type GuestState } from './engines.ts';
+import { checkDiskCopy, dataBytes } from './disks.ts';
 import { GUEST_PATH, guestConnection } from './guest.ts';
-import { unlessHalted } from './halt-watch.ts';
+import { unlessHalted } from './halts.ts';
 import { liveCopies } from './live-copy.ts';
 import { qemuMachine } from './machine.ts';
 import { qemuMonitor } from './monitor.ts';
 import { featuresOf, hostFacts } from './mounts/host-facts.ts';
 import { guestMounts } from './mounts/mounts.ts';
-import { mountSupport } from './mounts/support.ts';
 import { qemuPlaces } from './places.ts';
 import { portForwarder } from './ports/forwarder.ts';
-import { forwardRecord } from './ports/record.ts';
-import { portConflict, qemuWay, sshWay } from './ports/ways.ts';
-import { qemuFacts, qemuVerdict } from './probe.ts';
+import { forwardRecord, portConflict, qemuWay, sshWay } from './ports/forwards.ts';
 import { readQemuRecord } from './record.ts';
 import { qemuShell } from './shell.ts';
 import { guestAccess } from './ssh.ts';
-import { memorySupport, QEMU_SUPPORT } from './support.ts';
+import { memorySupport, mountSupport, QEMU_SUPPORT, qemuFacts, qemuVerdict } from './support.ts';
 
 const INFO: DriverInfo = {
   name: 'qemu',
@@ -43,10 +46,21 @@ const INFO: DriverInfo = {
   hasCluster: true,
 };
 
+/** Where a cluster finds its machine and keeps its files. */
+export interface GuestClusterParts {
+  context: DriverContext;
+  /** See `K3sOptions`. */
+  cache: string;
+  memo: string;
+  name: string;
+  isOn?(signal: AbortSignal): Promise<boolean>;
+  answers?(signal: AbortSignal): Promise<boolean>;
+}
+
 /** What runs in a machine; injected, because a machine knows no engine and no cluster. */
 export interface GuestPrograms {
   engines(shell: Shell, cgroup: string): Driver['engines'];
-  cluster(shell: Shell, parts: ClusterParts): ClusterDriver;
+  cluster(shell: Shell, parts: GuestClusterParts): ClusterDriver;
 }
 
 /** A virtual machine, with engines and a cluster built on its shell. */
@@ -77,7 +91,7 @@ async function openQemu(context: DriverContext, programs: GuestPrograms): Promis
   const images = imagesOf(env);
   const places = qemuPlaces(directory, runtimeDirectory(process.getuid?.() ?? 0));
   const environment = { PATH: programPath(env.PATH), LC_ALL: 'C', HOME: userHome(env, 'linux') };
-  const run: HostRun = (argv, options) => runProgram(argv, { ...options, env: environment });
+  const run: Run = (argv, options) => runProgram(argv, { ...options, env: environment });
   async function port(): Promise<number> {
     const record = await readQemuRecord(places.record);
     if (record !== undefined && record !== 'damaged' && record.power === 'on') return record.sshPort;
@@ -152,7 +166,6 @@ async function openQemu(context: DriverContext, programs: GuestPrograms): Promis
     cache: join(home.cache, 'k3s'),
     memo,
     name: identityOf(home).kubeContext,
-    ownsNetwork: true,
     isOn: machine.isUp,
     answers: machine.answers,
   });
@@ -193,6 +206,44 @@ async function openQemu(context: DriverContext, programs: GuestPrograms): Promis
     access: () => guestAccess(places, ['env', GUEST_PATH]),
     async release() {
       await Promise.all([ports.release(), ...Object.values(engines).map((engine) => engine.release?.())]);
+    },
+  };
+}
+
+/** What an engine knows about the guest without a query. */
+export interface GuestState {
+  /** The machine is on and has booted; otherwise nothing runs in it. */
+  isUp(): Promise<boolean>;
+  /** Whether the guest responds. */
+  isConnected(signal: AbortSignal): Promise<boolean>;
+  /** Runs work in the guest; fails as soon as the guest is halted for good. */
+  unlessHalted<T>(signal: AbortSignal, work: (signal: AbortSignal) => Promise<T>): Promise<T>;
+}
+
+/**
+ * An engine in a guest that may be off or unreachable. In a guest that is off the engine is stopped; in an unreachable one its state is
+ * unknown.
+ */
+export function engineInGuest(engine: EngineDriver, { isUp, isConnected, unlessHalted }: GuestState): EngineDriver {
+  async function observe(signal: AbortSignal): Promise<EngineStatus> {
+    if (!(await isUp())) return { state: 'stopped' };
+    if (!(await isConnected(signal))) return { state: 'unresponsive', message: 'the guest does not answer' };
+    try {
+      return await engine.observe(signal);
+    } catch (error) {
+      if (signal.aborted || !(error instanceof RdError) || error.code !== 'ERR_DRIVER_FAILED') throw error;
+      if (!(await isUp())) return { state: 'stopped' };
+      if (await isConnected(signal)) throw error;
+      return { state: 'unresponsive', message: 'the guest does not answer' };
+    }
+  }
+
+  return {
+    ...engine,
+    observe,
+    async perform(step, signal) {
+      if (step.do === 'stop' && !(await isUp())) return engine.release?.();
+      return unlessHalted(signal, (until) => engine.perform(step, until));
     },
   };
 }

@@ -1,6 +1,141 @@
-import { isObject } from '../../../json.ts';
-import { openQmp, type Qmp } from './qmp.ts';
-import { shareObservation } from './shared-look.ts';
+import { connect, type Socket } from 'node:net';
+import { RdError } from '../../../errors.ts';
+import { isObject, type JsonObject, type JsonValue, parseJson } from '../../../json.ts';
+import { shareObservation } from './share-observation.ts';
+
+/** A connection to the QEMU monitor (QEMU Machine Protocol). QEMU serves one client at a time. */
+export interface Qmp {
+  /**
+   * @throws RdError `ERR_DRIVER_FAILED` with QEMU's message when it refuses or times out; after a timeout the connection is closed,
+   *   because the next response could belong to the earlier request. `ERR_CANCELLED` by the signal.
+   */
+  execute(command: string, args?: JsonObject, options?: QmpOptions): Promise<JsonValue>;
+  close(): void;
+}
+
+export interface QmpOptions {
+  /** Default: 10,000. */
+  timeoutMs?: number;
+  signal?: AbortSignal;
+}
+
+const LIMIT_MS = 10_000;
+/** A response with all devices of a machine has about ten thousand characters. */
+const MAX_CHARACTERS = 16 * 1024 * 1024;
+
+interface Waiting {
+  resolve(value: JsonValue): void;
+  reject(error: Error): void;
+}
+
+/**
+ * Connects to the socket and negotiates capabilities.
+ * @throws RdError `ERR_DRIVER_FAILED` when nothing listens or the peer is not QEMU.
+ */
+export async function openQmp(path: string, options: QmpOptions = {}): Promise<Qmp> {
+  const socket = connect({ path });
+  const calls = new Map<number, Waiting>();
+  let ended: RdError | undefined;
+  let last = 0;
+
+  const fail = (reason: string, cause?: unknown) => {
+    ended ??= failed(`QEMU's monitor at ${path} ${reason}`, cause);
+    socket.destroy();
+    for (const call of [...calls.values()]) call.reject(ended);
+  };
+  onLines(
+    socket,
+    (line) => {
+      const message = parseJson(line);
+      if (!isObject(message)) return fail('says something that is not JSON');
+      // Events have no number.
+      const call = calls.get(isObject(message.QMP) ? 0 : Number(message.id));
+      if (!call) return;
+      if (isObject(message.QMP)) return call.resolve(message.QMP);
+      if (message.error === undefined) call.resolve(message.return ?? {});
+      else call.reject(failed(`QEMU refused: ${String(objectOf(message.error).desc ?? 'no reason given')}`));
+    },
+    () => fail('says too much'),
+  );
+  socket.on('error', (cause) => fail(`cannot be reached: ${cause.message}`, cause));
+  socket.on('close', () => fail('closed the connection'));
+
+  /** Waits for the response to one request; the greeting answers request 0. Closes the connection when it is late. */
+  function response(id: number, what: string, { timeoutMs = LIMIT_MS, signal }: QmpOptions, send?: () => void) {
+    return new Promise<JsonValue>((resolve, reject) => {
+      if (ended) return reject(ended);
+      if (signal?.aborted) return reject(canceled(what));
+      const finish = () => {
+        clearTimeout(timer);
+        signal?.removeEventListener('abort', onAbort);
+        calls.delete(id);
+      };
+      const giveUp = (error: RdError) => {
+        finish();
+        // First: others only see that the connection is closed.
+        reject(error);
+        fail(`did not answer "${what}" in time`);
+      };
+      const late = () => giveUp(failed(`QEMU did not answer "${what}" within ${timeoutMs / 1000} s`));
+      const timer = setTimeout(late, timeoutMs);
+      const onAbort = () => giveUp(canceled(what));
+      signal?.addEventListener('abort', onAbort, { once: true });
+      calls.set(id, {
+        resolve(value) {
+          finish();
+          resolve(value);
+        },
+        reject(error) {
+          finish();
+          reject(error);
+        },
+      });
+      send?.();
+    });
+  }
+
+  const qmp: Qmp = {
+    execute(command, args, callOptions = {}) {
+      last += 1;
+      const id = last;
+      return response(id, command, callOptions, () =>
+        socket.write(`${JSON.stringify({ execute: command, ...(args ? { arguments: args } : {}), id })}\n`),
+      );
+    },
+    close: () => fail('was closed'),
+  };
+  try {
+    await response(0, 'hello', options);
+    await qmp.execute('qmp_capabilities', undefined, options);
+  } catch (error) {
+    qmp.close();
+    throw error;
+  }
+  return qmp;
+}
+
+function onLines(socket: Socket, line: (text: string) => void, tooLong: () => void): void {
+  let rest = '';
+  socket.setEncoding('utf8');
+  socket.on('data', (text: string) => {
+    const lines = (rest + text).split('\n');
+    rest = lines.pop() ?? '';
+    for (const each of lines) if (each.trim() !== '') line(each);
+    if (rest.length > MAX_CHARACTERS) tooLong();
+  });
+}
+
+function objectOf(value: JsonValue | undefined): JsonObject {
+  return isObject(value) ? value : {};
+}
+
+function failed(message: string, cause?: unknown): RdError {
+  return new RdError('ERR_DRIVER_FAILED', message, cause === undefined ? {} : { cause });
+}
+
+function canceled(what: string): RdError {
+  return new RdError('ERR_CANCELLED', `waiting for QEMU (${what}) was canceled`);
+}
 
 /** The monitor of a QEMU that may or may not run. QEMU serves one client at a time, so uses are serialized. */
 export interface Monitor {

@@ -1,10 +1,11 @@
+import { RdError } from '../../../errors.ts';
 import type { Clock } from '../../../os/clock.ts';
+import { tailOf } from '../../../os/program-log.ts';
 import type { DriverContext } from '../../driver.ts';
 import type { ImageStore } from '../../guest-images/store.ts';
+import type { Run } from '../../shell.ts';
 import type { Acceleration } from './accelerator.ts';
-import type { HostRun } from './disks.ts';
-import type { Connection } from './guest.ts';
-import type { GuestClock } from './guest-clock.ts';
+import type { Connection, GuestClock } from './guest.ts';
 import type { Monitor } from './monitor.ts';
 import type { GuestMounts } from './mounts/mounts.ts';
 import type { QemuPlaces } from './places.ts';
@@ -16,7 +17,7 @@ export interface MachineParts {
   logFile: string;
   /** Images of this home that a machine can use. */
   images: Pick<ImageStore, 'list' | 'verify'>;
-  run: HostRun;
+  run: Run;
   environment: Readonly<Record<string, string>>;
   guest: Connection;
   monitor: Monitor;
@@ -31,4 +32,15 @@ export interface MachineParts {
   isAlive(): Promise<boolean>;
   clock: Clock;
   log: DriverContext['log'];
+}
+
+/** Error for a QEMU that has exited unexpectedly. */
+export async function qemuFailed(logFile: string, cause?: unknown): Promise<RdError> {
+  const details = await tailOf(logFile);
+  const last = details.at(-1);
+  return new RdError('ERR_DRIVER_FAILED', last ? `QEMU ended: ${last}` : 'QEMU ended', {
+    ...(cause === undefined ? {} : { cause }),
+    details,
+    advice: `See ${logFile}.`,
+  });
 }

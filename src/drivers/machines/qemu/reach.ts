@@ -1,13 +1,16 @@
-import { createHash } from 'node:crypto';
+import { createHash, randomInt } from 'node:crypto';
 import { rm, stat } from 'node:fs/promises';
-import { connect, createServer, type NetConnectOpts } from 'node:net';
+import type { Server } from 'node:net';
 import { join } from 'node:path';
 import type { Duplex } from 'node:stream';
 import { RdError } from '../../../errors.ts';
-import type { Shell } from '../../shell.ts';
+import type { Offer, ServerPlace, Shell } from '../../shell.ts';
+import { connectTo, listenHere } from '../shared/sockets.ts';
 import type { Connection } from './guest.ts';
 import type { QemuPlaces } from './places.ts';
 import type { ClaimPort } from './ports/forwarder.ts';
+import { portConflict } from './ports/forwards.ts';
+import { WAY_SCRIPT } from './scripts.ts';
 
 /** `$1`: the file, `$2`: its mode, `$3`: its size. Renames only a complete upload into place. */
 const COPY_SCRIPT = `set -eu
@@ -44,7 +47,7 @@ export function guestReach(
       const words = wordsOf(port);
       // A forward that an earlier service made over the same connection.
       await guest.forward('cancel', '-L', words).catch(() => undefined);
-      if (!(await isFree(port))) {
+      if ((await portConflict(port)) !== undefined) {
         giveBack();
         throw new RdError('ERR_PORT_IN_USE', `127.0.0.1:${port} of this computer is in use by another program`, {
           advice: 'End that program, or choose another port.',
@@ -70,42 +73,92 @@ export function guestReach(
       // A short name keeps the path within the socket path limit.
       const name = createHash('sha256').update(`${host} ${port}`).digest('hex').slice(0, 8);
       const path = join(places.run, `d${name}`);
-      const there = await connected({ path }, signal);
+      const there = await connectedTo(path, signal);
       if (there) return there;
       await rm(path, { force: true });
       await guest.forward('forward', '-L', `${path}:${host.includes(':') ? `[${host}]` : host}:${port}`);
-      const made = await connected({ path }, signal);
+      const made = await connectedTo(path, signal);
       if (made) return made;
       throw new RdError('ERR_NOT_READY', `${host}:${port} in the guest cannot be reached`);
     },
   };
 }
 
-function isFree(port: number): Promise<boolean> {
-  return new Promise((resolve) => {
-    const server = createServer();
-    server.once('error', () => resolve(false));
-    server.listen({ host: '127.0.0.1', port, exclusive: true }, () => server.close(() => resolve(true)));
+/** Undefined when nothing listens there. */
+function connectedTo(path: string, signal: AbortSignal): Promise<Duplex | undefined> {
+  return connectTo({ path }, signal).catch((error: unknown) => {
+    if (signal.aborted) throw error;
+    return undefined;
   });
 }
 
-/** Undefined when the file is missing. Throws `ERR_CANCELLED`. */
-function connected(to: NetConnectOpts, signal: AbortSignal): Promise<Duplex | undefined> {
-  return new Promise((resolve, reject) => {
-    const cancelled = () => new RdError('ERR_CANCELLED', 'connecting into the guest was cancelled');
-    if (signal.aborted) return reject(cancelled());
-    const socket = connect({ ...to, allowHalfOpen: true });
-    const giveUp = () => {
-      socket.destroy();
-      reject(cancelled());
-    };
-    signal.addEventListener('abort', giveUp, { once: true });
-    const settled = (result: Duplex | undefined) => {
-      signal.removeEventListener('abort', giveUp);
-      socket.removeAllListeners('error');
-      resolve(result);
-    };
-    socket.once('connect', () => settled(socket));
-    socket.once('error', () => settled(undefined));
+/** Guest ports outside the ephemeral range. */
+const FIRST_PORT = 20_000;
+const LAST_PORT = 30_000;
+const TRIES = 8;
+
+/** See `Shell.offer`. Offers are restored after the guest connection is re-established. */
+export function guestOffers(
+  places: Pick<QemuPlaces, 'run'>,
+  guest: Connection,
+  claim: ClaimPort,
+): (server: Server, at: ServerPlace) => Promise<Offer> {
+  const open = new Map<string, () => Promise<void>>();
+  guest.onReconnect(async () => {
+    for (const again of open.values()) await again();
   });
+
+  /** A forward of an earlier service may point to a stale guest socket; replace it. */
+  async function forward(at: ServerPlace, here: string): Promise<string> {
+    const words = 'socket' in at ? `${at.socket}:${here}` : `127.0.0.1:${at.port}:${here}`;
+    await guest.forward('cancel', '-R', words).catch(() => undefined);
+    if ('socket' in at) {
+      await guest.run(['sh', '-s', '--', at.socket], { input: WAY_SCRIPT });
+      await guest.run(['rm', '-f', '--', at.socket]);
+    }
+    await guest.forward('forward', '-R', words);
+    return words;
+  }
+
+  async function offerAt(server: Server, at: ServerPlace): Promise<Offer> {
+    const name = createHash('sha256').update(JSON.stringify(at)).digest('hex').slice(0, 8);
+    const path = join(places.run, `offer-${name}`);
+    // Left by an earlier service.
+    await rm(path, { force: true });
+    const here = await listenHere(server, { socket: path });
+    const giveBack = 'socket' in at ? () => undefined : await claim(at.port);
+    try {
+      const words = await forward(at, path);
+      open.set(words, async () => void (await forward(at, path)));
+      return {
+        port: 'socket' in at ? 0 : at.port,
+        async close() {
+          open.delete(words);
+          // The connection may be gone, and the forward with it.
+          await guest.forward('cancel', '-R', words).catch(() => undefined);
+          giveBack();
+          await here.close();
+        },
+      };
+    } catch (error) {
+      giveBack();
+      await here.close();
+      throw error;
+    }
+  }
+
+  return async (server, at) => {
+    if ('socket' in at || at.port !== 0) return offerAt(server, at);
+    // ssh cannot cancel a port that it allocated: the name stays 0.
+    for (let tries = 1; ; tries += 1) {
+      try {
+        return await offerAt(server, { port: randomInt(FIRST_PORT, LAST_PORT) });
+      } catch (cause) {
+        if (tries < TRIES) continue;
+        throw new RdError('ERR_PORT_IN_USE', 'the guest gave no port of its loopback for a server of this host', {
+          cause,
+        });
+      }
+    }
+  };
 }

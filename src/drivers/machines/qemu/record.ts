@@ -1,7 +1,8 @@
-import { isObject } from '../../../json.ts';
+import { isObject, parseJson } from '../../../json.ts';
 import { readIfThere, writeFileAtomic } from '../../../os/atomic-file.ts';
+import type { Clock } from '../../../os/clock.ts';
 import type { MachineSpec, MachineStart } from '../../driver.ts';
-import { parseMachineSpec } from '../../machine-spec.ts';
+import { parseMachineSpec } from '../shared/machine-spec.ts';
 import type { Acceleration } from './accelerator.ts';
 
 /** What is recorded about a machine beyond what QEMU and the guest report. */
@@ -29,12 +30,7 @@ export interface QemuRecord extends Acceleration {
 /** Undefined when there is none; `damaged` when it cannot be parsed. */
 export async function readQemuRecord(file: string): Promise<QemuRecord | 'damaged' | undefined> {
   const text = await readIfThere(file);
-  if (text === undefined) return undefined;
-  try {
-    return parsed(JSON.parse(text)) ?? 'damaged';
-  } catch {
-    return 'damaged';
-  }
+  return text === undefined ? undefined : (parsed(parseJson(text)) ?? 'damaged');
 }
 
 export async function writeQemuRecord(file: string, record: QemuRecord): Promise<void> {
@@ -74,4 +70,21 @@ function parseStart(value: unknown): MachineStart | undefined {
       : [],
   );
   return { how: value.how, phases };
+}
+
+/** Measures the duration of consecutive phases. */
+export interface Phases {
+  /** Ends the phase that began with the last end, or at the beginning. */
+  end(name: string): void;
+  /** In whole milliseconds that add up to the total. */
+  all(): MachineStart['phases'];
+}
+
+export function phases(clock: Pick<Clock, 'now'>): Phases {
+  const begin = clock.now();
+  const ends: { name: string; at: number }[] = [];
+  return {
+    end: (name) => void ends.push({ name, at: Math.round(clock.now() - begin) }),
+    all: () => ends.map(({ name, at }, index) => ({ name, ms: at - (ends[index - 1]?.at ?? 0) })),
+  };
 }

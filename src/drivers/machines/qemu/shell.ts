@@ -8,11 +8,9 @@ import { acceptsConnections } from '../../../os/socket.ts';
 import type { DriverContext } from '../../driver.ts';
 import type { Arrangement, EngineArea, Shell } from '../../shell.ts';
 import { type Connection, missingProgram } from './guest.ts';
-import { GUEST_NETWORK } from './network.ts';
-import { guestOffers } from './offers.ts';
 import { LONGEST_SOCKET, type QemuPlaces } from './places.ts';
 import type { ClaimPort } from './ports/forwarder.ts';
-import { guestReach } from './reach.ts';
+import { guestOffers, guestReach } from './reach.ts';
 import {
   CLEAR_SCRIPT,
   END,
@@ -24,6 +22,7 @@ import {
   STOP_SCRIPT,
   WAY_SCRIPT,
 } from './scripts.ts';
+import { GUEST_NETWORK } from './setup-scripts.ts';
 
 export interface QemuShellParts {
   places: QemuPlaces;

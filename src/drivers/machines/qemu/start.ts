@@ -8,23 +8,21 @@ import { startDaemon, stopDaemon } from '../../../os/daemon.ts';
 import { isThere } from '../../../os/regular-file.ts';
 import type { MachineSpec, MachineStart } from '../../driver.ts';
 import type { GuestImage } from '../../guest-images/image.ts';
+import type { Run } from '../../shell.ts';
 import { type QemuArguments, qemuArguments } from './arguments.ts';
-import { ensureData, ensureRoot, type HostRun } from './disks.ts';
-import { qemuFailed } from './failure.ts';
+import { ensureData, ensureRoot } from './disks.ts';
 import { removeFrozen } from './frozen/freeze.ts';
-import { frozenFacts, frozenKey } from './frozen/key.ts';
-import { readFrozen } from './frozen/manifest.ts';
-import { frozenPlaces } from './frozen/places.ts';
 import { resumeMachine } from './frozen/resume.ts';
+import { frozenFacts, frozenKey, frozenPlaces, readFrozen } from './frozen/state.ts';
 import { degradationOf, parseGrowth } from './live/disk-growth.ts';
-import { GIB } from './live/room.ts';
-import { featureFor } from './mounts/ways.ts';
+import { GIB } from './live/facts.ts';
+import { featureFor } from './mounts/mount-types.ts';
 import type { MachineParts } from './parts.ts';
-import { type Phases, phases } from './phases.ts';
+import { qemuFailed } from './parts.ts';
 import type { QemuPlaces } from './places.ts';
-import { type QemuRecord, readQemuRecord, writeQemuRecord } from './record.ts';
-import { makeRuntime } from './runtime.ts';
-import { SETTLE_SCRIPT } from './settle.ts';
+import { makeRuntime } from './places.ts';
+import { type Phases, phases, type QemuRecord, readQemuRecord, writeQemuRecord } from './record.ts';
+import { SETTLE_SCRIPT } from './setup-scripts.ts';
 
 /** Without hardware virtualization a guest boots in half a minute on an idle host. */
 const BOOT_MS = 300_000;
@@ -229,7 +227,7 @@ export function ceilings(
 }
 
 /** Whether both halves exist and match: a truncated or mixed pair would lock us out of every guest. */
-async function isPair(path: string, run: HostRun, signal: AbortSignal): Promise<boolean> {
+async function isPair(path: string, run: Run, signal: AbortSignal): Promise<boolean> {
   const other = await readIfThere(`${path}.pub`);
   if (other === undefined || !(await isThere(path))) return false;
   const { exitCode, stdout } = await run(['ssh-keygen', '-y', '-P', '', '-f', path], { accept: [0, 1, 255], signal });
@@ -237,7 +235,7 @@ async function isPair(path: string, run: HostRun, signal: AbortSignal): Promise<
   return exitCode === 0 && made === known;
 }
 
-async function ensurePair(path: string, id: string, run: HostRun, signal: AbortSignal): Promise<void> {
+async function ensurePair(path: string, id: string, run: Run, signal: AbortSignal): Promise<void> {
   if (await isPair(path, run, signal)) return;
   await Promise.all([path, `${path}.pub`].map((file) => rm(file, { force: true })));
   await run(['ssh-keygen', '-q', '-t', 'ed25519', '-N', '', '-C', `rdctl-${id}`, '-f', path], { signal });
@@ -248,7 +246,7 @@ async function ensurePair(path: string, id: string, run: HostRun, signal: AbortS
  * The two key pairs of a machine, created once and recreated when unusable: the login key and the host key. QEMU passes both to the guest
  * at every boot, so its first connection is as trusted as any later one.
  */
-export async function ensureKeys(places: QemuPlaces, port: number, run: HostRun, signal: AbortSignal): Promise<void> {
+export async function ensureKeys(places: QemuPlaces, port: number, run: Run, signal: AbortSignal): Promise<void> {
   await Promise.all([places.key, places.hostKey].map((path) => ensurePair(path, places.id, run, signal)));
   const [type, key] = (await readFile(`${places.hostKey}.pub`, 'utf8')).split(' ');
   if (type === undefined || key === undefined) {

@@ -2,13 +2,12 @@ import { rm } from 'node:fs/promises';
 import { RdError } from '../../../errors.ts';
 import { stopDaemon } from '../../../os/daemon.ts';
 import { type FrozenDraft, keepFrozen, releaseData, saveState } from './frozen/freeze.ts';
-import { frozenPlaces } from './frozen/places.ts';
-import { resumeFrom } from './go-on.ts';
-import { haltReason } from './halt-watch.ts';
+import { frozenPlaces } from './frozen/state.ts';
+import { haltReason, resumeFrom } from './halts.ts';
 import { HALTED, SILENT } from './monitor.ts';
 import type { MachineParts } from './parts.ts';
+import { removeRuntime } from './places.ts';
 import { type QemuRecord, readQemuRecord, writeQemuRecord } from './record.ts';
-import { removeRuntime } from './runtime.ts';
 
 const POWER_DOWN_MS = 45_000;
 const QUIT_MS = 10_000;

@@ -12,12 +12,20 @@ import type {
   MachineDriver,
   ServicePort,
 } from '../../driver.ts';
-import type { FaultSource } from './faults.ts';
 import { simulatedCompanions, simulatedImages } from './images.ts';
-import { type Model, noted, type StepRecord, workloadOf } from './model.ts';
+import {
+  clusterAfter,
+  engineAfter,
+  type FirstWorkload,
+  type Model,
+  machineAfter,
+  noted,
+  SIMULATED_VERSIONS,
+  type StepRecord,
+  workloadOf,
+} from './model.ts';
+import type { FaultSource } from './options.ts';
 import type { ModelStore } from './store.ts';
-import { clusterAfter, engineAfter, type FirstWorkload, machineAfter } from './transitions.ts';
-import { SIMULATED_VERSIONS } from './versions.ts';
 
 /** The parts of a simulation, injected for tests. */
 export interface Simulation {

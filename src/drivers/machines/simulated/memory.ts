@@ -1,6 +1,6 @@
 import type { Driver, DriverInfo } from '../../driver.ts';
 import { type Simulation, simulatedDriver } from './driver.ts';
-import { SIMULATED_INFO } from './info.ts';
+import { SIMULATED_INFO } from './index.ts';
 import { emptyModel, type Model, type StepRecord } from './model.ts';
 import { memoryStore } from './store.ts';
 

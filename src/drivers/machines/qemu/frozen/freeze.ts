@@ -4,9 +4,8 @@ import { RdError } from '../../../../errors.ts';
 import { isObject, type JsonValue } from '../../../../json.ts';
 import { findDaemon } from '../../../../os/daemon.ts';
 import type { MachineParts } from '../parts.ts';
-import { type Summed, writeFrozen } from './manifest.ts';
-import { type FrozenPlaces, frozenPlaces, ROOT, STATE } from './places.ts';
-import { CANNOT, END_SESSIONS_SCRIPT, GIVE_BACK_SCRIPT, SHARES } from './scripts.ts';
+import { CANNOT, END_SESSIONS_SCRIPT, GIVE_BACK_SCRIPT, SHARES } from '../setup-scripts.ts';
+import { type FrozenPlaces, frozenPlaces, ROOT, STATE, type Summed, writeFrozen } from './state.ts';
 import { receiveState, sumOf } from './transfer.ts';
 
 type FreezeParts = Pick<MachineParts, 'places' | 'guest' | 'monitor' | 'clock' | 'log'>;

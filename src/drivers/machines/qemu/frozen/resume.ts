@@ -6,12 +6,12 @@ import { startDaemon } from '../../../../os/daemon.ts';
 import { lastLines } from '../../../../os/run.ts';
 import type { GuestImage } from '../../../guest-images/image.ts';
 import { type QemuArguments, qemuArguments } from '../arguments.ts';
-import { qemuFailed } from '../failure.ts';
 import type { MachineParts } from '../parts.ts';
-import type { Phases } from '../phases.ts';
-import type { FrozenState, Summed } from './manifest.ts';
-import { frozenPlaces, ROOT, STATE } from './places.ts';
-import { NO_DATA, WAKE_SCRIPT } from './scripts.ts';
+import { qemuFailed } from '../parts.ts';
+import type { Phases } from '../record.ts';
+import { NO_DATA, WAKE_SCRIPT } from '../setup-scripts.ts';
+import type { FrozenState, Summed } from './state.ts';
+import { frozenPlaces, ROOT, STATE } from './state.ts';
 import { connectToReceiver, refuseOther, sendState, sumOf } from './transfer.ts';
 
 /** Memory loads at disk speed. */

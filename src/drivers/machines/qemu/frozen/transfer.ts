@@ -7,7 +7,7 @@ import { Transform, Writable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { RdError } from '../../../../errors.ts';
 import { systemCode } from '../../../../os/io-error.ts';
-import type { Summed } from './manifest.ts';
+import type { Summed } from './state.ts';
 
 /** Large chunks: a state has hundreds of megabytes. */
 const PIECE = 1024 * 1024;

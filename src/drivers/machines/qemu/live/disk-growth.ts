@@ -1,10 +1,10 @@
 import { RdError } from '../../../../errors.ts';
 import { DATA_SERIAL } from '../../../guest-images/recipe.ts';
 import { DATA_DRIVE } from '../arguments.ts';
-import { GROWTH_SCRIPT } from './growth-script.ts';
-import type { LiveParts } from './live-parts.ts';
-import { gibText } from './room.ts';
-import { pollUntilSettled } from './settled.ts';
+import { GROWTH_SCRIPT } from '../setup-scripts.ts';
+import type { LiveParts } from './change.ts';
+import { pollUntilSettled } from './change.ts';
+import { gibText } from './facts.ts';
 
 const DEVICE = `/dev/disk/by-id/virtio-${DATA_SERIAL}`;
 const SUBJECT = 'the file system of the data disk';

@@ -1,5 +1,6 @@
 import { constants } from 'node:fs';
-import { access } from 'node:fs/promises';
+import { access, realpath, stat } from 'node:fs/promises';
+import { posix } from 'node:path';
 import { findProgram, programPath } from '../../../../os/program.ts';
 
 /** What this host has for sharing directories. */
@@ -51,4 +52,90 @@ async function firstOf(places: readonly string[], name: string | undefined, path
 /** Pure: features that at least one image has. */
 export function featuresOf(images: readonly { features?: readonly string[] }[]): string[] {
   return [...new Set(images.flatMap(({ features = [] }) => features))];
+}
+
+/** The host directory that a machine shares, at the path that containers use. */
+export interface SharedHome {
+  /** The value of `HOME`, as users write it. */
+  path: string;
+  /** The same without symbolic links. */
+  real: string;
+  /** Directories in `real` hidden from the machine, none inside another. */
+  hidden: readonly string[];
+}
+
+/** Facts that decide whether a directory is shared. */
+export interface HomeFacts {
+  /** The value of `HOME`. */
+  home: string | undefined;
+  /** Its real path; undefined when there is no such directory. */
+  real: string | undefined;
+  /** Real paths of our own directories: keys, secrets and disks of the machine. */
+  own: readonly string[];
+}
+
+/** System paths of the guest; nothing is shared there, nor above. */
+const GUEST_SYSTEM_PATHS: readonly string[] = [
+  '/bin',
+  '/boot',
+  '/dev',
+  '/etc',
+  '/lib',
+  '/lib32',
+  '/lib64',
+  '/libx32',
+  '/proc',
+  '/run',
+  '/sbin',
+  '/sys',
+  '/usr/bin',
+  '/usr/lib',
+  '/usr/sbin',
+  '/var/lib/rdctl',
+];
+
+/** Pure: what is shared, or why nothing is, as a clause. */
+export function homeToShare({ home, real, own }: HomeFacts): SharedHome | { missing: string } {
+  if (home === undefined || home === '') return { missing: 'HOME is not set for the service' };
+  if (!posix.isAbsolute(home)) return { missing: `HOME is ${JSON.stringify(home)}, which is not an absolute path` };
+  const path = tidy(home);
+  if (real === undefined) return { missing: `HOME is ${path}, which is not a directory` };
+  for (const each of new Set([path, real])) {
+    // Mount tables and command lines are line-oriented.
+    if (/\p{Cc}/u.test(each)) return { missing: 'the path of HOME has control characters in it' };
+    const taken = GUEST_SYSTEM_PATHS.find((place) => isWithin(each, place) || isWithin(place, each));
+    if (taken !== undefined) return { missing: `HOME is ${each}, and the guest has ${taken} for itself` };
+  }
+  const around = own.find((place) => isWithin(real, place));
+  if (around !== undefined) {
+    const where = around === real ? around : `in ${around}`;
+    return { missing: `HOME is ${where}, where rdctl keeps the keys of the machine` };
+  }
+  const inside = own.filter((place) => isWithin(place, real));
+  const hidden = inside.filter((place) => !inside.some((other) => other !== place && isWithin(place, other)));
+  return { path, real, hidden: [...new Set(hidden)] };
+}
+
+/** @param own directories that may not exist. */
+export async function homeFacts(home: string | undefined, own: readonly string[]): Promise<HomeFacts> {
+  const real = home === undefined || home === '' ? undefined : await realDirectory(home);
+  const places = await Promise.all(own.map(realDirectory));
+  return { home, real, own: places.filter((place) => place !== undefined) };
+}
+
+async function realDirectory(path: string): Promise<string | undefined> {
+  try {
+    return (await stat(path)).isDirectory() ? await realpath(path) : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function tidy(path: string): string {
+  const normal = posix.normalize(path);
+  return normal.length > 1 && normal.endsWith('/') ? normal.slice(0, -1) : normal;
+}
+
+function isWithin(path: string, place: string): boolean {
+  return path === place || path.startsWith(place === '/' ? '/' : `${place}/`);
 }

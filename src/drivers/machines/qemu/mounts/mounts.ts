@@ -1,13 +1,10 @@
-import { isObject, type JsonValue } from '../../../../json.ts';
+import { isObject, parseJson } from '../../../../json.ts';
 import { readIfThere, writeFileAtomic } from '../../../../os/atomic-file.ts';
 import { findDaemon, stopDaemon } from '../../../../os/daemon.ts';
 import type { DriverContext, MachineSpec, SharedDirectory } from '../../../driver.ts';
-import { homeFacts, homeToShare, type SharedHome } from './home.ts';
-import type { HostFacts } from './host-facts.ts';
-import { parseMounts } from './mount-table.ts';
-import { CLEAR_SCRIPT, HIDE_SCRIPT, PLACE_SCRIPT, REFUSED } from './scripts.ts';
-import { isMountType, type MountType, type MountWork, type WayParts } from './way.ts';
-import { MOUNT_WAYS } from './ways.ts';
+import { parseMounts } from '../../shared/mountinfo.ts';
+import { type HostFacts, homeFacts, homeToShare, type SharedHome } from './host-facts.ts';
+import { isMountType, MOUNT_WAYS, type MountType, type MountWork, type WayParts } from './mount-types.ts';
 
 const END_MS = 2_000;
 const SLOW_MS = 60_000;
@@ -170,19 +167,14 @@ export type HomeRecord = HomeShown | { missing: string };
 /** Undefined when there is none or it cannot be parsed. */
 export async function readHomeRecord(file: string): Promise<HomeRecord | undefined> {
   const text = await readIfThere(file);
-  if (text === undefined) return undefined;
-  try {
-    return parsed(JSON.parse(text));
-  } catch {
-    return undefined;
-  }
+  return text === undefined ? undefined : parsed(parseJson(text));
 }
 
 async function writeHomeRecord(file: string, record: HomeRecord): Promise<void> {
   await writeFileAtomic(file, `${JSON.stringify(record, undefined, 2)}\n`);
 }
 
-function parsed(value: JsonValue): HomeRecord | undefined {
+function parsed(value: unknown): HomeRecord | undefined {
   if (!isObject(value)) return undefined;
   const { type, path, real, hidden, mounted, missing } = value;
   if (typeof missing === 'string') return { missing };
@@ -191,3 +183,46 @@ function parsed(value: JsonValue): HomeRecord | undefined {
   const places = hidden.filter((place) => typeof place === 'string');
   return { type, path, real, hidden: places, mounted: mounted === true };
 }
+
+/** Guest shell scripts; all input is passed as arguments. */
+
+/** Exit status of the script below when the directory cannot be mounted at that path; retrying does not help. */
+export const REFUSED = 3;
+
+/**
+ * `$1`: mount point of the host directory, `$2`: its alias on the host, or the same path. Creates the mount point. Leaves a non-empty guest
+ * directory alone.
+ */
+export const PLACE_SCRIPT = `set -eu
+umask 022
+real=$1 home=$2
+refuse() { printf '%s\\n' "$1"; exit ${REFUSED}; }
+[ "$(readlink -m -- "$real")" = "$real" ] || refuse "the guest has a link on the way to $real"
+[ ! -e "$real" ] || [ -d "$real" ] || refuse "the guest has a file at $real"
+mkdir -p -- "$real"
+[ -z "$(ls -A -- "$real")" ] || refuse "the guest has something of its own in $real"
+[ "$home" = "$real" ] && exit 0
+if [ -d "$home" ] && [ ! -L "$home" ]; then rmdir -- "$home" 2>/dev/null || refuse "the guest has something of its own in $home"; fi
+if [ -e "$home" ] && [ ! -L "$home" ]; then refuse "the guest has a file at $home"; fi
+mkdir -p -- "$(dirname -- "$home")"
+ln -sfn -- "$real" "$home"
+`;
+
+/** Arguments: directories to unmount. */
+export const HIDE_SCRIPT = `set -eu
+for each; do
+  [ -d "$each" ] || continue
+  mount -t tmpfs -o ro,nosuid,nodev,noexec,size=4k,mode=0555 rdctl-hidden "$each"
+done
+`;
+
+/** `$1`: a mount with everything mounted in it; the rest: stale FUSE connections to abort, so that nothing blocks on them. */
+export const CLEAR_SCRIPT = `set -u
+point=$1
+shift
+for each; do
+  abort=/sys/fs/fuse/connections/$each/abort
+  if [ -e "$abort" ]; then echo 1 > "$abort"; fi
+done
+umount --lazy --no-canonicalize -- "$point"
+`;

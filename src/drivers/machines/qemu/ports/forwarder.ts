@@ -2,10 +2,9 @@ import { RdError } from '../../../../errors.ts';
 import type { Clock } from '../../../../os/clock.ts';
 import type { DriverContext, PublishedPort } from '../../../driver.ts';
 import type { Connection } from '../guest.ts';
-import { changes, type Forward, type ForwardRoute, MAX_FORWARDS, wantedPorts } from './changes.ts';
-import { type Listening, parseWatchLine, WATCH_SCRIPT, type WatchLine } from './listening.ts';
-import type { ForwardRecord } from './record.ts';
-import type { Way } from './ways.ts';
+import type { ForwardRecord, Way } from './forwards.ts';
+import { changes, type Forward, type ForwardRoute, MAX_FORWARDS, wantedPorts } from './forwards.ts';
+import { type Listening, parseWatchLine, WATCH_SCRIPT, type WatchLine } from './watch.ts';
 
 /** Reserves a port for another use into or out of the guest. Resolves once no forward uses it, with a function that releases the port. */
 export type ClaimPort = (port: number) => Promise<() => void>;

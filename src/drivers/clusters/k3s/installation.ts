@@ -1,0 +1,161 @@
+import { rm } from 'node:fs/promises';
+import { RdError } from '../../../errors.ts';
+import { readIfThere, writeFileAtomic } from '../../../os/atomic-file.ts';
+import type { EngineName } from '../../driver.ts';
+import type { ClusterEngine, Shell } from '../../shell.ts';
+import type { Architecture, ArtefactStore } from './artefacts.ts';
+import { type K3sPlaces, programOf } from './config.ts';
+import { type K3sVersion, parseK3s } from './releases.ts';
+
+export interface InstallParts {
+  shell: Shell;
+  places: K3sPlaces;
+  artefacts: ArtefactStore;
+  architecture: Architecture;
+  engines: Readonly<Record<EngineName, ClusterEngine>>;
+}
+
+const VERSION_LIMIT_MS = 60_000;
+
+/**
+ * Installs the program of a release in the machine and its images in the engine; skips what is there. Leaves other releases alone. Returns
+ * the program.
+ * @throws RdError as `ArtefactStore.fetch`, and `ERR_DRIVER_TERMINAL` for a program that does not run in this machine.
+ */
+export async function install(
+  { shell, places, artefacts, architecture, engines }: InstallParts,
+  release: K3sVersion,
+  engine: EngineName,
+  signal: AbortSignal,
+): Promise<string> {
+  const program = programOf(places, release.text);
+  // Also an existing one: its write may have been cut short or hit a full disk.
+  const works = (await runs(shell, program, release, signal)) === undefined;
+  const marker = places.imagesOf(engine);
+  const loaded = (await shell.read(marker))?.trim() === release.text;
+  if (works && loaded) return program;
+
+  shell.log('info', 'installing k3s', { release: release.text });
+  const files = await artefacts.fetch(release, architecture, signal);
+  if (!works) {
+    await shell.copyIn(files.program, program, 0o755, signal);
+    const why = await runs(shell, program, release, signal);
+    if (why !== undefined) {
+      await shell.remove(program);
+      throw new RdError('ERR_DRIVER_TERMINAL', `${release.text} does not run in this machine: ${why}`, {
+        advice: `It was made for ${architecture}. Choose another kubernetes.version, or see what the machine lacks.`,
+      });
+    }
+  }
+  if (!loaded) {
+    await load(shell, engines[engine], files.images, marker, release, signal);
+  }
+  return program;
+}
+
+/** A list of allowed images may forbid it: pods then pull their images from registries, as far as the list allows. */
+async function load(
+  shell: Shell,
+  engine: ClusterEngine,
+  archive: string,
+  marker: string,
+  release: K3sVersion,
+  signal: AbortSignal,
+): Promise<void> {
+  try {
+    await engine.loadImages(archive, signal);
+    await shell.write(marker, `${release.text}\n`);
+  } catch (error) {
+    if (!(error instanceof RdError) || error.code !== 'ERR_FORBIDDEN') throw error;
+    shell.log('warn', 'the images of the cluster are not loaded; its pods have to fetch them', {
+      reason: error.message,
+    });
+  }
+}
+
+/** Removes the programs of all releases but one. */
+export async function removeOthers({ shell, places }: Pick<InstallParts, 'shell' | 'places'>, release: K3sVersion) {
+  const { stdout } = await shell.run(['ls', '-1', '--', places.programs], { accept: [0, 1, 2] });
+  for (const name of stdout.split('\n')) {
+    if (parseK3s(name) && name !== release.text) await shell.remove(`${places.programs}/${name}`);
+  }
+}
+
+/** Why the program does not match the release, or undefined when it does. */
+async function runs(
+  shell: Shell,
+  program: string,
+  release: K3sVersion,
+  signal: AbortSignal,
+): Promise<string | undefined> {
+  try {
+    const { stdout } = await shell.run([program, '--version'], { signal, timeoutMs: VERSION_LIMIT_MS });
+    const found = /\bv\d+\.\d+\.\d+\+k3s\d+/.exec(stdout)?.[0];
+    return found === release.text ? undefined : `it says that it is ${found ?? 'no k3s'}`;
+  } catch (error) {
+    if (error instanceof RdError && (error.code === 'ERR_DRIVER_FAILED' || error.code === 'ERR_DRIVER_TERMINAL')) {
+      return error.message;
+    }
+    throw error;
+  }
+}
+
+/** `unknown`: there is cluster data of an unknown version. */
+export type Installed = K3sVersion | 'unknown' | undefined;
+
+/** The release that the cluster's data belongs to. */
+export interface InstalledRelease {
+  /** Looks into the machine. */
+  look(): Promise<Installed>;
+  /** For a machine that is off: its disk cannot have changed since the last observation, and the file moves with the disk. */
+  recall(): Promise<Installed>;
+  /** Called before the release may write into the data. */
+  note(release: K3sVersion): Promise<void>;
+  /** Called after the data was deleted. */
+  forget(): Promise<void>;
+}
+
+/** `memo` is a file on this host. */
+export function installedRelease(shell: Shell, places: K3sPlaces, memo: string): InstalledRelease {
+  async function memorise(installed: Installed): Promise<void> {
+    const text = installed === undefined ? undefined : `${installed === 'unknown' ? installed : installed.text}\n`;
+    if ((await readIfThere(memo)) === text) return;
+    if (text === undefined) await rm(memo, { force: true });
+    else await writeFileAtomic(memo, text);
+  }
+
+  async function recall(): Promise<Installed> {
+    const text = await readIfThere(memo);
+    return text === undefined ? undefined : (parseK3s(text.trim()) ?? 'unknown');
+  }
+
+  return {
+    async look() {
+      const text = await shell.read(places.version);
+      let installed: Installed = text === undefined ? undefined : parseK3s(text.trim());
+      // Truncated, such as by a crash during a write: the next step had not begun, so the last observation holds.
+      if (text !== undefined) installed ??= (await recall()) ?? 'unknown';
+      if (text === undefined) {
+        const { exitCode } = await shell.run(['test', '-e', places.server], { accept: [0, 1] });
+        if (exitCode === 0) installed = 'unknown';
+      }
+      await memorise(installed);
+      return installed;
+    },
+    recall,
+    async note(release) {
+      // In the other order a crash would leave data of a later release under the name of an earlier one.
+      await shell.write(places.version, `${release.text}\n`);
+      await memorise(release);
+    },
+    async forget() {
+      await shell.remove(places.version);
+      await memorise(undefined);
+    },
+  };
+}
+
+/** In the form that the reconcile loop uses: `''` when unknown. */
+export function versionOf(installed: Exclude<Installed, undefined>): string {
+  return installed === 'unknown' ? '' : installed.version;
+}

@@ -1,0 +1,124 @@
+import { RdError } from '../../../errors.ts';
+import { isObject, parseJson } from '../../../json.ts';
+import type { ClusterSpec, EngineName } from '../../driver.ts';
+import type { ClusterEngine, EngineArea, Shell } from '../../shell.ts';
+import type { Health } from './api.ts';
+import type { K3sPlaces } from './config.ts';
+
+/** What a cluster was started with. */
+export interface StartedCluster {
+  spec: ClusterSpec;
+  /** `v1.33.6+k3s1` */
+  release: string;
+}
+
+/** Written before anything runs and removed after everything has ended: while it exists, there may be something to stop. */
+export interface ClusterRecord {
+  read(): Promise<StartedCluster | 'unreadable' | undefined>;
+  write(started: StartedCluster): Promise<void>;
+  remove(): Promise<void>;
+}
+
+export function clusterRecord(shell: Pick<Shell, 'read' | 'write' | 'remove'>, file: string): ClusterRecord {
+  return {
+    async read() {
+      const text = await shell.read(file);
+      return text === undefined ? undefined : (parseRecord(text) ?? 'unreadable');
+    },
+    write: (started) => shell.write(file, `${JSON.stringify(started)}\n`),
+    remove: () => shell.remove(file),
+  };
+}
+
+const ENGINES: readonly EngineName[] = ['moby', 'containerd'];
+
+function parseRecord(text: string): StartedCluster | undefined {
+  const value = parseJson(text);
+  if (!isObject(value) || !isObject(value.spec) || typeof value.release !== 'string') return undefined;
+  const { version, port, traefik, flannel, spinkube, localhostOnly, engine: named } = value.spec;
+  const engine = ENGINES.find((name) => name === named);
+  if (engine === undefined || typeof version !== 'string' || typeof port !== 'number') return undefined;
+  if (typeof traefik !== 'boolean' || typeof flannel !== 'boolean') return undefined;
+  if (typeof spinkube !== 'boolean' || typeof localhostOnly !== 'boolean') return undefined;
+  return { spec: { version, port, traefik, flannel, spinkube, localhostOnly, engine }, release: value.release };
+}
+
+export function sameSpec(a: ClusterSpec, b: ClusterSpec): boolean {
+  const text = ({ version, port, traefik, flannel, spinkube, localhostOnly, engine }: ClusterSpec) =>
+    JSON.stringify([version, port, traefik, flannel, spinkube, localhostOnly, engine]);
+  return text(a) === text(b);
+}
+
+const POLL_MS = 500;
+
+/**
+ * Waits until the cluster is ready, and watches its process.
+ * @throws RdError `ERR_DRIVER_FAILED` with the last lines of its log when it exits or times out; `ERR_CANCELLED`.
+ */
+export async function untilUp(
+  shell: Shell,
+  name: string,
+  health: () => Promise<Health>,
+  limitMs: number,
+  signal: AbortSignal,
+): Promise<void> {
+  const deadline = shell.clock.now() + limitMs;
+  for (;;) {
+    if (signal.aborted) throw new RdError('ERR_CANCELLED', 'waiting for the cluster was cancelled');
+    const now = await health();
+    if (now.ready) return;
+    if ((await shell.find(name)).state !== 'running')
+      throw await failure(shell, name, 'k3s ended while it was starting');
+    if (shell.clock.now() >= deadline) {
+      throw await failure(shell, name, `the cluster was not ready within ${limitMs / 1000} s: ${now.waiting}`);
+    }
+    await shell.clock.sleep(POLL_MS, signal);
+  }
+}
+
+async function failure(shell: Shell, name: string, message: string): Promise<RdError> {
+  const details = await shell.tail(name);
+  const last = details.at(-1);
+  return new RdError('ERR_DRIVER_FAILED', last === undefined ? message : `${message} (last in its log: ${last})`, {
+    details,
+    advice: `See ${name}.log in the log directory of the machine.`,
+  });
+}
+
+/**
+ * Removes what k3s and its network leave in a dedicated machine: links, and packet filter rules, where a port of a former pod would shadow
+ * the port of a container. Only names that Kubernetes, flannel and the CNI plugins use.
+ */
+export const NETWORK_SCRIPT = `set -u
+for link in cni0 flannel.1 flannel-wg flannel-wg-v6 flannel-v6.1 kube-ipvs0; do
+  [ -e "/sys/class/net/$link" ] && ip link delete "$link" 2>/dev/null
+done
+for family in iptables ip6tables; do
+  command -v "$family-save" >/dev/null || continue
+  rules=$("$family-save") || continue
+  case $rules in *KUBE-*|*CNI-*|*FLANNEL*|*flannel*) ;; *) continue ;; esac
+  printf '%s\\n' "$rules" | grep -v -e KUBE- -e CNI- -e FLANNEL -e flannel | "$family-restore" || exit 1
+done
+exit 0
+`;
+
+/** Ends pods while the engine responds; without the engine their containers have already ended. */
+export async function endPods(
+  shell: Pick<Shell, 'log'>,
+  engine: ClusterEngine,
+  how: 'stop' | 'remove',
+  signal: AbortSignal,
+): Promise<void> {
+  try {
+    await engine.endPods(how, signal);
+  } catch (error) {
+    if (!(error instanceof RdError) || error.code === 'ERR_CANCELLED') throw error;
+    shell.log('debug', 'the engine did not end the pods', { reason: error.message });
+  }
+}
+
+/** Volumes of pods are mounted there; a user directory behind one must not be deleted with its mount point. */
+export function mountsOf({ kubelet, state }: K3sPlaces, run: string): EngineArea {
+  // No shim reports to this socket: those of pods belong to the engine.
+  return { containerd: `${run}/k3s-none.sock`, state: `${run}/k3s-none`, directories: [kubelet, state] };
+}

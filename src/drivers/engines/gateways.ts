@@ -1,0 +1,145 @@
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
+import { explainRegistry } from '../../allowed-images/allow-list.ts';
+import { canonicalRegistry, isRegistryName, registryOrigin } from '../../settings/image-reference.ts';
+import { type GuardParts, hasProxySecret, hasSecretCookie } from './pull-guard.ts';
+import { denyRegistry, forwardRequest, PROXY_CHALLENGE } from './registry-forward.ts';
+import { type RegistryRequest, registryRequest } from './registry-request.ts';
+
+const UNKNOWN = 'this proxy is for the dockerd that was given its password';
+
+/**
+ * The proxy that is the only way out for a dockerd with a list of allowed images. TLS shows only its host, which must be a registry with an
+ * allowed image. Plain HTTP shows the image as well. dockerd bypasses proxies for its own machine, so only an explicit pattern leads there.
+ */
+export function outboundProxy(parts: GuardParts): Server {
+  const server = createServer((request, response) => {
+    plain(request, response, parts).catch((error: Error) => denyRegistry(response, 502, error.message));
+  });
+  server.on('connect', (request: IncomingMessage, client: Duplex, head: Buffer) => {
+    client.on('error', () => client.destroy());
+    if (!hasProxySecret(request.headers, parts.secret)) return refuse(client, 407, UNKNOWN);
+    tunnel(request.url ?? '', client, head, parts).catch((error: Error) => refuse(client, 502, error.message));
+  });
+  return server;
+}
+
+/** Clients display the reason phrase of a refused tunnel. They may never close their half of the connection. */
+function refuse(client: Duplex, status: 400 | 403 | 407 | 502, reason: string): void {
+  const lines = [
+    `HTTP/1.1 ${status} ${reason.replace(/[^ -~]+/g, ' ')}`,
+    ...(status === 407 ? [`Proxy-Authenticate: ${PROXY_CHALLENGE}`] : []),
+    'Connection: close',
+    'Content-Length: 0',
+  ];
+  client.end(`${lines.join('\r\n')}\r\n\r\n`, () => client.destroy());
+}
+
+async function tunnel(
+  authority: string,
+  client: Duplex,
+  head: Buffer,
+  { policy, out, refused }: GuardParts,
+): Promise<void> {
+  const target = splitAuthority(authority);
+  if (!target) return refuse(client, 400, 'this is no host and port');
+  const registry = canonicalRegistry(authority);
+  const reaches = () => policy.list().reaches(registry);
+  if (!reaches()) {
+    const why = explainRegistry(registry, policy.list().patterns);
+    refused(why);
+    return refuse(client, 403, why);
+  }
+  // dockerd reuses connections for later requests, which a new list may deny.
+  client.once(
+    'close',
+    policy.onChange(() => reaches() || client.destroy()),
+  );
+  const far = await out.connect({ ...target, tls: 'theirs', here: policy.singlesOut(registry) });
+  if (client.destroyed) return void far.destroy();
+  client.write('HTTP/1.1 200 Connection established\r\n\r\n');
+  if (head.length > 0) far.write(head);
+  join(client, far);
+}
+
+function join(client: Duplex, far: Socket): void {
+  far.on('error', () => client.destroy());
+  client.on('error', () => far.destroy());
+  client.on('close', () => far.destroy());
+  far.on('close', () => client.destroy());
+  client.pipe(far);
+  far.pipe(client);
+}
+
+function splitAuthority(authority: string): { host: string; port: number } | undefined {
+  const [, host = '', digits = ''] = /^(.*):([1-9]\d{0,4})$/.exec(authority) ?? [];
+  const port = Number(digits);
+  return isRegistryName(authority) && port > 0 && port <= 65_535
+    ? { host: host.replace(/^\[|\]$/g, ''), port }
+    : undefined;
+}
+
+/** A plaintext request with an absolute URL. */
+async function plain(request: IncomingMessage, response: ServerResponse, parts: GuardParts): Promise<void> {
+  if (!hasProxySecret(request.headers, parts.secret)) return denyRegistry(response, 407, UNKNOWN);
+  const target = plainAddress(request.url ?? '');
+  if (!target)
+    return denyRegistry(response, 400, 'this proxy wants the whole address of a request, as programs write it');
+  const registry = canonicalRegistry(target.host);
+  const asked = registryRequest(request.method ?? 'GET', target.pathname);
+  const here = parts.policy.singlesOut(registry);
+  await forwardRequest({ request, response, registry, asked, target, here }, parts);
+}
+
+/** Undefined for an address that parsing changes: the next parser could change it differently. */
+function plainAddress(address: string): URL | undefined {
+  const [, host = '', path = '/'] = /^http:\/\/([^/?#]+)(\/[^?#]*)?(?:\?[^#]*)?$/.exec(address) ?? [];
+  if (!isRegistryName(host) || !URL.canParse(address)) return undefined;
+  const target = new URL(address);
+  return target.host === host.toLowerCase().replace(/:80$/, '') && target.pathname === path ? target : undefined;
+}
+
+/**
+ * The server that containerd's clients use as the mirror of every registry. They name the real one in `ns`; an allowed request is forwarded
+ * there, with the client's own credentials. Clients fetch redirected layers directly.
+ */
+export function registryGateway(parts: GuardParts): Server {
+  return createServer((request, response) => {
+    mirror(request, response, parts).catch((error: Error) => denyRegistry(response, 502, error.message));
+  });
+}
+
+async function mirror(request: IncomingMessage, response: ServerResponse, parts: GuardParts): Promise<void> {
+  if (!hasSecretCookie(request.headers, parts.secret)) {
+    return denyRegistry(response, 403, 'this gateway is for clients that use the directory with its address');
+  }
+  const { url = '', method = 'GET' } = request;
+  const mark = url.indexOf('?');
+  const path = mark === -1 ? url : url.slice(0, mark);
+  const query = new URLSearchParams(url.slice(path.length));
+  const [namespace = '', second] = query.getAll('ns');
+  // A push does not name its registry.
+  if (!isRegistryName(namespace) || second !== undefined || !/^(?:GET|HEAD)$/.test(method)) {
+    return denyRegistry(response, 400, 'this gateway is for pulls; to push, leave out --hosts-dir');
+  }
+  const registry = canonicalRegistry(namespace);
+  const read = registryRequest(method, path);
+  const asked: RegistryRequest = read.wants === 'unknown' ? { wants: 'unclear' } : read;
+  query.delete('ns');
+  const origin = registryOrigin(registry);
+  const target = new URL(`${origin}${path}${query.size > 0 ? `?${query}` : ''}`);
+  // An address such as 127.1 means something else when connecting than in the list.
+  if (target.origin !== origin) return denyRegistry(response, 400, `${registry} is not spelled as clients spell it`);
+  const location = (value: string) => throughGateway(value, target, namespace);
+  await forwardRequest({ request, response, registry, asked, target, here: true, location }, parts);
+}
+
+/** An API path leads back here; any other address, such as layer storage, is reached directly. */
+function throughGateway(value: string, from: URL, namespace: string): string {
+  if (!URL.canParse(value, from.href)) return value;
+  const to = new URL(value, from);
+  if (to.host !== from.host || registryRequest('GET', to.pathname).wants === 'unknown') return to.href;
+  to.searchParams.set('ns', namespace);
+  return `${to.pathname}${to.search}`;
+}

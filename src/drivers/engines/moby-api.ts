@@ -1,0 +1,252 @@
+import { createReadStream } from 'node:fs';
+import { type IncomingMessage, request } from 'node:http';
+import { createInterface } from 'node:readline';
+import { RdError } from '../../errors.ts';
+import { isObject, type JsonObject, parseJson } from '../../json.ts';
+import type { RunningContainer, Workload } from '../driver.ts';
+
+interface MobyCall {
+  method: 'GET' | 'HEAD' | 'POST' | 'DELETE';
+  path: string;
+  /** Sent as JSON. */
+  body?: object;
+  /** A file of this host, sent as is instead. */
+  file?: string;
+  /** Inactivity timeout in milliseconds; default one minute. */
+  silenceMs?: number;
+}
+
+const SILENCE_MS = 60_000;
+const MAX_BODY = 16 * 1024 * 1024;
+/** A loaded engine can be slow; taking it for dead would end its containers. */
+const ANSWER_MS = 10_000;
+
+/**
+ * One request to dockerd over its socket. The response is a stream that must be read or destroyed.
+ * @throws RdError `ERR_DRIVER_FAILED` without a response; `ERR_CANCELLED` when the signal aborts.
+ */
+export function callMoby(socketPath: string, call: MobyCall, signal: AbortSignal): Promise<IncomingMessage> {
+  const { method, path, body, file, silenceMs = SILENCE_MS } = call;
+  return new Promise((resolve, reject) => {
+    const type = file === undefined ? 'application/json' : 'application/octet-stream';
+    const headers = { host: 'localhost', 'content-type': type };
+    const outgoing = request({ socketPath, method, path, headers, signal, agent: false }, resolve);
+    outgoing.setTimeout(silenceMs, () => outgoing.destroy(new Error(`no data for ${silenceMs / 1000} s`)));
+    outgoing.on('error', (cause) => {
+      if (signal.aborted) reject(new RdError('ERR_CANCELLED', `the request to ${socketPath} was canceled`, { cause }));
+      else reject(noAnswer(socketPath, cause));
+    });
+    if (file === undefined) return void outgoing.end(body === undefined ? undefined : JSON.stringify(body));
+    const source = createReadStream(file);
+    source.on('error', (cause) => outgoing.destroy(cause));
+    outgoing.on('close', () => source.destroy());
+    source.pipe(outgoing);
+  });
+}
+
+function noAnswer(socketPath: string, cause: Error): RdError {
+  return new RdError('ERR_DRIVER_FAILED', `dockerd does not respond on ${socketPath}: ${cause.message}`, { cause });
+}
+
+/** The whole response as text. Throws `ERR_DRIVER_FAILED` when it is truncated or too long. */
+async function textOf(answer: IncomingMessage): Promise<string> {
+  const chunks: Buffer[] = [];
+  let size = 0;
+  try {
+    for await (const chunk of answer) {
+      const bytes: Buffer = chunk;
+      size += bytes.length;
+      if (size > MAX_BODY) throw new Error(`larger than ${MAX_BODY} bytes`);
+      chunks.push(bytes);
+    }
+  } catch (cause) {
+    const text = cause instanceof Error ? cause.message : String(cause);
+    throw new RdError('ERR_DRIVER_FAILED', `the response of dockerd cannot be read: ${text}`, { cause });
+  }
+  return Buffer.concat(chunks).toString('utf8');
+}
+
+/**
+ * Sends a request and reads the response; `undefined` for a 404.
+ * @throws RdError `ERR_FORBIDDEN` for a 403 and `ERR_DRIVER_FAILED` for other refusals, with dockerd's message.
+ */
+export async function askMoby(socket: string, call: MobyCall, signal: AbortSignal): Promise<unknown> {
+  const answer = await callMoby(socket, call, signal);
+  const status = answer.statusCode ?? 0;
+  if (status !== 404 && status >= 300 && status !== 304) throw await mobyRefusal(answer);
+  const text = await textOf(answer);
+  return status === 404 ? undefined : parseJson(text);
+}
+
+/** The error for a refused request, with the message in `{"message":"…"}`. */
+export async function mobyRefusal(answer: IncomingMessage): Promise<RdError> {
+  const status = answer.statusCode ?? 0;
+  const value = parseJson(await textOf(answer));
+  const message = isObject(value) && typeof value.message === 'string' ? value.message : `status ${status}`;
+  const code = status === 403 ? 'ERR_FORBIDDEN' : status === 404 ? 'ERR_NOT_FOUND' : 'ERR_DRIVER_FAILED';
+  return new RdError(code, `dockerd refused: ${message.trim()}`);
+}
+
+/** Waits for the end of work whose progress dockerd reports line by line, and throws `failure` for an error among the lines. */
+export async function followMoby(
+  socket: string,
+  call: MobyCall,
+  signal: AbortSignal,
+  failure: (why: string) => RdError,
+): Promise<void> {
+  const answer = await callMoby(socket, call, signal);
+  if (answer.statusCode !== 200) throw await mobyRefusal(answer);
+  for await (const line of createInterface({ input: answer })) {
+    const value = parseJson(line);
+    if (isObject(value) && typeof value.error === 'string') throw failure(value.error);
+  }
+  if (signal.aborted) throw new RdError('ERR_CANCELLED', `the request to ${socket} was canceled`);
+}
+
+/** All containers with that label, running or not, as dockerd lists them. */
+export async function containersWith(
+  socket: string,
+  label: string,
+  signal: AbortSignal,
+): Promise<(JsonObject & { Id: string })[]> {
+  const filters = encodeURIComponent(JSON.stringify({ label: [label] }));
+  const list = await askMoby(socket, { method: 'GET', path: `/containers/json?all=1&filters=${filters}` }, signal);
+  return (Array.isArray(list) ? list : []).filter((one) => isObject(one) && typeof one.Id === 'string');
+}
+
+/** Also a running one, with its anonymous volumes. */
+export async function removeContainer(socket: string, id: string, signal: AbortSignal): Promise<void> {
+  await askMoby(socket, { method: 'DELETE', path: `/containers/${id}?force=1&v=1` }, signal);
+}
+
+/** A `GET` whose whole response arrives within the limit. Errors as `callMoby`. */
+export async function getMoby(
+  socket: string,
+  path: string,
+  signal: AbortSignal,
+  limitMs = ANSWER_MS,
+): Promise<{ status: number; text: string }> {
+  try {
+    const limit = AbortSignal.any([signal, AbortSignal.timeout(limitMs)]);
+    const answer = await callMoby(socket, { method: 'GET', path }, limit);
+    return { status: answer.statusCode ?? 0, text: await textOf(answer) };
+  } catch (error) {
+    if (signal.aborted) throw new RdError('ERR_CANCELLED', `the request to ${socket} was canceled`, { cause: error });
+    if (error instanceof RdError && error.code === 'ERR_CANCELLED') {
+      throw noAnswer(socket, new Error(`nothing within ${limitMs / 1000} s`));
+    }
+    throw error;
+  }
+}
+
+/** Only the details show a container's restart policy. Limits the requests per observation, and their concurrency. */
+const MAX_DETAILS = 100;
+const DETAILS_AT_ONCE = 10;
+/** A label of every container of a pod, including the sandbox. */
+export const POD = 'io.kubernetes.pod.uid';
+/** Swarm restarts are not visible in the container. */
+const SWARM = 'com.docker.swarm.service.id';
+
+/** A request prefix after which HTTP servers such as dockerd keep a connection open. */
+export const HTTP_HELLO = 'GET /_ping HTTP/1.1\r\nHost: localhost\r\n\r\n';
+
+/** True when dockerd answers its health check. */
+export async function answersPing(socket: string, signal: AbortSignal, limitMs = ANSWER_MS): Promise<boolean> {
+  try {
+    const { status, text } = await getMoby(socket, '/_ping', signal, limitMs);
+    return status === 200 && text.trim() === 'OK';
+  } catch (error) {
+    if (error instanceof RdError && error.code === 'ERR_DRIVER_FAILED') return false;
+    throw error;
+  }
+}
+
+/** Version, counts and running containers. Unreadable parts are absent: an engine that answers `/_ping` must not be called dead. */
+export async function mobyFacts(socket: string, signal: AbortSignal): Promise<{ version: string; workload: Workload }> {
+  const paths = ['/version', '/containers/json?all=1', '/images/json'];
+  const [version, containers, images] = await Promise.all(paths.map((path) => read(socket, path, signal)));
+  const running = await details(socket, runningIn(containers), signal);
+  const workload = { ...parseContainers(containers), ...parseImages(images), ...(running ? { running } : {}) };
+  return { version: parseVersion(version), workload };
+}
+
+/** A running container in the list of `GET /containers/json`. */
+interface Listed extends RunningContainer {
+  /** Empty when the details would not show whether it restarts. */
+  id: string;
+}
+
+/** The running containers in `GET /containers/json`, without what only their details show; undefined for another response. */
+export function runningIn(list: unknown): Listed[] | undefined {
+  if (!Array.isArray(list)) return undefined;
+  return list.filter(isRunning).map(({ Id, Names, Labels }) => {
+    const id = typeof Id === 'string' ? Id : '';
+    const names = (Array.isArray(Names) ? Names : []).filter((name) => typeof name === 'string');
+    // A further slash separates link aliases of other containers.
+    const name = names.find((one) => one.lastIndexOf('/') === 0)?.slice(1) || id.slice(0, 12);
+    const labels = isObject(Labels) ? Labels : {};
+    if (POD in labels) return { name, id: '', pod: true };
+    return { name, id: SWARM in labels ? '' : id };
+  });
+}
+
+async function details(
+  socket: string,
+  listed: Listed[] | undefined,
+  signal: AbortSignal,
+): Promise<RunningContainer[] | undefined> {
+  if (!listed) return undefined;
+  const asked = listed.filter(({ id }) => id !== '').slice(0, MAX_DETAILS);
+  const returning = new Map<string, boolean | undefined>();
+  for (let from = 0; from < asked.length; from += DETAILS_AT_ONCE) {
+    const some = asked.slice(from, from + DETAILS_AT_ONCE);
+    await Promise.all(
+      some.map(async ({ id }) => returning.set(id, parseReturns(await read(socket, `/containers/${id}/json`, signal)))),
+    );
+  }
+  return listed.map(({ id, ...container }) => {
+    const returns = returning.get(id);
+    return returns === undefined ? container : { ...container, returns };
+  });
+}
+
+/** Parses the restart policy in `GET /containers/ID/json`. With `on-failure` it depends on how stopping the engine ends the container. */
+export function parseReturns(body: unknown): boolean | undefined {
+  const host = isObject(body) ? body.HostConfig : undefined;
+  const policy = isObject(host) && isObject(host.RestartPolicy) ? host.RestartPolicy.Name : undefined;
+  if (policy === 'always' || policy === 'unless-stopped') return true;
+  return policy === 'no' || policy === '' ? false : undefined;
+}
+
+async function read(socket: string, path: string, signal: AbortSignal): Promise<unknown> {
+  try {
+    const { status, text } = await getMoby(socket, path, signal);
+    return status === 200 ? parseJson(text) : undefined;
+  } catch (error) {
+    if (signal.aborted) throw error;
+    return undefined;
+  }
+}
+
+/** Parses the body of `GET /version`. */
+export function parseVersion(body: unknown): string {
+  return isObject(body) && typeof body.Version === 'string' ? body.Version : 'unknown';
+}
+
+/**
+ * Parses `GET /containers/json?all=1`. The counts of `/info` are wrong after an unclean exit of dockerd: it keeps counting a dead container
+ * as running.
+ */
+export function parseContainers(list: unknown): Workload {
+  if (!Array.isArray(list)) return {};
+  return { runningContainers: list.filter(isRunning).length, containers: list.length };
+}
+
+function isRunning(container: unknown): container is JsonObject {
+  return isObject(container) && container.State === 'running';
+}
+
+/** The list of `GET /images/json`: its length is what users see, while `/info` also counts build steps. */
+export function parseImages(list: unknown): Workload {
+  return Array.isArray(list) ? { images: list.length } : {};
+}

@@ -1,0 +1,142 @@
+import {
+  type IncomingHttpHeaders,
+  type IncomingMessage,
+  type OutgoingHttpHeaders,
+  type ServerResponse,
+  request as sendRequest,
+} from 'node:http';
+import { PRODUCT } from '../../product.ts';
+import { isDigest } from '../../settings/image-reference.ts';
+import type { GuardParts } from './pull-guard.ts';
+import { digestsOfIndex } from './pull-policy.ts';
+import type { RegistryRequest } from './registry-request.ts';
+
+/** An index or manifest is small; the OCI distribution specification requires servers to accept no more than 4 MiB. */
+const MAX_MANIFEST = 4 * 1024 * 1024;
+
+interface ForwardedRequest {
+  request: IncomingMessage;
+  response: ServerResponse;
+  /** Canonical. */
+  registry: string;
+  asked: RegistryRequest;
+  /** The target; the protocol decides about TLS. */
+  target: URL;
+  /** Whether it may lead to this machine. */
+  here: boolean;
+  /** Rewrites a `Location` for the client. */
+  location?: (value: string) => string;
+}
+
+/** Forwards an allowed request to the registry and its response back, and remembers the digests in it; denies any other. */
+export async function forwardRequest(
+  { request, response, registry, asked, target, here, location }: ForwardedRequest,
+  { policy, out, refused }: GuardParts,
+): Promise<void> {
+  const why = policy.refusal(registry, asked);
+  if (why !== undefined) {
+    refused(why);
+    return denyRegistry(response, 403, why);
+  }
+  const { method = 'GET', headers: own } = request;
+  const chunked = own['transfer-encoding'] !== undefined;
+  const hasBody = chunked || Number(own['content-length'] ?? 0) > 0;
+  if (hasBody && (method === 'GET' || method === 'HEAD')) {
+    return denyRegistry(response, 400, 'a request that only reads has no body');
+  }
+  const tls = target.protocol === 'https:';
+  const host = target.hostname.replace(/^\[|\]$/g, '');
+  const port = Number(target.port) || (tls ? 443 : 80);
+  const socket = await out.connect({ host, port, tls: tls ? 'ours' : 'none', here });
+  // The client may have disconnected meanwhile, and emits that only once.
+  if (response.destroyed) return void socket.destroy();
+  const manifest = asked.wants === 'manifest';
+  const { range, ...kept } = requestHeaders(own);
+  const headers = {
+    ...kept,
+    // A manifest is parsed here, so it must come whole and unencoded.
+    ...(manifest ? { 'accept-encoding': 'identity' } : range === undefined ? {} : { range }),
+    host: target.host,
+    // Without it Node sends a body of unknown length without framing for some methods.
+    ...(chunked ? { 'transfer-encoding': 'chunked' } : {}),
+  };
+  const path = `${target.pathname}${target.search}`;
+  const call = sendRequest({ method, path, headers, createConnection: () => socket });
+  if (hasBody) request.pipe(call);
+  else call.end();
+  const list = policy.list();
+  const learn = (body: string, digest: string | string[] | undefined) => {
+    // A response to a request allowed by replaced patterns must not be remembered.
+    if (asked.wants !== 'manifest' || policy.list() !== list) return;
+    const named = typeof digest === 'string' && isDigest(digest) ? [digest] : [];
+    policy.learn(registry, asked.repository, [...named, ...digestsOfIndex(body)]);
+  };
+  await new Promise<void>((resolve, reject) => {
+    response.once('close', () => call.destroy());
+    call.on('error', reject);
+    call.on('response', (answer) => {
+      const answerHeaders: OutgoingHttpHeaders = withoutHopByHop(answer.headers);
+      if (location && answer.headers.location !== undefined) answerHeaders.location = location(answer.headers.location);
+      const status = answer.statusCode ?? 502;
+      answer.on('error', reject);
+      if (!manifest || status !== 200) {
+        response.writeHead(status, answerHeaders);
+        answer.pipe(response).on('finish', resolve);
+        return;
+      }
+      const chunks: Buffer[] = [];
+      let size = 0;
+      answer.on('data', (chunk: Buffer) => {
+        size += chunk.length;
+        if (size > MAX_MANIFEST) answer.destroy(new Error(`the manifest is longer than ${MAX_MANIFEST} bytes`));
+        else chunks.push(chunk);
+      });
+      answer.on('end', () => {
+        const body = Buffer.concat(chunks);
+        learn(body.toString('utf8'), answer.headers['docker-content-digest']);
+        response.writeHead(status, answerHeaders);
+        response.end(body, resolve);
+      });
+    });
+  });
+}
+
+/**
+ * A refusal in the error format of the registry API. Some clients display the message in its body, others the reason phrase, which is all
+ * that a response to `HEAD` has.
+ */
+export function denyRegistry(response: ServerResponse, status: keyof typeof REFUSALS, message: string): void {
+  const [code, name] = REFUSALS[status];
+  if (response.headersSent) return void response.destroy();
+  const phrase = `${name}: ${message.replace(/[^ -~]+/g, ' ')}`;
+  const headers = {
+    'content-type': 'application/json',
+    'docker-distribution-api-version': 'registry/2.0',
+    ...(status === 407 ? { 'proxy-authenticate': PROXY_CHALLENGE } : {}),
+  };
+  response.writeHead(status, phrase, headers);
+  response.end(JSON.stringify({ errors: [{ code, message }] }));
+}
+
+export const PROXY_CHALLENGE = `Basic realm="${PRODUCT.name}"`;
+
+const REFUSALS = {
+  400: ['UNSUPPORTED', 'Bad Request'],
+  403: ['DENIED', 'Forbidden'],
+  407: ['UNAUTHORIZED', 'Proxy Authentication Required'],
+  502: ['UNAVAILABLE', 'Bad Gateway'],
+} as const;
+
+const HOP_BY_HOP = /^(?:connection|keep-alive|proxy-.*|te|trailer|transfer-encoding|upgrade)$/;
+
+/** Headers of registry clients and build downloads. Some servers take the path or the method from other headers. */
+const REQUEST_HEADERS =
+  /^(?:accept|accept-.*|authorization|cache-control|content-.*|docker-.*|git-.*|if-.*|oci-.*|pragma|range|referer|user-agent|x-meta-.*)$/;
+
+function requestHeaders(headers: IncomingHttpHeaders): OutgoingHttpHeaders {
+  return Object.fromEntries(Object.entries(headers).filter(([name]) => REQUEST_HEADERS.test(name)));
+}
+
+function withoutHopByHop(headers: IncomingHttpHeaders): OutgoingHttpHeaders {
+  return Object.fromEntries(Object.entries(headers).filter(([name]) => !HOP_BY_HOP.test(name)));
+}

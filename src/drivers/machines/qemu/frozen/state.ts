@@ -1,0 +1,171 @@
+import { createHash } from 'node:crypto';
+import { readFile, stat } from 'node:fs/promises';
+import { release } from 'node:os';
+import { dirname, join } from 'node:path';
+import { isObject, type JsonValue, parseJson } from '../../../../json.ts';
+import { readIfThere, writeFileAtomic } from '../../../../os/atomic-file.ts';
+import type { Run } from '../../../shell.ts';
+import { type Accelerator, type QemuArguments, qemuArguments } from '../arguments.ts';
+import * as homeScripts from '../mounts/mounts.ts';
+import { type QemuPlaces, qemuPlaces } from '../places.ts';
+import * as shellScripts from '../scripts.ts';
+import * as frozenScripts from '../setup-scripts.ts';
+
+/** Where a machine keeps its frozen state. Files in `directory` contain no paths, so that a copy works for another machine. */
+export interface FrozenPlaces {
+  directory: string;
+  /** A partial state; never read as a complete one. */
+  draft: string;
+  /** The root disk of a resumed machine: a layer over the one of the state. Deleted with the machine. */
+  layer: string;
+  /** The migration socket, in either direction. */
+  socket: string;
+}
+
+/** Files in the directory. */
+export const STATE = 'state';
+export const ROOT = 'root.qcow2';
+const MANIFEST = 'frozen.json';
+
+export function frozenPlaces({ record, run }: Pick<QemuPlaces, 'record' | 'run'>): FrozenPlaces {
+  const home = dirname(record);
+  return {
+    directory: join(home, 'frozen'),
+    draft: join(home, 'frozen.new'),
+    layer: join(home, 'layer.qcow2'),
+    socket: join(run, 'state'),
+  };
+}
+
+/** A file as it was written. */
+export interface Summed {
+  bytes: number;
+  /** Lowercase hexadecimal. */
+  sha256: string;
+}
+
+/** Contents of a frozen state directory. */
+export interface FrozenState {
+  key: string;
+  /** Memory and devices. */
+  state: Summed;
+  /** The root disk at the same point in time. */
+  root: Summed;
+}
+
+/** Written last: a state without it is incomplete. */
+export async function writeFrozen(directory: string, { key, state, root }: FrozenState): Promise<void> {
+  await writeFileAtomic(join(directory, MANIFEST), `${JSON.stringify({ key, state, root }, undefined, 2)}\n`);
+}
+
+/**
+ * The frozen state in the directory, or why it is unusable, as a clause; undefined when there is none. Digests are verified by the reader
+ * of the files.
+ */
+export async function readFrozen(
+  directory: string,
+  key: string,
+): Promise<FrozenState | { problem: string } | undefined> {
+  const text = await readIfThere(join(directory, MANIFEST));
+  if (text === undefined) return undefined;
+  const frozen = parsed(text);
+  if (frozen === undefined) return { problem: 'its manifest cannot be understood' };
+  if (frozen.key !== key) return { problem: 'it is of another machine, image or QEMU' };
+  for (const [name, { bytes }] of [
+    [STATE, frozen.state],
+    [ROOT, frozen.root],
+  ] as const) {
+    const facts = await stat(join(directory, name)).catch(() => undefined);
+    if (facts?.isFile() !== true) return { problem: `${name} is missing` };
+    if (facts.size !== bytes) return { problem: `${name} has ${facts.size} bytes and not ${bytes}` };
+  }
+  return frozen;
+}
+
+function parsed(text: string): FrozenState | undefined {
+  const value = parseJson(text);
+  if (!isObject(value) || typeof value.key !== 'string') return undefined;
+  const state = summed(value.state);
+  const root = summed(value.root);
+  return state && root ? { key: value.key, state, root } : undefined;
+}
+
+function summed(value: JsonValue | undefined): Summed | undefined {
+  if (!isObject(value)) return undefined;
+  const { bytes, sha256 } = value;
+  if (typeof bytes !== 'number' || !Number.isSafeInteger(bytes) || bytes <= 0) return undefined;
+  return typeof sha256 === 'string' && /^[0-9a-f]{64}$/.test(sha256) ? { bytes, sha256 } : undefined;
+}
+
+/** Everything that a frozen state depends on. */
+export interface FrozenFacts {
+  /** Digest of the image. */
+  image: string;
+  /** QEMU's version string. */
+  qemu: string;
+  /** The host processor, where the guest sees it. */
+  processor: string;
+  /** The machine, without host paths and ports. */
+  shape: readonly string[];
+  /** Size of the data disk, which the guest caches. */
+  dataBytes: number;
+  /** Public halves of the keys in the guest's memory. */
+  keys: readonly string[];
+}
+
+/** Increment when the work before a freeze or after a resume changes outside the scripts. */
+const FORMAT = 1;
+
+/**
+ * Fingerprint of all of it: lowercase hexadecimal.
+ * @param scripts the scripts of this version: a state is stale once they change.
+ */
+export function frozenKey(facts: FrozenFacts, scripts: readonly string[] = GUEST_SCRIPTS): string {
+  const { image, qemu, processor, shape, dataBytes, keys } = facts;
+  const all = [FORMAT, image, qemu, processor, shape, dataBytes, keys, scripts];
+  return createHash('sha256').update(JSON.stringify(all)).digest('hex');
+}
+
+/** The command line of the same machine without its location: equal for every directory, image store and port. */
+export function machineShape(input: QemuArguments): string[] {
+  const places = qemuPlaces('/machine', '/runtime');
+  return qemuArguments({ ...input, image: { ...input.image, directory: '/image' }, places, sshPort: 1 });
+}
+
+export interface FrozenFactsInput {
+  image: string;
+  argv: QemuArguments;
+  dataBytes: number;
+  places: Pick<QemuPlaces, 'key' | 'hostKey'>;
+  run: Run;
+  signal: AbortSignal;
+}
+
+/** @throws RdError `ERR_DRIVER_TERMINAL` when there is no QEMU; `ERR_CANCELLED`. */
+export async function frozenFacts(input: FrozenFactsInput): Promise<FrozenFacts> {
+  const { image, argv, dataBytes, places, run, signal } = input;
+  const [{ stdout }, processor, ...keys] = await Promise.all([
+    run(['qemu-system-x86_64', '--version'], { signal }),
+    processorOf(argv.accelerator),
+    ...[places.key, places.hostKey].map((path) => readFile(`${path}.pub`, 'utf8')),
+  ]);
+  const [qemu = ''] = stdout.split('\n');
+  return { image, qemu, processor, shape: machineShape(argv), dataBytes, keys };
+}
+
+/** With hardware virtualization the guest sees the host processor and has detected its features. */
+async function processorOf(accelerator: Accelerator): Promise<string> {
+  if (accelerator === 'tcg') return '';
+  const [first = ''] = (await readFile('/proc/cpuinfo', 'utf8')).split('\n\n');
+  const lines = first
+    .split('\n')
+    .filter((line) => /^(vendor_id|cpu family|model|model name|stepping|microcode|flags)\s*:/.test(line));
+  return [release(), ...lines].join('\n');
+}
+
+/** Every script in the modules that change frozen state in the guest or that a resume relies on. */
+export const GUEST_SCRIPTS: readonly string[] = [frozenScripts, shellScripts, homeScripts].flatMap((module) =>
+  Object.entries(module)
+    .sort(([one], [other]) => (one < other ? -1 : 1))
+    .flatMap(([, value]) => (typeof value === 'string' ? [value] : [])),
+);

@@ -1,0 +1,71 @@
+import { RdError } from '../../../errors.ts';
+import { HALTED, WRITE_FAILED } from './monitor.ts';
+import type { MachineParts } from './parts.ts';
+
+type WatchParts = Pick<MachineParts, 'monitor' | 'clock'>;
+
+const LOOK_MS = 1_000;
+
+/** Why a guest is halted by a full disk even after a resume, as a clause; undefined for every other. */
+export async function haltReason(parts: WatchParts, signal: AbortSignal): Promise<string | undefined> {
+  const status = await parts.monitor.status(signal);
+  if (status !== WRITE_FAILED) return undefined;
+  return HALTED[await resumeFrom(parts, status, signal).catch(() => status)];
+}
+
+/**
+ * Runs work in the guest, and aborts it as soon as the guest is halted for good: it would wait for a response that never comes and block a
+ * stop.
+ * @throws RdError `ERR_DRIVER_FAILED` then; else as the work does.
+ */
+export async function unlessHalted<T>(
+  parts: WatchParts,
+  signal: AbortSignal,
+  work: (signal: AbortSignal) => Promise<T>,
+): Promise<T> {
+  const given = new AbortController();
+  const done = new AbortController();
+  const watch = async () => {
+    const until = AbortSignal.any([signal, done.signal]);
+    while (!until.aborted) {
+      await parts.clock.sleep(LOOK_MS, until);
+      const why = until.aborted ? undefined : await haltReason(parts, until).catch(() => undefined);
+      if (why === undefined) continue;
+      given.abort();
+      return new RdError('ERR_DRIVER_FAILED', why);
+    }
+  };
+  const watching = watch();
+  try {
+    return await work(AbortSignal.any([signal, given.signal]));
+  } catch (error) {
+    if (!given.signal.aborted) throw error;
+    throw (await watching) ?? error;
+  } finally {
+    done.abort();
+  }
+}
+
+const POLL_MS = 100;
+/** Delay after resuming a guest. */
+const RESUME_CHECKS = 5;
+
+/**
+ * Resumes a guest that QEMU halted in this state.
+ * @returns the resulting run state: a disk that is still full halts it at once.
+ * @throws RdError `ERR_DRIVER_FAILED` when QEMU refuses, `ERR_CANCELLED`.
+ */
+export async function resumeFrom(
+  { monitor, clock }: Pick<MachineParts, 'monitor' | 'clock'>,
+  status: string,
+  signal: AbortSignal,
+): Promise<string> {
+  await monitor.use((qmp) => qmp.execute('cont', undefined, { signal }), signal);
+  let now = status;
+  for (let look = 0; look < RESUME_CHECKS; look++) {
+    await clock.sleep(POLL_MS, signal);
+    now = await monitor.status(signal);
+    if (now === status) return now;
+  }
+  return now;
+}

@@ -1,0 +1,88 @@
+import type { SettingPath } from '../../../settings/settings.gen.ts';
+import type { Support } from '../../driver.ts';
+
+export const ENFORCED: Support = { level: 'enforced' };
+const STORED: Support = { level: 'stored' };
+
+const PROXY = 'only the Windows subsystem for Linux uses this proxy';
+/** Implemented by the service, in user files. */
+const USER_FILES_SUPPORT: Support = { level: 'enforced', reason: 'with RDCTL_HOME no file of the user is touched' };
+
+/** Not supported by the driver. `accepts`: values that request nothing. */
+export function without(reason: string, ...accepts: (boolean | number | string)[]): Support {
+  return accepts.length > 0 ? { level: 'unsupported', reason, accepts } : { level: 'unsupported', reason };
+}
+
+function stored(reason: string): Support {
+  return { level: 'stored', reason };
+}
+
+/** Support shared by every windowless driver with real engines on Linux; each adds its machine and its cluster. */
+export function engineSupport(name: string) {
+  const NO_WINDOW = stored(`the ${name} driver has no window`);
+  return {
+    version: STORED,
+    'application.debug': STORED,
+    'application.extensions.allowed.enabled': ENFORCED,
+    'application.extensions.allowed.list': ENFORCED,
+    'application.extensions.installed': ENFORCED,
+    'application.pathManagementStrategy': USER_FILES_SUPPORT,
+    'application.telemetry.enabled': STORED,
+    'application.updater.enabled': STORED,
+    'application.autoStart': USER_FILES_SUPPORT,
+    'application.startInBackground': NO_WINDOW,
+    'application.hideNotificationIcon': NO_WINDOW,
+    'application.locale': NO_WINDOW,
+    'application.window.quitOnClose': NO_WINDOW,
+    'application.theme': NO_WINDOW,
+    'containerEngine.allowedImages.enabled': ENFORCED,
+    'containerEngine.allowedImages.patterns': ENFORCED,
+    'containerEngine.mobyStorageDriver': {
+      level: 'enforced',
+      except: ['snapshotter'],
+      reason: 'moby keeps its images in its own storage here, so the value can be auto or classic',
+    },
+    'containerEngine.name': ENFORCED,
+    'WSL.integrations': without('it exists on Windows only'),
+    'kubernetes.ingress.localhostOnly': without('it exists on Windows only', false),
+    'portForwarding.includeKubernetesServices': NO_WINDOW,
+    'images.showAll': NO_WINDOW,
+    'images.namespace': NO_WINDOW,
+    'containers.showAll': NO_WINDOW,
+    'containers.namespace': NO_WINDOW,
+    'diagnostics.showMuted': STORED,
+    'diagnostics.mutedChecks': STORED,
+    'diagnostics.connectivity.interval': STORED,
+    'diagnostics.connectivity.timeout': STORED,
+    'experimental.containerEngine.webAssembly.enabled': without('it has no WebAssembly shims', false),
+    'experimental.virtualMachine.proxy.enabled': without(PROXY, false),
+    'experimental.virtualMachine.proxy.address': without(PROXY, ''),
+    'experimental.virtualMachine.proxy.password': without(PROXY, ''),
+    'experimental.virtualMachine.proxy.port': without(PROXY),
+    'experimental.virtualMachine.proxy.username': without(PROXY, ''),
+    'experimental.virtualMachine.proxy.noproxy': without(PROXY),
+  } satisfies Partial<Record<SettingPath, Support>>;
+}
+
+/** For a driver whose cluster is k3s. */
+export const K3S_SUPPORT = {
+  'kubernetes.enabled': ENFORCED,
+  'kubernetes.version': ENFORCED,
+  'kubernetes.port': ENFORCED,
+  'kubernetes.options.traefik': ENFORCED,
+  'kubernetes.options.flannel': ENFORCED,
+  'experimental.kubernetes.options.spinkube': without('the cluster has no Spin operator', false),
+} satisfies Partial<Record<SettingPath, Support>>;
+
+/** For a driver without a cluster. `reason`: why, as a clause. */
+export function withoutCluster(reason: string) {
+  const LATER = stored(`${reason}; the value is kept for one that has`);
+  return {
+    'kubernetes.enabled': without(reason, false),
+    'kubernetes.version': LATER,
+    'kubernetes.port': LATER,
+    'kubernetes.options.traefik': LATER,
+    'kubernetes.options.flannel': LATER,
+    'experimental.kubernetes.options.spinkube': without(reason, false),
+  } satisfies Partial<Record<SettingPath, Support>>;
+}

@@ -1,0 +1,75 @@
+import { connect, type Socket } from 'node:net';
+import type { Clock } from '../../../os/clock.ts';
+
+/** Connections to running programs, held only to detect their end immediately. */
+export interface Lifelines {
+  /**
+   * Holds one connection per Unix socket, and only while there is a watcher. Resolves when it is open or has failed. `hello` keeps the
+   * program from closing an idle connection.
+   */
+  hold(path: string, hello?: string | Uint8Array): Promise<void>;
+  /** As `Driver.watch`. */
+  watch(changed: () => void): () => void;
+}
+
+/** Limits reconnects to a program that closes every connection at once: a burst of this many, then a pause. */
+const MAX_SHORT = 3;
+const SHORT_MS = 1_000;
+const REST_MS = 5_000;
+
+export function lifelines({ now }: Pick<Clock, 'now'>): Lifelines {
+  const watchers = new Set<() => void>();
+  const held = new Map<string, Socket>();
+  /** When the last connection to a path was opened, and the length of the current burst of reconnects. */
+  const begun = new Map<string, { at: number; short: number }>();
+
+  function mayBegin(path: string): boolean {
+    const last = begun.get(path);
+    const passed = last === undefined ? Number.POSITIVE_INFINITY : now() - last.at;
+    const short = last !== undefined && passed < SHORT_MS ? last.short + 1 : 1;
+    if (short > MAX_SHORT || (last?.short === MAX_SHORT && passed < REST_MS)) return false;
+    begun.set(path, { at: now(), short });
+    return true;
+  }
+
+  function ended(path: string, socket: Socket): void {
+    if (held.get(path) !== socket) return;
+    held.delete(path);
+    socket.destroy();
+    for (const changed of [...watchers]) changed();
+  }
+
+  return {
+    hold(path, hello) {
+      if (watchers.size === 0 || held.has(path) || !mayBegin(path)) return Promise.resolve();
+      return new Promise((resolve) => {
+        const socket = connect({ path });
+        // Must not keep the process alive.
+        socket.unref();
+        socket.once('connect', () => {
+          if (watchers.size === 0) socket.destroy();
+          else held.set(path, socket);
+          if (hello !== undefined) socket.write(hello);
+          resolve();
+        });
+        for (const event of ['end', 'error', 'close']) {
+          socket.on(event, () => {
+            ended(path, socket);
+            resolve();
+          });
+        }
+        socket.resume();
+      });
+    },
+    watch(changed) {
+      watchers.add(changed);
+      return () => {
+        watchers.delete(changed);
+        if (watchers.size > 0) return;
+        const sockets = [...held.values()];
+        held.clear();
+        for (const socket of sockets) socket.destroy();
+      };
+    },
+  };
+}
