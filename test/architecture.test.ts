@@ -3,20 +3,20 @@ import { dirname, join, relative, resolve } from 'node:path';
 import { expect, test } from 'vitest';
 
 interface Rule {
-  /** Prefix of the importing files. The longest prefix that matches decides. */
+  /** Prefix of the importing files; the longest match decides. */
   module: string;
   /** Prefixes that may be imported. */
   may: readonly string[];
-  /** Prefixes of which only types may be imported. */
+  /** Prefixes from which only types may be imported. */
   types?: readonly string[];
   because: string;
 }
 
 /** Open to all. */
 const OPEN = ['src/json.ts', 'src/product.ts', 'src/errors.ts'];
-/** These import nothing but what is open to all and their own files. */
+/** These import only what is open to all and their own files. */
 const GROUND = [...OPEN, 'src/os/', 'src/settings/'];
-/** These touch no file, clock or process. All others may use `src/os/`. */
+/** These use no files, clocks or processes; all others may use `src/os/`. */
 const PURE = ['src/plan/', 'src/allowed-images/'];
 
 /** Which way imports point. `ARCHITECTURE.md` shows the same as a picture. */

@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest';
 import { COMMANDS } from '../cli/commands.ts';
 import { ENDPOINTS } from '../src/api/endpoints.ts';
 
-/** The command table of the specification; further commands are our own or the compatible application's. */
+/** The command table of the specification; other commands are ours or those of the compatible application. */
 const SPECIFIED = [
   ...['api', 'completion', 'create-profile', 'extension', 'factory-reset', 'help', 'info', 'list-settings', 'reset'],
   ...['set', 'shell', 'shutdown', 'snapshot', 'start', 'version'],
@@ -31,7 +31,7 @@ const DIFFERENCES = ['API', 'Settings file and deployment profiles', 'Command li
 function differences(heading: string): string[][] {
   const [, after = ''] = document.split(`\n## ${heading}\n`);
   const [, , ...lines] = (after.split('\n## ')[0] ?? '').split('\n').filter((line) => line.startsWith('|'));
-  // A bar inside of backquotes is none of the table.
+  // A bar inside backquotes does not end a cell.
   return lines.map((line) =>
     line
       .replaceAll(/`[^`]*`/g, (code) => code.replaceAll('|', '¦'))
@@ -40,7 +40,7 @@ function differences(heading: string): string[][] {
   );
 }
 
-/** Text of all of our sources. */
+/** All of our source text. */
 function sources(...folders: string[]): string {
   return folders
     .flatMap((folder) => readdirSync(folder, { recursive: true, encoding: 'utf8' }).map((name) => join(folder, name)))
@@ -49,7 +49,7 @@ function sources(...folders: string[]): string {
     .join('\n');
 }
 
-/** As the page of a document shows a heading in its address. */
+/** The anchor of a heading. */
 function anchorOf(heading: string): string {
   return heading
     .toLowerCase()
@@ -57,12 +57,12 @@ function anchorOf(heading: string): string {
     .replaceAll(' ', '-');
 }
 
-/** What stands in backquotes. */
+/** The texts in backquotes. */
 function quoted(cell = ''): string[] {
   return [...cell.matchAll(/`([^`]+)`/g)].map(([, text = '']) => text);
 }
 
-/** Paths that a table names; one with `*` has to name something by its folder. */
+/** The paths that a table names; one with `*` must match by its folder. */
 function exists(path: string): boolean {
   return existsSync(path.includes('*') ? path.slice(0, path.lastIndexOf('/')) : path);
 }

@@ -11,7 +11,7 @@ test('unit tests start no programs and open no ports', async () => {
   expect(() => createServer().listen(0)).toThrow('*.integration.test.ts');
 });
 
-// Unit tests share their modules, so that a mock that is not taken back would be one for all files that follow.
+// Unit tests share their modules, so a mock that is not restored leaks into every file that follows.
 test('unit tests restore every module they mock', () => {
   const files = readdirSync('test', { recursive: true, encoding: 'utf8' })
     .filter((name) => name.endsWith('.test.ts') && !name.endsWith('.integration.test.ts'))

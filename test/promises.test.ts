@@ -9,10 +9,10 @@ import { hasTest } from './promises/titles.ts';
 
 const MARKDOWN = ['README.md', 'ARCHITECTURE.md', ...readdirSync('docs').map((name) => `docs/${name}`)];
 const DOCUMENTS = [...MARKDOWN.filter((path) => path.endsWith('.md')), 'help'];
-/** What an entry may have in the place of `once`. */
+/** Allowed in place of `once`. */
 const ALTERNATIVES = `\`${CONDITIONS.join('`, `')}\` name tests, or \`says:\` is ${KINDS.join(', ')}`;
 
-/** A README is named for its folder. */
+/** A README is named after its folder. */
 const tableOf = (document: string) =>
   document === 'docs/README.md'
     ? 'test/promises/docs.yaml'
@@ -27,7 +27,7 @@ async function promisesOf(document: string): Promise<string[]> {
 const holds = (entry: Entry, sentence: string) =>
   'text' in entry ? entry.text === sentence : new RegExp(entry.pattern).test(sentence);
 
-/** The part of all their words that two sentences share. */
+/** The share of words that two sentences have in common. */
 function likeness(one: string, other: string): number {
   const [mine, theirs] = [wordsOf(one), wordsOf(other)];
   const shared = [...mine].filter((word) => theirs.has(word)).length;

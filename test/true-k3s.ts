@@ -14,8 +14,8 @@ import { releaseServer } from './helpers/k3s-release-server.ts';
 
 /**
  * Runs the true k3s on this host, as root, on private engines: `RDCTL_K3S_ARTEFACTS=DIRECTORY npm run test:k3s`. The directory holds the
- * three files of a release. It is not among the tests, because no such files can be had where those run. k3s makes links, rules of
- * the packet filter and `/etc/rancher/node`; use a machine that may be thrown away.
+ * three files of a release. It is not among the tests, because those files are not available where the tests run. k3s creates links,
+ * packet filter rules and `/etc/rancher/node`, so use a disposable machine.
  */
 const directory = process.env.RDCTL_K3S_ARTEFACTS;
 if (directory === undefined || directory === '') {

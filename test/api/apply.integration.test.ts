@@ -16,7 +16,7 @@ const FORWARDS = {
   exclusive: false,
 };
 
-/** Every status that a service tells of, until the test ends. */
+/** Every status that a service reports, until the test ends. */
 function watching({ client }: Awaited<ReturnType<typeof startService>>) {
   const leave = new AbortController();
   onTestFinished(() => leave.abort());
@@ -42,7 +42,7 @@ test('settings and power are written at once, as one generation', async () => {
     backendState: 'STOPPED',
     counters: { settingsWrites: 1, restarts: 0 },
   });
-  // The same again: nothing is written for a plan without changes.
+  // The same request again: a plan without changes writes nothing.
   const empty = await client.plan(asked);
   expect(empty.changes).toEqual([]);
   expect(await client.apply(asked, empty.tag ?? '')).toMatchObject({ generation: generation + 1, sent: [] });
@@ -121,7 +121,7 @@ test('of two concurrent applies, one succeeds and the other is refused', async (
   const ensure = vi.fn(() =>
     held.then(() => ({ ...FORWARDS.entries[0], state: 'listening', connections: 0 }) as never),
   );
-  // Neither the generation nor the list of forwards tells them apart.
+  // Neither the generation nor the list of forwards differs.
   const { client } = startApi({
     persist: async () => undefined,
     portForwards: {
@@ -193,7 +193,7 @@ test('events stream the current status and every change to several readers until
   two.leave.abort();
   expect(await two.over).toMatchObject({ code: 'ERR_CANCELLED' });
   await running.service.stop('the test stops it');
-  // Ended in order: a connection that holds up the end is cut off, which is an error.
+  // Closed cleanly: a connection that delays the shutdown is reset, which would be an error here.
   expect(await one.over).toBeUndefined();
 });
 

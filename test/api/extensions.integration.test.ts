@@ -117,7 +117,7 @@ test('install, list, upgrade and uninstall an extension', async () => {
     'version.txt',
   ]);
 
-  // Without a tag, the highest version; it takes the place of the other.
+  // Without a tag, the highest version replaces the installed one.
   expect(await install(service, 'simulated/hello')).toMatchObject({ status: 201, body: 'Created' });
   expect(await installed(service)).toEqual({ 'simulated/hello': '1.1.0' });
   expect(readFileSync(join(directory, 'ui', 'dashboard-tab', 'version.txt'), 'utf8')).toBe('1.1.0');
@@ -198,7 +198,7 @@ test('the allow list is checked before anything is fetched', async () => {
   await service.client.putSettings({ version: 19, application: { extensions: { allowed } } });
   const refused = await install(service, 'simulated/panel:v1');
   expect(refused).toMatchObject({ status: 403, body: 'The image simulated/panel:v1 is not an allowed extension' });
-  // Some version of it is allowed, the highest is not.
+  // Some version of it is allowed, but not the highest.
   expect(await install(service, 'simulated/hello')).toMatchObject({ status: 403 });
   const model = readdirSync(service.here.state, { recursive: true, encoding: 'utf8' }).find((name) =>
     name.endsWith('machine.json'),
@@ -243,7 +243,7 @@ test('a lock on the map also applies to these routes', async () => {
     JSON.stringify({ version: 19, application: { extensions: { installed: { 'simulated/hello': '1.0.0' } } } }),
   );
   const service = await running({ home: join(home, 'h'), policies: { locked } });
-  // What the lock asks for has been installed when the engine came up; the first call waits for that.
+  // What the lock requires was installed when the engine came up, which the first call waits for.
   expect(await install(service, 'simulated/hello:1.0.0')).toMatchObject({ status: 204 });
   for (const answer of [await install(service, 'simulated/panel'), await uninstall(service, 'simulated/hello')]) {
     expect(answer.status).toBe(400);

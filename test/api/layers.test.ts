@@ -20,7 +20,7 @@ function stage() {
   return api;
 }
 
-/** What the route says about its answer. */
+/** The route's description of its response. */
 function schema(): JsonSchema {
   const { context } = startApi();
   const found: JsonSchema[] = [];
@@ -48,6 +48,6 @@ test('the layers are those of the service, as the route documents them, without 
   for (const layer of [document.inForce, document.stored, document.lockedProfile.settings]) {
     expect(layer.experimental.virtualMachine.proxy.password).toEqual({ sensitive: true });
   }
-  // Nothing of the service itself has been masked away.
+  // The service's own values are not masked.
   expect(context.store.snapshot().desired.settings.experimental.virtualMachine.proxy.password).toBe('hunter2');
 });

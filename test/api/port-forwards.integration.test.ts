@@ -6,7 +6,7 @@ import { startService } from '../helpers/service.ts';
 
 const PATH = '/v1/port_forwarding';
 
-/** Raw requests to a service with a simulated cluster that runs. */
+/** Raw requests to a service with a running simulated cluster. */
 async function stage() {
   const running = await startService();
   await running.converged();

@@ -213,7 +213,7 @@ test('a plan is based on a fresh observation', async () => {
 const AUTHORIZATION = `Basic ${btoa(`user:${PASSWORD}`)}`;
 const NOTHING: PlanRequest = { settings: {}, state: 'unmanaged', prune: [] };
 
-/** A look that no step lets happen. */
+/** An observation that never gets its turn between steps. */
 function neverLooks(signal: AbortSignal): Promise<boolean> {
   return new Promise((resolve) => signal.addEventListener('abort', () => resolve(false), { once: true }));
 }

@@ -6,7 +6,7 @@ import { startApi } from '../helpers/api.ts';
 const GOES_ON = { stop: false };
 const FAILED = 'failed to restore snapshot "x": can\'t find snapshot "x"';
 
-/** Notes what it is asked for; what is called `fails` does. */
+/** Records the calls; those for a snapshot named `fails` fail. */
 function noted(): { calls: unknown[][]; snapshots: Snapshots } {
   const calls: unknown[][] = [];
   const note =

@@ -6,7 +6,7 @@ import { bindListener } from '../../src/api/listener.ts';
 import { httpTransport } from '../../src/client/http.ts';
 import { PASSWORD, startApi } from '../helpers/api.ts';
 
-/** Blanks mean nothing to a decoder of base64. */
+/** Base64 decoders ignore blanks. */
 const spaced = (header: string) => `${header.slice(0, -5)} ${header.slice(-5)}`;
 const basic = (text: string, scheme = 'Basic ') => `${scheme}${Buffer.from(text).toString('base64')}`;
 const GOOD = basic(`user:${PASSWORD}`);
@@ -19,7 +19,7 @@ beforeAll(async () => {
 });
 afterAll(() => listener.close());
 
-/** Sends exactly these lines and reads the whole answer. */
+/** Sends exactly these lines and reads the whole response. */
 async function raw(requestLine: string, headers: Record<string, string | undefined> = {}, body = '') {
   const all = { Host: `127.0.0.1:${listener.port}`, Authorization: GOOD, Connection: 'close', ...headers };
   const lines = Object.entries(all).flatMap(([name, value]) => (value === undefined ? [] : [`${name}: ${value}`]));

@@ -20,7 +20,7 @@ const PROFILE = JSON.stringify({
 
 const at = (home: string) => toolAt(tool.entry(), home);
 
-/** Accepts connections and never says a word. */
+/** Accepts connections and never answers. */
 async function silence(): Promise<number> {
   const server = createServer(() => undefined);
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
@@ -94,7 +94,7 @@ describe('a service without its connection file', () => {
       for (const argv of [['status'], ['start'], ['apply', '-f', '-'], ['plan', '-f', '-']]) {
         const { exit, out, err } = await program(argv, PROFILE);
         expect([argv, exit, out]).toEqual([argv, 1, '']);
-        // The service is reached by its socket, and refuses the password.
+        // The service is reached through its socket, and refuses the password.
         if (how === 'leading elsewhere') expect(err).toContain(`with the password of ${file}`);
         else expect(err).toContain(`pid ${pid}, port ${port}`);
         expect(err).toMatch(/`rdctl shutdown`.* `rdctl start`/);
@@ -139,7 +139,7 @@ test('a wrong password gets the same message from every command', async () => {
     const { exit, err } = await rdctl(argv, { env: wrong, stdin: PROFILE });
     expect([argv, exit]).toEqual([argv, 1]);
     expect(err).toMatch(
-      // What shows an answer of any status has the sentence behind that.
+      // Commands that print a response of any status put the message after it.
       /^(?:Error: |Unauthorized\n)?401 Unauthorized: user\/password not accepted by http:\/\/127\.0\.0\.1:\d+ for the user "user" with the password of RDCTL_PASSWORD\nCorrect RDCTL_PASSWORD, or unset it to use that of \S+app-engine\.json\.\n$/,
     );
   }

@@ -114,7 +114,7 @@ describe('serve', () => {
   });
 });
 
-/** One that starts a service does not end by itself. */
+/** One that starts a service does not exit by itself. */
 function killAtEnd(child: ChildProcess): void {
   const timer = setTimeout(() => child.kill('SIGKILL'), 30_000);
   child.once('exit', () => clearTimeout(timer));
@@ -123,7 +123,7 @@ function killAtEnd(child: ChildProcess): void {
 describe('started as the application', () => {
   const tool = builtTool();
 
-  /** Starts an executable as `start --path` of the original client does; resolves once it listens or has ended. */
+  /** Starts an executable as `start --path` of the original client does; resolves once it listens or has exited. */
   async function launch(executable: string, argv: string[], home: string) {
     const env = {
       PATH: process.env.PATH,
@@ -151,7 +151,7 @@ describe('started as the application', () => {
 
   test('runs the service with the given settings and saves them', async () => {
     const home = temporaryDirectory();
-    // Clients look for the application by a name of their own.
+    // Clients look for the application under a name of their own.
     const executable = join(temporaryDirectory(), 'rancher-desktop');
     symlinkSync(join(tool.folder(), 'rdctl-app.cjs'), executable);
     const argv = [

@@ -15,7 +15,7 @@ import { temporaryDirectory } from '../helpers/temp-home.ts';
 const answer = vi.hoisted(() => ({ confirm: vi.fn<() => Promise<boolean | symbol>>(async () => true) }));
 vi.mock('@clack/prompts', () => answer);
 
-/** A service, and a tool that reaches it through a proxy that counts. */
+/** A service, and a tool that reaches it through a counting proxy. */
 async function stage(options: Parameters<typeof startService>[0] = {}) {
   const running = await startService(options);
   await running.converged();
@@ -40,7 +40,7 @@ describe('apply -f', () => {
   test('sends no more requests than it needs', async () => {
     const { rdctl, proxy, file } = await stage();
     file('p.json', CONTAINERD);
-    // The home of the proxy has no lock that would say whether the service stays.
+    // The proxy's home has no lock that would show whether the service is staying.
     const requests = () => proxy.requests.splice(0).filter((line) => line !== 'GET /v1/backend_state');
     await rdctl(['apply', '-f', 'p.json']);
     const [plan, wayBack] = ['POST /v2/plan?waitMs=60000', ['GET /v1/settings', 'GET /v2/port_forwards']];
@@ -58,7 +58,7 @@ describe('apply -f', () => {
     expect(await client.status()).toMatchObject({ converged: true, engine: { name: 'containerd', state: 'running' } });
     expect(err).toMatch(/Driver: simulated \(SIMULATED/);
     expect(err).toContain('± containerEngine.name: moby → containerd');
-    // A phase is shown once: as it ends, or in the end.
+    // A phase is shown once: when it ends, or at the end of the apply.
     expect(`${err}${out}`).toMatch(/engine stop.*engine start.*Converged in /s);
   });
 
@@ -217,7 +217,7 @@ describe('a saved plan', () => {
         expect(exit).toBe(3);
         expect(err).toContain(`${exposed} can be written by other users`);
         expect(err).toContain(`Run \`chmod go-w ${exposed}\`. Otherwise: save it in a directory that is yours alone`);
-        // A new plan is a new file; the directory stays what it is, which is told at once.
+        // A new plan is a new file; the directory stays as it is, which is reported at once.
         const again = await rdctl(['plan', '-f', 'p.json', '--out-file', 'plan.json']);
         expect(again.err.includes('so `rdctl apply` refuses the plan there')).toBe(exposed === cwd);
         chmodSync(exposed, usual);

@@ -14,11 +14,11 @@ beforeEach(() => {
 
 interface Asking {
   argv: (home: string) => string[];
-  /** Before the command: what it is to destroy. */
+  /** Before the command: creates what it will destroy. */
   prepare?: (service: TestService) => Promise<void>;
   /** Whether it did its work. */
   done: (service: TestService) => Promise<boolean>;
-  /** Of a plan a script has to say that data may go; elsewhere the command itself says so. */
+  /** For a plan, a script must allow data loss; other commands imply it. */
   scripts: number;
 }
 

@@ -9,7 +9,7 @@ interface Bad {
   content: string | Buffer;
   /** `line:column` of the first finding. */
   at: string;
-  /** Part of the line that helps. */
+  /** A part of the advice. */
   says: RegExp;
 }
 

@@ -26,7 +26,7 @@ function validate(): Promise<Outcome> {
   return rdctlProgram(['validate', '-f', 'examples/moby.yaml'], { entry: tool.entry() });
 }
 
-/** Rewrites a cache with checksums that fit, so that only V8 itself can find it wrong. */
+/** Rewrites a cache with valid checksums, so that only V8 itself can reject it. */
 function forge(data: Buffer, source: Buffer): void {
   const header = Buffer.alloc(8);
   header.writeUInt32LE(crc32(source), 0);
@@ -99,7 +99,7 @@ describe('a cache that is', () => {
 });
 
 describe.runIf(process.platform !== 'win32')('a cache directory and other users', () => {
-  /** Code that fits the source by its checksums and is of another one: shows whether it runs. */
+  /** Code whose checksums match the source but which was compiled from another: shows whether it runs. */
   function plant(): void {
     writeFileSync(chunk(), sameLength(source).after);
     forge(readFileSync(cache()).subarray(8), readFileSync(chunk()));
@@ -119,7 +119,7 @@ describe.runIf(process.platform !== 'win32')('a cache directory and other users'
     plant();
     chmodSync(cache(), mode);
     expect(await isUsed()).toBe(false);
-    // It was made anew, for the user alone to write.
+    // It was recreated, writable by the user alone.
     expect(statSync(cache()).mode & 0o777).toBe(0o644);
   });
 
@@ -163,7 +163,7 @@ test('a small chunk is not cached', async () => {
   expect(existsSync(join(tool.folder(), `version.${process.version}-${process.arch}.cache`))).toBe(false);
 });
 
-/** The chunk with another word in the sentence that `validate` prints. */
+/** The chunk with another word in the message that `validate` prints. */
 function sameLength(text: Buffer): { before: Buffer; after: Buffer; shows: string } {
   const before = text.toString('latin1');
   const after = before.replaceAll(': valid', ': VALID');

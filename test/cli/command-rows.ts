@@ -1,12 +1,12 @@
 import { resolve } from 'node:path';
 
-/** Exit code, what is on stdout and what is on stderr. A string is all of it, a pattern a part; nothing is an empty stream. */
+/** Exit code, stdout and stderr. A string is the whole text, a pattern a part of it; absent means empty. */
 export type Row = readonly [argv: readonly string[], exit: number, out: string | RegExp, err: string | RegExp];
 
 /** The message, then the usage. */
 const misuse = (message: string): RegExp =>
   new RegExp(`^Error: ${escaped(message)}.*\\n(?:[\\s\\S]*\\n)?Usage:\\n {2}rdctl`);
-/** A line that begins with the message, and no usage. */
+/** A line that starts with the message, without usage. */
 const refusal = (message: string): RegExp => new RegExp(`^Error: ${escaped(message)}(?![\\s\\S]*Usage:)`);
 const NO_SERVICE = refusal('failed to get connection info: open ');
 /** Nothing listens there. */

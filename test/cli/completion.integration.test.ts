@@ -14,7 +14,7 @@ import { temporaryDirectory } from '../helpers/temp-home.ts';
 
 const SHOWN = COMMANDS.filter(({ hidden }) => !hidden).map(({ name }) => name);
 
-/** Words that are offered, and the number at the end. */
+/** The offered words, and the number at the end. */
 async function ask(words: string[], stage: Stage = {}): Promise<{ words: string[]; directive: string }> {
   const env = { RDCTL_HOME: '/nowhere', ...stage.env };
   const { exit, out, err } = await rdctl(['__completeNoDesc', ...words], { ...stage, env });
@@ -188,7 +188,7 @@ describe('the script', () => {
 describe('in a real shell', () => {
   const tool = builtTool();
 
-  /** A place with files, where `rdctl` is on the path and a service knows snapshots. */
+  /** A directory with files, `rdctl` on the PATH, and a service with snapshots. */
   async function stage<T>(work: (env: Record<string, string>, cwd: string) => Promise<T>): Promise<T> {
     const names = ['before upgrade', 'c:one'];
     await using server = await scriptedServer(() => ({ body: JSON.stringify(names.map((name) => ({ name }))) }));
@@ -210,7 +210,7 @@ describe('in a real shell', () => {
 
   const missing = (program: string) => spawnSync(program, ['--version']).error !== undefined;
 
-  /** Types each line in a terminal, presses Tab, and lets the shell say what the words are then. */
+  /** Types each line in a terminal, presses Tab, and has the shell print the resulting words. */
   async function typed(shell: string, setUp: string, lines: readonly string[]): Promise<string[]> {
     const presses = lines.map((line) => `${line}\t\x01show \n`);
     const show = "show() { printf '{'; printf '[%s]' \"$@\"; printf '}\\n'; }";

@@ -12,7 +12,7 @@ import { temporaryDirectory } from '../helpers/temp-home.ts';
 const FAILED = new RdError('ERR_CONVERGE_FAILED', 'The backend did not reach the desired state.');
 const BACK = 'Go back to what was there before with: rdctl apply --previous';
 
-/** What becomes of an error where these logs are. */
+/** What an error becomes with these logs. */
 async function told(logs: Record<string, string>, error = FAILED): Promise<RdError> {
   const where = places({ RDCTL_HOME: temporaryDirectory() }, 'linux', '/');
   mkdirSync(where.logs, { recursive: true });

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 
-// Help and completion are asked for often; the formats are heavy and none of their business.
+// Help and completion run often and do not need the formats, which are large.
 
 const FORMATS = ['plist', 'json', 'reg', 'mobileconfig', 'admx'] as const;
 const loaded: string[] = [];

@@ -126,13 +126,13 @@ describe('output', () => {
     const strict = await create(...argv, '--strict');
     expect(strict).toMatchObject({ exit: 1, out: '' });
     expect(strict.err).toContain('--body:1:2: unknown setting "Kubernetes"');
-    // With all the others.
+    // Together with all the others.
     const both = await create('--output', 'json', '-b', '{"x":1,"kubernetes":{"port":99999}}', '--strict');
     expect(both.err).toMatch(/^Error: 2 errors in --body; .*\n.*"x".*\n.*99999/);
   });
 });
 
-/** The examples of tool facts, 7.4 and 7.5: what stands after the lines that every profile begins with. */
+/** The examples that the tool facts give in 7.4 and 7.5: what follows the lines common to all profiles. */
 describe('the examples of the compatible tool', () => {
   const KEY = 'HKEY_LOCAL_MACHINE\\SOFTWARE\\Policies\\Rancher Desktop\\locked';
 
@@ -208,7 +208,7 @@ describe('the examples of the compatible tool', () => {
       ...['    <key>WSL</key>', '    <dict>', '      <key>integrations</key>', '      <dict>', '      </dict>'],
       ...['    </dict>', '  </dict>', '</plist>', '', ''],
     ]);
-    // Whether the application takes it is looked up only where that is asked for.
+    // Whether the application accepts it is checked only on request.
     expect(err).toBe('');
     const checked = await create('--output', 'plist', '-b', body, '--check');
     expect(checked).toMatchObject({ exit: 0, out });

@@ -12,7 +12,7 @@ function scene(files: Record<string, string> = {}) {
   const home = temporaryDirectory();
   for (const [name, text] of Object.entries(files)) writeFileSync(join(home, name), text);
   const path = (name: string) => join(home, name);
-  // What an administrator of this computer wrote is left alone.
+  // Ignores profiles of this computer's administrator.
   const policies = { places: [], programs: policyPrograms() };
   const diff = (argv: readonly string[], stdin = '') =>
     run(['diff', ...argv], { env: { RDCTL_HOME: home }, stdin, policies });

@@ -20,7 +20,7 @@ interface Profiles {
   locked?: JsonObject;
 }
 
-/** A place of profiles for a command, and the same for a service. */
+/** A location of profiles, for a command and for a service. */
 function profiles({ defaults, locked }: Profiles = {}) {
   const directory = temporaryDirectory();
   const files = { defaults: join(directory, 'defaults.json'), locked: join(directory, 'locked.json') };
@@ -30,7 +30,7 @@ function profiles({ defaults, locked }: Profiles = {}) {
   return { files, sources };
 }
 
-/** The tool on an empty home, where nothing runs. */
+/** The tool on an empty home without a service. */
 function offline(given: Profiles = {}, platform: NodeJS.Platform = 'linux') {
   const home = temporaryDirectory();
   const env = { RDCTL_HOME: home };
@@ -231,7 +231,7 @@ describe('with a running service', () => {
 });
 
 describe('with another application', () => {
-  /** What shares `/v1` and nothing else. */
+  /** A program that shares `/v1` and nothing else. */
   async function application(settings: JsonObject, locked: JsonObject = {}) {
     const answers: Record<string, unknown> = {
       'GET /v1/settings': settings,

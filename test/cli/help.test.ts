@@ -97,7 +97,7 @@ describe('exit codes', () => {
     for (const code of Object.keys(ERRORS) as ErrorCode[]) {
       const error = new RdError(code, 'no');
       const exitOf = (command: Command) => reportFailure({ error, command, verbose: false }, fakeIo());
-      // Only an end by a signal gives this one.
+      // Only death by a signal has this one.
       if (code === 'ERR_CANCELLED') continue;
       codes.classic.add(exitOf(await loaded('set')));
       codes.others.add(exitOf(await loaded('apply')));

@@ -20,7 +20,7 @@ import { scriptedServer, writeConnection } from '../helpers/scripted-server.ts';
 import { startService } from '../helpers/service.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';
 
-// What is asked of a home while its service begins or ends. The lock of the home is held by this process, at the point that is meant.
+// Questions about a home whose service is starting or stopping. This process holds the lock of the home, in the state under test.
 
 const NOT_THERE = new RdError('ERR_NOT_RUNNING', 'open app-engine.json: no such file or directory');
 
@@ -143,7 +143,7 @@ describe('a service that will not stay', () => {
     expect(await isStaying(client, { ...caller(io), globals: { port: 1 } })).toBe(true);
   });
 
-  /** Time that passes by sleeping alone, `times` as fast as it is asked to. */
+  /** Time that passes only while something sleeps, `times` as fast as requested. */
   function clock(onSleep: () => Promise<void>, times = 1): Clock {
     let now = 0;
     return {
@@ -257,7 +257,7 @@ test('a stopping service marks its lock before it answers', async () => {
   const service = await startService({ env: { RDCTL_SIMULATED_LATENCY_MS: '200' } });
   await service.converged();
   expect(await service.client.shutdown()).toBe('Shutting down.');
-  // Should it be gone by now, there is nothing that could be taken for one that stays.
+  // If it is gone by now, nothing can be mistaken for a service that stays.
   expect(
     await isStaying(service.client, {
       connect: async () => service.service.connection,
@@ -278,7 +278,7 @@ test('a failed start removes the connection file of a killed service', async () 
 });
 
 describe('shutdown', () => {
-  /** The lock of a service that has been asked to stop; its process ends when it is told to. */
+  /** The lock of a service that is stopping; its process exits on request. */
   async function stopping(directory: string) {
     const child = spawn(process.execPath, ['-e', 'process.stdin.resume()'], { stdio: ['pipe', 'ignore', 'ignore'] });
     await once(child, 'spawn');

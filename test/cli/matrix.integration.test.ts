@@ -7,7 +7,7 @@ import { rdctl, rdctlProgram } from '../helpers/cli.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';
 import { type Row, WITH_A_SERVICE, WITHOUT_A_SERVICE } from './command-rows.ts';
 
-/** What does not hold, one line each. */
+/** The failed expectations, one line each. */
 async function failing(rows: readonly Row[], env: Record<string, string>): Promise<string[]> {
   const found: string[] = [];
   const cwd = temporaryDirectory();
@@ -35,7 +35,7 @@ test('without a service', async () => {
 describe('with a service', () => {
   const tool = builtTool();
 
-  /** A simulated desktop in a process of its own, so that commands may wait for its end. */
+  /** A simulated desktop in its own process, so that commands can wait for its exit. */
   async function desktop(): Promise<Record<string, string>> {
     const env = { RDCTL_HOME: temporaryDirectory(), RDCTL_DRIVER: 'simulated', RDCTL_SIMULATED_LATENCY_MS: '0' };
     const program = (...argv: string[]) => rdctlProgram(argv, { entry: tool.entry(), env });
@@ -64,7 +64,7 @@ describe('with a service', () => {
   });
 });
 
-/** The command tables of the specification and of the compatible tool, hidden commands included. */
+/** The command tables of the specification and of the compatible tool, including hidden commands. */
 const PROMISED = [
   'api',
   'completion bash',

@@ -10,7 +10,7 @@ import { temporaryDirectory } from '../helpers/temp-home.ts';
 import { toolAt } from '../helpers/tool-home.ts';
 
 const tool = builtTool();
-/** The choice on a computer where no driver but the simulated one can run. */
+/** The choice on a computer where only the simulated driver can run. */
 const noEngine = (choice: DriverChoice) => {
   const probe = async (): Promise<Probe> => ({ usable: false, reason: 'no engine', fix: 'install one' });
   return chooseDriver({ ...choice, drivers: [simulated, { ...host, probe }, { ...qemu, probe, automatic: false }] });

@@ -4,7 +4,7 @@ import { expect, onTestFinished, test, vi } from 'vitest';
 import { rdctl } from '../helpers/cli.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';
 
-/** A home that others can write, with what would be believed in a private one. */
+/** A home that others can write, with files that would be trusted in a private one. */
 function openHome(): Record<string, string> {
   const home = temporaryDirectory();
   writeFileSync(join(home, 'app-engine.json'), '{"user":"user","password":"theirs","port":9,"pid":1}');

@@ -8,7 +8,7 @@ import { startService, type TestService } from '../helpers/service.ts';
 
 // What the original command-line client puts on the wire, byte for byte, sent without a client of ours (cli facts, 3.1, 6.4).
 
-/** The settings that it sends with every change: every group is there, also an empty one. */
+/** The settings it sends with every change: every group is present, even if it is empty. */
 const SKELETON = {
   version: 19,
   application: { extensions: { allowed: {} }, telemetry: {}, updater: {}, window: {} },
@@ -41,7 +41,7 @@ interface Raw {
   body: string;
 }
 
-/** One request as it is written there, on a connection of its own that the server closes. */
+/** One request as documented, on its own connection, which the server closes. */
 function exchange({ service }: TestService, method: string, path: string, body?: string): Promise<Raw> {
   const { user, password } = service.connection;
   const length =
@@ -65,13 +65,13 @@ function exchange({ service }: TestService, method: string, path: string, body?:
     const parts: Buffer[] = [];
     socket.on('data', (part) => parts.push(part));
     socket.once('error', reject);
-    // Nothing but the server's own end ends the exchange.
+    // Only the server's close ends the exchange.
     socket.once('end', () => resolve(parsed(Buffer.concat(parts).toString('utf8'))));
     socket.write(`${head.join('\r\n')}\r\n\r\n${body ?? ''}`);
   });
 }
 
-/** Interim answers are passed over, as that client does with the first five of them. */
+/** Interim responses are skipped, as that client does with the first five. */
 function parsed(answer: string): Raw {
   const interim = /^(?:HTTP\/1\.1 1\d\d .*?\r\n\r\n){1,5}/s.exec(answer)?.[0] ?? '';
   const text = answer.slice(interim.length);
@@ -207,7 +207,7 @@ describe('other commands', () => {
       body: '',
     });
     expect((await exchange(running, 'POST', '/v1/extensions/install')).status).toBe(400);
-    // It puts the name into the address as it is.
+    // It puts the name into the URL unescaped.
     expect((await exchange(running, 'POST', '/v1/extensions/install?id=a b')).status).toBe(400);
   });
 
@@ -226,12 +226,12 @@ describe('other commands', () => {
   });
 });
 
-/** Its `snapshot list`, which looks at the files alone: what is in it can be restored there, over the files of the service. */
+/** Its `snapshot list`, which only looks at files: whatever it lists can be restored there, over the files of the service. */
 function listedByOriginal(root: string): string[] {
   return readdirSync(root)
     .filter((name) => /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(name))
     .flatMap((directory) => {
-      // One that cannot be read is the end of every snapshot command.
+      // One unreadable snapshot breaks all of its snapshot commands.
       const { name, id } = JSON.parse(readFileSync(join(root, directory, 'metadata.json'), 'utf8'));
       return existsSync(join(root, id, 'complete.txt')) ? [name] : [];
     });
@@ -272,7 +272,7 @@ describe('snapshots on disk', () => {
     }
     expect(listedByOriginal(root).sort()).toEqual(['one', 'two']);
     expect((await rdctl(['snapshot', 'list'], { env: first.env })).out).toContain('one');
-    // One of the original stays its own, and what a link leads to is not ours to rename.
+    // Snapshots of the original are left alone, and the target of a link is not renamed.
     const theirs = '00000000-0000-4000-8000-000000000000';
     mkdirSync(join(root, theirs));
     const metadata = { created: '2026-01-02T03:04:05Z', name: 'theirs', id: theirs, description: '' };

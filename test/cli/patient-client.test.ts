@@ -6,7 +6,7 @@ import type { PlanRequest } from '../../src/plan/change.ts';
 import { startApi } from '../helpers/api.ts';
 import { fakeIo, type Stage } from '../helpers/cli.ts';
 
-/** A client of a service whose plan is made only when the test says so. */
+/** A client of a service whose plan is ready when the test says so. */
 function stage(options: Stage) {
   const { client } = startApi();
   const io = fakeIo(options);

@@ -11,7 +11,7 @@ import { toolAt } from '../helpers/tool-home.ts';
 const tool = builtTool();
 
 const profile = (rest: object) => JSON.stringify({ apiVersion: 'rdctl/v1', kind: 'Profile', ...rest });
-/** Says nothing of the power state. */
+/** Does not mention the power state. */
 const CALM = profile({ settings: { version: 19, application: { debug: true }, kubernetes: { enabled: false } } });
 const STARTED = profile({ settings: { version: 19, kubernetes: { enabled: false } }, state: 'started' });
 
@@ -32,7 +32,7 @@ function stage(latencyMs = 0) {
     connectionFile,
     rdctl: (argv: string[], stdin = '') => rdctl(argv, stdin),
     kill,
-    /** Leaves what there is after the next boot: what is there was written before it. */
+    /** Leaves what a reboot leaves: everything was written before it. */
     async reboot() {
       await kill();
       const before = Date.now() / 1000 - uptime() - 60;
@@ -71,7 +71,7 @@ test('a reboot does not change the desired power state', async () => {
   await reboot();
   const unmanaged = profile({ settings: { version: 19 } });
   expect((await rdctl(['plan', '--detailed-exitcode', '-f', '-'], unmanaged)).exit).toBe(2);
-  // A start that was asked for is one change, in the plan as in what was done.
+  // A requested start is one change, both in the plan and in the apply.
   const planned = JSON.parse((await rdctl(['plan', '-f', '-', '-o', 'json'], STARTED)).out);
   const applied = await rdctl(['apply', '-f', '-', '-o', 'json'], STARTED);
   const paths = ({ changes }: { changes: { path: string }[] }) => changes.map(({ path }) => path);
@@ -124,7 +124,7 @@ test('a profile without a power state starts nothing after a shutdown, but its s
     expect(stored).toMatchObject({ exit: 0 });
     const second = await rdctl(['apply', '-f', '-'], CALM.replace('"debug":true', `"debug":${starts}`));
     expect(second.out).toMatch(/^Nothing to change\.\nThe backend is stopped and stays so/);
-    // The wish is as it was: a start by hand starts, and a shutdown after it leaves everything as before.
+    // The desired power is unchanged: a manual start works, and a shutdown afterwards leaves everything as before.
     expect(await rdctl(['start', '--wait'])).toMatchObject({ exit: 0 });
     expect(JSON.parse((await rdctl(['status', '-o', 'json'])).out)).toMatchObject({
       power: 'started',
@@ -167,7 +167,7 @@ test('a running service with a stopped backend reports that it stays stopped', a
 });
 
 test('the service finishes what a killed apply had sent, and the next apply waits for it', async () => {
-  // An engine takes long enough to change that the next apply comes before the end.
+  // Changing the engine takes long enough for the next apply to come before the end.
   const { rdctl, home } = stage(500);
   expect(await rdctl(['apply', '-f', '-'], STARTED)).toMatchObject({ exit: 0 });
   const extensions = { installed: { 'simulated/hello': '1.0.0' } };

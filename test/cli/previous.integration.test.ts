@@ -8,7 +8,7 @@ import { temporaryDirectory } from '../helpers/temp-home.ts';
 
 const ENGINE = (name: string) => JSON.stringify({ version: 19, containerEngine: { name } });
 
-/** Two services, and one home of the tool that reaches either by a connection file. */
+/** Two services, and one tool home that reaches either one by its connection file. */
 async function twoTargets() {
   const home = temporaryDirectory();
   const cwd = temporaryDirectory();

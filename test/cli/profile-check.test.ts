@@ -53,7 +53,7 @@ describe('human output', () => {
     const io = { ...fakeIo({ cwd }), columns };
     await run(['profile', 'check', name], io);
     const long = io.text.out.split('\n').filter((line) => line.length > Math.max(40, Math.min(columns, 80)));
-    // A table and a path stay whole.
+    // A table row and a path are not wrapped.
     expect(long.filter((line) => !/^ {2}\S/.test(line))).toEqual([]);
     expect(io.text.out.split('\n')[0]?.length).toBeGreaterThan(columns === 200 ? 60 : 15);
   });
@@ -203,7 +203,7 @@ describe('systems', () => {
     ['locked.json', { version: 19 }, ['linux accepted']],
     ['settings.json', { version: 19 }, ['macos accepted', 'linux accepted', 'windows accepted']],
     ['settings.yaml', 'version: 19\n', ['macos accepted', 'linux accepted', 'windows accepted']],
-    // Nobody who looks for the name could read it.
+    // No reader of the name could accept it.
     ['x.locked.plist', { version: 19 }, ['macos rejected', 'linux accepted']],
     ['locked.json', reg, ['linux rejected', 'windows accepted']],
     ['locked.reg', plist, ['macos accepted', 'windows rejected']],

@@ -111,7 +111,7 @@ describe('the service as a program', () => {
 
   test('start returns while the service runs on; shutdown waits until it is gone', async () => {
     const env = { ...simulated, RDCTL_HOME: temporaryDirectory() };
-    // `close` of the child needs the end of its pipes, which a service that held them would prevent.
+    // `close` needs the end of the child's pipes, which a service holding them would prevent.
     const started = await program(
       ['start', '--driver', 'simulated', '--container-engine=containerd', '--kubernetes.enabled=false', '--wait'],
       env,
@@ -134,7 +134,7 @@ describe('the service as a program', () => {
         engine: { name: 'containerd', state: 'running' },
         counters: { restarts: 0 },
       });
-      // Of its own session: a terminal that closes does not take it along.
+      // It has its own session, so that closing the terminal does not end it.
       if (process.platform === 'linux') {
         expect(readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ')[3]).toBe(String(pid));
       }

@@ -15,7 +15,7 @@ function write(path: string, text = 'x'): void {
   writeFileSync(path, text);
 }
 
-/** A user with directories of the operating system, all of them below one. */
+/** A user whose directories of the operating system are all below one. */
 function ownEnvironment(more: Record<string, string> = {}): Record<string, string> {
   const base = temporaryDirectory();
   const names = ['DATA', 'CONFIG', 'STATE', 'CACHE'].map((name) => [`XDG_${name}_HOME`, join(base, name)]);
@@ -99,7 +99,7 @@ describe.each([
     const { exit, out, err } = await program(argv);
     expect({ exit, out }).toEqual({ exit: 0, out: '' });
     expect(err).toBe(`${notice}Removed:\n  ${here.state}\n  ${here.logs}\n  ${here.config}\n`);
-    // Nothing of ours is in it, below RDCTL_HOME.
+    // With RDCTL_HOME, nothing of ours is in it.
     expect(readdirSync(home)).toEqual(['cache']);
   });
 
@@ -158,7 +158,7 @@ describe.each([
     expect(err).toContain('the backend did not stop, and nothing was removed');
     expect(existsSync(here.settingsFile)).toBe(true);
     expect(existsSync(here.stateFile)).toBe(true);
-    // Without the fault it is taken over, stopped and removed.
+    // Without the fault it is adopted, stopped and removed.
     expect(await toolAt(entry(), home)(argv)).toMatchObject({ exit: 0 });
     expect(readdirSync(home)).toEqual([]);
   });

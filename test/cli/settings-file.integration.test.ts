@@ -54,7 +54,7 @@ test('start, plan and apply report that the settings file was replaced', async (
   const notice = /^notice: The settings file was not JSON\. .*the settings from before the last change are in force/m;
   const started = await rdctl('start');
   expect(started).toMatchObject({ exit: 0, out: '', err: expect.stringMatching(notice) });
-  // That of `serve`, which `start` ran.
+  // The log of `serve`, which `start` ran.
   expect(readFileSync(join(here.logs, 'service-output.log'), 'utf8')).toMatch(notice);
   const profile = join(home, 'p.json');
   writeFileSync(profile, '{"version":19}');

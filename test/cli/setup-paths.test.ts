@@ -64,7 +64,7 @@ describe('setup', () => {
 });
 
 describe('in drop-in mode', () => {
-  /** As the other application leaves it, below the home directory. */
+  /** The entry as the other application leaves it, below the home directory. */
   const originals: Record<string, string> = {
     'config/rancher-desktop/settings.json': '{"version":10}',
     'config/autostart/rancher-desktop.desktop': '[Desktop Entry]\nExec=/opt/rancher-desktop/rancher-desktop\n',

@@ -13,7 +13,7 @@ import { type Reply, scriptedServer, writeConnection } from '../helpers/scripted
 import { startService } from '../helpers/service.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';
 
-/** An endpoint of somebody else: it is never used. */
+/** A foreign endpoint, which must never be used. */
 const MOBY = { name: 'moby', state: 'running', endpoint: 'unix:///run/theirs/docker.sock' };
 
 function status(parts: object = {}): object {
@@ -32,7 +32,7 @@ function status(parts: object = {}): object {
   };
 }
 
-/** A service of that home, or of the one of the document, whose status is this. */
+/** A service of this home, or of the one in the document, with this status. */
 function answers(document: object, home: () => string = () => ''): (request: { path: string }) => Reply {
   return ({ path }) => ({
     body:
@@ -42,7 +42,7 @@ function answers(document: object, home: () => string = () => ''): (request: { p
   });
 }
 
-/** What the host driver leaves on the disk of a home where these engines were started. */
+/** What the host driver leaves on disk in a home where these engines were started. */
 function hostRecords(home: string, engines: readonly string[] = ['moby']): string {
   const run = join(home, 'state', 'drivers', 'host', 'run');
   mkdirSync(run, { recursive: true, mode: 0o700 });
@@ -59,7 +59,7 @@ function writeState(home: string, driver: string): void {
   );
 }
 
-/** What the qemu driver leaves there while its machine is on, and an `ssh` for PATH that is this script. */
+/** What the qemu driver leaves on disk while its machine is on, and this script as `ssh` for PATH. */
 async function guestRecords(home: string, ssh: string): Promise<string> {
   const directory = join(home, 'state', 'drivers', 'qemu');
   mkdirSync(join(directory, 'run'), { recursive: true, mode: 0o700 });
@@ -191,16 +191,16 @@ describe('a command', () => {
     return { ...outcome, out: outcome.out.replaceAll(run, 'RUN') };
   };
 
-  /** The same with a machine that `ssh` leads into. */
+  /** The same, with a machine that `ssh` connects to. */
   const inGuest = async (argv: string[], ssh: string, options: ChildOptions = {}) => {
-    // What it says of the way in is of somebody else, and the engine does not have to run.
+    // What the service says about access to the machine is not trusted, and the engine need not run.
     const access = { ssh: ['sh', '-c', 'echo theirs'], target: 'there', before: ['env', 'WHERE=theirs'] };
     const document = status({ access, engine: { name: 'moby', state: 'stopped' }, driver: { name: 'host' } });
     await using server = await scriptedServer(answers(document, () => server.home));
     const env = { ...server.env, PATH: await guestRecords(server.home, ssh) };
     return await rdctlProgram(argv, { entry: tool.entry(), ...options, env });
   };
-  /** What ssh does with its last word: the shell of the other side reads it. */
+  /** As ssh treats its last argument: the remote shell parses it. */
   const LAST =
     'for line; do :; done; [[ " $* " == *" -S "*"/state/drivers/qemu/run/ssh "*" -T 127.0.0.1 "* ]] || exit 9';
 
@@ -219,7 +219,7 @@ describe('a command', () => {
     ['KILL', 137],
     ['INT', 130],
   ])('reports the signal %s that ended it in the machine, without a message', async (signal, exit) => {
-    // ssh says 255 when a signal ended the shell of the other side.
+    // ssh exits with 255 when a signal ended the remote shell.
     const other = "spawnSync('bash', ['--norc', '-c', process.argv[1]], { stdio: 'inherit' }).status ?? 255";
     const ssh = `${LAST}; exec ${process.execPath} -e "process.exit(require('node:child_process').${other})" -- "$line"`;
     const argv = ['shell', 'sh', '-c', `echo said >&2; kill -${signal} $$`];
@@ -305,7 +305,7 @@ describe('a command', () => {
   });
 
   describe('in the machine of another application', () => {
-    /** An installation with a `limactl` that tells what it is asked. */
+    /** An installation with a `limactl` that prints its arguments. */
     const foreign = async (limactl: string | undefined, argv: string[]) => {
       await using server = await scriptedServer(answers(status()));
       const home = mkdtempSync(join(tmpdir(), 'rdctl-foreign-'));

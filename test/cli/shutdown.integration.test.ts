@@ -6,12 +6,12 @@ import { rdctl } from '../helpers/cli.ts';
 import { type Received, type ScriptedServer, scriptedServer, writeConnection } from '../helpers/scripted-server.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';
 
-/** A server that stops listening when it is told to, as a service does. */
+/** A server that stops listening when told to, like a service. */
 async function stoppable(): Promise<ScriptedServer> {
   const server = await scriptedServer(({ method, path }: Received) => {
     if (method !== 'PUT') return { body: '{"vmState":"STARTED","locked":false}' };
     expect(path).toBe('/v1/shutdown');
-    // After the answer has gone out.
+    // After the response has been sent.
     setImmediate(() => void server.close());
     return { body: 'Shutting down.' };
   });

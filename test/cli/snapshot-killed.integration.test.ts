@@ -9,7 +9,7 @@ import { temporaryDirectory } from '../helpers/temp-home.ts';
 
 const tool = builtTool();
 
-/** Each names a file of the home; the service is killed in the instant in which it appears. */
+/** Each is a file of the home; the service is killed at the moment it appears. */
 const INSTANTS = [
   'backend.lock',
   'state/restore.json',
@@ -63,13 +63,13 @@ The next start of the service completes the restore, or puts everything back: \`
       [['now'], 8],
       [['then'], 4],
     ]).toContainEqual([model().engines.moby.images, memory()]);
-    // What runs is confirmed a moment after it is seen to run.
+    // A running backend is confirmed shortly after it is observed.
     await expect.poll(() => existsSync(join(home, 'state', 'restore.json'))).toBe(false);
     expect(readdirSync(join(home, 'state', 'drivers', 'simulated')), instant).toEqual(['machine.json']);
     expect(existsSync(join(home, 'backend.lock')), instant).toBe(false);
   }
 
-  // And while it is made: nothing of it stays.
+  // During creation: nothing of it stays.
   const { pid } = JSON.parse(readFileSync(join(home, 'app-engine.json'), 'utf8'));
   const creating = call('snapshot', 'create', 'two');
   const unfinished = () => readdirSync(join(home, 'snapshots')).some((name) => name.endsWith('.partial'));
@@ -85,7 +85,7 @@ The next start of the service completes the restore, or puts everything back: \`
   expect((await call('snapshot', 'list')).out).toMatch(/^NAME.*\none .*\n(?:two .*\n)?$/);
 });
 
-/** Copies without end, and says who it is. One process, as the real one: the child of a shell would outlive it for a moment. */
+/** Copies endlessly and writes its pid. One process, like the real one: the child of a shell would briefly outlive it. */
 const ENDLESS = `#!/usr/bin/perl
 use File::Path 'make_path';
 open(my $pid, '>', "$ENV{COPIES}.new") or die;

@@ -18,7 +18,7 @@ const RECORDS = [
   { created: '2026-02-03T04:05:06Z', name: 'größer 🦀', description: '' },
 ];
 
-/** A server that answers requests for snapshots so. */
+/** A server that answers requests for snapshots this way. */
 function server(answer: (request: Received) => Reply) {
   return scriptedServer((request) => (request.path === '/v1/backend_state' ? STARTED : answer(request)));
 }
@@ -177,7 +177,7 @@ describe('requests', () => {
   });
 });
 
-/** Of a simulation that holds nothing yet but its cluster. */
+/** A simulation that only has its cluster. */
 const STOPS = 'notice: stops the workloads of the cluster\n';
 
 test('create, restore and set report what they will stop', async () => {
@@ -283,7 +283,7 @@ test('with a running service: what is created is listed, restored and deleted', 
 });
 
 describe('delete without a running service', () => {
-  /** A home in which nothing but one snapshot was left, as after a factory reset. */
+  /** A home in which only one snapshot was left, as after a factory reset. */
   function leftover(): { home: string; stage: { env: Record<string, string> } } {
     const home = temporaryDirectory();
     const directory = join(home, 'snapshots', '00000000-0000-4000-8000-000000000000');
@@ -350,7 +350,7 @@ describe('without a running service', () => {
     const call = (...argv: string[]) => rdctlProgram(argv, { entry: tool.entry(), env });
     onTestFinished(async () => void (await call('shutdown')));
     const starting = call('start');
-    // Its service is there, and cannot be found yet.
+    // Its service exists, but cannot be found yet.
     await held(env.RDCTL_HOME);
     // What runs by then is named before it is stopped.
     const created = await call('snapshot', 'create', 'one');
@@ -391,7 +391,7 @@ describe('without a running service', () => {
   });
 });
 
-/** A service has the lock of the home, or wants it. */
+/** A service holds the lock of the home, or waits for it. */
 function isHeld(home: string): boolean {
   const lock = join(home, 'state', 'service.lock');
   return existsSync(lock) && readdirSync(lock).some((name) => name.endsWith('.json'));

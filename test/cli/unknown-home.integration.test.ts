@@ -6,7 +6,7 @@ import { rdctl } from '../helpers/cli.ts';
 import { startService } from '../helpers/service.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';
 
-// As for a user without an entry in the list of users, where HOME is not set: a container that runs under any number.
+// A user without a passwd entry and without HOME, like a container that runs under an arbitrary uid.
 vi.mock('node:os', async (original) => ({
   ...(await original<typeof import('node:os')>()),
   homedir: () => {

@@ -5,7 +5,7 @@ import { RdError } from '../../src/errors.ts';
 import type { Clock } from '../../src/os/clock.ts';
 import { fakeIo } from '../helpers/cli.ts';
 
-/** Time that passes only while somebody sleeps. */
+/** Time that passes only while something sleeps. */
 function fakePace(): Clock & { slept: number } {
   return {
     slept: 0,
@@ -18,7 +18,7 @@ function fakePace(): Clock & { slept: number } {
   };
 }
 
-/** A client whose answers are played one by one; the last stays. */
+/** A client that plays these responses in turn; the last one repeats. */
 function scripted(answers: Record<string, unknown[]>, foreign: boolean): Client {
   const next = (name: string) => async () => {
     const list = answers[name] ?? [];

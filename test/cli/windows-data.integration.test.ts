@@ -24,7 +24,7 @@ beforeEach(() => {
   symlinkSync('wsl-init', wslpath);
 });
 
-/** A program that is found on the `PATH` of the tests. */
+/** A program on the `PATH` of the tests. */
 function program(name: string, script: string): void {
   const path = join(bin, name);
   writeFileSync(path, `#!/bin/sh\n${script}\n`);

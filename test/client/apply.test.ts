@@ -42,19 +42,19 @@ const LOCKED: Change = {
 };
 
 interface Script {
-  /** One after the other; the last one stays. */
+  /** One after the other; the last one repeats. */
   plans: Plan[];
-  /** Writes that fail because the settings moved. */
+  /** Writes that fail because the settings changed. */
   moved?: number;
-  /** One after the other; the last one stays. */
+  /** One after the other; the last one repeats. */
   statuses?: StatusDocument[];
-  /** An application that only takes settings. */
+  /** An application that only accepts settings. */
   foreign?: true;
-  /** What the service answers to an apply. */
+  /** The response of the service to an apply. */
   sent?: ApplyReply['sent'];
 }
 
-/** A service that plays a script and notes each call. */
+/** A service that plays a script and records each call. */
 function scripted({ plans, moved = 0, statuses = [], foreign, sent = ['settings'] }: Script) {
   const calls: { call: string; body?: unknown; ifMatch?: string | undefined; tag?: string }[] = [];
   let planned = 0;

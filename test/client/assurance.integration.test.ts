@@ -34,7 +34,7 @@ const to = (port: number, reached: Reached, pid?: number): Connection => ({
   ...(pid === undefined ? {} : { pid }),
 });
 
-/** A server that notes each request with its credentials, and on which of its connections it came. */
+/** A server that records each request with its credentials and its connection. */
 async function server(answer: (nonce: string, port: number, response: ServerResponse) => void) {
   const requests: { line: string; authorization: string | undefined; from: number | undefined }[] = [];
   const http = createServer((request: IncomingMessage, response) => {
@@ -131,7 +131,7 @@ test('a file without a password proves nothing', async () => {
   writeFileSync(file, JSON.stringify({ user: 'user', port }), { mode: 0o600 });
   const connection = await discover({ 'config-path': file, password: 'of-the-user' }, { RDCTL_HOME: home }, 'linux');
   expect(connection.reached).toMatchObject({ by: 'proof', password: 'of-the-user' });
-  // Its user counts then, who is this one here; for another it ends there.
+  // Then its user counts, who is this one here; for any other it stops there.
   const strict: Connection = { ...connection, reached: { by: 'proof', password: 'of-the-user' } };
   await expect(httpTransport(strict, GET)).rejects.toMatchObject({ code: 'ERR_NOT_RUNNING' });
   expect(requests.map(({ line }) => line)).toEqual(['GET /v2/proof']);
@@ -171,14 +171,14 @@ describe('a real service', () => {
     const socket = join(here.state, 'run', 'service.sock');
     const bySocket = await discover({}, env, 'linux');
     expect(bySocket.reached).toEqual({ by: 'socket', path: socket });
-    // Nothing listens on the port that is said.
+    // Nothing listens on the recorded port.
     expect(await httpTransport({ ...bySocket, port: 1 }, GET)).toMatchObject({ status: 200 });
     rmSync(socket);
     const byProof = await discover({}, env, 'linux');
     // The lock says that it lives and has this port.
     expect(byProof.reached).toEqual({ by: 'proof', password: service.connection.password, orUser: true });
     expect(await httpTransport(byProof, GET)).toMatchObject({ status: 200 });
-    // The words of a user are used as they are, once it is known who listens.
+    // What the user names is used as it is, once the listener is known.
     const other = await discover({ password: 'wrong' }, env, 'linux');
     expect(await httpTransport(other, GET)).toMatchObject({ status: 401 });
     expect((await discover({ port: 5 }, env, 'linux')).reached).toEqual({ by: 'word' });

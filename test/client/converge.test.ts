@@ -7,7 +7,7 @@ import { statusWith } from '../helpers/plans.ts';
 
 const WORKING = { converged: false, observedGeneration: 2, backendState: 'STARTING' as const };
 
-/** Time that passes only by sleeping. */
+/** Time that passes only while something sleeps. */
 function fakeClock() {
   let now = 1000;
   const sleeps: number[] = [];
@@ -21,7 +21,7 @@ function fakeClock() {
   };
 }
 
-/** Answers one after the other; the last one stays. */
+/** One response after the other; the last one repeats. */
 function answers(...list: (StatusDocument | Error)[]) {
   let at = -1;
   return async () => {

@@ -13,7 +13,7 @@ const home = (): Places => places({ RDCTL_HOME: temporaryDirectory() }, 'linux',
 const recorded = (where: Places, driver: string) =>
   saveState(where.stateFile, { driver, power: 'started', generation: 1 });
 
-/** A lock whose holder has ended; no process has such a pid. */
+/** A lock whose holder has exited; no process has such a pid. */
 function dead(where: Places, since = Date.now()): void {
   mkdirSync(where.serviceLock, { recursive: true });
   const entry = { pid: 2 ** 30, started: 'x', since: new Date(since).toISOString(), held: true };

@@ -15,32 +15,32 @@ import type {
 import { copyTree } from '../../src/features/snapshots/copy.ts';
 import { checkImages, type SampleImage } from './image-suite.ts';
 
-/** A driver under the contract, with what the suite needs to look behind it. */
+/** A driver under test, with what the suite needs to look behind it. */
 export interface DriverSubject {
   factory: DriverFactory;
   env?: Record<string, string | undefined>;
-  /** Puts into the new directory of a driver what makes its first start shorter, and nothing that it could be told from a new one by. */
+  /** Fills the new directory of a driver with what shortens its first start without being distinguishable from a new one. */
   prepare?(directory: string): Promise<void>;
-  /** Optional powers that the driver has: what runs tells what it takes without a stop, and can be copied. */
+  /** Optional powers of the driver: reporting what a running machine can take without a stop, and live copies. */
   powers?: { room?: true; liveCopy?: true };
   /** Ends the engine as a crash would. */
   crash(driver: Driver, engine: EngineName, directory: string): Promise<void>;
-  /** Things that live in an engine and must outlive its stops. */
+  /** Things that live in an engine and must survive its stops. */
   data: {
     put(driver: Driver, engine: EngineName, directory: string): Promise<void>;
     has(driver: Driver, engine: EngineName, directory: string): Promise<boolean>;
   };
-  /** What of the instance there is outside its directory: none after the machine's stop. */
+  /** Everything of the instance outside its directory; empty once the machine is stopped. */
   traces(directory: string): Promise<string[]>;
-  /** Of a driver whose cluster can be reached: a service there that answers HTTP. */
+  /** For drivers whose cluster can be reached: a service there that answers HTTP. */
   cluster?: { web: ServicePort; webName: string };
-  /** Two images that the engines' registries have, by their whole names. */
+  /** Two images in the registries of the engines, by their full names. */
   registryImages(): Promise<readonly [string, string]>;
-  /** An image that the engines can fetch. */
+  /** An image that the engines can pull. */
   sampleImage(): Promise<SampleImage>;
-  /** One whose command goes on for ever. */
+  /** An image whose command runs forever. */
   companionImage(): Promise<string>;
-  /** Damages the running machine so that `adjust` can bring it back; absent where nothing of it can go missing. */
+  /** Damages the running machine so that `adjust` can repair it; absent where nothing can go missing. */
   damage?(directory: string): Promise<void>;
 }
 
@@ -65,7 +65,7 @@ export function engineSpec(name: EngineName, storageDriver: EngineSpec['storageD
   return { name, storageDriver, webAssembly: false, allowedImages: { enabled: false, patterns: [] } };
 }
 
-/** What `src/drivers/driver.ts` promises of every driver. */
+/** What `src/drivers/driver.ts` promises for every driver. */
 export function driverSuite(subject: DriverSubject): void {
   const { factory } = subject;
   const never = new AbortController().signal;
@@ -88,7 +88,7 @@ export function driverSuite(subject: DriverSubject): void {
   const stop = (name: EngineName) => driver.engines[name].perform({ do: 'stop' }, never);
   const engine = (name: EngineName): Promise<EngineStatus> => driver.engines[name].observe(never);
 
-  /** On, with this spec, and with nothing missing; what else a machine tells of itself is its own affair. */
+  /** On, with this spec, and complete; anything else a machine reports is its own business. */
   async function expectOn(spec: MachineSpec): Promise<void> {
     const seen = await driver.machine.observe(never);
     expect(seen).toMatchObject({ state: 'on', spec });

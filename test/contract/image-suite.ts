@@ -3,24 +3,24 @@ import { extract } from 'tar-stream';
 import { expect } from 'vitest';
 import type { EngineDriver, OpenImage } from '../../src/drivers/driver.ts';
 
-/** An image that engines under the contract can fetch, and what is in it. */
+/** An image that the tested engines can pull, and its contents. */
 export interface SampleImage {
-  /** With registry: `docker.io/simulated/hello`. */
+  /** With the registry: `docker.io/simulated/hello`. */
   name: string;
   tag: string;
   labels: Readonly<Record<string, string>>;
   file: { path: string; text: string };
-  /** With the names below it, links included. */
+  /** With the names below it, including links. */
   directory: { path: string; files: readonly string[] };
   /** A link to that directory. */
   link: string;
-  /** A path whose first part is a link to where this host has something and the image has nothing. */
+  /** A path whose first part is a link to something that this host has and the image does not. */
   escape: string;
 }
 
 const never = new AbortController().signal;
 
-/** What `ImageStore` promises, of an engine that runs and does not have the sample yet. */
+/** What `ImageStore` promises, for a running engine that does not have the sample yet. */
 export async function checkImages(engine: EngineDriver, sample: SampleImage): Promise<void> {
   const { images } = engine;
   if (!images) throw new Error('the engine cannot be asked for images');
@@ -49,12 +49,12 @@ export async function checkImages(engine: EngineDriver, sample: SampleImage): Pr
     expect(await image.archive(sample.escape)).toBeUndefined();
     expect(await image.archive(`/../../..${sample.escape}`)).toBeUndefined();
   });
-  // What was made to look into the image is gone, also when the look failed.
+  // Whatever was created to read the image is gone, even after a failure.
   await expect(open(() => Promise.reject(new Error('seen enough')))).rejects.toThrow('seen enough');
   expect(await engine.observe(never)).toEqual(before);
 }
 
-/** Text by name below the topmost entry; of a link, where it leads. */
+/** Text by name below the topmost entry; for a link, its target. */
 async function contentOf(image: OpenImage, path: string): Promise<Record<string, string>> {
   const archive = await image.archive(path);
   if (!archive) throw new Error(`the image has no ${path}`);

@@ -32,7 +32,7 @@ async function has(driver: Driver, name: EngineName): Promise<boolean> {
   return (await ctr(driver, ['images', 'ls', '-q'])).includes(IMAGE);
 }
 
-/** Two layers: the second takes a file away, changes one, and makes a directory out of a file. */
+/** Two layers: the second removes a file, changes one, and replaces a file with a directory. */
 const SAMPLE = {
   labels: { 'org.example.title': 'Sample' },
   layers: [
@@ -55,7 +55,7 @@ const SAMPLE = {
 /** What lives in real engines, wherever they run: a volume of moby, an image of containerd. */
 export const ENGINE_DATA: DriverSubject['data'] = { put, has };
 
-/** Images that real engines fetch from a registry on this computer, which has `one:1` and `other/two:1`. */
+/** Images that real engines pull from a registry on this computer, which has `one:1` and `other/two:1`. */
 export function registryImages(
   registry: () => LoopbackRegistry,
 ): Pick<DriverSubject, 'registryImages' | 'sampleImage' | 'companionImage'> {

@@ -5,7 +5,7 @@ import type { EngineModel } from '../../src/drivers/machines/simulated/model.ts'
 import { fileStore } from '../../src/drivers/machines/simulated/store.ts';
 import { driverSuite } from './driver-suite.ts';
 
-/** Changes the model behind the driver's back, as a crash or a client of the engine would. */
+/** Changes the model behind the driver's back, like a crash or a client of the engine. */
 function change(directory: string, name: EngineName, edit: (engine: EngineModel) => Partial<EngineModel>): void {
   const store = fileStore(directory);
   const model = store.load();

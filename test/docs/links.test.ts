@@ -21,7 +21,7 @@ interface Link {
 
 const withoutCode = (text: string) => text.replace(/^( *)```[\s\S]*?\n\1```$/gm, '').replace(/`[^`\n]*`/g, '');
 
-/** Links and pictures that lead to files of this repository. */
+/** Links and pictures that point to files of this repository. */
 function linksOf(document: string): Link[] {
   const text = withoutCode(readFileSync(document, 'utf8'));
   return [...text.matchAll(/\]\(([^)\s]+)\)/g)].flatMap(([, target = '']) => {
@@ -31,7 +31,7 @@ function linksOf(document: string): Link[] {
   });
 }
 
-/** The anchors of headings, as GitHub makes them. */
+/** The anchors of headings, as GitHub generates them. */
 function anchorsOf(text: string): Set<string> {
   const anchors = new Set<string>();
   for (const [, heading = ''] of text.replace(/^( *)```[\s\S]*?\n\1```$/gm, '').matchAll(/^#{1,6} (.+)$/gm)) {
@@ -64,7 +64,7 @@ const SOURCES = ['src', 'cli', 'profiles', 'schemas', 'test', 'bench'].flatMap((
   readdirSync(folder, { recursive: true, encoding: 'utf8' }).map((path) => basename(path)),
 );
 
-/** `*` stands for any part of a file name; a name alone may be in any folder. */
+/** `*` stands for any part of a file name; a bare name may be in any folder. */
 function exists(path: string): boolean {
   if (!path.includes('/')) return SOURCES.includes(path);
   if (!path.includes('*')) return existsSync(path);

@@ -7,7 +7,7 @@ import { builtTool } from '../helpers/built-tool.ts';
 const PICTURE = 'docs/picture/plan-and-apply.svg';
 const tool = builtTool();
 
-/** A duration is another one in every run. */
+/** Durations differ from run to run. */
 const timeless = (text: string) => text.replace(/\d[\d.]* m?s\b/g, 'TIME');
 
 test('the picture in the README shows what the tool prints (update it with `npm run picture`)', async () => {

@@ -11,7 +11,7 @@ test('the first minute of the README works as shown', async () => {
   const directory = temporaryDirectory();
   cpSync('examples', join(directory, 'examples'), { recursive: true });
   const [first, ...simulated] = shown('README.md', '## The first minute');
-  // It starts a real engine where it can.
+  // It starts a real engine where possible.
   expect(first).toEqual({ command: 'rdctl apply -f examples/moby.yaml', printed: [] });
   try {
     await checkAll(simulated, directory, tool.entry());

@@ -47,7 +47,7 @@ describe('containerd with allowed images', () => {
     expect(events).toEqual([]);
     expect(JSON.parse(files.get(RECORD) ?? '')).toEqual({ ...listed('a b', 'alpine'), gateway });
     expect(await engine.observe(NEVER)).toMatchObject({ spec: listed('a b', 'alpine') });
-    // Said once, not with every look.
+    // Logged once, not at every observation.
     expect(logged).toContainEqual(expect.objectContaining({ pattern: 'a b', reason: expect.stringContaining('a b') }));
     expect(logged.filter((entry) => 'pattern' in entry)).toHaveLength(1);
   });

@@ -34,7 +34,7 @@ interface Answer {
 
 const SECRET = 'told-to-root-only';
 const LOGIN = `Basic ${Buffer.from(`rdctl:${SECRET}`).toString('base64')}`;
-/** What the clients of both gateways have been told. */
+/** The credentials that clients of both gateways have. */
 const KNOWN = { cookie: `rdctl-gateway=${SECRET}`, 'proxy-authorization': LOGIN };
 
 function ask(port: number, path: string, method = 'GET', own: Record<string, string> = {}): Promise<Answer> {
@@ -101,7 +101,7 @@ describe('the gateway for containerd clients', () => {
     expect(await ask(port, of(LIST))).toMatchObject({ status: 403 });
     expect(await ask(port, of('1'), 'HEAD')).toMatchObject({ status: 200, headers: { 'docker-content-digest': LIST } });
     expect(await ask(port, of(CHILD))).toMatchObject({ status: 403 });
-    // The list has to come as it is, or nothing could be read in it.
+    // The index must arrive unchanged, or it could not be parsed.
     expect(await ask(port, of(LIST), 'GET', { 'accept-encoding': 'gzip' })).toMatchObject({
       status: 200,
       body: JSON.stringify({ manifests: [{ digest: CHILD }] }),
@@ -489,7 +489,7 @@ describe('requests that are not spelled the way clients spell them', () => {
   });
 });
 
-/** Two ends of one connection. */
+/** Both ends of one connection. */
 async function pair(): Promise<[Socket, Socket]> {
   const server = createTcpServer();
   await once(server.listen(0, '127.0.0.1'), 'listening');

@@ -53,7 +53,7 @@ describe('images that a request to dockerd would bring in', () => {
     expect(imagesOf(post(uri))).toEqual(brings);
   });
 
-  // dockerd reads most of these as one of the requests above, and the others not at all.
+  // dockerd parses most of these like one of the requests above, and the others not at all.
   test.each([
     'x:/images/load',
     'x://host/images/load',
@@ -125,7 +125,7 @@ describe('images that a request to dockerd would bring in', () => {
   test.each<[Record<string, string>, string?]>([
     [{ 'Content-Type': 'application/x-www-form-urlencoded' }],
     [{ 'content-type': ' Application/X-WWW-Form-Urlencoded; charset=utf-8', 'content-length': '9' }],
-    // dockerd shows the last of two types and obeys the first.
+    // dockerd reports the last of two types and obeys the first.
     [{ 'Content-Type': 'application/json', 'Content-Length': '9' }],
     [{ 'Content-Type': 'application/json' }, ''],
     [{ 'Content-Type': 'text/plain', 'Content-Length': '00' }],
@@ -164,7 +164,7 @@ describe('images that a request to dockerd would bring in', () => {
     }
   });
 
-  // dockerd decodes into one value again and again, without regard to case, and keeps what a later member does not replace.
+  // dockerd decodes into one value repeatedly, ignoring case, and keeps what a later member does not replace.
   test.each([
     ['{"TaskTemplate":{"ContainerSpec":{"Image":"evil"}},"TaskTemplate":{}}'],
     ['{"TaskTemplate":{"ContainerSpec":{"Image":"evil"},"ContainerSpec":null}}'],

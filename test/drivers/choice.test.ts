@@ -60,7 +60,7 @@ describe('the default driver', () => {
         code: 'ERR_NO_DRIVER',
         message: 'the driver host cannot run here: no engine',
         advice: 'Fix: install one',
-        // One line of reasons would say the same once more.
+        // One line of reasons would repeat the same.
         details: [],
       });
     }

@@ -133,7 +133,7 @@ test('a dockerd with stored networks starts only after the default one is remove
     'cp -- /s/data/moby/network/files/local-kv.db /s/data/moby-isolated/network/files/local-kv.db',
     'unshare --net=/s/run/isolated/net -- ip link add rd12345678 type bridge',
   ]);
-  // On a copy, and apart from everything that the engine itself has.
+  // On a copy, apart from everything that the engine itself has.
   expect(files.get(places.networkStore)).toBe('networks');
   expect(JSON.parse(files.get(places.isolated.config) ?? '')).toMatchObject({
     'data-root': '/s/data/moby-isolated',
@@ -142,7 +142,7 @@ test('a dockerd with stored networks starts only after the default one is remove
     'ip-forward': false,
   });
 
-  // The next start begins with a stop, which clears what is left.
+  // The next start begins with a stop, which removes what is left.
   events.length = 0;
   await expect(engine.perform({ do: 'start', spec }, NEVER)).rejects.toThrow('moby-isolated ended');
   expect(events).toEqual([

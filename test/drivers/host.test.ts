@@ -118,7 +118,7 @@ describe('bridges', () => {
     expect(poolFor(pool, links, routes, 'rd12345678', networks, 8)).toEqual(pool);
     const moved = poolFor(pool, links, [...routes, range('10.9.128.0/17')], 'rd12345678', networks, 8);
     expect(moved).not.toEqual(pool);
-    // A network that another engine cut from the range while it was free.
+    // A network that another engine took from the range while it was free.
     expect(poolFor(pool, links, routes, 'rd12345678', '', 8)).not.toEqual(pool);
     expect(poolFor(undefined, [], [], 'rd12345678', networks, 8)).toEqual(pool);
   });
@@ -174,7 +174,7 @@ COMMIT
   test('accepts replies before it rejects, and rejects other bridges before it accepts outgoing traffic', () => {
     const targets = firewallRules(plan).filter.map((rule) => `${rule[0]} ${rule.at(-1)}`);
     expect(targets).toEqual(['-s ACCEPT', '-d ACCEPT', '-d DROP', '-s DROP', '-s ACCEPT']);
-    // What is refused is refused before anybody's rules in filter.
+    // Rejecting rules come before any foreign rules in filter.
     const early = firewallRules(plan).mangle.map((rule) => `${rule[0]} ${rule.at(-1)}`);
     expect(early).toEqual(['-s RETURN', '-d RETURN', '-d DROP', '-s DROP']);
     expect(

@@ -13,7 +13,7 @@ import { PLACES, scriptedShell } from './scripted-shell.ts';
 
 const NEVER = new AbortController().signal;
 
-/** A dockerd that gives these answers: status and text by method and path. */
+/** A dockerd with these responses: status and text by method and path. */
 async function dockerd(answers: Record<string, [number, string]>) {
   const socket = join(temporaryDirectory(), 'd.sock');
   const asked: string[] = [];

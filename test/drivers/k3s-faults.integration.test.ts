@@ -184,7 +184,7 @@ test('images that cannot be loaded are left to the pods, and loaded the next tim
   expect(events).toContain('moby loads images of v1.33.6+k3s2');
 });
 
-/** The service is killed at the n-th thing that it does to the machine: nothing after it happens. */
+/** The service is killed at its n-th operation on the machine: nothing after it happens. */
 function killedAt(shell: Shell, counter: { left: number }): Shell {
   function mortal<A extends unknown[], R>(work: (...words: A) => Promise<R>): (...words: A) => Promise<R> {
     return async (...words) => {
@@ -229,11 +229,11 @@ test.each(['start', 'stop', 'reset'] as const)(
       counter.left = Number.POSITIVE_INFINITY;
       if (!killed) break;
       kills += 1;
-      // As the loop does: what does not answer is stopped, then the step is taken again.
+      // As the loop does: what does not answer is stopped, then the step is repeated.
       const next = again();
       if ((await next.observe(NEVER)).state === 'unresponsive') await next.perform({ do: 'stop' }, NEVER);
       if (what === 'start') {
-        // Data of which nobody knows the version would be a dead end.
+        // Data of an unknown version would be a dead end.
         expect(await look()).not.toMatchObject({ installedVersion: '' });
         await next.perform({ do: 'start', spec: spec() }, NEVER);
         expect(await look()).toMatchObject({ state: 'running', ready: true, installedVersion: '1.33.6' });

@@ -22,7 +22,7 @@ test.each(['', 'v1.3', '\0\0\0'])(
     await shell.write(places.version, text);
     expect(await installed.look()).toEqual(release);
     expect(readFileSync(memo, 'utf8')).toBe('v1.33.4+k3s1\n');
-    // Where nobody has seen it, nobody knows.
+    // Nobody knows what nobody has seen.
     writeFileSync(memo, text);
     expect(await installed.look()).toBe('unknown');
   },

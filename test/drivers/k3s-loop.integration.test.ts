@@ -8,7 +8,7 @@ import { defaultSettings } from '../../src/settings/defaults.ts';
 import { k3sMachine } from '../helpers/k3s-machine.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';
 
-/** The loop of the service on a machine of the model, with k3s on this host as its cluster. */
+/** The loop of the service on a simulated machine, with k3s on this host as its cluster. */
 async function scene() {
   const machine = await k3sMachine();
   const context = { directory: temporaryDirectory(), logs: temporaryDirectory(), log: () => undefined, now: Date.now };

@@ -10,7 +10,7 @@ import { freePort } from '../helpers/free-port.ts';
 import { listening, NEVER } from '../helpers/k3s-machine.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';
 
-/** A guest that is this host: its programs run here, and a forward of its ssh is a server here. */
+/** A guest that is this host: its programs run here, and a forward of its ssh is a local server. */
 function guest() {
   const directory = temporaryDirectory();
   const orders: string[] = [];

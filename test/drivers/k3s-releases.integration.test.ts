@@ -134,7 +134,7 @@ test('versions are fetched from the server, cached for an hour, and fetched agai
   server.channels.set('latest', 'v1.36.0+k3s1');
   const later = await releases().known(LIMIT, NEVER);
   expect(server.requests).toHaveLength(2);
-  // What a list has named once has been released, also when no channel leads to it any more.
+  // A release stays known once a list has named it, even when no channel points to it any more.
   expect(later.releases.slice(0, 2).map(({ text }) => text)).toEqual(['v1.36.0+k3s1', 'v1.35.0+k3s3']);
 });
 
@@ -222,7 +222,7 @@ test('an unknown version is reported with a note when the list is not from the s
   await expect(releases().find('1.99.0', LIMIT, NEVER)).rejects.toMatchObject({
     message: expect.stringMatching(/could not be fetched/),
     details: [expect.stringMatching(/ECONNREFUSED/)],
-    // Settings take no channel.
+    // Settings accept no channel.
     advice: expect.stringMatching(/^Set kubernetes\.version to one of [0-9., ]*1\.34\.2[0-9., ]*\.$/),
   });
 });

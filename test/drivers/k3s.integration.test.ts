@@ -311,7 +311,7 @@ test('connects to a pod behind a service, by port name and number', async () => 
   };
   const services = {
     'default/web': { spec, slices: [slice(false, 1), slice(true, await freePort()), slice(undefined, port)] },
-    // The pods name their port, so that its number is known from them alone.
+    // The pods name their port, so its number is known only from them.
     'default/named': {
       spec: { ports: [{ name: 'http', port: 80, targetPort: 'web' }] },
       slices: [slice(true, port)],

@@ -22,7 +22,7 @@ async function packed(entries: readonly Entry[]): Promise<Buffer> {
   return gzipSync(Buffer.concat(chunks));
 }
 
-/** An image with these layers, from the lowest on. */
+/** An image with these layers, lowest first. */
 async function image(...layers: readonly Entry[][]) {
   const archives = await Promise.all(layers.map(packed));
   return readLayers(archives.length, async function* (layer) {
@@ -30,7 +30,7 @@ async function image(...layers: readonly Entry[][]) {
   });
 }
 
-/** Names in an archive, with what a file has or where a link leads; undefined where the image has nothing. */
+/** Names in an archive, with the text of a file or the target of a link; undefined where the image has nothing. */
 async function contentOf(archive: Awaited<ReturnType<Awaited<ReturnType<typeof image>>>>) {
   if (!archive) return undefined;
   const reader = extract();

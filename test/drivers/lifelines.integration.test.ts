@@ -5,7 +5,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { lifelines } from '../../src/drivers/machines/shared/lifelines.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';
 
-/** A program that takes connections, can die, and comes back at the same place. */
+/** A program that accepts connections, can die, and comes back at the same address. */
 function program() {
   const path = join(temporaryDirectory(), 's');
   const said: string[] = [];

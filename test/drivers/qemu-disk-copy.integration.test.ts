@@ -18,7 +18,7 @@ const run: Run = (argv, options) => runProgram(argv, options);
 const path = programPath(process.env.PATH);
 const programs = await Promise.all(['qemu-img', 'qemu-system-x86_64'].map((program) => findProgram(program, path)));
 
-/** A QEMU without a guest, with a data disk that has something at its beginning and after half of it. */
+/** A QEMU without a guest, with data at the beginning and in the middle of its data disk. */
 async function scene() {
   const directory = temporaryDirectory();
   const raw = join(directory, 'raw');
@@ -94,7 +94,7 @@ describe.skipIf(programs.includes(undefined))('QEMU', () => {
     await copy.begin(never);
     await copy.finish(never, () => undefined);
     const bytes = readFileSync(to);
-    // The table of reference counts begins where the header says.
+    // The refcount table starts where the header says.
     bytes.fill(0xff, Number(bytes.readBigUInt64BE(48)), Number(bytes.readBigUInt64BE(48)) + 64);
     writeFileSync(to, bytes);
     await expect(checkDiskCopy({ run, signal: never }, to)).rejects.toMatchObject({

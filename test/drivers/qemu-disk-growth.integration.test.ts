@@ -45,14 +45,14 @@ describe('a file system on a disk that grows', () => {
     expect(degradationOf(growth, TIB)).toMatch(
       /^the file system of the data disk has \d+ GiB of 1024 GiB and is still growing, which goes on by itself$/,
     );
-    // Asked for once more it is no other growth.
+    // Requesting it again starts no second growth.
     expect(await grow(TIB)).toMatchObject({ state: 'going' });
     expect(world.orders.filter(({ execute }) => execute === 'block_resize')).toHaveLength(1);
     const watch = growthWatch(guest);
     expect(await watch.lack(TIB, never)).toContain('is still growing');
     world.growth = TIB;
     expect(await watch.lack(TIB, never)).toBeUndefined();
-    // What has ended is not asked about again.
+    // A finished growth is not queried again.
     world.growsNot = 'no';
     expect(await watch.lack(TIB, never)).toBeUndefined();
     watch.begin();
@@ -108,7 +108,7 @@ describe('the size of the data disk', () => {
 });
 
 describe('the script in the guest', () => {
-  /** A guest with a file for a disk, and a program in the place of resize2fs. */
+  /** A guest with a file as its disk, and a program in place of resize2fs. */
   function scene(program: string) {
     const root = temporaryDirectory();
     for (const name of ['sys/vda', 'sys/vdb', 'dev', 'run', 'bin']) mkdirSync(join(root, name), { recursive: true });
@@ -116,7 +116,7 @@ describe('the script in the guest', () => {
     writeFileSync(join(root, 'sys/vdb/serial'), 'rdctl-data');
     writeFileSync(join(root, 'sys/vdb/size'), `${(20 * TIB) / 512}\n`);
     const disk = join(root, 'dev/vdb');
-    /** Of 4 KiB blocks; the upper half of the number is far from the lower. */
+    /** In blocks of 4 KiB; the upper half of the number is stored far from the lower. */
     const setSize = (bytes: number) => {
       const superblock = Buffer.alloc(4096);
       const blocks = BigInt(bytes / 4096);

@@ -19,7 +19,7 @@ const path = programPath(process.env.PATH);
 const hasImages = (await findProgram('qemu-img', path)) !== undefined;
 const hasQemu = (await findProgram('qemu-system-x86_64', path)) !== undefined;
 
-/** A place with an image whose disk has a text at its beginning, as far as this needs one. */
+/** A place with an image whose disk is real only as far as this needs it. */
 async function scene(text = 'first') {
   const root = temporaryDirectory();
   const logged: string[] = [];
@@ -152,7 +152,7 @@ test.skipIf(!hasImages)('a data disk in use by another program is not called dam
   await ensureData(parts, MIB);
   const holder = spawn('qemu-io', ['-f', 'qcow2', places.data], { stdio: ['pipe', 'pipe', 'inherit'] });
   onTestFinished(() => void holder.kill());
-  // Its prompt: it has the disk.
+  // Its prompt: it has opened the disk.
   await once(holder.stdout, 'data');
   await expect(ensureData(parts, MIB)).rejects.toMatchObject({
     code: 'ERR_DRIVER_FAILED',
@@ -210,7 +210,7 @@ describe('whether guests can run', () => {
     ['No such file or directory', /^this host has no \/dev\/kvm; .*firmware/],
     ['Permission denied', /may not open \/dev\/kvm; .*group kvm/],
     ['Device or resource busy', /QEMU said: -accel kvm: failed to initialize kvm: Device or resource busy$/],
-    // A clause: whoever shows it ends the sentence.
+    // A clause: the caller ends the sentence.
     ['it failed.', /QEMU said: -accel kvm: failed to initialize kvm: it failed$/],
   ])('without KVM includes the reason and a remedy: %s', async (why, told) => {
     const stderr = `Could not access KVM kernel module: ${why}\nqemu-system-x86_64: -accel kvm: failed to initialize kvm: ${why}\n`;

@@ -30,14 +30,14 @@ import { IMAGE } from './scripted-qemu.ts';
 const signal = new AbortController().signal;
 const PROGRAM = resolve('test/helpers/qemu-program.cjs');
 
-/** A machine with programs that only look like those of QEMU, in a directory where a state may be already. */
+/** A machine with programs that stand in for those of QEMU, in a directory that may already have a state. */
 function scene(directory = temporaryDirectory()) {
   const places = qemuPlaces(directory, join(directory, 'runtime'));
   const frozen = join(directory, 'frozen');
   const orderFile = join(directory, 'orders');
   const programs = join(directory, 'programs');
   mkdirSync(programs, { recursive: true });
-  // Without a program in between, which would be looked at for QEMU while it becomes the next one.
+  // Without a shell in between, which would be taken for QEMU while it execs.
   const text = readFileSync(PROGRAM, 'utf8').replace(/^#!.*/, `#!${process.execPath}`);
   writeFileSync(join(programs, 'qemu-system-x86_64'), text, { mode: 0o755 });
   const environment: Record<string, string> = {
@@ -49,11 +49,11 @@ function scene(directory = temporaryDirectory()) {
     giveBack: 0,
     answers: true,
     version: 'QEMU emulator version 7.2.0',
-    /** What the wake of a guest says when it does not get its data disk. */
+    /** What waking a guest reports when it does not get its data disk. */
     noData: '',
-    /** What it says while it settles. */
+    /** What it reports while it settles. */
     settles: '',
-    /** It never comes to an end. */
+    /** It never ends. */
     endless: false,
     /** Milliseconds that have passed in an instant. */
     passed: 0,
@@ -148,7 +148,7 @@ function scene(directory = temporaryDirectory()) {
     machine,
     start: (spec = MACHINE) => machine.perform({ do: 'start', spec }, signal),
     stop: () => machine.perform({ do: 'stop' }, signal),
-    /** Without the ones before. */
+    /** Without the earlier ones. */
     orders() {
       const text = existsSync(orderFile) ? readFileSync(orderFile, 'utf8') : '';
       rmSync(orderFile, { force: true });
@@ -166,7 +166,7 @@ const BOOT = ['qemu', 'connect'];
 const RESUME = ['qemu', 'cont', 'connect', 'wake'];
 const LEAVE = ['unmount', 'give back', 'end sessions'];
 
-/** One that has been frozen and is off. */
+/** A frozen machine that is off. */
 async function frozenScene() {
   const made = scene();
   await made.start();
@@ -189,7 +189,7 @@ test('a machine is frozen when it stops, and resumed from then on', async () => 
     expect(statSync(join(frozen, name)).mode & 0o777).toBe(0o600);
   for (const again of [1, 2]) {
     await start();
-    // The data disk is not seen before the guest has been woken.
+    // The data disk is not looked at before the guest is awake.
     expect(orders(), `start ${again}, ${JSON.stringify(logged)}`).toEqual(RESUME);
     const start2 = await started();
     expect(start2?.how).toBe('resume');
@@ -442,7 +442,7 @@ test('what a kill leaves behind is never taken for a state', async () => {
   renameSync(frozen, `${frozen}.new`);
   await start();
   expect(orders()).toEqual(BOOT);
-  // It may have its data disk still, with things to write: nobody was there to see how far the stop came.
+  // It may still have its data disk, with unwritten data: nobody saw how far the stop came.
   await change(places.record, { booted: false });
   expect(await machine.observe(signal)).toMatchObject({ state: 'broken', reason: 'StartUnfinished' });
   await stop();

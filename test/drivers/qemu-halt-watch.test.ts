@@ -6,7 +6,7 @@ import type { Clock } from '../../src/os/clock.ts';
 
 const never = new AbortController().signal;
 
-/** A QEMU with this status, that has another one after it was told to go on. */
+/** A QEMU with this status, which changes after it is told to continue. */
 function machine(status: string, cont: string) {
   const told: string[] = [];
   const world = { status, told };
@@ -34,7 +34,7 @@ function machine(status: string, cont: string) {
   return { world, told, parts: { monitor, clock }, time: () => time };
 }
 
-/** Ends with the signal alone, as a program in a guest that stands still. */
+/** Ends only by the signal, like a program in a guest that is halted. */
 const waiting = (signal: AbortSignal) =>
   new Promise<never>((_, reject) => {
     signal.addEventListener('abort', () => reject(new RdError('ERR_CANCELLED', 'given up')), { once: true });

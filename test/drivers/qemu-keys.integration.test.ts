@@ -21,7 +21,7 @@ async function scene() {
   return { places, ensure, texts: () => filesOf(places).map((path) => readFileSync(path, 'utf8')) };
 }
 
-/** The public half that belongs to a private one, without its comment. */
+/** The public key of a private one, without its comment. */
 async function publicOf(path: string): Promise<string> {
   const { stdout } = await run(['ssh-keygen', '-y', '-P', '', '-f', path]);
   return stdout.trim().split(' ').slice(0, 2).join(' ');

@@ -24,7 +24,7 @@ const PROGRAM = resolve('test/helpers/qemu-program.cjs');
 const AT_ONCE = 4;
 const LIMIT_MS = 300_000;
 
-/** What its QEMU would say of such a machine. */
+/** What its QEMU would report about such a machine. */
 const FACTS: Readonly<Record<string, JsonValue>> = {
   'query-balloon': { actual: MACHINE.memoryGiB * GIB },
   'query-memory-size-summary': { 'base-memory': MACHINE.memoryGiB * GIB },
@@ -33,15 +33,15 @@ const FACTS: Readonly<Record<string, JsonValue>> = {
   'query-block': [{ device: 'data', inserted: { image: { 'virtual-size': MACHINE.diskBytes } } }],
 };
 
-/** What a service does beyond its own memory, until it is killed: from then on nothing comes back, and no work of it goes on. */
+/** Everything a service does outside its own memory, until it is killed: from then on nothing returns, and none of its work continues. */
 interface Life {
   calls: string[];
-  /** Everything that leaves the service comes by here before it is done. */
+  /** Everything that leaves the service passes through here first. */
   call<T>(what: string, work: () => Promise<T>): Promise<T>;
   killed: Promise<'killed'>;
 }
 
-/** @param most calls that it may make. */
+/** @param most calls it may make. */
 function life(most = Number.POSITIVE_INFINITY): Life {
   const calls: string[] = [];
   let die: (how: 'killed') => void = () => undefined;
@@ -63,8 +63,8 @@ function life(most = Number.POSITIVE_INFINITY): Life {
 }
 
 /**
- * A service that lives, and whose QEMU is killed before the call that is `at` in `known`: named by what it is, because how often is
- * slept before it is another number each time. `killed` hears before what there was a QEMU. `spare`: from now on none is killed.
+ * A living service whose QEMU is killed before the call `at` in `known`: identified by what it is, because the number of sleeps
+ * before it varies. `killed` is called before the first QEMU. `spare`: from now on none is killed.
  */
 function lifeWithoutQemu(at: number, known: readonly string[], directory: string, killed: string[]) {
   const whole = life();
@@ -83,19 +83,19 @@ function lifeWithoutQemu(at: number, known: readonly string[], directory: string
   return { life: { ...whole, call }, spare };
 }
 
-/** As the kernel does it when it is out of memory. */
+/** As the kernel does when it is out of memory. */
 async function killQemu(directory: string): Promise<number> {
   const found = await qemusOf(directory);
-  // One that was just about to end by itself is none to kill.
+  // One that is about to exit by itself cannot be killed.
   const killed = await Promise.all(found.map((qemu) => signalProcess(qemu, 'SIGKILL')));
   await expect.poll(() => qemusOf(directory), { timeout: 10_000, interval: 5 }).toEqual([]);
   return killed.filter(Boolean).length;
 }
 
-/** The machine of a directory as one service has it. Its QEMU only looks like one; its disks are files with a text. */
+/** The machine of a directory as one service has it. Its QEMU is a stand-in; its disks are text files. */
 function machineOf(directory: string, { call }: Life = life(), changes: Partial<QemuMachineParts> = {}) {
   const places = qemuPlaces(directory, join(directory, 'runtime'));
-  // Whether the guest has its data disk: a boot mounts it, a freeze gives it back, and who wakes a guest mounts it.
+  // Whether the guest has its data disk: a boot mounts it, a freeze returns it, and waking a guest mounts it.
   const mounted = join(directory, 'mounted');
   const programs = join(directory, 'programs');
   mkdirSync(programs, { recursive: true });
@@ -135,7 +135,7 @@ function machineOf(directory: string, { call }: Life = life(), changes: Partial<
     forward: async () => '',
     connect: (_limit, isAlive) =>
       call('connect', async () => {
-        // The guest has a QEMU.
+        // The guest belongs to a QEMU.
         while ((await qemu.status(signal)) !== 'running') {
           if (!(await isAlive())) throw new RdError('ERR_DRIVER_FAILED', 'QEMU ended while the guest was starting');
           await steadyClock.sleep(20);
@@ -197,7 +197,7 @@ function machineOf(directory: string, { call }: Life = life(), changes: Partial<
   };
 }
 
-/** A directory with data, which no work may touch; what runs in it is ended. */
+/** A directory with data, which no operation may change; what runs in it is ended. */
 function place(): string {
   const directory = temporaryDirectory();
   const { data, qemuRecord } = qemuPlaces(directory, join(directory, 'runtime'));
@@ -211,7 +211,7 @@ async function qemusOf(directory: string) {
   return (await readProcesses()).filter(({ argv }) => argv.some((word) => word.includes(monitor)));
 }
 
-/** What is to be true of a machine after a kill, once a service has done its work: another one unless told. */
+/** What must hold for a machine after a kill, once a service (another one by default) has done its work. */
 async function expectWhole(
   directory: string,
   wanted: 'on' | 'off',
@@ -235,7 +235,7 @@ async function expectWhole(
 type Work = 'start' | 'stop' | 'adjust';
 type Kill = (work: Work, at: number, directory: string, calls: readonly string[]) => Promise<void>;
 
-/** Whole again: every second time by a service that is to have it off. At full length once more, the other way. */
+/** Whole again: every second time by a service that wants it off. At full length also the other way round. */
 async function expectBack(at: number, directory: string, after: string, scene = machineOf(directory)): Promise<void> {
   await expectWhole(directory, at % 2 === 0 ? 'on' : 'off', after, scene);
   if (rounds(0, 1) === 1) await expectWhole(directory, at % 2 === 0 ? 'off' : 'on', after);
@@ -250,7 +250,7 @@ const killService: Kill = async (work, at, directory, calls) => {
   await expectBack(at, directory, `${work}, ${how} before call ${at} (${calls[at]})`);
 };
 
-/** The service goes on: what it was doing ends well, or with an error for people. */
+/** The service lives on: its operation succeeds or fails with a proper error. */
 const killQemuOf =
   (killed: string[]): Kill =>
   async (work, at, directory, calls) => {
@@ -266,7 +266,7 @@ const killQemuOf =
     await expectBack(at, directory, after, scene);
   };
 
-/** Kills at every call that the work makes, and looks what becomes of it. */
+/** Kills at every call that the operation makes, and checks the result. */
 async function killEverywhere(
   work: Work,
   prepare: (directory: string) => Promise<void>,
@@ -353,7 +353,7 @@ describe('a QEMU killed at any call of the service', () => {
   );
 });
 
-/** A QEMU that says this and ends. */
+/** A QEMU that prints this and exits. */
 function refusing(directory: string, words: string): { environment: Record<string, string> } {
   const programs = join(directory, 'refusing');
   mkdirSync(programs);
@@ -398,7 +398,7 @@ test(
   async () => {
     const other: GuestImage = { ...IMAGE, digest: 'sha256:1', directory: '/images/sha256-1' };
     const images = (image: GuestImage) => ({ images: { list: async () => [image], verify: async () => undefined } });
-    /** Where the disk leads is its text. */
+    /** The text of the disk is the image it is based on. */
     const run: Run = async ([program = '', ...args]) => {
       const last = args.at(-1) ?? '';
       const backing = args[args.indexOf('-b') + 1];

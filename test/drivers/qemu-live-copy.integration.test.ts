@@ -18,7 +18,7 @@ interface ScriptedJob {
   error?: string;
 }
 
-/** QEMU, a guest and `qemu-img` that say and do what they are told to; `done` has everything in its order. */
+/** A scripted QEMU, guest and `qemu-img`; `done` has all calls in order. */
 async function scene() {
   const directory = temporaryDirectory();
   const places = qemuPlaces(directory, '/nowhere');
@@ -31,11 +31,11 @@ async function scene() {
     answers: true,
     status: 'running',
     frozen: false,
-    /** The guest's own watch has let it go on. */
+    /** The guest's own watchdog has thawed it. */
     thawsByItself: false,
     jobs: [] as ScriptedJob[],
     nodes: ['data0'],
-    /** What a job becomes with each question. */
+    /** The state of a job at each query. */
     moves: ['running', 'running', 'concluded'],
     error: '',
     refuses: '',
@@ -210,7 +210,7 @@ test('waits for a silent QEMU, with a limit', async () => {
     dumb.world.silentFor = 1;
   };
   await expect(dumb.copies.copy(dumb.pairs, never)).rejects.toMatchObject({ code: 'ERR_DRIVER_FAILED' });
-  // What QEMU still does with it is the next look's business.
+  // What QEMU still does with it is left to the next observation.
   expect(leftovers(dumb)).toEqual(['live-copy']);
   expect(dumb.logged).toEqual([expect.stringContaining('not yet undone')]);
 });

@@ -22,7 +22,7 @@ import {
 const never = new AbortController().signal;
 const SPEC: MachineSpec = { ...MACHINE, memoryGiB: 4, cpus: 2, diskBytes: 20 * GIB };
 
-/** A machine that is on, with time that passes when somebody waits for it. */
+/** A machine that is on, with time that passes only while something waits for it. */
 async function scene(
   { onSleep, ...changes }: Partial<ScriptedWorld> & { onSleep?: () => void } = {},
   before: () => boolean = () => true,
@@ -117,7 +117,7 @@ describe('what can change in a running guest', () => {
         const had = (wholeMemory(world) - world.held) / GIB;
         const { least } = (await room()).memoryGiB;
         expect(least).toBeGreaterThanOrEqual(Math.min(used / GIB, Math.floor(had)));
-        // A reserve, and what the kernel took at the start.
+        // A reserve, and what the kernel took at boot.
         expect(least).toBeLessThanOrEqual(Math.ceil(used / GIB + 0.5));
       }),
       { numRuns: runs(60) },
@@ -205,7 +205,7 @@ describe('memory of a running guest', () => {
     const progress = () => {
       heard += 1;
     };
-    // Eight quarters, of which the first look sees one.
+    // Eight quarters, of which the first query sees one.
     await adjust({ memoryGiB: 2 }, never, progress);
     expect(heard).toBe(7);
     await adjust({ memoryGiB: 4 }, never, progress);
@@ -299,7 +299,7 @@ describe('the disk of a running guest', () => {
     expect(await unfinished()).toBe(true);
     await adjust({ diskBytes: 30 * GIB });
     expect(world.orders).toEqual([]);
-    // A crash before may have left the file system behind.
+    // An earlier crash may have left the file system smaller.
     expect(world.fileSystem).toBe(40 * GIB);
     expect(recorded().diskBytes).toBe(40 * GIB);
     expect(await unfinished()).toBe(false);

@@ -17,7 +17,7 @@ import { GIB, isOrder, scriptedGuest, scriptedMonitor, scriptedWorld } from './s
 
 const signal = new AbortController().signal;
 
-/** A machine that is on: a program that does nothing in the place of QEMU, with a monitor and a guest that say what they are told to. */
+/** A machine that is on: an idle program in place of QEMU, with a scripted monitor and guest. */
 async function scene() {
   const directory = temporaryDirectory();
   const places = qemuPlaces(directory, '/nowhere');
@@ -92,7 +92,7 @@ async function scene() {
       now: () => world.time,
       async sleep(ms) {
         world.time += ms;
-        // The program in the place of QEMU is a real one, and ends in real time.
+        // The program in place of QEMU is a real one and exits in real time.
         await steadyClock.sleep(1);
       },
     },
@@ -135,7 +135,7 @@ test('a guest that QEMU has halted continues, unless the cause is still there', 
   await expectOn(machine);
   world.status = 'paused';
   expect(await machine.observe(signal)).toMatchObject({ state: 'on', repair: expect.stringContaining('somebody') });
-  // Who makes room tells nobody, and nothing is attempted any more by then: a look is enough.
+  // Freed space is not announced, and no retry is due by then: an observation is enough.
   world.status = 'io-error';
   world.clockOff = 3_600;
   expect(await machine.observe(signal)).not.toHaveProperty('repair');
@@ -267,7 +267,7 @@ describe('memory, processors and disk', () => {
     expect(found).not.toHaveProperty('repair');
     world.growth = Number.POSITIVE_INFINITY;
     expect(await machine.observe(signal)).not.toHaveProperty('flaw');
-    // A larger one is another growth.
+    // A larger disk means another growth.
     world.growth = GIB;
     await change(machine, { diskBytes: 2048 * GIB });
     expect(await machine.observe(signal)).toMatchObject({ flaw: expect.stringContaining('of 2048 GiB') });
@@ -301,7 +301,7 @@ test('a QEMU that stops answering is broken after a while, and killed by its pid
   world.hangs = ['query-status', 'quit'];
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
   onTestFinished(() => void vi.useRealTimers());
-  // One that waits for a slow disk, or whose monitor somebody else uses, says nothing for a while, too.
+  // One that waits for a slow disk, or whose monitor is in use, is silent for a while, too.
   await expect(hurried(machine.observe(signal))).rejects.toMatchObject({
     code: 'ERR_DRIVER_FAILED',
     message: 'QEMU does not answer',
@@ -323,7 +323,7 @@ test('a QEMU that stops answering is broken after a while, and killed by its pid
   expect(await machine.observe(signal)).toEqual({ state: 'off' });
 });
 
-/** Lets time limits pass while everything else takes the time that it takes. */
+/** Lets time limits pass while everything else takes real time. */
 async function hurried<T>(work: Promise<T>): Promise<T> {
   let done = false;
   const end = () => {

@@ -75,7 +75,7 @@ describe('the shared directory', () => {
     expect(homeToShare({ home: '/s/x', real: '/s/x', own: ['/s'] })).toEqual({
       missing: expect.stringContaining('in /s,'),
     });
-    // The connection file is in it, and no file can be covered.
+    // The connection file is in it, and a file cannot be covered.
     expect(homeToShare({ home: '/s', real: '/s', own: ['/s', '/s/state'] })).toEqual({
       missing: expect.stringContaining('HOME is /s,'),
     });
@@ -242,7 +242,7 @@ describe('the mount point in the guest', () => {
   });
 });
 
-/** A guest that answers as it is told to, and remembers what it was asked. */
+/** A scripted guest that records what it was asked. */
 function scene(facts: HostFacts = EVERYTHING) {
   const directory = temporaryDirectory();
   const home = realpathSync(temporaryDirectory());

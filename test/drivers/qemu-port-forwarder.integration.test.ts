@@ -21,7 +21,7 @@ const signal = new AbortController().signal;
 const OPEN = '00000000';
 const LOOPBACK = '0100007F';
 
-/** A guest that tells its ports when it is told to, and two ways out of it that hold what they were given. */
+/** A guest that reports its ports on request, and two methods that hold what they were given. */
 function world(file = join(temporaryDirectory(), 'ports.json')) {
   const open = { ssh: new Set<number>(), qemu: new Set<number>() };
   const orders: string[] = [];

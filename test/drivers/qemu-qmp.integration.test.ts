@@ -14,7 +14,7 @@ interface Asked {
   id: number;
 }
 
-/** A monitor that greets with a text and answers each command with what the script says; undefined: nothing. */
+/** A monitor that sends a greeting and answers each command by script; undefined: no answer. */
 async function monitor(
   script: (asked: Asked, socket: Socket) => string | undefined,
   greeting: string | undefined = GREETING,

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { shareObservation } from '../../src/drivers/machines/qemu/share-observation.ts';
 import { RdError } from '../../src/errors.ts';
 
-/** A look that ends when it is told to, or is given up. */
+/** An observation that ends on request, or is canceled. */
 function scene() {
   const looks: { answer(value: string): void; fail(error: Error): void }[] = [];
   const ask = shareObservation(

@@ -5,7 +5,7 @@ import { qemuShell } from '../../src/drivers/machines/qemu/shell.ts';
 import { steadyClock } from '../../src/os/clock.ts';
 import type { RunOptions } from '../../src/os/run.ts';
 
-/** A guest that notes what it is to run. */
+/** A guest that records the commands it gets. */
 function scene() {
   const asked: { argv: readonly string[]; options: RunOptions }[] = [];
   const guest: Connection = {

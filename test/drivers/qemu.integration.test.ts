@@ -260,7 +260,7 @@ describe('scripts for the guest', () => {
   describe('start programs', () => {
     const ODD = ['true', '-x', "a b'$(id)", '', 'two\nlines', '--', 'program'];
 
-    /** A service manager that writes down what it is asked, and does for a unit what the test says. */
+    /** A service manager that records its calls, and does for a unit what the test says. */
     function manager(units: Record<string, string> = {}) {
       const root = temporaryDirectory();
       const cases = Object.entries(units).map(([unit, line]) => `--unit=${unit}) ${line} ;;`);

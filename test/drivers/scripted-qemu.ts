@@ -7,7 +7,7 @@ export const GIB = 2 ** 30;
 const KEPT = 120 * 2 ** 20;
 const file = (name: string) => ({ name, bytes: 1, sha256: '0'.repeat(64) });
 
-/** An image of which there is only what is said of it. */
+/** An image that only exists as its manifest. */
 export const IMAGE: GuestImage = {
   format: 1,
   name: 'test',
@@ -19,47 +19,47 @@ export const IMAGE: GuestImage = {
   files: { kernel: file('vmlinuz'), initrd: file('initrd'), disk: file('disk.qcow2') },
 };
 
-/** A machine as its QEMU and its guest would tell it. Sizes in bytes. */
+/** A machine as its QEMU and its guest would report it. Sizes in bytes. */
 export interface ScriptedWorld {
   status: string;
-  /** The status after it was told to go on. */
+  /** The status after it was told to continue. */
   cont: string;
   base: number;
   dimms: { id: string; size: number }[];
   objects: string[];
   slots: number;
   maxMemory: number;
-  /** What the balloon holds, and is to hold. */
+  /** What the balloon holds, and should hold. */
   held: number;
   target: number;
-  /** The balloon moves so much at each look, and never takes what the guest does not give up. */
+  /** How far the balloon moves at each query; it never takes what the guest does not give up. */
   clock: number;
   keeps: number;
-  /** Memory that the guest uses, what its kernel keeps included, and when it last said so (seconds since 1970). */
+  /** Memory in use by the guest, including its kernel, and when it last reported that (seconds since 1970). */
   used: number;
   told: number;
-  /** What it said then. It says it anew at every so many looks. */
+  /** What it reported then. It reports again after this many queries. */
   word?: { 'stat-total-memory': number; 'stat-available-memory': number };
   silentLooks: number;
   looks: number;
   cpus: number;
   maxCpus: number;
-  /** Processors that the guest has switched on; `Infinity`: all. */
+  /** Processors that the guest has brought online; `Infinity`: all. */
   online: number;
-  /** Whether the guest takes memory that is plugged in. */
+  /** Whether the guest onlines hotplugged memory. */
   takesMemory: boolean;
   disk: number;
-  /** What QEMU says of the writes to it. */
+  /** What QEMU reports about writes to it. */
   writes: 'ok' | 'failed' | 'nospace';
   fileSystem: number;
-  /** What resize2fs says instead of growing it, and by how much it grows at each look. */
+  /** What resize2fs prints instead of growing it, and how far it grows at each query. */
   growsNot: string;
   growth: number;
-  /** QEMU's words for commands that it refuses. */
+  /** Error messages of QEMU for commands that it refuses. */
   refuses: Record<string, string>;
   /** Commands that are never answered. */
   hangs: string[];
-  /** All that was ordered, queries left out. */
+  /** All commands except queries. */
   orders: { execute: string; arguments?: Record<string, unknown> }[];
 }
 
@@ -105,7 +105,7 @@ export function wholeMemory({ base, dimms }: ScriptedWorld): number {
   return base + dimms.reduce((sum, { size }) => sum + size, 0);
 }
 
-/** Listens as the monitor of such a machine; `before` is told of each command, and throws away the connection by returning false. */
+/** Listens as the monitor of such a machine; `before` sees each command, and drops the connection by returning false. */
 export async function scriptedMonitor(
   world: ScriptedWorld,
   path: string,
@@ -193,7 +193,7 @@ function answerOf(world: ScriptedWorld, execute: string, given: Record<string, u
     case 'device_add':
       return plug(world, given);
     case 'block_resize':
-      // As QEMU does it: smaller is fine with it.
+      // Like QEMU, which accepts a smaller size.
       world.disk = Number(given.size);
       return {};
     case 'cont':
@@ -204,7 +204,7 @@ function answerOf(world: ScriptedWorld, execute: string, given: Record<string, u
   }
 }
 
-/** What the guest said last of its memory, however old that is. */
+/** What the guest last reported about its memory, however old that is. */
 function wordOf(world: ScriptedWorld): ScriptedWorld['word'] {
   world.looks += 1;
   if (world.word !== undefined && world.looks % world.silentLooks !== 0) return world.word;
@@ -235,7 +235,7 @@ function plug(world: ScriptedWorld, given: Record<string, unknown>): object {
   return {};
 }
 
-/** The programs that changes of a running machine need in its guest. */
+/** The programs that a guest needs for live changes. */
 export function scriptedGuest(world: ScriptedWorld): Pick<Connection, 'run'> {
   return {
     async run([program = '', ...args], { input = '' } = {}) {

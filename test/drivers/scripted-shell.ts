@@ -57,7 +57,7 @@ export function scriptedShell() {
       for (const path of absent) await shell.remove(path);
       for (const { path, text } of placed) await shell.write(path, text);
     },
-    // Of what runs here, all that has a socket is a containerd.
+    // Every program with a socket here is a containerd.
     listens: async () => [...programs.values()].includes('running'),
     makeParents: async () => undefined,
     async removeWay(path, top) {

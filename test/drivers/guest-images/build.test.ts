@@ -9,7 +9,7 @@ import { temporaryDirectory } from '../../helpers/temp-home.ts';
 
 const { signal } = new AbortController();
 
-/** mmdebstrap as far as we see it: it reads the files that it is given, and brings those that it is asked for. */
+/** mmdebstrap as far as we depend on it: it reads the given files, and extracts the requested ones. */
 function scripted(home: string) {
   const given: { name: string; mode: number | undefined; uid: number | undefined }[] = [];
   const orders: string[] = [];
@@ -24,7 +24,7 @@ function scripted(home: string) {
         for await (const entry of reader) {
           const { name, mode, uid } = entry.header;
           given.push({ name, mode, uid });
-          // One that is not read holds the next one up.
+          // An unread one would block the next.
           entry.resume();
         }
       }

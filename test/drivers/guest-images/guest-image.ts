@@ -5,7 +5,7 @@ import type { ImageStore } from '../../../src/drivers/guest-images/store.ts';
 
 const never = new AbortController().signal;
 
-/** An image of small files, as a build would leave it. `content` tells it from others. */
+/** An image of small files, as a build would leave it. `content` makes it distinct. */
 export async function sampleImage(
   store: ImageStore,
   content = 'a',
