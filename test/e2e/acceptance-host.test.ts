@@ -64,7 +64,7 @@ describe.skipIf(reason !== undefined)('the host driver', () => {
     await apply('moby');
     expect((await status()).counters).toEqual(first.counters);
 
-    // A restart of the service.
+    // After a service restart.
     expect(await rdctl('shutdown')).toMatchObject({ exit: 0 });
     expect(await hostTraces(join(home, 'state', 'drivers', 'host'))).toEqual([]);
     await apply('moby');
@@ -94,7 +94,7 @@ describe.skipIf(reason !== undefined)('the host driver', () => {
     ]);
     expect(ran.stdout).toBe('hi\n');
 
-    // And back: the volume is there.
+    // And back: the volume still exists.
     await apply('moby');
     expect(await runContainer(endpoint, READ)).toEqual({ status: 0, output: 'here\n' });
 

@@ -7,7 +7,7 @@ import { callEngine, engineJson, runContainer } from '../helpers/engine-client.t
 import { linkImages, whyNoRealGuest } from '../helpers/guest-image.ts';
 import { toolHome } from '../helpers/tool-home.ts';
 
-// Two boots, without the help of a processor and beside other work.
+// Two boots without KVM, next to other tests.
 const LIMIT_MS = 900_000;
 const POLL = { timeout: 300_000, interval: 1_000 };
 const IMAGE = 'test/base:1';
@@ -34,7 +34,7 @@ describe.skipIf(reason !== undefined)('the qemu driver', () => {
       const endpoint = first.engine.endpoint ?? '';
       const { KernelVersion } = await engineJson(endpoint, 'GET', '/version');
 
-      // Into the guest, with words, streams and exit status as they are.
+      // Arguments, streams and exit status pass unchanged into the guest.
       expect(await rdctl('shell', 'uname', '-r')).toEqual({ exit: 0, out: `${String(KernelVersion)}\n`, err: '' });
       expect(KernelVersion).not.toBe(readFileSync('/proc/sys/kernel/osrelease', 'utf8').trim());
       const words = await rdctl('shell', 'printf', '[%s]', 'a  b', "'$HOME'", '', '*');
@@ -52,12 +52,12 @@ describe.skipIf(reason !== undefined)('the qemu driver', () => {
       await engineJson(endpoint, 'POST', '/volumes/create', { Name: 'kept' });
       expect(await runContainer(endpoint, WRITE)).toEqual({ status: 0, output: '' });
 
-      // The service goes; the guest stays.
+      // The service exits; the guest keeps running.
       process.kill(servicePid(), 'SIGKILL');
       await apply('moby');
       expect(await status()).toMatchObject({ converged: true, counters: { steps: 0, settingsPuts: 0 } });
 
-      // So does the connection to the guest, and the engine never notices.
+      // The connection to the guest dies too, and the engine does not notice.
       const master: { pid: number } = JSON.parse(readFileSync(join(directory, 'ssh.pid.json'), 'utf8'));
       process.kill(master.pid, 'SIGKILL');
       await expect.poll(async () => (await callEngine(endpoint, 'GET', '/_ping')).status, POLL).toBe(200);
@@ -70,7 +70,7 @@ describe.skipIf(reason !== undefined)('the qemu driver', () => {
       await apply('moby');
       expect(await runContainer(endpoint, READ)).toEqual({ status: 0, output: 'here\n' });
 
-      // QEMU dies: the guest is started again, and what was kept is there.
+      // QEMU dies: the guest is restarted with its data.
       const qemu: { pid: number } = JSON.parse(readFileSync(join(directory, 'qemu.pid.json'), 'utf8'));
       process.kill(qemu.pid, 'SIGKILL');
       await expect.poll(async () => (await status()).counters.steps, POLL).toBeGreaterThan(4);

@@ -27,7 +27,7 @@ import { whyNoRealEngine } from '../helpers/real-programs.ts';
 import { putImage } from '../helpers/registry-image.ts';
 import { tarOf } from '../helpers/tar.ts';
 
-/** A name that no resolver knows: only the proxy beyond ours does. dockerd would never ask a proxy for the loopback. */
+/** A name that only the upstream proxy can resolve, because dockerd never uses a proxy for the loopback interface. */
 const NAME = 'registry.allowed.test';
 const TLS_NAME = 'tls.allowed.test';
 
@@ -71,7 +71,7 @@ describe.skipIf(reason !== undefined)('the gateway of a real dockerd', () => {
     await registry?.close();
   });
 
-  /** dockerd that takes the names for registries without TLS, which only a test may say. */
+  /** dockerd that treats these names as registries without TLS, which only a test may do. */
   async function desktop(environment = env) {
     const root = mkdtempSync(join(tmpdir(), 'rd-'));
     const directory = join(root, 'host');
@@ -226,7 +226,7 @@ describe.skipIf(reason !== undefined)('the gateway of a real dockerd', () => {
   );
 });
 
-/** A proxy that wants to know who asks, and knows every name as the loopback. */
+/** A proxy that requires credentials and resolves every name to the loopback interface. */
 function companyProxy(asked: string[], portOf: (authority: string) => number): Server {
   const server = createHttpServer((_request, response) => response.writeHead(500).end());
   const login = `Basic ${Buffer.from('someone:secret').toString('base64')}`;

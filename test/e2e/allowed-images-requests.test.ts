@@ -17,7 +17,7 @@ const FORM = 'Content-Type: application/x-www-form-urlencoded';
 const JSON_TYPE = 'Content-Type: application/json';
 const TAR = 'Content-Type: application/x-tar';
 
-/** Requests that no client library sends, at the real dockerd. */
+/** Requests that no client library sends, against a real dockerd. */
 describe.skipIf(reason !== undefined)('requests that try to bypass the list of allowed images', () => {
   let registry: LoopbackRegistry;
   let instance: HostInstance;
@@ -39,10 +39,10 @@ describe.skipIf(reason !== undefined)('requests that try to bypass the list of a
     await registry?.close();
   });
 
-  /** Everything that was ever there. */
+  /** Every image that was ever there. */
   const held: string[] = [];
 
-  /** What the engine holds that the list does not allow; all of it is removed. */
+  /** Images in the engine that the list does not allow; removes all images. */
   async function intruders(): Promise<string[]> {
     const { body } = await callEngine(endpoint, 'GET', '/images/json?all=1');
     const images: { Id: string; RepoTags: string[] | null }[] = JSON.parse(body.toString());

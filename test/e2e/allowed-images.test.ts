@@ -51,7 +51,7 @@ describe.skipIf(reason !== undefined)('allowed images', () => {
     };
   }
 
-  /** As the command line of docker asks; the answer of a pull that began is a stream. */
+  /** As the docker command line asks; the response to a pull that started is a stream. */
   async function pull(endpoint: string, image: string, tag: string) {
     const query = new URLSearchParams({ fromImage: `${registry.host}/${image}`, tag });
     const { status, body } = await callEngine(endpoint, 'POST', `/images/create?${query}`);
@@ -61,7 +61,7 @@ describe.skipIf(reason !== undefined)('allowed images', () => {
   async function build(endpoint: string, from: string, version: 1 | 2): Promise<string> {
     const context = tarOf([{ path: 'Dockerfile', content: `FROM ${from}\nCOPY Dockerfile /\n`, mode: 0o644 }]);
     const { body } = await callEngine(endpoint, 'POST', `/build?version=${version}`, context);
-    // BuildKit puts its messages into records in base64.
+    // BuildKit puts its messages into base64 records.
     const records = [...body.toString().matchAll(/"aux":"([^"]+)"/g)].map((match) => match[1] ?? '');
     return [body.toString(), ...records.map((record) => Buffer.from(record, 'base64').toString())].join('\n');
   }
@@ -83,13 +83,13 @@ describe.skipIf(reason !== undefined)('allowed images', () => {
     // All tags, and a digest that no pattern has.
     expect(await pull(endpoint, 'good', '')).toEqual(denied('good'));
     expect(await pull(endpoint, 'good', `sha256:${'0'.repeat(64)}`)).toMatchObject({ status: 403 });
-    // What dockerd reads as the same request.
+    // What dockerd parses as the same request.
     const disguised = `/v1.41/images%2Fcreate?fromImage=${registry.host}%2Fteam%2Fapp&tag=1`;
     expect((await callEngine(endpoint, 'POST', disguised)).status).toBe(403);
     const loading = await callEngine(endpoint, 'POST', '/images/load', tarOf([]));
     expect(loading).toMatchObject({ status: 403 });
     expect(loading.body.toString()).toContain('loading an archive of images can bring in any image');
-    // What is there already can be built on, and run.
+    // Existing images can be built on and run.
     expect(await build(endpoint, `${registry.host}/good:1`, 1)).toContain('Successfully built');
     for (const version of [1, 2] as const) {
       expect(await build(endpoint, 'registry.example.com/base:1', version)).toContain(
@@ -102,7 +102,7 @@ describe.skipIf(reason !== undefined)('allowed images', () => {
     expect(await apply(`${registry.host}/team/`, 'registry.example.com')).toMatchObject({ exit: 0 });
     expect(await pull(endpoint, 'team/app', '1')).toEqual(allowed);
     expect(await pull(endpoint, 'good', '1')).toEqual(denied('good:1'));
-    // What came in before stays, and can be run.
+    // Images that came in earlier stay and can be run.
     expect(await engineJson(endpoint, 'GET', `/images/${registry.host}/good:1/json`)).toHaveProperty('Id');
     const again = { Image: `${registry.host}/good:1`, Cmd: ['x'] };
     expect((await callEngine(endpoint, 'POST', '/containers/create', again)).status).toBe(201);
@@ -110,7 +110,7 @@ describe.skipIf(reason !== undefined)('allowed images', () => {
     expect(await pidOf(directory, 'dockerd')).toBe(pid);
     expect((await status()).counters.steps).toBe(before.counters.steps + 1);
 
-    // Nobody is answered while no service is there, and what was asked meanwhile is answered by the next one.
+    // Without a service no request is answered; pending ones are answered by the next service.
     process.kill(servicePid(), 'SIGKILL');
     await gone(plugin());
     const waiting = Promise.all([pull(endpoint, 'good', '1'), callEngine(endpoint, 'GET', '/_ping')]);
@@ -127,7 +127,7 @@ describe.skipIf(reason !== undefined)('allowed images', () => {
     expect(await pull(endpoint, 'good', '1')).toEqual(allowed);
     expect(await engineJson(endpoint, 'GET', '/info')).toMatchObject({ HttpProxy: '', HttpsProxy: '' });
 
-    // Killed with the list on, and shut down by a command that never had it.
+    // Killed with the list on, and shut down by a command without it.
     expect(await apply(`${registry.host}/good:1`)).toMatchObject({ exit: 0 });
     process.kill(servicePid(), 'SIGKILL');
     expect(await rdctl('shutdown')).toMatchObject({ exit: 0 });
@@ -154,7 +154,7 @@ describe.skipIf(reason !== undefined)('allowed images', () => {
     expect(await pull('good:1')).toMatchObject({ exitCode: 0 });
     expect(await pull('good:2')).toMatchObject(denied('good:2'));
     expect(await pull('team/app:1')).toMatchObject(denied('team/app:1'));
-    // It is the client that keeps to the list.
+    // The client enforces the list.
     expect(await pullWith('good:2', '--plain-http')).toMatchObject({ exitCode: 0 });
 
     const pid = await pidOf(directory, 'containerd');
@@ -177,12 +177,12 @@ describe.skipIf(reason !== undefined)('allowed images', () => {
   });
 });
 
-/** What other dockerds of the machine would find and ask: an answer that never comes would keep them waiting. */
+/** What other dockerds on the machine would find and ask: an endpoint that never answers would block them. */
 async function pluginFiles(directory: string): Promise<string[]> {
   return (await hostTraces(directory)).filter((trace) => /^rdctl-.*\.(?:sock|spec|json)$/.test(trace));
 }
 
-/** A killed process takes a moment to be gone; then nobody answers at its socket. */
+/** A killed process takes a moment to disappear; then nothing answers on its socket. */
 async function gone(socket: string): Promise<void> {
   await expect
     .poll(() =>

@@ -28,7 +28,7 @@ function originalHome(user: UserHome): void {
   writeFileSync(config(user, 'settings.json'), JSON.stringify(settings));
 }
 
-/** A port of its own: the one that scripts know may be taken on this computer. */
+/** A port of its own: the one that scripts know may be in use on this computer. */
 const PORT = String(await freePort());
 const START = ['start', '--driver', 'simulated', '--wait', '--port', PORT];
 
@@ -52,7 +52,7 @@ describe('drop-in mode', () => {
     expect(readFileSync(data(user, 'logs', 'background.log'), 'utf8')).toContain(`listens on port ${port}`);
     expect(existsSync(user.at('.local', 'share', 'rdctl'))).toBe(false);
 
-    // Our own tool takes it for ours, also where only the file is named.
+    // Our own tool recognizes it as ours, even when only the file is given.
     expect(await user.rdctl('set', '--container-engine', 'containerd')).toMatchObject({ exit: 0 });
     expect(await user.rdctl('shutdown')).toMatchObject({ exit: 0, out: 'Shutting down.\n' });
     expect(await user.rdctl('reset', '--factory')).toMatchObject({ exit: 0 });
@@ -69,7 +69,7 @@ describe('drop-in mode', () => {
       expect(err).toContain('made by Rancher Desktop');
       expect(err).toContain('--adopt');
     }
-    // The log that scripts read has the two starts, and nothing else is there that was not.
+    // The log that scripts read contains the two starts, and nothing else was added.
     const log = data(user, 'logs', 'background.log');
     expect(
       readFileSync(log, 'utf8').match(/Error Starting Rancher Desktop\n\n.*made by Rancher Desktop/g),
@@ -83,7 +83,7 @@ describe('drop-in mode', () => {
     mkdirSync(config(user), { recursive: true });
     const provisioned = JSON.stringify({ version: 10, kubernetes: { enabled: false }, images: { namespace: 'mine' } });
     writeFileSync(config(user, 'settings.json'), provisioned);
-    // Starts that fail before that leave them to be adopted by the next one.
+    // Earlier failed starts leave them for the next one to adopt.
     const { exit: refused } = await user.rdctlWith({ env: { RDCTL_DRIVER: 'nonsense' } }, 'start', '--port', PORT);
     expect(refused).toBe(1);
     const application = builtEntry('rdctl-app.cjs');
@@ -167,7 +167,7 @@ test.skipIf(reason !== undefined)("names in the user's environment are those of 
   const digest = 'b547d66a5de60e5f0843aba28283a8875c2ad72e99ba076060ef9ec7c09917c8';
   const context = user.at('.docker', 'contexts', 'meta', digest, 'meta.json');
   await expect.poll(() => existsSync(context), { timeout: 10_000 }).toBe(true);
-  // It is selected after it is made.
+  // It is selected after it is created.
   await expect.poll(() => existsSync(user.at('.docker', 'config.json')), { timeout: 10_000 }).toBe(true);
   expect(JSON.parse(readFileSync(user.at('.docker', 'config.json'), 'utf8'))).toEqual({
     currentContext: 'rancher-desktop',
@@ -201,7 +201,7 @@ test.skipIf(reason !== undefined)(
       const { pid } = JSON.parse(readFileSync(file, 'utf8'));
       process.kill(pid, 'SIGKILL');
       const other = createHttpServer((_, answer) => void answer.end('<html>'));
-      // The system takes its time to give the port back.
+      // The kernel takes a moment to release the port.
       await expect.poll(() => listensAt(other, Number(PORT)), { timeout: 10_000 }).toBe(true);
       try {
         writeFileSync(locked, '{"version":19,"kubernetes":{"enabled":"x"}}');

@@ -3,7 +3,7 @@ import { resolve } from 'node:path';
 import { Readable } from 'node:stream';
 import { describe, expect, test } from 'vitest';
 
-/** Bytes without an end; how many were taken is counted. */
+/** Endless bytes; counts how many were read. */
 function endless(): { stream: Readable; taken: () => number } {
   let taken = 0;
   function* pieces() {

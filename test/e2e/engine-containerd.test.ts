@@ -68,7 +68,7 @@ describe.skipIf(reason !== undefined)('containerd on the host', () => {
     await start();
     expect(await observe()).toMatchObject({ state: 'running', workload: { runningContainers: 0 } });
     await ctr('containers', 'rm', 'orphan');
-    // The same name again: nothing that the host's containerds share remembers the first one.
+    // The same name again: the host's shims remember nothing of the first one.
     expect(await ctr('run', '--rm', IMAGE, 'orphan', '/bin/busybox', 'echo', 'again')).toBe('again\n');
   });
 

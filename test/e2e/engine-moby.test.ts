@@ -182,7 +182,7 @@ describe.skipIf(reason !== undefined)('moby on the host', () => {
       const other = await endpointOf(second.driver, 'moby');
       expect(other).toMatch(/^unix:\/\/\/run\/rdctl\/[0-9a-f]{8}\/moby\/docker\.sock$/);
       expect((await callEngine(other, 'GET', '/_ping')).status).toBe(200);
-      // Two instances side by side, each with networks of its own.
+      // Two instances side by side, each with its own networks.
       expect((await observe()).state).toBe('running');
     } finally {
       expect(await second.close()).toEqual([]);

@@ -15,7 +15,7 @@ const PORTS = { '80/tcp': [{ HostIp: '127.0.0.1', HostPort: '0' }] };
 
 const reason = await whyNoRealEngine();
 
-/** A container with a published port, and everything about it that its owner would see change. */
+/** A container with a published port, and everything its owner would see change. */
 interface Served {
   endpoint: string;
   id: string;
@@ -49,7 +49,7 @@ interface Link {
   addr_info: { local: string; prefixlen: number }[];
 }
 
-/** The network as its users see it, a line per fact, without what is `ours` there. */
+/** The network as its users see it, one line per fact, without what is `ours`. */
 function facts(
   state: Record<string, string>,
   ours?: { bridge: string; chain: string; tag: string; known: Set<string> },
@@ -104,7 +104,7 @@ describe.skipIf(reason !== undefined)("beside the system's docker and another in
   const apply = (home: string, engine: 'moby' | 'containerd') =>
     must(home, 'apply', '-f', resolve(`examples/${engine}.yaml`));
 
-  /** The containers, and that they answer at their address and on their port. */
+  /** The containers, and that they answer on their address and port. */
   async function seen(served: readonly Served[]): Promise<string[]> {
     return Promise.all(
       served.map(async ({ endpoint, id, port, address }) => {
@@ -155,7 +155,7 @@ describe.skipIf(reason !== undefined)("beside the system's docker and another in
       'kill dockerd': () => killed(pidOf('dockerd')),
       'kill containerd': () => killed(pidOf(engine === 'moby' ? 'moby-containerd' : 'containerd')),
       'kill service': () => killed(servicePid()),
-      /** While moby is made to forget its default network. */
+      /** While moby forgets its default network. */
       async 'kill service in start'() {
         const starting = host.rdctl('a', 'apply', '-f', resolve('examples/moby.yaml'));
         engine = 'moby';
@@ -206,13 +206,13 @@ describe.skipIf(reason !== undefined)("beside the system's docker and another in
       if (engine === 'moby' && existsSync(join(run, 'dockerd.pid.json'))) can.push('kill dockerd');
       if (engine !== undefined) can.push('shutdown', 'kill containerd', 'kill service', 'reset');
       await step(can[random(can.length)] ?? 'moby');
-      // What was killed is there for the next start or stop to find; two kills in a row would have nothing to kill.
+      // The next start or stop must find what was killed; a second kill in a row would have nothing to kill.
       if (done.at(-1)?.startsWith('kill')) await step(random(2) === 0 ? 'moby' : 'factory reset');
     }
     await step('factory reset');
     const left = ['sh', '-c', 'cat /proc/1/mountinfo; cat /proc/[0-9]*/cmdline | tr "\\000" " "'];
     expect((await host.run(left)).stdout).not.toContain(join(host.folder, 'a/'));
-    // Control groups are the only thing that the end of this host does not take with it.
+    // Control groups are the only thing that stays when this host ends.
     await must('b', 'shutdown');
   });
 
@@ -220,7 +220,7 @@ describe.skipIf(reason !== undefined)("beside the system's docker and another in
     await apply('a', 'moby');
     const ours = await prepare(socketOf('a'), 'ours');
     const before = await seen(ours);
-    /** Whether a new container gets a page of another one by its address. */
+    /** Whether a new container can reach another one by its address. */
     const reaches = async (from: string, { address }: Served) => {
       const get = ['/bin/busybox', 'timeout', '2', '/bin/busybox', 'wget', '-q', '-O', '-', `http://${address}/page`];
       return (await runContainer(from, { image: IMAGE, command: get })).status === 0;

@@ -17,7 +17,7 @@ const IMAGE = 'test/base:1';
 const HTTPD = ['/bin/busybox', 'httpd', '-f', '-p', '80', '-h', '/'];
 const FORWARD = '/proc/sys/net/ipv4/ip_forward';
 
-/** Why the host's own docker cannot be played here. */
+/** Why the host's own docker cannot be simulated here. */
 async function whyNoNeighbour(): Promise<string | undefined> {
   const reason = await whyNoRealEngine();
   if (reason !== undefined) return reason;
@@ -29,7 +29,7 @@ async function whyNoNeighbour(): Promise<string | undefined> {
   return 'this host has a docker of its own';
 }
 
-/** Rules of the packet filter, chains of users and policies other than ACCEPT, without counters: a table may be there and empty. */
+/** Rules of the packet filter, user chains and policies other than ACCEPT, without counters: an empty table does not count. */
 async function rules(): Promise<string[]> {
   const { stdout } = await run(['iptables-save']);
   const lines = stdout.split('\n').filter((line) => /^[:-]/.test(line) && !/ ACCEPT \[\d+:\d+\]$/.test(line));
@@ -48,7 +48,7 @@ describe.skipIf(reason !== undefined)('beside a system docker with default netwo
 
   beforeAll(async () => {
     forwarding = readFileSync(FORWARD, 'utf8');
-    // dockerd refuses forwarding for the rest of the machine only where it had to switch forwarding on.
+    // dockerd blocks forwarding for the rest of the machine only if it had to turn forwarding on.
     writeFileSync(FORWARD, '0');
     root = mkdtempSync(join(tmpdir(), 'rd-sys-'));
     outside = await outsideHost();
@@ -98,7 +98,7 @@ describe.skipIf(reason !== undefined)('beside a system docker with default netwo
     expect(await runContainer(system, { image: IMAGE, command })).toEqual({ status: 0, output: outside.text });
   }
 
-  /** The link with its number and its address; a bridge that was made anew has another number. */
+  /** The link with its number and address; a recreated bridge has another number. */
   async function docker0(): Promise<string> {
     return (await run(['ip', '-o', '-4', 'address', 'show', 'docker0'])).stdout;
   }
@@ -115,12 +115,12 @@ describe.skipIf(reason !== undefined)('beside a system docker with default netwo
       const endpoint = await endpointOf(instance.driver, 'moby');
       await engineJson(endpoint, 'POST', '/images/create?fromSrc=-&repo=test/base&tag=1', busyboxRoot());
 
-      // The other engine refuses forwarding for all but its own; ours gets out all the same.
+      // The other engine blocks forwarding for all networks but its own; ours has access anyway.
       expect(before.rules).toContain(':FORWARD DROP');
       const get = (url: string) => ['/bin/busybox', 'timeout', '3', '/bin/busybox', 'wget', '-q', '-O', '-', url];
       const out = await runContainer(endpoint, { image: IMAGE, command: get(outside.url) });
       expect(out).toEqual({ status: 0, output: outside.text });
-      // And what runs in the other engine stays as unreachable as it was.
+      // And what runs in the other engine stays unreachable.
       const across = await runContainer(endpoint, { image: IMAGE, command: get(`http://${address}/bin/sh`) });
       expect(across).not.toMatchObject({ status: 0 });
 
@@ -137,7 +137,7 @@ describe.skipIf(reason !== undefined)('beside a system docker with default netwo
   });
 });
 
-/** What a docker with default networking leaves when it ends. */
+/** What a docker with default networking leaves when it stops. */
 async function removeSystemTraces(): Promise<void> {
   const links = (await run(['ip', '-o', 'link', 'show'])).stdout;
   if (links.includes(' docker0:')) await run(['ip', 'link', 'delete', 'docker0']);

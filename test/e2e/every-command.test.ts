@@ -8,7 +8,7 @@ import { toolHome } from '../helpers/tool-home.ts';
 
 const reason = await whyNoRealEngine();
 
-/** Every classic command in one story, with the built tool and the real dockerd. */
+/** Every classic command in one story, with the built tool and a real dockerd. */
 describe.skipIf(reason !== undefined)('every command with a real engine', () => {
   test('works from the first start to the factory reset', async () => {
     const { rdctl, rdctlWith, status } = toolHome();
@@ -28,7 +28,7 @@ describe.skipIf(reason !== undefined)('every command with a real engine', () => 
     expect(await rdctl('shutdown')).toEqual({ exit: 0, out: '', err: '' });
     expect(await rdctl('shell', 'true')).toMatchObject({ exit: 1, out: '' });
 
-    // It starts, and takes settings.
+    // It starts, and applies settings.
     await ok('start', '--kubernetes.enabled=false', '--container-engine.name', 'moby', '--wait');
     expect(await ok('set', '--diagnostics.show-muted')).toBe('Status: settings updated; no restart required.\n');
     expect(await ok('set', '--diagnostics.show-muted=true')).toBe('Status: no changes necessary.\n');

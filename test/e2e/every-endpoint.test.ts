@@ -11,7 +11,7 @@ import { toolHome } from '../helpers/tool-home.ts';
 
 const reason = await whyNoRealEngine();
 
-/** For what takes as long as real programs do. */
+/** For operations of real programs. */
 const PATIENCE = { timeout: 60_000, interval: 100 };
 
 interface Answer {
@@ -19,7 +19,7 @@ interface Answer {
   text: string;
 }
 
-/** Every endpoint of the compatible interface in one story, with the real dockerd, over HTTP without our client. */
+/** Every endpoint of the compatible interface in one story, with a real dockerd, over HTTP without our client. */
 describe.skipIf(reason !== undefined)('every endpoint with a real engine', () => {
   test('works from the first call to the factory reset', async () => {
     const { home, rdctl, status } = toolHome();
@@ -98,7 +98,7 @@ describe.skipIf(reason !== undefined)('every endpoint with a real engine', () =>
     });
     expect(await call('GET', '/v1/extensions')).toEqual({ status: 200, text: '{}' });
 
-    // Port forwards need a cluster, which this driver has not.
+    // Port forwards need a cluster, which this driver lacks.
     const forward = { namespace: 'default', service: 'web', k8sPort: 80, hostPort: 18080 };
     expect(await call('POST', '/v1/port_forwarding', forward)).toMatchObject({
       status: 400,
@@ -109,7 +109,7 @@ describe.skipIf(reason !== undefined)('every endpoint with a real engine', () =>
       text: 'Port forwarding successfully deleted',
     });
 
-    // Snapshots: what is in a volume comes back.
+    // Snapshots: the contents of a volume are restored.
     await engineJson(endpoint, 'POST', '/images/create?fromSrc=-&repo=test/box&tag=1', busyboxRoot());
     await inVolume(endpoint, 'echo old > /data/file');
     expect(await call('POST', '/v1/snapshots', { name: 'first', description: 'of the test' })).toEqual({

@@ -11,11 +11,11 @@ import { type ToolHome, toolHome } from '../helpers/tool-home.ts';
 const reason = await whyNoRealEngine();
 const tool = builtTool();
 
-/** A service of the host driver with an engine that runs. */
+/** A service of the host driver with a running engine. */
 async function started(engine: 'moby' | 'containerd'): Promise<ToolHome & { id(name: string): string }> {
   const home = toolHome({ RDCTL_DRIVER: 'host' });
   const rdctl: ToolHome['rdctl'] = (...argv) => home.rdctlWith({ entry: tool.entry() }, ...argv);
-  // By the tool that started it; runs before the home is removed.
+  // With the tool that started it; runs before the home is removed.
   onTestFinished(async () => void (await rdctl('shutdown')));
   const up = await rdctl('start', '--container-engine.name', engine, '--wait');
   expect(up.exit, up.err).toBe(0);
@@ -191,7 +191,7 @@ describe('with real engines and a registry', () => {
     expect(existsSync(id(other))).toBe(false);
     expect(await apply()).toMatchObject({ report: { outcome: 'unchanged' } });
 
-    // Another engine, and another service: nothing is installed again, and all of it is still true.
+    // Another engine and another service: nothing is installed again, and everything still holds.
     expect((await rdctl('set', '--container-engine.name', 'containerd')).exit).toBe(0);
     await rdctl('shutdown');
     expect((await rdctl('start', '--wait')).exit).toBe(0);
@@ -206,7 +206,7 @@ describe('with real engines and a registry', () => {
     await rdctl('shutdown');
     rmSync(id(good), { recursive: true });
     expect((await rdctl('start', '--wait')).exit).toBe(0);
-    // A call waits for its turn, and what was missing has been installed before.
+    // The call waits for its turn; by then the missing files were installed.
     expect((await rdctl('extension', 'install', `${good}:1.0.0`)).out).toBe(`Installing image ${good}:1.0.0: \n`);
     expect(readFileSync(join(id(good), 'version.txt'), 'utf8')).toBe('1.0.0');
   });

@@ -11,7 +11,7 @@ import { linkImages, whyNoRealGuest } from '../helpers/guest-image.ts';
 import { rounds } from '../helpers/rounds.ts';
 import { toolHome } from '../helpers/tool-home.ts';
 
-// Some boots, without the help of a processor and beside other work.
+// Several boots without KVM, next to other tests.
 const LIMIT_MS = 1_800_000;
 const POLL = { timeout: 600_000, interval: 500 };
 const IMAGE = 'test/base:1';
@@ -26,7 +26,7 @@ const MUCH = busybox('dd if=/dev/urandom of=/data/much bs=1M count=96 2> /dev/nu
 
 const reason = (await whyNoRealGuest()) ?? (process.getuid?.() === 0 ? undefined : 'a small disk is for root');
 
-/** The whole home is on a file system of its own, so that nothing of ours has room when it is full. */
+/** The whole home is on its own file system, so that none of our files has room when it is full. */
 function scene() {
   const tool = toolHome();
   const { home, rdctl, status } = tool;
@@ -44,7 +44,7 @@ function scene() {
     started: async () =>
       expect(await rdctl('apply', '-f', 'examples/moby.yaml', '--driver', 'qemu')).toMatchObject({ exit: 0 }),
     said: async () => JSON.stringify(await status()),
-    /** Programs that have the home among their arguments, but for the service, which has it not. */
+    /** Programs with the home among their arguments; the service has no such argument. */
     programs: async () => (await qemus()).map(({ argv }) => argv[0]),
     async mark() {
       await engineJson(await engine(), 'POST', '/images/create?fromSrc=-&repo=test/base&tag=1', busyboxRoot());
@@ -68,12 +68,12 @@ describe.skipIf(reason !== undefined)('a machine on a host with a full disk', ()
       await started();
       await mark();
 
-      // A guest that has nothing to write.
+      // A guest with nothing to write.
       const roomAgain = await fillDisk(home);
       expect(await rdctl('shutdown')).toMatchObject({ exit: 0 });
       expect(await programs()).toEqual([]);
       expect(locks()).toEqual([]);
-      // What the machine gave up is taken as well. Nothing can be started there, and nothing is left of the try.
+      // What the machine freed is filled as well. Nothing can be started there, and the attempt leaves nothing behind.
       await fillDisk(home);
       const refused = await rdctl('start');
       expect(refused.exit).toBe(1);
@@ -83,7 +83,7 @@ describe.skipIf(reason !== undefined)('a machine on a host with a full disk', ()
       expect(await rdctl('plan', '-f', 'examples/moby.yaml')).toMatchObject({ exit: 0 });
       roomAgain();
 
-      // Halted, and stopped while it is.
+      // Halted, and stopped while halted.
       await started();
       await kept();
       const third = await fillDisk(home);
@@ -96,10 +96,10 @@ describe.skipIf(reason !== undefined)('a machine on a host with a full disk', ()
       await started();
       await kept();
 
-      // Each takes some boots more.
+      // Each takes a few more boots.
       if (rounds(0, 1) === 0) return;
 
-      // A guest that is halted in the middle of a write; it goes on when there is room.
+      // A guest that is halted during a write; it continues when there is room.
       const same = pid();
       const more = await fillDisk(home);
       const writing = runContainer(await engine(), MUCH);
@@ -107,12 +107,12 @@ describe.skipIf(reason !== undefined)('a machine on a host with a full disk', ()
       await expect.poll(said, POLL).toContain('the disk of this host is full');
       more();
       await expect.poll(async () => (await status()).converged, POLL).toBe(true);
-      // Who waited for it may have lost patience.
+      // The client may have timed out.
       await writing.catch(() => undefined);
       await kept();
       expect(pid()).toBe(same);
 
-      // Halted, and its service killed.
+      // Halted, with its service killed.
       const fourth = await fillDisk(home);
       runContainer(await engine(), MUCH).catch(() => undefined);
       await expect.poll(said, POLL).toContain('the disk of this host is full');

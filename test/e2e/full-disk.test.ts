@@ -8,7 +8,7 @@ import { temporaryDirectory } from '../helpers/temp-home.ts';
 
 const PAGE = 4096;
 
-/** Mounting is for root; `.ci/run` is. With `RDCTL_REQUIRE_REAL=1` it must work. */
+/** Only root may mount; `.ci/run` is. With `RDCTL_REQUIRE_REAL=1` it must work. */
 function cannotMount(): boolean {
   const cannot = process.platform !== 'linux' || process.getuid?.() !== 0;
   if (cannot && process.env.RDCTL_REQUIRE_REAL === '1')
@@ -17,7 +17,7 @@ function cannotMount(): boolean {
   return cannot;
 }
 
-/** An empty file system of 256 KiB, gone after the test. */
+/** An empty file system of 256 KiB that is removed after the test. */
 function smallDisk(): string {
   const directory = temporaryDirectory();
   execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=256k,mode=0700', 'rdctl-test', directory]);
@@ -26,7 +26,7 @@ function smallDisk(): string {
   return directory;
 }
 
-/** Takes all the space but so many pages. */
+/** Takes all space except this many pages. */
 async function fill(directory: string, leave = 0): Promise<void> {
   const file = await open(join(directory, 'ballast'), 'w');
   try {
@@ -40,7 +40,7 @@ async function fill(directory: string, leave = 0): Promise<void> {
   }
 }
 
-/** Settings that need more than the page which `leave` may leave. */
+/** Settings that need more than the page that `leave` may leave. */
 const LARGE = Object.fromEntries(Array.from({ length: 200 }, (_, index) => [`CHECK_WITH_A_LONG_NAME_${index}`, true]));
 
 test.skipIf(cannotMount()).each([

@@ -41,7 +41,7 @@ describe('with real engines', () => {
   });
 });
 
-/** A killed process takes a moment to be gone. */
+/** A killed process takes a moment to disappear. */
 async function ended(pid: number): Promise<void> {
   while (await readProcess(pid)) await new Promise((resolve) => setImmediate(resolve));
 }

@@ -24,7 +24,7 @@ const reason = await whyNoRealEngine();
 
 const MARK = '### MANAGED BY RDCTL START (DO NOT EDIT)';
 
-/** A person with dotfiles under version control, a docker login and another context. */
+/** A user with dotfiles under version control, a docker login and another context. */
 function livedIn({ at }: UserHome): void {
   mkdirSync(at('dotfiles'));
   writeFileSync(at('dotfiles', 'bashrc'), 'alias ll="ls -l"\nexport EDITOR=vi');
@@ -50,13 +50,13 @@ function endpointOf(file: string): string {
   return Endpoints.docker.Host;
 }
 
-/** As the docker command line of this user says it. */
+/** As this user's docker command line reports it. */
 async function dockerContext({ env }: UserHome): Promise<string> {
   const { stdout } = await run(['docker', 'context', 'show'], { env: { PATH: process.env.PATH, ...env } });
   return stdout.trim();
 }
 
-/** What differs from a fingerprint, by the names that people use: not our own files, not directories, links instead of what they lead to. */
+/** Changes since a fingerprint under the names users know: without our own files and directories, and links instead of their targets. */
 function changedFiles({ home, at }: UserHome, before: Record<string, string>): string[] {
   const after = fingerprint(home);
   return [...new Set([...Object.keys(before), ...Object.keys(after)])]
@@ -66,7 +66,7 @@ function changedFiles({ home, at }: UserHome, before: Record<string, string>): s
     .sort();
 }
 
-/** Another instance on this computer keeps rules about its neighbours for a moment longer than they live. */
+/** Another instance on this computer keeps its rules slightly longer than it lives. */
 async function tracesOf(directory: string): Promise<string[]> {
   const { tag } = hostPlaces(directory);
   return (await hostTraces(directory)).filter((line) => !line.startsWith('-A RDCTL-') || line.includes(tag));
@@ -190,7 +190,7 @@ describe.skipIf(reason !== undefined)("the user's environment", () => {
     const { exit, err } = await rdctl('factory-reset');
     expect({ exit, err }).toMatchObject({ exit: 0 });
     expect(err.match(/taking it over to stop it/g)).toHaveLength(1);
-    // The start that was refused was the last to look after the home, and left it as it was.
+    // The refused start was the last to update the home, and left it unchanged.
     expect(err).toMatch(/The last service \(pid \d+\) ended without stopping/);
     rmSync(locked);
     expect(fingerprint(user.home)).toEqual(before);

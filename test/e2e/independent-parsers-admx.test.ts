@@ -40,7 +40,7 @@ describe.skipIf(whyNoIndependentPrograms() !== undefined)(
       for (const policy of policies) {
         const root = /^SOFTWARE\\Policies\\Rancher Desktop\\(?:Locked|Defaults)/.exec(policy.attributes.key ?? '')?.[0];
         expect(root).toBeDefined();
-        // A policy that is switched off writes as well, where it says what.
+        // A disabled policy writes values as well, where it defines them.
         const sides = ['enabled', ...(elements(policy, 'disabledValue').length > 0 ? ['disabled'] : [])];
         for (const side of sides) {
           const { name } = policy.attributes;
@@ -65,7 +65,7 @@ describe.skipIf(whyNoIndependentPrograms() !== undefined)(
   },
 );
 
-/** What a policy writes as the version of its profile when it is `enabled` or `disabled`. */
+/** The profile version that a policy writes when it is `enabled` or `disabled`. */
 function versionWritten(policy: XmlElement, side: string, root: string | undefined): string | undefined {
   const items = elements(policy, `${side}List`).flatMap((list) => elements(list, 'item'));
   const own = elements(policy, `${side}Value`).map((value) => ({ ...value, attributes: policy.attributes }));

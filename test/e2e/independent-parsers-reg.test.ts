@@ -28,7 +28,7 @@ describe.skipIf(whyNoIndependentPrograms() !== undefined)('registry files, as hi
     { name: 'wine', read: byWine },
   ];
 
-  /** All of them in one file, each below a key of its own in the place of that of the product. */
+  /** All of them in one file, each below its own key in place of that of the product. */
   async function inOneFile(profiles: readonly JsonObject[], options: ExportOptions): Promise<string> {
     const product = `[${ROOTS[options.hive]}\\SOFTWARE\\Policies\\Rancher Desktop`;
     const texts = await Promise.all(profiles.map((profile) => exported('reg', profile, options)));
@@ -47,7 +47,7 @@ describe.skipIf(whyNoIndependentPrograms() !== undefined)('registry files, as hi
     return registrySettings(profile, `${key}\\${part}`, new Map([[key, new Map()]]));
   }
 
-  /** In a text of its own; entries of lists are bytes in every export. */
+  /** In a string value; list entries are bytes in every export. */
   function hasLineEnd(settings: JsonValue): boolean {
     if (isObject(settings)) return Object.values(settings).some(hasLineEnd);
     return typeof settings === 'string' && /[\r\n]/.test(settings);
@@ -124,7 +124,7 @@ describe.skipIf(whyNoIndependentPrograms() !== undefined)('registry files, as hi
       expect(await regImporter.read(file, 'export.reg')).toMatchObject([{ settings: profile, lost: [] }]);
     });
 
-    // As a sign after a "\", which Windows writes for nothing but "\" and quotation marks: `C:\new` would get one as well.
+    // As an escape, which Windows only writes for "\" and quotation marks: `C:\new` would be ambiguous.
     test('is refused rather than guessed, as wine exports it', async () => {
       const { file } = byWine(await exported('reg', profile), LOCKED);
       expect(file.toString('utf16le')).toContain('"first\\r\\nsecond\\nthird"');
@@ -156,7 +156,7 @@ describe.skipIf(whyNoIndependentPrograms() !== undefined)('registry files, as hi
       }
     });
 
-    // Without a mark it takes a file for the code page of the computer, and bytes of lists for letters of it.
+    // Without a byte order mark it reads a file in the code page of the computer, and list bytes as its letters.
     test('wine reads neither non-ASCII letters nor lists from UTF-8', async () => {
       const key = 'HKEY_LOCAL_MACHINE\\SOFTWARE\\Policies';
       const plain = { version: 19, application: { locale: 'abc' } };

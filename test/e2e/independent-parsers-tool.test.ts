@@ -15,7 +15,7 @@ import { productKeys } from '../helpers/proof/registry.ts';
 import { type WineRegistry, wineRegistry } from '../helpers/proof/wine.ts';
 import { againstPlistRules, againstSchema } from '../helpers/proof/xmllint.ts';
 
-/** As an administrator writes it, in the writing of several parts of the world. */
+/** As an administrator would write it, in several scripts of the world. */
 const PROFILE = String.raw`apiVersion: rdctl/v1
 kind: Profile
 metadata: { name: team }

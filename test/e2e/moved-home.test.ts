@@ -11,7 +11,7 @@ const reason = await whyNoRealEngine();
 const POLL = { timeout: 60_000, interval: 200 };
 const PROFILE = ['-f', 'examples/moby.yaml'];
 
-/** A real dockerd in a home that can be called something else. */
+/** A real dockerd in a home that can be renamed. */
 async function scene() {
   const tool = toolHome({ RDCTL_DRIVER: 'host' });
   const { home, rdctl, rdctlWith } = tool;
@@ -21,7 +21,7 @@ async function scene() {
     await there('shutdown');
     rmSync(elsewhere, { recursive: true, force: true });
   });
-  /** Every dockerd with files of one of these homes; both names begin alike. */
+  /** Every dockerd with files in one of these homes; both names start the same. */
   const dockerds = async () =>
     (await readProcesses())
       .filter(({ argv }) => argv[0]?.endsWith('dockerd') && argv.some((arg) => arg.includes(home)))
@@ -41,7 +41,7 @@ describe.skipIf(reason !== undefined)('a home that is moved or copied while its 
     renameSync(home, elsewhere);
     for (const argv of commands) expect(await there(...argv)).toMatchObject(moved);
     expect(await dockerds()).toEqual([engine]);
-    // The old name is free: a home that begins there finds the engine on its files, and starts no other.
+    // The old name is free: a start there finds the engine that uses its files, and starts no other.
     const second = await rdctl('apply', ...PROFILE);
     expect(second.exit).not.toBe(0);
     expect(second.err).toContain('runs already on the same files');
@@ -54,7 +54,7 @@ describe.skipIf(reason !== undefined)('a home that is moved or copied while its 
     await expect.poll(async () => (await status()).converged, POLL).toBe(true);
     expect(await dockerds()).toEqual([engine]);
 
-    // The same with a service that was killed.
+    // The same with a killed service.
     process.kill(servicePid(), 'SIGKILL');
     renameSync(home, elsewhere);
     for (const argv of commands) expect(await there(...argv)).toMatchObject(moved);
@@ -65,7 +65,7 @@ describe.skipIf(reason !== undefined)('a home that is moved or copied while its 
     expect(await dockerds()).toEqual([]);
     expect(await hostTraces(join(home, 'state', 'drivers', 'host'))).toEqual([]);
 
-    // Nothing runs: it may be called what it likes.
+    // Nothing runs: it can be renamed freely.
     renameSync(home, elsewhere);
     expect(await there('apply', ...PROFILE)).toMatchObject({ exit: 0 });
     expect(await there('shutdown')).toMatchObject({ exit: 0 });

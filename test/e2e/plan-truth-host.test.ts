@@ -23,7 +23,7 @@ const KILLED = ['nothing', 'the tool', 'the engine', 'the service', 'service and
 
 const reason = await whyNoRealEngine();
 
-/** Settings of every cost that there is without a cluster, beside the one that decides about a restart. */
+/** Settings of every cost that exists without a cluster, next to the one that determines a restart. */
 const VALUES: Partial<Record<SettingPath, fc.Arbitrary<JsonValue>>> = {
   'application.debug': fc.boolean(),
   'images.namespace': fc.constantFrom('a', 'b', 'c'),
@@ -83,7 +83,7 @@ describe.skipIf(reason !== undefined)('a plan with a real engine', () => {
     for (const [index, what] of KILLED.entries()) {
       const [settings, at] = samples[index] ?? [{ version: 19 }, 0];
       setLeaf(settings, 'containerEngine.allowedImages.enabled', index % 2 === 0);
-      // Every second one leaves the power state alone.
+      // Every other one leaves the power state unmanaged.
       const profile = { settings, ...(index % 2 === 0 ? { state: 'started' as const } : {}) };
       const stdin = JSON.stringify({ apiVersion: 'rdctl/v1', kind: 'Profile', ...profile });
       const argv = (...more: string[]) => [...more, '-f', '-', '-o', 'json'];
@@ -102,7 +102,7 @@ describe.skipIf(reason !== undefined)('a plan with a real engine', () => {
       const applied = await rdctlWith({ stdin }, ...argv('apply'));
       expect([applied.exit, applied.err], wish).toEqual([0, applied.err]);
       const report: Pick<Plan, 'changes'> & { outcome: string } = JSON.parse(applied.out);
-      // Without a service the costs are estimates; what is done is not.
+      // Without a service the costs are estimates; what was done is not.
       if (plan.basis === 'service') expect(report.changes, wish).toEqual(plan.changes);
       expect(report.changes.map(deedOf), wish).toEqual(plan.changes.map(deedOf));
       expect(report.outcome === 'unchanged', wish).toBe(plan.changes.length === 0);

@@ -24,10 +24,10 @@ const { entry, folder } = builtTool();
 
 /** Another user of this computer. */
 const NEIGHBOUR = 65534;
-/** A user without an account here, with a group of the same number, as systems with a umask of 002 give to each. */
+/** A user without an account here, in a group of the same number, as on systems with a umask of 002. */
 const USER = 54_321;
 
-/** Files of another user can be made by root alone; `.ci/run` is. With `RDCTL_REQUIRE_REAL=1` it must work. */
+/** Only root can create files of another user; `.ci/run` is. With `RDCTL_REQUIRE_REAL=1` it must work. */
 function cannotBeOthers(): boolean {
   const cannot = process.platform !== 'linux' || process.getuid?.() !== 0;
   if (cannot && process.env.RDCTL_REQUIRE_REAL === '1') throw new Error('other users can be had by root on Linux only');
@@ -41,7 +41,7 @@ interface As {
   env?: Record<string, string>;
 }
 
-/** The built tool, as some user; a service of that home is shut down at the end. */
+/** The built tool as a given user; a service of that home is shut down at the end. */
 function toolOn(home: string, { uid = 0, umask = '022', env = {} }: As = {}) {
   const rdctl = (...argv: string[]): Promise<Outcome> =>
     new Promise((done, fail) => {
@@ -65,7 +65,7 @@ function toolOn(home: string, { uid = 0, umask = '022', env = {} }: As = {}) {
   return rdctl;
 }
 
-/** As the neighbour does it, who can do no more than that. */
+/** As the other user does it, with no more permissions than that. */
 function byNeighbour(script: string, ...argv: string[]): void {
   execFileSync('sh', ['-c', script, 'sh', ...argv], { uid: NEIGHBOUR, gid: NEIGHBOUR, cwd: '/' });
 }
@@ -75,7 +75,7 @@ function below(directory: string): string[] {
   return readdirSync(directory, { recursive: true }).map(String).sort();
 }
 
-/** A directory in `/tmp`, which is what others share with us. */
+/** A directory in `/tmp`, which is shared with others. */
 function shared(mode: number): string {
   const directory = mkdtempSync(join(tmpdir(), 'rdp-'));
   chmodSync(directory, mode);
@@ -185,7 +185,7 @@ describe.skipIf(cannotBeOthers())('beside another user', () => {
     const made = await rdctl('plan', '-f', profile, '--out-file', plan);
     expect(made).toMatchObject({ exit: 0, err: expect.stringContaining('so `rdctl apply` refuses the plan there') });
     expect(statSync(plan).mode & 0o777).toBe(0o600);
-    // Not even reading it was possible, and putting another one in its place is.
+    // They could neither read it nor replace it.
     byNeighbour('echo "{}" >"$1/mine"; mv -f "$1/mine" "$1/plan.json"', directory);
     const refused = await rdctl('apply', plan);
     expect(refused).toMatchObject({ exit: 3, err: expect.stringContaining(`chmod go-w ${directory}`) });
@@ -223,7 +223,7 @@ describe.skipIf(cannotBeOthers())('beside another user', () => {
   });
 });
 
-/** What a start says where there is nothing else to say. */
+/** What a start prints when there is nothing else to report. */
 const STARTED = expect.stringMatching(/^The service runs: [^\n]*\n$/);
 
 describe.skipIf(cannotBeOthers())('silently', () => {

@@ -7,15 +7,15 @@ import { engineJson, runContainer } from '../helpers/engine-client.ts';
 import { linkImages, whyNoRealGuest } from '../helpers/guest-image.ts';
 import { toolHome } from '../helpers/tool-home.ts';
 
-// Two boots and a resume, without the help of a processor and beside other work.
+// Two boots and a resume without KVM, next to other tests.
 const LIMIT_MS = 900_000;
 const IMAGE = 'test/base:1';
-/** Whom files in the guest are given to; nobody on this host. */
+/** An owner of files in the guest; no such user exists on this host. */
 const OWNER = 12_345;
 
 const reason = await whyNoRealGuest('9p');
 
-/** Every option is another than the default. */
+/** No option has its default. */
 function profile(securityModel: string): string {
   const options = { securityModel, protocolVersion: '9p2000.u', msizeInKib: 256, cacheMode: 'none' };
   return JSON.stringify({
@@ -39,7 +39,7 @@ describe.skipIf(reason !== undefined)('the home directory in a guest over 9p', (
       const user = realpathSync(mkdtempSync(join(tmpdir(), 'rd home,')));
       onTestFinished(() => rmSync(user, { recursive: true, force: true }));
       const { home, rdctl, status } = toolHome({ HOME: user });
-      // The machine takes the one of them that has it.
+      // The machine uses the image that has it.
       linkImages(home, '9p');
       const file = join(home, 'profile.json');
       const apply = async (securityModel: string) => {
@@ -71,7 +71,7 @@ describe.skipIf(reason !== undefined)('the home directory in a guest over 9p', (
         status: 0,
         output: 'hello\n',
       });
-      // Whom it belongs to is kept beside it.
+      // The owner is stored as an attribute.
       expect(readFileSync(join(user, 'kept'), 'utf8')).toBe('back\n');
       expect(statSync(join(user, 'kept')).uid).toBe(process.getuid?.());
       expect(await owner('kept')).toBe(OWNER);

@@ -13,7 +13,7 @@ import { POD, publishForGuest } from '../helpers/k3s-in-guest.ts';
 import { releaseServer } from '../helpers/k3s-release-server.ts';
 import { userHome } from '../helpers/user-home.ts';
 
-// One boot, without the help of a processor and beside other work.
+// One boot without KVM, next to other tests.
 const LIMIT_MS = 1_200_000;
 const POLL = { timeout: 240_000, interval: 1_000 };
 const OLD = 'v1.32.9+k3s1';
@@ -23,7 +23,7 @@ const WORK = { name: 'work', cluster: { server: 'https://work.example' } };
 const { entry } = builtTool();
 const reason = await whyNoRealGuest();
 
-/** A person with a kubeconfig, a release server, and the built tool: k3s is a program of ours, everything around it is real. */
+/** A user with a kubeconfig, a release server, and the built tool: k3s is a stand-in, everything around it is real. */
 describe.skipIf(reason !== undefined)('a cluster in the guest', () => {
   test(
     'is created by a profile, follows every change, and leaves nothing behind',
@@ -66,14 +66,14 @@ describe.skipIf(reason !== undefined)('a cluster in the guest', () => {
       const k3s = '/var/lib/rdctl/data/k3s';
       const starts = async () => (await guest('cat', `${k3s}/state/server/db/starts`)).split('\n');
       const kubeconfig = () => parse(readFileSync(at('.kube', 'config'), 'utf8'));
-      // The file follows the cluster by itself, a moment later.
+      // The kubeconfig follows the cluster a moment later.
       const reachedAs = async (release: string) => {
         const there = () => kubeconfig().clusters[1]?.cluster.server;
         await expect.poll(there, POLL).toBe(`https://127.0.0.1:${port}`);
         expect(JSON.parse(await ask(kubeconfig(), '/version'))).toEqual({ gitVersion: release });
       };
 
-      // From nothing to a cluster that answers with the credentials in the kubeconfig of the user.
+      // From nothing to a cluster that answers to the credentials in the user's kubeconfig.
       expect(await apply({})).toMatchObject({ exit: 0 });
       expect(await status()).toMatchObject({
         converged: true,
@@ -89,14 +89,14 @@ describe.skipIf(reason !== undefined)('a cluster in the guest', () => {
       const config = JSON.parse(await guest('cat', `${k3s}/state/server/db/config`));
       expect(config).toMatchObject({ docker: true, 'https-listen-port': port, 'node-name': 'rdctl' });
 
-      // A port of this computer leads to the pod, by the address that it has in the guest.
+      // A port of this computer is forwarded to the pod, at its address in the guest.
       const body = { namespace: 'default', service: 'web', k8sPort: 'http', hostPort: 0 };
       const forwarded = await rdctl('api', 'port_forwarding', '-X', 'POST', '-b', JSON.stringify(body));
       expect(forwarded).toMatchObject({ exit: 0 });
       const page = () => textOf(Number(forwarded.out.trim())).catch(String);
       await expect.poll(page, POLL).toBe(`made by ${OLD}\n`);
 
-      // Another port: the cluster starts again, with its data; the machine and the engine go on.
+      // Another port: the cluster restarts with its data; the machine and the engine run on.
       const before = await status();
       const left = port;
       port = await freePort();
@@ -107,33 +107,33 @@ describe.skipIf(reason !== undefined)('a cluster in the guest', () => {
       expect(await isOpen(left)).toBe(false);
       await expect.poll(page, POLL).toBe(`made by ${OLD}\n`);
 
-      // A later version is installed in place; what ran still runs.
+      // A later version is installed in place; workloads run on.
       expect(await apply({ version: '1.33.6' })).toMatchObject({ exit: 0 });
       await reachedAs(NEW);
       await expect.poll(page, POLL).toBe(`made by ${OLD}\n`);
       expect(await guest('ls', `${k3s}/programs`)).toBe(NEW);
 
-      // The service goes; the cluster stays.
+      // The service exits; the cluster runs on.
       const connection = JSON.parse(readFileSync(at('.local', 'share', 'rdctl', 'app-engine.json'), 'utf8'));
       process.kill(connection.pid, 'SIGKILL');
       expect(await apply({})).toMatchObject({ exit: 0 });
       expect((await status()).counters.steps).toBe(0);
       expect(await ask(kubeconfig(), '/readyz')).toBe('ok');
 
-      // Off: nothing of it runs, on either side, and the user has the file back.
+      // Off: nothing of it runs on either side, and the user's file is restored.
       expect(await apply({ enabled: false })).toMatchObject({ exit: 0 });
       await expect.poll(kubeconfig, POLL).toEqual({ ...foreign, 'current-context': 'work' });
       expect(await guest('docker', 'ps', '--all', '--format', '{{.Names}} {{.State}}')).toBe(`${POD} exited`);
       expect(await guest('systemctl', 'list-units', '--plain', '--no-legend', 'rdctl-k3s*')).toBe('');
       expect(await isOpen(port)).toBe(false);
 
-      // Back to an earlier version is the end of its data, also while it is off, and wants consent.
+      // An earlier version deletes the data, even while the cluster is off, and requires consent.
       engine = 'containerd';
       const refused = await apply({ enabled: true, version: '1.32.9' });
       expect(refused).toMatchObject({ exit: 5 });
       expect(refused.err).toContain('--allow-reset');
       expect((await starts()).length).toBe(3);
-      // On the other engine: with images of its own, in the namespace of pods.
+      // On the other engine: with its own images, in the namespace of pods.
       expect(await apply({}, '--allow-reset')).toMatchObject({ exit: 0 });
       expect(await status()).toMatchObject({ converged: true, engine: { name: 'containerd' } });
       expect(await starts()).toEqual([`${OLD} ${port}`]);

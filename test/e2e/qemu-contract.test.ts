@@ -13,16 +13,16 @@ import { linkImages, whyNoRealGuest } from '../helpers/guest-image.ts';
 import { type LoopbackRegistry, loopbackRegistry } from '../helpers/loopback-registry.ts';
 import { putImage } from '../helpers/registry-image.ts';
 
-// Every test starts a guest, some three times, without the help of a processor.
+// Every test boots a guest, some three times, without KVM.
 vi.setConfig({ testTimeout: 900_000, hookTimeout: 300_000 });
 
 const reason = await whyNoRealGuest();
 
-/** What a machine leaves that was started and stopped once: the keys and the state of a guest whose engines have run. */
+/** What a machine leaves after one start and stop: the keys, and the state of a guest whose engines have run. */
 const LEFT = ['key', 'key.pub', 'host-key', 'host-key.pub', join('frozen', 'state'), join('frozen', 'root.qcow2')];
 const never = new AbortController().signal;
 
-/** Makes a machine, for others to begin where it ended, instead of with a boot each. */
+/** Prepares a machine from which the others start, instead of a boot each. */
 async function firstMachine(home: string): Promise<string> {
   const directory = join(home, 'first');
   mkdirSync(directory, { mode: 0o700 });
@@ -93,7 +93,7 @@ describe('with a real guest', () => {
     powers: { room: true, liveCopy: true },
     async prepare(directory) {
       mkdirSync(join(directory, 'frozen'), { mode: 0o700 });
-      // QEMU opens them for reading, and another machine never writes into them.
+      // QEMU opens them read-only, so another machine never writes to them.
       for (const name of [...LEFT, join('frozen', 'frozen.json')]) linkSync(join(first, name), join(directory, name));
     },
     ...registryImages(() => registry),

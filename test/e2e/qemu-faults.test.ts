@@ -9,7 +9,7 @@ import { callEngine, engineJson, runContainer } from '../helpers/engine-client.t
 import { linkImages, whyNoRealGuest } from '../helpers/guest-image.ts';
 import { toolHome } from '../helpers/tool-home.ts';
 
-// One boot and some resumes, without the help of a processor and beside other work.
+// One boot and several resumes without KVM, next to other tests.
 const LIMIT_MS = 1_800_000;
 const POLL = { timeout: 600_000, interval: 500 };
 const SOON = { timeout: 600_000, interval: 20 };
@@ -34,7 +34,7 @@ function numberIn(file: string, member: string): number {
   return isObject(value) ? Number(value[member]) : Number.NaN;
 }
 
-/** The record of a machine, whether it is there or not. */
+/** The record of a machine, if there is one. */
 function recordIn(directory: string): string {
   try {
     return readFileSync(join(directory, 'machine.json'), 'utf8');
@@ -51,7 +51,7 @@ function runs(pidFile: string): boolean {
   }
 }
 
-/** A file system of its own for the files of the machine, so that it can be full. Gone after the test, when nobody needs it any more. */
+/** A file system for the files of the machine, so that it can be full. Unmounted after the test, once it is unused. */
 function smallDisk(directory: string, end: () => Promise<unknown>): void {
   mkdirSync(directory, { recursive: true, mode: 0o700 });
   execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=2g,mode=0700', 'rdctl-test', directory]);
@@ -61,7 +61,7 @@ function smallDisk(directory: string, end: () => Promise<unknown>): void {
   });
 }
 
-/** Takes all the space there is. @returns what gives it back. */
+/** Takes all the space. @returns a function that frees it. */
 async function fill(directory: string): Promise<() => void> {
   const path = join(directory, 'ballast');
   const file = await open(path, 'w');
@@ -75,7 +75,7 @@ async function fill(directory: string): Promise<() => void> {
   return () => rmSync(path, { force: true });
 }
 
-/** The tool on a home of its own, with the images; the machine is not there yet. */
+/** The tool on a home of its own with the images; the machine does not exist yet. */
 function scene() {
   const tool = toolHome();
   const { home, rdctl, status } = tool;
@@ -95,13 +95,13 @@ function scene() {
     qemu: () => numberIn(files('qemu.pid.json'), 'pid'),
     recorded: () => recordIn(directory),
     said: async () => JSON.stringify(await status()),
-    /** Puts something into a volume. */
+    /** Writes to a volume. */
     async mark() {
       await engineJson(await engine(), 'POST', `/images/create?fromSrc=-&repo=test/base&tag=1`, busyboxRoot());
       await engineJson(await engine(), 'POST', '/volumes/create', { Name: 'kept' });
       expect(await runContainer(await engine(), WRITE)).toEqual({ status: 0, output: '' });
     },
-    /** Waits for the machine to be as it is to be, and looks that it is still there. */
+    /** Waits for the desired state of the machine, and checks that its data is still there. */
     async kept() {
       await expect.poll(async () => (await status()).converged, POLL).toBe(true);
       await expect.poll(ping, POLL).toBe(200);
@@ -110,7 +110,7 @@ function scene() {
   };
 }
 
-/** What can break while a machine is started and while it runs, one after the other in one home, each with its data there afterwards. */
+/** What can fail during a start and while the machine runs, one after the other in one home; the data must survive each. */
 describe.skipIf(reason !== undefined)('a machine that fails', () => {
   test(
     "in its engine, its host's disk or QEMU recovers with its data",
@@ -129,7 +129,7 @@ describe.skipIf(reason !== undefined)('a machine that fails', () => {
       await kept();
       expect(await engineId()).not.toBe(first);
 
-      // The disk of this host. The guest stands still, and is told of; then it goes on by itself.
+      // The disk of this host. The guest halts, which is reported; then it continues by itself.
       const same = qemu();
       const giveBack = await fill(directory);
       onTestFinished(giveBack);
@@ -160,7 +160,7 @@ describe.skipIf(reason !== undefined)('a machine that fails', () => {
     async () => {
       const { rdctl, servicePid, files, recorded, qemu, apply, applied, said, mark, kept } = scene();
 
-      // The service, as soon as QEMU is there, and again as soon as the guest is.
+      // The service, as soon as QEMU runs, and again as soon as the guest does.
       for (const reached of [() => runs(files('qemu.pid.json')), () => recorded().includes('"booted": true')]) {
         const starting = apply();
         await expect.poll(reached, SOON).toBe(true);
@@ -171,7 +171,7 @@ describe.skipIf(reason !== undefined)('a machine that fails', () => {
       await mark();
       await kept();
 
-      // The way in: nobody listens there any more, and the connection is gone.
+      // SSH access: nothing listens there any more, and the connection is gone.
       const before = qemu();
       await rdctl('shell', 'systemctl', 'stop', 'ssh.socket', 'ssh.service');
       process.kill(numberIn(files('ssh.pid.json'), 'pid'), 'SIGKILL');

@@ -6,7 +6,7 @@ import { engineJson, runContainer } from '../helpers/engine-client.ts';
 import { linkImages, whyNoRealGuest } from '../helpers/guest-image.ts';
 import { toolHome } from '../helpers/tool-home.ts';
 
-// Two boots and two resumes, without the help of a processor and beside other work.
+// Two boots and two resumes without KVM, next to other tests.
 const LIMIT_MS = 900_000;
 const IMAGE = 'test/base:1';
 const READ = { image: IMAGE, command: ['/bin/busybox', 'cat', '/data/kept'], binds: ['kept:/data'] };
@@ -14,7 +14,7 @@ const WRITE = { ...READ, command: ['/bin/busybox', 'sh', '-c', 'echo here > /dat
 
 const reason = await whyNoRealGuest();
 
-/** What a machine does at its second start, through the tool. */
+/** What the second start of a machine does. */
 describe.skipIf(reason !== undefined)('a frozen machine', () => {
   test(
     'is resumed with its data, boots when its state is damaged, and is frozen again',
@@ -41,7 +41,7 @@ describe.skipIf(reason !== undefined)('a frozen machine', () => {
       expect(await runContainer(await engine(), WRITE)).toEqual({ status: 0, output: '' });
       await ok('shutdown');
       const first = await manifest();
-      // The memory of the guest has keys in it.
+      // The memory of the guest contains keys.
       expect((await stat(frozen)).mode & 0o777).toBe(0o700);
       for (const file of ['state', 'root.qcow2']) expect((await stat(join(frozen, file))).mode & 0o777).toBe(0o600);
 
@@ -51,10 +51,10 @@ describe.skipIf(reason !== undefined)('a frozen machine', () => {
       const clock = await rdctl('shell', 'date', '+%s');
       expect(Math.abs(Number(clock.out) - Date.now() / 1000)).toBeLessThan(30);
       await ok('shutdown');
-      // It was good for one more start, and is as it was.
+      // It worked for one more start, and is unchanged.
       expect(await manifest()).toBe(first);
 
-      // Bits turn in the middle of it.
+      // Flips bits in the middle.
       const file = await open(join(frozen, 'state'), 'r+');
       const middle = Math.floor((await file.stat()).size / 2);
       const { buffer } = await file.read(Buffer.alloc(64), 0, 64, middle);

@@ -5,13 +5,13 @@ import { engineJson } from '../helpers/engine-client.ts';
 import { linkImages, whyNoRealGuest } from '../helpers/guest-image.ts';
 import { toolHome } from '../helpers/tool-home.ts';
 
-// Two boots, without the help of a processor and beside other work.
+// Two boots without KVM, next to other tests.
 const LIMIT_MS = 900_000;
 const MEMORY = 'virtualMachine.memoryInGB';
 const CPUS = 'virtualMachine.numberCPUs';
 const DISK = 'experimental.virtualMachine.diskSize';
 const GIB = 2 ** 30;
-/** What the kernel of the guest keeps for itself, at most. */
+/** The most that the guest kernel reserves for itself. */
 const KEPT = GIB / 4;
 
 interface Size {
@@ -66,7 +66,7 @@ describe.skipIf(reason !== undefined)('a running guest', () => {
       expect(same.boot).toMatch(/^[0-9a-f-]{36}$/);
       await expectNothingLeft(first);
 
-      /** Changes the sizes, and looks that the machine, the guest and its engine have them, and that nothing was restarted. */
+      /** Changes the sizes, and checks that machine, guest and engine have them, without a restart. */
       const change = async (size: Size, paths: string[]) => {
         const planned = await plan(size);
         expect(planned.changes).toEqual(
@@ -92,11 +92,11 @@ describe.skipIf(reason !== undefined)('a running guest', () => {
         }
         expect([Number(await inGuest('getconf', '_NPROCESSORS_ONLN')), info.NCPU]).toEqual([size.cpus, size.cpus]);
         const blocks = await inGuest('df', '--block-size=1M', '--output=size', '/var/lib/rdctl');
-        // The tables of a file system take a few hundredths.
+        // The metadata of a file system takes a few percent.
         expect(Number(blocks.split('\n').at(-1))).toBeGreaterThan(size.disk * 1024 * 0.95);
       };
 
-      // Back at once: what the guest says of its use follows a change some seconds later.
+      // Back at once: the guest reports its use a few seconds after a change.
       await change({ ...first, memory: 5 }, [MEMORY]);
       await change(first, [MEMORY]);
       const larger: Size = { ...first, cpus: 3, disk: 108 };

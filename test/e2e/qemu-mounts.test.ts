@@ -7,7 +7,7 @@ import { engineJson, runContainer } from '../helpers/engine-client.ts';
 import { linkImages, whyNoRealGuest } from '../helpers/guest-image.ts';
 import { toolHome } from '../helpers/tool-home.ts';
 
-// Three boots, without the help of a processor and beside other work.
+// Three boots without KVM, next to other tests.
 const LIMIT_MS = 1_200_000;
 const POLL = { timeout: 300_000, interval: 1_000 };
 const IMAGE = 'test/base:1';
@@ -43,10 +43,10 @@ describe.skipIf(reason !== undefined)('host directories in a guest', () => {
       expect(readFileSync(join(user, 'from-guest'), 'utf8')).toBe('back\n');
       expect(statSync(join(user, 'from-guest')).uid).toBe(process.getuid?.());
       expect(await rdctl('shell', 'cat', join(user, 'from-host'))).toEqual({ exit: 0, out: 'hello\n', err: '' });
-      // A user's home directory may be at /root: neither image nor boot has put anything there.
+      // A user's home directory can be /root: neither image nor boot puts anything there.
       expect(await rdctl('shell', 'ls', '-A', '/root')).toEqual({ exit: 0, out: '', err: '' });
 
-      // The client in the guest dies: it comes back, and the machine stays up.
+      // The client in the guest dies: it is restarted, and the machine stays up.
       const { counters } = await status();
       expect(await rdctl('shell', 'pkill', '-9', '-x', 'sshfs')).toMatchObject({ exit: 0 });
       await expect.poll(async () => (await status()).counters.steps, POLL).toBeGreaterThan(counters.steps);
@@ -54,7 +54,7 @@ describe.skipIf(reason !== undefined)('host directories in a guest', () => {
       expect(await container('cat /home/from-guest')).toEqual({ status: 0, output: 'back\n' });
       expect((await status()).counters.restarts).toBe(counters.restarts);
 
-      // What the image lacks is refused, with the way to get it, and nothing happens.
+      // What the image does not support is refused with a remedy, and nothing happens.
       const refused = await rdctl('set', '--virtual-machine.mount.type=9p');
       expect(refused).toMatchObject({ exit: 1, err: expect.stringContaining('rdctl image build --kernel generic') });
 
@@ -68,7 +68,7 @@ describe.skipIf(reason !== undefined)('host directories in a guest', () => {
       });
       expect(readFileSync(join(user, 'from-guest'), 'utf8')).toBe('again\n');
 
-      // Its server on this host dies: QEMU cannot meet another one, and the machine is started again.
+      // Its server on this host dies: QEMU cannot connect to another one, so the machine is restarted.
       const killed: { pid: number } = JSON.parse(readFileSync(join(directory, 'home.pid.json'), 'utf8'));
       const before = await status();
       process.kill(killed.pid, 'SIGKILL');

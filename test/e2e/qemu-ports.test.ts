@@ -8,7 +8,7 @@ import { freePort } from '../helpers/free-port.ts';
 import { linkImages, whyNoRealGuest } from '../helpers/guest-image.ts';
 import { toolHome } from '../helpers/tool-home.ts';
 
-// One boot, without the help of a processor and beside other work.
+// One boot without KVM, next to other tests.
 const LIMIT_MS = 900_000;
 const POLL = { timeout: 120_000, interval: 500 };
 const IMAGE = 'test/base:1';
@@ -16,7 +16,7 @@ const WAY = '--experimental.virtual-machine.ssh-port-forwarder';
 
 const reason = await whyNoRealGuest();
 
-/** What a program of this host gets there; empty where nobody is. */
+/** What a program on this host reads there; empty where nothing answers. */
 async function fetched(port: number): Promise<string> {
   try {
     const response = await fetch(`http://127.0.0.1:${port}/`, { signal: AbortSignal.timeout(10_000) });
@@ -26,7 +26,7 @@ async function fetched(port: number): Promise<string> {
   }
 }
 
-/** A command that says a word at a port, `ADDRESS:PORT` or a port alone. */
+/** A command that sends a word on a port, `ADDRESS:PORT` or just a port. */
 function saying(word: string, at: string): string[] {
   const script = `/bin/busybox mkdir -p /www && echo ${word} > /www/index.html && exec /bin/busybox httpd -f -p ${at} -h /www`;
   return ['/bin/busybox', 'sh', '-c', script];
@@ -66,7 +66,7 @@ describe.skipIf(reason !== undefined)('container ports in a guest', () => {
         new RegExp(`^Ports +.*${web}.* of the machine, at 127\\.0\\.0\\.1$`, 'm'),
       );
 
-      // Somebody has the port here: that is told, it is nothing that the service would fail at, and it ends with the other program.
+      // A port in use on this host is reported, is no failure of the service, and clears when the other program exits.
       const other = createServer((_request, response) => void response.end('other'));
       await new Promise<void>((resolve) => other.listen(taken, '127.0.0.1', resolve));
       onTestFinished(() => void other.close());
@@ -84,7 +84,7 @@ describe.skipIf(reason !== undefined)('container ports in a guest', () => {
       await reach(web).toBe('');
       await told(web).toBeUndefined();
 
-      // The other way out, while containers run; it does not reach what only the guest itself sees.
+      // The other method, while containers run; it does not reach ports that only the guest can reach.
       await startContainer(endpoint, { image: IMAGE, command: saying('own', `127.0.0.1:${own}`), network: 'host' });
       await reach(own).toBe('own');
       const running = (await status()).counters;
@@ -98,7 +98,7 @@ describe.skipIf(reason !== undefined)('container ports in a guest', () => {
       expect(forwards()).toMatchObject([{ port: taken, way: 'qemu' }]);
       expect((await status()).counters.restarts).toBe(running.restarts);
 
-      // Through a kill of the service they stay, and the next one knows which are to go.
+      // They survive a kill of the service, and the next one knows which to remove.
       process.kill(servicePid(), 'SIGKILL');
       expect(await fetched(taken)).toBe('two');
       await remove(two);
@@ -118,12 +118,12 @@ describe.skipIf(reason !== undefined)('container ports in a guest', () => {
       await told(web).toEqual({ port: web, state: 'forwarded' });
       expect(await fetched(web)).toBe('three');
 
-      // The connection goes with all forwards, and is made again.
+      // The connection dies with all forwards, and is reopened.
       const master: { pid: number } = JSON.parse(readFileSync(join(directory, 'ssh.pid.json'), 'utf8'));
       process.kill(master.pid, 'SIGKILL');
       await reach(web).toBe('three');
       await reach(own).toBe('own');
-      // The socket of the engine comes back with the next look at it.
+      // The socket of the engine is restored by the next observation.
       await expect.poll(async () => (await callEngine(endpoint, 'GET', '/_ping')).status, POLL).toBe(200);
 
       expect(await rdctl('shutdown')).toMatchObject({ exit: 0 });

@@ -9,7 +9,7 @@ import { callEngine, engineJson, startContainer } from '../helpers/engine-client
 import { linkImages, whyNoRealGuest } from '../helpers/guest-image.ts';
 import { toolHome } from '../helpers/tool-home.ts';
 
-// Three boots, without the help of a processor and beside other work.
+// Three boots without KVM, next to other tests.
 const LIMIT_MS = 900_000;
 const POLL = { timeout: 120_000, interval: 50 };
 const IMAGE = 'test/base:1';
@@ -19,7 +19,7 @@ const WRITER = {
   binds: ['kept:/data'],
 };
 const DONE = { exit: 0, out: '', err: '' };
-/** Where stderr names what ran and was stopped for it. */
+/** Where stderr names what was stopped for it. */
 const STOPPED = { exit: 0, out: '' };
 const KEPT = /^0-data\.qcow2$/;
 
@@ -57,7 +57,7 @@ describe.skipIf(reason !== undefined)('snapshots of a QEMU machine', () => {
       const count = async () => Number(await inVolume('cat count'));
       const before = await state();
 
-      // While a container writes: it goes on, and nobody but the lock has noticed.
+      // While a container writes: it runs on, and only the lock shows the copy.
       const { counters, generation } = await status();
       expect(await rdctl('snapshot', 'create', 'before', '--description', 'as it runs')).toEqual(DONE);
       expect(await status()).toMatchObject({ converged: true, backendState: 'DISABLED', generation, counters });
@@ -69,7 +69,7 @@ describe.skipIf(reason !== undefined)('snapshots of a QEMU machine', () => {
       expect(JSON.parse(readFileSync(join(snapshots, id, 'manifest.json'), 'utf8'))).toMatchObject({ live: true });
       expect(existsSync(join(directory, 'live-copy'))).toBe(false);
 
-      // Killed in the middle: the guest goes on, QEMU ends its copy, and there is no half snapshot.
+      // Killed halfway: the guest runs on, QEMU cancels its copy, and no half snapshot is left.
       const killed = rdctl('snapshot', 'create', 'never');
       await expect.poll(() => existsSync(join(directory, 'live-copy')), POLL).toBe(true);
       process.kill(servicePid(), 'SIGKILL');
@@ -83,7 +83,7 @@ describe.skipIf(reason !== undefined)('snapshots of a QEMU machine', () => {
       const since = await count();
       await expect.poll(count, { ...POLL, interval: 1_000 }).toBeGreaterThan(since);
 
-      // A freeze that nobody ends is ended by the guest itself, and told from one that lasted.
+      // A freeze that nobody ends is ended by the guest itself, and is distinguished from one that lasted.
       const guest = {
         async run(argv: readonly string[], { input = '', accept = [0] }: Omit<RunOptions, 'env' | 'cwd'> = {}) {
           const { exit, out, err } = await rdctlWith({ stdin: String(input) }, 'shell', ...argv);
@@ -96,7 +96,7 @@ describe.skipIf(reason !== undefined)('snapshots of a QEMU machine', () => {
         message: 'the guest did not hold still for long enough',
       });
 
-      // What is broken comes back; what came later is gone.
+      // Broken data is restored; later data is gone.
       await inVolume('echo broken > file; rm -f count');
       await engineJson(endpoint, 'POST', '/images/create?fromSrc=-&repo=test/later&tag=1', busyboxRoot());
       expect(await rdctl('snapshot', 'restore', 'before', '--yes')).toMatchObject(STOPPED);
@@ -106,7 +106,7 @@ describe.skipIf(reason !== undefined)('snapshots of a QEMU machine', () => {
       expect(await state()).toMatchObject({ Running: false });
       expect(readdirSync(directory).filter((name) => name.startsWith('data.'))).toEqual(['data.qcow2']);
 
-      // Stopped for it while it runs, where that is asked for: it comes back with its data.
+      // Stopped while it runs, on request: it comes back with its data.
       const made = new Set(readdirSync(snapshots));
       expect(await rdctl('snapshot', 'create', 'stopped', '--stop')).toMatchObject(STOPPED);
       expect(await status()).toMatchObject({ converged: true, machine: { state: 'on' }, engine: { state: 'running' } });
@@ -117,7 +117,7 @@ describe.skipIf(reason !== undefined)('snapshots of a QEMU machine', () => {
       expect(await images()).toEqual([IMAGE]);
       expect(await inVolume('cat file')).toBe('then\n');
 
-      // A wipe of the running machine: nothing is left on its disk, and the snapshots stay.
+      // A wipe of the running machine: its disk is empty, and the snapshots stay.
       expect(await rdctl('reset', '--vm')).toMatchObject({ exit: 0 });
       expect(await status()).toMatchObject({ converged: true, machine: { state: 'on' }, engine: { state: 'running' } });
       expect(await images()).toEqual([]);
@@ -127,7 +127,7 @@ describe.skipIf(reason !== undefined)('snapshots of a QEMU machine', () => {
       expect(await images()).toEqual([IMAGE]);
       expect(await inVolume('cat file')).toBe('then\n');
 
-      // Off, as every driver's.
+      // Off, as with every driver.
       expect(await rdctl('shutdown')).toMatchObject({ exit: 0 });
       expect(await rdctl('snapshot', 'create', 'off', '--stop')).toEqual(DONE);
       expect(await names()).toEqual(['before', 'stopped', 'off']);
@@ -144,7 +144,7 @@ describe.skipIf(reason !== undefined)('snapshots of a QEMU machine', () => {
   );
 });
 
-/** Bytes that a directory takes on the disk. */
+/** Bytes that a directory takes on disk. */
 function space(path: string): number {
   const files = readdirSync(path, { recursive: true, encoding: 'utf8' });
   return files.reduce((sum, name) => sum + statSync(join(path, name)).blocks * 512, 0);

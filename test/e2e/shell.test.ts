@@ -6,7 +6,7 @@ import { type ToolHome, toolHome } from '../helpers/tool-home.ts';
 
 const reason = await whyNoRealEngine();
 
-/** `rdctl shell` with the clients that people use, against the real engines. */
+/** `rdctl shell` with common clients, against the real engines. */
 describe.skipIf(reason !== undefined)('a shell for the engine', () => {
   let used: ToolHome | undefined;
   afterEach(async () => {

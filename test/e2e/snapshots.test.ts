@@ -62,7 +62,7 @@ describe.skipIf(reason !== undefined)('snapshots of real engines', () => {
     await ready(tool);
     expect(await runContainer(endpoint, READ)).toEqual({ status: 0, output: 'then\n' });
 
-    // What comes later.
+    // Later changes.
     expect(await runContainer(endpoint, writeText('now'))).toMatchObject({ status: 0 });
     await engineJson(endpoint, 'POST', '/images/create?fromSrc=-&repo=test/later&tag=1', busyboxRoot());
     await startContainer(endpoint, { ...SLEEP, name: 'late' });
@@ -79,7 +79,7 @@ describe.skipIf(reason !== undefined)('snapshots of real engines', () => {
     const state = join(home, 'state');
     expect(readdirSync(join(state, 'drivers', 'host')).filter((name) => name.startsWith('data'))).toEqual(['data']);
 
-    // Killed while it restores: nothing is lost, whatever it had got to.
+    // Killed during a restore: nothing is lost, however far it got.
     expect(await runContainer(endpoint, writeText('now'))).toMatchObject({ status: 0 });
     const killed = rdctl('snapshot', 'restore', 'one');
     const pid = tool.servicePid();
@@ -92,7 +92,7 @@ describe.skipIf(reason !== undefined)('snapshots of real engines', () => {
     expect(existsSync(join(home, 'backend.lock'))).toBe(false);
     await expect.poll(() => existsSync(join(state, 'restore.json')), { timeout: 20_000 }).toBe(false);
 
-    // With no service running.
+    // Without a running service.
     expect(await rdctl('shutdown')).toMatchObject({ exit: 0 });
     expect(await rdctl('snapshot', 'restore', 'one')).toEqual({ exit: 0, out: '', err: '' });
     expect(await hostTraces(join(state, 'drivers', 'host'))).toEqual([]);
@@ -102,7 +102,7 @@ describe.skipIf(reason !== undefined)('snapshots of real engines', () => {
     await ready(tool);
     expect(await runContainer(endpoint, READ)).toEqual({ status: 0, output: 'then\n' });
 
-    // Everything goes, and it starts anew.
+    // Everything is removed, and it starts empty.
     const wiped = await rdctl('api', '-X', 'PUT', '-b', '{"mode":"wipe"}', 'k8s_reset');
     expect(wiped).toEqual({ exit: 0, out: 'Rancher Desktop wipe reset successful\n', err: '' });
     expect(await imagesOf(endpoint)).toEqual([]);
@@ -144,7 +144,7 @@ describe.skipIf(reason !== undefined)('snapshots of real engines', () => {
     expect(err).toBe(
       `notice: stops 1 container: sleeping\n${VERIFIED}Error: failed to restore snapshot "one": the snapshot is damaged: 0-data/moby/volumes/kept/_data/file has changed\n`,
     );
-    // It has never been stopped.
+    // It was never stopped.
     const { State } = await engineJson(endpoint, 'GET', `/containers/${sleeping}/json`);
     expect(State).toMatchObject({ Running: true });
   });
@@ -170,7 +170,7 @@ describe.skipIf(reason !== undefined)('snapshots of real engines', () => {
   });
 });
 
-/** Resolves in the instant in which there is a file of that name. */
+/** Resolves as soon as a file of that name exists. */
 async function appears(path: string): Promise<void> {
   const ended = { test: false };
   onTestFinished(() => {

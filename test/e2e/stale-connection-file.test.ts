@@ -8,14 +8,14 @@ import { freePort, isFree } from '../helpers/free-port.ts';
 import { impostor } from '../helpers/impostor.ts';
 import { writeConnection } from '../helpers/scripted-server.ts';
 
-/** `nobody`, who has no business with anybody's service. */
+/** `nobody`, who has nothing to do with any service. */
 const OTHER = 65_534;
-/** An ordinary user; a number is enough. */
+/** An ordinary user; a uid is enough. */
 const ORDINARY = 61_234;
-/** In a profile and in its path: what must not get out. */
+/** In a profile and in its path: must not leak. */
 const MARK = 'not-for-others';
 
-/** A program of another user takes root to start; `.ci/run` is. With `RDCTL_REQUIRE_REAL=1` it must work. */
+/** Only root can start a program as another user; `.ci/run` is. With `RDCTL_REQUIRE_REAL=1` it must work. */
 function cannotBeOthers(): boolean {
   const cannot = process.platform !== 'linux' || process.getuid?.() !== 0;
   if (cannot && process.env.RDCTL_REQUIRE_REAL === '1') throw new Error('only root on Linux can be two users');
@@ -27,7 +27,7 @@ interface Victim {
   home: string;
   file: string;
   profile: string;
-  /** What the file said of the killed service. */
+  /** What the file said about the killed service. */
   secrets: { user: string; password: string; port: number; pid: number };
   rdctl(...argv: string[]): Promise<Outcome>;
 }
@@ -51,12 +51,12 @@ async function killedService(uid: number): Promise<Victim> {
   const secrets = JSON.parse(readFileSync(file, 'utf8'));
   process.kill(secrets.pid, 'SIGKILL');
   await expect.poll(() => processTable.isAlive({ pid: secrets.pid })).toBe(false);
-  // A process counts as dead when its first thread has ended; the others hold the port a moment longer.
+  // A process counts as dead when its first thread has ended; the others hold the port slightly longer.
   await expect.poll(() => isFree(secrets.port)).toBe(true);
   return { home, file, profile, secrets, rdctl };
 }
 
-/** In an order in which none of them makes the file anew before the last. */
+/** In an order in which only the last one recreates the file. */
 const commands = ({ profile }: Victim, marker: string): string[][] => [
   ['status'],
   ['list-settings'],
@@ -99,7 +99,7 @@ describe.each(users)('the service of $who was killed, and another user listens o
       const got = other.received();
       if (remove) expect(other.connections()).toBeGreaterThan(0);
       else expect(other.connections()).toBe(0);
-      // A question that tells nothing but a random number.
+      // A challenge that contains nothing but a random number.
       const questions =
         /^(?:GET \/v2\/proof\?nonce=[0-9a-f]{64} HTTP\/1\.1\r\nConnection: keep-alive\r\nHost: [\d.:]+\r\n\r\n)*$/;
       expect(got).toMatch(questions);
@@ -123,7 +123,7 @@ test.each(users)(
     expect(`${out}${err}`).toContain(`${file} is stale: the process that wrote it (pid ${secrets.pid})`);
     expect(exit).toBe(0);
     expect(other.received()).not.toContain('Authorization');
-    // What runs is stopped, and nothing leads to the port any more.
+    // What runs is stopped, and nothing points to the port any more.
     expect((await rdctl('list-settings')).err).not.toContain('is stale');
   },
 );
@@ -164,7 +164,7 @@ describe('a connection file', () => {
     for (const argv of [['list-settings'], ['--config-path', file, 'list-settings']]) {
       const { exit, err } = await rdctlProgram(argv, { env: { RDCTL_HOME: home } });
       expect(exit).toBe(1);
-      // The rule for all of a home, or the one for a file that is named.
+      // The rule for the whole home, or the one for a file that is named.
       expect(err).toMatch(message);
       expect(err).toContain(file);
     }
@@ -190,7 +190,7 @@ describe("the port in another application's file", () => {
 
   test('was taken by another user: nothing is sent there', async () => {
     if (cannotBeOthers()) return;
-    // Its process is a living one of this user: the socket tells more.
+    // Its process is a living one of this user: the socket reveals more.
     const { file, profile, other, rdctl } = await foreign(OTHER, process.pid);
     const named = ['--target', 'rancher-desktop'];
     for (const argv of [

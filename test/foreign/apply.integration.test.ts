@@ -37,7 +37,7 @@ const profile = (settings: object, rest: object = {}) => ({
   ...rest,
 });
 
-/** Where each version keeps the type of the mount. */
+/** Where each version has the mount type. */
 const MOUNT: Record<ForeignVersion, string> = {
   10: 'experimental.virtualMachine.mount.type',
   14: 'experimental.virtualMachine.mount.type',
@@ -105,7 +105,7 @@ describe.each(FOREIGN_VERSIONS.map((version) => [version] as const))('settings v
     expect(sent.version).toBe(version);
     expect(app.get(MOUNT[version])).toBe('9p');
     expect(app.get('containerEngine.name')).toBe('containerd');
-    // Truth of the plan: it said one restart, and there was one, which is over.
+    // The plan was right: it announced one restart, and there was one, which is over.
     expect(app.starts).toBe(1);
     expect(app.state).toBe('STARTED');
     expect([app.get('quantum') ?? null, app.get('application.accentColour') ?? null]).toEqual(unknown);
@@ -198,7 +198,7 @@ describe.each(FOREIGN_VERSIONS.map((version) => [version] as const))('settings v
     const { file, plan } = await stage({ version });
     file('p.json', { version: 19, WSL: { integrations: { Ubuntu: true } } });
     const document = await plan('-f', 'p.json').catch((error: unknown) => error);
-    // On another platform than this the profile itself is refused already.
+    // On another platform the profile itself is already refused.
     if (document instanceof Error) expect(document.message).toContain('WSL.integrations');
     else expect((document as Plan).changes[0]?.blocked?.by).toBe('unsupported');
   });
@@ -288,7 +288,7 @@ test('apply --previous rolls back', async () => {
   expect(app.settings).not.toEqual(before);
   const back = await apply('--previous');
   expect(back.exit).toBe(0);
-  // Nobody can see them there, so going back says that it leaves them alone.
+  // They cannot be read there, so rolling back says that it leaves them alone.
   expect(back.err).toContain('warning: Which port forwards there were was not recorded, so they stay as they are.\n');
   expect(app.settings).toEqual(before);
 });
@@ -398,7 +398,7 @@ describe('concurrent changes', () => {
     const { app, file, apply } = await stage({
       version: 18,
       intercept({ method, path }, it) {
-        // Somebody else is at work between the plan and the write.
+        // Someone else makes a change between the plan and the write.
         if (method === 'PUT' && path === '/v1/propose_settings' && edits === 0) {
           edits += 1;
           it.set('kubernetes.port', 7777);

@@ -5,7 +5,7 @@ import type { BackendState } from '../../src/reconcile/status.ts';
 const RESTART = 'reconfiguring Rancher Desktop to apply changes (this may take a while)';
 const BUSY = 'UI is currently busy, but will eventually be reconfigured to apply requested changes';
 
-/** Feeds states until it is settled; returns how many looks that took, and what was to be said again. */
+/** Feeds states until it is done; returns how many observations that took, and what had to be sent again. */
 async function looks(
   progress: ReturnType<typeof foreignProgress>,
   states: readonly BackendState[],

@@ -25,7 +25,7 @@ export function textOf(id: string): string {
   return TEXTS.get(id) ?? '';
 }
 
-/** What the reader of the application makes of the registry; throws where it refuses to start. */
+/** What the application reads from the registry; throws where it refuses to start. */
 export function profileOf(
   states: ReadonlyMap<string, PolicyState>,
   part: Part,
@@ -45,7 +45,7 @@ export function profileIn(hive: RegistryKey, part: Part): { settings: JsonObject
   return { settings: policy.settings, warnings };
 }
 
-/** Values of every kind that a setting may have: the ends of its range, all that it offers, one and several entries. */
+/** Representative values of a setting: the limits of its range, all options, one and several entries. */
 export function valuesOf({ type, enum: values, format, min = 0, max = 0xffff_ffff }: Field): JsonValue[] {
   if (values) return [...values];
   switch (type) {
@@ -81,7 +81,7 @@ export function policyValues(): [string, { policy: AdmxPolicy; value: JsonValue 
   );
 }
 
-/** Any value of a setting that its control takes. */
+/** Any value of a setting that its control accepts. */
 export function anyValue(field: Field): fc.Arbitrary<JsonValue> {
   const { type, enum: values, format, min = 0, max = 0xffff_ffff } = field;
   const line = fc
@@ -97,7 +97,7 @@ export function anyValue(field: Field): fc.Arbitrary<JsonValue> {
   );
 }
 
-/** What is to be given in the controls of the policy for this value. */
+/** What to enter in the controls of the policy for this value. */
 export function stateFor({ name, field }: AdmxPolicy, value: JsonValue): PolicyState {
   if (value === false) return 'disabled';
   if (value === true) return { enabled: {} };
@@ -112,7 +112,7 @@ function given(name: string, { enum: values }: Field, value: JsonValue): Given[s
     : new Map(Object.entries(value ?? {}).map(([k, v]) => [k, String(v)]));
 }
 
-/** The item of a list that people see under this text. */
+/** The list item shown under this text. */
 function itemFor(policy: string, shown: string): string {
   const element = POLICY_ELEMENTS.find(({ attributes }) => attributes.name === policy);
   const items = element ? everyElement(element).filter(({ tag }) => tag === 'item') : [];

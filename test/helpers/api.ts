@@ -27,13 +27,13 @@ import type { Settings } from '../../src/settings/settings.gen.ts';
 import type { DesiredStoreInput } from '../../src/state/desired-store.ts';
 import { createDesiredStore } from '../../src/state/desired-store.ts';
 
-/** What the scripted controllers report; a test sets it. */
+/** What the scripted controllers report; tests change it. */
 interface Script {
   backendState: BackendState;
   observed: Observed;
-  /** Every desired state that was handed on. */
+  /** Every desired state that was passed on. */
   desired: Desired[];
-  /** What a look does, and whether it succeeds; without it, it succeeds. */
+  /** What an observation does, and whether it succeeds; by default it succeeds. */
   look?: (signal: AbortSignal) => boolean | Promise<boolean>;
 }
 
@@ -48,7 +48,7 @@ export interface TestApi {
 
 export interface TestApiOptions {
   portForwards?: PortForwards;
-  /** None unless told, as before the first engine. */
+  /** None by default, as before the first engine. */
   extensions?: Extensions;
   snapshots?: Snapshots;
   resetBackend?: ApiContext['resetBackend'];
@@ -74,7 +74,7 @@ const noForwards: PortForwards = {
   close: async () => undefined,
 };
 
-/** Nothing is saved and everything succeeds. */
+/** Saves nothing and always succeeds. */
 const NO_SNAPSHOTS: Snapshots = {
   list: async () => [],
   create: async () => undefined,
@@ -100,7 +100,7 @@ function nothingRuns(): Observed {
   };
 }
 
-/** The backend runs with exactly these settings. */
+/** A backend that runs with exactly these settings. */
 export function runsWith(settings: Settings): Observed {
   const engine = engineSpec(settings);
   const up = { state: 'running', spec: engine, endpoint: 'unix:///e.sock', version: '1', workload: {} } as const;
@@ -228,7 +228,7 @@ function scripted(script: Script, initial: Desired): Controllers {
   };
 }
 
-/** Carries the requests of a client into an app in this process. */
+/** Passes the requests of a client to an app in this process. */
 function injectTransport(app: FastifyInstance): Transport {
   return async (connection, request): Promise<HttpResponse> => {
     const response = await app.inject({

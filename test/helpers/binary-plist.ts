@@ -1,4 +1,4 @@
-/** What a hand-made binary property list says of itself; whatever is absent is right. */
+/** The trailer of a handmade binary property list; absent fields are correct. */
 export interface BinaryClaims {
   top?: number;
   count?: number;
@@ -9,7 +9,7 @@ export interface BinaryClaims {
   header?: string;
 }
 
-/** A binary property list of objects as they are, right or wrong. References are bytes. */
+/** A binary property list of objects as given, valid or not. References are bytes. */
 export function binaryPlistOf(objects: readonly (readonly number[])[], claims: BinaryClaims = {}): Buffer {
   const header = Buffer.from(claims.header ?? 'bplist00', 'latin1');
   const offsets: number[] = [];

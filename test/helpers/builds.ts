@@ -5,12 +5,12 @@ import type { TestProject } from 'vitest/node';
 
 declare module 'vitest' {
   interface ProvidedContext {
-    /** A directory for what the files of one run build together. */
+    /** A directory for what the test files of one run build and share. */
     builds: string;
   }
 }
 
-/** For the whole run, as vitest calls it. */
+/** Called by vitest for the whole run. */
 export function setup({ provide }: TestProject): () => void {
   const builds = mkdtempSync(join(tmpdir(), 'rdctl-builds-'));
   provide('builds', builds);

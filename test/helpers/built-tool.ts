@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { afterAll, beforeAll, inject } from 'vitest';
 
-/** A copy of the tool for the tests of one file, built from the present source without a code cache, once in a run. */
+/** A copy of the tool for the tests of one file, built once per run from the current source, without a code cache. */
 export function builtTool(): { folder(): string; entry(): string } {
   let folder = '';
   beforeAll(() => {
@@ -23,7 +23,7 @@ function builtOnce(builds: string): string {
   try {
     renameSync(own, tool);
   } catch (error) {
-    // Another worker was quicker.
+    // Another worker was faster.
     if (!existsSync(tool)) throw error;
   }
   return tool;

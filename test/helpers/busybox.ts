@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { type TarEntry, tarOf } from './tar.ts';
 
-/** The whole content of a container: one static program with a shell's name beside it. */
+/** The whole content of a container: a static program and a shell link to it. */
 export function busyboxRoot(): Buffer {
   const entries: TarEntry[] = [
     { path: 'bin/busybox', content: readFileSync('/bin/busybox') },
@@ -11,7 +11,7 @@ export function busyboxRoot(): Buffer {
   return tarOf(entries);
 }
 
-/** An archive as `docker save` writes it, which containerd imports under `name`. */
+/** An archive as written by `docker save`, which containerd imports under `name`. */
 export function busyboxImage(name: string): Buffer {
   const layer = busyboxRoot();
   const config = JSON.stringify({

@@ -4,7 +4,7 @@ import type { CommandEntry, Io } from '../../cli/command.ts';
 import { COMMANDS } from '../../cli/commands.ts';
 import { run } from '../../cli/run.ts';
 
-/** What a command line left behind. */
+/** The result of a command line. */
 export interface Outcome {
   exit: number;
   out: string;
@@ -20,19 +20,19 @@ export interface Stage {
   progress?: boolean;
   signal?: AbortSignal;
   policies?: NonNullable<Io['policies']>;
-  /** `host` can run here, unless told. */
+  /** By default `host` can run here. */
   chooseDriver?: NonNullable<Io['chooseDriver']>;
   /** Other commands than ours. */
   commands?: readonly CommandEntry[];
 }
 
-/** Streams that keep what is written. Nothing of the real process is visible, the environment included. */
+/** Streams that keep what is written. Nothing of the real process is visible, including its environment. */
 export function fakeIo(stage: Stage = {}): Io & { text: { out: string; err: string } } {
   const text = { out: '', err: '' };
   return {
     text,
     out: (part) => {
-      // Bytes as one sign each, so that a test sees every one of them.
+      // Each byte as one character, so that a test sees all of them.
       text.out += typeof part === 'string' ? part : Buffer.from(part).toString('latin1');
     },
     err: (part) => {
@@ -54,7 +54,7 @@ export function fakeIo(stage: Stage = {}): Io & { text: { out: string; err: stri
   };
 }
 
-/** Runs the tool from its source in this process. */
+/** Runs the tool from source in this process. */
 export async function rdctl(argv: readonly string[], stage: Stage = {}): Promise<Outcome> {
   const io = fakeIo(stage);
   const exit = await run(argv, io, stage.commands ?? COMMANDS);
@@ -64,15 +64,15 @@ export async function rdctl(argv: readonly string[], stage: Stage = {}): Promise
 export interface ChildOptions {
   env?: Record<string, string | undefined>;
   stdin?: string | Buffer;
-  /** Called with the running child: to send signals, to close its output. */
+  /** Called with the running child, to send signals or close its output. */
   onSpawn?: (child: ReturnType<typeof spawn>) => void;
   /** Instead of `dist/rdctl.cjs`. */
   entry?: string;
-  /** Another user than that of the test; for root alone. */
+  /** Another user than that of the test; only as root. */
   uid?: number;
 }
 
-/** Nothing listens there: services of tests ask nobody outside of this computer, not even for names. */
+/** Nothing listens there: services under test contact no other computer, not even a name server. */
 const NOBODY = 'http://127.0.0.1:9/';
 
 /** Runs the built tool as a program. `exit` is -1 when a signal ended it. */

@@ -1,6 +1,6 @@
 import { request } from 'node:http';
 
-/** What dockerd answered. */
+/** A response of dockerd. */
 export interface EngineAnswer {
   status: number;
   body: Buffer;
@@ -29,7 +29,7 @@ export function callEngine(
   });
 }
 
-/** As `callEngine`, but anything else than success is an error. */
+/** Like `callEngine`, but anything other than success is an error. */
 export async function engineJson(
   endpoint: string,
   method: 'GET' | 'POST' | 'DELETE',
@@ -43,7 +43,7 @@ export async function engineJson(
   return last === '' ? {} : JSON.parse(last);
 }
 
-/** A container to be made. */
+/** A container to create. */
 export interface ContainerOptions {
   image: string;
   command: string[];
@@ -66,7 +66,7 @@ export async function startContainer(endpoint: string, options: ContainerOptions
       Cmd: options.command,
       ExposedPorts: Object.fromEntries(Object.keys(options.ports ?? {}).map((port) => [port, {}])),
       HostConfig: {
-        // The first process of a container ignores SIGTERM unless it says otherwise, and busybox does not.
+        // The first process of a container ignores SIGTERM by default, and busybox does not handle it.
         Init: true,
         PortBindings: options.ports ?? {},
         Binds: options.binds ?? [],
@@ -80,7 +80,7 @@ export async function startContainer(endpoint: string, options: ContainerOptions
   return id;
 }
 
-/** Runs a container to its end; returns its exit status and what it printed. */
+/** Runs a container to completion; returns its exit status and output. */
 export async function runContainer(
   endpoint: string,
   options: ContainerOptions,
@@ -92,7 +92,7 @@ export async function runContainer(
   return { status: Number(StatusCode), output: unframed(logs.body) };
 }
 
-/** Each piece of output has eight bytes in front: its stream, three zeros, its length. */
+/** Each piece of output has an 8-byte header: its stream, three zeros, its length. */
 function unframed(body: Buffer): string {
   const pieces: string[] = [];
   for (let at = 0; at + 8 <= body.length; ) {
@@ -103,7 +103,7 @@ function unframed(body: Buffer): string {
   return pieces.join('');
 }
 
-/** The port on this host that a container's port was given. */
+/** The port on this host that a container's port is published on. */
 export async function publishedPort(endpoint: string, id: string, port: string): Promise<number> {
   const { NetworkSettings } = await engineJson(endpoint, 'GET', `/containers/${id}/json`);
   const ports = (NetworkSettings as { Ports: Record<string, { HostPort: string }[]> }).Ports;

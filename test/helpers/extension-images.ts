@@ -7,12 +7,12 @@ const LABELS = {
   'com.docker.desktop.extension.api.version': '0.3.0',
 };
 
-/** An extension as its makers publish one, `FROM scratch`. `metadata` and `files` take the place of what is usual. */
+/** An extension image as published, `FROM scratch`. `metadata` and `files` replace the defaults. */
 export interface ExtensionImage {
   version?: string;
   labels?: Record<string, string> | 'none';
   metadata?: unknown;
-  /** Instead of icon, user interface and program. */
+  /** In place of icon, user interface and program. */
   files?: TarEntry[];
   command?: string[];
 }

@@ -6,10 +6,10 @@ import { setLeaf } from '../../src/settings/leaf-paths.ts';
 import { validateShape } from '../../src/settings/older-shapes.ts';
 import { put } from '../../src/settings/own.ts';
 
-/** Versions that releases wrote for which deployment profiles exist. */
+/** Settings versions of the releases that have deployment profiles. */
 export const FLEET_VERSIONS = Array.from({ length: 14 }, (_, index) => index + 6);
 
-/** The part of a JSON schema that the generators obey. */
+/** The part of a JSON schema that the generators respect. */
 interface Node {
   type?: string | string[];
   properties?: Record<string, Node>;
@@ -19,18 +19,18 @@ interface Node {
   maximum?: number;
 }
 
-/** The texts that a profile holds where its schema does not say which. */
+/** The texts of a profile where its schema does not restrict them. */
 export interface Texts {
   value: fc.Arbitrary<string>;
-  /** Of a list; a value when it is not given. */
+  /** Of a list; defaults to value. */
   entry?: fc.Arbitrary<string>;
   /** Of a map. */
   key: fc.Arbitrary<string>;
 }
 
 /**
- * A deployment profile of this version: some of its settings, each of the type, in the list and in the range that the schema of
- * the version says. Grammars of texts and rules between settings are not looked at, for no format knows them.
+ * A deployment profile of this version: some of its settings, each with the type and in the range of the schema. Text formats and
+ * rules between settings are ignored, because no file format knows them.
  */
 export function profileArbitrary(version: number, texts: Texts): fc.Arbitrary<JsonObject> {
   const values: Record<string, fc.Arbitrary<JsonValue>> = {};
@@ -55,7 +55,7 @@ function profileOf(version: number, paths: readonly string[], chosen: Record<str
   return profile;
 }
 
-/** Every setting by its dotted path; the version itself is none. Schemas stand for several versions, so that each setting is asked for. */
+/** Every setting by its dotted path except the version. Schemas cover several versions, so each setting is looked up. */
 function settingsOf(version: number): [string, Node][] {
   const schema =
     [19, 16, 14, 10, 6].find((each) => each <= Math.max(version, 6) && (each !== 19 || version === 19)) ?? 6;
@@ -71,7 +71,7 @@ function settingsOf(version: number): [string, Node][] {
   });
 }
 
-/** In version 6 an extension was switched on and off; its schema is also that of version 7, which named tags. */
+/** Version 6 enabled and disabled extensions; its schema also covers version 7, which stored tags. */
 const EXTENSIONS_OF_6: Node = { type: 'object', additionalProperties: { type: 'boolean' } };
 
 function leaves(node: Node, path = ''): [string, Node][] {
@@ -109,7 +109,7 @@ function entryOf({ additionalProperties }: Node, texts: Texts): fc.Arbitrary<Jso
   return fc.oneof(...types.map((type) => settingValue({ type }, texts)));
 }
 
-/** Also keys that every object inherits. */
+/** Including keys that every object inherits. */
 function mapOf(entry: fc.Arbitrary<JsonValue>, texts: Texts): fc.Arbitrary<JsonObject> {
   return fc.uniqueArray(fc.tuple(texts.key, entry), { maxLength: 4, selector: ([key]) => key }).map((entries) => {
     const map: JsonObject = {};

@@ -6,7 +6,7 @@ import { defaultSettings } from '../../src/settings/defaults.ts';
 import { places } from '../../src/state/places.ts';
 import { startApi } from './api.ts';
 
-/** The integration of a service for this user, and what the rest of that service says to it. */
+/** The host integration of a service for this user, with the events of the rest of that service. */
 export function followedIntegration(home: string, changes: Partial<IntegrationInput> & { power?: Power } = {}) {
   const env = { HOME: home, PATH: '' };
   const lines: { level: string; message: string }[] = [];

@@ -21,24 +21,24 @@ interface Received {
 
 export interface ForeignAppOptions {
   version: ForeignVersion;
-  /** Dotted paths in its own shape. */
+  /** Dotted paths in its own format. */
   settings?: Record<string, JsonValue>;
   locked?: JsonObject;
   state?: State;
-  /** Never started: nothing is ever a reason to restart. */
+  /** Never started: nothing requires a restart. */
   neverStarted?: boolean;
-  /** What becomes of the next start. */
+  /** The outcome of the next start. */
   startFails?: boolean;
-  /** Looks at the backend that each state of a restart lasts. */
+  /** How many queries each state of a restart lasts. */
   looksPerState?: number;
-  /** Answers instead of the application. */
+  /** Responses in place of those of the application. */
   intercept?: (request: Received, app: ForeignApp) => { status: number; body: string } | undefined;
 }
 
-/** The application as it is seen from outside, written from the facts about its interface. */
+/** The application as seen from outside, written from the facts about its interface. */
 export interface ForeignApp {
   settings: JsonObject;
-  /** A value of its settings, by dotted path in its own shape. */
+  /** One of its settings, by dotted path in its own format. */
   get(path: string): JsonValue | undefined;
   set(path: string, value: JsonValue): void;
   state: State;
@@ -50,9 +50,9 @@ export interface ForeignApp {
   writes(): string[];
   /** Bodies of the settings writes. */
   bodies(): JsonObject[];
-  /** Number of times that the backend was started. */
+  /** How often the backend was started. */
   starts: number;
-  /** The environment of a tool that finds it by looking around. */
+  /** The environment of a tool that discovers it. */
   env: Record<string, string>;
   /** Its connection file. */
   file: string;
@@ -61,7 +61,7 @@ export interface ForeignApp {
 
 const HEADING = 'errors in attempt to update settings:';
 
-/** Starts one on a port of its own, with a connection file where such an application puts it. */
+/** Starts one on its own port, with a connection file where such an application writes it. */
 export async function foreignApp(options: ForeignAppOptions): Promise<ForeignApp> {
   const { version, neverStarted = false, looksPerState = 1 } = options;
   const home = temporaryDirectory();
@@ -101,7 +101,7 @@ export async function foreignApp(options: ForeignAppOptions): Promise<ForeignApp
   };
   const busy = () => app.state === 'STARTING' || app.state === 'STOPPING' || pending.length > 0;
 
-  /** Time passes by being looked at: a state lasts some looks and then gives way to the next. */
+  /** Time passes by queries: a state lasts for some of them and then changes to the next. */
   function tick(): void {
     const next = pending[0];
     if (!next) {
@@ -157,9 +157,9 @@ export async function foreignApp(options: ForeignAppOptions): Promise<ForeignApp
         leafAt(app.settings, path) !== undefined && !isDeepStrictEqual(value, leafAt(app.settings, path)),
     );
     if (!changed) return [202, 'no changes necessary'];
-    // Unknown keys come along with a known one that changes: a weakness of the application.
+    // Unknown keys are accepted next to a known one that changes: a bug of the application.
     merge(app.settings, payload);
-    // All its settings are compared, so what nobody proposed has a `desired` here.
+    // It compares all of its settings, so what was not proposed has a `desired` here.
     if (Object.keys(reasons(app.settings)).length === 0) return [202, 'settings updated; no restart required'];
     if (busy()) {
       delayed = true;

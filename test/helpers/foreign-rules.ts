@@ -21,12 +21,12 @@ const RESTART = [
   'virtualMachine.type',
   'experimental.virtualMachine.type',
 ];
-/** Compared also when they are not proposed, and then without `desired` (api facts, 11.3). */
+/** Compared even when not proposed, and then without `desired` (api facts, 11.3). */
 const PHANTOM = ['experimental.virtualMachine.diskSize', 'virtualMachine.memoryInGB', 'virtualMachine.numberCPUs'];
 const OTHER_PLATFORM = ['kubernetes.ingress.localhostOnly', 'WSL.integrations'];
 const ENUMS: Record<string, string[]> = { 'containerEngine.name': ['containerd', 'moby', 'docker'] };
 
-/** What a proposal would restart, held against the settings that run; full of the weaknesses that are known. */
+/** What a proposal would restart, compared with the running settings, including the known bugs. */
 export function restartReasons(proposal: JsonObject, running: JsonObject): Record<string, JsonObject> {
   const found: Record<string, JsonObject> = {};
   const merged = merge(structuredClone(running), proposal);
@@ -83,7 +83,7 @@ export function canonical(payload: JsonObject): JsonObject {
   return copy;
 }
 
-/** Leaves of a payload; what is a map in the settings counts as one. */
+/** Leaves of a payload; a map in the settings counts as one. */
 export function flat(payload: JsonObject, settings: JsonObject, prefix = ''): [string, JsonValue][] {
   return Object.entries(payload).flatMap(([key, value]): [string, JsonValue][] => {
     const path = prefix === '' ? key : `${prefix}.${key}`;

@@ -1,7 +1,7 @@
 import type { JsonObject } from '../../src/json.ts';
 import { leafAt, removeLeaf, setLeaf } from '../../src/settings/leaf-paths.ts';
 
-/** Versions of settings that releases wrote, and one of the future. */
+/** Settings versions that releases wrote, and a future one. */
 export const FOREIGN_VERSIONS = [10, 14, 16, 18, 19, 25] as const;
 export type ForeignVersion = (typeof FOREIGN_VERSIONS)[number];
 
@@ -10,7 +10,7 @@ const NINE_P = { securityModel: 'none', protocolVersion: '9p2000.L', msizeInKib:
 const PROXY = { enabled: false, address: '', password: '', port: 3128, username: '', noproxy: NOPROXY };
 
 /**
- * Complete settings as an application of that version keeps them on Linux (settings facts, 1.4 and 1.7), written out from the
+ * Complete settings as an application of that version keeps them on Linux (settings facts, 1.4 and 1.7), written from the
  * facts and not by our own migration, which is under test.
  */
 export function foreignSettings(version: ForeignVersion): JsonObject {
@@ -78,14 +78,14 @@ export function foreignSettings(version: ForeignVersion): JsonObject {
   };
 }
 
-/** Moves between these versions: from which on, from where, to where (settings facts, 1.3). */
+/** Moves between these versions: since which version, from where, to where (settings facts, 1.3). */
 const MOVES: readonly [number, string, string][] = [
   [15, 'experimental.virtualMachine.type', 'virtualMachine.type'],
   [15, 'experimental.virtualMachine.useRosetta', 'virtualMachine.useRosetta'],
   [16, 'experimental.virtualMachine.mount.type', 'virtualMachine.mount.type'],
 ];
 
-/** A payload of an older version in the shape of a newer one. */
+/** A payload of an older version in the format of a newer one. */
 export function migratedPayload(payload: JsonObject, to: number): JsonObject {
   const copy = structuredClone(payload);
   const from = Number(copy.version);
@@ -96,7 +96,7 @@ export function migratedPayload(payload: JsonObject, to: number): JsonObject {
     setLeaf(copy, path, value);
   }
   const driver = 'containerEngine.mobyStorageDriver';
-  // The weakness of the application: an unrelated call resets the storage driver.
+  // A bug of the application: an unrelated call resets the storage driver.
   if (from <= 16 && to > 16 && leafAt(copy, driver) === undefined) setLeaf(copy, driver, 'auto');
   copy.version = to;
   return copy;

@@ -4,13 +4,13 @@ import { isObject, type JsonObject, type JsonValue } from '../../src/json.ts';
 import type { Texts } from './fleet-arbitrary.ts';
 import { anyText, hostileText, isXmlText } from './hostile-text.ts';
 
-/** Paths of everything in a profile that the format cannot hold; what is not among them has to come back from it. */
+/** Paths of everything in a profile that the format cannot hold; everything else must be read back from it. */
 export function cannotHold(format: string, profile: JsonObject): string[] {
   const holds = limitOf(format);
   return texts(profile).flatMap((each) => (holds(each) ? [] : [each.path]));
 }
 
-/** Any text that the format can hold in its place, so that few profiles are turned down for one of many. */
+/** Any text that the format can hold at its position, so that few profiles are rejected for a single one. */
 export function heldTexts(format: string): Texts {
   const holds = limitOf(format);
   const held = (kind: Text['kind']) =>
@@ -38,7 +38,7 @@ const LIMITS: Readonly<Record<string, Limit>> = {
   },
 };
 
-/** The second of two names that differ in letter case alone is refused; maps are written in the order of their lower-case keys. */
+/** The second of two names that differ only in case is rejected; maps are written in the order of their lower-case keys. */
 function hasDouble(name: string, siblings: readonly string[]): boolean {
   return siblings.some((other) => other !== name && isOneName(other, name) && isBefore(other, name));
 }
@@ -60,7 +60,7 @@ interface Text {
   siblings: readonly string[];
 }
 
-/** Every text of a profile that its author chose; keys of sections are not. */
+/** Every text of a profile that its author chose, without the keys of sections. */
 export function texts(value: JsonValue, path = '', isMap = false): Text[] {
   const own = { path, siblings: [] };
   if (typeof value === 'string') return [{ ...own, text: value, kind: 'value' }];

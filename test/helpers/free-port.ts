@@ -1,15 +1,15 @@
 import { createServer, type Server } from 'node:net';
 
 /**
- * Below the ports that the system gives to connections and to servers which ask for any, so that none of those takes one between
- * the look and its use. Each process of tests has a part of its own, which it holds by listening on the port of the part in `LOCKS`.
+ * Below the ephemeral ports, so that no connection or server takes one between the check and its use. Each test process has a
+ * range of its own, which it reserves by listening on a port in `LOCKS`.
  */
 const [FIRST, PARTS, LENGTH] = [20_000, 128, 96];
 const LOCKS = FIRST - PARTS;
 let part: Promise<number> | undefined;
 let given = 0;
 
-/** A port of 127.0.0.1 that nothing listens on, and that is given once only. */
+/** A port of 127.0.0.1 that nothing listens on, returned only once. */
 export async function freePort(): Promise<number> {
   part ??= ownPart();
   const start = FIRST + (await part) * LENGTH;

@@ -6,8 +6,8 @@ const MIB = 2 ** 20;
 const PAGE = 4096;
 
 /**
- * Takes all the space of the file system that the directory is on, but `leave` pages.
- * @returns what gives it back. @throws what is no lack of space.
+ * Takes all the space of the directory's file system except `leave` pages.
+ * @returns a function that frees it. @throws any error other than a lack of space.
  */
 export async function fillDisk(directory: string, leave = 0): Promise<() => void> {
   const path = join(directory, 'ballast');

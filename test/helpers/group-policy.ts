@@ -1,11 +1,11 @@
 import { keyAt, type RegistryKey, type RegistryValue } from '../../profiles/formats/registry.ts';
 import { childOf, childrenOf, type XmlElement } from './xml.ts';
 
-/** What an administrator gives in the controls of a policy, by the id of the element: a list as lines, a table as pairs. */
+/** What an administrator enters in the controls of a policy, by the id of the element: a list as lines, a table as pairs. */
 export type Given = Readonly<Record<string, string | number | readonly string[] | ReadonlyMap<string, string>>>;
 export type PolicyState = { enabled: Given } | 'disabled';
 
-/** What a value of the registry is to become: without a `value` it is deleted, and without a `name` every value of the key. */
+/** A registry change: without a `value` the value is deleted, without a `name` every value of the key. */
 interface Write {
   key: string;
   name?: string;
@@ -13,9 +13,9 @@ interface Write {
 }
 
 /**
- * Sets policies one after the other, as Group Policy does by the files of definitions, and gives back what is in the registry
- * then, below a hive. Works by the rules of the format alone: it knows nothing of settings.
- * @throws Error for what an editor does not accept (a number out of range, a missing value), and for what it does not know.
+ * Sets policies one after the other, as Group Policy does according to the definition files, and returns the resulting registry
+ * below a hive. It only knows the rules of the format, not our settings.
+ * @throws Error for what an editor rejects (a number out of range, a missing value), and for what is unknown here.
  */
 export function registryOf(definitions: XmlElement, states: ReadonlyMap<string, PolicyState>): RegistryKey {
   const hive: RegistryKey = { name: 'HKLM', values: [], keys: [] };
@@ -48,7 +48,7 @@ function writesOf(policy: XmlElement, state: PolicyState): Write[] {
   ];
 }
 
-/** Without values of its own, a policy that names a value writes 1 and deletes it again. */
+/** Without values of its own, a policy that names a value writes 1, and deletes it when disabled. */
 function ownValue(policy: XmlElement, enabled: boolean): Write[] {
   const name = policy.attributes.valueName;
   if (name === undefined) return [];
@@ -58,7 +58,7 @@ function ownValue(policy: XmlElement, enabled: boolean): Write[] {
   return [{ ...place, ...(enabled ? { value: { type: 'REG_DWORD', data: 1 } } : {}) }];
 }
 
-/** A policy with a list for one state alone deletes those values in the other one. */
+/** A policy with a list for only one state deletes those values in the other state. */
 function listed(policy: XmlElement, enabled: boolean): Write[] {
   const [own] = childrenOf(policy, enabled ? 'enabledList' : 'disabledList');
   if (own) return itemsOf(own, policy).map(({ place, item }) => ({ ...place, ...literal(childOf(item, 'value')) }));
@@ -88,7 +88,7 @@ function literal(holder: XmlElement): Pick<Write, 'value'> {
   }
 }
 
-/** Those whose meaning is known here; the others (`storeAsText`, `expandable`, `soft`, `maxStrings`) change what is written. */
+/** Attributes that are supported here; the others (`storeAsText`, `expandable`, `soft`, `maxStrings`) change what is written. */
 const KNOWN: Readonly<Record<string, readonly string[]>> = {
   decimal: ['id', 'key', 'valueName', 'required', 'minValue', 'maxValue'],
   enum: ['id', 'key', 'valueName', 'required'],

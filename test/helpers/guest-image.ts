@@ -4,13 +4,13 @@ import { basename, join, resolve } from 'node:path';
 import { imageStore } from '../../src/drivers/guest-images/store.ts';
 import { qemu } from '../../src/drivers/index.ts';
 
-/** A store of guest images that CI fills once with `rdctl image build`; tests only look into it. */
+/** A store of guest images that CI fills with `rdctl image build`; tests only read it. */
 const STORE = resolve(process.env.RDCTL_TEST_IMAGES ?? 'node_modules/.cache/rdctl/guest-images');
 const images = await imageStore(STORE).list();
 
 /**
- * Gives a home the images that have nothing special, which start fastest, and those that have no more than `features` besides. Without
- * any, the home has none.
+ * Links images into a home: those without special features, which boot fastest, and those with no features beyond `features`.
+ * Without any, the home has none.
  */
 export function linkImages(home: string, ...features: string[]): void {
   const store = join(home, 'guest-images');
@@ -21,9 +21,9 @@ export function linkImages(home: string, ...features: string[]): void {
 }
 
 /**
- * Why tests with a real guest cannot run here; undefined when they can. Says so on standard error, because a silent skip looks like a
- * pass. With `RDCTL_REQUIRE_REAL=1` it throws instead.
- * @param features what images have to have, one or another of them.
+ * Why tests with a real guest cannot run here; undefined when they can. Reported on standard error, because a silent skip looks like
+ * a pass. With `RDCTL_REQUIRE_REAL=1` it throws instead.
+ * @param features features that some image must have.
  */
 export async function whyNoRealGuest(...features: string[]): Promise<string | undefined> {
   const home = mkdtempSync(join(tmpdir(), 'rd-probe-'));

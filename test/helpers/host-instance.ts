@@ -9,7 +9,7 @@ import { run } from '../../src/os/run.ts';
 
 export const FOREVER = new AbortController().signal;
 
-/** Everything on this host that belongs to the instance of that directory, except what is in the directory. */
+/** Everything on this host that belongs to the instance of that directory, except the directory itself. */
 export async function hostTraces(directory: string): Promise<string[]> {
   const { id, bridge, chain, tag, run: runtime } = hostPlaces(directory);
   const links = (await run(['ip', '-o', 'link', 'show'])).stdout.split('\n').filter((line) => line.includes(bridge));
@@ -29,17 +29,17 @@ export async function hostTraces(directory: string): Promise<string[]> {
   return [...links, ...rules, ...mounts, ...programs, ...sockets, ...groups, ...plugins];
 }
 
-/** A host driver in a directory of its own. */
+/** A host driver in its own directory. */
 export interface HostInstance {
   directory: string;
   driver: Driver;
   /** The driver as a restarted service would open it. */
   reopen(): Promise<Driver>;
-  /** Stops everything, removes the directory, and gives back what stayed. */
+  /** Stops everything, removes the directory, and returns what is left over. */
   close(): Promise<string[]>;
 }
 
-/** `parent` is an existing directory; the temporary one unless told. */
+/** `parent` is an existing directory; by default the temporary directory. */
 export async function hostInstance(parent = tmpdir()): Promise<HostInstance> {
   const root = mkdtempSync(join(parent, 'rd-'));
   const directory = join(root, 'host');
@@ -62,7 +62,7 @@ export async function hostInstance(parent = tmpdir()): Promise<HostInstance> {
   };
 }
 
-/** Process of a program that the instance started. */
+/** The pid of a program that the instance started. */
 export async function pidOf(directory: string, program: 'dockerd' | 'containerd' | 'moby-containerd'): Promise<number> {
   const record: { pid: number } = JSON.parse(
     readFileSync(join(hostPlaces(directory).run, `${program}.pid.json`), 'utf8'),
@@ -70,7 +70,7 @@ export async function pidOf(directory: string, program: 'dockerd' | 'containerd'
   return record.pid;
 }
 
-/** Where the engine answers; an error unless it runs. */
+/** The endpoint of a running engine; otherwise an error. */
 export async function endpointOf(driver: Driver, name: EngineName): Promise<string> {
   const status = await driver.engines[name].observe(FOREVER);
   if (status.state !== 'running') throw new Error(`${name} is ${status.state}`);

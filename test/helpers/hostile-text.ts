@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 
-/** Signs and words that mean something to a format, to a terminal, to a reader of Unicode or to JavaScript. */
+/** Characters and words with a meaning in some format, a terminal, Unicode or JavaScript. */
 const AWKWARD = [
   ...'"\'\\[]=;:,@-#%~/{}*<>&`$|^!? \n\r\t\u007f\u0085\u00a0\u200b\u2028\u2029\u202e\u2066\ufeff\ufffdéßİıſK中א😀\u{10ffff}\u{1fffe}',
   ...'\\\\ \\" "= [- \r\n e\u0301 עברית 👨‍👩‍👧 &amp; &#0; ]]> <!-- --> <![CDATA[ <?xml </string> %PATH% $(a) -0 1e3 0 1'.split(
@@ -28,12 +28,12 @@ const IMPOSSIBLE = [
   '\udbff a',
 ];
 
-/** Text that every format can hold in a value: no NUL, nothing that XML forbids. */
+/** Text that every format can hold as a value: no NUL, nothing that XML forbids. */
 export function hostileText(): fc.Arbitrary<string> {
   return joined(fc.oneof(fc.constantFrom(...AWKWARD), fc.string({ unit: 'grapheme', maxLength: 3 }))).filter(isXmlText);
 }
 
-/** Any text, with what some formats cannot hold now and then. */
+/** Any text, sometimes with what some formats cannot hold. */
 export function anyText(): fc.Arbitrary<string> {
   const pieces = fc.oneof(
     { weight: 8, arbitrary: fc.constantFrom(...AWKWARD) },
@@ -47,7 +47,7 @@ function joined(piece: fc.Arbitrary<string>): fc.Arbitrary<string> {
   return fc.array(piece, { maxLength: 5 }).map((pieces) => pieces.join(''));
 }
 
-/** Whether XML 1.0 has a sign for every character: not for most control characters, half surrogate pairs and two others. */
+/** Whether XML 1.0 allows every character; it excludes most control characters, unpaired surrogates and two others. */
 export function isXmlText(text: string): boolean {
   return Array.from(text, (sign) => sign.codePointAt(0) ?? 0).every(
     (code) =>

@@ -1,6 +1,6 @@
 const MEBIBYTE = 1024 * 1024;
 
-/** Documents of at most 1 MiB that took parsers minutes, all memory, or the stack, by what is wrong with them. */
+/** Documents of at most 1 MiB that took parsers minutes, all memory, or the stack, by their kind. */
 export const HOSTILE_YAML: Readonly<Record<string, string>> = {
   'many keys': Array.from({ length: 90_000 }, (_, index) => `k${index}: 1`).join('\n'),
   'only brackets': '['.repeat(MEBIBYTE - 1),

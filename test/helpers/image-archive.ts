@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { tarOf } from './tar.ts';
 
-/** What `docker save` would write of an image with one file in it. */
+/** What `docker save` would write for an image with one file. */
 export function imageArchive(name: string): Buffer {
   const layer = tarOf([{ path: 'name.txt', content: name, mode: 0o644 }]);
   const diff = `sha256:${createHash('sha256').update(layer).digest('hex')}`;

@@ -1,15 +1,15 @@
 import { spawn } from 'node:child_process';
 import { onTestFinished } from 'vitest';
 
-/** A program of another user that listens on a port, answers everything as a service would, and notes what it is sent. */
+/** A program of another user that listens on a port, answers like a service, and records what it receives. */
 interface Impostor {
-  /** All bytes that came, of all connections in the order of arrival. */
+  /** All received bytes of all connections, in order of arrival. */
   received(): string;
-  /** How many connections were made. */
+  /** The number of connections. */
   connections(): number;
 }
 
-/** Answers every request with a document that would lead a caller to run `command`. */
+/** Answers every request with a document that would make a caller run `command`. */
 const PROGRAM = `
 const [port, command] = process.argv.slice(1);
 const document = {
@@ -29,7 +29,7 @@ require('node:net').createServer((socket) => {
 }).listen(Number(port), '127.0.0.1', () => say('listening'));
 `;
 
-/** Ends with the test. `uid`: whose it is; being somebody else takes root. */
+/** Ends with the test. `uid`: its user; only root can set another one. */
 export async function impostor(port: number, { uid, command = 'true' }: { uid: number; command?: string }) {
   const child = spawn(process.execPath, ['-e', PROGRAM, String(port), command], {
     cwd: '/',

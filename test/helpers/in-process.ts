@@ -5,13 +5,13 @@ import { Server } from 'node:net';
 const STARTERS = ['exec', 'execFile', 'execFileSync', 'execSync', 'fork', 'spawn', 'spawnSync'] as const;
 
 /**
- * Keeps tests inside this process: starting a program or listening throws from here on. What needs either is a test of the
+ * Keeps tests inside this process: starting a program or listening throws from here on. Tests that need either belong to the
  * project `integration`, whose files end in `.integration.test.ts`.
  */
 export function stayInProcess(): void {
   Object.assign(childProcess, Object.fromEntries(STARTERS.map((name) => [name, refuse(`${name} starts a program`)])));
   Server.prototype.listen = refuse('listen opens a port');
-  // Modules that import these functions by name see the new ones.
+  // Makes the replacements visible to modules that import these functions by name.
   syncBuiltinESMExports();
 }
 

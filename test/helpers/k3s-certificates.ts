@@ -1,4 +1,4 @@
-/** Made with openssl for tests alone; valid for a hundred years, on the loopback. */
+/** Created with openssl for tests only; valid for a hundred years, for the loopback interface. */
 export interface ClusterCertificates {
   ca: string;
   server: string;

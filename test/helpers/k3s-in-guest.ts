@@ -3,15 +3,15 @@ import { busyboxImage } from './busybox.ts';
 import { CERTIFICATES } from './k3s-certificates.ts';
 import type { ReleaseServer } from './k3s-release-server.ts';
 
-/** In the archive of images of every release; pods run it. */
+/** An image in the archive of every release, which pods run. */
 const POD_IMAGE = 'docker.io/test/pod:1';
-/** Name of the container that is the pod. */
+/** The name of the container that stands in for the pod. */
 export const POD = 'pod-web';
 
 /**
- * Serves a release whose program runs in a guest that has neither Node nor a compiler. It takes the real arguments and files, refuses the
- * data of a later release and of another node, serves the API over TLS to whoever has a certificate of the cluster, and runs the pod
- * of the service `default/web` on the engine that it is told, out of the images of the release.
+ * Serves a release whose program runs in a guest without Node or a compiler. It accepts the real arguments and files, refuses data of a
+ * later release and of another node, serves the API over TLS to clients with a certificate of the cluster, and runs the pod of the
+ * service `default/web` on the given engine, from the images of the release.
  */
 export function publishForGuest(server: ReleaseServer, release: string): void {
   server.publish(release, {

@@ -14,7 +14,7 @@ import { CERTIFICATES, type ClusterCertificates } from './k3s-certificates.ts';
 import { releaseServer } from './k3s-release-server.ts';
 import { temporaryDirectory } from './temp-home.ts';
 
-/** What the program in `k3s-program.cjs` does instead of what it should. */
+/** Faults of the program in `k3s-program.cjs`. */
 export interface Faults {
   version?: string;
   start?: 'exit' | 'hang' | 'no kubeconfig';
@@ -40,7 +40,7 @@ export async function listening(server: Server): Promise<Server> {
   return server;
 }
 
-/** This host as a machine with a release server beside it, and engines that only note what they are told. */
+/** This host as a machine, with a release server, and engines that only record their calls. */
 export async function k3sMachine(change: (shell: Shell) => Shell = (shell) => shell) {
   const root = temporaryDirectory();
   const [data, runDirectory, logs] = [join(root, 'data'), join(root, 'run'), join(root, 'logs')];
@@ -68,12 +68,12 @@ export async function k3sMachine(change: (shell: Shell) => Shell = (shell) => sh
     logs,
     run: (argv, options) => run(argv, { ...options, env: environment }),
     environment,
-    // Real time, looked at more often.
+    // Real time, polled more often.
     clock: { ...steadyClock, sleep: (ms, signal) => steadyClock.sleep(Math.min(ms, 40), signal) },
     network: async () => ({ bridge: '', pool: '', shared: false }),
     log: (level, message, values) => logged.push(`${level} ${message} ${JSON.stringify(values ?? {})}`),
   });
-  // Looking through all processes and mounts of a busy host is slow, and the program in its place makes none.
+  // Searching all processes and mounts of a busy host is slow, and the stand-in program creates none.
   const shell = change({ ...onHost, clear: async () => undefined });
   const power = { on: true };
   const options: K3sOptions = {
@@ -138,7 +138,7 @@ export async function k3sMachine(change: (shell: Shell) => Shell = (shell) => sh
       spec,
     },
     /**
-     * As the next service makes it, with a patience that ends soon after the program is up: until then no time passes, however
+     * As the next service creates it, with a time limit that ends soon after the program is up: until then no time passes, however
      * busy this computer is.
      */
     impatient: (isUp: (log: string) => boolean) => {
@@ -152,7 +152,7 @@ export async function k3sMachine(change: (shell: Shell) => Shell = (shell) => sh
       };
       return k3sCluster({ ...shell, clock }, { ...options, readyMs: 1_500 });
     },
-    /** As the next service makes it. */
+    /** As the next service creates it. */
     again: (more: Partial<K3sOptions> = {}) => k3sCluster(shell, { ...options, ...more }),
     start: (more: Partial<ClusterSpec> = {}) => cluster.perform({ do: 'start', spec: spec(more) }, NEVER),
     stop: () => cluster.perform({ do: 'stop' }, NEVER),

@@ -3,17 +3,17 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
-/** What the server does with the requests for one path, instead of serving what is there. */
+/** What the server does with requests for one path, instead of serving it. */
 type Mischief = (request: IncomingMessage, response: ServerResponse, body: Buffer | undefined) => void;
 
 export interface ReleaseServer {
   channelsUrl: string;
   releasesUrl: string;
-  /** Paths in the order in which they were asked for; redirections included. */
+  /** Requested paths in order, including redirects. */
   requests: string[];
-  /** By the name of the channel. Every one is listed with what the real list has beside it. */
+  /** By channel name. Each entry has the other fields of the real list as well. */
   channels: Map<string, string>;
-  /** Serves a release with its sums. */
+  /** Serves a release with its checksums. */
   publish(version: string, files: Record<string, Buffer | string>, arch?: string): void;
   /** By path, `/v1.33.6+k3s1/k3s` or `/channels`. */
   mischief: Map<string, Mischief>;
@@ -24,7 +24,7 @@ export function sha256(data: Buffer | string): string {
   return createHash('sha256').update(data).digest('hex');
 }
 
-/** A server of releases on the loopback, with the shapes of the real one. */
+/** A release server on the loopback interface, with the response formats of the real one. */
 export async function releaseServer(): Promise<ReleaseServer> {
   const files = new Map<string, Buffer>();
   const requests: string[] = [];
@@ -59,7 +59,7 @@ export async function releaseServer(): Promise<ReleaseServer> {
   };
 }
 
-/** The usual answer, with ranges. */
+/** The usual response, with ranges. */
 export function serve(request: IncomingMessage, response: ServerResponse, body: Buffer | undefined): void {
   if (!body) return void response.writeHead(404).end('Not Found');
   const mark = `"${sha256(body).slice(0, 16)}"`;

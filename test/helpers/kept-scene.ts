@@ -15,12 +15,12 @@ import { temporaryDirectory } from './temp-home.ts';
 export const BEFORE = defaultSettings({ platform: 'linux', arch: 'x64' });
 export const AFTER: Settings = { ...BEFORE, virtualMachine: { ...BEFORE.virtualMachine, memoryInGB: 9 } };
 
-/** A home with a directory and two files that are kept; one file only before, one only in the snapshot. */
+/** A home with a kept directory and two kept files; one file exists only before, one only in the snapshot. */
 export interface Scene {
   here: { backendLock: string; settingsFile: string; snapshots: string; state: string; kept: string[] };
   kept: string[];
   sources: Map<string, string>;
-  /** Everything that can be seen of it, leftovers included. */
+  /** Everything visible of it, including leftovers. */
   seen(): Record<string, string>;
 }
 
@@ -72,7 +72,7 @@ function settingsName(file: string): string {
   return names[JSON.parse(readFileSync(file, 'utf8')).virtualMachine.memoryInGB] ?? 'before';
 }
 
-/** Lets `count` effects happen. The next one fails, before or after it took effect; after a death nothing works any more. */
+/** Allows `count` effects. The next one fails, before or after it took effect; after a death nothing works any more. */
 export function failing(real: SwapOperations, count: number, how: { when: 'before' | 'after'; dies: boolean }) {
   let left = count;
   let dead = false;
@@ -146,12 +146,12 @@ export const replaceWith = ({ sources }: Scene) => ({
 export const replacement = (state: KeptState, at: Scene) => state.replace(replaceWith(at), work());
 export const wiping = (state: KeptState) => state.wipe(work());
 
-/** Bringing it to the disk takes its time on a busy machine, and has no effect that could be seen. */
+/** Flushing takes time on a busy machine, and has no visible effect. */
 export function real({ here }: Scene): SwapOperations {
   return { ...swapOperations(journalFile(here)), flush: async () => undefined };
 }
 
-/** Tries with a failure at step 0, 1, … until one is past the end; returns how many steps there were. */
+/** Tries a failure at step 0, 1, … until one is past the end; returns the number of steps. */
 export async function everyStep(tried: (step: number) => Promise<{ struck: boolean }>): Promise<number> {
   for (let step = 0; ; step++) if (!(await tried(step)).struck) return step;
 }

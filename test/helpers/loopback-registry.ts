@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { vi } from 'vitest';
 import { freePort } from './free-port.ts';
 
-/** Debian's docker-registry on a free port of 127.0.0.1, with a store of its own. */
+/** Debian's docker-registry on a free port of 127.0.0.1, with its own store. */
 export interface LoopbackRegistry {
   port: number;
   /** `127.0.0.1:PORT`, the first part of an image name. */
@@ -42,11 +42,11 @@ export async function loopbackRegistry(): Promise<LoopbackRegistry> {
   return { port, host: `127.0.0.1:${port}`, close };
 }
 
-/** Pushes an image that the engine holds under this name. */
+/** Pushes an image of the engine with this name. */
 export function pushImage(endpoint: string, name: string, tag: string): Promise<void> {
   const socketPath = endpoint.replace(/^unix:\/\//, '');
   const path = `/images/${encodeURIComponent(name)}/push?tag=${tag}`;
-  // The engine wants this header even where no registry asks for it.
+  // The engine requires this header even for registries without authentication.
   const headers = { 'X-Registry-Auth': Buffer.from('{}').toString('base64') };
   return new Promise((resolve, reject) => {
     const call = request({ socketPath, method: 'POST', path, headers, agent: false }, (response) => {

@@ -7,7 +7,7 @@ import { vi } from 'vitest';
 import { type RunOptions, type RunResult, run } from '../../src/os/run.ts';
 import { callEngine } from './engine-client.ts';
 
-/** Makes the namespaces a host with nothing on it, under a first process that ends with its input. */
+/** Turns its namespaces into an empty host, with an init process that exits when its input ends. */
 const FIRST_PROCESS = `set -e
 mkdir -p "$0/lib" "$0/etc" "$0/work"
 mount --make-rprivate /
@@ -18,7 +18,7 @@ ip link set lo up
 echo ready
 exec docker-init -- cat`;
 
-/** Everything that a docker of the system, or anybody else, may have on a host's network; our own bridges and rules as well. */
+/** Everything that a system docker or anyone else may have on a host's network, including our own bridges and rules. */
 const NETWORK_STATE = `set -e
 echo '# links'; ip -json -details address show; echo
 echo '# rules4'; iptables-save
@@ -34,16 +34,16 @@ done`;
 export interface OtherHost {
   /** For files of the test; the same path inside and outside. */
   folder: string;
-  /** Path here of a file there. */
+  /** The path on this host of a file there. */
   path(there: string): string;
   run(argv: readonly string[], options?: RunOptions): Promise<RunResult>;
   /** The built tool on a home in `folder`. */
   rdctl(home: string, ...argv: string[]): Promise<RunResult>;
-  /** Starts the docker of the system with nothing but defaults, and waits until it answers. */
+  /** Starts the system docker with default settings, and waits until it answers. */
   startDocker(): Promise<void>;
   stopDocker(): Promise<void>;
   networkState(): Promise<Record<string, string>>;
-  /** What a web server in a container answers there; an error when it does not. */
+  /** The response of a web server in a container there; an error when there is none. */
   get(address: string): Promise<string>;
   close(): Promise<void>;
 }
@@ -106,7 +106,7 @@ export async function otherHost(): Promise<OtherHost> {
       vi.waitFor(
         async () => {
           const { stdout } = await runThere(['sh', '-c', NETWORK_STATE], { maxOutput: 16 * 1024 * 1024 });
-          // The kernel still looks whether another has the address; its routes come after.
+          // The kernel still checks whether the address is a duplicate; its routes follow later.
           if (stdout.includes('"tentative":true')) throw new Error('not settled yet');
           const parts = stdout.split(/^# (links|rules4|rules6|routes|policy|sysctls)\n/m).slice(1);
           return Object.fromEntries(parts.flatMap((part, at) => (at % 2 === 0 ? [[part, parts[at + 1] ?? '']] : [])));

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { run } from '../../src/os/run.ts';
 
-/** A host outside: a network namespace that knows only its own link, so that answers to untranslated packets get lost. */
+/** An outside host: a network namespace that only knows its own link, so that responses to untranslated packets get lost. */
 export interface OutsideHost {
   url: string;
   text: string;
@@ -48,7 +48,7 @@ export async function outsideHost(): Promise<OutsideHost> {
   return { url, text, close };
 }
 
-/** GET until there is an answer; gives its body. A real program needs a moment between its start and its first answer. */
+/** Repeats GET until there is a response; returns its body. A real program needs a moment before its first response. */
 export async function untilAnswers(url: string, limitMs = 20_000): Promise<string> {
   const deadline = performance.now() + limitMs;
   for (;;) {

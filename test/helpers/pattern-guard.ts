@@ -1,8 +1,8 @@
 import { chai } from 'vitest';
 
 /**
- * Lets `toMatchObject` fail for a pattern: it has no members to compare, so that any value would match it. Where a text
- * has to match, `expect.stringMatching(PATTERN)` does.
+ * Makes `toMatchObject` fail for a pattern, which has no members to compare, so that any value would match. Use
+ * `expect.stringMatching(PATTERN)` for texts.
  */
 export function guardPatterns(): void {
   chai.use((_, { overwriteMethod }) => {
@@ -20,7 +20,7 @@ export function guardPatterns(): void {
   });
 }
 
-/** The way to a pattern, `.name[0]`; what compares by itself (`expect.any`) is not looked into. */
+/** The path to a pattern, `.name[0]`; asymmetric matchers (`expect.any`) are not searched. */
 function patternIn(value: unknown, path = ''): string | undefined {
   if (value instanceof RegExp) return path;
   if (typeof value !== 'object' || value === null || 'asymmetricMatch' in value) return undefined;

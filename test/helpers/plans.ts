@@ -13,7 +13,7 @@ export const ENGINE_CHANGE: Change = {
   reason: 'moby is stopped and containerd is started',
 };
 
-/** A plan on the simulated driver, its summary made of its parts. */
+/** A plan on the simulated driver, with a summary of its parts. */
 export function planWith(changes: Change[], rest: Partial<Omit<Plan, 'changes' | 'summary'>> = {}): Plan {
   const { blastRadius = [], pendingRestart = [] } = rest;
   return {
@@ -36,7 +36,7 @@ export function planWith(changes: Change[], rest: Partial<Omit<Plan, 'changes' |
   };
 }
 
-/** A status that has converged with moby running, with these differences. */
+/** A converged status with moby running, with these differences. */
 export function statusWith(rest: Partial<StatusDocument> = {}): StatusDocument & LoopStatus {
   return {
     kind: 'Status',

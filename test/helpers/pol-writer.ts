@@ -2,7 +2,7 @@ import type { RegistryKey, RegistryValue } from '../../profiles/formats/registry
 import { type PolicyState, registryOf } from './group-policy.ts';
 import { childrenOf, type XmlElement } from './xml.ts';
 
-/** One entry of a policy file for tests: a name may be a control code. */
+/** One entry of a policy file; a name may be a control code. */
 export interface PolEntry {
   key: string;
   name: string;
@@ -45,13 +45,13 @@ export const polList = (key: string, name: string, texts: readonly string[]): Po
   data: wide([...texts, ''].map((text) => `${text}\0`).join('')),
 });
 
-/** A control code, with the space that Group Policy gives it as its data. */
+/** A control code, with the space that Group Policy writes as its data. */
 export const polCode = (key: string, code: string): PolEntry => polText(key, code, ' ');
 
 /**
- * The entries that Group Policy keeps for policies. A value that a disabled policy takes back stands there as `**del.NAME`, and
- * `**delvals.` stands in front of the entries of a list that is not additive, which has no more than that when it is disabled
- * (Microsoft's page about the `list` element; registry.pol files that were published).
+ * The entries that Group Policy stores for policies. A value that a disabled policy removes is stored as `**del.NAME`, and
+ * `**delvals.` precedes the entries of a list that is not additive; a disabled list has only that entry (Microsoft's page about
+ * the `list` element, and published registry.pol files).
  */
 export function groupPolicyEntries(definitions: XmlElement, states: ReadonlyMap<string, PolicyState>): PolEntry[] {
   const policies = definitions.children.flatMap((section) => childrenOf(section, 'policy'));

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { type PolicyPrograms, policyPrograms } from '../../profiles/policies/places.ts';
 import { temporaryDirectory } from './temp-home.ts';
 
-/** What a stand-in does for a command line: its arguments, joined by spaces; those it does not know fail with status 1. */
+/** What a stand-in does for a command line: its arguments, joined by spaces; unknown ones fail with status 1. */
 interface Answer {
   out?: string;
   err?: string;
@@ -14,7 +14,7 @@ interface Answer {
 
 export interface StandIn {
   programs: PolicyPrograms;
-  /** The command lines that came, each with its arguments. */
+  /** The received command lines, each with its arguments. */
   calls(): string[][];
 }
 
@@ -31,7 +31,7 @@ if (answer.err) process.stderr.write(answer.err);
 process.exitCode = answer.status ?? 0;
 `;
 
-/** The real code with scripted programs in the place of `reg.exe` and `plutil`. */
+/** The real code with scripted programs in place of `reg.exe` and `plutil`. */
 export function standIn(answers: Record<string, Answer>): StandIn {
   const directory = temporaryDirectory();
   const [script, table, log] = ['stand-in.cjs', 'answers.json', 'calls.jsonl'].map((name) => join(directory, name));
@@ -51,7 +51,7 @@ export function standIn(answers: Record<string, Answer>): StandIn {
   };
 }
 
-/** The same answers without starting a program, for tables of many rows; one that fails is a key that is not there. */
+/** The same responses without starting a program, for long tables; a failure means a missing key. */
 export function answering(answers: Record<string, Answer>): StandIn {
   const calls: string[][] = [];
   const ask = (...args: string[]): Answer | undefined => {

@@ -4,7 +4,7 @@ export interface RawHead {
   method?: string;
   /** The request target, byte for byte. */
   target: string;
-  /** Lines, in this order, beside `Host` and `Connection: close`. */
+  /** Lines, in this order, in addition to `Host` and `Connection: close`. */
   headers?: readonly string[];
   version?: string;
   body?: Buffer | string;
@@ -16,7 +16,7 @@ export function rawRequest({ method = 'POST', target, headers = [], version = '1
   return Buffer.concat([Buffer.from(lines.join('\r\n'), 'latin1'), Buffer.from(body)]);
 }
 
-/** Sends bytes to a socket and gives everything that comes back until it closes, or `limitMs` have passed. */
+/** Sends bytes to a socket and returns everything received until it closes or `limitMs` have passed. */
 export function exchange(endpoint: string, bytes: Buffer, limitMs = 20_000): Promise<string> {
   return new Promise((resolve, reject) => {
     const socket = connect(endpoint.replace(/^unix:\/\//, ''));
@@ -27,7 +27,7 @@ export function exchange(endpoint: string, bytes: Buffer, limitMs = 20_000): Pro
       clearTimeout(timer);
       resolve(Buffer.concat(chunks).toString('latin1'));
     });
-    // A server that refuses early closes while the rest is on its way; what it said before counts.
+    // A server that refuses early closes during the upload; what it sent before counts.
     socket.on('error', (error: NodeJS.ErrnoException) => {
       if (error.code !== 'EPIPE' && error.code !== 'ECONNRESET') reject(error);
     });
@@ -35,7 +35,7 @@ export function exchange(endpoint: string, bytes: Buffer, limitMs = 20_000): Pro
   });
 }
 
-/** Status of the first answer; 0 for none. */
+/** Status of the first response; 0 for none. */
 export function statusOf(answer: string): number {
   return Number(/^HTTP\/1\.[01] (\d{3})/.exec(answer)?.[1] ?? 0);
 }

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { host } from '../../src/drivers/index.ts';
 
 /**
- * Why tests with real engines cannot run here; undefined when they can. Says so on standard error, because a silent skip looks
+ * Why tests with real engines cannot run here; undefined when they can. Reported on standard error, because a silent skip looks
  * like a pass. With `RDCTL_REQUIRE_REAL=1` it throws instead.
  */
 export async function whyNoRealEngine(): Promise<string | undefined> {
@@ -18,7 +18,7 @@ async function reasonAgainst(): Promise<string | undefined> {
   const probe = await host.probe(process.env);
   if (!probe.usable) return `${probe.reason}; fix: ${probe.fix}`;
   try {
-    // Containers have no libraries, so a dynamic program would not start there.
+    // The test containers have no libraries, so a dynamically linked program would not start.
     const program = readFileSync('/bin/busybox');
     return program.includes('/ld-linux') ? 'busybox is not static; fix: apt-get install busybox-static' : undefined;
   } catch {

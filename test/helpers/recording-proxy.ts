@@ -16,7 +16,7 @@ export interface RecordingProxy {
   writes(): string[];
 }
 
-/** Stands between a tool and a service and notes what passes. Ends with the test. */
+/** A proxy between a tool and a service that records the requests. Ends with the test. */
 export async function recordingProxy(connection: Connection): Promise<RecordingProxy> {
   const requests: string[] = [];
   const server = createServer((incoming, outgoing) => {

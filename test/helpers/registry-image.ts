@@ -10,13 +10,13 @@ const ARCHITECTURE = process.arch === 'x64' ? 'amd64' : process.arch;
 export interface RegistryImage {
   /** `repository:tag`. */
   name: string;
-  /** With busybox in it, or with a file alone. */
+  /** With busybox, or with a single file. */
   content: 'busybox' | 'file';
-  /** Behind a list of manifests, as images for several platforms are. */
+  /** Behind an index, as images for several platforms are. */
   index?: boolean;
 }
 
-/** Puts an image into a registry by its own interface; no engine has to have seen it. Returns the digest behind the tag. */
+/** Pushes an image to a registry over its API, without an engine. Returns the digest of the tag. */
 export async function putImage(registry: string, { name, content, index = false }: RegistryImage): Promise<string> {
   const [repository = '', tag = ''] = name.split(':');
   const root = content === 'busybox' ? busyboxRoot() : tarOf([{ path: 'name.txt', content: name, mode: 0o644 }]);

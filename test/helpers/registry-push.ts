@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { gzipSync } from 'node:zlib';
 import { type TarEntry, tarOf } from './tar.ts';
 
-/** An image from nothing: no program, no command, only files. Each list of entries is a layer. */
+/** An image from scratch: no program, no command, only files. Each list of entries is a layer. */
 export interface ScratchImage {
   labels?: Record<string, string>;
   command?: string[];
@@ -11,7 +11,7 @@ export interface ScratchImage {
 
 const TYPES = 'application/vnd.docker';
 
-/** Puts an image into a registry of the loopback, with no engine involved. */
+/** Pushes an image to a registry on the loopback interface, without an engine. */
 export async function pushScratch(
   host: string,
   name: string,

@@ -21,7 +21,7 @@ async function look(id: string, change: ContextChange = {}): Promise<readonly Fi
   return check.applies(context) ? check.run(context, never) : 'does not apply';
 }
 
-/** The one finding of a check. */
+/** The only finding of a check. */
 async function finding(id: string, change: ContextChange = {}): Promise<Finding> {
   const findings = await look(id, change);
   if (findings === 'does not apply' || findings.length !== 1)
@@ -29,7 +29,7 @@ async function finding(id: string, change: ContextChange = {}): Promise<Finding>
   return findings[0] as Finding;
 }
 
-/** Address of a server that lives as long as the test. */
+/** The URL of a server that lives as long as the test. */
 async function listen(listener: RequestListener, path?: string): Promise<string> {
   const server = createHttpServer(listener);
   await new Promise<void>((done) =>

@@ -6,12 +6,12 @@ import { defaultSettings } from '../../../src/settings/defaults.ts';
 import { mergeSettings } from '../../../src/settings/merge.ts';
 
 export interface ContextChange extends Partial<Omit<CheckContext, 'settings' | 'status'>> {
-  /** Laid over the defaults. */
+  /** Merged over the defaults. */
   settings?: JsonObject;
   status?: Partial<LoopStatus>;
 }
 
-/** Surroundings in which all is well and nothing runs, but for what is changed. */
+/** A context in which everything passes and nothing runs, except for what is overridden. */
 export function checkContext({ settings = {}, status = {}, ...change }: ContextChange = {}): CheckContext {
   const all = mergeSettings(defaultSettings({ platform: 'linux', arch: 'x64' }), settings);
   const loop: LoopStatus = {

@@ -19,7 +19,7 @@ async function* archiveOf(name: string, text: string): AsyncGenerator<Uint8Array
   for await (const chunk of out) if (chunk instanceof Uint8Array) yield chunk;
 }
 
-/** Extensions over images that a test holds in its hand, by whole reference. */
+/** Extensions from images that the test provides, by full reference. */
 async function world(
   images: Record<string, Files>,
   more: Partial<ExtensionsInput> & { root?: string; installed?: Record<string, string> } = {},

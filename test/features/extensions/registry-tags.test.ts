@@ -4,7 +4,7 @@ import { parseExtensionImage } from '../../../src/settings/extension-image.ts';
 
 type Script = Record<string, { status?: number; headers?: Record<string, string>; body?: string; needs?: string }>;
 
-/** Answers by address; what needs a token is refused with a challenge that leads to `https://auth.test/token`. */
+/** Responses by URL; one that needs a token is refused with a challenge that points to `https://auth.test/token`. */
 async function ask(name: string, script: Script, signal = new AbortController().signal) {
   const asked: string[] = [];
   const image = parseExtensionImage(name);

@@ -300,7 +300,7 @@ describe('a stopped engine', () => {
       expect(readFileSync(config, 'utf8')).toBe(choice);
       expect((await provideContext(ENDPOINT, targets))[1]).toMatchObject({ state: 'left' });
       expect(readFileSync(config, 'utf8')).toBe(choice);
-      // Back from there to default is a choice, too.
+      // Switching back to default is a choice, too.
       await releaseContext(targets);
       writeConfig('{}');
       expect((await provideContext(ENDPOINT, targets))[1]).toMatchObject({ state: 'left' });

@@ -30,7 +30,7 @@ users:
     token: secret-token
 `;
 
-/** As a person writes it. */
+/** As a user writes it. */
 const OWN = `# my clusters
 kind: "Config"   # yes
 apiVersion: v1

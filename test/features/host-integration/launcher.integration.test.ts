@@ -6,7 +6,7 @@ import { writeLauncher } from '../../../src/features/host-integration/launcher.t
 import { type IntegrationTargets, launcherOf } from '../../../src/features/host-integration/targets.ts';
 import { testTargets } from '../../helpers/integration-targets.ts';
 
-/** A script that prints what it was started with, under a name that means something to a shell. */
+/** A script that prints its arguments, under a name with shell metacharacters. */
 function printing(targets: IntegrationTargets): IntegrationTargets {
   const script = join(targets.home, "it's $HOME.cjs");
   writeFileSync(script, 'console.log(JSON.stringify([process.env.RDCTL_COMPAT ?? null, ...process.argv.slice(2)]));');
@@ -35,7 +35,7 @@ test('a foreign file in its place is renamed, and not written through', async ()
     expect(lstatSync(join(targets.bin, name)).isSymbolicLink()).toBe(true);
     expect(readFileSync(path, 'utf8')).toContain('export RDCTL_COMPAT=');
   }
-  // Ours is written over, also by another release that is somewhere else.
+  // Our own is overwritten, even one of another release elsewhere.
   expect(await writeLauncher({ ...targets, self: ['/other/node', '/other/rdctl.cjs'] })).toEqual({});
   expect(readFileSync(path, 'utf8')).toContain('/other/node');
   expect(readdirSync(targets.bin)).toHaveLength(3);

@@ -8,7 +8,7 @@ const MARKS = { start: OWN_IDENTITY.blockStart, end: OWN_IDENTITY.blockEnd };
 const LINES = ['export PATH="/x/bin:$PATH"'];
 const BLOCK = `${MARKS.start}\n${LINES[0]}\n${MARKS.end}\n`;
 
-/** Any bytes at all, with more line ends than chance would have. */
+/** Any bytes, with more line ends than chance would produce. */
 const TEXT = fc
   .array(
     fc.oneof(fc.constant('\n'), fc.constant('\r\n'), fc.string({ unit: 'binary-ascii' }), fc.constant('export A=1\n')),

@@ -215,7 +215,7 @@ describe.each(['copy', 'write', 'rename'] as const)('on a full disk at %s', (ste
   });
 
   test('a new file is not created', async () => {
-    // Nothing is copied for a new one.
+    // A new file needs no copy.
     const full = step === 'copy' ? 'write' : step;
     await expect(edit(file, { ...editOperations, [full]: async () => noSpace() })).rejects.toThrow('no space left');
     expect(readdirSync(home)).toEqual([]);
@@ -223,11 +223,11 @@ describe.each(['copy', 'write', 'rename'] as const)('on a full disk at %s', (ste
 });
 
 test('a directory that accepts no new files is reported', async () => {
-  // Not even root makes files there.
+  // Not even root can create files there.
   await expect(edit('/proc/self/fd/.bashrc')).rejects.toMatchObject({ code: 'ERR_IO' });
 });
 
-/** Root may write everything: what others may not is tried as `nobody`, to whom the paths are given. */
+/** Root can write anything, so this runs as `nobody`, who is given the paths. */
 async function asUser(paths: readonly string[], work: () => Promise<void>): Promise<void> {
   if (process.geteuid?.() !== 0) return work();
   for (const path of paths) chownSync(path, NOBODY, NOBODY);
@@ -246,7 +246,7 @@ function setAttribute(path: string): boolean {
     });
     return true;
   } catch {
-    // This file system has none.
+    // This file system does not support them.
     return false;
   }
 }

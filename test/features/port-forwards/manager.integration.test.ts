@@ -12,7 +12,7 @@ import { temporaryDirectory } from '../../helpers/temp-home.ts';
 
 const WEB = { namespace: 'default', service: 'web', k8sPort: 80, hostPort: 0 };
 
-/** Forwards over a cluster that a test switches, and far ends that it holds in its hand. */
+/** Forwards to a cluster and far ends that the test controls. */
 async function subject(file = join(temporaryDirectory(), 'forwards.json')) {
   let up = true;
   let listener: (status: LoopStatus) => void = () => undefined;
@@ -111,7 +111,7 @@ function listening(server: Server): Promise<number> {
   });
 }
 
-/** All that is said until the end of that half; the other half stays open. */
+/** Everything up to the end of that half; the other half stays open. */
 async function heard(stream: Duplex): Promise<string> {
   let text = '';
   stream.on('data', (part: Buffer) => {
@@ -148,7 +148,7 @@ test('forwards bytes in both directions, and half-closes of either side', async 
   expect(dialled).toEqual([{ namespace: 'default', service: 'web', port: 80 }]);
   client.end('question');
   expect(await heard(end)).toBe('question');
-  // The client has said its last, and still hears the answer.
+  // The client has sent everything, and still receives the response.
   end.end('answer');
   expect(await heard(client)).toBe('answer');
   await expect.poll(() => forwards.list().portForwards[0]?.connections).toBe(0);
@@ -162,7 +162,7 @@ test('applies backpressure for a slow reader', async () => {
   const chunk = Buffer.alloc(256 * 1024, 'x');
   const total = 64 * 1024 * 1024;
   let accepted = 0;
-  // Nobody reads at the other end: what is taken off our hands is what buffers hold, far from everything.
+  // The other end does not read: only what buffers hold is accepted, far less than everything.
   while (accepted < total && client.write(chunk)) accepted += chunk.length;
   await expect.poll(() => client.writableNeedDrain).toBe(true);
   expect(accepted).toBeLessThan(total);

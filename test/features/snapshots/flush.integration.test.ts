@@ -4,7 +4,7 @@ import { expect, onTestFinished, test, vi } from 'vitest';
 import { flush } from '../../../src/features/snapshots/copy.ts';
 import { temporaryDirectory } from '../../helpers/temp-home.ts';
 
-/** A `sync` that says what it was asked, and fails so when it gets words. */
+/** A `sync` that records its arguments, and fails this way when it gets any. */
 function program(words: string): string {
   const directory = temporaryDirectory();
   const asked = join(directory, 'asked');

@@ -14,7 +14,7 @@ import { sizeText } from '../../../src/os/size.ts';
 import { temporaryDirectory } from '../../helpers/temp-home.ts';
 
 const never = new AbortController().signal;
-/** May mount, and make devices. */
+/** Needs mounts and device files. */
 const isRoot = process.platform === 'linux' && process.getuid?.() === 0;
 
 describe('names', () => {
@@ -60,7 +60,7 @@ test('sizes are shown in suitable units', () => {
   expect([0, 1023, 1024, 1.5 * 1024 ** 3].map(sizeText)).toEqual(['0 bytes', '1023 bytes', '1.0 KiB', '1.5 GiB']);
 });
 
-/** A directory as engines make them: hard links, holes, links, a name that is no text, modes. */
+/** A directory as engines create them: hard links, holes, symlinks, a name that is not UTF-8, modes. */
 async function engineData(): Promise<string> {
   const top = join(temporaryDirectory(), 'data');
   mkdirSync(join(top, 'layer'), { recursive: true, mode: 0o711 });

@@ -25,11 +25,11 @@ import {
 
 /** Settings of a second snapshot. */
 const LATER: Settings = { ...BEFORE, virtualMachine: { ...BEFORE.virtualMachine, memoryInGB: 12 } };
-/** The second snapshot in place of the first; the disk is in neither. */
+/** The second snapshot in place of the first; neither contains the disk. */
 const SECOND = { 'data/image': 'of long ago', cluster: 'made since', settings: 'later' };
 const UNPROVEN = { ...NEW, cluster: 'made since', ...REPLACED };
 
-/** A scene in which a first snapshot was restored, has not been seen to run, and has been changed since. */
+/** A first snapshot was restored, has not been observed running, and has been changed since. */
 async function unprovenScene() {
   const at = await scene();
   await replacement(keptStateOf(at, real(at)), at);
@@ -139,7 +139,7 @@ describe('a restore over a restored state that never ran', () => {
   });
 });
 
-/** What never ran may lie about until the next operation; it is in nobody's way. */
+/** What never ran may stay until the next operation; it is in no one's way. */
 function withoutLeftovers(seen: Record<string, string>): Record<string, string> {
   return Object.fromEntries(Object.entries(seen).filter(([name]) => !/\.(?:unproven|restoring)(?:\/|$)/.test(name)));
 }
