@@ -166,7 +166,7 @@ function reasonOf(place: Place | Section, index: number, by: 'written' | 'regist
   if (!next) {
     const last = RELEASES[place.last]?.name;
     return last === undefined
-      ? `no release from ${RELEASES[0]?.name ?? ''} on has it there`
+      ? `no release from ${RELEASES[0]?.name ?? ''} on has it`
       : `${last} was the last release with it`;
   }
   const since = RELEASES[Math.max(place.last + 1, next.first)]?.name ?? '';

@@ -179,7 +179,7 @@ function placeIn({ file, position }: ParsedDocument, at: string): CheckInput['pl
 function namedOtherwise(label: string, said: readonly (Part | undefined)[], wanted: Part | undefined): string[] {
   const isOther = said.some((part) => part !== undefined && part !== wanted);
   if (wanted === undefined || !isOther) return [];
-  return [`${label} says itself which profile it is, and is checked as that; --part is for files that do not say it.`];
+  return [`${label} says itself which profile it is, and is checked as that; --part is for files that do not.`];
 }
 
 function assumed(label: string): string {

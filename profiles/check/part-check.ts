@@ -33,7 +33,7 @@ export function partChecker(given: CheckPart): (system: System) => ReadonlySet<C
       settings.version === undefined &&
       !reading.entries.some(({ place, value }) => value !== null && isThere(place, system.index))
     ) {
-      report(check, 'ignored', VERSION, 'a key without a value that means something counts as no profile');
+      report(check, 'ignored', VERSION, 'a key without any known value does not count as a profile');
       return check.found;
     }
     if (fault) report(check, fault.effect, VERSION, fault.reason);
@@ -128,7 +128,7 @@ function same(names: readonly string[]): readonly string[] {
 function judgeMigrated(check: PartCheck, before: Reading, after: Migrated): void {
   const { document, reading, written, moved, replaced } = after;
   reportEnded(check, before, moved);
-  for (const path of replaced) report(check, 'ignored', path.split('.'), 'the value at the older place replaces it');
+  for (const path of replaced) report(check, 'ignored', path.split('.'), 'the value at its older path replaces it');
   for (const { effect, names, reason } of [
     ...additions(check, check.settings),
     ...replacements(check, check.settings),
@@ -278,6 +278,6 @@ function replacements({ system }: Circumstances, settings: JsonObject): Migratio
 /** Every release up to the newest splits a reference at its first colon. */
 function withPort([reference, wanted]: [string, unknown]): MigrationEffect[] {
   if (!wanted || !splitTag(reference).name.includes(':')) return [];
-  const reason = 'the migration takes the port of the registry for the tag of the image';
+  const reason = 'the migration mistakes the port of the registry for the tag of the image';
   return [{ effect: 'refused', names: ['extensions', reference], reason }];
 }

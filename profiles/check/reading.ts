@@ -165,7 +165,7 @@ function readKey(object: JsonObject, section: Section, above: readonly string[],
       continue;
     }
     if (node.name !== name && Object.hasOwn(object, node.name)) {
-      const reason = `letter case does not count in the registry, and "${node.name}" is there too`;
+      const reason = `the registry ignores letter case, and "${node.name}" is there too`;
       reading.entries.push({ place: placeOf(node), names, value, fault: { effect: 'ignored', reason } });
     } else if ('place' in node) reading.entries.push(...settingEntries(node.place, names, value));
     else if (isObject(value)) readKey(value, node.section, names, reading);
@@ -185,7 +185,7 @@ function settingEntries(place: Place, names: readonly string[], value: JsonValue
     return isObject(value) ? mapEntries(place, names, value) : [wrong(place, names, value)];
   }
   if (type === 'string[]' && isObject(value)) {
-    const fault = { effect: 'ignored', reason: 'a registry key where a list belongs means nothing' } as const;
+    const fault = { effect: 'ignored', reason: 'a registry key in place of a list has no effect' } as const;
     return [{ place, names, value, fault }];
   }
   const read = plainValue(place, value);
@@ -215,7 +215,7 @@ function mapEntries(place: Place, names: readonly string[], map: JsonObject): En
     if (typeof value === 'boolean' || typeof value === 'string') put(read, key, value);
     else if (value === 0 || value === 1) put(read, key, value === 1);
     else if (isObject(value)) {
-      const fault = { effect: 'ignored', reason: 'of a map only direct values are read' } as const;
+      const fault = { effect: 'ignored', reason: 'only the direct values of a map are read' } as const;
       faults.push({ place, names: at, value, fault });
     } else if (value !== null) {
       faults.push({ place, names: at, value, fault: wrongType('a text, or 0 or 1', value) });

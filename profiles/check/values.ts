@@ -145,8 +145,8 @@ const PLAIN = /^\d+\.\d+\.\d+$/;
 export function lockedVersionReason(version: string): string | undefined {
   if (version === '' || PLAIN.test(version)) return undefined;
   const plain = canonicalKubernetesVersion(version);
-  if (plain !== version) return `a locked version in another spelling than ${plain} ends the start of the cluster`;
-  return 'a locked version that is no plain X.Y.Z ends the start of the cluster';
+  if (plain !== version) return `with a locked version in another spelling than ${plain}, the cluster does not start`;
+  return 'with a locked version other than a plain X.Y.Z, the cluster does not start';
 }
 
 /** Why the version of a defaults profile is replaced by the application's own choice. */
@@ -170,7 +170,7 @@ export function versionFault(version: JsonValue | undefined, { release }: System
   if (version <= 0) return stop('it is not above 0');
   if (version > release.settingsVersion) return { effect: 'refused', reason: newerReason(version), end: false };
   if (Number.isInteger(version)) return undefined;
-  return { effect: 'changed', reason: 'with a fraction no step of a migration runs', end: false };
+  return { effect: 'changed', reason: 'no migration runs for a version with a fraction', end: false };
 }
 
 /** The same words for every release before the first that knows the version. */

@@ -79,7 +79,7 @@ export async function readDeploymentInput(
   if (findings.length > 0) throw invalid(document, findings, consequence);
   if (form === 'settings') return input;
   const notes = [...input.notes, ...besideSettings(around)];
-  if (!locked) notes.push('nothing in the profile says what is locked, so that either part holds all settings.');
+  if (!locked) notes.push('the profile does not say what is locked, so each part has all settings.');
   return { ...input, notes, ...(locked ? { locked } : {}) };
 }
 
@@ -88,7 +88,7 @@ function besideSettings({ state, prune, portForwards }: Partial<Shape>): string[
   const present = Object.entries({ state, prune, portForwards }).filter(([, value]) => value !== undefined);
   if (present.length === 0) return [];
   const names = present.map(([name]) => name).join(' and ');
-  return [`${names}: read by rdctl alone, and in no deployment profile.`];
+  return [`${names}: used by rdctl only, and not part of deployment profiles.`];
 }
 
 /**
@@ -244,9 +244,9 @@ function unknownName(names: readonly string[], suggestion: string | undefined): 
   const above = names.slice(0, -1).join('.');
   const name = names.at(-1) ?? '';
   if (name.includes('.') && FIELDS.some(({ path }) => isWithin(path, names.join('.')))) {
-    return `${above}[${JSON.stringify(name)}] is no setting and was left out: settings are nested, and dots do not lead into a section.`;
+    return `${above}[${JSON.stringify(name)}] is not a setting and was left out: settings are nested; dots do not select a section.`;
   }
-  const left = `${entryPath(above, name)} is no setting and was left out.`;
+  const left = `${entryPath(above, name)} is not a setting and was left out.`;
   if (suggestion === undefined) return left;
   return `${left} Did you mean ${suggestion.includes('.') || above === '' ? suggestion : `${above}.${suggestion}`}?`;
 }

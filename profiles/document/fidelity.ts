@@ -48,7 +48,12 @@ export function accountFor({ part, written, given, known, canonical, origins, fi
     taken.set(pointerOf(from), path);
     const reason = changeOf(path, { from, before: leafAt(written, from), value: leafAt(canonical, path) ?? null });
     if (path === 'version' && own(given, 'version') === undefined) {
-      entries.push({ outcome: 'changed', part, path, reason: 'it was missing: the application does not start then' });
+      entries.push({
+        outcome: 'changed',
+        part,
+        path,
+        reason: 'it was missing, and the application does not start without it',
+      });
     } else if (reason !== undefined) {
       entries.push({ outcome: 'changed', part, path, ...(from === path ? {} : { from }), reason });
     } else if (path !== 'version') entries.push({ outcome: 'kept', part, path });
@@ -79,7 +84,7 @@ function pointersUpTo(pointer: string): string[] {
 }
 
 function refusal({ expected }: Finding): string {
-  return `the application refuses the whole profile for it${expected === undefined ? '' : `: expected ${expected}`}`;
+  return `the application refuses the whole profile because of it${expected === undefined ? '' : `: expected ${expected}`}`;
 }
 
 function changeOf(
@@ -90,7 +95,7 @@ function changeOf(
   if (path === 'version')
     return equal(before, value) ? undefined : `migrated from ${String(before)} to ${String(value)}`;
   if (from !== path) return 'it moved in a later version';
-  return equal(before, value) ? undefined : 'it has the spelling that is stored';
+  return equal(before, value) ? undefined : 'it is written in canonical form';
 }
 
 /** Names of what no setting of the result came from: the topmost of a name that nothing is below. */
@@ -116,8 +121,8 @@ function lossReason(
 ): string {
   const path = names.join('.');
   if (REMOVED_SETTINGS.some((ended) => ended === path || ended.startsWith(`${path}.`)))
-    return 'the setting ended and means nothing any more';
-  if ([...taken.values()].some((each) => each === path)) return 'the value at its older name counts instead';
+    return 'the setting was removed and has no effect';
+  if ([...taken.values()].some((each) => each === path)) return 'the value at its older name is used instead';
   const suggestion = suggestions.get(pointerTo(names));
-  return `it is no setting${suggestion === undefined ? '' : `; did you mean ${suggestion}?`}`;
+  return `it is not a setting${suggestion === undefined ? '' : `; did you mean ${suggestion}?`}`;
 }

@@ -74,7 +74,7 @@ function only(parts: readonly Interpreted[], part: Part): Interpreted | undefine
   const [first, second] = parts.filter((each) => each.part === part);
   if (!first || !second) return first;
   throw new RdError('ERR_PROFILE_INVALID', `there are two ${part} profiles: ${first.source} and ${second.source}`, {
-    advice: 'Give one of them: --part says which part a file is, and of two in one file one must go.',
+    advice: 'Give one of them: --part says which part a file is; remove one of two in the same file.',
   });
 }
 
@@ -82,7 +82,7 @@ function only(parts: readonly Interpreted[], part: Part): Interpreted | undefine
 function covered(entry: Fidelity, held: ReadonlyMap<string, unknown>): Fidelity {
   if (entry.outcome === 'lost' || entry.part === 'locked' || !held.has(entry.path)) return entry;
   const place = (entry.outcome === 'changed' ? entry.from : undefined) ?? entry.path;
-  return { outcome: 'lost', part: entry.part, place, reason: 'the locked profile holds the setting' };
+  return { outcome: 'lost', part: entry.part, place, reason: 'the locked profile has the setting' };
 }
 
 /** What joined parts are as a profile document, which people keep and share. */
@@ -110,7 +110,7 @@ export function importedProfile({ settings, locked, fidelity }: JoinedParts): Im
       const fromEnv = secretVariable(path);
       setLeaf(kept, path, { fromEnv });
       variables.push(fromEnv);
-      changed.set(path, `it is a secret, and the result names the variable ${fromEnv} instead`);
+      changed.set(path, `it is a secret, and the result refers to the variable ${fromEnv} instead`);
     } else if (type.startsWith('map') && isObject(value)) {
       for (const name of FORBIDDEN.filter((each) => Object.hasOwn(value, each))) {
         delete value[name];
@@ -119,7 +119,7 @@ export function importedProfile({ settings, locked, fidelity }: JoinedParts): Im
           outcome: 'lost',
           part,
           place: `${path}.${name}`,
-          reason: 'no document may have a key of that name',
+          reason: 'keys of that name are not allowed',
         });
       }
     }
@@ -256,10 +256,10 @@ function judgeNulls(nulls: readonly string[][], version: number, file: string) {
   for (const names of nulls) {
     const place = names.join('.');
     const member = memberAt(names, version);
-    if (member === 'unknown') idle.push({ place, reason: 'it is no setting' });
+    if (member === 'unknown') idle.push({ place, reason: 'it is not a setting' });
     else if (member === 'section') idle.push({ place, reason: 'null for a section sets nothing' });
     else if (member === 'entry') idle.push({ place, reason: 'null for an entry sets nothing' });
-    else findings.push({ file, pointer: pointerTo(names), message: `"${place}" is null, which is no value` });
+    else findings.push({ file, pointer: pointerTo(names), message: `"${place}" is null, which is not a value` });
   }
   return { findings, idle };
 }

@@ -76,7 +76,7 @@ export async function selectSettings(input: DeploymentInput, selection: Selectio
   const secret = written.some(({ today }) => today && fieldAt(today.path)?.sensitive && today.value !== '');
   if (secret) warnings.push(PLAIN_SECRET);
   const narrowed = only.length + except.length > 0 || selection.changedOnly || input.locked !== undefined;
-  if (narrowed && Object.keys(result).length === 1) warnings.push('nothing is left beside the version.');
+  if (narrowed && Object.keys(result).length === 1) warnings.push('nothing but the version is left.');
   const writable = (setting: WrittenSetting) => whyNotWritten(setting, input.version, selection) === undefined;
   return {
     settings: result,
@@ -107,7 +107,7 @@ function otherPart(
 }
 
 const PLAIN_SECRET =
-  'experimental.virtualMachine.proxy.password is written in plain text: whoever can read the profile can read it.';
+  'experimental.virtualMachine.proxy.password is written in plain text: anyone who can read the profile can read it.';
 
 async function checkChoice({ version }: DeploymentInput, { only, except, keepVersion }: Selection): Promise<void> {
   const choices = [
@@ -167,14 +167,14 @@ function whyNotWritten(
 ): string | undefined {
   const source = today && fieldAt(today.path)?.sensitive ? secretSource(value) : undefined;
   if (source !== undefined) {
-    return `${written} comes from ${source} and was left out: a profile would hold it in plain text.`;
+    return `${written} comes from ${source} and was left out: a profile would contain it in plain text.`;
   }
   // An older application keeps such settings in its file without being asked.
   if (today !== undefined || keepVersion || inForce) return undefined;
   if (fieldAt(written)) {
-    return `${written} was left out: what it was called in version ${version} is there as well, and counts.`;
+    return `${written} was left out: the setting at its name in version ${version} takes precedence.`;
   }
-  return `${written} is a setting of old that means nothing any more and was left out.`;
+  return `${written} is a removed setting that has no effect, and was left out.`;
 }
 
 function assembled(settings: readonly WrittenSetting[], version: number): JsonObject {
@@ -214,10 +214,7 @@ function frozen(written: readonly WrittenSetting[], result: JsonObject, version:
   const before = new Set(written.map(({ today }) => today?.path));
   return leaves(result)
     .filter(([path]) => path !== 'version' && !before.has(path))
-    .map(
-      ([path, value]) =>
-        `${path} is held at ${JSON.stringify(value)}: a locked profile of version ${version} does that.`,
-    );
+    .map(([path, value]) => `${path} is held at ${JSON.stringify(value)} by a locked profile of version ${version}.`);
 }
 
 /** A choice of settings on the command line. */

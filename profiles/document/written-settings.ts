@@ -138,7 +138,7 @@ export function idleLocks(locked: JsonObject, paths: readonly string[]): string[
 
 /** What is said of such a lock, at its place in a document. */
 export function idleLock(path: string, document: ParsedDocument): Finding {
-  const message = `${path} is locked, and settings say nothing of it: this would lock nothing`;
+  const message = `${path} is locked, but has no value in the settings: this would lock nothing`;
   return positioned(document, { pointer: `/locked${pointerTo(path.split('.'))}`, message }, 'key');
 }
 
@@ -169,13 +169,13 @@ export function publicSettings(
     }
     const empty = today === undefined || saysNothing(today.value);
     if (field?.sensitive) {
-      if (!empty) warnings.push(`${written} is a secret and was left out; give it with --input or --body to write it.`);
+      if (!empty) warnings.push(`${written} is a secret and was left out; use --input or --body to write it.`);
       return false;
     }
     // Empty, it says that the service chose; as a lock it would keep the application from choosing.
     if (field?.path === 'kubernetes.version' && empty && !asked) return false;
     if (!field?.machineOnly || asked) return true;
-    if (!empty) warnings.push(`${written} describes this computer and was left out; --only ${written} writes it.`);
+    if (!empty) warnings.push(`${written} is specific to this computer and was left out; --only ${written} writes it.`);
     return false;
   });
   const notes =

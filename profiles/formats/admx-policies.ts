@@ -86,9 +86,9 @@ function placeOf(path: SettingPath, part: Part): { key: string; valueName: strin
 }
 
 function reasonAgainst({ platforms, sensitive, type }: Field): string | undefined {
-  if (!platforms.includes('win32')) return 'the application on Windows refuses any value but its own';
-  if (sensitive) return 'it is a secret, and policies can be read by everybody on the computer';
-  if (type === 'map<string,boolean>') return 'its entries are switches, and a list of a policy writes texts only';
+  if (!platforms.includes('win32')) return 'the application on Windows refuses any value but the default';
+  if (sensitive) return 'it is a secret, and every user of the computer can read policies';
+  if (type === 'map<string,boolean>') return 'its entries are booleans, and policy lists can only contain strings';
   return undefined;
 }
 
@@ -103,13 +103,12 @@ function firstRelease(): string {
 
 /** What the application makes of a profile. */
 export const PART_HELP: Readonly<Record<Part, string>> = {
-  locked: [
-    'Settings that nobody can change: they are taken over at every start of the application.',
-    profilesHelp(),
-  ].join('\n\n'),
+  locked: ['Settings that users cannot change. They apply at every start of the application.', profilesHelp()].join(
+    '\n\n',
+  ),
   defaults: [
-    'Settings to begin with: they are taken over once, at the first start of the application and at the first one after ' +
-      'a factory reset. Everybody can change them afterwards.',
+    'Initial settings. They apply once, at the first start of the application and at the first start after a ' +
+      'factory reset. Users can change them afterwards.',
     profilesHelp(),
   ].join('\n\n'),
 };
@@ -119,8 +118,8 @@ export const VERSION_HELP = [
   'Every policy of this category writes it, because the application does not start with a profile that has none. A tool ' +
     'that takes a policy back may take the version with it while other policies are still there. When this policy is ' +
     'enabled, too, it shows whether the version is there; enable it again when it is not.',
-  'A tool that tells the state of a policy from the values may take a version that one policy wrote for that of all: policies ' +
-    'that nobody configured then look set, or in no clear state. Only their own values count.',
+  'A tool that infers the state of policies from values may mistake the version that one policy wrote for that of all others: ' +
+    'policies that are not configured then look configured, or have no clear state. Only their own values count.',
   'Enabled and Disabled are the same.',
 ].join('\n\n');
 
@@ -146,8 +145,8 @@ function plain(text: string): string {
 
 function profilesHelp(): string {
   return (
-    'A profile of the computer is taken before one of the user: where the computer has either a locked or a default ' +
-    'setting, both profiles of the user are passed over. An invalid value in a profile keeps the application from starting.'
+    'A profile of the computer takes precedence over one of the user: if the computer has any locked or default ' +
+    'setting, both profiles of the user are ignored. An invalid value in a profile keeps the application from starting.'
   );
 }
 
@@ -159,12 +158,12 @@ function valueHelp({ type, enum: values, min = 0, max = MOST_DWORD, unit }: Fiel
     case 'integer':
       return `a whole number from ${min} to ${Math.min(max, MOST_DWORD)}${unit === undefined ? '' : ` (${unit})`}`;
     case 'string':
-      return 'a text of one line';
+      return 'a single line of text';
     case 'string[]':
-      return 'texts, one per line, none of them empty or twice';
+      return 'strings, one per line, without empty lines or duplicates';
     case 'map<string,boolean>':
     case 'map<string,string>':
-      return 'names, each with a text';
+      return 'names, each with a string';
   }
 }
 
@@ -187,8 +186,8 @@ function formatHelp({ part, field: { format } }: AdmxPolicy): string[] {
         part === 'locked'
           ? 'A version is X.Y.Z, such as 1.30.2, and written in no other way. With any other text, "v1.30.2" and ' +
             '"1.30.2+k3s1" too, and with a version that is not on offer, the application does not start while the cluster is on.'
-          : 'A version is X.Y.Z, such as 1.30.2; "v1.30.2" and "1.30.2+k3s1" mean the same. A text that is no version, or a ' +
-            'version that is not on offer, gives way to the default, with a notice.',
+          : 'A version is X.Y.Z, such as 1.30.2; "v1.30.2" and "1.30.2+k3s1" mean the same. Text that is not a version, or an ' +
+            'unavailable version, is replaced by the default, with a notice.',
       ];
     case 'noproxy-list':
       return [
@@ -210,16 +209,16 @@ function formatHelp({ part, field: { format } }: AdmxPolicy): string[] {
 function statesHelp({ part, field: { type } }: AdmxPolicy): string {
   const meaning =
     part === 'locked'
-      ? 'It is taken over at every start of the application, and nobody can change it.'
-      : 'It is taken over at the first start of the application, and everybody can change it afterwards.';
+      ? 'It applies at every start of the application, and users cannot change it.'
+      : 'It applies at the first start of the application; users can change it afterwards.';
   const [enabled, ...disabled] = STATES[type];
   return [enabled, meaning, ...disabled, 'Not Configured writes nothing.'].join(' ');
 }
 
 const VALUE = ['Enabled writes the value given here.', 'Disabled writes no value, only the version.'] as const;
 const TABLE = [
-  'Enabled writes the entries given here, and no entry is a value, too.',
-  'Disabled takes all entries away; where that leaves a key without entries, this is still a value.',
+  'Enabled writes the entries given here; an empty list is a value, too.',
+  'Disabled removes all entries; if that leaves a key without entries, it is still a value.',
 ] as const;
 const STATES: Readonly<Record<Field['type'], readonly [enabled: string, ...disabled: string[]]>> = {
   boolean: ['Enabled writes true, Disabled writes false.'],

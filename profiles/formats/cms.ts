@@ -36,15 +36,15 @@ export function signedContent(bytes: Uint8Array, label: string): Uint8Array {
   const binary = bytes[0] === SEQUENCE;
   const message = binary ? Buffer.from(bytes) : fromLetters(Buffer.from(bytes).toString('latin1'));
   if (isOf(message, ENVELOPED_DATA)) {
-    throw new RdError('ERR_PROFILE_INVALID', `${label} is encrypted, and only whoever it is for can read it`, {
-      advice: 'Take the profile from where it was made, not encrypted.',
+    throw new RdError('ERR_PROFILE_INVALID', `${label} is encrypted, and only its recipient can read it`, {
+      advice: 'Get an unencrypted copy of the profile.',
     });
   }
   const content = contentOf(message);
   if (content !== undefined) return content;
   const form = binary ? 'DER' : 'PEM';
-  throw new RdError('ERR_PROFILE_INVALID', `${label} is signed, and what was signed could not be taken out of it`, {
-    advice: `Take it out with: openssl cms -verify -noverify -nosigs -inform ${form} -in FILE -out plain.mobileconfig`,
+  throw new RdError('ERR_PROFILE_INVALID', `${label} is signed, and the signed content could not be extracted`, {
+    advice: `Extract it with: openssl cms -verify -noverify -nosigs -inform ${form} -in FILE -out plain.mobileconfig`,
   });
 }
 

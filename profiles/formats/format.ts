@@ -12,7 +12,7 @@ export type Part = (typeof PARTS)[number];
 export interface Loss {
   /** Where it stood, in the words of the format: `HKEY_LOCAL_MACHINE\…\Locked\kubernetes: enabled`, or a dotted path. */
   place: string;
-  /** A clause: `it is no setting`. */
+  /** A clause: `it is not a setting`. */
   reason: string;
   /** It was in the file and in none of its profiles. */
   outside?: true;
@@ -124,9 +124,9 @@ export function writingAll<T>(format: string, write: (refuse: Refuse) => T): T {
   const details: string[] = [];
   const written = write((path, reason) => void details.push(`${path}: ${reason}`));
   if (details.length === 0) return written;
-  throw new RdError('ERR_PROFILE_INVALID', `${format} cannot hold what the settings say:`, {
+  throw new RdError('ERR_PROFILE_INVALID', `${format} cannot hold these values:`, {
     details,
-    advice: 'Change these values or leave them out; nothing is replaced on the way.',
+    advice: 'Change these values or leave them out; nothing is replaced.',
   });
 }
 

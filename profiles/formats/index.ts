@@ -52,10 +52,10 @@ function refuseTemplates(bytes: Uint8Array, label: string): void {
   if (!/^\s*</.test(text) || !TEMPLATES.test(text)) return;
   throw new RdError(
     'ERR_PROFILE_INVALID',
-    `${label} holds templates for Group Policy (ADMX or ADML), and no settings`,
+    `${label} contains templates for Group Policy (ADMX or ADML), not settings`,
     {
       advice:
-        'What was set with the templates is in the Registry.pol of the policy object, and in the registry of its computers: read that file, or use `rdctl import-profile --from-system` there.',
+        'What was set with the templates is in the Registry.pol of the policy object, and in the registry of its computers: read that file, or run `rdctl import-profile --from-system` there.',
     },
   );
 }

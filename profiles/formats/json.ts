@@ -24,7 +24,7 @@ export const jsonImporter: Importer = {
       new RdError('ERR_PROFILE_INVALID', `${label} is not a deployment profile that can be read: ${reason}`, {
         details,
       });
-    const value = jsonObject(bytes, label, wrong, 'a key stands twice in it');
+    const value = jsonObject(bytes, label, wrong, 'it has a duplicate key');
     const part = partOfName(label);
     const note = `${label} begins with a byte order mark; the application does not start with such a file.`;
     const notes = hasByteOrderMark(bytes) ? { notes: [note] } : {};
@@ -53,7 +53,7 @@ export function jsonObject(
     const line = formatFinding({ file, pointer: '', ...problem });
     throw wrong(value === undefined ? 'it is not JSON' : ambiguous, [line]);
   }
-  if (!isObject(value)) throw wrong('it does not hold an object');
+  if (!isObject(value)) throw wrong('it does not contain an object');
   return value;
 }
 
@@ -128,7 +128,7 @@ const SCALAR = /(?:true|false|null|-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[
 const ESCAPE = /\\(?:["\\/bfnrt]|u[0-9A-Fa-f]{4})/y;
 
 /**
- * The first mistake in a text that should be JSON; `undefined` when it has none. A key that stands twice in one object is one: it
+ * The first mistake in a text that should be JSON; `undefined` when it has none. A key that appears twice in one object is one: it
  * means one thing to a person and another to a parser. What the text holds is not quoted, because it may be a password; keys are.
  */
 export function jsonProblem(text: string): JsonProblem | undefined {
@@ -160,7 +160,7 @@ class Reading {
       const keys = this.open.at(-1);
       const close = keys ? '}' : ']';
       if (wanted === 'end' && !inside)
-        return sign === undefined ? undefined : this.unexpected('something follows the end');
+        return sign === undefined ? undefined : this.unexpected('there is something after the end');
       if (inside && sign === close && (wanted === 'end' || first)) {
         this.open.pop();
         this.at += 1;
@@ -169,7 +169,7 @@ class Reading {
         if (sign !== ',') return this.unexpected(`a "," or a "${close}" is missing`);
         this.at += 1;
         wanted = keys ? 'key' : 'value';
-      } else if (inside && sign === close) return `a "," stands in front of the "${close}"`;
+      } else if (inside && sign === close) return `a "," comes before the "${close}"`;
       else if (wanted === 'key') {
         if (sign !== '"') return this.unexpected('a key in double quotation marks is missing');
         const problem = this.key(keys);
@@ -194,7 +194,7 @@ class Reading {
     const key = String(JSON.parse(this.text.slice(start, this.at)));
     if (keys?.has(key)) {
       this.at = start;
-      return `the key ${quotedName(key)} stands twice in one object`;
+      return `the key ${quotedName(key)} appears twice in one object`;
     }
     keys?.add(key);
     this.skip(BLANKS);
@@ -212,23 +212,23 @@ class Reading {
         this.at += 1;
         return undefined;
       }
-      if (sign < ' ') return 'a text has a line end or a control character in it';
+      if (sign < ' ') return 'a string has a line break or a control character in it';
       if (sign !== '\\') continue;
-      if (!this.skip(ESCAPE)) return 'this is no escape sequence';
+      if (!this.skip(ESCAPE)) return 'this is not an escape sequence';
       this.at -= 1;
     }
     this.at = start;
-    return 'a text is not closed: a quotation mark is missing';
+    return 'a string is not closed: a quotation mark is missing';
   }
 
   private scalar(): string | undefined {
-    return this.skip(SCALAR) ? undefined : this.unexpected('a value is missing, or is none that JSON has');
+    return this.skip(SCALAR) ? undefined : this.unexpected('a value is missing, or is not one of JSON');
   }
 
   private unexpected(otherwise: string): string {
     const sign = this.text[this.at];
     if (sign === undefined) return `the text ends here: ${otherwise}`;
-    return sign === '/' || sign === '#' ? 'a comment begins here, and JSON has none' : otherwise;
+    return sign === '/' || sign === '#' ? 'JSON has no comments, and one begins here' : otherwise;
   }
 
   private skip(expression: RegExp): boolean {

@@ -35,7 +35,7 @@ function isConfiguration(bytes: Uint8Array): boolean {
 }
 
 function partsOf(value: PlistValue, label: string): ImportedPart[] {
-  if (!isDictionary(value)) throw notUnderstood(label, 'it does not hold a dictionary');
+  if (!isDictionary(value)) throw notUnderstood(label, 'it does not contain a dictionary');
   if (value.has('EncryptedPayloadContent')) throw notUnderstood(label, 'its payloads are encrypted for one device');
   const payloads = value.get('PayloadContent');
   if (!Array.isArray(payloads)) throw notUnderstood(label, 'it has no list PayloadContent');
@@ -60,7 +60,7 @@ function readPayload(payload: PlistValue, place: string, label: string, lost: Lo
   const part = partOf(type);
   if (part) return [ofDomain(payload, { part, place, label })];
   if (type === PREFERENCES) return ofPreferences(payload, place, label, lost);
-  lost.push({ place: `${place} (${type})`, reason: 'the payload is for something else', outside: true });
+  lost.push({ place: `${place} (${type})`, reason: 'the payload is for another application', outside: true });
   return [];
 }
 
@@ -80,7 +80,7 @@ function ofPreferences(payload: PlistDictionary, place: string, label: string, l
     const part = partOf(domain);
     const here = `${place}.PayloadContent.${domain}`;
     if (!part) {
-      lost.push({ place: here, reason: 'the preferences are those of something else', outside: true });
+      lost.push({ place: here, reason: 'the preferences belong to another application', outside: true });
       return [];
     }
     if (!isDictionary(ways)) throw notUnderstood(label, `${here} is not a dictionary`);
@@ -100,7 +100,7 @@ function ofWay(entries: PlistValue, { part, place, label }: { part: Part; place:
 
 function notUnderstood(label: string, reason: string): RdError {
   return new RdError('ERR_PROFILE_INVALID', `${label} is not a configuration profile that can be read: ${reason}`, {
-    advice: 'Take it from the management software again, not encrypted.',
+    advice: 'Export it from the management software again, without encryption.',
   });
 }
 

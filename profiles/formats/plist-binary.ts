@@ -21,7 +21,7 @@ type Scalar = boolean | number | string | PlistOther;
  */
 export function binaryPlist(bytes: Uint8Array): PlistValue {
   const data = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
-  if (data.toString('latin1', 0, HEADER.length) !== HEADER) throw new Error('it is of an unknown binary version');
+  if (data.toString('latin1', 0, HEADER.length) !== HEADER) throw new Error('its binary version is unknown');
   if (data.length < HEADER.length + 1 + TRAILER) throw new Error('it ends too early');
   return new Reading(data).value();
 }
@@ -55,7 +55,7 @@ class Reading {
       throw new Error('its trailer is damaged');
     }
     if (last - this.#end !== this.#count * this.#offsetSize) {
-      throw new Error('its table of offsets has another length than it says');
+      throw new Error('its table of offsets does not have the declared length');
     }
   }
 
@@ -70,7 +70,7 @@ class Reading {
       if (typeof known === 'string') this.#writes(known.length);
       return known;
     }
-    if (reference >= this.#count) throw new Error('it refers to an object that is not there');
+    if (reference >= this.#count) throw new Error('it refers to an object that does not exist');
     const at = number(this.#data, this.#end + reference * this.#offsetSize, this.#offsetSize);
     if (at < HEADER.length || at >= this.#end) throw new Error('an object lies outside of the file');
     const marker = this.#data.readUInt8(at);
@@ -109,7 +109,7 @@ class Reading {
       case 0xc:
         return { other: 'a set' };
       default:
-        throw new Error('it has an object of an unknown kind');
+        throw new Error('it has an object of an unknown type');
     }
   }
 
@@ -118,7 +118,7 @@ class Reading {
     const bytes = this.#slice(at, low, width);
     this.#writes(bytes.length / width);
     if (width === 2) return Buffer.from(bytes).swap16().toString('utf16le');
-    if (!isAscii(bytes)) throw new Error('a text has other signs than it says');
+    if (!isAscii(bytes)) throw new Error('a string is not ASCII, as it is declared to be');
     return bytes.toString('latin1');
   }
 
@@ -130,7 +130,7 @@ class Reading {
 
   #writes(units: number): void {
     this.#units += units;
-    if (this.#units > MOST_UNITS) throw new Error(`its texts have more than ${MOST_UNITS} letters`);
+    if (this.#units > MOST_UNITS) throw new Error(`its strings have more than ${MOST_UNITS} characters`);
   }
 
   #dictionary(at: number, low: number): PlistDictionary {
@@ -139,15 +139,15 @@ class Reading {
     const dictionary = new Map<string, PlistValue>();
     for (let index = 0; index < size; index++) {
       const key = this.#object(references[index] ?? 0);
-      if (typeof key !== 'string') throw new Error('a key is not a text');
-      if (dictionary.has(key)) throw new Error(`the key ${quotedName(key)} stands twice in one dictionary`);
+      if (typeof key !== 'string') throw new Error('a key is not a string');
+      if (dictionary.has(key)) throw new Error(`the key ${quotedName(key)} appears twice in one dictionary`);
       dictionary.set(key, this.#object(references[size + index] ?? 0));
     }
     return dictionary;
   }
 
   #inside<T>(reference: number, read: () => T): T {
-    if (this.#open.has(reference)) throw new Error('an object holds itself');
+    if (this.#open.has(reference)) throw new Error('an object contains itself');
     if (this.#open.size >= MOST_LEVELS) throw new Error(`it nests deeper than ${MOST_LEVELS} levels`);
     this.#open.add(reference);
     const value = read();
@@ -183,7 +183,7 @@ class Reading {
     if (low < 0x0f) return this.#bytes(at + 1, low * unit);
     const marker = this.#bytes(at + 1, 1).readUInt8();
     const width = 2 ** (marker & 0x0f);
-    if (marker >> 4 !== 0x1 || width > 8) throw new Error('it has a count that is no integer');
+    if (marker >> 4 !== 0x1 || width > 8) throw new Error('it has a count that is not an integer');
     const count = number(this.#bytes(at + 2, width), 0, width);
     return this.#bytes(at + 2 + width, count * unit);
   }
@@ -208,7 +208,7 @@ function simple(marker: number): Scalar {
     case 0x0e:
       return { other: 'a UUID' };
     default:
-      throw new Error('it has an object of an unknown kind');
+      throw new Error('it has an object of an unknown type');
   }
 }
 

@@ -44,7 +44,7 @@ class Problem extends Error {
   }
 }
 
-const BAD_SIGN = 'it has a sign that XML cannot have';
+const BAD_SIGN = 'it has a character that XML does not allow';
 // biome-ignore lint/suspicious/noControlCharactersInRegex: XML has none of them.
 const BAD_SIGNS = /[\0-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]/;
 /** No document may bring names of its own. */
@@ -96,7 +96,7 @@ class Reading {
       case 'unknown':
         throw new Problem(token.reason, at);
       case 'declaration':
-        if (this.open.length > 0) throw new Problem('a declaration stands where none belongs', at);
+        if (this.open.length > 0) throw new Problem('a declaration is in the wrong place', at);
         return;
       case 'characters':
       case 'text':
@@ -120,11 +120,11 @@ class Reading {
     // XML has fewer blanks than the language has.
     if (kind === 'text' && !/[^ \t\r\n]/.test(text)) return;
     if (TEXTS.has(this.open.at(-1)?.tag ?? '')) return;
-    throw new Problem('a text stands between values', at + Math.max(0, text.search(/\S/)));
+    throw new Problem('there is text between values', at + Math.max(0, text.search(/\S/)));
   }
 
   private begin(tag: string, at: number): void {
-    if (this.result !== undefined) throw new Problem('something follows the end of the list', at);
+    if (this.result !== undefined) throw new Problem('there is something after the end of the list', at);
     const reason = beginProblem(tag, this.open.at(-1));
     if (reason !== undefined) throw new Problem(reason, at);
     this.written = '';
@@ -151,7 +151,7 @@ class Reading {
 
   private nextKey(dictionary: Level | undefined, at: number): void {
     const [written, key] = [this.written, this.meant];
-    const twice = (name: string) => `the key ${quotedName(name)} stands twice in one dictionary`;
+    const twice = (name: string) => `the key ${quotedName(name)} appears twice in one dictionary`;
     if (dictionary?.keys.has(written)) throw new Problem(twice(written), at);
     if (dictionary?.entries.has(key)) this.doubt ??= twice(key);
     dictionary?.keys.add(written);
@@ -206,20 +206,20 @@ function isBase64(text: string): boolean {
 }
 
 function beginProblem(tag: string, above: Level | undefined): string | undefined {
-  if (tag === 'plist') return above ? '<plist> stands inside' : undefined;
+  if (tag === 'plist') return above ? 'there is a nested <plist>' : undefined;
   if (above === undefined) return 'it does not begin with <plist>';
-  if (TEXTS.has(above.tag)) return `${known(tag)} stands inside <${above.tag}>`;
-  if (tag !== 'key' && !VALUES.has(tag)) return `<${tag.slice(0, 40)}> is no tag of a property list`;
-  if (above.tag !== 'dict') return tag === 'key' ? '<key> stands outside of <dict>' : undefined;
+  if (TEXTS.has(above.tag)) return `${known(tag)} is inside <${above.tag}>`;
+  if (tag !== 'key' && !VALUES.has(tag)) return `<${tag.slice(0, 40)}> is not a tag of a property list`;
+  if (above.tag !== 'dict') return tag === 'key' ? '<key> is outside of <dict>' : undefined;
   if (above.key !== undefined) return tag === 'key' ? `the key ${quotedName(lastKey(above))} has no value` : undefined;
   return tag === 'key' ? undefined : `<${tag}> has no key`;
 }
 
 function endProblem(level: Level, written: string): string | undefined {
   if (level.key !== undefined) return `the key ${quotedName(lastKey(level))} has no value`;
-  if (level.tag === 'integer' && !/^\s*[+-]?\d{1,20}\s*$/.test(written)) return '<integer> holds no integer';
+  if (level.tag === 'integer' && !/^\s*[+-]?\d{1,20}\s*$/.test(written)) return '<integer> does not contain an integer';
   const real = /^\s*[+-]?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?\s*$/;
-  return level.tag === 'real' && !real.test(written) ? '<real> holds no number' : undefined;
+  return level.tag === 'real' && !real.test(written) ? '<real> does not contain a number' : undefined;
 }
 
 /** As it is written. */
@@ -229,7 +229,7 @@ function lastKey({ keys }: Level): string {
 
 /** A tag that may come out of the middle of a text is named only where it is one that property lists have. */
 function known(tag: string, slash = ''): string {
-  return tag === 'plist' || TEXTS.has(tag) || VALUES.has(tag) ? `<${slash}${tag}>` : 'a tag that no property list has';
+  return tag === 'plist' || TEXTS.has(tag) || VALUES.has(tag) ? `<${slash}${tag}>` : 'an unknown tag';
 }
 
 /** A number that JSON can hold. An integer of more than 53 bits is not exact, as it is not in JSON; no setting takes one. */
@@ -265,14 +265,19 @@ interface Enclosed {
 }
 
 const ENCLOSED: readonly Enclosed[] = [
-  { begin: '<!--', end: '-->', token: () => ({ kind: 'comment' }), unfinished: 'a comment has no end' },
+  { begin: '<!--', end: '-->', token: () => ({ kind: 'comment' }), unfinished: 'a comment is not closed' },
   {
     begin: '<![CDATA[',
     end: ']]>',
     token: (text) => ({ kind: 'characters', text }),
-    unfinished: 'character data has no end',
+    unfinished: 'a CDATA section is not closed',
   },
-  { begin: '<?', end: '?>', token: () => ({ kind: 'declaration' }), unfinished: 'an instruction has no end' },
+  {
+    begin: '<?',
+    end: '?>',
+    token: () => ({ kind: 'declaration' }),
+    unfinished: 'a processing instruction is not closed',
+  },
 ];
 
 /**
@@ -307,7 +312,9 @@ function tokenAt(text: string, at: number): [Piece, number] {
   TAG.lastIndex = at;
   const [, slash, tag, closed] = TAG.exec(text) ?? [];
   if (tag !== undefined) return [{ kind: 'tag', tag, end: slash === '/', empty: closed === '/' }, TAG.lastIndex];
-  const begun = text.startsWith('<!', at) ? '"<!" begins nothing that a property list has' : '"<" begins no tag';
+  const begun = text.startsWith('<!', at)
+    ? '"<!" does not start anything that a property list can have'
+    : '"<" does not start a tag';
   return [{ kind: 'unknown', reason: begun }, text.length];
 }
 

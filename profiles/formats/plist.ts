@@ -14,7 +14,7 @@ export const plistImporter: Importer = {
   recognises: isPlist,
   async read(bytes, label) {
     const value = await plistOf(bytes, label);
-    if (!isDictionary(value)) throw notUnderstood(label, 'it does not hold a dictionary');
+    if (!isDictionary(value)) throw notUnderstood(label, 'it does not contain a dictionary');
     const part = partOfName(label);
     return [{ ...(part ? { part } : {}), source: label, ...settingsOf(value) }];
   },
@@ -58,7 +58,7 @@ function textOf(bytes: Uint8Array): string {
   if (said !== undefined && !READ[is].test(said)) {
     const other = Object.values(READ).some((each) => each.test(said));
     throw new Error(
-      other ? `it says that it is in ${said}, and it is in ${is}` : `it is in ${said}; UTF-8 and UTF-16 are read`,
+      other ? `it is declared as ${said}, and encoded as ${is}` : `it is in ${said}; UTF-8 and UTF-16 are read`,
     );
   }
   if (text === undefined) throw new Error(`it is not ${is}`);
@@ -83,7 +83,11 @@ export function settingsOf(dictionary: PlistDictionary): { settings: JsonObject;
   const lost: Loss[] = [];
   const settings = objectOf(dictionary, [], (place, other) => {
     // No JSON can be made of it, which is how the application reads a list.
-    lost.push({ place, reason: `the application refuses the whole profile for it: it is ${other}`, refused: true });
+    lost.push({
+      place,
+      reason: `the application refuses the whole profile because of it: it is ${other}`,
+      refused: true,
+    });
   });
   return { settings, lost };
 }

@@ -22,7 +22,7 @@ export const registryPolImporter: Importer = {
       if (!(cause instanceof PolProblem)) throw cause;
       throw new RdError('ERR_PROFILE_INVALID', `${label}: byte ${cause.at}: ${cause.message}`, {
         cause,
-        advice: 'The file is damaged or cut off; take it again from the policy.',
+        advice: 'The file is damaged or truncated; copy it from the policy again.',
       });
     }
     const left = tree.dropped.map(({ at, reason, ...place }) => ({ ...place, reason: `${reason} (byte ${at})` }));
@@ -106,7 +106,7 @@ function readValue(name: string, { at, type, data }: Pick<PolInstruction, 'at' |
   const kind = typeName(type);
   const read = dataOf(kind, data);
   if (read === undefined && data.length % 2 === 1 && (kind === 'REG_SZ' || kind === 'REG_MULTI_SZ')) {
-    throw new PolProblem(at, 'a text ends inside of a character');
+    throw new PolProblem(at, 'a string ends in the middle of a character');
   }
   return { name, type: kind, data: read };
 }
@@ -124,14 +124,13 @@ function control(tree: RegistryTree, names: readonly string[], instruction: PolI
   } else if (after('**deletekeys') !== undefined) {
     for (const each of deletedKeys(names, instruction)) takeAway(tree, () => tree.deleteKey(each, at));
   } else if (soft !== undefined && tree.has(names, soft)) {
-    tree.leaveOut(names, { at, value: soft, reason: 'it is only set where no value is, and there is one' });
+    tree.leaveOut(names, { at, value: soft, reason: 'it is only set if there is no value, and there is one' });
   } else if (soft !== undefined) {
     tree.set(names, { ...readValue(soft, { at, type, data }), at });
-    tree.leaveOut(names, { at, value: soft, reason: 'that it is only set where no value is gets lost' });
-  } else if (after('**securekey') !== undefined)
-    tree.leaveOut(names, { at, reason: 'it sets who may write to the key' });
+    tree.leaveOut(names, { at, value: soft, reason: 'the condition that there is no value is lost' });
+  } else if (after('**securekey') !== undefined) tree.leaveOut(names, { at, reason: 'it sets permissions of the key' });
   else if (after('**comment') === undefined)
-    tree.leaveOut(names, { at, value: name, reason: 'it is a control code that is not known' });
+    tree.leaveOut(names, { at, value: name, reason: 'it is an unknown control code' });
 }
 
 /**
@@ -237,7 +236,7 @@ class PolReader {
     this.sign(';');
     const size = this.number('the size');
     this.sign(';');
-    if (size > this.bytes.length - this.at) throw new PolProblem(this.at, `${size} bytes are announced and not there`);
+    if (size > this.bytes.length - this.at) throw new PolProblem(this.at, `${size} bytes are declared, and missing`);
     const data = this.bytes.subarray(this.at, this.at + size);
     this.at += size;
     this.sign(']');

@@ -63,14 +63,14 @@ class Reader {
     const close = whole.lastIndexOf(']');
     if (close < 0) throw new NotUnderstood('the key has no closing bracket');
     if (!/^[ \t]*(?:;|$)/.test(whole.slice(close + 1)))
-      throw new NotUnderstood('text follows the closing bracket of the key');
+      throw new NotUnderstood('there is text after the closing bracket of the key');
     const deleted = whole.startsWith('-');
     const [first = '', ...below] = whole
       .slice(deleted ? 1 : 0, close)
       .replace(/\\$/, '')
       .split('\\');
     const hive = hiveName(first);
-    if (hive === undefined) throw new NotUnderstood('the key is in no hive of the registry');
+    if (hive === undefined) throw new NotUnderstood('the key is not in a hive of the registry');
     const problem = pathProblem(below);
     if (problem !== undefined) throw new NotUnderstood(problem);
     this.at = end;
@@ -92,7 +92,7 @@ class Reader {
 
   private name(): string {
     if (this.take('@')) return '';
-    if (!this.take('"')) throw new NotUnderstood('it is neither a key, a value nor a comment');
+    if (!this.take('"')) throw new NotUnderstood('it is not a key, a value or a comment');
     const name = this.quoted('name');
     const problem = valueNameProblem(name);
     if (problem !== undefined) throw new NotUnderstood(problem);
@@ -102,13 +102,13 @@ class Reader {
   private data(): Omit<RegistryValue, 'name'> {
     if (this.take('"')) return { type: 'REG_SZ', data: this.textValue() };
     const word = /^(?:(dword)|hex(?:\(([0-9A-Fa-f]{1,8})\))?):/.exec(this.text.slice(this.at, this.at + 16));
-    if (!word) throw new NotUnderstood('after "=" stands neither a text, "dword:", "hex:" nor "-"');
+    if (!word) throw new NotUnderstood('expected a string, "dword:", "hex:" or "-" after "="');
     this.at += word[0].length;
     if (word[1] !== undefined) return { type: 'REG_DWORD', data: this.number() };
     const type = typeName(Number.parseInt(word[2] ?? '3', 16));
     const bytes = this.bytes();
     const data = dataOf(type, bytes, this.textOf);
-    if (data === undefined && TEXTS.has(type)) throw new NotUnderstood('the bytes end inside of a character');
+    if (data === undefined && TEXTS.has(type)) throw new NotUnderstood('the bytes end in the middle of a character');
     return { type, data };
   }
 
@@ -116,17 +116,17 @@ class Reader {
   private textValue(): string {
     const { line } = this;
     try {
-      const data = this.quoted('text');
+      const data = this.quoted('string');
       this.endOfStatement('the closing quotation mark');
       return data;
     } catch (error) {
       if (!(error instanceof NotUnderstood) || this.line === line || error.message === UNCLOSED_TEXT) throw error;
-      throw new NotUnderstood(`${UNCLOSED_TEXT} on its line, and does not go on in the next ones: ${error.message}`);
+      throw new NotUnderstood(`${UNCLOSED_TEXT} on its line, and does not continue on the next ones: ${error.message}`);
     }
   }
 
   /** What stands between quotation marks; the first one is behind. A name ends on its line, a text may go on. */
-  private quoted(kind: 'name' | 'text'): string {
+  private quoted(kind: 'name' | 'string'): string {
     const parts: string[] = [];
     let from = this.at;
     for (; this.at < this.text.length; this.at++) {
@@ -144,12 +144,12 @@ class Reader {
       if (sign !== '\\') continue;
       const next = this.text[this.at + 1];
       if (next !== '\\' && next !== '"')
-        throw new NotUnderstood(`a single "\\" stands in the ${kind}; it is written "\\\\"`);
+        throw new NotUnderstood(`a single "\\" in the ${kind} must be written as "\\\\"`);
       parts.push(this.text.slice(from, this.at));
       this.at += 1;
       from = this.at;
     }
-    throw new NotUnderstood(kind === 'text' ? UNCLOSED_TEXT : 'the name has no closing quotation mark');
+    throw new NotUnderstood(kind === 'string' ? UNCLOSED_TEXT : 'the name has no closing quotation mark');
   }
 
   private number(): number {
@@ -169,12 +169,12 @@ class Reader {
       if (this.take('\\')) {
         this.endOfStatement('the "\\"');
         this.skipEmptyLines();
-        if (this.text[this.at] === '\\') throw new NotUnderstood('a "\\" stands where bytes go on');
+        if (this.text[this.at] === '\\') throw new NotUnderstood('a "\\" is where bytes should continue');
         expected = true;
         continue;
       }
       if (this.atEnd()) {
-        if (expected) throw new NotUnderstood('more bytes are announced than follow');
+        if (expected) throw new NotUnderstood('bytes are missing at the end');
         this.skipLine();
         return Buffer.from(bytes);
       }
@@ -205,7 +205,7 @@ class Reader {
 
   private endOfStatement(after: string): void {
     this.skipBlanks();
-    if (!this.atEnd()) throw new NotUnderstood(`text follows ${after}`);
+    if (!this.atEnd()) throw new NotUnderstood(`there is text after ${after}`);
     this.skipLine();
   }
 
@@ -232,7 +232,7 @@ class Reader {
   }
 }
 
-const UNCLOSED_TEXT = 'the text has no closing quotation mark';
+const UNCLOSED_TEXT = 'the string has no closing quotation mark';
 
 /** A text that breaks off is not read as a shorter one. */
 const TEXTS: ReadonlySet<string> = new Set(['REG_SZ', 'REG_MULTI_SZ']);
@@ -311,8 +311,10 @@ function decoded(bytes: Buffer, ansi: boolean): string | { problem: string } {
 }
 
 function wide(bytes: Buffer): string | { problem: string } {
-  // A decoder of texts would replace half a surrogate pair, which a value of the registry can hold.
-  return bytes.length % 2 === 0 ? bytes.toString('utf16le') : { problem: 'it ends inside of a UTF-16 character' };
+  // A decoder of texts would replace an unpaired surrogate, which a value of the registry can hold.
+  return bytes.length % 2 === 0
+    ? bytes.toString('utf16le')
+    : { problem: 'it ends in the middle of a UTF-16 character' };
 }
 
 function swapped(bytes: Buffer): Buffer {

@@ -38,7 +38,7 @@ export const regImporter: Importer = {
     const { registryParts } = await import('./registry-parts.ts');
     const parts = registryParts(label, file.hives, left);
     if (!file.open) return parts;
-    const note = `${label}: the last line has no end; make sure that the file was not cut off.`;
+    const note = `${label}: the last line has no line ending; make sure that the file is complete.`;
     return parts.map((part, index) => (index === 0 ? { ...part, notes: [...(part.notes ?? []), note] } : part));
   },
 };
@@ -50,9 +50,9 @@ function notUnderstood(label: string, problems: readonly LineProblem[]): RdError
     'ERR_PROFILE_INVALID',
     `${label} has ${count} that ${problems.length === 1 ? 'is' : 'are'} not understood`,
     {
-      details: problems.length < MOST_PROBLEMS ? details : [...details, 'Lines after these were not looked at.'],
+      details: problems.length < MOST_PROBLEMS ? details : [...details, 'Later lines were not checked.'],
       advice:
-        'Correct the file, or export the key again with `reg export`; the registry editor would leave such lines out, or change them, without a word.',
+        'Correct the file, or export the key again with `reg export`; the registry editor would skip or change such lines silently.',
     },
   );
 }
@@ -215,8 +215,8 @@ export function readRegistryFile(bytes: Uint8Array): RegistryFile | string {
         break;
       case 'value':
       case 'deleted-value':
-        if (key === 'none') complain(line, 'the value stands before any key');
-        else if (key === 'deleted') complain(line, 'the value stands below a key that is deleted');
+        if (key === 'none') complain(line, 'the value comes before any key');
+        else if (key === 'deleted') complain(line, 'the value belongs to a key that is deleted');
         else if (key !== 'unknown' && statement.kind === 'value') tree.set(key, { ...statement.value, at: line });
         else if (key !== 'unknown' && statement.kind === 'deleted-value') tree.deleteValue(key, statement.name, line);
     }

@@ -147,16 +147,16 @@ function lossOf(path: string, { names, values: count, what }: RegistryFinding, i
       if (ignored) return { place, reason: `it is of another type than the setting${suffix}` };
       return {
         place,
-        reason: `the application refuses the whole profile for it: expected ${what.expected}, found ${foundText(what)}${suffix}`,
+        reason: `the application refuses the whole profile because of it: expected ${what.expected}, found ${foundText(what)}${suffix}`,
         refused: true,
         names,
       };
     case 'no-setting':
-      return { place, reason: `it is no setting${suffix}` };
+      return { place, reason: `it is not a setting${suffix}` };
     case 'not-read':
-      return { place, reason: `the application does not look at it${suffix}` };
+      return { place, reason: `the application does not read it${suffix}` };
     case 'ended':
-      return { place, reason: `the setting ended and means nothing any more${suffix}` };
+      return { place, reason: `the setting was removed and has no effect${suffix}` };
   }
 }
 
@@ -240,7 +240,7 @@ function othersNotes(label: string, others: readonly Stray[]): string[] {
   ];
   if (what.length === 0) return [];
   const [is, was] = count + deletions === 1 ? ['is', 'was'] : ['are', 'were'];
-  return [`${label}: ${what.join(' and ')} in keys of others ${is} no part of a profile and ${was} not looked at.`];
+  return [`${label}: ${what.join(' and ')} in keys of other programs ${is} not part of a profile and ${was} ignored.`];
 }
 
 function counted(count: number, noun: string): string {

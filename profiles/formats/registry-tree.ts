@@ -159,12 +159,12 @@ function pathOf(names: readonly string[]): string {
   return names.filter((name) => name !== '').join('\\');
 }
 
-const DELETION = 'it is a deletion, and a profile only sets';
+const DELETION = 'it is a deletion, and profiles can only set values';
 
 /** Why the registry cannot have a key of that path, as a clause; `undefined` when it can. */
 export function pathProblem(names: readonly string[]): string | undefined {
   if (names.length > MOST_NAMES) return `the path has more than ${MOST_NAMES} names`;
-  if (names.some((name) => name === '')) return 'the path has an empty name in it';
+  if (names.some((name) => name === '')) return 'the path contains an empty name';
   const long = names.some((name) => name.length > MOST_CHARACTERS);
   return long ? `a key has a name of more than ${MOST_CHARACTERS} characters` : undefined;
 }

@@ -101,7 +101,7 @@ export function dataOf(type: string, bytes: Buffer, textOf = wideText): Registry
   }
 }
 
-/** UTF-16LE; half a surrogate pair stays what it is. `undefined` where a byte is left over. */
+/** UTF-16LE; an unpaired surrogate stays what it is. `undefined` where a byte is left over. */
 export function wideText(bytes: Buffer): string | undefined {
   return bytes.length % 2 === 0 ? bytes.toString('utf16le') : undefined;
 }
@@ -126,13 +126,13 @@ function textsOf(joined: string | undefined): string[] | undefined {
 export const MOST_DWORD = 0xffff_ffff;
 /** UTF-16 units that the name of a value may have here; the registry itself takes some more. */
 const LONGEST_NAME = 255;
-/** What a line of a registry file cannot hold: control characters and half surrogate pairs. */
+/** What a line of a registry file cannot hold: control characters and unpaired surrogates. */
 export const UNWRITABLE = /[\p{Cc}\p{Cs}]/u;
 
 /** Why a value cannot have that name, as what follows `its name`. */
 export function nameProblem(name: string): string | undefined {
   if (name === '') return 'is empty, which is the name of the default value of a key';
-  if (UNWRITABLE.test(name)) return 'holds a control character or half a surrogate pair';
+  if (UNWRITABLE.test(name)) return 'holds a control character or an unpaired surrogate';
   if (name.length > LONGEST_NAME) return `has more than ${LONGEST_NAME} UTF-16 units`;
   return undefined;
 }

@@ -25,7 +25,7 @@ export async function deploymentTree(settings: JsonObject): Promise<DeploymentTr
   const version = versionOf(settings, reading);
   const members = readSection(settings, await membersAt(version), '', reading);
   if (reading.problems.length > 0) {
-    throw new RdError('ERR_PROFILE_INVALID', 'the settings hold values that no deployment profile can have:', {
+    throw new RdError('ERR_PROFILE_INVALID', 'the settings contain values that deployment profiles cannot have:', {
       details: reading.problems,
     });
   }
@@ -101,14 +101,14 @@ function readMember(
   }
   const members = readSection(value, member.members, path, reading);
   if (members.size > 0) return { kind: 'section', members };
-  if (Object.keys(value).length === 0) reading.warnings.push(`${path} holds no setting and was left out.`);
+  if (Object.keys(value).length === 0) reading.warnings.push(`${path} contains no settings and was left out.`);
   return undefined;
 }
 
 function unknown(path: string, name: string, names: readonly string[]): string {
   const close = nearest(name, names);
   const hint = close === undefined ? '' : ` Did you mean ${entryPath(path, close)}?`;
-  return `${entryPath(path, name)} is no setting and was left out.${hint}`;
+  return `${entryPath(path, name)} is not a setting and was left out.${hint}`;
 }
 
 /** What a deployment profile holds, in the kinds that its formats know. */
@@ -181,7 +181,7 @@ function integer(value: number, path: string, complain: Complain): DeploymentVal
   if (Number.isSafeInteger(value)) return { kind: 'integer', value: value + 0 };
   complain(
     Number.isInteger(value) || !Number.isFinite(value)
-      ? `${path}: expected a number from ${Number.MIN_SAFE_INTEGER} to ${Number.MAX_SAFE_INTEGER}; the digits of one beyond are lost when JSON is read`
+      ? `${path}: expected a number from ${Number.MIN_SAFE_INTEGER} to ${Number.MAX_SAFE_INTEGER}; larger numbers lose digits when JSON is read`
       : `${path}: expected a whole number, got one with a fraction`,
   );
   return undefined;
@@ -230,7 +230,7 @@ function byCodePoints(a: string, b: string): number {
   return Buffer.compare(Buffer.from(a), Buffer.from(b));
 }
 
-/** What a terminal acts on, what does not show, and half a surrogate pair. */
+/** What a terminal acts on, what does not show, and an unpaired surrogate. */
 const HIDDEN = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\ufffe\uffff]/u;
 const HIDDEN_UNITS = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\ud800-\udfff\ufffe\uffff]/gu;
 const MOST_SIGNS = 80;

@@ -21,9 +21,9 @@ export function xmlProblem(text: string): string | undefined {
   const control = CONTROL.exec(text)?.[0];
   if (control !== undefined) return `XML cannot hold the control character ${codePoint(control)}`;
   const lone = /\p{Cs}/u.exec(text)?.[0];
-  if (lone !== undefined) return `XML cannot hold half a surrogate pair (${codePoint(lone)})`;
+  if (lone !== undefined) return `XML cannot hold an unpaired surrogate (${codePoint(lone)})`;
   const none = /[\ufffe\uffff]/.exec(text)?.[0];
-  return none === undefined ? undefined : `XML cannot hold ${codePoint(none)}, which is no character`;
+  return none === undefined ? undefined : `XML cannot hold ${codePoint(none)}, which is not a character`;
 }
 
 /** `U+0007` */

@@ -43,7 +43,7 @@ export function interpretPolicy(
   );
   const passedOver = [...new Set([...written.passedOver, ...unknown])];
   if (passedOver.length > 0) {
-    warnings.push(`${source}: there are no settings ${namesText(passedOver)}; they are passed over.`);
+    warnings.push(`${source}: unknown settings ${namesText(passedOver)} are ignored.`);
   }
   const issues = issuesOf(profile, host);
   const lines = issues.map((issue) => {

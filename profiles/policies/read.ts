@@ -209,7 +209,7 @@ async function readPlistPolicy(
     const value = jsonOf(list, (place, other) => {
       throw wrong(`"${place}" is ${other}, which no setting can be`);
     });
-    if (!isObject(value)) throw wrong('it does not hold a dictionary');
+    if (!isObject(value)) throw wrong('it does not contain a dictionary');
     return writtenFile(path, value);
   }
   const answer = await programs.plistAsJson(path).catch(broken);
@@ -217,7 +217,7 @@ async function readPlistPolicy(
   const value = parsedJson(answer);
   // The parser's message quotes the text, which may hold a password.
   if (value === undefined) throw wrong('plutil did not answer JSON');
-  if (!isObject(value)) throw wrong('it does not hold a dictionary');
+  if (!isObject(value)) throw wrong('it does not contain a dictionary');
   return writtenFile(path, value);
 }
 

@@ -18,7 +18,7 @@ describe('a profile of the settings in force', () => {
     expect(out).toContain('port');
     expect(out).not.toMatch(/hush|password/);
     expect(err).toBe(
-      'Warning: experimental.virtualMachine.proxy.password is a secret and was left out; give it with --input or --body to write it.\n',
+      'Warning: experimental.virtualMachine.proxy.password is a secret and was left out; use --input or --body to write it.\n',
     );
     expect((await from({ version: 19, kubernetes: {}, ...proxy('') }, 'reg')).err).toBe('');
     const given = await create('--output=plist', '-b', JSON.stringify(proxy('hush')));
@@ -62,7 +62,7 @@ describe('a profile of the settings in force', () => {
     expect(exit).toBe(0);
     expect(out).not.toContain('Ubuntu');
     expect(err).toBe(
-      'Warning: WSL.integrations describes this computer and was left out; --only WSL.integrations writes it.\n',
+      'Warning: WSL.integrations is specific to this computer and was left out; --only WSL.integrations writes it.\n',
     );
     await using server = await scriptedServer(() => ({ body: JSON.stringify(live) }));
     const argv = ['create-profile', '--from-settings', '--output=reg', '--only=WSL.integrations', '--strict'];

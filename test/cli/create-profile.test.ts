@@ -122,7 +122,7 @@ describe('output', () => {
     const { exit, out, err } = await create(...argv);
     expect(exit).toBe(0);
     expect(out).not.toContain('ubernetes');
-    expect(err).toBe('Warning: Kubernetes is no setting and was left out. Did you mean kubernetes?\n');
+    expect(err).toBe('Warning: Kubernetes is not a setting and was left out. Did you mean kubernetes?\n');
     const strict = await create(...argv, '--strict');
     expect(strict).toMatchObject({ exit: 1, out: '' });
     expect(strict.err).toContain('--body:1:2: unknown setting "Kubernetes"');

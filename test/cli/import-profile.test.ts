@@ -42,10 +42,10 @@ const PROFILE = {
 };
 const REPORT = `4 kept, 3 changed, 2 lost
   ~ version (locked): migrated from 10 to 19
-  ~ containerEngine.name (locked): it has the spelling that is stored
+  ~ containerEngine.name (locked): it is written in canonical form
   ~ experimental.containerEngine.webAssembly.enabled (locked): the application adds it to a locked profile of this version
-  - kubernetes.enabled (defaults): the locked profile holds the setting
-  - imags (defaults): it is no setting; did you mean images?
+  - kubernetes.enabled (defaults): the locked profile has the setting
+  - imags (defaults): it is not a setting; did you mean images?
 `;
 
 describe('both parts become one profile', () => {
@@ -100,8 +100,8 @@ describe('both parts become one profile', () => {
         { part: 'locked', path: 'version', from: 'version', reason: 'migrated from 10 to 19' },
       ]),
       lost: [
-        { part: 'defaults', place: 'kubernetes.enabled', reason: 'the locked profile holds the setting' },
-        { part: 'defaults', place: 'imags', reason: 'it is no setting; did you mean images?' },
+        { part: 'defaults', place: 'kubernetes.enabled', reason: 'the locked profile has the setting' },
+        { part: 'defaults', place: 'imags', reason: 'it is not a setting; did you mean images?' },
       ],
       warnings: [],
     });
@@ -237,7 +237,7 @@ test('what a registry file loses is reported with its part', async () => {
   const lines = [`[${key}]`, '"stray"=dword:1', `[${key}\\Locked]`, '"version"=dword:13', '"typo"=dword:1', ''];
   file('all.reg', Buffer.from(['Windows Registry Editor Version 5.00', ...lines].join('\r\n')));
   const { err } = await importProfile(['all.reg', '--report', 'r.json']);
-  expect(err).toContain(`  - ${key}\\Locked: typo: it is no setting\n`);
+  expect(err).toContain(`  - ${key}\\Locked: typo: it is not a setting\n`);
   expect(JSON.parse(read('r.json')).lost).toMatchObject([
     { part: 'locked', place: `${key}\\Locked: typo` },
     { part: null, place: `${key}: stray` },
@@ -298,7 +298,7 @@ test('names from a file are escaped on the terminal and in the text', async () =
   const name = 'a\u001b[2J\nkind: x\u202e';
   file('locked.json', { version: 19, [name]: 1, diagnostics: { mutedChecks: { [name]: true } } });
   const { out, err } = await importProfile(['locked.json']);
-  expect(err).toBe('1 kept, 0 changed, 1 lost\n  - a [2J kind: x  (locked): it is no setting\n');
+  expect(err).toBe('1 kept, 0 changed, 1 lost\n  - a [2J kind: x  (locked): it is not a setting\n');
   expect(Array.from('\u001b\u202e').filter((sign) => out.includes(sign))).toEqual([]);
   expect(await rdctl(['validate', '-'], { stdin: out, env: {} })).toMatchObject({ exit: 0 });
 });
@@ -327,7 +327,7 @@ describe('--from-system', () => {
     const plist = { format: 'plist', locked: `${golden}.binary.plist`, defaults: `${golden}.none` } as const;
     const mac = await onSystem('darwin', { places: [{ ...plist, locked: join(cwd, 'none') }, plist], programs });
     expect(JSON.parse(mac.out).settings.kubernetes).toEqual({ version: '1.30.2', port: 6443, enabled: false });
-    expect(mac.err).toContain('- numbers (locked): it is no setting');
+    expect(mac.err).toContain('- numbers (locked): it is not a setting');
   });
 
   test('does not skip one that cannot be read', async () => {

@@ -272,7 +272,7 @@ test('a part or system that does not match the file is reported', async () => {
   const other = await reportOf('locked.json', settings, '--part=defaults');
   expect(other.report.files[0].parts).toEqual([{ part: 'locked', version: 19 }]);
   expect(other.err).toBe(
-    'Note: locked.json says itself which profile it is, and is checked as that; --part is for files that do not say it.\n',
+    'Note: locked.json says itself which profile it is, and is checked as that; --part is for files that do not.\n',
   );
   expect((await reportOf('locked.json', settings, '--part=locked')).err).toBe('');
   expect((await reportOf('locked.json', settings, '--platform=macOS')).err).toBe(
@@ -297,7 +297,7 @@ describe('a stray registry value', () => {
       [`HKEY_CURRENT_USER\\${KEY}\\Defaults`, 'defaults'],
       [`HKEY_LOCAL_MACHINE\\${KEY}: stray`, null],
     ]);
-    expect(err).toBe('Note: x.reg: 1 value in keys of others is no part of a profile and was not looked at.\n');
+    expect(err).toBe('Note: x.reg: 1 value in keys of other programs is not part of a profile and was ignored.\n');
     const { cwd, name } = fileWith('x.reg', text);
     expect((await check([name, '--release=1.24'], { cwd })).out).toContain(`${KEY}: stray\n`);
   });
@@ -332,7 +332,7 @@ test('a value of the wrong registry type is refused by the releases that look fo
 test('templates are reported as such', async () => {
   const { exit, report } = await reportOf('x.admx', '<?xml version="1.0"?>\n<policyDefinitions revision="1.0">');
   expect(exit).toBe(3);
-  expect(report.files[0].problem.message).toContain('holds templates for Group Policy');
+  expect(report.files[0].problem.message).toContain('contains templates for Group Policy');
 });
 
 describe('what is checked', () => {
@@ -363,7 +363,7 @@ describe('what is checked', () => {
               path: 'kubernetes.version',
               place: 'team.yaml:5:17',
               effect: 'refused',
-              reason: 'a locked version in another spelling than 1.30.2 ends the start of the cluster',
+              reason: 'with a locked version in another spelling than 1.30.2, the cluster does not start',
               where: ['macos', 'linux', 'windows'].map((platform) => ({ platform, releases: ['1.24'] })),
             },
             {

@@ -54,7 +54,7 @@ describe('profile upgrade', () => {
     const { exit, out, err } = await rdctl(['p.yaml']);
     expect({ exit, err }).toEqual({
       exit: 0,
-      err: 'Note: kubernetes.hostResolver was taken out: it ended with settings version 14\nWrote p.yaml.\n',
+      err: 'Note: kubernetes.hostResolver was removed: it has not existed since settings version 14\nWrote p.yaml.\n',
     });
     expect(text()).toBe(NEW);
     expect(out).toMatch(
@@ -105,15 +105,15 @@ describe('profile upgrade', () => {
     const { rdctl, text } = scene();
     const report = async (...argv: string[]) => JSON.parse((await rdctl(['p.yaml', '-o', 'json', ...argv])).out);
     const changes = [
-      { from: 'version', to: 'version', before: 4, after: 19, reason: 'version 4 becomes the newest one' },
+      { from: 'version', to: 'version', before: 4, after: 19, reason: 'version 4 is upgraded to the newest' },
       {
         from: 'telemetry',
         to: 'application.telemetry.enabled',
         before: false,
         after: false,
-        reason: 'moved with settings version 5',
+        reason: 'moved in settings version 5',
       },
-      { from: 'kubernetes.hostResolver', to: null, before: true, reason: 'ended with settings version 14' },
+      { from: 'kubernetes.hostResolver', to: null, before: true, reason: 'has not existed since settings version 14' },
     ];
     const document = {
       kind: 'ProfileUpgrade',
@@ -141,9 +141,7 @@ describe('profile upgrade', () => {
       to: null,
       comments: ['# old', '# x'],
     });
-    expect((await rdctl(['p.yaml'])).err).toMatch(
-      /^Note: kubernetes\.hostResolver was taken out with its comments: it /,
-    );
+    expect((await rdctl(['p.yaml'])).err).toMatch(/^Note: kubernetes\.hostResolver was removed with its comments: it /);
     expect(text()).toBe('version: 19\n# all of it\n\nkubernetes:\n  port: 6443\n');
   });
 

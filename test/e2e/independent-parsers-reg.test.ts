@@ -130,7 +130,7 @@ describe.skipIf(whyNoIndependentPrograms() !== undefined)('registry files, as hi
       expect(file.toString('utf16le')).toContain('"first\\r\\nsecond\\nthird"');
       await expect(regImporter.read(file, 'export.reg')).rejects.toMatchObject({
         message: 'export.reg has 1 line that is not understood',
-        details: [expect.stringMatching(/^export\.reg:\d+: a single "\\" stands in the text; it is written "\\\\"$/)],
+        details: [expect.stringMatching(/^export\.reg:\d+: a single "\\" in the string must be written as "\\\\"$/)],
       });
     });
   });

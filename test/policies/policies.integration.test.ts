@@ -85,7 +85,7 @@ test('unknown fields are ignored and reported', async () => {
 
 test.each([
   ['{', 'Error parsing deployment profile from FILE: it is not JSON'],
-  ['[]', 'Error parsing deployment profile from FILE: it does not hold an object'],
+  ['[]', 'Error parsing deployment profile from FILE: it does not contain an object'],
   [
     '{}',
     'Invalid deployment file FILE: no version specified. Add a version field to make it valid (current version is 19).',
@@ -248,7 +248,7 @@ test('invalid JSON is reported with its position', async () => {
   const path = write('a', 'locked', '{\n  "version": 19,\n  "images": {},\n}');
   await expect(read('a')).rejects.toMatchObject({
     message: `Error parsing deployment profile from ${path}: it is not JSON`,
-    details: [`${path}:4:1: a "," stands in front of the "}"`],
+    details: [`${path}:4:1: a "," comes before the "}"`],
   });
 });
 

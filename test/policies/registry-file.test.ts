@@ -69,7 +69,7 @@ describe('encodings', () => {
 
   test.each([
     ['neither UTF-16 nor UTF-8', Buffer.from(`${FIVE}\n"caf\xe9"="a"\n`, 'latin1'), 'it is neither UTF-16 nor UTF-8'],
-    ['half a character', wide.subarray(0, wide.length - 1), 'it ends inside of a UTF-16 character'],
+    ['half a character', wide.subarray(0, wide.length - 1), 'it ends in the middle of a UTF-16 character'],
     ['another first line', Buffer.from('REGEDIT\n'), 'the first line is neither'],
     ['another version', Buffer.from('Windows Registry Editor Version 6.00\n'), 'the first line is neither'],
     ['text before the first line', Buffer.from(`; x\n${FIVE}\n`), 'the first line is neither'],
@@ -192,46 +192,46 @@ describe('lines', () => {
 
 describe('what is not understood is reported with its line and a reason', () => {
   test.each([
-    ['nonsense', 'neither a key, a value nor a comment'],
+    ['nonsense', 'not a key, a value or a comment'],
     ['"a"', 'no "=" follows'],
     ['"a=1', 'the name has no closing quotation mark'],
     ['"a\\"="x"', 'no "=" follows'],
-    ['"a\\n"="x"', 'a single "\\" stands in the name'],
-    ['"a"="C:\\temp"', 'a single "\\" stands in the text'],
+    ['"a\\n"="x"', 'a single "\\" in the name must be'],
+    ['"a"="C:\\temp"', 'a single "\\" in the string must be'],
     // To wine the end of a line; who wrote it by hand meant a directory.
-    ['"a"="C:\\new"', 'a single "\\" stands in the text'],
-    ['"a"="x"y', 'text follows the closing quotation mark'],
+    ['"a"="C:\\new"', 'a single "\\" in the string must be'],
+    ['"a"="x"y', 'there is text after the closing quotation mark'],
     // As the compatible tool writes a quotation mark.
-    ['"a"="say \\\\"hi\\\\""', 'text follows the closing quotation mark'],
-    ['"a"="open', 'the text has no closing quotation mark'],
+    ['"a"="say \\\\"hi\\\\""', 'there is text after the closing quotation mark'],
+    ['"a"="open', 'the string has no closing quotation mark'],
     ['"a"="nul\0"', 'NUL'],
-    ['"a"=', 'after "=" stands'],
-    ['"a"=1', 'after "=" stands'],
-    ['"a"=--', 'text follows the "-"'],
+    ['"a"=', 'after "="'],
+    ['"a"=1', 'after "="'],
+    ['"a"=--', 'there is text after the "-"'],
     ['"a"=dword:', '1 to 8 hexadecimal digits'],
     ['"a"=dword:123456789', '1 to 8 hexadecimal digits'],
     ['"a"=dword:-1', '1 to 8 hexadecimal digits'],
-    ['"a"=dword:1g', 'text follows the number'],
-    ['"a"=hex:1g', 'text follows the bytes'],
+    ['"a"=dword:1g', 'there is text after the number'],
+    ['"a"=hex:1g', 'there is text after the bytes'],
     ['"a"=hex:123', 'bytes are 1 or 2'],
     ['"a"=hex:01,,02', 'bytes are 1 or 2'],
-    ['"a"=hex:01,', 'more bytes are announced'],
-    ['"a"=hex:01,\\', 'more bytes are announced'],
-    ['"a"=hex:01,\\ x', 'text follows the "\\"'],
+    ['"a"=hex:01,', 'bytes are missing at the end'],
+    ['"a"=hex:01,\\', 'bytes are missing at the end'],
+    ['"a"=hex:01,\\ x', 'there is text after the "\\"'],
     // For these wine sets nothing, in silence; the registry editor never writes them.
-    ['"a"=hex:01 ,02', 'text follows the bytes'],
-    ['"a"=DWORD:1', 'after "=" stands'],
-    ['"a"=HEX:01', 'after "=" stands'],
-    ['"a"=hex():01', 'after "=" stands'],
-    ['"a"=hex(1):78', 'the bytes end inside of a character'],
-    ['"a"=qword:1', 'after "=" stands'],
+    ['"a"=hex:01 ,02', 'there is text after the bytes'],
+    ['"a"=DWORD:1', 'after "="'],
+    ['"a"=HEX:01', 'after "="'],
+    ['"a"=hex():01', 'after "="'],
+    ['"a"=hex(1):78', 'the bytes end in the middle of a character'],
+    ['"a"=qword:1', 'after "="'],
     ['[HKLM\\a', 'no closing bracket'],
-    ['[HKLM\\a]b', 'text follows the closing bracket'],
+    ['[HKLM\\a]b', 'there is text after the closing bracket'],
     ['[HKLM\\\\a]', 'an empty name'],
-    ['[ HKLM\\a]', 'no hive'],
-    ['[SOFTWARE\\a]', 'no hive'],
-    ['[--HKLM\\a]', 'no hive'],
-    ['[]', 'no hive'],
+    ['[ HKLM\\a]', 'not in a hive'],
+    ['[SOFTWARE\\a]', 'not in a hive'],
+    ['[--HKLM\\a]', 'not in a hive'],
+    ['[]', 'not in a hive'],
     [`[HKLM\\${'x'.repeat(256)}]`, 'more than 255 characters'],
     [`[HKLM${'\\x'.repeat(513)}]`, 'more than 512 names'],
     [`"${'x'.repeat(16_384)}"=dword:1`, 'more than 16383 characters'],
@@ -244,19 +244,19 @@ describe('what is not understood is reported with its line and a reason', () => 
   test('a continued line of bytes, for which Windows sets nothing', () => {
     for (const blank of ['', '  ']) {
       const { hives, problems } = below('"a"=hex:01,\\', `${blank}\\`, '02', '"b"=hex:\\', '02');
-      expect(problems[0]).toEqual({ line: 3, reason: 'a "\\" stands where bytes go on' });
+      expect(problems[0]).toEqual({ line: 3, reason: 'a "\\" is where bytes should continue' });
       expect(Object.keys(flat(hives))).toEqual([`${KEY}: b`]);
     }
   });
 
   test.each([
-    [`[${KEY}\\images]`, 'a single "\\" stands in the text; it is written "\\\\"'],
-    ['"b"=dword:1', 'text follows the closing quotation mark'],
+    [`[${KEY}\\images]`, 'a single "\\" in the string must be written as "\\\\"'],
+    ['"b"=dword:1', 'there is text after the closing quotation mark'],
   ])('an unclosed text before %s is reported', (next, consequence) => {
     const { problems } = below('"a"="x', next);
     expect(problems[0]).toEqual({
       line: 3,
-      reason: `the text has no closing quotation mark on its line, and does not go on in the next ones: ${consequence}`,
+      reason: `the string has no closing quotation mark on its line, and does not continue on the next ones: ${consequence}`,
     });
   });
 
@@ -269,9 +269,9 @@ describe('what is not understood is reported with its line and a reason', () => 
   test('values without a key, and below one that is deleted or not understood', () => {
     const { problems, hives } = file('"a"=dword:1', `[-${KEY}]`, '"b"=dword:1', '[nowhere]', '"c"=dword:1');
     expect(problems).toEqual([
-      { line: 2, reason: 'the value stands before any key' },
-      { line: 4, reason: 'the value stands below a key that is deleted' },
-      { line: 5, reason: 'the key is in no hive of the registry' },
+      { line: 2, reason: 'the value comes before any key' },
+      { line: 4, reason: 'the value belongs to a key that is deleted' },
+      { line: 5, reason: 'the key is not in a hive of the registry' },
     ]);
     expect(flat(hives)).toEqual({});
   });
@@ -306,7 +306,7 @@ describe('duplicates and deletions', () => {
       '"c"=dword:1',
       `[-HKCU\\Z]`,
     );
-    const instruction = { reason: 'it is a deletion, and a profile only sets', deletion: true };
+    const instruction = { reason: 'it is a deletion, and profiles can only set values', deletion: true };
     expect(dropped).toEqual([
       { at: 5, key: KEY, value: 'b', reason: 'line 7 deletes it' },
       { at: 7, key: KEY, value: 'B', ...instruction },

@@ -102,13 +102,13 @@ describe('what the help says about an invalid value', () => {
 
   test.each(PARTS)('so does a duplicate entry in a list of the %s part', (part) => {
     const { help, states } = enabled('containerEngine.allowedImages.patterns', part, ['org/', 'org/']);
-    expect(help).toContain('none of them empty or twice');
+    expect(help).toContain('without empty lines or duplicates');
     expect(() => profileOf(states, part)).toThrow(expect.objectContaining({ code: 'ERR_PROFILE_INVALID' }));
   });
 
   test('an invalid default cluster version is ignored with a notice', () => {
     const { help, states } = enabled('kubernetes.version', 'defaults', 'latest');
-    expect(help).toContain('gives way to the default, with a notice');
+    expect(help).toContain('is replaced by the default, with a notice');
     const { settings, warnings } = profileOf(states, 'defaults');
     expect(leafAt(settings, 'kubernetes.version')).toBeUndefined();
     expect(warnings).toEqual([expect.stringContaining('kubernetes.version')]);

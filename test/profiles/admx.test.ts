@@ -125,67 +125,67 @@ describe('which settings have policies', () => {
       [
         {
           "path": "application.adminAccess",
-          "reason": "the application on Windows refuses any value but its own",
+          "reason": "the application on Windows refuses any value but the default",
         },
         {
           "path": "application.pathManagementStrategy",
-          "reason": "the application on Windows refuses any value but its own",
+          "reason": "the application on Windows refuses any value but the default",
         },
         {
           "path": "virtualMachine.memoryInGB",
-          "reason": "the application on Windows refuses any value but its own",
+          "reason": "the application on Windows refuses any value but the default",
         },
         {
           "path": "virtualMachine.numberCPUs",
-          "reason": "the application on Windows refuses any value but its own",
+          "reason": "the application on Windows refuses any value but the default",
         },
         {
           "path": "virtualMachine.type",
-          "reason": "the application on Windows refuses any value but its own",
+          "reason": "the application on Windows refuses any value but the default",
         },
         {
           "path": "virtualMachine.useRosetta",
-          "reason": "the application on Windows refuses any value but its own",
+          "reason": "the application on Windows refuses any value but the default",
         },
         {
           "path": "virtualMachine.mount.type",
-          "reason": "the application on Windows refuses any value but its own",
+          "reason": "the application on Windows refuses any value but the default",
         },
         {
           "path": "WSL.integrations",
-          "reason": "its entries are switches, and a list of a policy writes texts only",
+          "reason": "its entries are booleans, and policy lists can only contain strings",
         },
         {
           "path": "diagnostics.mutedChecks",
-          "reason": "its entries are switches, and a list of a policy writes texts only",
+          "reason": "its entries are booleans, and policy lists can only contain strings",
         },
         {
           "path": "experimental.virtualMachine.diskSize",
-          "reason": "the application on Windows refuses any value but its own",
+          "reason": "the application on Windows refuses any value but the default",
         },
         {
           "path": "experimental.virtualMachine.mount.9p.securityModel",
-          "reason": "the application on Windows refuses any value but its own",
+          "reason": "the application on Windows refuses any value but the default",
         },
         {
           "path": "experimental.virtualMachine.mount.9p.protocolVersion",
-          "reason": "the application on Windows refuses any value but its own",
+          "reason": "the application on Windows refuses any value but the default",
         },
         {
           "path": "experimental.virtualMachine.mount.9p.msizeInKib",
-          "reason": "the application on Windows refuses any value but its own",
+          "reason": "the application on Windows refuses any value but the default",
         },
         {
           "path": "experimental.virtualMachine.mount.9p.cacheMode",
-          "reason": "the application on Windows refuses any value but its own",
+          "reason": "the application on Windows refuses any value but the default",
         },
         {
           "path": "experimental.virtualMachine.proxy.password",
-          "reason": "it is a secret, and policies can be read by everybody on the computer",
+          "reason": "it is a secret, and every user of the computer can read policies",
         },
         {
           "path": "experimental.virtualMachine.sshPortForwarder",
-          "reason": "the application on Windows refuses any value but its own",
+          "reason": "the application on Windows refuses any value but the default",
         },
       ]
     `);
@@ -245,7 +245,7 @@ describe('what an administrator sees', () => {
           ? 'empty'
           : String(initial) || 'an empty text';
       expect(help).toContain(`Default: ${shown}\n`);
-      expect(help).toContain(part === 'locked' ? 'nobody can change it' : 'everybody can change it afterwards');
+      expect(help).toContain(part === 'locked' ? 'users cannot change it' : 'users can change it afterwards');
       expect(help).toContain('version 19 to SOFTWARE\\Policies\\Rancher Desktop\\');
     });
   });

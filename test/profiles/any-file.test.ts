@@ -44,7 +44,7 @@ test('a Linux deployment file is recognized by name: unknown settings are ignore
     form: 'deployment',
     platform: 'linux',
     findings: [],
-    warnings: ['locked.json: left out: imags: it is no setting; did you mean images?'],
+    warnings: ['locked.json: left out: imags: it is not a setting; did you mean images?'],
     parts: [{ part: 'locked', source: 'locked.json', settings: JSON.parse(SETTINGS) }],
     joined: { locked: ['kubernetes.enabled', 'experimental.containerEngine.webAssembly.enabled'] },
   });
@@ -138,7 +138,7 @@ test.each([
 ])('templates are reported as such: %s', async (_, bytes) => {
   await expect(load('RancherDesktop.admx', bytes)).rejects.toMatchObject({
     code: 'ERR_PROFILE_INVALID',
-    message: 'RancherDesktop.admx holds templates for Group Policy (ADMX or ADML), and no settings',
+    message: 'RancherDesktop.admx contains templates for Group Policy (ADMX or ADML), not settings',
     advice: expect.stringContaining('Registry.pol'),
   });
 });

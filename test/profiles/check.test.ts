@@ -402,7 +402,7 @@ describe('reasons', () => {
     ]);
     // Releases that have it have it elsewhere.
     expect(reasons({ version: 4, kubernetes: { hostResolver: true } }, '1.12', 'win32', 'ignored')).toEqual([
-      ['no release from 1.8 on has it there', undefined],
+      ['no release from 1.8 on has it', undefined],
     ]);
   });
 

@@ -89,11 +89,11 @@ describe('bare settings', () => {
       warnings: [
         'images.showAll is null and was left out.',
         'containers is null and was left out.',
-        'Kubernetes is no setting and was left out. Did you mean kubernetes?',
-        'images.shoAll is no setting and was left out. Did you mean images.showAll?',
-        'images.b is no setting and was left out.',
-        '["\\u001b[31m"] is no setting and was left out.',
-        'showMuted is no setting and was left out. Did you mean diagnostics.showMuted?',
+        'Kubernetes is not a setting and was left out. Did you mean kubernetes?',
+        'images.shoAll is not a setting and was left out. Did you mean images.showAll?',
+        'images.b is not a setting and was left out.',
+        '["\\u001b[31m"] is not a setting and was left out.',
+        'showMuted is not a setting and was left out. Did you mean diagnostics.showMuted?',
       ],
     });
   });
@@ -103,10 +103,10 @@ describe('bare settings', () => {
     expect(await written(text)).toEqual({
       settings: {},
       warnings: [
-        '["kubernetes.port"] is no setting and was left out: settings are nested, and dots do not lead into a section.',
-        'kubernetes["options.traefik"] is no setting and was left out: settings are nested, and dots do not lead into a section.',
-        '["kubernetes.options"] is no setting and was left out: settings are nested, and dots do not lead into a section.',
-        'a.b is no setting and was left out.',
+        '["kubernetes.port"] is not a setting and was left out: settings are nested; dots do not select a section.',
+        'kubernetes["options.traefik"] is not a setting and was left out: settings are nested; dots do not select a section.',
+        '["kubernetes.options"] is not a setting and was left out: settings are nested; dots do not select a section.',
+        'a.b is not a setting and was left out.',
       ],
     });
   });
@@ -195,7 +195,9 @@ describe('bare settings', () => {
     }
     expect(await written('{"password":"4711"}')).toEqual({
       settings: {},
-      warnings: ['password is no setting and was left out. Did you mean experimental.virtualMachine.proxy.password?'],
+      warnings: [
+        'password is not a setting and was left out. Did you mean experimental.virtualMachine.proxy.password?',
+      ],
     });
   });
 });
@@ -266,7 +268,7 @@ describe('older versions', () => {
       expect.stringContaining('(/images/showAll); expected true or false'),
     ]);
     expect((await written('{"version":1,"application":{"debgu":true}}')).warnings).toContain(
-      'application.debgu is no setting and was left out.',
+      'application.debgu is not a setting and was left out.',
     );
   });
 
@@ -304,12 +306,12 @@ describe('a desired-state profile', () => {
     expect({ warnings, notes }).toEqual({
       warnings: [],
       notes: [
-        'state and portForwards: read by rdctl alone, and in no deployment profile.',
-        'nothing in the profile says what is locked, so that either part holds all settings.',
+        'state and portForwards: used by rdctl only, and not part of deployment profiles.',
+        'the profile does not say what is locked, so each part has all settings.',
       ],
     });
     expect((await read(profile({ version: 19 }, { prune: [], locked: {} }))).notes).toEqual([
-      'prune: read by rdctl alone, and in no deployment profile.',
+      'prune: used by rdctl only, and not part of deployment profiles.',
     ]);
     expect((await read('{"images":{"showAll":true}}')).notes).toEqual([]);
   });
@@ -352,7 +354,7 @@ describe('a desired-state profile', () => {
     const [message, ...details] = await refused(profile(settings, { locked }));
     expect(message).toBe('2 errors in p.yaml; no profile was written.');
     expect(details).toEqual([
-      expect.stringMatching(/^p\.yaml:1:\d+: kubernetes\.version is locked, and settings say nothing of it/),
+      expect.stringMatching(/^p\.yaml:1:\d+: kubernetes\.version is locked, but has no value in the settings/),
       expect.stringContaining('WSL is locked'),
     ]);
   });
@@ -375,7 +377,7 @@ describe('settings in force', () => {
     expect(settings.map((each) => each.written)).toEqual(['images.showAll']);
     expect(warnings).toEqual([
       'the settings are of version 21, and 19 is the newest that is known here; what came later was left out.',
-      'images.brandNew is no setting and was left out.',
+      'images.brandNew is not a setting and was left out.',
     ]);
   });
 

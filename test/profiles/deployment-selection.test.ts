@@ -80,7 +80,7 @@ describe('the parts of a profile', () => {
   test('an empty selection', async () => {
     const { settings: left, warnings } = await select(profile(settings, {}));
     expect(left).toEqual({ version: 19 });
-    expect(warnings).toEqual(['nothing is left beside the version.']);
+    expect(warnings).toEqual(['nothing but the version is left.']);
     expect((await select({})).warnings).toEqual([]);
   });
 
@@ -191,7 +191,7 @@ describe('changed settings', () => {
   test.each(PLATFORMS)('the defaults of %s are not changes there', async (platform) => {
     const defaults = defaultSettings({ platform, arch: platform === 'darwin' ? 'arm64' : 'x64' });
     const selected = await select(defaults, { platform, changedOnly: true, except: ['virtualMachine.memoryInGB'] });
-    expect(selected).toMatchObject({ settings: { version: 19 }, warnings: ['nothing is left beside the version.'] });
+    expect(selected).toMatchObject({ settings: { version: 19 }, warnings: ['nothing but the version is left.'] });
   });
 
   test.each([2, 6])('memory of %d GB is a change where the default depends on the computer', async (memory) => {
@@ -241,7 +241,7 @@ describe('older versions', () => {
     };
     const migrated =
       'migrated from version 4 to 19, which 1.24 and later read; --keep-version keeps 4 (1.8 and later).';
-    const ended = 'kubernetes.hostResolver is a setting of old that means nothing any more and was left out.';
+    const ended = 'kubernetes.hostResolver is a removed setting that has no effect, and was left out.';
     expect(await select(old, { part: 'defaults' })).toMatchObject({
       settings: { version: 19, ...today },
       warnings: [ended],
@@ -252,7 +252,7 @@ describe('older versions', () => {
       warnings: [ended],
       notes: [
         migrated,
-        'experimental.containerEngine.webAssembly.enabled is held at false: a locked profile of version 4 does that.',
+        'experimental.containerEngine.webAssembly.enabled is held at false by a locked profile of version 4.',
       ],
     });
   });
@@ -278,7 +278,7 @@ describe('older versions', () => {
       settings: { version: 19, containerEngine: { name: 'moby' } },
       warnings: [
         '"containerEngine.name" needs settings version 5; the document says 4; it is read all the same.',
-        'containerEngine.name was left out: what it was called in version 4 is there as well, and counts.',
+        'containerEngine.name was left out: the setting at its name in version 4 takes precedence.',
       ],
     });
   });
@@ -348,7 +348,7 @@ describe('secrets', () => {
   test('a literal secret is written, with a warning', async () => {
     const { settings, warnings, secret } = await select(proxy('hush'), { platform: 'win32' });
     expect(leafAt(settings, PASSWORD)).toBe('hush');
-    expect(warnings).toEqual([`${PASSWORD} is written in plain text: whoever can read the profile can read it.`]);
+    expect(warnings).toEqual([`${PASSWORD} is written in plain text: anyone who can read the profile can read it.`]);
     expect(secret).toBe(true);
     expect(await select(proxy(''), { platform: 'win32' })).toMatchObject({ warnings: [], secret: false });
     expect(await select(proxy('hush'), { except: ['experimental'] })).toMatchObject({ secret: false });
@@ -363,7 +363,7 @@ describe('secrets', () => {
       const selected = await select(document, { platform: 'win32' });
       expect(selected.settings).toEqual({ version: 19, images: { showAll: false } });
       expect(selected).toMatchObject({
-        warnings: [`${PASSWORD} comes from ${from} and was left out: a profile would hold it in plain text.`],
+        warnings: [`${PASSWORD} comes from ${from} and was left out: a profile would contain it in plain text.`],
         secret: false,
       });
       expect((await select(document, { platform: 'win32', except: [PASSWORD] })).warnings).toEqual([]);
@@ -374,9 +374,7 @@ describe('secrets', () => {
     const input = await settingsInForce({ version: 19, ...proxy('hush') }, 'win32');
     const selected = await selectSettings(input, { ...EVERYTHING, inForce: true, only: [PASSWORD] });
     expect(selected.settings).toEqual({ version: 19 });
-    expect(selected.warnings[0]).toBe(
-      `${PASSWORD} is a secret and was left out; give it with --input or --body to write it.`,
-    );
+    expect(selected.warnings[0]).toBe(`${PASSWORD} is a secret and was left out; use --input or --body to write it.`);
   });
 });
 
@@ -400,8 +398,8 @@ describe('settings in force', () => {
     expect(selected.settings).toEqual({ version: 19, diagnostics: { showMuted: true } });
     expect(selected).toMatchObject({
       warnings: [
-        'application.extensions.installed describes this computer and was left out; --only application.extensions.installed writes it.',
-        'WSL.integrations describes this computer and was left out; --only WSL.integrations writes it.',
+        'application.extensions.installed is specific to this computer and was left out; --only application.extensions.installed writes it.',
+        'WSL.integrations is specific to this computer and was left out; --only WSL.integrations writes it.',
       ],
       notes: [],
       secret: false,

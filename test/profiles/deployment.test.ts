@@ -150,7 +150,7 @@ describe('values', () => {
       await expect(deploymentTree(settings)).rejects.toMatchObject({
         details: [
           'diagnostics.connectivity.timeout: expected a number from -9007199254740991 to 9007199254740991; ' +
-            'the digits of one beyond are lost when JSON is read',
+            'larger numbers lose digits when JSON is read',
         ],
       });
     },
@@ -188,13 +188,13 @@ describe('values', () => {
 
 describe('what is omitted', () => {
   test.each<[JsonObject, string]>([
-    [{ Kubernetes: {} }, 'Kubernetes is no setting and was left out. Did you mean kubernetes?'],
-    [{ images: { showall: true } }, 'images.showall is no setting and was left out. Did you mean images.showAll?'],
-    [{ 'a\nb': 1 }, '["a\\nb"] is no setting and was left out.'],
-    [{ images: { ['x'.repeat(1000)]: 1 } }, `images["${'x'.repeat(80)}…"] is no setting and was left out.`],
-    [{ telemetry: true }, 'telemetry is no setting and was left out.'],
-    [{ kubernetes: {} }, 'kubernetes holds no setting and was left out.'],
-    [{ application: { window: {} } }, 'application.window holds no setting and was left out.'],
+    [{ Kubernetes: {} }, 'Kubernetes is not a setting and was left out. Did you mean kubernetes?'],
+    [{ images: { showall: true } }, 'images.showall is not a setting and was left out. Did you mean images.showAll?'],
+    [{ 'a\nb': 1 }, '["a\\nb"] is not a setting and was left out.'],
+    [{ images: { ['x'.repeat(1000)]: 1 } }, `images["${'x'.repeat(80)}…"] is not a setting and was left out.`],
+    [{ telemetry: true }, 'telemetry is not a setting and was left out.'],
+    [{ kubernetes: {} }, 'kubernetes contains no settings and was left out.'],
+    [{ application: { window: {} } }, 'application.window contains no settings and was left out.'],
     [{ kubernetes: null }, 'kubernetes is null and was left out.'],
     [{ containers: { showAll: null } }, 'containers.showAll is null and was left out.'],
     [{ WSL: { integrations: null } }, 'WSL.integrations is null and was left out.'],
@@ -289,6 +289,6 @@ describe('older versions', () => {
 
   test('an old name means nothing in current settings', async () => {
     const { warnings } = await deploymentTree({ version: 19, kubernetes: { memoryInGB: 4 } });
-    expect(warnings).toEqual(['kubernetes.memoryInGB is no setting and was left out.']);
+    expect(warnings).toEqual(['kubernetes.memoryInGB is not a setting and was left out.']);
   });
 });

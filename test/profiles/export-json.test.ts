@@ -44,7 +44,7 @@ test('any profile is read back unchanged', async () => {
     fc.asyncProperty(profiles, async (settings) => {
       const text = await json(settings);
       expect(JSON.parse(text)).toEqual(settings);
-      // Well-formed UTF-8, also where a value holds half a surrogate pair.
+      // Well-formed UTF-8, also where a value holds an unpaired surrogate.
       expect(Buffer.from(text).toString()).toBe(text);
       expect(text.startsWith(`{\n  "version": ${String(settings.version)}`)).toBe(true);
     }),

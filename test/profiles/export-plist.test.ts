@@ -113,14 +113,14 @@ describe('refusals', () => {
     ['\0', 'XML cannot hold the control character U+0000'],
     ['a\u0007', 'XML cannot hold the control character U+0007'],
     ['\u001b[2J', 'XML cannot hold the control character U+001B'],
-    ['\ud800', 'XML cannot hold half a surrogate pair (U+D800)'],
-    ['😀\udc00', 'XML cannot hold half a surrogate pair (U+DC00)'],
-    ['\ufffe', 'XML cannot hold U+FFFE, which is no character'],
-    ['a\uffff', 'XML cannot hold U+FFFF, which is no character'],
+    ['\ud800', 'XML cannot hold an unpaired surrogate (U+D800)'],
+    ['😀\udc00', 'XML cannot hold an unpaired surrogate (U+DC00)'],
+    ['\ufffe', 'XML cannot hold U+FFFE, which is not a character'],
+    ['a\uffff', 'XML cannot hold U+FFFF, which is not a character'],
   ])('%j', async (text, reason) => {
     await expect(plist({ application: { locale: text } })).rejects.toMatchObject({
       code: 'ERR_PROFILE_INVALID',
-      message: 'a property list cannot hold what the settings say:',
+      message: 'a property list cannot hold these values:',
       details: [`application.locale: ${reason}`],
     });
     await expect(plist({ containerEngine: { allowedImages: { patterns: ['a', text] } } })).rejects.toMatchObject({
@@ -139,7 +139,7 @@ describe('refusals', () => {
       details: [
         'experimental.virtualMachine.proxy.password: XML cannot hold the control character U+0001',
         'experimental.virtualMachine.proxy.username: XML cannot hold the control character U+0000',
-        'experimental.virtualMachine.proxy.noproxy[0]: XML cannot hold half a surrogate pair (U+D800)',
+        'experimental.virtualMachine.proxy.noproxy[0]: XML cannot hold an unpaired surrogate (U+D800)',
       ],
     });
     expect(JSON.stringify(error)).not.toContain('cret');

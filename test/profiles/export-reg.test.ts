@@ -193,7 +193,7 @@ describe('refusals', () => {
     [
       'half a pair in a name',
       entry('\ud800x'),
-      'WSL.integrations["\\ud800x"]: its name holds a control character or half',
+      'WSL.integrations["\\ud800x"]: its name holds a control character or an unpaired',
     ],
     ['an empty name', entry(''), 'WSL.integrations[""]: its name is empty, which is the name of the default value'],
     ['a name of 256 units', entry('x'.repeat(256)), '…"]: its name has more than 255 UTF-16 units'],
@@ -216,7 +216,7 @@ describe('refusals', () => {
   ])('%s', async (_, settings, message) => {
     await expect(reg(settings)).rejects.toMatchObject({
       code: 'ERR_PROFILE_INVALID',
-      message: 'the registry cannot hold what the settings say:',
+      message: 'the registry cannot hold these values:',
       details: [expect.stringContaining(message)],
     });
   });

@@ -35,7 +35,7 @@ test('a file that ends within a line may be truncated, which is reported once', 
   // The number is another one, and the file well-formed.
   const cut = await regImporter.read(whole.subarray(0, -3), 'p.reg');
   expect(cut.map(({ settings }) => settings.version)).toEqual([19, 1]);
-  const note = 'p.reg: the last line has no end; make sure that the file was not cut off.';
+  const note = 'p.reg: the last line has no line ending; make sure that the file is complete.';
   expect(cut.map(({ notes }) => notes)).toEqual([[note], undefined]);
 });
 
@@ -76,16 +76,16 @@ test('both parts at one location, locked first, with what belongs to neither', a
         WSL: { integrations: { Debian: true, '(Default)': false } },
       },
       lost: [
-        { place: `${COMPUTER}\\LOCKED: @`, reason: 'the application does not look at it' },
-        { place: `${COMPUTER}\\LOCKED\\kubernetes: prot`, reason: 'it is no setting' },
+        { place: `${COMPUTER}\\LOCKED: @`, reason: 'the application does not read it' },
+        { place: `${COMPUTER}\\LOCKED\\kubernetes: prot`, reason: 'it is not a setting' },
         {
           place: `${COMPUTER}\\LOCKED\\WSL\\integrations\\deep`,
-          reason: 'the application does not look at it (2 values)',
+          reason: 'the application does not read it (2 values)',
         },
-        { place: `${COMPUTER}\\LOCKED\\nothing`, reason: 'it is no setting (1 value)' },
+        { place: `${COMPUTER}\\LOCKED\\nothing`, reason: 'it is not a setting (1 value)' },
         { place: `${COMPUTER}: stray`, reason: not },
       ],
-      notes: ['p.reg: 2 values in keys of others are no part of a profile and were not looked at.'],
+      notes: ['p.reg: 2 values in keys of other programs are not part of a profile and were ignored.'],
     },
     { part: 'defaults', source: `p.reg: ${COMPUTER}\\Defaults`, settings: { version: 19 }, lost: [] },
   ]);
@@ -124,7 +124,7 @@ describe('several locations: the application takes both parts from the first tha
         part: 'defaults',
         source: `p.reg: ${USER}\\Defaults`,
         settings: { version: 19 },
-        lost: [{ place: `${COMPUTER}\\Locked: unheard`, reason: 'it is no setting' }],
+        lost: [{ place: `${COMPUTER}\\Locked: unheard`, reason: 'it is not a setting' }],
       },
     ]);
   });
@@ -148,7 +148,7 @@ test('wrong types are reported as lost, with their types and without values', as
     `[${COMPUTER}\\Locked\\containerEngine\\allowedImages\\patterns]`,
     '"x"="y"',
   );
-  const refused = 'the application refuses the whole profile for it: expected';
+  const refused = 'the application refuses the whole profile because of it: expected';
   const at = (path: string) => `${COMPUTER}\\Locked\\${path}`;
   expect(part?.settings).toEqual({ version: 19, WSL: { integrations: {} } });
   expect(part?.lost).toEqual([
@@ -188,7 +188,7 @@ test('wrong types are reported as lost, with their types and without values', as
       refused: true,
       names: ['WSL', 'integrations', 'a'],
     },
-    { place: at('containerEngine\\allowedImages\\patterns'), reason: 'it is no setting (1 value)' },
+    { place: at('containerEngine\\allowedImages\\patterns'), reason: 'it is not a setting (1 value)' },
   ]);
 });
 
@@ -208,7 +208,7 @@ describe('values of foreign keys are counted', () => {
   ])('%s', async (_, lines, words) => {
     const [part] = await read(...VERSION, ...lines);
     expect(part?.lost).toEqual([]);
-    expect(part?.notes).toEqual(words && [expect.stringContaining(`p.reg: ${words} in keys of others `)]);
+    expect(part?.notes).toEqual(words && [expect.stringContaining(`p.reg: ${words} in keys of other programs `)]);
   });
 
   test.each([
@@ -272,9 +272,9 @@ test('deletions and overwritten values are reported as lost, with their lines', 
   );
   expect(part?.settings).toEqual({ version: 19 });
   expect(part?.lost).toEqual([
-    { place: `${COMPUTER}\\Locked`, reason: 'it is a deletion, and a profile only sets (line 2)' },
+    { place: `${COMPUTER}\\Locked`, reason: 'it is a deletion, and profiles can only set values (line 2)' },
     { place: `${COMPUTER}\\Locked: version`, reason: 'it is set again in line 5 (line 4)' },
-    { place: `${COMPUTER}\\Locked: debug`, reason: 'it is a deletion, and a profile only sets (line 6)' },
+    { place: `${COMPUTER}\\Locked: debug`, reason: 'it is a deletion, and profiles can only set values (line 6)' },
   ]);
 });
 
@@ -283,8 +283,8 @@ describe('refused', () => {
     const error = await refusal(`[${COMPUTER}\\Locked]`, '"version"=dword:13', '"a"="C:\\x"', 'what');
     expect(error.message).toBe('p.reg has 2 lines that are not understood');
     expect(error.details).toEqual([
-      'p.reg:4: a single "\\" stands in the text; it is written "\\\\"',
-      'p.reg:5: it is neither a key, a value nor a comment',
+      'p.reg:4: a single "\\" in the string must be written as "\\\\"',
+      'p.reg:5: it is not a key, a value or a comment',
     ]);
     expect(error.advice).toContain('reg export');
     expect((await refusal('what')).message).toBe('p.reg has 1 line that is not understood');
@@ -334,7 +334,7 @@ describe('the live registry', () => {
         platform: 'win32',
         settings: { version: 19 },
         lost: [
-          { place: `${KEY}\\Locked: what`, reason: 'it is no setting' },
+          { place: `${KEY}\\Locked: what`, reason: 'it is not a setting' },
           { place: `${KEY}: stray`, reason: 'it is not part of a deployment profile' },
           { place: `${KEY}\\WSL`, reason: 'it is not part of a deployment profile (1 value)' },
         ],

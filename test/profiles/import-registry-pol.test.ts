@@ -57,7 +57,7 @@ test('what an administrator configures through templates', async () => {
         containerEngine: { name: 'moby', allowedImages: { patterns: ['a;b]', '[é😀'] } },
       },
       lost: [],
-      notes: ['Registry.pol: 1 value in keys of others is no part of a profile and was not looked at.'],
+      notes: ['Registry.pol: 1 value in keys of other programs is not part of a profile and was ignored.'],
     },
     {
       part: 'defaults',
@@ -82,7 +82,7 @@ describe('control codes', () => {
   const key = `${LOCKED}\\images`;
   const space = Buffer.from(' \0', 'utf16le');
   const code = (name: string, data = space): PolEntry => ({ key, name, type: 1, data });
-  const deletion = 'it is a deletion, and a profile only sets';
+  const deletion = 'it is a deletion, and profiles can only set values';
   const namespace = polText(key, 'namespace', 'team');
   const showAll = polNumber(key, 'showAll', 1);
   const both = { showAll: true, namespace: 'team' };
@@ -157,21 +157,21 @@ describe('control codes', () => {
       'a value that is only set where none is',
       [code('**soft.namespace', Buffer.from('team\0', 'utf16le'))],
       { namespace: 'team' },
-      [[': namespace', 'that it is only set where no value is gets lost']],
+      [[': namespace', 'the condition that there is no value is lost']],
     ],
     [
       'the same where one is',
       [namespace, code('**soft.Namespace')],
       { namespace: 'team' },
-      [[': Namespace', 'it is only set where no value is, and there is one']],
+      [[': Namespace', 'it is only set if there is no value, and there is one']],
     ],
-    ['rights', [namespace, showAll, code('**SecureKey')], both, [['', 'it sets who may write to the key']]],
+    ['rights', [namespace, showAll, code('**SecureKey')], both, [['', 'it sets permissions of the key']]],
     ['a comment', [namespace, showAll, code('**Comment:GPO Name: x')], both, []],
     [
       'another one',
       [namespace, showAll, code('**new.namespace')],
       both,
-      [[': **new.namespace', 'it is a control code that is not known']],
+      [[': **new.namespace', 'it is an unknown control code']],
     ],
   ])('%s', async (_name, entries, images, lost) => {
     const [part] = await read(VERSION, ...entries);
@@ -227,7 +227,7 @@ describe('entries of other products', () => {
       expect(others).toEqual([]);
       expect(part?.settings).toEqual(settings);
       expect(accounts(part)).toEqual([
-        'Registry.pol: 1 value in keys of others is no part of a profile and was not looked at.',
+        'Registry.pol: 1 value in keys of other programs is not part of a profile and was ignored.',
       ]);
     }
   });
@@ -381,12 +381,12 @@ describe('a malformed file', () => {
     [
       'an empty name in the path',
       polFile([polNumber(`${PRODUCT}\\\\Locked`, 'x', 1)]),
-      'byte 8: the path has an empty name in it',
+      'byte 8: the path contains an empty name',
     ],
     [
       'an empty name above the key of the product',
       polFile([polNumber(`\\software\\\\policies\\rancher desktop\\Locked`, 'x', 1)]),
-      'byte 8: the path has an empty name in it',
+      'byte 8: the path contains an empty name',
     ],
     [
       'a long name of a key, in the older place',
@@ -401,7 +401,7 @@ describe('a malformed file', () => {
     [
       'half a character',
       polFile([{ key: LOCKED, name: 'x', type: 1, data: Buffer.from('xyz') }]),
-      'byte 8: a text ends inside of a character',
+      'byte 8: a string ends in the middle of a character',
     ],
   ])('%s', async (_name, bytes, message) => {
     expect((await refusal(bytes)).message).toBe(`Registry.pol: ${message}`);
@@ -414,7 +414,7 @@ describe('a malformed file', () => {
   test('a size larger than the file', async () => {
     const bytes = polFile([VERSION]);
     bytes.writeUInt32LE(0xffff_fff0, bytes.length - 12);
-    expect((await refusal(bytes)).message).toContain('4294967280 bytes are announced and not there');
+    expect((await refusal(bytes)).message).toContain('4294967280 bytes are declared, and missing');
   });
 
   test('another file is not taken for a policy file', () => {

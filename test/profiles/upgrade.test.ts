@@ -37,15 +37,15 @@ test('every change has its positions, values and a reason', async () => {
   const { changes, from, to } = await upgrade('version: 4\nkubernetes:\n  suppressSudo: true\n  hostResolver: false\n');
   expect({ from, to }).toEqual({ from: 4, to: 19 });
   expect(changes).toEqual([
-    { from: 'version', to: 'version', before: 4, after: 19, reason: 'version 4 becomes the newest one' },
+    { from: 'version', to: 'version', before: 4, after: 19, reason: 'version 4 is upgraded to the newest' },
     {
       from: 'kubernetes.suppressSudo',
       to: 'application.adminAccess',
       before: true,
       after: false,
-      reason: 'moved with settings version 5; it says the opposite since then',
+      reason: 'moved in settings version 5; its meaning was inverted then',
     },
-    { from: 'kubernetes.hostResolver', before: false, reason: 'ended with settings version 14' },
+    { from: 'kubernetes.hostResolver', before: false, reason: 'has not existed since settings version 14' },
   ]);
 });
 

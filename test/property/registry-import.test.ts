@@ -34,7 +34,7 @@ function accounted(parts: readonly ImportedPart[]): number {
   // Those of others are counted alone.
   const others = parts
     .flatMap(({ notes = [] }) => notes)
-    .map((note) => Number(/: (\d+) values? .*in keys of others/.exec(note)?.[1] ?? 0));
+    .map((note) => Number(/: (\d+) values? .*in keys of other programs/.exec(note)?.[1] ?? 0));
   return (
     parts.reduce((count, { settings }) => count + valuesIn(settings), 0) +
     [...values, ...others].reduce((sum, count) => sum + count, 0)
@@ -259,7 +259,7 @@ describe('hostile files of many megabytes are handled in time', () => {
     const bytes = Buffer.from([HEADER, `[HKLM\\${PRODUCT}\\Locked]`, '"version"=dword:13', ...lines, ''].join('\n'));
     const [part] = await regImporter.read(bytes, 'x.reg');
     expect(part?.lost).toEqual([]);
-    expect(part?.notes).toEqual([expect.stringContaining('x.reg: 100000 values in keys of others')]);
+    expect(part?.notes).toEqual([expect.stringContaining('x.reg: 100000 values in keys of other programs')]);
   }, 120_000);
 
   // Millions of keys.

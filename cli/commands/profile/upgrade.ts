@@ -153,8 +153,8 @@ function upgradeDiff(label: string, { from, to, shown }: Upgraded): string {
 function upgradeNotes({ changes, notices }: Pick<Upgraded, 'changes' | 'notices'>): string[] {
   const taken = changes.flatMap(({ from, to, reason, comments }) => {
     const what = comments === undefined ? '' : ` with its comment${comments.length === 1 ? '' : 's'}`;
-    if (to === undefined) return [`${from} was taken out${what}: it ${reason}`];
-    return comments === undefined ? [] : [`entries of ${from} were taken out with their comments: ${reason}`];
+    if (to === undefined) return [`${from} was removed${what}: it ${reason}`];
+    return comments === undefined ? [] : [`entries of ${from} were removed with their comments: ${reason}`];
   });
   return [...taken, ...notices];
 }

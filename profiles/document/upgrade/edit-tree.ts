@@ -14,7 +14,7 @@ import {
   shifted,
 } from './text-tree.ts';
 
-/** A member that was taken out, freed of its place. */
+/** A member that was removed, freed of its place. */
 export interface Cut {
   entry: Entry;
   /** Comments that go with it, each from its `#` on: those above it and those that have no place of their own elsewhere. */

@@ -123,7 +123,7 @@ function* waysToWrite(text: string): Generator<string> {
 
 /**
  * The document that the new text is, if it says what the migration of the old one says and has its comments, each once: all but
- * those of what was taken out.
+ * those of what was removed.
  */
 async function proven(
   { text, dropped }: Rewritten,

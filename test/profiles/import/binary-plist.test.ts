@@ -26,7 +26,7 @@ describe.each(['values.xml.plist', 'values.binary.plist'])('%s', (name) => {
   });
 });
 
-const refusedFor = (what: string) => `the application refuses the whole profile for it: it is ${what}`;
+const refusedFor = (what: string) => `the application refuses the whole profile because of it: it is ${what}`;
 
 test.each([
   ['others.xml.plist', []],
@@ -54,33 +54,33 @@ describe('a malicious property list', () => {
   /** Each list holds the next one fourteen times: 14^20 values. */
   const wide = Array.from({ length: 20 }, (_, index) => [0xae, ...Array(14).fill(index + 1)]);
   const cases: [name: string, objects: number[][], reason: RegExp, claims?: BinaryClaims][] = [
-    ['holds itself', [[0xa1, 0]], /holds itself/],
-    ['holds itself further down', [[0xd1, 1, 2], text('a'), [0xa1, 3], [0xa1, 0]], /holds itself/],
+    ['holds itself', [[0xa1, 0]], /contains itself/],
+    ['holds itself further down', [[0xd1, 1, 2], text('a'), [0xa1, 3], [0xa1, 0]], /contains itself/],
     ['nests deeply', [...nested, text('a')], /nests deeper than 100 levels/],
     ['multiplies', [...wide, [0x09]], /more than 1000000 values/],
-    ['refers outside of its objects', [[0xa1, 7]], /refers to an object that is not there/],
+    ['refers outside of its objects', [[0xa1, 7]], /refers to an object that does not exist/],
     ['has an offset before the objects', [[0x09]], /lies outside/, { offsets: [3] }],
     ['has an offset after the objects', [[0x09]], /lies outside/, { offsets: [9] }],
     ['has an enormous count', [[0xaf, 0x13, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff]], /longer than the file/],
     ['has an enormous string', [[0x6f, 0x12, 0x7f, 0xff, 0xff, 0xff]], /longer than the file/],
-    ['has a count of sixteen bytes', [[0x5f, 0x14, ...Array(16).fill(0)]], /a count that is no integer/],
-    ['has a count that is a text', [[0x5f, 0x51, 0x61]], /a count that is no integer/],
+    ['has a count of sixteen bytes', [[0x5f, 0x14, ...Array(16).fill(0)]], /a count that is not an integer/],
+    ['has a count that is a text', [[0x5f, 0x51, 0x61]], /a count that is not an integer/],
     ['ends inside of an integer', [[0x13, 0]], /longer than the file/],
     ['has an integer of 32 bytes', [[0x15, ...Array(32).fill(0)]], /unknown width/],
     ['has a real of 2 bytes', [[0x21, 0, 0]], /unknown width/],
-    ['has an unknown object', [[0xf0]], /unknown kind/],
-    ['has an unknown simple object', [[0x0a]], /unknown kind/],
-    ['has letters beyond ASCII', [[0x51, 0xe9]], /other signs than it says/],
-    ['has a key twice', [[0xd2, 1, 1, 2, 2], text('a'), [0x09]], /"a" stands twice/],
-    ['has a key that is no text', [[0xd1, 1, 1], [0x09]], /key is not a text/],
+    ['has an unknown object', [[0xf0]], /unknown type/],
+    ['has an unknown simple object', [[0x0a]], /unknown type/],
+    ['has letters beyond ASCII', [[0x51, 0xe9]], /a string is not ASCII/],
+    ['has a key twice', [[0xd2, 1, 1, 2, 2], text('a'), [0x09]], /"a" appears twice/],
+    ['has a key that is no text', [[0xd1, 1, 1], [0x09]], /key is not a string/],
     ['has no objects', [[0x09]], /trailer is damaged/, { count: 0 }],
-    ['has more objects than offsets', [[0x09]], /another length/, { count: 9000 }],
+    ['has more objects than offsets', [[0x09]], /does not have the declared length/, { count: 9000 }],
     ['has a top that is not there', [[0x09]], /trailer is damaged/, { top: 1 }],
     ['has its table outside', [[0x09]], /trailer is damaged/, { table: 100_000 }],
     ['has its table in the header', [[0x09]], /trailer is damaged/, { table: 4 }],
     ['has offsets of no bytes', [[0x09]], /trailer is damaged/, { offsetSize: 0 }],
     ['has references of nine bytes', [[0x09]], /trailer is damaged/, { referenceSize: 9 }],
-    ['is of another version', [[0x09]], /unknown binary version/, { header: 'bplist15' }],
+    ['is of another version', [[0x09]], /binary version is unknown/, { header: 'bplist15' }],
   ];
   test.each(cases)('%s', (_, objects, reason, claims) => {
     expect(() => binaryPlist(binaryPlistOf(objects, claims))).toThrow(reason);
@@ -101,14 +101,14 @@ describe('a malicious property list', () => {
       ['in UTF-16', 0x6f, 2],
     ])('with too many references to %s is refused', (_name, kind, width) => {
       const bytes = binaryPlistOf([list(Array(1000).fill(1)), long(kind, width)]);
-      expect(() => binaryPlist(bytes)).toThrow(/more than 40000000 letters/);
+      expect(() => binaryPlist(bytes)).toThrow(/more than 40000000 characters/);
     });
 
     test('with too many objects is refused', () => {
       const items = Array.from({ length: 200 }, (_, index) => index + 1);
       const objects = [list(items), long(0x5f, 1), ...Array(199).fill([])];
       const offsets = [8, ...items.map(() => 8 + list(items).length)];
-      expect(() => binaryPlist(binaryPlistOf(objects, { offsets }))).toThrow(/more than 40000000 letters/);
+      expect(() => binaryPlist(binaryPlistOf(objects, { offsets }))).toThrow(/more than 40000000 characters/);
     });
   });
 
@@ -123,7 +123,7 @@ describe('a malicious property list', () => {
   test('a duplicate key is reported briefly and without control characters', () => {
     const key = [0x6f, 0x11, 0x01, 0x00, ...Array.from({ length: 256 }, () => [0x20, 0x2e]).flat()];
     const bytes = binaryPlistOf([[0xd2, 1, 1, 2, 2], key, [0x09]]);
-    expect(() => binaryPlist(bytes)).toThrow(`the key "${'\\u202e'.repeat(40)}…" stands twice`);
+    expect(() => binaryPlist(bytes)).toThrow(`the key "${'\\u202e'.repeat(40)}…" appears twice`);
   });
 
   test('any changed or truncated bytes lead to an answer', async () => {

@@ -45,7 +45,7 @@ test('a default hidden by a locked value is reported as lost at its position', (
     part('locked', { version: 19, virtualMachine: { memoryInGB: 4 } }),
     part('defaults', { version: 4, kubernetes: { memoryInGB: 2 } }),
   );
-  expect(lines).toContain('lost defaults kubernetes.memoryInGB: the locked profile holds the setting');
+  expect(lines).toContain('lost defaults kubernetes.memoryInGB: the locked profile has the setting');
 });
 
 test('every setting is accounted for', () => {
@@ -64,14 +64,14 @@ test('every setting is accounted for', () => {
       'changed locked version: migrated from 10 to 19',
       'kept locked containerEngine.allowedImages.enabled',
       'changed locked virtualMachine.mount.type: it moved in a later version',
-      'changed locked kubernetes.version: it has the spelling that is stored',
+      'changed locked kubernetes.version: it is written in canonical form',
       'kept locked kubernetes.enabled',
       'changed locked experimental.containerEngine.webAssembly.enabled: the application adds it to a locked profile of this version',
-      'lost locked kubernetes.hostResolver: the setting ended and means nothing any more',
-      'lost locked containerEngine.allowedImages.locked: the setting ended and means nothing any more',
+      'lost locked kubernetes.hostResolver: the setting was removed and has no effect',
+      'lost locked containerEngine.allowedImages.locked: the setting was removed and has no effect',
       'kept defaults kubernetes.port',
-      'lost defaults kubernetes.enabled: the locked profile holds the setting',
-      'lost defaults imags: it is no setting; did you mean images?',
+      'lost defaults kubernetes.enabled: the locked profile has the setting',
+      'lost defaults imags: it is not a setting; did you mean images?',
     ].sort(),
   );
 });
@@ -107,7 +107,7 @@ describe('what makes the application reject a profile', () => {
     expect(account(profile)).toEqual([
       'kept locked images.showAll',
       expect.stringMatching(
-        new RegExp(`^lost locked ${line.replace('.*', 'the application refuses the whole profile for it')}`),
+        new RegExp(`^lost locked ${line.replace('.*', 'the application refuses the whole profile because of it')}`),
       ),
     ]);
   });
@@ -137,7 +137,7 @@ describe('what makes the application reject a profile', () => {
       { WSL: { integrations: { a: null } } },
       'WSL.integrations.a: null for an entry sets nothing',
     ],
-    ['a name that is none', { imags: null }, 'imags: it is no setting'],
+    ['a name that is none', { imags: null }, 'imags: it is not a setting'],
   ])('except null for %s: lost without a finding', (_, settings, line) => {
     const profile = part('locked', { version: 19, images: { showAll: true }, ...settings });
     expect(joinParts([profile]).findings).toEqual([]);
@@ -212,7 +212,7 @@ test('a secret is among the merged settings, but in no document', () => {
     outcome: 'changed',
     part: 'locked',
     path: 'experimental.virtualMachine.proxy.password',
-    reason: 'it is a secret, and the result names the variable PROXY_PASSWORD instead',
+    reason: 'it is a secret, and the result refers to the variable PROXY_PASSWORD instead',
   });
   expect(JSON.stringify(joined.settings)).toContain('hunter2');
 });

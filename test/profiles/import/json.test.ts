@@ -27,7 +27,7 @@ test('long strings, also with many escapes, and keys of any name', async () => {
 });
 
 test.each<[string, string | Uint8Array, RegExp]>([
-  ['a list', '[]', /does not hold an object/],
+  ['a list', '[]', /does not contain an object/],
   ['too deep', `${'{"a":'.repeat(101)}1${'}'.repeat(101)}`, /nests deeper than 100 levels/],
   ['other bytes', Buffer.from([0x7b, 0xff, 0x7d]), /not UTF-8/],
 ])('%s is refused', async (_, bytes, reason) => {
@@ -40,10 +40,10 @@ test.each<[string, string | Uint8Array, RegExp]>([
 test.each([
   [
     '{"version": 19,\n "a": 1, "\\u0061": 2}',
-    'a key stands twice in it',
-    '2:10: the key "a" stands twice in one object',
+    'it has a duplicate key',
+    '2:10: the key "a" appears twice in one object',
   ],
-  ['{"version": 19,\n}', 'it is not JSON', '2:1: a "," stands in front of the "}"'],
+  ['{"version": 19,\n}', 'it is not JSON', '2:1: a "," comes before the "}"'],
 ])('an error has its position', async (text, reason, place) => {
   await expect(jsonImporter.read(Buffer.from(text), 'locked.json')).rejects.toMatchObject({
     code: 'ERR_PROFILE_INVALID',

@@ -103,7 +103,7 @@ test('a truncated signed profile is reported with the command that extracts it',
       const bytes = whole.subarray(0, length);
       await expect(mobileconfigImporter.read(bytes, 'a.mobileconfig')).rejects.toMatchObject({
         code: 'ERR_PROFILE_INVALID',
-        advice: expect.stringMatching(/^Take it out with: openssl cms -verify -noverify -nosigs -inform (?:DER|PEM) /),
+        advice: expect.stringMatching(/^Extract it with: openssl cms -verify -noverify -nosigs -inform (?:DER|PEM) /),
       });
     }
   }
@@ -116,8 +116,8 @@ test('an encrypted message is reported, in either form', async () => {
     expect(mobileconfigImporter.recognises(bytes)).toBe(true);
     await expect(mobileconfigImporter.read(bytes, 'a.mobileconfig')).rejects.toMatchObject({
       code: 'ERR_PROFILE_INVALID',
-      message: 'a.mobileconfig is encrypted, and only whoever it is for can read it',
-      advice: expect.stringMatching(/not encrypted\.$/),
+      message: 'a.mobileconfig is encrypted, and only its recipient can read it',
+      advice: expect.stringMatching(/^Get an unencrypted copy/),
     });
   }
 });

@@ -62,8 +62,8 @@ const utf16 = (inner: string) => xml(inner, '<?xml version="1.0" encoding="UTF-1
 test.each<[string, string | Uint8Array, RegExp]>([
   ['half a pair in UTF-16', wide(utf16('<dict><key>a</key><string>b\ud800c</string></dict>')), /it is not UTF-16/],
   ['half a letter in UTF-16', Buffer.concat([wide(utf16('<dict/>')), Buffer.from('x')]), /it is not UTF-16/],
-  ['UTF-8 that says UTF-16', utf16('<dict/>'), /it says that it is in UTF-16, and it is in UTF-8/],
-  ['UTF-16 that says UTF-8', wide(xml('<dict/>')), /it says that it is in UTF-8, and it is in UTF-16/],
+  ['UTF-8 that says UTF-16', utf16('<dict/>'), /it is declared as UTF-16, and encoded as UTF-8/],
+  ['UTF-16 that says UTF-8', wide(xml('<dict/>')), /it is declared as UTF-8, and encoded as UTF-16/],
   [
     'another encoding',
     xml('<dict/>', '<?xml version="1.0" encoding="ISO-8859-1"?>'),
@@ -72,20 +72,24 @@ test.each<[string, string | Uint8Array, RegExp]>([
   ['bytes that are no letters', Buffer.concat([Buffer.from('<plist>'), Buffer.from([0xff])]), /not UTF-8/],
   ['a truncated file', xml('<dict><key>a</key><true/></dict>').replace('</dict></plist>', ''), /not closed/],
   ['an empty file that says it is one', '<?xml version="1.0"?>', /it is empty/],
-  ['character data between values', xml('<dict><![CDATA[x]]></dict>'), /a text stands between values/],
-  ['a list', xml('<array/>'), /does not hold a dictionary/],
-  ['two values', xml('<dict/><dict/>'), /does not hold a dictionary/],
-  ['two lists', xml('<dict/>') + xml('<dict/>', ''), /follows the end/],
-  ['a key twice', xml('<dict><key>a</key><true/><key>a</key><false/></dict>'), /"a" stands twice/],
-  ['a key twice in two spellings', xml('<dict><key>a</key><true/><key>&#97;</key><true/></dict>'), /stands twice/],
+  ['character data between values', xml('<dict><![CDATA[x]]></dict>'), /there is text between values/],
+  ['a list', xml('<array/>'), /does not contain a dictionary/],
+  ['two values', xml('<dict/><dict/>'), /does not contain a dictionary/],
+  ['two lists', xml('<dict/>') + xml('<dict/>', ''), /after the end/],
+  ['a key twice', xml('<dict><key>a</key><true/><key>a</key><false/></dict>'), /"a" appears twice/],
+  ['a key twice in two spellings', xml('<dict><key>a</key><true/><key>&#97;</key><true/></dict>'), /appears twice/],
   [
     'an entity of its own',
     '<!DOCTYPE plist [<!ENTITY a "b">]><plist><dict/></plist>',
-    /nothing that a property list has/,
+    /does not start anything that a property list can have/,
   ],
-  ['a reference to NUL', xml('<dict><key>a</key><string>&#0;</string></dict>'), /a sign that XML cannot have/],
-  ['half a pair', xml('<dict><key>a</key><string>&#xD800;</string></dict>'), /a sign that XML cannot have/],
-  ['beyond Unicode', xml('<dict><key>a</key><string>&#x110000;</string></dict>'), /a sign that XML cannot have/],
+  ['a reference to NUL', xml('<dict><key>a</key><string>&#0;</string></dict>'), /a character that XML does not allow/],
+  ['half a pair', xml('<dict><key>a</key><string>&#xD800;</string></dict>'), /a character that XML does not allow/],
+  [
+    'beyond Unicode',
+    xml('<dict><key>a</key><string>&#x110000;</string></dict>'),
+    /a character that XML does not allow/,
+  ],
   ['nothing but the magic', 'bplist00', /ends too early/],
 ])('%s is refused', async (_, bytes, reason) => {
   const data = Buffer.from(bytes);
@@ -102,7 +106,7 @@ test('what plutil cannot convert to JSON stops the application', async () => {
     Buffer.from(xml(`<dict>${inner.map((value, index) => `<key>${index}</key>${value}`).join('')}</dict>`)),
     'locked.plist',
   );
-  const refused = (what: string) => `the application refuses the whole profile for it: it is ${what}`;
+  const refused = (what: string) => `the application refuses the whole profile because of it: it is ${what}`;
   expect(part).toMatchObject({
     settings: { 2: 9007199254740992 },
     lost: [
