@@ -49,7 +49,7 @@ export async function startupSettings(
   const { kind } = loaded;
   if (kind === 'loaded' && loaded.ignored.length > 0) {
     const names = loaded.ignored.map((path) => `"${path}"`).join(', ');
-    notices.push(`${places.settingsFile}: there are no settings ${names}; they are passed over.`);
+    notices.push(`${places.settingsFile}: unknown settings ${names} are ignored.`);
   }
   const isGone = kind === 'missing' && existsSync(places.previousSettingsFile);
   const recovered = kind === 'garbled' || isGone ? await recover(kind, places, host, now) : undefined;

@@ -80,7 +80,7 @@ test('unknown fields are ignored and reported', async () => {
   const file = write('a', 'locked', { version: 19, images: { namespace: 'x', extra: 1 } });
   const { locked, warnings } = await read('a');
   expect(locked?.settings).toEqual({ version: 19, images: { namespace: 'x' } });
-  expect(warnings).toEqual([`${file}: there are no settings "images.extra"; they are passed over.`]);
+  expect(warnings).toEqual([`${file}: unknown settings "images.extra" are ignored.`]);
 });
 
 test.each([

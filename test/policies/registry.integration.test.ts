@@ -244,7 +244,7 @@ test('unknown names are ignored with a notice, and so is a key in place of a lis
   expect(policy?.settings).toEqual({ version: 19, images: { namespace: 'team' } });
   const names = ['kubernetes\\prot', 'nonsense', 'containerEngine\\allowedImages\\patterns'];
   expect(warnings).toEqual([
-    `${KEY}\\Locked: there are no settings ${names.map((name) => JSON.stringify(`${KEY}\\Locked\\${name}`)).join(', ')}; they are passed over.`,
+    `${KEY}\\Locked: unknown settings ${names.map((name) => JSON.stringify(`${KEY}\\Locked\\${name}`)).join(', ')} are ignored.`,
   ]);
 });
 

@@ -228,7 +228,7 @@ test('a byte order mark and another layout are accepted; unknown names are repor
   const { client } = await startService({ home, power: 'stopped' });
   expect((await client.settings()).settings).toMatchObject({ images: { namespace: 'mine' } });
   expect((await client.status()).notices).toEqual([
-    `${settingsFile}: there are no settings "nonsense", "containers.what"; they are passed over.`,
+    `${settingsFile}: unknown settings "nonsense", "containers.what" are ignored.`,
   ]);
 });
 
