@@ -9,7 +9,6 @@ import { proofOf } from './client/service-proof.ts';
 import { ioError } from './os/io-error.ts';
 import { userHome } from './os/user-directories.ts';
 import { PRODUCT } from './product.ts';
-import { firstLook } from './reconcile/first-look.ts';
 import { type Backend, openBackend } from './service/backend.ts';
 import { type Features, openFeatures } from './service/features.ts';
 import { type Home, openHome } from './service/home.ts';
@@ -61,7 +60,7 @@ async function start(options: ServiceOptions, undo: Undo[]): Promise<RunningServ
   const context = contextOf(options, { home, backend, features, life, credentials });
   await createApp(context, listener.server).ready();
   // A plan asked for before the drivers were would count what survived the last service as not running.
-  await firstLook(controllers, AbortSignal.timeout(FIRST_LOOK_LIMIT));
+  await controllers.firstLook(AbortSignal.timeout(FIRST_LOOK_LIMIT));
   // Before the file: a client that reads that finds the socket.
   const reached = await listenAtSocket(here, listener, (text) => void notices.push(text));
   await writeConnectionFile(here.connectionFile, { ...credentials, port, pid: process.pid });

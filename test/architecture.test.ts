@@ -163,7 +163,7 @@ const TABLE: readonly Rule[] = [
   },
   {
     module: 'src/client/',
-    may: ['src/client/', 'src/plan/', 'src/state/'],
+    may: ['src/client/', 'src/plan/', 'src/state/', 'src/allowed-images/'],
     types: [
       'src/reconcile/',
       'src/drivers/driver.ts',

@@ -1,4 +1,4 @@
-import type { Phase } from '../../src/reconcile/status.ts';
+import type { Phase } from '../../src/reconcile/contract.ts';
 import type { StatusDocument } from '../../src/reconcile/status-document.ts';
 import type { Io } from '../command.ts';
 import { passingLine } from './passing-line.ts';

@@ -1,4 +1,4 @@
-import type { Condition, ConditionType, Phase } from '../../src/reconcile/status.ts';
+import type { Condition, ConditionType, Phase } from '../../src/reconcile/contract.ts';
 import type { MachineStart, StatusDocument } from '../../src/reconcile/status-document.ts';
 import type { Style } from './style.ts';
 import { count, durationText, plainText } from './value.ts';

@@ -1,5 +1,4 @@
-import type { Declared } from './declaration.ts';
-import { DECLARATION } from './declaration.ts';
+import { DECLARATION, type Declared } from './declaration.ts';
 import { BANNER } from './types.ts';
 
 /** The text of `fields.gen.ts`: one line per setting. */

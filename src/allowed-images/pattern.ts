@@ -1,3 +1,4 @@
+import type { JsonObject } from '../json.ts';
 import {
   canonicalRegistry,
   hasOfficialImages,
@@ -7,6 +8,8 @@ import {
   splitRegistry,
   splitTag,
 } from '../settings/image-reference.ts';
+import { leafAt } from '../settings/leaf-paths.ts';
+import type { SettingPath } from '../settings/settings.gen.ts';
 
 /**
  * One entry of `containerEngine.allowedImages.patterns`. The grammar, with its examples, is in `docs/allowed-images.md`:
@@ -135,4 +138,20 @@ export function matchesGlob(glob: string, text: string): boolean {
   }
   while (glob[at] === '*') at += 1;
   return at === glob.length;
+}
+
+const PATTERNS: SettingPath = 'containerEngine.allowedImages.patterns';
+
+/**
+ * Warnings about image patterns that cannot match anything. They do not block, because the setting accepts any text,
+ * but such a pattern is probably a mistake.
+ */
+export function patternWarnings(settings: JsonObject): string[] {
+  const patterns = leafAt(settings, PATTERNS);
+  if (!Array.isArray(patterns)) return [];
+  return [...new Set(patterns)].flatMap((text) => {
+    const parsed = typeof text === 'string' ? parsePattern(text) : undefined;
+    if (!parsed || !('unusable' in parsed)) return [];
+    return [`The pattern ${JSON.stringify(text)} in "${PATTERNS}" matches nothing: ${parsed.unusable}.`];
+  });
 }

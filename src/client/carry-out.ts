@@ -1,6 +1,6 @@
 import { RdError } from '../errors.ts';
 import type { Plan, PlanRequest } from '../plan/change.ts';
-import type { Phase } from '../reconcile/status.ts';
+import type { Phase } from '../reconcile/contract.ts';
 import type { StatusDocument } from '../reconcile/status-document.ts';
 import type { ApplyInput } from './apply.ts';
 import { hasConverged, waitConverged, watched } from './converge.ts';

@@ -1,7 +1,7 @@
 import type { ForwardKey, ForwardsReport } from '../features/port-forwards/forward.ts';
 import { isObject, type JsonObject } from '../json.ts';
 import type { Plan, PlanRequest } from '../plan/change.ts';
-import type { BackendState } from '../reconcile/status.ts';
+import type { BackendState } from '../reconcile/contract.ts';
 import type { ApplyReply, StatusDocument } from '../reconcile/status-document.ts';
 import type { Connection } from './connection.ts';
 import { eventReader } from './event-stream.ts';

@@ -1,6 +1,6 @@
 import { RdError } from '../errors.ts';
 import type { Clock } from '../os/clock.ts';
-import type { Condition, LoopStatus } from '../reconcile/status.ts';
+import type { Condition, LoopStatus } from '../reconcile/contract.ts';
 import type { ApplyWork, StatusDocument } from '../reconcile/status-document.ts';
 import type { Client } from './client.ts';
 

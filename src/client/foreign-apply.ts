@@ -1,7 +1,7 @@
 import { RdError } from '../errors.ts';
 import type { Plan, PlanRequest } from '../plan/change.ts';
+import { patchOf } from '../plan/diff.ts';
 import { type ExtensionStep, extensionFailure, extensionSteps } from '../plan/extension-changes.ts';
-import { patchOf } from '../plan/patch.ts';
 import { blindSteps, forwardName, mentionsForwards, NO_FORWARDS, throwForwardFailure } from '../plan/port-forwards.ts';
 import type { ApplyStep } from '../reconcile/status-document.ts';
 import { fillDefaults } from '../settings/defaults.ts';

@@ -1,10 +1,9 @@
 import { RdError } from '../errors.ts';
-import { isObject, type JsonObject, type JsonValue } from '../json.ts';
+import { canonicalJson, isObject, type JsonObject, type JsonValue } from '../json.ts';
 import type { Target } from '../plan/change.ts';
-import { canonicalJson } from '../plan/digest.ts';
 import { withPortForwards } from '../plan/port-forwards.ts';
 import { COMPATIBLE } from '../product.ts';
-import type { BackendState, Condition } from '../reconcile/status.ts';
+import type { BackendState, Condition } from '../reconcile/contract.ts';
 import type { StatusDocument } from '../reconcile/status-document.ts';
 import { sameValue } from '../settings/canonical.ts';
 import { fillDefaults } from '../settings/defaults.ts';

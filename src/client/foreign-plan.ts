@@ -1,12 +1,12 @@
 import { RdError } from '../errors.ts';
 import type { JsonObject } from '../json.ts';
 import type { BlastItem, Change, Plan, PlanRequest, Target } from '../plan/change.ts';
-import { EXTENSIONS } from '../plan/diff.ts';
+import { EXTENSIONS, patchOf } from '../plan/diff.ts';
 import { estimatePlan } from '../plan/offline.ts';
-import { patchOf } from '../plan/patch.ts';
+import { powerChange } from '../plan/runtime-changes.ts';
 import { summarize } from '../plan/summary.ts';
 import { COMPATIBLE } from '../product.ts';
-import type { BackendState } from '../reconcile/status.ts';
+import type { BackendState } from '../reconcile/contract.ts';
 import { fillDefaults } from '../settings/defaults.ts';
 import { FIELDS } from '../settings/fields.gen.ts';
 import { fieldAt } from '../settings/fields.ts';
@@ -48,7 +48,7 @@ export async function foreignPlan(request: PlanRequest, facts: ForeignFacts): Pr
   const base = estimatePlan({ request, base: live, locks, lockedBy: 'the application', target });
   const known = base.changes.map((change) => withoutPlace(change, settings));
   const { changes, answer } = await judged(known, (open) => patchOf({ ...base, changes: open }, request, live), facts);
-  const power = powerChange(request, vmState);
+  const power = powerChangeOf(request, vmState);
   const all = power ? [...changes, power] : changes;
   return finished({ base, changes: all, facts, answer, pending: answer.kind === 'told' ? await pendingOf(facts) : [] });
 }
@@ -134,13 +134,9 @@ function withCost(change: Change, proposal: Proposal, { settings, vmState }: For
     : { ...change, action, severity: 'none', reason: 'the application takes it without a restart' };
 }
 
-function powerChange({ state }: PlanRequest, vmState: BackendState): Change | undefined {
+function powerChangeOf({ state }: PlanRequest, vmState: BackendState): Change | undefined {
   const before = vmState === 'STOPPED' || vmState === 'STOPPING' ? 'stopped' : 'started';
-  if (state === 'unmanaged' || state === before) return undefined;
-  const change = { path: 'state', action: 'update', before, after: state } as const;
-  return state === 'started'
-    ? { ...change, severity: 'live', reason: 'the backend is started with these settings' }
-    : { ...change, severity: 'restart', reason: 'everything that runs is stopped' };
+  return state === 'unmanaged' || state === before ? undefined : powerChange(state);
 }
 
 /** Settings accepted but not yet applied: proposing all its own settings reveals them. */

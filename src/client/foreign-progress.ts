@@ -1,4 +1,4 @@
-import type { BackendState } from '../reconcile/status.ts';
+import type { BackendState } from '../reconcile/contract.ts';
 
 /** The progress of a write, as far as it shows from outside. */
 export interface ForeignProgress {

@@ -2,8 +2,8 @@ import type { Policies } from '../../profiles/policies/policy.ts';
 import { RdError } from '../errors.ts';
 import type { JsonObject } from '../json.ts';
 import type { Change, Plan, PlanRequest } from '../plan/change.ts';
-import { type EstimatedFiles, estimatePlan, START } from '../plan/offline.ts';
-import { SERVICE_START } from '../plan/runtime-changes.ts';
+import { type EstimatedFiles, estimatePlan } from '../plan/offline.ts';
+import { powerChange, SERVICE_START } from '../plan/runtime-changes.ts';
 import { PRODUCT } from '../product.ts';
 import { defaultSettings, type Host } from '../settings/defaults.ts';
 import type { Platform } from '../settings/field.ts';
@@ -125,16 +125,12 @@ function shouldRun({ power, cut }: StoredSettings): boolean {
 function powerChanges({ state }: PlanRequest, stored: StoredSettings): Change[] {
   const ran = stored.left === true && stored.power === 'started';
   // Where nothing can still be running, this is an ordinary start.
-  if (state === 'started') return [ran ? SERVICE_START : START];
+  if (state === 'started') return [ran ? SERVICE_START : powerChange('started')];
   if (state === 'stopped') return ran ? [STOP_LEFT] : [];
   return shouldRun(stored) ? [SERVICE_START] : [];
 }
 
-const STOP_LEFT: Change = {
-  path: 'state',
-  action: 'update',
-  before: 'started',
-  after: 'stopped',
+const STOP_LEFT = powerChange('stopped', {
   severity: 'restart',
   reason: 'everything that the last service left running is stopped',
-};
+});

@@ -1,7 +1,6 @@
 import { RdError } from '../errors.ts';
-import { isObject, type JsonObject, type JsonValue } from '../json.ts';
+import { canonicalJson, digestOf, isObject, type JsonObject, type JsonValue } from '../json.ts';
 import type { Plan, PlanRequest, Target } from '../plan/change.ts';
-import { canonicalJson, digestOf } from '../plan/digest.ts';
 import { isWantedForwards, mentionsForwards, NO_FORWARDS, type WantedForwards } from '../plan/port-forwards.ts';
 import { isRuntimeChange } from '../plan/runtime-changes.ts';
 import { FIELDS } from '../settings/fields.gen.ts';

@@ -1,5 +1,4 @@
-import type { ErrorCode } from '../errors.ts';
-import { RdError } from '../errors.ts';
+import { type ErrorCode, RdError } from '../errors.ts';
 
 const REASONS: Readonly<Record<string, { reason: string; advice: string }>> = {
   EACCES: {

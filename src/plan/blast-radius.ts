@@ -1,15 +1,12 @@
-import type { DriverInfo, EngineName, EngineStatus, RunningContainer } from '../drivers/driver.ts';
+import type { EngineName, EngineStatus, RunningContainer } from '../drivers/driver.ts';
 import { wordList } from '../settings/word-list.ts';
+import { ENGINE_NAMES, type Goal, installedVersion } from './backend.ts';
 import type { BlastItem } from './change.ts';
-import { clusterMustReset, clusterMustStop, engineMustStop } from './consequences.ts';
-import { ENGINE_NAMES, installedVersion, type Observed } from './observed.ts';
-import type { Goal } from './spec.ts';
+import type { Consequences } from './consequences.ts';
 
 /** The planned state and the observed one. */
 export interface BlastInput {
-  goal: Goal;
-  observed: Observed;
-  driver: DriverInfo;
+  consequences: Consequences;
   /** The plan requests a lower cluster version than the installed one, whether or not the cluster will run now. */
   downgrade: boolean;
 }
@@ -20,10 +17,11 @@ type Running = Extract<EngineStatus, { state: 'running' }>;
  * Everything that applying a plan interrupts, hides or destroys; worst last. Empty: nothing running is affected. Where
  * the running state is unknown, that comes first, and the rest is possible impact.
  */
-export function blastRadius({ goal, observed, driver, downgrade }: BlastInput): BlastItem[] {
+export function blastRadius(input: BlastInput): BlastItem[] {
+  const { goal, observed, engines: ends } = input.consequences;
   const engines = ENGINE_NAMES.flatMap((name) => {
     const engine = observed.engines[name];
-    if (!engineMustStop(name, goal, observed, driver)) return [];
+    if (!ends[name].mustStop) return [];
     if (engine.state !== 'running') return unanswered(name, goal);
     return [stoppedItem(name, engine, goal), ...hidden(name, engine, goal)];
   });
@@ -32,7 +30,7 @@ export function blastRadius({ goal, observed, driver, downgrade }: BlastInput): 
       ? []
       : [{ what: `it is not known what runs: ${observed.assumed}`, lost: false }]),
     ...engines.filter((item) => item !== undefined),
-    ...clusterItems({ goal, observed, driver, downgrade }),
+    ...clusterItems(input),
   ];
 }
 
@@ -122,16 +120,15 @@ function hidesWithStorage(name: EngineName, spec: Running['spec'], goal: Goal): 
   return name === 'moby' && !isSwitch(name, goal) && spec.storageDriver !== goal.engine.storageDriver;
 }
 
-function clusterItems({ goal, observed, driver, downgrade }: BlastInput): BlastItem[] {
+function clusterItems({ consequences: { goal, observed, cluster }, downgrade }: BlastInput): BlastItem[] {
   const items: BlastItem[] = [];
-  const { cluster } = observed;
-  if (clusterMustStop(goal, observed, driver)) {
-    const silent = cluster.state === 'unresponsive' ? ', which does not answer' : '';
+  if (cluster.mustStop) {
+    const silent = observed.cluster.state === 'unresponsive' ? ', which does not answer' : '';
     items.push({ what: `${interrupted(goal)}${silent}`, lost: false });
   }
   const installed = installedVersion(observed);
   if (installed === undefined) return items;
-  if (clusterMustReset(goal, observed)) {
+  if (cluster.mustReset) {
     items.push({ what: deletion(installed), lost: true });
   } else if (downgrade) {
     items.push({ what: `${deletion(installed)} when it next starts`, lost: true });

@@ -2,8 +2,9 @@ import type { DriverInfo, Support } from '../drivers/driver.ts';
 import { type ErrorCode, RdError } from '../errors.ts';
 import type { JsonObject, JsonValue } from '../json.ts';
 import { parseByteSize } from '../settings/byte-size.ts';
-import { pointerTo } from '../settings/leaf-paths.ts';
+import { leafAt, pointerTo } from '../settings/leaf-paths.ts';
 import { isLocked } from '../settings/locks.ts';
+import type { SettingPath, Settings } from '../settings/settings.gen.ts';
 import type { Change, Plan } from './change.ts';
 import { type Difference, EXTENSIONS } from './diff.ts';
 import { type ExtensionGate, extensionBlock } from './extension-changes.ts';
@@ -87,4 +88,24 @@ function pointerOfChange({ path, key }: Change): string {
 function blockedLine({ path, key, blocked }: Change): string {
   const message = blocked?.message ?? '';
   return message.includes(path) ? message : `${key === undefined ? path : `${path}[${key}]`}: ${message}`;
+}
+
+/** Settings that protect: requesting one that the driver does not enforce must fail, because silence would imply safety. */
+const PROTECTING: readonly SettingPath[] = [
+  'containerEngine.allowedImages.enabled',
+  'application.extensions.allowed.enabled',
+];
+
+/** A requested protection that this driver does not enforce. */
+export interface Unprotected {
+  path: SettingPath;
+  reason: string;
+}
+
+/** Requested protections that the driver cannot enforce. If there are any, the backend must not start. */
+export function unprotected(settings: Settings, driver: DriverInfo): Unprotected[] {
+  return PROTECTING.flatMap((path) => {
+    const support = driver.support[path];
+    return support.level === 'unsupported' && leafAt(settings, path) === true ? [{ path, reason: support.reason }] : [];
+  });
 }

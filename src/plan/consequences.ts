@@ -1,38 +1,92 @@
+// Only two parts of the package: loading all of it would cost every plan two milliseconds.
+import lt from 'semver/functions/lt.js';
+import parse from 'semver/functions/parse.js';
 import type { DriverInfo, EngineName } from '../drivers/driver.ts';
-import { clusterDrift, engineDrift, machineDrift } from './drift.ts';
-import { mayDowngrade } from './kubernetes-order.ts';
-import { installedVersion, type Observed } from './observed.ts';
-import type { Goal } from './spec.ts';
+import { type Goal, installedVersion, type Observed } from './backend.ts';
+import { clusterDrift, type Drift, engineDrift, machineDrift } from './drift.ts';
 
-/**
- * Whether a goal requires running parts to stop. The plan reports these consequences and the reconcilers perform them,
- * so the two cannot disagree.
- */
-export function machineMustStop(goal: Goal, seen: Observed, driver: DriverInfo): boolean {
-  if (seen.machine.state === 'broken') return true;
-  if (seen.machine.state !== 'on') return false;
-  return !goal.on || machineDrift(seen.machine, goal.machine, driver).restart.length > 0;
+/** What a goal means for a part: how it differs, if it runs, and whether it must stop, perhaps to start again. */
+export interface Consequence {
+  drift?: Drift;
+  mustStop: boolean;
 }
 
-export function engineMustStop(name: EngineName, goal: Goal, seen: Observed, driver: DriverInfo): boolean {
-  const engine = seen.engines[name];
-  if (engine.state === 'stopped') return false;
-  if (engine.state === 'unresponsive' || !goal.on || name !== goal.engine.name || seen.machine.state !== 'on')
-    return true;
-  return machineMustStop(goal, seen, driver) || engineDrift(engine.spec, goal.engine, driver).restart.length > 0;
+/**
+ * A goal beside an observation, and what the goal means for each running part. The plan reports these consequences and
+ * the loop performs them, so the two cannot disagree.
+ */
+export interface Consequences {
+  goal: Goal;
+  observed: Observed;
+  driver: DriverInfo;
+  machine: Consequence;
+  engines: Record<EngineName, Consequence>;
+  /** `mustReset`: the installed cluster is newer than the desired version. */
+  cluster: Consequence & { mustReset: boolean };
+}
+
+export function consequencesOf(goal: Goal, observed: Observed, driver: DriverInfo): Consequences {
+  const machine = ofMachine(goal, observed, driver);
+  const engines = {
+    moby: ofEngine('moby', machine, goal, observed, driver),
+    containerd: ofEngine('containerd', machine, goal, observed, driver),
+  };
+  return { goal, observed, driver, machine, engines, cluster: ofCluster(engines, goal, observed, driver) };
+}
+
+function ofMachine(goal: Goal, { machine }: Observed, driver: DriverInfo): Consequence {
+  if (machine.state !== 'on') return { mustStop: machine.state === 'broken' };
+  const drift = machineDrift(machine, goal.machine, driver);
+  return { drift, mustStop: !goal.on || drift.restart.length > 0 };
+}
+
+function ofEngine(
+  name: EngineName,
+  machine: Consequence,
+  goal: Goal,
+  observed: Observed,
+  driver: DriverInfo,
+): Consequence {
+  const engine = observed.engines[name];
+  if (engine.state !== 'running') return { mustStop: engine.state === 'unresponsive' };
+  if (name !== goal.engine.name) return { mustStop: true };
+  const drift = engineDrift(engine.spec, goal.engine, driver);
+  const stays = goal.on && observed.machine.state === 'on' && !machine.mustStop && drift.restart.length === 0;
+  return { drift, mustStop: !stays };
 }
 
 /** A cluster never runs without the engine that it was started on. */
-export function clusterMustStop(goal: Goal, seen: Observed, driver: DriverInfo): boolean {
-  if (seen.cluster.state === 'unresponsive') return true;
-  if (seen.cluster.state !== 'running') return false;
-  if (!goal.on || !goal.cluster) return true;
-  const { spec } = seen.cluster;
-  if (seen.engines[spec.engine].state !== 'running' || engineMustStop(spec.engine, goal, seen, driver)) return true;
-  return clusterMustReset(goal, seen) || clusterDrift(spec, goal.cluster, driver).restart.length > 0;
+function ofCluster(
+  engines: Consequences['engines'],
+  goal: Goal,
+  observed: Observed,
+  driver: DriverInfo,
+): Consequences['cluster'] {
+  const { cluster } = observed;
+  const mustReset =
+    goal.on && goal.cluster !== undefined && mayDowngrade(installedVersion(observed), goal.cluster.version);
+  if (cluster.state !== 'running') return { mustStop: cluster.state === 'unresponsive', mustReset };
+  if (!goal.cluster) return { mustStop: true, mustReset };
+  const { engine } = cluster.spec;
+  const drift = clusterDrift(cluster.spec, goal.cluster, driver);
+  const hasEngine = observed.engines[engine].state === 'running' && !engines[engine].mustStop;
+  return { drift, mustStop: !goal.on || !hasEngine || mustReset || drift.restart.length > 0, mustReset };
 }
 
-/** The installed cluster is newer than the desired version. */
-export function clusterMustReset(goal: Goal, seen: Observed): boolean {
-  return goal.on && goal.cluster !== undefined && mayDowngrade(installedVersion(seen), goal.cluster.version);
+/**
+ * True when going from `installed` to `wanted` deletes the cluster's data. An empty `wanted` expresses no preference.
+ * An invalid version has no order; the driver rejects it, and nothing is deleted.
+ */
+export function isDowngrade(installed: string | undefined, wanted: string): boolean {
+  const from = parse(installed);
+  const to = parse(wanted);
+  return from !== null && to !== null && lt(to, from);
+}
+
+/**
+ * Like `isDowngrade`, where `installed` may be `''`: a cluster of unknown version, for which any version may be a
+ * downgrade.
+ */
+export function mayDowngrade(installed: string | undefined, wanted: string): boolean {
+  return installed === '' ? parse(wanted) !== null : isDowngrade(installed, wanted);
 }

@@ -6,7 +6,7 @@ import { fieldAt } from '../settings/fields.ts';
 import { leafAt, leaves, setLeaf } from '../settings/leaf-paths.ts';
 import { mergeSettings } from '../settings/merge.ts';
 import { SCHEMA_VERSION, type SettingPath, type Settings } from '../settings/settings.gen.ts';
-import type { PlanRequest } from './change.ts';
+import type { Plan, PlanRequest } from './change.ts';
 
 /** A setting, or a map entry, that differs from the request. */
 export interface Difference {
@@ -48,7 +48,7 @@ export function differences(live: Settings, request: Pick<PlanRequest, 'settings
  * The settings document that resolves these differences: only what differs, boolean maps whole (a map in a request
  * names every entry, and null removes one). Undefined when there is nothing to write.
  */
-export function payloadOf(wanted: readonly Difference[], live: Settings): JsonObject | undefined {
+function payloadOf(wanted: readonly Difference[], live: Settings): JsonObject | undefined {
   const payload: JsonObject = {};
   const maps = new Map<SettingPath, Map<string, JsonValue>>();
   for (const { path, key, after } of wanted) {
@@ -114,4 +114,21 @@ function nullOutsideMap(path: SettingPath): RdError {
   return new RdError('ERR_SETTINGS_INVALID', `"${path}" cannot be null: only an entry of a map can be removed.`, {
     advice: 'Leave the field out to leave it alone, or write the value that it should have.',
   });
+}
+
+/**
+ * The body of `PUT /v1/settings` that carries out a plan: the schema version and the differing settings, boolean maps
+ * whole. Omits blocked changes, anything the plan does not list, extensions and power. Undefined when there is nothing
+ * to send.
+ */
+export function patchOf(plan: Plan, request: PlanRequest, live: Settings): JsonObject | undefined {
+  const allowed = new Set(plan.changes.filter((change) => !change.blocked).map(({ path, key }) => nameOf(path, key)));
+  return payloadOf(
+    differences(live, request).filter(({ path, key }) => allowed.has(nameOf(path, key))),
+    live,
+  );
+}
+
+function nameOf(path: string, key: string | undefined): string {
+  return JSON.stringify(key === undefined ? [path] : [path, key]);
 }

@@ -154,3 +154,16 @@ function driftOf<S>(
 function same(path: SettingPath, running: JsonValue, desired: JsonValue): boolean {
   return path === 'kubernetes.version' ? sameValue(path, running, desired) : isDeepStrictEqual(running, desired);
 }
+
+export type Part = 'machine' | 'engine' | 'cluster';
+
+const OWNERS: readonly [Part, readonly { path: SettingPath }[]][] = [
+  ['machine', MACHINE_MEMBERS],
+  ['engine', ENGINE_MEMBERS],
+  ['cluster', CLUSTER_MEMBERS],
+];
+
+/** The part whose spec contains a setting; undefined where no part depends on it. */
+export function ownerOf(path: SettingPath): Part | undefined {
+  return OWNERS.find(([, members]) => members.some((member) => member.path === path))?.[0];
+}

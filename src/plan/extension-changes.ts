@@ -1,7 +1,6 @@
 import { isAllowed } from '../allowed-images/allow-list.ts';
 import { RdError } from '../errors.ts';
-import type { JsonObject, JsonValue } from '../json.ts';
-import { isObject } from '../json.ts';
+import { isObject, type JsonObject, type JsonValue } from '../json.ts';
 import { parseExtensionImage, permits } from '../settings/extension-image.ts';
 import { formatReference } from '../settings/image-reference.ts';
 import { leafAt } from '../settings/leaf-paths.ts';

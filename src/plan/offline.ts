@@ -1,13 +1,13 @@
+import { patternWarnings } from '../allowed-images/pattern.ts';
 import type { JsonObject } from '../json.ts';
 import { fieldAt } from '../settings/fields.ts';
 import { isLocked } from '../settings/locks.ts';
 import type { SettingPath, Settings } from '../settings/settings.gen.ts';
 import { lockMessage } from './blocks.ts';
 import type { Change, Plan, PlanRequest, Target } from './change.ts';
+import { isDowngrade } from './consequences.ts';
 import { type Difference, differences, EXTENSIONS, settingsAfter } from './diff.ts';
 import { deniedImages, extensionBlock, extensionCost } from './extension-changes.ts';
-import { isDowngrade } from './kubernetes-order.ts';
-import { patternWarnings } from './pattern-warnings.ts';
 import { changeOf } from './plan.ts';
 import { isRuntimeChange } from './runtime-changes.ts';
 import type { Cost } from './severity.ts';
@@ -111,16 +111,6 @@ function extensionChange(difference: Difference, { state }: PlanRequest, desired
   const blocked = extensionBlock(difference, { power: state === 'unmanaged' ? 'unknown' : state, allowed });
   return blocked ? { ...changeOf(difference, BLOCKED), blocked } : changeOf(difference, extensionCost(difference));
 }
-
-/** Starting a stopped backend, worded as in the service's own plan. */
-export const START: Change = {
-  path: 'state',
-  action: 'update',
-  before: 'stopped',
-  after: 'started',
-  severity: 'live',
-  reason: 'the backend is started with these settings',
-};
 
 /** Without a running backend only data on disk can be lost. */
 function atRest(cost: Cost, { state }: PlanRequest): Cost {

@@ -1,24 +1,21 @@
+import { patternWarnings } from '../allowed-images/pattern.ts';
 import type { DriverInfo } from '../drivers/driver.ts';
-import { isObject, type JsonObject, type JsonValue } from '../json.ts';
+import { digestOf, isObject, type JsonObject, type JsonValue } from '../json.ts';
 import { fieldAt } from '../settings/fields.ts';
 import { leafAt } from '../settings/leaf-paths.ts';
 import type { Settings } from '../settings/settings.gen.ts';
+import { ENGINE_NAMES, goalOf, installedVersion, isUp, type Observed } from './backend.ts';
 import { blastRadius } from './blast-radius.ts';
 import { blockOf } from './blocks.ts';
 import type { Change, Plan, PlanRequest, Sensitive, Target } from './change.ts';
-import { clusterMustReset, clusterMustStop, engineMustStop, machineMustStop } from './consequences.ts';
+import { type Consequences, consequencesOf, mayDowngrade } from './consequences.ts';
 import { type Difference, differences, EXTENSIONS, settingsAfter } from './diff.ts';
-import { digestOf } from './digest.ts';
 import { isEnforced } from './drift.ts';
 import { deniedImages, extensionCost, refusedExtensions } from './extension-changes.ts';
-import { mayDowngrade } from './kubernetes-order.ts';
-import { ENGINE_NAMES, installedVersion, isUp, type Observed } from './observed.ts';
-import { patternWarnings } from './pattern-warnings.ts';
 import { type ForwardsReport, withPortForwards } from './port-forwards.ts';
 import { restartReasons } from './restart-reasons.ts';
-import { isRuntimeChange, runtimeChanges } from './runtime-changes.ts';
+import { isRuntimeChange, powerChange, runtimeChanges } from './runtime-changes.ts';
 import { type Circumstances, type Cost, costOf } from './severity.ts';
-import { type Goal, goalOf } from './spec.ts';
 import { summarize } from './summary.ts';
 import { clusterStart, type UserFileFacts, userFilesOf } from './user-files.ts';
 
@@ -60,22 +57,23 @@ export function makePlan(input: PlanInput): Plan {
   const open = judged.filter(({ blocked }) => !blocked).map(({ difference }) => difference);
   const desired = settingsAfter(live, open);
   const goal = goalOf(desired, powerAfter, driver);
-  const at: Circumstances = { driver, observed, desired, power: powerAfter };
+  const consequences = consequencesOf(goal, observed, driver);
+  const at: Circumstances = { ...consequences, desired };
   const changes = judged.map(({ difference, blocked, cost }) =>
     blocked
       ? { ...changeOf(difference, { severity: 'none', reason: 'it cannot be made' }), blocked }
       : changeOf(difference, cost ?? costOfDifference(difference, at)),
   );
-  const state = powerChange(power, goal, observed);
+  const state = powerChangeOf(power, consequences);
   if (state) changes.push(state);
   // A power change covers all parts. Without an observation, stopped parts are unknown.
   else if (!input.outdated)
-    changes.push(...runtimeChanges({ goal, observed, driver, changed: new Set(open.map(({ path }) => path)) }));
+    changes.push(...runtimeChanges({ consequences, changed: new Set(open.map(({ path }) => path)) }));
   const touched = changes.some((change) => !change.blocked);
   const unseen = unseenWarnings(input);
-  const radius = touched ? blastRadius({ goal, observed, driver, downgrade: lowersVersion(open, at) }) : [];
+  const radius = touched ? blastRadius({ consequences, downgrade: lowersVersion(open, at) }) : [];
   const pending = power === 'started' ? pendingRestart(live, observed, driver) : [];
-  const restart = touched && power === 'started' && goal.on && restarts(changes, goal, observed, driver);
+  const restart = touched && power === 'started' && goal.on && restarts(changes, consequences);
   const plan: Plan = {
     kind: 'Plan',
     formatVersion: 1,
@@ -89,7 +87,7 @@ export function makePlan(input: PlanInput): Plan {
       ? userFilesOf(input.userFiles, {
           settings: desired,
           on: goal.on,
-          cluster: clusterStart(goal, observed, driver),
+          cluster: clusterStart(consequences),
         })
       : [],
     warnings: [
@@ -177,15 +175,12 @@ function shown(value: JsonValue, mask: boolean): JsonValue | Sensitive {
 }
 
 /** A reset restarts the backend only if it runs now; otherwise the data is deleted at the next start. */
-function restarts(changes: readonly Change[], goal: Goal, observed: Observed, driver: DriverInfo): boolean {
+function restarts(changes: readonly Change[], { observed, machine, engines, cluster }: Consequences): boolean {
   const open = changes.filter((change) => !change.blocked);
   if (open.some((change) => change.severity === 'restart')) return true;
   if (!open.some((change) => change.severity === 'reset') || !isUp(observed)) return false;
   return (
-    clusterMustReset(goal, observed) ||
-    clusterMustStop(goal, observed, driver) ||
-    machineMustStop(goal, observed, driver) ||
-    ENGINE_NAMES.some((name) => engineMustStop(name, goal, observed, driver))
+    cluster.mustReset || cluster.mustStop || machine.mustStop || ENGINE_NAMES.some((name) => engines[name].mustStop)
   );
 }
 
@@ -227,28 +222,18 @@ function pendingRestart(live: Settings, observed: Observed, driver: DriverInfo):
   );
 }
 
-/**
- * The change of power, if requested. A stop interrupts what runs and so counts as `restart`; if nothing runs it is
- * `none`. A start interrupts nothing and is `live`, unless the cluster it starts is older than the installed one.
- */
-function powerChange(before: 'started' | 'stopped', goal: Goal, observed: Observed): Change | undefined {
+/** The change of power, if requested. A start may delete the data of a cluster that is newer than the desired one. */
+function powerChangeOf(before: 'started' | 'stopped', consequences: Consequences): Change | undefined {
+  const { goal, observed, cluster } = consequences;
   const after = goal.on ? 'started' : 'stopped';
   if (before === after) return undefined;
-  return { path: 'state', action: 'update', before, after, ...cost(goal, observed) };
-}
-
-function cost(goal: Goal, observed: Observed): Pick<Change, 'severity' | 'reason'> {
-  if (!goal.on) {
-    return isUp(observed) || observed.machine.state === 'on'
-      ? { severity: 'restart', reason: 'everything that runs is stopped' }
-      : { severity: 'none', reason: 'nothing is running' };
-  }
-  if (clusterMustReset(goal, observed)) {
+  if (goal.on && cluster.mustReset) {
     const installed = installedVersion(observed);
     const reason = installed
       ? `the start deletes the data of the installed cluster, which is newer (${installed})`
       : 'the start deletes the data of the installed cluster if that is newer';
-    return { severity: 'reset', reason };
+    return powerChange(after, { severity: 'reset', reason });
   }
-  return { severity: 'live', reason: 'the backend is started with these settings' };
+  const idle = !isUp(observed) && observed.machine.state !== 'on';
+  return !goal.on && idle ? powerChange(after, { severity: 'none', reason: 'nothing is running' }) : powerChange(after);
 }

@@ -2,7 +2,7 @@ import { RdError } from '../errors.ts';
 import type { ForwardKey, ForwardReport, ForwardsReport } from '../features/port-forwards/forward.ts';
 import { isObject, type JsonObject } from '../json.ts';
 import type { Change, Plan, PlanRequest, WantedForwards } from './change.ts';
-import { extendedPlan } from './extended-plan.ts';
+import { extendedPlan } from './summary.ts';
 
 export type { ForwardKey, ForwardsReport } from '../features/port-forwards/forward.ts';
 export type { WantedForwards } from './change.ts';

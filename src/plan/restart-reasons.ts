@@ -3,6 +3,17 @@ import type { JsonValue } from '../json.ts';
 import { leafAt } from '../settings/leaf-paths.ts';
 import type { SettingPath, Settings } from '../settings/settings.gen.ts';
 import {
+  busyEngines,
+  clusterSpec,
+  ENGINE_NAMES,
+  engineSpec,
+  installedVersion,
+  isUp,
+  machineSpec,
+  type Observed,
+} from './backend.ts';
+import { isDowngrade } from './consequences.ts';
+import {
   CLUSTER_MEMBERS,
   clusterDrift,
   type Drift,
@@ -13,9 +24,6 @@ import {
   type Member,
   machineDrift,
 } from './drift.ts';
-import { isDowngrade } from './kubernetes-order.ts';
-import { busyEngines, ENGINE_NAMES, installedVersion, isUp, type Observed } from './observed.ts';
-import { clusterSpec, engineSpec, machineSpec } from './spec.ts';
 
 /** A setting that the running backend was started without. */
 export interface RestartReason {

@@ -1,11 +1,9 @@
-import type { DriverInfo } from '../drivers/driver.ts';
 import type { SettingPath } from '../settings/settings.gen.ts';
+import { busyEngines, installedVersion } from './backend.ts';
 import type { Change } from './change.ts';
-import { clusterMustReset } from './consequences.ts';
-import { clusterDrift, type Drift, engineDrift, machineDrift } from './drift.ts';
-import { busyEngines, installedVersion, type Observed } from './observed.ts';
-import type { Part } from './running.ts';
-import type { Goal } from './spec.ts';
+import type { Consequence, Consequences } from './consequences.ts';
+import type { Part } from './drift.ts';
+import type { Cost } from './severity.ts';
 
 /**
  * Parts that a plan starts or stops although neither settings nor power change, because they exited on their own or
@@ -19,10 +17,8 @@ export function isRuntimeChange({ path }: Pick<Change, 'path'>): boolean {
 }
 
 export interface RuntimeInput {
-  /** The goal after the plan's settings change; its power is the current one. */
-  goal: Goal;
-  observed: Observed;
-  driver: DriverInfo;
+  /** Of the goal after the plan's settings change; its power is the current one. */
+  consequences: Consequences;
   /** Settings that the plan changes, whose cost is reported with them. */
   changed: ReadonlySet<SettingPath>;
 }
@@ -32,9 +28,20 @@ export interface RuntimeInput {
  * match.
  */
 export function runtimeChanges(input: RuntimeInput): Change[] {
-  if (input.observed.assumed !== undefined) return [];
-  const parts = input.goal.on ? [machineUp, engineUp, clusterUp] : [machineDown, engineDown, clusterDown];
+  const { goal, observed } = input.consequences;
+  if (observed.assumed !== undefined) return [];
+  const parts = goal.on ? [machineUp, engineUp, clusterUp] : [machineDown, engineDown, clusterDown];
   return parts.flatMap((part) => part(input) ?? []);
+}
+
+const POWER_COSTS: Record<'started' | 'stopped', Cost> = {
+  started: { severity: 'live', reason: 'the backend is started with these settings' },
+  stopped: { severity: 'restart', reason: 'everything that runs is stopped' },
+};
+
+/** A change of the backend's power. A start interrupts nothing; a stop counts as `restart`, because it interrupts what runs. */
+export function powerChange(after: 'started' | 'stopped', cost: Cost = POWER_COSTS[after]): Change {
+  return { path: 'state', action: 'update', before: after === 'started' ? 'stopped' : 'started', after, ...cost };
 }
 
 /** The restart of a service that was not stopped. What it left may still be running. */
@@ -47,8 +54,8 @@ export const SERVICE_START: Change = {
   reason: 'it was not stopped by anybody, so it should run and does not',
 };
 
-function machineUp({ goal, observed, driver, changed }: RuntimeInput): Change | undefined {
-  const { machine } = observed;
+function machineUp({ consequences, changed }: RuntimeInput): Change | undefined {
+  const { machine } = consequences.observed;
   switch (machine.state) {
     case 'absent':
     case 'off':
@@ -56,11 +63,11 @@ function machineUp({ goal, observed, driver, changed }: RuntimeInput): Change | 
     case 'broken':
       return restarted('machine', 'broken', 'it does not work, and is started anew');
     case 'on':
-      return drifted('machine', machineDrift(machine, goal.machine, driver), changed, machine.repair !== undefined);
+      return drifted('machine', consequences.machine, changed, machine.repair !== undefined);
   }
 }
 
-function engineUp({ goal, observed, driver, changed }: RuntimeInput): Change | undefined {
+function engineUp({ consequences: { goal, observed, engines }, changed }: RuntimeInput): Change | undefined {
   const { name } = goal.engine;
   const other = busyEngines(observed).find((busy) => busy !== name);
   if (other !== undefined) {
@@ -75,11 +82,12 @@ function engineUp({ goal, observed, driver, changed }: RuntimeInput): Change | u
     case 'unresponsive':
       return restarted('engine', 'unresponsive', 'it does not answer, and is started anew');
     case 'running':
-      return drifted('engine', engineDrift(engine.spec, goal.engine, driver), changed, false);
+      return drifted('engine', engines[name], changed, false);
   }
 }
 
-function clusterUp({ goal, observed, driver, changed }: RuntimeInput): Change | undefined {
+function clusterUp({ consequences, changed }: RuntimeInput): Change | undefined {
+  const { goal, observed } = consequences;
   const { cluster } = observed;
   const has = cluster.state === 'running' || cluster.state === 'unresponsive';
   if (!goal.cluster) {
@@ -88,14 +96,14 @@ function clusterUp({ goal, observed, driver, changed }: RuntimeInput): Change | 
   }
   // The version's cost is part of its change.
   if (changed.has('kubernetes.enabled')) return undefined;
-  if (clusterMustReset(goal, observed)) {
+  if (consequences.cluster.mustReset) {
     if (changed.has('kubernetes.version')) return undefined;
     const reason = `its data is deleted, because the installed version is newer (${installedVersion(observed) || 'unknown'})`;
     return { ...restarted('cluster', has ? 'started' : 'stopped', reason), severity: 'reset' };
   }
   switch (cluster.state) {
     case 'running': {
-      const drift = drifted('cluster', clusterDrift(cluster.spec, goal.cluster, driver), changed, false);
+      const drift = drifted('cluster', consequences.cluster, changed, false);
       return (
         drift ?? (cluster.ready ? undefined : { ...started('cluster', 'starting'), reason: 'it does not answer yet' })
       );
@@ -107,15 +115,15 @@ function clusterUp({ goal, observed, driver, changed }: RuntimeInput): Change | 
   }
 }
 
-function machineDown({ observed }: RuntimeInput): Change | undefined {
+function machineDown({ consequences: { observed } }: RuntimeInput): Change | undefined {
   return observed.machine.state === 'on' || observed.machine.state === 'broken' ? ended('machine') : undefined;
 }
 
-function engineDown({ observed }: RuntimeInput): Change | undefined {
+function engineDown({ consequences: { observed } }: RuntimeInput): Change | undefined {
   return busyEngines(observed).length > 0 ? ended('engine') : undefined;
 }
 
-function clusterDown({ observed }: RuntimeInput): Change | undefined {
+function clusterDown({ consequences: { observed } }: RuntimeInput): Change | undefined {
   const { state } = observed.cluster;
   return state === 'running' || state === 'unresponsive' ? ended('cluster') : undefined;
 }
@@ -136,10 +144,11 @@ function restarted(path: Part, before: string, reason: string): Change {
 /** A part started, or last adjusted, with settings other than those in force. */
 function drifted(
   path: Part,
-  { live, restart }: Drift,
+  { drift }: Consequence,
   changed: ReadonlySet<SettingPath>,
   repair: boolean,
 ): Change | undefined {
+  const { live, restart } = drift ?? { live: [], restart: [] };
   const due = restart.filter((setting) => !changed.has(setting));
   if (due.length > 0) return restarted(path, 'started', `it runs with another ${due.join(', ')} than the settings say`);
   const open = live.filter((setting) => !changed.has(setting));

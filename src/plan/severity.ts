@@ -1,21 +1,16 @@
 import type { DriverInfo } from '../drivers/driver.ts';
 import { fieldAt } from '../settings/fields.ts';
 import type { SettingPath, Settings } from '../settings/settings.gen.ts';
+import { busyEngines, clusterHasProcess, installedVersion, isUp } from './backend.ts';
 import type { Severity } from './change.ts';
-import { isEnforced, isLive, roomFor } from './drift.ts';
-import { mayDowngrade } from './kubernetes-order.ts';
-import { busyEngines, clusterHasProcess, installedVersion, isUp, type Observed } from './observed.ts';
-import { ownerOf, type Part, runningDrift } from './running.ts';
-import { machineSpec } from './spec.ts';
+import type { Consequences } from './consequences.ts';
+import { mayDowngrade } from './consequences.ts';
+import { isEnforced, isLive, ownerOf, type Part, roomFor } from './drift.ts';
 
 /** The inputs to the cost of a change other than the setting itself. */
-export interface Circumstances {
-  driver: DriverInfo;
-  observed: Observed;
-  /** The settings once every change that is not blocked has been made. */
+export interface Circumstances extends Consequences {
+  /** The settings once every change that is not blocked has been made: those of the goal. */
   desired: Settings;
-  /** Power after the plan. */
-  power: 'started' | 'stopped';
 }
 
 /** The cost of a change, with its reason as a clause. */
@@ -79,7 +74,7 @@ function clusterVersion(at: Circumstances): Cost | undefined {
 function clusterSwitch(at: Circumstances): Cost | undefined {
   const { enabled, version } = at.desired.kubernetes;
   const installed = installedVersion(at.observed);
-  if (enabled && at.power === 'started' && mayDowngrade(installed, version)) return reset(installed ?? '');
+  if (enabled && at.goal.on && mayDowngrade(installed, version)) return reset(installed ?? '');
   const silent = quiet(at);
   if (silent) return silent;
   if (enabled === clusterHasProcess(at.observed)) return free(`the cluster is ${enabled ? 'running' : 'off'} already`);
@@ -126,12 +121,12 @@ function optionOf9p(at: Circumstances): Cost | undefined {
 /** A disk never shrinks. */
 function diskSize(at: Circumstances): Cost | undefined {
   const { machine } = at.observed;
-  const isLarger = machine.state === 'on' && machine.spec.diskBytes > machineSpec(at.desired).diskBytes;
+  const isLarger = machine.state === 'on' && machine.spec.diskBytes > at.goal.machine.diskBytes;
   return quiet(at) ?? (isLarger ? free('the disk is larger already, and never shrinks') : undefined);
 }
 
-function quiet({ observed, power }: Circumstances): Cost | undefined {
-  if (power === 'stopped') return free('the backend is off; it is used at the next start');
+function quiet({ goal, observed }: Circumstances): Cost | undefined {
+  if (!goal.on) return free('the backend is off; it is used at the next start');
   return isUp(observed) || observed.machine.state === 'on'
     ? undefined
     : free('nothing runs yet; it is used at the start');
@@ -143,7 +138,7 @@ function defaultCost(path: SettingPath, at: Circumstances): Cost {
   if (effect === undefined || (effect.lima === 'none' && effect.wsl === 'none'))
     return free('nothing that runs uses it');
   if (owner === undefined) return free('nothing that runs depends on it');
-  const drift = runningDrift(owner, at.desired, at.observed, at.driver);
+  const { drift } = owner === 'engine' ? at.engines[at.goal.engine.name] : at[owner];
   if (drift && ![...drift.live, ...drift.restart].includes(path)) return free('what runs has this value already');
   if (!drift && isLive(path, at.driver)) return free(`it is used when the ${owner} starts`);
   if (!drift?.live.includes(path)) return { severity: 'restart', reason: restartReason(path, owner, at) };

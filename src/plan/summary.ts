@@ -1,5 +1,5 @@
 import { wordList } from '../settings/word-list.ts';
-import { type BlastItem, type Change, type PlanSummary, SEVERITIES, type Severity } from './change.ts';
+import { type BlastItem, type Change, type Plan, type PlanSummary, SEVERITIES, type Severity } from './change.ts';
 import { isRuntimeChange } from './runtime-changes.ts';
 
 export interface SummaryInput {
@@ -14,7 +14,7 @@ export interface SummaryInput {
 }
 
 /** Ends the summary of a plan made without an observation. */
-export const UNKNOWN = 'what runs is not known';
+const UNKNOWN = 'what runs is not known';
 
 /**
  * The totals of a plan and its summary line. A plan costs at most one restart, however many changes need it. "nothing
@@ -77,4 +77,32 @@ function loss(blastRadius: readonly BlastItem[], unknown: boolean): string {
 
 function counted(count: number, noun: string): string {
   return `${count} ${noun}${count === 1 ? '' : 's'}`;
+}
+
+/** Additional parts of a plan. */
+export interface PlanAdditions {
+  /** Prepended changes. */
+  before?: readonly Change[];
+  after?: readonly Change[];
+  blastRadius?: readonly BlastItem[];
+  warnings?: readonly string[];
+}
+
+/** The plan with additional parts, and an updated summary. */
+export function extendedPlan(plan: Plan, { before = [], after = [], ...more }: PlanAdditions): Plan {
+  const warnings = [...plan.warnings, ...(more.warnings ?? [])];
+  if (before.length + after.length === 0) return { ...plan, warnings };
+  const changes = [...before, ...plan.changes, ...after];
+  const blastRadius = [...plan.blastRadius, ...(more.blastRadius ?? [])];
+  const summary = summarize({
+    changes,
+    blastRadius,
+    restart: plan.summary.restarts > 0,
+    pending: plan.pendingRestart.length > 0,
+    unknown: plan.summary.text.endsWith(UNKNOWN),
+  });
+  // Additional parts cannot lift the plan's own losses.
+  const nothingLost = summary.nothingLost && plan.summary.nothingLost;
+  const text = plan.basis === 'estimated' ? summary.text.replace(', nothing is lost', ', estimated') : summary.text;
+  return { ...plan, changes, blastRadius, warnings, summary: { ...summary, nothingLost, text } };
 }

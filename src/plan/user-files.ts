@@ -1,9 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
-import type { DriverInfo } from '../drivers/driver.ts';
 import type { Settings } from '../settings/settings.gen.ts';
-import { clusterMustReset, clusterMustStop } from './consequences.ts';
-import type { Observed } from './observed.ts';
-import type { Goal } from './spec.ts';
+import type { Consequences } from './consequences.ts';
 
 /** A file of the user, outside of our own directories, and what a plan does to it. */
 export interface UserFileChange {
@@ -80,11 +77,11 @@ const PARTS: readonly FilesPart[] = ['path', 'autostart', 'docker', 'kube'];
 type ClusterStart = 'none' | 'same' | 'new';
 
 /** The cluster start that a plan causes. */
-export function clusterStart(goal: Goal, observed: Observed, driver: DriverInfo): ClusterStart {
+export function clusterStart({ goal, observed, cluster }: Consequences): ClusterStart {
   if (!goal.on || !goal.cluster) return 'none';
-  const { cluster } = observed;
-  if (cluster.state === 'absent' || clusterMustReset(goal, observed)) return 'new';
-  return cluster.state === 'running' && !clusterMustStop(goal, observed, driver) ? 'none' : 'same';
+  const { state } = observed.cluster;
+  if (state === 'absent' || cluster.mustReset) return 'new';
+  return state === 'running' && !cluster.mustStop ? 'none' : 'same';
 }
 
 /** The user's files that change on the way to these settings and this power; unchanged ones are omitted. */

@@ -1,7 +1,7 @@
 import type { ClusterStatus, DriverInfo, EngineName, EngineStatus, MachineStatus } from '../drivers/driver.ts';
-import type { Observed } from '../plan/observed.ts';
-import { clusterSpec, engineSpec, machineSpec } from '../plan/spec.ts';
+import { clusterSpec, engineSpec, machineSpec, type Observed } from '../plan/backend.ts';
 import type { Settings } from '../settings/settings.gen.ts';
+import type { Step } from './step.ts';
 
 export interface AssumedInput {
   /** The last successful observation, if any. */
@@ -47,4 +47,31 @@ function cluster(seen: Observed | undefined, settings: Settings): ClusterStatus 
   const installedVersion = last?.state === 'stopped' ? last.installedVersion : spec.version;
   if (!settings.kubernetes.enabled) return last ?? { state: 'stopped', installedVersion };
   return { state: 'running', installedVersion, spec: { ...spec, version: installedVersion }, ready: false };
+}
+
+/**
+ * The state that plans are based on: the observation, with a running start counted as done, so that changing settings
+ * during a start shows the restart that it will cost.
+ */
+export function withStartDone(seen: Observed, underway: Step | undefined): Observed {
+  if (underway?.step.do !== 'start') return seen;
+  switch (underway.part) {
+    case 'machine':
+      return { ...seen, machine: { state: 'on', spec: underway.step.spec } };
+    case 'engine': {
+      const starting: EngineStatus = {
+        state: 'running',
+        spec: underway.step.spec,
+        endpoint: '',
+        version: '',
+        workload: { runningContainers: 0 },
+      };
+      return { ...seen, engines: { ...seen.engines, [underway.engine]: starting } };
+    }
+    case 'cluster': {
+      const { spec } = underway.step;
+      const known = 'installedVersion' in seen.cluster ? seen.cluster.installedVersion : spec.version;
+      return { ...seen, cluster: { state: 'running', installedVersion: spec.version || known, spec, ready: false } };
+    }
+  }
 }

@@ -1,19 +1,165 @@
-import type { DriverInfo } from '../drivers/driver.ts';
-import { clusterMustReset, clusterMustStop, engineMustStop, machineMustStop } from '../plan/consequences.ts';
-import { busyEngines, clusterHasProcess, isUp, type Observed } from '../plan/observed.ts';
-import type { Goal } from '../plan/spec.ts';
-import type { Failure } from './backoff.ts';
-import { CLUSTER_ANSWER } from './cluster-wait.ts';
-import { meaningOf, type ReasonOf } from './condition-reasons.ts';
-import type { Hold } from './hold.ts';
-import type { Condition, ConditionType } from './status.ts';
+import { busyEngines, clusterHasProcess, isUp } from '../plan/backend.ts';
+import type { Consequences } from '../plan/consequences.ts';
+import { CLUSTER_ANSWER, type Failure } from './attempts.ts';
+import type { Concern, Condition, ConditionType, Hold } from './contract.ts';
 import { isReady, nextStep } from './step.ts';
+
+interface Meaning {
+  concern: Concern;
+  status: 'True' | 'False' | 'Unknown';
+  /** For display; `docs/conditions.md` has the same sentence. */
+  meaning: string;
+}
+
+const UNKNOWN = {
+  NotObserved: { concern: 'patience', status: 'Unknown', meaning: 'The service has not looked yet.' },
+  ObservationFailed: {
+    concern: 'attention',
+    status: 'Unknown',
+    meaning: 'The driver could not be asked; the message says why.',
+  },
+} as const;
+
+/** Every condition with its possible reasons. */
+export const CONDITION_REASONS = {
+  MachineReady: {
+    Running: { concern: 'none', status: 'True', meaning: 'The machine runs with the desired settings.' },
+    PoweredOff: { concern: 'none', status: 'False', meaning: 'The backend is to be stopped, and the machine is off.' },
+    Starting: { concern: 'patience', status: 'False', meaning: 'The machine is off and will be started.' },
+    Stopping: {
+      concern: 'patience',
+      status: 'False',
+      meaning: 'The backend is to be stopped, and the machine still runs.',
+    },
+    Restarting: {
+      concern: 'patience',
+      status: 'False',
+      meaning: 'The machine runs with other settings and is stopped to be started again.',
+    },
+    Broken: {
+      concern: 'attention',
+      status: 'False',
+      meaning: 'The machine is in a state in which it can only be stopped.',
+    },
+    StepFailed: {
+      concern: 'attention',
+      status: 'False',
+      meaning: 'The last step of the machine failed; the message says why.',
+    },
+    ...UNKNOWN,
+  },
+  EngineReady: {
+    Running: { concern: 'none', status: 'True', meaning: 'The chosen engine runs with the desired settings.' },
+    PoweredOff: { concern: 'none', status: 'False', meaning: 'The backend is to be stopped, and no engine runs.' },
+    WaitingForMachine: { concern: 'patience', status: 'False', meaning: 'The engine starts when the machine runs.' },
+    Starting: { concern: 'patience', status: 'False', meaning: 'The engine is off and will be started.' },
+    Stopping: {
+      concern: 'patience',
+      status: 'False',
+      meaning: 'The backend is to be stopped, and an engine still runs.',
+    },
+    Restarting: {
+      concern: 'patience',
+      status: 'False',
+      meaning: 'The engine runs with other settings and is stopped to be started again.',
+    },
+    Switching: { concern: 'patience', status: 'False', meaning: 'The other engine is stopped first.' },
+    Unresponsive: {
+      concern: 'attention',
+      status: 'False',
+      meaning: 'The engine has a process that does not answer; it is stopped.',
+    },
+    StepFailed: {
+      concern: 'attention',
+      status: 'False',
+      meaning: 'The last step of an engine failed; the message says why.',
+    },
+    ...UNKNOWN,
+  },
+  ClusterReady: {
+    Running: { concern: 'none', status: 'True', meaning: 'The cluster runs with the desired settings and answers.' },
+    NotSupportedByDriver: {
+      concern: 'none',
+      status: 'False',
+      meaning: 'The driver has no cluster; the settings of the cluster are only stored.',
+    },
+    SwitchedOff: { concern: 'none', status: 'False', meaning: '`kubernetes.enabled` is false, and no cluster runs.' },
+    PoweredOff: { concern: 'none', status: 'False', meaning: 'The backend is to be stopped, and no cluster runs.' },
+    WaitingForEngine: { concern: 'patience', status: 'False', meaning: 'The cluster starts when the engine runs.' },
+    Starting: { concern: 'patience', status: 'False', meaning: 'The cluster is off and will be started.' },
+    NotAnsweringYet: {
+      concern: 'patience',
+      status: 'False',
+      meaning: 'The cluster has been started and does not answer yet.',
+    },
+    NotReadyInTime: {
+      concern: 'attention',
+      status: 'False',
+      meaning: 'The cluster has been started and has not answered for ten minutes.',
+    },
+    Stopping: { concern: 'patience', status: 'False', meaning: 'The cluster is to be off and still runs.' },
+    Restarting: { concern: 'patience', status: 'False', meaning: 'The cluster is stopped to be started again.' },
+    Resetting: {
+      concern: 'patience',
+      status: 'False',
+      meaning: 'The data of the installed, newer cluster is deleted before the start.',
+    },
+    Unresponsive: {
+      concern: 'attention',
+      status: 'False',
+      meaning: 'The cluster has a process that does not answer; it is stopped.',
+    },
+    StepFailed: {
+      concern: 'attention',
+      status: 'False',
+      meaning: 'The last step of the cluster failed; the message says why.',
+    },
+    ...UNKNOWN,
+  },
+  Converged: {
+    UpToDate: { concern: 'none', status: 'True', meaning: 'Everything is as desired, and nothing is left to do.' },
+    Working: { concern: 'patience', status: 'False', meaning: 'Something is left to do and is being done.' },
+    WaitingForCluster: {
+      concern: 'patience',
+      status: 'False',
+      meaning: 'Every step is done; the cluster does not answer yet.',
+    },
+    Held: {
+      concern: 'patience',
+      status: 'False',
+      meaning:
+        'Something works on the data of the backend, which stays off, or as it is, until then; the message says what.',
+    },
+    DataNotWhole: {
+      concern: 'attention',
+      status: 'False',
+      meaning: 'The data of the backend needs a person, and nothing runs until then; the message says what to do.',
+    },
+    Retrying: { concern: 'attention', status: 'False', meaning: 'A step failed and will be tried again shortly.' },
+    Failed: {
+      concern: 'attention',
+      status: 'False',
+      meaning: 'Something failed for good; it waits for a change of the desired state.',
+    },
+    NotObserved: UNKNOWN.NotObserved,
+  },
+} as const satisfies Record<ConditionType, Record<string, Meaning>>;
+
+/** The reasons of a condition. */
+type ReasonOf<T extends ConditionType> = keyof (typeof CONDITION_REASONS)[T] & string;
+
+/** Status, concern and sentence of a reason. */
+function meaningOf<T extends ConditionType>(type: T, reason: ReasonOf<T>): Meaning {
+  const reasons: Record<string, Meaning> = CONDITION_REASONS[type];
+  return reasons[reason] ?? { status: 'Unknown', concern: 'attention', meaning: reason };
+}
 
 /** The inputs to the conditions. */
 export interface ConditionInput {
-  goal: Goal;
-  seen: Observed | undefined;
-  driver: DriverInfo;
+  /** Of the last observation; undefined until the first successful one. */
+  consequences: Consequences | undefined;
+  /** The driver has a cluster. */
+  hasCluster: boolean;
   failure: Failure | undefined;
   /** The current generation has been observed, and no step is running. */
   fresh: boolean;
@@ -52,9 +198,10 @@ function condition<T extends ConditionType>(
   };
 }
 
-function messageOf(reason: string, meaning: string, { failure, seen, hold }: ConditionInput): string {
+function messageOf(reason: string, meaning: string, { failure, consequences, hold }: ConditionInput): string {
   if ((reason === 'Held' || reason === 'DataNotWhole') && hold) return hold.reason;
-  if (reason === 'Broken' && seen?.machine.state === 'broken') return `${meaning} ${seen.machine.message}`;
+  const machine = consequences?.observed.machine;
+  if (reason === 'Broken' && machine?.state === 'broken') return `${meaning} ${machine.message}`;
   if (!failure || !['StepFailed', 'NotReadyInTime', 'ObservationFailed', 'Failed', 'Retrying'].includes(reason))
     return meaning;
   const advice = failure.error.advice ?? 'Read the log of the service, put right what it names, and start again.';
@@ -64,57 +211,59 @@ function messageOf(reason: string, meaning: string, { failure, seen, hold }: Con
 }
 
 function machineReason(input: ConditionInput): ReasonOf<'MachineReady'> {
-  const { goal, seen, driver } = input;
-  if (!seen || blind(input)) return unknown(input);
-  if (seen.machine.state === 'on' && !machineMustStop(goal, seen, driver)) return 'Running';
+  if (!input.consequences || isUnobservable(input)) return unknown(input);
+  const { goal, observed, machine } = input.consequences;
+  const { state } = observed.machine;
+  if (state === 'on' && !machine.mustStop) return 'Running';
   if (failedAt('machine', input)) return 'StepFailed';
-  if (seen.machine.state === 'broken') return 'Broken';
-  if (seen.machine.state === 'on') return goal.on ? 'Restarting' : 'Stopping';
+  if (state === 'broken') return 'Broken';
+  if (state === 'on') return goal.on ? 'Restarting' : 'Stopping';
   return goal.on ? 'Starting' : 'PoweredOff';
 }
 
 function engineReason(input: ConditionInput): ReasonOf<'EngineReady'> {
-  const { goal, seen, driver } = input;
-  if (!seen || blind(input)) return unknown(input);
+  if (!input.consequences || isUnobservable(input)) return unknown(input);
+  const { goal, observed, machine, engines } = input.consequences;
   const { name } = goal.engine;
-  const { state } = seen.engines[name];
-  if (state === 'running' && !engineMustStop(name, goal, seen, driver)) return 'Running';
+  const { state } = observed.engines[name];
+  if (state === 'running' && !engines[name].mustStop) return 'Running';
   if (failedAt('engine', input)) return 'StepFailed';
-  if (!goal.on) return busyEngines(seen).length > 0 ? 'Stopping' : 'PoweredOff';
+  if (!goal.on) return busyEngines(observed).length > 0 ? 'Stopping' : 'PoweredOff';
   if (state === 'unresponsive') return 'Unresponsive';
   if (state === 'running') return 'Restarting';
-  if (busyEngines(seen).length > 0) return 'Switching';
-  return seen.machine.state === 'on' && !machineMustStop(goal, seen, driver) ? 'Starting' : 'WaitingForMachine';
+  if (busyEngines(observed).length > 0) return 'Switching';
+  return observed.machine.state === 'on' && !machine.mustStop ? 'Starting' : 'WaitingForMachine';
 }
 
 function clusterReason(input: ConditionInput): ReasonOf<'ClusterReady'> {
-  const { goal, seen, driver } = input;
-  if (!driver.hasCluster) return 'NotSupportedByDriver';
-  if (!seen || blind(input)) return unknown(input);
-  const { cluster } = seen;
-  if (cluster.state === 'running' && cluster.ready && !clusterMustStop(goal, seen, driver)) return 'Running';
+  if (!input.hasCluster) return 'NotSupportedByDriver';
+  if (!input.consequences || isUnobservable(input)) return unknown(input);
+  const { goal, observed, cluster: due } = input.consequences;
+  const { cluster } = observed;
+  if (cluster.state === 'running' && cluster.ready && !due.mustStop) return 'Running';
   if (input.failure?.what === CLUSTER_ANSWER) return 'NotReadyInTime';
   if (failedAt('cluster', input)) return 'StepFailed';
   if (!goal.on || !goal.cluster) {
-    if (clusterHasProcess(seen)) return 'Stopping';
+    if (clusterHasProcess(observed)) return 'Stopping';
     return goal.on ? 'SwitchedOff' : 'PoweredOff';
   }
   if (cluster.state === 'unresponsive') return 'Unresponsive';
-  if (cluster.state === 'running') return clusterMustStop(goal, seen, driver) ? 'Restarting' : 'NotAnsweringYet';
+  if (cluster.state === 'running') return due.mustStop ? 'Restarting' : 'NotAnsweringYet';
   if (engineReason(input) !== 'Running') return 'WaitingForEngine';
-  return clusterMustReset(goal, seen) ? 'Resetting' : 'Starting';
+  return due.mustReset ? 'Resetting' : 'Starting';
 }
 
 function convergedReason(input: ConditionInput): ReasonOf<'Converged'> {
-  const { goal, seen, driver, failure, fresh, hold } = input;
+  const { consequences, failure, fresh, hold } = input;
   if (failure) return failure.terminal ? 'Failed' : 'Retrying';
   if (hold) return hold.damaged ? 'DataNotWhole' : 'Held';
-  if (!seen) return 'NotObserved';
-  if (!fresh || nextStep(goal, seen, driver) || (!goal.on && isUp(seen))) return 'Working';
-  return isReady(goal, seen) ? 'UpToDate' : 'WaitingForCluster';
+  if (!consequences) return 'NotObserved';
+  const { goal, observed } = consequences;
+  if (!fresh || nextStep(consequences) || (!goal.on && isUp(observed))) return 'Working';
+  return isReady(goal, observed) ? 'UpToDate' : 'WaitingForCluster';
 }
 
-function blind({ failure }: ConditionInput): boolean {
+function isUnobservable({ failure }: ConditionInput): boolean {
   return failure?.what === 'observation';
 }
 

@@ -1,7 +1,6 @@
-import type { Observed } from '../plan/observed.ts';
+import type { ClusterStatus, DriverInfo, EngineName, EngineStatus, MachineStatus } from '../drivers/driver.ts';
+import { type Goal, goalOf, type Observed } from '../plan/backend.ts';
 import type { Settings } from '../settings/settings.gen.ts';
-import type { Hold } from './hold.ts';
-import type { LoopStatus, Power } from './status.ts';
 
 /** What the controllers converge to. `generation` increases by one with every accepted change. */
 export interface Desired {
@@ -26,10 +25,100 @@ export interface Controllers {
    * is then older. With `patience` a failed observation is retried, unless the loop has given up.
    */
   look(signal: AbortSignal, patience?: 'until it succeeds'): Promise<boolean>;
+  /**
+   * Resolves after the first observation, successful or not, or when the signal aborts. Until then a plan would miss
+   * what survived the last service, and promise too much.
+   */
+  firstLook(signal: AbortSignal): Promise<unknown>;
   /** Resolves when the loop has converged or reached a terminal error for the current generation, or the signal aborts. */
   quiesce(signal: AbortSignal): Promise<LoopStatus>;
   /** Calls back after every pass that changed the status. Returns the unsubscribe function. */
   onChange(listener: (status: LoopStatus) => void): () => void;
   /** Ends the loop and waits for the running step. Leaves the backend as it is. */
   close(): Promise<void>;
+}
+
+/** Desired power of the backend. */
+export type Power = 'started' | 'stopped';
+
+/** The six values of `GET /v1/backend_state`. */
+export type BackendState = 'STOPPED' | 'STARTING' | 'STARTED' | 'STOPPING' | 'ERROR' | 'DISABLED';
+
+/**
+ * What a condition requires of the user: nothing, because it is as intended (including an intended `False`); patience
+ * while work is in progress; or attention, because something is wrong.
+ */
+export type Concern = 'none' | 'patience' | 'attention';
+
+export type ConditionType = 'MachineReady' | 'EngineReady' | 'ClusterReady' | 'Converged';
+
+/** A named fact. `observedGeneration` is the version of the desired state that it covers. */
+export interface Condition {
+  type: ConditionType;
+  status: 'True' | 'False' | 'Unknown';
+  /** CamelCase, for programs. */
+  reason: string;
+  concern: Concern;
+  /** A sentence for display: the state, and on failure what to do next. */
+  message: string;
+  observedGeneration: number;
+  /** RFC 3339. */
+  lastTransitionTime: string;
+}
+
+/** One step on the way to convergence; `ms` is absent while it runs. */
+export interface Phase {
+  /** `machine start`, `engine stop`, … */
+  name: string;
+  startedAt: string;
+  ms?: number;
+  outcome?: 'done' | 'failed';
+  /** Why it failed. */
+  reason?: string;
+}
+
+/** No observation has succeeded since the service started. */
+interface NotSeen {
+  state: 'unknown';
+}
+
+/** The loop's report; the API adds the service's identity and serves it as `GET /v2/status`. */
+export interface LoopStatus {
+  power: Power;
+  /** Version of the desired state, and the last version that the controllers have completed. */
+  generation: number;
+  observedGeneration: number;
+  converged: boolean;
+  backendState: BackendState;
+  conditions: Condition[];
+  /** As last observed: while a part's condition is `Unknown`, this may be stale. */
+  machine: MachineStatus | NotSeen;
+  engines: Record<EngineName, EngineStatus | NotSeen>;
+  cluster: ClusterStatus | { state: 'unsupported' } | NotSeen;
+  /** Since the last change of the desired state. */
+  phases: Phase[];
+  /** Since the service started. */
+  counters: { steps: number; restarts: number; resets: number; failures: number };
+}
+
+/**
+ * Keeps the backend from its desired state without changing that state. `off`: nothing may run, because its data is
+ * being worked on. `cluster reset`: everything below the cluster runs, and the cluster's data is deleted. `as it is`:
+ * the previous goal stays, and changes of the desired state wait.
+ */
+export interface Hold {
+  keep: 'off' | 'cluster reset' | 'as it is';
+  /** A sentence for display: the reason, and what ends it. */
+  reason: string;
+  /** No operation will end it: it needs user action, and a restart of the service. */
+  damaged?: true;
+}
+
+/** The goal: the desired state, or what the hold permits. `before`: the goal until now. */
+export function heldGoal({ settings, power, hold }: Desired, driver: DriverInfo, before?: Goal): Goal {
+  if (!hold) return goalOf(settings, power, driver);
+  if (hold.keep === 'as it is') return before ?? goalOf(settings, power, driver);
+  if (hold.keep === 'off') return goalOf(settings, 'stopped', driver);
+  const { cluster: _, ...below } = goalOf(settings, 'started', driver);
+  return driver.hasCluster ? { ...below, resetCluster: true } : below;
 }

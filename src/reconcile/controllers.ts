@@ -1,23 +1,23 @@
-import { isDeepStrictEqual } from 'node:util';
 import type { Driver, DriverContext } from '../drivers/driver.ts';
 import type { RdError } from '../errors.ts';
 import type { Clock } from '../os/clock.ts';
-import type { Observed } from '../plan/observed.ts';
-import { assumed } from './assumed.ts';
-import { backendState } from './backend-state.ts';
-import { backoffMs, createAttempts, type Failure, type Spent } from './backoff.ts';
-import { CLUSTER_ANSWER, createClusterWait } from './cluster-wait.ts';
-import { conditionsOf } from './conditions.ts';
-import type { Controllers, Desired } from './contract.ts';
-import { createGivenUp } from './given-up.ts';
-import { heldGoal } from './hold.ts';
-import { unobservedStatus, withStartDone } from './observe.ts';
-import { failureOf, isFutile } from './perform.ts';
-import { performInTime, type StepOutcome } from './perform-in-time.ts';
-import { createPhaseLog } from './phases.ts';
-import { createSight } from './sight.ts';
-import type { LoopStatus } from './status.ts';
-import { isReady, nextStep, type Step, stepName } from './step.ts';
+import type { Observed } from '../plan/backend.ts';
+import { type Consequences, consequencesOf } from '../plan/consequences.ts';
+import { assumed, withStartDone } from './assumed.ts';
+import {
+  backoffMs,
+  CLUSTER_ANSWER,
+  createAttempts,
+  createClusterWait,
+  createGivenUp,
+  type Failure,
+  type Spent,
+} from './attempts.ts';
+import { type Controllers, type Desired, heldGoal, type LoopStatus } from './contract.ts';
+import { createObserver } from './observe.ts';
+import { failureOf, performInTime, type StepOutcome } from './perform.ts';
+import { createPhaseLog, createReports, loopStatus } from './status.ts';
+import { isFutile, isReady, nextStep, type Step, stepName } from './step.ts';
 
 /** Interval between drift checks of a converged loop, and between checks of a starting cluster. */
 export const IDLE_MS = 5_000;
@@ -38,10 +38,10 @@ export interface ControllersInput {
  * Starts the loop: observe, decide one step, perform it, observe again. When converged it observes every `IDLE_MS` and
  * repairs drift; it observes at once when the driver reports an exit (`Driver.watch`), unless that part came up so
  * recently that it would be a hot loop. A failed step is retried with backoff; a terminal error, or the last attempt,
- * ends in state `ERROR` until `desire` is called or something else breaks (`given-up.ts`). `desire` ends every pause at
+ * ends in state `ERROR` until `desire` is called or something else breaks (`createGivenUp`). `desire` ends every pause at
  * once and cancels a start that has become futile; `close` cancels any start.
  *
- * Every step has a limit (`step-limits.ts`). If one does not even end when cancelled, the loop keeps observing, in
+ * Every step has a limit (`STEP_LIMITS_MS`). If one does not even end when cancelled, the loop keeps observing, in
  * state `ERROR`, and performs nothing until it has ended: parts nest, so a concurrent second step could undo it or be
  * undone.
  */
@@ -54,7 +54,6 @@ export function createControllers({
   check = () => undefined,
 }: ControllersInput): Controllers {
   const closing = new AbortController();
-  const listeners = new Set<(status: LoopStatus) => void>();
   const phases = createPhaseLog(clock);
   const attempts = createAttempts();
   const clusterWait = createClusterWait(clock);
@@ -77,12 +76,13 @@ export function createControllers({
   /** Skip the next pause. */
   let nudged = false;
   let resting: AbortController | undefined;
+  let compared: Consequences | undefined;
   /** Since when every observation has found nothing to do. */
   let calmSince: number | undefined;
-  const sight = createSight({ driver, clock, check, closing: closing.signal, wake: () => resting?.abort() });
-  let published = snapshot([]);
+  const observer = createObserver({ driver, clock, check, closing: closing.signal, wake: () => resting?.abort() });
+  const reports = createReports(snapshot([]));
   const unwatch = driver.watch(() => {
-    sight.doubt();
+    observer.markStale();
     if (calmSince !== undefined && clock.now() - calmSince >= IDLE_MS) nudged = true;
     publish();
   });
@@ -99,37 +99,21 @@ export function createControllers({
       nudged = true;
       phases.restart();
       if (underway && isFutile(underway.step, goal, driver)) underway.abort.abort();
-      sight.interrupt();
+      observer.interrupt();
       resting?.abort();
       publish();
     },
-    status: () => published,
+    status: reports.last,
     observed: () => withStartDone(known(), (underway ?? stuck)?.step),
     look: (signal, patience) =>
-      sight.ask(signal, () => patience === 'until it succeeds' && published.backendState !== 'ERROR'),
-    quiesce: (signal) =>
-      new Promise((resolve) => {
-        const finish = () => {
-          listeners.delete(look);
-          for (const end of ends) end.removeEventListener('abort', finish);
-          resolve(published);
-        };
-        const ends = [signal, closing.signal];
-        const look = () => {
-          if (isSettled()) finish();
-        };
-        if (isSettled() || ends.some((end) => end.aborted)) return finish();
-        listeners.add(look);
-        for (const end of ends) end.addEventListener('abort', finish, { once: true });
-      }),
-    onChange(listener) {
-      listeners.add(listener);
-      return () => listeners.delete(listener);
-    },
+      observer.ask(signal, () => patience === 'until it succeeds' && reports.last().backendState !== 'ERROR'),
+    firstLook: (signal) => reports.until(hasLooked, [signal]),
+    quiesce: (signal) => reports.until(isSettled, [signal, closing.signal]),
+    onChange: reports.onChange,
     async close() {
       closing.abort();
       unwatch();
-      sight.end();
+      observer.end();
       if (underway?.step.step.do === 'start') underway.abort.abort();
       resting?.abort();
       await ended;
@@ -149,7 +133,7 @@ export function createControllers({
   async function pass(): Promise<number> {
     let now: Observed;
     try {
-      now = await sight.look();
+      now = await observer.look();
     } catch (error) {
       if (closing.signal.aborted || nudged) return 0;
       return retry('observation', failureOf('observation', driver, error));
@@ -158,7 +142,7 @@ export function createControllers({
     if (nudged) return 0;
     fresh = true;
     if (desired.hold?.keep !== 'as it is') workedOn = desired.settings;
-    const step = nextStep(goal, now, driver);
+    const step = nextStep(compare(now));
     if (step) calmSince = undefined;
     const isOther = failure?.terminal === true && givenUp.isOther(step, now);
     if (!step) return rested(isReady(goal, now));
@@ -177,9 +161,9 @@ export function createControllers({
 
   /** The last observation, or the assumed state. */
   function known(): Observed {
-    const seen = sight.seen();
-    const trouble = sight.trouble();
-    return seen && trouble === undefined ? seen : assumed({ seen, settings: workedOn, driver, reason: trouble ?? '' });
+    const seen = observer.seen();
+    const reason = observer.unknownBecause();
+    return seen && reason === undefined ? seen : assumed({ seen, settings: workedOn, driver, reason: reason ?? '' });
   }
 
   function rested(ready: boolean): number {
@@ -251,7 +235,7 @@ export function createControllers({
     counters.failures++;
     failure = attempts.failed(what, error, spent);
     const { terminal } = failure;
-    if (terminal) givenUp.begin(step, sight.seen());
+    if (terminal) givenUp.begin(step, observer.seen());
     const values = { step: what, attempts: failure.attempts, terminal, code: error.code, error: error.message };
     log('warn', what === CLUSTER_ANSWER ? 'cluster does not answer' : 'step failed', values);
     if (!terminal) return backoffMs(failure.attempts, random);
@@ -263,8 +247,8 @@ export function createControllers({
   async function rest(ms: number): Promise<void> {
     const end = clock.now() + ms;
     while (!nudged && !closing.signal.aborted && clock.now() < end) {
-      if (sight.waiting()) {
-        await sight.look().catch(() => undefined);
+      if (observer.waiting()) {
+        await observer.look().catch(() => undefined);
         publish();
         continue;
       }
@@ -274,40 +258,37 @@ export function createControllers({
     }
   }
 
-  function isSettled(): boolean {
-    return (
-      published.observedGeneration === desired.generation && (published.converged || published.backendState === 'ERROR')
-    );
+  function isSettled({ observedGeneration: completed, converged, backendState }: LoopStatus): boolean {
+    return completed === desired.generation && (converged || backendState === 'ERROR');
   }
 
   function publish(): void {
-    const next = snapshot(published.conditions);
-    if (isDeepStrictEqual(next, published)) return;
-    published = next;
-    for (const listener of [...listeners]) listener(published);
+    reports.publish(snapshot(reports.last().conditions));
   }
 
-  function snapshot(before: LoopStatus['conditions']): LoopStatus {
-    const now = new Date(clock.now()).toISOString();
-    const { generation, hold } = desired;
-    const held = hold !== undefined && hold.keep !== 'as it is';
-    const seen = sight.seen();
-    const settled = fresh && underway === undefined && !sight.doubted();
-    const conditions = conditionsOf(
-      { goal, seen, driver, failure, fresh: settled, generation, now, ...(hold ? { hold } : {}) },
-      before,
+  function snapshot(previous: LoopStatus['conditions']): LoopStatus {
+    const seen = observer.seen();
+    const facts = { desired, goal, driver, failure, observedGeneration, counters };
+    return loopStatus(
+      {
+        ...facts,
+        consequences: seen && compare(seen),
+        underway: underway?.step,
+        fresh: fresh && !observer.isStale(),
+        now: clock.now(),
+        phases: phases.list(),
+      },
+      previous,
     );
-    const failed = failure?.terminal === true;
-    return {
-      power: desired.power,
-      generation,
-      observedGeneration,
-      converged: conditions.some(({ type, status }) => type === 'Converged' && status === 'True'),
-      backendState: backendState({ goal, seen, driver, underway: underway?.step, failed, held }),
-      conditions,
-      ...(seen ?? unobservedStatus(driver)),
-      phases: phases.list(),
-      counters: { ...counters },
-    };
   }
+
+  /** Computed once for each goal and observation. */
+  function compare(seen: Observed): Consequences {
+    if (compared?.goal !== goal || compared.observed !== seen) compared = consequencesOf(goal, seen, driver);
+    return compared;
+  }
+}
+
+function hasLooked({ conditions }: LoopStatus): boolean {
+  return conditions.every(({ reason }) => reason !== 'NotObserved');
 }

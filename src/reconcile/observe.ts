@@ -1,9 +1,7 @@
-import type { Driver, DriverInfo, EngineStatus } from '../drivers/driver.ts';
+import type { Driver } from '../drivers/driver.ts';
 import { RdError } from '../errors.ts';
 import type { Clock } from '../os/clock.ts';
-import type { Observed } from '../plan/observed.ts';
-import type { LoopStatus } from './status.ts';
-import type { Step } from './step.ts';
+import type { Observed } from '../plan/backend.ts';
 
 /** Observes all parts in parallel. Throws the drivers' errors. */
 export async function observe(driver: Driver, signal: AbortSignal): Promise<Observed> {
@@ -23,7 +21,7 @@ export const LOOK_LIMIT_MS = 30_000;
  * `observe` with the limit `LOOK_LIMIT_MS`: a program that accepts a connection and never answers must not block the
  * loop. Throws `ERR_DRIVER_FAILED` then, and when the signal aborts.
  */
-export async function observeInTime(driver: Driver, clock: Clock, signal: AbortSignal): Promise<Observed> {
+async function observeInTime(driver: Driver, clock: Clock, signal: AbortSignal): Promise<Observed> {
   const stop = new AbortController();
   const done = new AbortController();
   const giveUp = () => stop.abort();
@@ -49,39 +47,160 @@ function givenUp(signal: AbortSignal): Promise<never> {
   });
 }
 
-/** The status before the first successful observation; the conditions then say `NotObserved` or `ObservationFailed`. */
-export function unobservedStatus(driver: DriverInfo): Pick<LoopStatus, 'machine' | 'engines' | 'cluster'> {
-  const unknown = { state: 'unknown' } as const;
+/** The loop's observations, and the callers waiting for a new one. */
+export interface Observer extends Pick<Requests, 'end'> {
+  /** Observes everything now. Throws the drivers' errors, and `ERR_DRIVER_FAILED` when interrupted. */
+  look(): Promise<Observed>;
+  /** An observation was requested or is due. */
+  waiting(): boolean;
+  /** Interrupts a running observation, because another follows at once; its callers get that one. */
+  interrupt(): void;
+  /** The last successful observation. */
+  seen(): Observed | undefined;
+  /** Like `Requests.ask`; retries a failed observation while `isHopeful`. */
+  ask(signal: AbortSignal, isHopeful: () => boolean): Promise<boolean>;
+  /** An observed part may have exited: an observation is due at once. */
+  markStale(): void;
+  /** A part may have exited since the last successful observation began, so it is stale. */
+  isStale(): boolean;
+  /** Why the current state is unknown, as a clause; undefined after a successful observation. */
+  unknownBecause(): string | undefined;
+}
+
+export interface ObserverInput {
+  driver: Driver;
+  clock: Clock;
+  /** Throws when the backend must not be observed now. */
+  check(): void;
+  /** Ends everything. */
+  closing: AbortSignal;
+  /** Called when an observation is requested or due. */
+  wake(): void;
+}
+
+/** Retry interval of a failed observation for callers that wait for a successful one. */
+const AGAIN_MS = 500;
+
+export function createObserver({ driver, clock, check, closing, wake }: ObserverInput): Observer {
+  const requests = createRequests(wake);
+  let seen: Observed | undefined;
+  let unknownBecause: string | undefined = 'the service has not looked at it yet';
+  let running: AbortController | undefined;
+  let isDue = false;
+  /** Counts possible exits; `observedExits` of them precede a successful observation. */
+  let exits = 0;
+  let observedExits = 0;
   return {
-    machine: unknown,
-    engines: { moby: unknown, containerd: unknown },
-    cluster: driver.hasCluster ? unknown : { state: 'unsupported' },
+    async ask(signal, isHopeful) {
+      const end = AbortSignal.any([signal, closing]);
+      while (!(await requests.ask(signal))) {
+        if (end.aborted || !isHopeful()) return false;
+        await clock.sleep(AGAIN_MS, end);
+      }
+      return true;
+    },
+    waiting: () => isDue || requests.waiting(),
+    end: requests.end,
+    markStale() {
+      exits++;
+      isDue = true;
+      wake();
+    },
+    isStale: () => exits > observedExits,
+    seen: () => seen,
+    unknownBecause: () => unknownBecause,
+    interrupt: () => running?.abort(),
+    async look() {
+      const abort = new AbortController();
+      running = abort;
+      const turn = requests.begin();
+      const known = exits;
+      isDue = false;
+      try {
+        check();
+        seen = await observeInTime(driver, clock, AbortSignal.any([abort.signal, closing]));
+      } catch (error) {
+        if (abort.signal.aborted) {
+          turn.again();
+        } else {
+          unknownBecause = `the last look at it failed: ${clause(error)}`;
+          turn.end(false);
+        }
+        throw error;
+      } finally {
+        running = undefined;
+      }
+      unknownBecause = undefined;
+      observedExits = known;
+      turn.end(true);
+      return seen;
+    },
   };
 }
 
-/**
- * The state that plans are based on: the observation, with a running start counted as done, so that changing settings
- * during a start shows the restart that it will cost.
- */
-export function withStartDone(seen: Observed, underway: Step | undefined): Observed {
-  if (underway?.step.do !== 'start') return seen;
-  switch (underway.part) {
-    case 'machine':
-      return { ...seen, machine: { state: 'on', spec: underway.step.spec } };
-    case 'engine': {
-      const starting: EngineStatus = {
-        state: 'running',
-        spec: underway.step.spec,
-        endpoint: '',
-        version: '',
-        workload: { runningContainers: 0 },
+function clause(error: unknown): string {
+  const text = error instanceof Error ? error.message : String(error);
+  return text.replace(/\.$/, '');
+}
+
+/** Callers waiting for an observation that begins after their request. */
+interface Requests {
+  /** True once such an observation has succeeded; false when it failed, the signal aborted, or the loop has ended. */
+  ask(signal: AbortSignal): Promise<boolean>;
+  /** Some request has no observation yet. */
+  waiting(): boolean;
+  /** An observation begins, for all requests so far. */
+  begin(): Turn;
+  /** There will be no more observations. */
+  end(): void;
+}
+
+/** One observation. */
+interface Turn {
+  /** Reports the result to the callers. */
+  end(ok: boolean): void;
+  /** It was interrupted: the callers wait for the next one. */
+  again(): void;
+}
+
+type Answer = (ok: boolean) => void;
+
+/** @param wake is called on each request. */
+function createRequests(wake: () => void): Requests {
+  let asking = new Set<Answer>();
+  let ended = false;
+  const tell = (asked: ReadonlySet<Answer>, ok: boolean) => {
+    for (const answer of [...asked]) answer(ok);
+  };
+  return {
+    ask: (signal) =>
+      new Promise((resolve) => {
+        if (ended || signal.aborted) return resolve(false);
+        const answer: Answer = (ok) => {
+          asking.delete(answer);
+          signal.removeEventListener('abort', giveUp);
+          resolve(ok);
+        };
+        const giveUp = () => answer(false);
+        signal.addEventListener('abort', giveUp, { once: true });
+        asking.add(answer);
+        wake();
+      }),
+    waiting: () => asking.size > 0,
+    begin() {
+      const asked = asking;
+      asking = new Set();
+      return {
+        end: (ok) => tell(asked, ok),
+        again() {
+          if (ended) tell(asked, false);
+          else for (const answer of asked) asking.add(answer);
+        },
       };
-      return { ...seen, engines: { ...seen.engines, [underway.engine]: starting } };
-    }
-    case 'cluster': {
-      const { spec } = underway.step;
-      const known = 'installedVersion' in seen.cluster ? seen.cluster.installedVersion : spec.version;
-      return { ...seen, cluster: { state: 'running', installedVersion: spec.version || known, spec, ready: false } };
-    }
-  }
+    },
+    end() {
+      ended = true;
+      tell(asking, false);
+    },
+  };
 }

@@ -1,6 +1,6 @@
 import type { EngineName, MachineAccess, MachineStart, PublishedPort, Workload } from '../drivers/driver.ts';
 import type { ErrorCode } from '../errors.ts';
-import type { LoopStatus } from './status.ts';
+import type { LoopStatus } from './contract.ts';
 
 export type { MachineAccess, MachineStart };
 

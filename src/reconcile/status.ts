@@ -1,64 +1,158 @@
-import type { ClusterStatus, EngineName, EngineStatus, MachineStatus } from '../drivers/driver.ts';
+import { isDeepStrictEqual } from 'node:util';
+import type { DriverInfo } from '../drivers/driver.ts';
+import type { Clock } from '../os/clock.ts';
+import { type Goal, isUp } from '../plan/backend.ts';
+import { type ConditionInput, conditionsOf } from './conditions.ts';
+import type { BackendState, Desired, LoopStatus, Phase } from './contract.ts';
+import { isReady, nextStep, type Step } from './step.ts';
 
-/** Desired power of the backend. */
-export type Power = 'started' | 'stopped';
+/** What the loop knows when it reports. */
+export interface LoopFacts extends Pick<ConditionInput, 'consequences' | 'failure'> {
+  desired: Desired;
+  goal: Goal;
+  driver: DriverInfo;
+  /** The step being performed. */
+  underway: Step | undefined;
+  /** The last observation is newer than the desired state, and nothing has exited since. */
+  fresh: boolean;
+  observedGeneration: number;
+  /** Milliseconds since 1970. */
+  now: number;
+  phases: Phase[];
+  counters: LoopStatus['counters'];
+}
 
-/** The six values of `GET /v1/backend_state`. */
-export type BackendState = 'STOPPED' | 'STARTING' | 'STARTED' | 'STOPPING' | 'ERROR' | 'DISABLED';
+/** Pure. `previous`: the conditions of the last report. */
+export function loopStatus(facts: LoopFacts, previous: LoopStatus['conditions']): LoopStatus {
+  const { desired, driver, consequences, failure, underway } = facts;
+  const conditions = conditionsOf(
+    {
+      consequences,
+      hasCluster: driver.hasCluster,
+      failure,
+      fresh: facts.fresh && underway === undefined,
+      generation: desired.generation,
+      now: new Date(facts.now).toISOString(),
+      ...(desired.hold ? { hold: desired.hold } : {}),
+    },
+    previous,
+  );
+  return {
+    power: desired.power,
+    generation: desired.generation,
+    observedGeneration: facts.observedGeneration,
+    converged: conditions.some(({ type, status }) => type === 'Converged' && status === 'True'),
+    backendState: failure?.terminal ? 'ERROR' : backendState(facts),
+    conditions,
+    ...(consequences?.observed ?? unobservedStatus(driver)),
+    phases: facts.phases,
+    counters: { ...facts.counters },
+  };
+}
 
 /**
- * What a condition requires of the user: nothing, because it is as intended (including an intended `False`); patience
- * while work is in progress; or attention, because something is wrong.
+ * The value of `GET /v1/backend_state`. A function of goal and observation, so it leaves the ready states as soon as a
+ * restart is due, before the first step; stored-only and live changes never leave them. A restart shows `STOPPING`,
+ * then `STARTING`. A backend that is up for another purpose than the desired one is not ready.
  */
-export type Concern = 'none' | 'patience' | 'attention';
-
-export type ConditionType = 'MachineReady' | 'EngineReady' | 'ClusterReady' | 'Converged';
-
-/** A named fact. `observedGeneration` is the version of the desired state that it covers. */
-export interface Condition {
-  type: ConditionType;
-  status: 'True' | 'False' | 'Unknown';
-  /** CamelCase, for programs. */
-  reason: string;
-  concern: Concern;
-  /** A sentence for display: the state, and on failure what to do next. */
-  message: string;
-  observedGeneration: number;
-  /** RFC 3339. */
-  lastTransitionTime: string;
+function backendState({ goal, consequences, underway, desired: { hold } }: LoopFacts): BackendState {
+  if (!consequences) return goal.on ? 'STARTING' : 'STOPPING';
+  const { observed } = consequences;
+  const step = underway && underway.step.do !== 'adjust' ? underway : nextStep(consequences);
+  if (!goal.on) return step || isUp(observed) ? 'STOPPING' : 'STOPPED';
+  if (step && step.step.do !== 'adjust') return step.step.do === 'stop' ? 'STOPPING' : 'STARTING';
+  const isHeld = hold !== undefined && hold.keep !== 'as it is';
+  if (isHeld || !isReady(goal, observed)) return 'STARTING';
+  return goal.cluster ? 'STARTED' : 'DISABLED';
 }
 
-/** One step on the way to convergence; `ms` is absent while it runs. */
-export interface Phase {
-  /** `machine start`, `engine stop`, … */
-  name: string;
-  startedAt: string;
-  ms?: number;
-  outcome?: 'done' | 'failed';
-  /** Why it failed. */
-  reason?: string;
+/** The status before the first successful observation; the conditions then say `NotObserved` or `ObservationFailed`. */
+function unobservedStatus(driver: DriverInfo): Pick<LoopStatus, 'machine' | 'engines' | 'cluster'> {
+  const unknown = { state: 'unknown' } as const;
+  return {
+    machine: unknown,
+    engines: { moby: unknown, containerd: unknown },
+    cluster: driver.hasCluster ? unknown : { state: 'unsupported' },
+  };
 }
 
-/** No observation has succeeded since the service started. */
-interface NotSeen {
-  state: 'unknown';
+/** The last report, and those who wait for another. */
+export interface Reports {
+  last(): LoopStatus;
+  /** Calls the listeners if it differs from the last one. */
+  publish(next: LoopStatus): void;
+  /** Returns the unsubscribe function. */
+  onChange(listener: (status: LoopStatus) => void): () => void;
+  /** Resolves with the last report when it passes, or when a signal aborts. */
+  until(passes: (status: LoopStatus) => boolean, signals: readonly AbortSignal[]): Promise<LoopStatus>;
 }
 
-/** The loop's report; the API adds the service's identity and serves it as `GET /v2/status`. */
-export interface LoopStatus {
-  power: Power;
-  /** Version of the desired state, and the last version that the controllers have completed. */
-  generation: number;
-  observedGeneration: number;
-  converged: boolean;
-  backendState: BackendState;
-  conditions: Condition[];
-  /** As last observed: while a part's condition is `Unknown`, this may be stale. */
-  machine: MachineStatus | NotSeen;
-  engines: Record<EngineName, EngineStatus | NotSeen>;
-  cluster: ClusterStatus | { state: 'unsupported' } | NotSeen;
-  /** Since the last change of the desired state. */
-  phases: Phase[];
-  /** Since the service started. */
-  counters: { steps: number; restarts: number; resets: number; failures: number };
+export function createReports(first: LoopStatus): Reports {
+  const listeners = new Set<(status: LoopStatus) => void>();
+  let last = first;
+  const onChange: Reports['onChange'] = (listener) => {
+    listeners.add(listener);
+    return () => listeners.delete(listener);
+  };
+  return {
+    last: () => last,
+    publish(next) {
+      if (isDeepStrictEqual(next, last)) return;
+      last = next;
+      for (const listener of [...listeners]) listener(last);
+    },
+    onChange,
+    until: (passes, signals) =>
+      new Promise((resolve) => {
+        if (passes(last) || signals.some(({ aborted }) => aborted)) return resolve(last);
+        const finish = () => {
+          stop();
+          for (const signal of signals) signal.removeEventListener('abort', finish);
+          resolve(last);
+        };
+        const stop = onChange((status) => {
+          if (passes(status)) finish();
+        });
+        for (const signal of signals) signal.addEventListener('abort', finish, { once: true });
+      }),
+  };
+}
+
+/** A long repair drops its oldest phases. */
+const MOST = 100;
+
+/** Records the phases since the last change of the desired state, with their durations. */
+export interface PhaseLog {
+  list(): Phase[];
+  /** Drops finished phases and keeps running ones. */
+  restart(): void;
+  /**
+   * Records a start; the returned function records the end. `dropped`: it was cancelled and is removed. `reason`: why
+   * it failed.
+   */
+  begin(name: string): (outcome: 'done' | 'failed' | 'dropped', reason?: string) => void;
+}
+
+export function createPhaseLog(clock: Clock): PhaseLog {
+  let phases: Phase[] = [];
+  return {
+    list: () => phases.map((phase) => ({ ...phase })),
+    restart() {
+      phases = phases.filter((phase) => phase.outcome === undefined);
+    },
+    begin(name) {
+      const started = clock.now();
+      const phase: Phase = { name, startedAt: new Date(started).toISOString() };
+      phases = [...phases, phase].slice(-MOST);
+      return (outcome, reason) => {
+        if (outcome === 'dropped') {
+          phases = phases.filter((other) => other !== phase);
+          return;
+        }
+        phase.ms = clock.now() - started;
+        phase.outcome = outcome;
+        if (reason !== undefined) phase.reason = reason;
+      };
+    },
+  };
 }

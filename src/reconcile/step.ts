@@ -1,9 +1,7 @@
 import type { ClusterStep, DriverInfo, EngineName, EngineStep, MachineStep } from '../drivers/driver.ts';
-import type { Observed } from '../plan/observed.ts';
-import type { Goal } from '../plan/spec.ts';
-import { nextClusterStep } from './cluster.ts';
-import { nextEngineStep } from './engine.ts';
-import { nextMachineStep } from './machine.ts';
+import { busyEngines, clusterHasProcess, ENGINE_NAMES, type Goal, isUp, type Observed } from '../plan/backend.ts';
+import type { Consequences } from '../plan/consequences.ts';
+import { clusterDrift, engineDrift, machineDrift } from '../plan/drift.ts';
 
 /** The next step, and the part that performs it. */
 export type Step =
@@ -24,12 +22,12 @@ export type StepName = `machine ${MachineStep['do']}` | `engine ${EngineStep['do
  * switch of engine: cluster stop ▸ old engine stop ▸ new engine start ▸ cluster start
  * ```
  */
-export function nextStep(goal: Goal, seen: Observed, driver: DriverInfo): Step | undefined {
-  const machine = nextMachineStep(goal, seen, driver);
+export function nextStep(consequences: Consequences): Step | undefined {
+  const machine = nextMachineStep(consequences);
   if (machine) return { part: 'machine', step: machine };
-  const engine = nextEngineStep(goal, seen, driver);
-  if (engine) return { part: 'engine', ...engine };
-  const cluster = nextClusterStep(goal, seen, driver);
+  const engine = nextEngineStep(consequences);
+  if (engine) return engine;
+  const cluster = nextClusterStep(consequences);
   return cluster && { part: 'cluster', step: cluster };
 }
 
@@ -41,12 +39,67 @@ export function isReady(goal: Goal, seen: Observed): boolean {
 }
 
 export function stepName(step: Step): StepName {
+  return `${step.part} ${step.step.do}` as StepName;
+}
+
+/**
+ * The machine stops after, and starts before, everything in it. A broken or halted one is stopped at once: nothing in it
+ * can be asked to stop.
+ */
+export function nextMachineStep({ goal, observed: seen, machine }: Consequences): MachineStep | undefined {
+  if (seen.machine.state === 'broken') return { do: 'stop' };
+  if (seen.machine.state === 'on') {
+    if (machine.mustStop) return isUp(seen) && !seen.machine.halted ? undefined : { do: 'stop' };
+    const adjust = machine.drift?.live.length || seen.machine.repair !== undefined;
+    return adjust ? { do: 'adjust', spec: goal.machine } : undefined;
+  }
+  // Clear parts that claim to run in a stopped machine first.
+  return goal.on && !isUp(seen) ? { do: 'start', spec: goal.machine } : undefined;
+}
+
+/**
+ * An engine stops only when no cluster runs on it, and starts only in a machine that stays, when no engine has a process:
+ * there are never two.
+ */
+function nextEngineStep({ goal, observed: seen, machine, engines }: Consequences): Step | undefined {
+  const toStop = ENGINE_NAMES.find((name) => engines[name].mustStop);
+  if (toStop) return clusterHasProcess(seen) ? undefined : { part: 'engine', engine: toStop, step: { do: 'stop' } };
+  if (!goal.on || seen.machine.state !== 'on' || machine.mustStop) return undefined;
+  const { engine: spec } = goal;
+  if (busyEngines(seen).length === 0) return { part: 'engine', engine: spec.name, step: { do: 'start', spec } };
+  return engines[spec.name].drift?.live.length
+    ? { part: 'engine', engine: spec.name, step: { do: 'adjust', spec } }
+    : undefined;
+}
+
+/**
+ * A cluster starts on a running engine that stays, and stops before it does. Its data is deleted only right before a
+ * start that cannot use it, because its version is lower, or on request.
+ */
+function nextClusterStep({ goal, observed: seen, engines, cluster }: Consequences): ClusterStep | undefined {
+  const { state } = seen.cluster;
+  if (cluster.mustStop) return { do: 'stop' };
+  if (goal.resetCluster && seen.machine.state === 'on') return state === 'stopped' ? { do: 'reset' } : undefined;
+  if (!goal.on || !goal.cluster || (state !== 'absent' && state !== 'stopped')) return undefined;
+  const { name } = goal.engine;
+  if (seen.engines[name].state !== 'running' || engines[name].mustStop) return undefined;
+  return cluster.mustReset ? { do: 'reset' } : { do: 'start', spec: goal.cluster };
+}
+
+/**
+ * True for a start that is obsolete, because the power or the settings have changed since it began. Only such a step is
+ * cancelled: its result would be stopped next anyway. A stop, a reset or an adjustment runs to its end, since half of
+ * one is worse than either side of it.
+ */
+export function isFutile(step: Step, goal: Goal, driver: DriverInfo): boolean {
+  if (step.step.do !== 'start') return false;
+  if (!goal.on) return true;
   switch (step.part) {
     case 'machine':
-      return `machine ${step.step.do}`;
+      return machineDrift(step.step, goal.machine, driver).restart.length > 0;
     case 'engine':
-      return `engine ${step.step.do}`;
+      return step.engine !== goal.engine.name || engineDrift(step.step.spec, goal.engine, driver).restart.length > 0;
     case 'cluster':
-      return `cluster ${step.step.do}`;
+      return !goal.cluster || clusterDrift(step.step.spec, goal.cluster, driver).restart.length > 0;
   }
 }

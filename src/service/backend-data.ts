@@ -5,7 +5,7 @@ import type { Snapshots } from '../features/snapshots/contract.ts';
 import { recordedCopy } from '../features/snapshots/copy.ts';
 import { type SwapOperations, swapOperations } from '../features/snapshots/swap.ts';
 import type { LogFile } from '../os/log-file.ts';
-import { unprotected } from '../plan/fail-closed.ts';
+import { unprotected } from '../plan/blocks.ts';
 import { COMPATIBLE } from '../product.ts';
 import type { Controllers, Desired } from '../reconcile/contract.ts';
 import { objectOf } from '../settings/fields.ts';

@@ -2,8 +2,7 @@ import { RdError } from '../errors.ts';
 import { type Clock, systemClock } from '../os/clock.ts';
 import type { LogFile } from '../os/log-file.ts';
 import { COMPATIBLE } from '../product.ts';
-import type { Controllers, Desired } from '../reconcile/contract.ts';
-import type { LoopStatus } from '../reconcile/status.ts';
+import type { Controllers, Desired, LoopStatus } from '../reconcile/contract.ts';
 import { changedInTime } from './backend-wait.ts';
 import type { Maintenance } from './maintenance.ts';
 

@@ -1,7 +1,6 @@
 import { RdError } from '../errors.ts';
 import type { Clock } from '../os/clock.ts';
-import type { Controllers } from '../reconcile/contract.ts';
-import type { LoopStatus } from '../reconcile/status.ts';
+import type { Controllers, LoopStatus } from '../reconcile/contract.ts';
 
 type Watched = Pick<Controllers, 'status' | 'look' | 'onChange'>;
 

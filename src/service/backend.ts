@@ -8,7 +8,7 @@ import { RdError } from '../errors.ts';
 import type { JsonObject } from '../json.ts';
 import { systemClock } from '../os/clock.ts';
 import type { LogFile } from '../os/log-file.ts';
-import { unprotected } from '../plan/fail-closed.ts';
+import { unprotected } from '../plan/blocks.ts';
 import type { LayerFacts } from '../plan/layers.ts';
 import { decideUpdate, type UpdateSurroundings } from '../plan/settings-update.ts';
 import type { Controllers, Desired } from '../reconcile/contract.ts';

@@ -7,8 +7,7 @@ import { makeDirectory } from '../os/directory.ts';
 import type { LogFile } from '../os/log-file.ts';
 import type { Environment } from '../os/user-directories.ts';
 import type { Places } from '../state/places.ts';
-import type { ServiceState } from '../state/state-file.ts';
-import { loadState } from '../state/state-file.ts';
+import { loadState, type ServiceState } from '../state/state-file.ts';
 
 /** Milliseconds that a start waits for the list of cluster versions. */
 const VERSIONS_LIMIT = 2_000;

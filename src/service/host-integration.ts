@@ -7,11 +7,9 @@ import { previewChanges, reconcilePart } from '../features/host-integration/part
 import { type IntegrationTargets, integrationTargets } from '../features/host-integration/targets.ts';
 import { undoIntegration } from '../features/host-integration/undo.ts';
 import type { LogFile } from '../os/log-file.ts';
-import type { Environment } from '../os/user-directories.ts';
-import { userHome } from '../os/user-directories.ts';
+import { type Environment, userHome } from '../os/user-directories.ts';
 import { type DesiredFiles, desiredFilesOf, dueParts, type UserFileFacts } from '../plan/user-files.ts';
-import type { Controllers, Desired } from '../reconcile/contract.ts';
-import type { LoopStatus } from '../reconcile/status.ts';
+import type { Controllers, Desired, LoopStatus } from '../reconcile/contract.ts';
 import type { Platform } from '../settings/field.ts';
 import type { Settings } from '../settings/settings.gen.ts';
 import type { Places } from '../state/places.ts';

@@ -1,9 +1,7 @@
 import { RdError } from '../errors.ts';
 import type { Clock } from '../os/clock.ts';
 import type { LogFile } from '../os/log-file.ts';
-import type { Controllers, Desired } from '../reconcile/contract.ts';
-import type { Hold } from '../reconcile/hold.ts';
-import type { LoopStatus } from '../reconcile/status.ts';
+import type { Controllers, Desired, Hold, LoopStatus } from '../reconcile/contract.ts';
 import { type BackendLock, LOCKED } from '../state/backend-lock.ts';
 import { reached } from './backend-wait.ts';
 

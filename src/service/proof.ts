@@ -1,8 +1,7 @@
 import { RdError } from '../errors.ts';
 import { quoted } from '../features/snapshots/name.ts';
 import type { LogFile } from '../os/log-file.ts';
-import type { Controllers, Desired } from '../reconcile/contract.ts';
-import type { LoopStatus } from '../reconcile/status.ts';
+import type { Controllers, Desired, LoopStatus } from '../reconcile/contract.ts';
 import { changed, troubleOf } from './backend-wait.ts';
 import { type KeptState, same } from './kept-state.ts';
 import type { Maintenance } from './maintenance.ts';

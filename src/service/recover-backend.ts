@@ -7,7 +7,7 @@ import { quoted } from '../features/snapshots/name.ts';
 import { clean, findLeftovers, rollBack, type SwapOperations, swapOperations } from '../features/snapshots/swap.ts';
 import { writeFileAtomic } from '../os/atomic-file.ts';
 import { COMPATIBLE } from '../product.ts';
-import type { Hold } from '../reconcile/hold.ts';
+import type { Hold } from '../reconcile/contract.ts';
 import { backendLock } from '../state/backend-lock.ts';
 import type { Places } from '../state/places.ts';
 import { copyRecord, journalFile } from './backend-data.ts';

@@ -1,7 +1,6 @@
 import { RdError } from '../errors.ts';
 import { isObject, isTooDeep, type JsonObject, type JsonValue, MOST_LEVELS } from '../json.ts';
-import type { FileOperations } from '../os/atomic-file.ts';
-import { readIfThere, writeFileAtomic } from '../os/atomic-file.ts';
+import { type FileOperations, readIfThere, writeFileAtomic } from '../os/atomic-file.ts';
 import { ioError } from '../os/io-error.ts';
 import { shellWord } from '../os/program.ts';
 import { canonicalize } from '../settings/canonical.ts';

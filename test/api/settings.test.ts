@@ -3,8 +3,7 @@ import { SIMULATED_INFO } from '../../src/drivers/machines/simulated/index.ts';
 import { RdError } from '../../src/errors.ts';
 import { defaultSettings } from '../../src/settings/defaults.ts';
 import type { Settings } from '../../src/settings/settings.gen.ts';
-import type { TestApiOptions } from '../helpers/api.ts';
-import { runsWith, startApi } from '../helpers/api.ts';
+import { runsWith, startApi, type TestApiOptions } from '../helpers/api.ts';
 
 const defaults = (): Settings => defaultSettings({ platform: 'linux', arch: 'x64' });
 const CONTAINERD = { version: 19, containerEngine: { name: 'containerd' } };

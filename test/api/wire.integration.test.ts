@@ -1,8 +1,7 @@
 import { connect } from 'node:net';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createApp } from '../../src/api/app.ts';
-import type { Listener } from '../../src/api/listener.ts';
-import { bindListener } from '../../src/api/listener.ts';
+import { bindListener, type Listener } from '../../src/api/listener.ts';
 import { httpTransport } from '../../src/client/http.ts';
 import { PASSWORD, startApi } from '../helpers/api.ts';
 

@@ -1,7 +1,6 @@
 import { expect, test } from 'vitest';
 import { patientClient } from '../../cli/session/patient-client.ts';
-import type { Client } from '../../src/client/client.ts';
-import { createClient } from '../../src/client/client.ts';
+import { type Client, createClient } from '../../src/client/client.ts';
 import type { PlanRequest } from '../../src/plan/change.ts';
 import { startApi } from '../helpers/api.ts';
 import { fakeIo, type Stage } from '../helpers/cli.ts';

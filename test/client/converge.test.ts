@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { blockingCondition, polled, waitConverged } from '../../src/client/converge.ts';
 import { RdError } from '../../src/errors.ts';
-import type { Condition } from '../../src/reconcile/status.ts';
+import type { Condition } from '../../src/reconcile/contract.ts';
 import type { StatusDocument } from '../../src/reconcile/status-document.ts';
 import { statusWith } from '../helpers/plans.ts';
 

@@ -7,8 +7,8 @@ import {
   replayRequest,
   savePlan,
 } from '../../src/client/saved-plan.ts';
+import { canonicalJson, digestOf } from '../../src/json.ts';
 import type { Change, Plan, PlanRequest } from '../../src/plan/change.ts';
-import { canonicalJson, digestOf } from '../../src/plan/digest.ts';
 import { defaultSettings } from '../../src/settings/defaults.ts';
 import { validate as validPlan } from '../../src/settings/validators/plan.gen.js';
 import { ENGINE_CHANGE, planWith } from '../helpers/plans.ts';

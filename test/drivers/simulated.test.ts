@@ -6,8 +6,8 @@ import { SIMULATED_INFO, simulated } from '../../src/drivers/machines/simulated/
 import { memorySimulation } from '../../src/drivers/machines/simulated/memory.ts';
 import { listedFaults, simulationOptions } from '../../src/drivers/machines/simulated/options.ts';
 import { RdError } from '../../src/errors.ts';
+import { clusterSpec, engineSpec, machineSpec } from '../../src/plan/backend.ts';
 import { CLUSTER_MEMBERS } from '../../src/plan/drift.ts';
-import { clusterSpec, engineSpec, machineSpec } from '../../src/plan/spec.ts';
 import { FIELDS } from '../../src/settings/fields.gen.ts';
 import { runningModel, settingsWith } from '../reconcile/worlds.ts';
 

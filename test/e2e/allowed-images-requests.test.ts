@@ -1,13 +1,10 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { engineSpec, MACHINE } from '../contract/driver-suite.ts';
 import { callEngine } from '../helpers/engine-client.ts';
-import type { HostInstance } from '../helpers/host-instance.ts';
-import { endpointOf, FOREVER, hostInstance } from '../helpers/host-instance.ts';
+import { endpointOf, FOREVER, type HostInstance, hostInstance } from '../helpers/host-instance.ts';
 import { imageArchive } from '../helpers/image-archive.ts';
-import type { LoopbackRegistry } from '../helpers/loopback-registry.ts';
-import { loopbackRegistry } from '../helpers/loopback-registry.ts';
-import type { RawHead } from '../helpers/raw-request.ts';
-import { exchange, rawRequest, statusOf } from '../helpers/raw-request.ts';
+import { type LoopbackRegistry, loopbackRegistry } from '../helpers/loopback-registry.ts';
+import { exchange, type RawHead, rawRequest, statusOf } from '../helpers/raw-request.ts';
 import { whyNoRealEngine } from '../helpers/real-programs.ts';
 import { putImage } from '../helpers/registry-image.ts';
 

@@ -5,8 +5,7 @@ import { readProcess, readProcesses } from '../../src/os/process-table.ts';
 import { run } from '../../src/os/run.ts';
 import { engineSpec, MACHINE } from '../contract/driver-suite.ts';
 import { busyboxImage } from '../helpers/busybox.ts';
-import type { HostInstance } from '../helpers/host-instance.ts';
-import { endpointOf, FOREVER, hostInstance, pidOf } from '../helpers/host-instance.ts';
+import { endpointOf, FOREVER, type HostInstance, hostInstance, pidOf } from '../helpers/host-instance.ts';
 import { whyNoRealEngine } from '../helpers/real-programs.ts';
 
 const IMAGE = 'docker.io/test/tool:1';

@@ -6,10 +6,8 @@ import { readProcess, readProcesses } from '../../src/os/process-table.ts';
 import { engineSpec, MACHINE } from '../contract/driver-suite.ts';
 import { busyboxRoot } from '../helpers/busybox.ts';
 import { callEngine, engineJson, publishedPort, runContainer, startContainer } from '../helpers/engine-client.ts';
-import type { HostInstance } from '../helpers/host-instance.ts';
-import { endpointOf, FOREVER, hostInstance, pidOf } from '../helpers/host-instance.ts';
-import type { OutsideHost } from '../helpers/outside-host.ts';
-import { fetchText, outsideHost, untilAnswers } from '../helpers/outside-host.ts';
+import { endpointOf, FOREVER, type HostInstance, hostInstance, pidOf } from '../helpers/host-instance.ts';
+import { fetchText, type OutsideHost, outsideHost, untilAnswers } from '../helpers/outside-host.ts';
 import { whyNoRealEngine } from '../helpers/real-programs.ts';
 import { tarOf } from '../helpers/tar.ts';
 

@@ -9,8 +9,7 @@ import { engineSpec, MACHINE } from '../contract/driver-suite.ts';
 import { busyboxRoot } from '../helpers/busybox.ts';
 import { callEngine, engineJson, publishedPort, runContainer, startContainer } from '../helpers/engine-client.ts';
 import { endpointOf, FOREVER, hostInstance } from '../helpers/host-instance.ts';
-import type { OutsideHost } from '../helpers/outside-host.ts';
-import { outsideHost, untilAnswers } from '../helpers/outside-host.ts';
+import { type OutsideHost, outsideHost, untilAnswers } from '../helpers/outside-host.ts';
 import { whyNoRealEngine } from '../helpers/real-programs.ts';
 
 const IMAGE = 'test/base:1';

@@ -6,8 +6,7 @@ import { run } from '../../src/os/run.ts';
 import { driverSuite } from '../contract/driver-suite.ts';
 import { ENGINE_DATA, registryImages } from '../contract/real-engines.ts';
 import { hostTraces, pidOf } from '../helpers/host-instance.ts';
-import type { LoopbackRegistry } from '../helpers/loopback-registry.ts';
-import { loopbackRegistry } from '../helpers/loopback-registry.ts';
+import { type LoopbackRegistry, loopbackRegistry } from '../helpers/loopback-registry.ts';
 import { whyNoRealEngine } from '../helpers/real-programs.ts';
 import { putImage } from '../helpers/registry-image.ts';
 

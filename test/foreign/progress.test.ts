@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { foreignProgress } from '../../src/client/foreign-progress.ts';
-import type { BackendState } from '../../src/reconcile/status.ts';
+import type { BackendState } from '../../src/reconcile/contract.ts';
 
 const RESTART = 'reconfiguring Rancher Desktop to apply changes (this may take a while)';
 const BUSY = 'UI is currently busy, but will eventually be reconfigured to apply requested changes';

@@ -2,10 +2,8 @@ import type { FastifyInstance } from 'fastify';
 import { createApp } from '../../src/api/app.ts';
 import type { ApiContext } from '../../src/api/context.ts';
 import { createTransientStore } from '../../src/api/transient-settings.ts';
-import type { Client } from '../../src/client/client.ts';
-import { createClient } from '../../src/client/client.ts';
-import type { HttpResponse, Transport } from '../../src/client/http.ts';
-import { requestHeaders } from '../../src/client/http.ts';
+import { type Client, createClient } from '../../src/client/client.ts';
+import { type HttpResponse, requestHeaders, type Transport } from '../../src/client/http.ts';
 import { proofOf } from '../../src/client/service-proof.ts';
 import { SIMULATED_INFO } from '../../src/drivers/machines/simulated/index.ts';
 import { RdError } from '../../src/errors.ts';
@@ -15,11 +13,9 @@ import type { PortForwards } from '../../src/features/port-forwards/manager.ts';
 import type { Snapshots } from '../../src/features/snapshots/contract.ts';
 import type { JsonObject } from '../../src/json.ts';
 import { systemClock } from '../../src/os/clock.ts';
-import type { Observed } from '../../src/plan/observed.ts';
-import { clusterSpec, engineSpec, machineSpec } from '../../src/plan/spec.ts';
+import { clusterSpec, engineSpec, machineSpec, type Observed } from '../../src/plan/backend.ts';
 import type { UserFileFacts } from '../../src/plan/user-files.ts';
-import type { Controllers, Desired } from '../../src/reconcile/contract.ts';
-import type { BackendState, Power } from '../../src/reconcile/status.ts';
+import type { BackendState, Controllers, Desired, Power } from '../../src/reconcile/contract.ts';
 import { createApplies } from '../../src/service/applies.ts';
 import { defaultSettings } from '../../src/settings/defaults.ts';
 import type { Platform } from '../../src/settings/field.ts';
@@ -222,6 +218,7 @@ function scripted(script: Script, initial: Desired): Controllers {
       counters: { steps: 0, restarts: 0, resets: 0, failures: 0 },
     }),
     look: async (signal) => script.look?.(signal) ?? true,
+    firstLook: async () => undefined,
     quiesce: () => Promise.reject(new Error('not in this script')),
     onChange: () => () => undefined,
     close: async () => undefined,

@@ -1,6 +1,5 @@
-import type { Observed } from '../../src/plan/observed.ts';
-import type { Desired } from '../../src/reconcile/contract.ts';
-import type { LoopStatus, Power } from '../../src/reconcile/status.ts';
+import type { Observed } from '../../src/plan/backend.ts';
+import type { Desired, LoopStatus, Power } from '../../src/reconcile/contract.ts';
 import { createHostIntegration, type IntegrationInput } from '../../src/service/host-integration.ts';
 import { defaultSettings } from '../../src/settings/defaults.ts';
 import { places } from '../../src/state/places.ts';

@@ -1,6 +1,6 @@
 import type { Change, Plan } from '../../src/plan/change.ts';
 import { summarize } from '../../src/plan/summary.ts';
-import type { LoopStatus } from '../../src/reconcile/status.ts';
+import type { LoopStatus } from '../../src/reconcile/contract.ts';
 import type { StatusDocument } from '../../src/reconcile/status-document.ts';
 
 /** A change of the engine that costs a restart. */

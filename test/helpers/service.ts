@@ -1,14 +1,12 @@
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
-import type { Client } from '../../src/client/client.ts';
-import { createClient } from '../../src/client/client.ts';
+import { type Client, createClient } from '../../src/client/client.ts';
 import { polled, waitConverged } from '../../src/client/converge.ts';
 import { systemClock } from '../../src/os/clock.ts';
 import type { StatusDocument } from '../../src/reconcile/status-document.ts';
 import type { RunningService, ServiceOptions } from '../../src/service/options.ts';
 import { runService } from '../../src/service.ts';
-import type { Places } from '../../src/state/places.ts';
-import { places } from '../../src/state/places.ts';
+import { type Places, places } from '../../src/state/places.ts';
 import { temporaryDirectory } from './temp-home.ts';
 
 export interface TestService {

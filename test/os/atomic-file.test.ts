@@ -2,8 +2,13 @@ import { chmodSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSyn
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { RdError } from '../../src/errors.ts';
-import type { FileOperations } from '../../src/os/atomic-file.ts';
-import { fileOperations, removeLeftovers, writeFileAtomic, writeFilesAtomic } from '../../src/os/atomic-file.ts';
+import {
+  type FileOperations,
+  fileOperations,
+  removeLeftovers,
+  writeFileAtomic,
+  writeFilesAtomic,
+} from '../../src/os/atomic-file.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';
 
 /** The process dies at the n-th operation: a write gets half of its bytes to the disk, and nothing happens afterwards. */

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { SIMULATED_INFO } from '../../src/drivers/machines/simulated/index.ts';
-import { unprotected } from '../../src/plan/fail-closed.ts';
+import { unprotected } from '../../src/plan/blocks.ts';
 import { defaultSettings } from '../../src/settings/defaults.ts';
 
 test('a requested protection that is missing is named', () => {

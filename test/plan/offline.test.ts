@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { Severity } from '../../src/plan/change.ts';
-import { estimatePlan, START } from '../../src/plan/offline.ts';
+import { estimatePlan } from '../../src/plan/offline.ts';
+import { powerChange } from '../../src/plan/runtime-changes.ts';
 import { lockRecord } from '../../src/settings/locks.ts';
 import { settingsWith } from '../reconcile/worlds.ts';
 import { requestFor, TARGET, type Values } from './planning.ts';
@@ -38,7 +39,13 @@ describe('a plan from the schema alone', () => {
   test('where nothing runs nothing restarts, and only data on disk can be lost', () => {
     const wanted = { 'containerEngine.name': 'containerd', 'kubernetes.port': 7000, 'application.debug': true };
     const started = { ...requestFor(wanted), state: 'started' as const };
-    const plan = estimatePlan({ request: started, base: settingsWith({}), target: TARGET, idle: true, power: [START] });
+    const plan = estimatePlan({
+      request: started,
+      base: settingsWith({}),
+      target: TARGET,
+      idle: true,
+      power: [powerChange('started')],
+    });
     expect(plan.changes.map(({ path, severity }) => [path, severity])).toEqual([
       ['application.debug', 'none'],
       ['containerEngine.name', 'none'],

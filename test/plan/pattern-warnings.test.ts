@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
+import { patternWarnings } from '../../src/allowed-images/pattern.ts';
 import { estimatePlan } from '../../src/plan/offline.ts';
-import { patternWarnings } from '../../src/plan/pattern-warnings.ts';
 
 import { settingsWith } from '../reconcile/worlds.ts';
 import { planFor, requestFor, TARGET } from './planning.ts';

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { SIMULATED_INFO } from '../../src/drivers/machines/simulated/index.ts';
 import { emptyModel, type Model } from '../../src/drivers/machines/simulated/model.ts';
-import { patchOf } from '../../src/plan/patch.ts';
+import { patchOf } from '../../src/plan/diff.ts';
 import { lockRecord } from '../../src/settings/locks.ts';
 import { runningModel, seenOf, settingsWith } from '../reconcile/worlds.ts';
 import { planFor, requestFor, TARGET, type Values } from './planning.ts';

@@ -2,15 +2,14 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import type { LiveRoom, MachineSpec, MachineStatus } from '../../src/drivers/driver.ts';
 import { SIMULATED_INFO } from '../../src/drivers/machines/simulated/index.ts';
+import { goalOf, machineSpec, type Observed } from '../../src/plan/backend.ts';
 import type { Change } from '../../src/plan/change.ts';
-import type { Observed } from '../../src/plan/observed.ts';
+import { consequencesOf } from '../../src/plan/consequences.ts';
 import { makePlan } from '../../src/plan/plan.ts';
 import { restartReasons } from '../../src/plan/restart-reasons.ts';
 import { isRuntimeChange } from '../../src/plan/runtime-changes.ts';
-import { goalOf, machineSpec } from '../../src/plan/spec.ts';
 import { assumed } from '../../src/reconcile/assumed.ts';
-import { nextMachineStep } from '../../src/reconcile/machine.ts';
-import { isFutile } from '../../src/reconcile/perform.ts';
+import { isFutile, nextMachineStep } from '../../src/reconcile/step.ts';
 import { runs } from '../helpers/rounds.ts';
 import { settingsWith } from '../reconcile/worlds.ts';
 import { requestFor, TARGET, type Values } from './planning.ts';
@@ -103,7 +102,9 @@ test('a disk larger than desired is enough: no restart would shrink it', () => {
   ]);
   const observed = machineWith(machineSpec(settingsWith(larger)), ROOM);
   const settings = settingsWith(LIVE);
-  expect(nextMachineStep(goalOf(settings, 'started', SIMULATED_INFO), observed, SIMULATED_INFO)).toBeUndefined();
+  expect(
+    nextMachineStep(consequencesOf(goalOf(settings, 'started', SIMULATED_INFO), observed, SIMULATED_INFO)),
+  ).toBeUndefined();
   expect(restartReasons(settings, observed, SIMULATED_INFO, settings)).toEqual({});
   const plan = planFor(LIVE, {}, observed);
   expect([ofSettings(plan.changes), plan.pendingRestart]).toEqual([[], []]);
@@ -143,7 +144,7 @@ test('the loop does what a plan says', () => {
       const severities = changes.map(({ severity }) => severity);
       const desired = settingsWith({ ...live, ...wanted });
       const goal = goalOf(desired, 'started', SIMULATED_INFO);
-      const step = nextMachineStep(goal, seen, SIMULATED_INFO);
+      const step = nextMachineStep(consequencesOf(goal, seen, SIMULATED_INFO));
       const reasons = restartReasons(desired, observed, SIMULATED_INFO, desired);
       // What differs from the settings in force is a change; what differs from what runs is work, and was pending before.
       const pending = planFor(live, {}, observed).pendingRestart.length > 0;
@@ -155,7 +156,7 @@ test('the loop does what a plan says', () => {
       for (const { path, severity } of changes) expect(path in reasons).toBe(severity === 'restart');
       // A start under way is called off when what it starts would have to be stopped again, and its room is not known yet.
       const starting = { part: 'machine', step: { do: 'start', spec } } as const;
-      const blank = nextMachineStep(goal, machineWith(spec), SIMULATED_INFO);
+      const blank = nextMachineStep(consequencesOf(goal, machineWith(spec), SIMULATED_INFO));
       expect(isFutile(starting, goal, SIMULATED_INFO)).toBe(blank?.do === 'stop');
     }),
     { numRuns: runs(300) },

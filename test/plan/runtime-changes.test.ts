@@ -2,8 +2,9 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { SIMULATED_INFO } from '../../src/drivers/machines/simulated/index.ts';
 import { emptyModel, type Model } from '../../src/drivers/machines/simulated/model.ts';
+import { goalOf } from '../../src/plan/backend.ts';
+import { consequencesOf } from '../../src/plan/consequences.ts';
 import { makePlan } from '../../src/plan/plan.ts';
-import { goalOf } from '../../src/plan/spec.ts';
 import { assumed } from '../../src/reconcile/assumed.ts';
 import { isReady, nextStep } from '../../src/reconcile/step.ts';
 import { runs } from '../helpers/rounds.ts';
@@ -85,7 +86,7 @@ test('an empty plan is exactly one for which the loop has nothing to do', async 
         ...{ target: TARGET, generation: 1 },
       });
       const goal = goalOf(live, power, SIMULATED_INFO);
-      const settled = nextStep(goal, observed, SIMULATED_INFO) === undefined && isReady(goal, observed);
+      const settled = nextStep(consequencesOf(goal, observed, SIMULATED_INFO)) === undefined && isReady(goal, observed);
       expect(plan.changes.length === 0).toBe(settled);
       if (plan.changes.length === 0) expect(plan.blastRadius).toEqual([]);
     }),

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { memorySimulation } from '../../src/drivers/machines/simulated/memory.ts';
 import type { FaultSource } from '../../src/drivers/machines/simulated/options.ts';
 import { RdError } from '../../src/errors.ts';
-import { MAX_ATTEMPTS } from '../../src/reconcile/backoff.ts';
+import { MAX_ATTEMPTS } from '../../src/reconcile/attempts.ts';
 import { createControllers } from '../../src/reconcile/controllers.ts';
 import { runs } from '../helpers/rounds.ts';
 import { createVirtualClock } from '../reconcile/virtual-clock.ts';

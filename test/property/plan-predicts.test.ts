@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { SIMULATED_INFO } from '../../src/drivers/machines/simulated/index.ts';
 import { memorySimulation } from '../../src/drivers/machines/simulated/memory.ts';
 import type { Plan, PlanRequest } from '../../src/plan/change.ts';
-import { patchOf } from '../../src/plan/patch.ts';
+import { patchOf } from '../../src/plan/diff.ts';
 import { makePlan } from '../../src/plan/plan.ts';
 import { restartReasons } from '../../src/plan/restart-reasons.ts';
 import { createControllers } from '../../src/reconcile/controllers.ts';

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { isObject, type JsonObject, type JsonValue } from '../../src/json.ts';
-import { clusterSpec, engineSpec, machineSpec } from '../../src/plan/spec.ts';
+import { clusterSpec, engineSpec, machineSpec } from '../../src/plan/backend.ts';
 import { parseByteSize } from '../../src/settings/byte-size.ts';
 import { canonicalize, canonicalValue, sameValue } from '../../src/settings/canonical.ts';
 import { fillDefaults } from '../../src/settings/defaults.ts';

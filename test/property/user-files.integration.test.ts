@@ -4,7 +4,7 @@ import { dirname, join } from 'node:path';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { SIMULATED_INFO } from '../../src/drivers/machines/simulated/index.ts';
-import type { Observed } from '../../src/plan/observed.ts';
+import type { Observed } from '../../src/plan/backend.ts';
 import { makePlan } from '../../src/plan/plan.ts';
 import { userFilesOf } from '../../src/plan/user-files.ts';
 import type { Settings } from '../../src/settings/settings.gen.ts';

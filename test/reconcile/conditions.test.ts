@@ -2,13 +2,12 @@ import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import type { DriverInfo } from '../../src/drivers/driver.ts';
 import { SIMULATED_INFO } from '../../src/drivers/machines/simulated/index.ts';
-import type { Model } from '../../src/drivers/machines/simulated/model.ts';
-import { emptyModel } from '../../src/drivers/machines/simulated/model.ts';
+import { emptyModel, type Model } from '../../src/drivers/machines/simulated/model.ts';
 import { RdError } from '../../src/errors.ts';
-import { goalOf } from '../../src/plan/spec.ts';
-import { CONDITION_REASONS } from '../../src/reconcile/condition-reasons.ts';
-import { conditionsOf } from '../../src/reconcile/conditions.ts';
-import { minutesText, STEP_LIMITS_MS } from '../../src/reconcile/step-limits.ts';
+import { goalOf } from '../../src/plan/backend.ts';
+import { consequencesOf } from '../../src/plan/consequences.ts';
+import { CONDITION_REASONS, conditionsOf } from '../../src/reconcile/conditions.ts';
+import { minutesText, STEP_LIMITS_MS } from '../../src/reconcile/perform.ts';
 import type { Settings } from '../../src/settings/settings.gen.ts';
 import { runningModel, seenOf, settingsWith } from './worlds.ts';
 
@@ -21,7 +20,8 @@ async function conditionsIn(
   driver: DriverInfo = SIMULATED_INFO,
 ) {
   const goal = goalOf(settings, power, driver);
-  const input = { goal, seen: await seenOf(model), driver, failure: undefined, fresh: true };
+  const consequences = consequencesOf(goal, await seenOf(model), driver);
+  const input = { consequences, hasCluster: driver.hasCluster, failure: undefined, fresh: true };
   return conditionsOf({ ...input, generation: 1, now: '2030-01-01T00:00:00.000Z' }, []);
 }
 
@@ -51,7 +51,8 @@ test.each([
   const goal = goalOf(LIVE, 'started', SIMULATED_INFO);
   const error = new RdError('ERR_DRIVER_FAILED', message, { advice: 'Make room.' });
   const failure = { what: 'machine start', error, attempts, terminal };
-  const input = { goal, seen: await seenOf(emptyModel()), driver: SIMULATED_INFO, failure, fresh: true };
+  const consequences = consequencesOf(goal, await seenOf(emptyModel()), SIMULATED_INFO);
+  const input = { consequences, hasCluster: true, failure, fresh: true };
   const [machine] = conditionsOf({ ...input, generation: 1, now: '2030-01-01T00:00:00.000Z' }, []);
   expect(machine).toMatchObject({ type: 'MachineReady', reason: 'StepFailed', message: expected });
 });

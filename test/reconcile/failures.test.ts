@@ -1,7 +1,7 @@
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { emptyModel } from '../../src/drivers/machines/simulated/model.ts';
 import { RdError } from '../../src/errors.ts';
-import { MAX_ATTEMPTS } from '../../src/reconcile/backoff.ts';
+import { MAX_ATTEMPTS } from '../../src/reconcile/attempts.ts';
 import { createControllers, IDLE_MS } from '../../src/reconcile/controllers.ts';
 import { LOOK_LIMIT_MS } from '../../src/reconcile/observe.ts';
 import { failing, NO_CLUSTER, start } from './loop.ts';

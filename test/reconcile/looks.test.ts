@@ -1,9 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import type { Model } from '../../src/drivers/machines/simulated/model.ts';
 import { RdError } from '../../src/errors.ts';
-import type { Observed } from '../../src/plan/observed.ts';
+import type { Observed } from '../../src/plan/backend.ts';
 import { IDLE_MS } from '../../src/reconcile/controllers.ts';
-import { firstLook } from '../../src/reconcile/first-look.ts';
 import { LOOK_LIMIT_MS } from '../../src/reconcile/observe.ts';
 import { failing, NO_CLUSTER, start } from './loop.ts';
 import { runningModel, settingsWith } from './worlds.ts';
@@ -16,17 +15,17 @@ describe('looking', () => {
       latency: 1_000,
     });
     expect(controllers.observed()).toHaveProperty('assumed');
-    await firstLook(controllers, new AbortController().signal);
+    await controllers.firstLook(new AbortController().signal);
     expect(controllers.observed()).not.toHaveProperty('assumed');
     expect(controllers.observed().machine.state).toBe('on');
     expect(steps()).toEqual([]);
-    await firstLook(controllers, new AbortController().signal);
+    await controllers.firstLook(new AbortController().signal);
   });
 
   test('an unresponsive driver delays the first one no longer than the signal allows', async () => {
     const { controllers } = start({ faults: (_part, step) => (step === 'observe' ? { kind: 'hang' } : undefined) });
     const waiting = new AbortController();
-    const looked = firstLook(controllers, waiting.signal);
+    const looked = controllers.firstLook(waiting.signal);
     waiting.abort();
     await looked;
     expect(controllers.status().conditions[0]?.reason).toBe('NotObserved');

@@ -1,7 +1,8 @@
 import { expect, test } from 'vitest';
 import { host } from '../../src/drivers/index.ts';
-import { goalOf } from '../../src/plan/spec.ts';
-import { nextMachineStep } from '../../src/reconcile/machine.ts';
+import { goalOf } from '../../src/plan/backend.ts';
+import { consequencesOf } from '../../src/plan/consequences.ts';
+import { nextMachineStep } from '../../src/reconcile/step.ts';
 import { defaultSettings } from '../../src/settings/defaults.ts';
 
 const settings = defaultSettings({ platform: 'linux', arch: 'x64' });
@@ -16,7 +17,7 @@ test.each([
     engines: { moby: { state: 'stopped' }, containerd: { state: 'stopped' } },
     cluster: { state: 'unsupported' },
   } as const;
-  expect(nextMachineStep(goal, seen, host)?.do).toBe(step);
+  expect(nextMachineStep(consequencesOf(goal, seen, host))?.do).toBe(step);
   const whole = { ...seen, machine: { state: 'on', spec: goal.machine } } as const;
-  if (power === 'started') expect(nextMachineStep(goal, whole, host)).toBeUndefined();
+  if (power === 'started') expect(nextMachineStep(consequencesOf(goal, whole, host))).toBeUndefined();
 });

@@ -1,9 +1,9 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { SIMULATED_INFO } from '../../src/drivers/machines/simulated/index.ts';
-import type { Model } from '../../src/drivers/machines/simulated/model.ts';
-import { clusterAfter, engineAfter, machineAfter } from '../../src/drivers/machines/simulated/model.ts';
-import { goalOf } from '../../src/plan/spec.ts';
+import { clusterAfter, engineAfter, type Model, machineAfter } from '../../src/drivers/machines/simulated/model.ts';
+import { goalOf } from '../../src/plan/backend.ts';
+import { consequencesOf } from '../../src/plan/consequences.ts';
 import { isReady, nextStep, type Step, stepName } from '../../src/reconcile/step.ts';
 import type { Settings } from '../../src/settings/settings.gen.ts';
 import { runs } from '../helpers/rounds.ts';
@@ -33,7 +33,7 @@ async function way(model: Model, settings: Settings, power: 'started' | 'stopped
   const names: string[] = [];
   const models = [model];
   for (let world = model; names.length < 30; models.push(world)) {
-    const step = nextStep(goal, await seenOf(world), info);
+    const step = nextStep(consequencesOf(goal, await seenOf(world), info));
     if (!step) break;
     names.push(step.part === 'engine' ? `${step.engine} ${step.step.do}` : stepName(step));
     world = after(world, step);

@@ -8,8 +8,7 @@ import {
   type Model,
 } from '../../src/drivers/machines/simulated/model.ts';
 import type { JsonValue } from '../../src/json.ts';
-import type { Observed } from '../../src/plan/observed.ts';
-import { clusterSpec, engineSpec, machineSpec } from '../../src/plan/spec.ts';
+import { clusterSpec, engineSpec, machineSpec, type Observed } from '../../src/plan/backend.ts';
 import { observe } from '../../src/reconcile/observe.ts';
 import { defaultSettings } from '../../src/settings/defaults.ts';
 import { setLeaf } from '../../src/settings/leaf-paths.ts';

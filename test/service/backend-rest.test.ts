@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { LoopStatus } from '../../src/reconcile/status.ts';
+import type { LoopStatus } from '../../src/reconcile/contract.ts';
 import { createBackendRest } from '../../src/service/backend-rest.ts';
 import { MACHINE } from '../contract/driver-suite.ts';
 

@@ -3,7 +3,7 @@ import { viewFor } from '../../cli/views/choose.ts';
 import { statusText } from '../../cli/views/status-text.ts';
 import { style } from '../../cli/views/style.ts';
 import type { SharedDirectory } from '../../src/drivers/driver.ts';
-import type { Phase } from '../../src/reconcile/status.ts';
+import type { Phase } from '../../src/reconcile/contract.ts';
 import { MACHINE } from '../contract/driver-suite.ts';
 import { fakeIo } from '../helpers/cli.ts';
 import { ENGINE_CHANGE, planWith, statusWith } from '../helpers/plans.ts';

@@ -2,7 +2,7 @@ import type { FastifyInstance } from 'fastify';
 import { RdError } from '../../errors.ts';
 import { refuseBlocked } from '../../plan/blocks.ts';
 import type { Plan, PlanRequest } from '../../plan/change.ts';
-import { patchOf } from '../../plan/patch.ts';
+import { patchOf } from '../../plan/diff.ts';
 import { decideUpdate } from '../../plan/settings-update.ts';
 import type { Desired } from '../../reconcile/contract.ts';
 import type { ApplyReply } from '../../reconcile/status-document.ts';

@@ -1,7 +1,7 @@
 import type { FastifyInstance } from 'fastify';
 import { RdError } from '../../errors.ts';
 import { isObject } from '../../json.ts';
-import type { BackendState, Power } from '../../reconcile/status.ts';
+import type { BackendState, Power } from '../../reconcile/contract.ts';
 import { bytesOf, parseJson } from '../body.ts';
 import type { ApiContext } from '../context.ts';
 import { documented } from '../route-doc.ts';

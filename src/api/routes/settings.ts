@@ -2,7 +2,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { RdError } from '../../errors.ts';
 import { restartReasons } from '../../plan/restart-reasons.ts';
 import { decideProposal, decideUpdate } from '../../plan/settings-update.ts';
-import type { BackendState } from '../../reconcile/status.ts';
+import type { BackendState } from '../../reconcile/contract.ts';
 import { leaves } from '../../settings/leaf-paths.ts';
 import { SCHEMA_VERSION } from '../../settings/settings.gen.ts';
 import type { DesiredSnapshot, Turn } from '../../state/desired-store.ts';

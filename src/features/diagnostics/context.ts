@@ -1,5 +1,5 @@
 import type { RunOptions, RunResult } from '../../os/run.ts';
-import type { LoopStatus } from '../../reconcile/status.ts';
+import type { LoopStatus } from '../../reconcile/contract.ts';
 import type { Platform } from '../../settings/field.ts';
 import type { Settings } from '../../settings/settings.gen.ts';
 import type { HostIntegration } from '../host-integration/outcome.ts';

@@ -2,8 +2,7 @@ import type { ClusterDriver } from '../../drivers/driver.ts';
 import { RdError } from '../../errors.ts';
 import type { JsonObject } from '../../json.ts';
 import type { Clock } from '../../os/clock.ts';
-import type { Controllers } from '../../reconcile/contract.ts';
-import type { LoopStatus } from '../../reconcile/status.ts';
+import type { Controllers, LoopStatus } from '../../reconcile/contract.ts';
 import {
   type ForwardKey,
   type ForwardReport,

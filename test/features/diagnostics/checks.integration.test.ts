@@ -5,7 +5,7 @@ import { delimiter, join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import type { Finding } from '../../../src/features/diagnostics/check.ts';
 import { allChecks } from '../../../src/features/diagnostics/checks/index.ts';
-import { engineSpec } from '../../../src/plan/spec.ts';
+import { engineSpec } from '../../../src/plan/backend.ts';
 import { defaultSettings } from '../../../src/settings/defaults.ts';
 import { temporaryDirectory } from '../../helpers/temp-home.ts';
 import { fingerprint } from '../../helpers/user-home.ts';

@@ -1,7 +1,7 @@
 import type { CheckContext } from '../../../src/features/diagnostics/context.ts';
 import type { JsonObject } from '../../../src/json.ts';
 import { run } from '../../../src/os/run.ts';
-import type { LoopStatus } from '../../../src/reconcile/status.ts';
+import type { LoopStatus } from '../../../src/reconcile/contract.ts';
 import { defaultSettings } from '../../../src/settings/defaults.ts';
 import { mergeSettings } from '../../../src/settings/merge.ts';
 

@@ -7,7 +7,7 @@ import type { ServicePort } from '../../../src/drivers/driver.ts';
 import { RdError } from '../../../src/errors.ts';
 import { createPortForwards, type PortForwards } from '../../../src/features/port-forwards/manager.ts';
 import { forwardFile } from '../../../src/features/port-forwards/store.ts';
-import type { LoopStatus } from '../../../src/reconcile/status.ts';
+import type { LoopStatus } from '../../../src/reconcile/contract.ts';
 import { temporaryDirectory } from '../../helpers/temp-home.ts';
 
 const WEB = { namespace: 'default', service: 'web', k8sPort: 80, hostPort: 0 };

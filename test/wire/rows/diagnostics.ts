@@ -1,8 +1,7 @@
 import { resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { expect } from 'vitest';
-import type { Row } from '../row.ts';
-import { pretty } from '../row.ts';
+import { pretty, type Row } from '../row.ts';
 
 const off = { power: 'stopped' } as const;
 /** The documentation is looked for beside the program. */

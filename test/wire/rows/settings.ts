@@ -1,7 +1,6 @@
 import { expect } from 'vitest';
 import { defaultSettings } from '../../../src/settings/defaults.ts';
-import type { Row, Wire } from '../row.ts';
-import { pretty } from '../row.ts';
+import { pretty, type Row, type Wire } from '../row.ts';
 import { bodyRows } from './bodies.ts';
 
 const NO_SETTINGS = 'no settings specified in the request';

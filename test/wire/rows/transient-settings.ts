@@ -1,6 +1,5 @@
 import { expect } from 'vitest';
-import type { Row } from '../row.ts';
-import { pretty } from '../row.ts';
+import { pretty, type Row } from '../row.ts';
 import { bodyRows } from './bodies.ts';
 
 const DEFAULTS = {

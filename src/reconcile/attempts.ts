@@ -1,4 +1,8 @@
 import { ERRORS, RdError } from '../errors.ts';
+import type { Clock } from '../os/clock.ts';
+import type { Observed } from '../plan/backend.ts';
+import { CLUSTER_ANSWER_MS, minutesText } from './perform.ts';
+import { type Step, stepName } from './step.ts';
 
 const FIRST_MS = 500;
 const LONGEST_MS = 30_000;
@@ -78,4 +82,75 @@ export function createAttempts(): Attempts {
 export function backoffMs(attempts: number, random: () => number): number {
   const whole = Math.min(LONGEST_MS, FIRST_MS * 2 ** Math.max(0, attempts - 1));
   return Math.round(whole * (0.5 + random() / 2));
+}
+
+/** What the loop leaves alone after a terminal failure: the failed step, and what it left behind. */
+export interface GivenUp {
+  /** A failure has ended the attempts; `step` is the failed one, if it was a step. */
+  begin(step: Step | undefined, seen: Observed | undefined): void;
+  /**
+   * Called with each observation since; true when the due step is due for another reason. The first observation shows
+   * what the failure left behind. Nothing that is on is ever stopped for such a reason: it may be all that still works.
+   */
+  isOther(step: Step | undefined, seen: Observed): boolean;
+}
+
+export function createGivenUp(): GivenUp {
+  const left = new Set<string>();
+  let looked = false;
+  return {
+    begin(step, seen) {
+      left.clear();
+      looked = false;
+      if (step) left.add(reasonOf(step, seen));
+    },
+    isOther(step, seen) {
+      const reason = step && reasonOf(step, seen);
+      if (!looked) {
+        looked = true;
+        if (reason !== undefined) left.add(reason);
+        return false;
+      }
+      return step !== undefined && reason !== undefined && !left.has(reason) && isHarmless(step, seen);
+    },
+  };
+}
+
+/** A machine is adjusted for varying reasons. */
+function reasonOf(step: Step, seen: Observed | undefined): string {
+  const lack = step.part === 'machine' && seen?.machine.state === 'on' ? (seen.machine.repair ?? '') : '';
+  return `${stepName(step)} ${lack}`;
+}
+
+function isHarmless({ step: { do: what } }: Step, { machine }: Observed): boolean {
+  return what === 'start' || what === 'adjust' || (what === 'stop' && machine.state === 'broken');
+}
+
+/** The `what` of the failure of a started cluster that does not answer. */
+export const CLUSTER_ANSWER = 'cluster answer';
+
+/** Measures how long a started cluster has not answered. */
+export interface ClusterWait {
+  /** Called with every observation of such a cluster. Returns an error once it has taken too long. */
+  look(): RdError | undefined;
+  /** It answered, or its time starts over. */
+  forget(): void;
+}
+
+export function createClusterWait(clock: Clock): ClusterWait {
+  let since: number | undefined;
+  return {
+    look() {
+      since ??= clock.now();
+      if (clock.now() - since < CLUSTER_ANSWER_MS) return undefined;
+      const text = `the cluster was started and has not answered for ${minutesText(CLUSTER_ANSWER_MS)}; it is left running and watched.`;
+      return new RdError('ERR_DRIVER_TERMINAL', text, {
+        advice:
+          'See in its log what it lacks (often memory or the network), and ask again with `rdctl apply`; or set kubernetes.enabled to false.',
+      });
+    },
+    forget() {
+      since = undefined;
+    },
+  };
 }
