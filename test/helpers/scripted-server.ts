@@ -17,16 +17,16 @@ export interface Reply {
   status?: number;
   headers?: Record<string, string>;
   body?: string;
-  /** Ends the connection instead of answering. */
+  /** Closes the connection instead of answering. */
   drop?: true;
   /** Never answers. */
   hold?: true;
 }
 
-/** Decides what to answer; `undefined` is a 404. */
+/** Decides the response; `undefined` is a 404. */
 export type Script = (request: Received) => Reply | undefined;
 
-/** A server that answers as it is told, once it has proved to be the service of the file, and a home whose connection file leads to it. */
+/** A scripted server that first proves to be the service of the file, and a home whose connection file points to it. */
 export interface ScriptedServer extends AsyncDisposable {
   home: string;
   port: number;

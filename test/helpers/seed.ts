@@ -1,8 +1,8 @@
-/** Where every search through random values begins, unless another one is asked for: what lands must not depend on luck. */
+/** The default seed of every random search: results must not depend on luck. */
 const FIXED = 20300101;
 
 /**
- * What random values of all tests begin with: `RDCTL_TEST_SEED`, a whole number, or `random` for another one each time.
+ * The seed for the random values of all tests: `RDCTL_TEST_SEED`, a whole number, or `random` for a new one each time.
  * @throws Error for anything else.
  */
 export function testSeed(wanted = process.env.RDCTL_TEST_SEED): number {

@@ -14,26 +14,25 @@ export interface TestService {
   client: Client;
   home: string;
   here: Places;
-  /** The environment that it runs in; a command with the same one finds it. */
+  /** Its environment; a command with the same one finds it. */
   env: Record<string, string>;
-  /** Waits until the present desired state (or a given generation) has converged. */
+  /** Waits until the current desired state (or a given generation) has converged. */
   converged(generation?: number): Promise<StatusDocument>;
 }
 
 export type TestServiceOptions = Partial<Omit<ServiceOptions, 'env' | 'policies'>> & {
-  /** An existing home, for a second service on it; otherwise an empty temporary one. */
+  /** An existing home, for a second service; by default an empty temporary one. */
   home?: string;
   /** Added to `RDCTL_HOME` and a simulation without delays. */
   env?: Record<string, string>;
   policies?: { defaults?: string; locked?: string };
 };
 
-/** Nothing listens there: tests ask nobody outside of this computer. */
+/** Nothing listens there: tests contact no other computer. */
 const NOBODY = 'http://127.0.0.1:9/';
 
 /**
- * A service in this process with the simulated driver, on a port of its own; stopped when the test ends, or when the caller
- * does it.
+ * A service in this process with the simulated driver, on its own port; stopped when the test ends or when the caller does it.
  */
 export async function startService(
   options: TestServiceOptions = {},

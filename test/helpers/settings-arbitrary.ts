@@ -8,7 +8,7 @@ import { mergeSettings } from '../../src/settings/merge.ts';
 import type { SettingPath, Settings } from '../../src/settings/settings.gen.ts';
 import { type ValidateContext, validate } from '../../src/settings/validate.ts';
 
-/** Versions that the generated settings use; `''` is left to the service. */
+/** Versions in generated settings; `''` leaves the choice to the service. */
 const KUBERNETES_VERSIONS = ['1.32.1', '1.31.5', '1.30.2', '1.29.4'] as const;
 
 /** A computer whose validation context the generators use. */
@@ -24,7 +24,7 @@ export function contextOn(platform: Platform, current?: Settings): ValidateConte
   };
 }
 
-/** Any value that the setting takes by itself; rules between settings are not looked at. */
+/** Any value that the setting accepts by itself, ignoring rules between settings. */
 function valueArbitrary(field: Field): fc.Arbitrary<JsonValue> {
   const special = SPECIAL[field.path];
   if (special) return special;
@@ -39,7 +39,7 @@ function valueArbitrary(field: Field): fc.Arbitrary<JsonValue> {
     case 'string[]':
       return fc.uniqueArray(imageName(), { maxLength: 4 });
     case 'map<string,boolean>':
-      // To the registry, names that differ in letter case alone are one.
+      // In the registry, names that differ only in case are equal.
       return fc
         .uniqueArray(fc.tuple(fc.stringMatching(/^[A-Za-z][A-Za-z0-9_-]{0,8}$/), fc.boolean()), {
           maxLength: 4,
@@ -51,7 +51,7 @@ function valueArbitrary(field: Field): fc.Arbitrary<JsonValue> {
   }
 }
 
-/** Complete valid settings, as a service on that platform could hold them. */
+/** Complete valid settings that a service on that platform could have. */
 export function settingsArbitrary(platform: Platform = 'linux'): fc.Arbitrary<Settings> {
   const context = contextOn(platform);
   return payloadArbitrary(platform).map((payload) => mergeSettings(context.current, payload));
@@ -62,7 +62,7 @@ export function payloadArbitrary(platform: Platform = 'linux'): fc.Arbitrary<Jso
   return anyPayloadArbitrary(platform).map((payload) => validPart(payload, contextOn(platform)));
 }
 
-/** As `payloadArbitrary`, with values that may contradict each other; `validPart` leaves out what does. */
+/** Like `payloadArbitrary`, with values that may conflict; `validPart` removes those. */
 export function anyPayloadArbitrary(platform: Platform = 'linux'): fc.Arbitrary<JsonObject> {
   const fields = FIELDS.filter((field) => field.path !== 'version' && field.platforms.includes(platform));
   const values = Object.fromEntries(fields.map((field) => [field.path, valueArbitrary(field)]));

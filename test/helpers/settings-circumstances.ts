@@ -5,7 +5,7 @@ import { setLeaf } from '../../src/settings/leaf-paths.ts';
 import { mergeSettings } from '../../src/settings/merge.ts';
 import { type ValidateContext, validate } from '../../src/settings/validate.ts';
 
-/** Where a payload is validated: Linux with its defaults unless told. `current` holds dotted paths. */
+/** Where a payload is validated: by default Linux with its defaults. `current` has dotted paths. */
 export interface Circumstances {
   platform?: Platform;
   arch?: string;
@@ -15,7 +15,7 @@ export interface Circumstances {
   versions?: string[];
 }
 
-/** The validation context of the circumstances. */
+/** The validation context for the circumstances. */
 export function context({ platform = 'linux', arch = 'x64', current = {}, ...rest }: Circumstances): ValidateContext {
   const host = { platform, arch, ...(platform === 'darwin' ? { osRelease: '22.6.0' } : {}) };
   return {
@@ -35,7 +35,7 @@ function nested(flat: JsonObject): JsonObject {
   return object;
 }
 
-/** The wire texts for a payload of dotted paths. */
+/** The wire messages for a payload of dotted paths. */
 export function lines(payload: JsonObject, circumstances: Circumstances = {}): string[] {
   return validate(nested(payload), context(circumstances)).map(({ message }) => message);
 }

@@ -1,9 +1,9 @@
-/** One entry of an archive: a file with content, or a symbolic link. */
+/** One archive entry: a file with content, or a symbolic link. */
 export interface TarEntry {
   path: string;
   content?: string | Uint8Array;
   link?: string;
-  /** Permission bits; 0755 unless told. */
+  /** Permission bits; 0755 by default. */
   mode?: number;
 }
 
@@ -33,7 +33,7 @@ function header({ path, link, mode = 0o755 }: TarEntry, size: number): Buffer {
   block.write(link === undefined ? '0' : '2', 156);
   block.write(link ?? '', 157);
   block.write('ustar\0' + '00', 257);
-  // The sum counts its own field as blanks.
+  // The checksum counts its own field as blanks.
   block.write(' '.repeat(8), 148);
   const sum = block.reduce((total, byte) => total + byte, 0);
   block.write(`${sum.toString(8).padStart(6, '0')}\0 `, 148);

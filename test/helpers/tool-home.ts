@@ -27,7 +27,7 @@ export interface ToolHome {
     };
     ports?: { port: number; state: string; reason?: string }[];
   }>;
-  /** Process id of the running service, from the connection file. */
+  /** The pid of the running service, from the connection file. */
   servicePid(): number;
 }
 
@@ -50,7 +50,7 @@ export function toolHome(env: Record<string, string> = {}): ToolHome {
   };
 }
 
-/** The built tool on a home; a service that is left is shut down. */
+/** The built tool on a home; a remaining service is shut down. */
 export function toolAt(entry: string, home: string, more: Record<string, string> = {}) {
   const env = { RDCTL_HOME: home, RDCTL_SIMULATED_LATENCY_MS: '0', ...more };
   const program = (argv: string[], stdin = '') => rdctlProgram(argv, { entry, env, stdin });

@@ -3,7 +3,7 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect } from 'vitest';
 
-/** A command of a document and what the document says that it prints. */
+/** A command of a document and its documented output. */
 export interface Shown {
   command: string;
   printed: string[];
@@ -23,14 +23,14 @@ export function shown(file: string, heading: string): Shown[] {
       .split(/^\$ /m)
       .slice(1)
       .map((each): Shown => {
-        // A command goes on in lines that begin as the shell asks for them.
+        // A command continues on lines that start with the prompt for continuation.
         const [command = '', ...printed] = each.trimEnd().replaceAll('\\\n> ', '').split('\n');
         return { command: command.replace(/^npx /, ''), printed };
       }),
   );
 }
 
-/** Runs a command line of a document in a directory, as a person would who has rdctl on the path. */
+/** Runs a command line of a document in a directory, with rdctl on the PATH. */
 export function runner(directory: string, entry: string) {
   const bin = join(directory, 'bin');
   mkdirSync(bin, { recursive: true });
@@ -43,12 +43,12 @@ export function runner(directory: string, entry: string) {
   };
   return (command: string): Promise<string> =>
     new Promise((done) => {
-      // Both streams in one, as a terminal shows them.
+      // Both streams combined, as a terminal shows them.
       execFile('sh', ['-c', `( ${command} ) 2>&1`], { cwd: directory, env }, (_, stdout) => done(stdout));
     });
 }
 
-/** What the document shows as a pattern of the whole output: a line `…` stands for any lines, `…/` for the directory. */
+/** The documented output as a pattern: a line `…` stands for any lines, `…/` for the directory. */
 function pattern(printed: readonly string[]): RegExp {
   const lines = printed.map((line) =>
     line === '…' ? '(?:.*\n)*?' : `${line.replace(/[.*+?^${}()|[\]\\]/g, '\\$&')}\n`,
@@ -66,10 +66,10 @@ function asShown(output: string, directory: string): string {
   return lines === '' ? '' : `${lines}\n`;
 }
 
-/** A time or a duration is another one in every run. */
+/** Times and durations differ from run to run. */
 const timeless = (text: string) => text.replace(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, 'TIME').replace(/\d+ ms/g, 'N ms');
 
-/** Runs the commands in a directory and compares what each prints with what the document shows. */
+/** Runs the commands in a directory and compares their output with the documented one. */
 export async function checkAll(all: readonly Shown[], directory: string, entry: string): Promise<void> {
   const run = runner(directory, entry);
   expect(all.length).toBeGreaterThan(0);

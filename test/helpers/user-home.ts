@@ -15,9 +15,9 @@ export interface UserHome {
   rdctlWith(options: ChildOptions, ...argv: string[]): Promise<Outcome>;
 }
 
-/** Must be called inside a test; a service that is left is shut down when it ends. `entry` is the built tool. */
+/** Must be called inside a test; a remaining service is shut down when it ends. `entry` is the built tool. */
 export function userHome(entry: string, extra: Record<string, string> = {}): UserHome {
-  // Short: sockets are below it.
+  // Short, because sockets are below it.
   const home = mkdtempSync(join(tmpdir(), 'rdu-'));
   const env = { HOME: home, ...extra };
   const rdctlWith: UserHome['rdctlWith'] = (options, ...argv) =>
@@ -35,7 +35,7 @@ export function userHome(entry: string, extra: Record<string, string> = {}): Use
   };
 }
 
-/** Every file and link below a directory with mode and content, by relative path; directories by their names alone. */
+/** Every file and link below a directory with mode and content, by relative path; directories only by name. */
 export function fingerprint(directory: string): Record<string, string> {
   const found: Record<string, string> = {};
   for (const entry of readdirSync(directory, { recursive: true, withFileTypes: true })) {

@@ -1,11 +1,11 @@
 import { createRequire } from 'node:module';
 import { resolve } from 'node:path';
 
-/** An element with its own name, without that of its namespace. */
+/** An element with its local name, without namespace. */
 export interface XmlElement {
   tag: string;
   attributes: Record<string, string>;
-  /** What stands in front of the first child. */
+  /** The text before the first child. */
   text: string;
   children: XmlElement[];
 }
@@ -22,11 +22,11 @@ interface DomParser {
 }
 
 const ELEMENT = 1;
-/** The reader that the library for property lists brings along. */
+/** The parser that the property list library includes. */
 const { DOMParser }: { DOMParser: new (options: { onError: (level: string, message: string) => void }) => DomParser } =
   createRequire(resolve('node_modules/plist/package.json'))('@xmldom/xmldom');
 
-/** @throws Error for what is not well-formed. */
+/** @throws Error for XML that is not well-formed. */
 export function parseXml(text: string): XmlElement {
   const onError = (level: string, message: string): void => {
     throw new Error(`${level}: ${message}`);
@@ -61,7 +61,7 @@ export function childOf(element: XmlElement, tag: string): XmlElement {
   return child;
 }
 
-/** Of the element and everything below it. */
+/** The element and everything below it. */
 export function everyElement(element: XmlElement): XmlElement[] {
   return [element, ...element.children.flatMap(everyElement)];
 }

@@ -3,20 +3,20 @@ import { isObject, type JsonObject, type JsonValue } from '../../src/json.ts';
 /** Random decisions, one after the other. */
 export type Dice = (sides: number) => number;
 
-/** A text with its comments, no two of which are the same. */
+/** A text with its comments, all of them different. */
 export interface Written {
   text: string;
   comments: readonly string[];
 }
 
-/** Finds the comments that `writtenAs` writes, whatever became of the rest. */
+/** Finds the comments written by `writtenAs`, whatever became of the rest. */
 export const COMMENT = /# c\d+(?: a: b| "q| it's| \{| #)?/g;
 
-/** The settings as YAML in one of many ways of writing it, with comments in every place that has room for one. */
+/** The settings as YAML in one of many styles, with comments everywhere they fit. */
 export function writtenAs(value: JsonValue, dice: Dice, column: number, step: number, eol: string): Written {
   let count = 0;
   const comments: string[] = [];
-  /** The anchor of a value that was written before. */
+  /** The anchor of a value that was written earlier. */
   const aliases = new Map<string, string>();
   const pad = (at: number) => ' '.repeat(at);
   const next = () => {

@@ -7,15 +7,15 @@ import type { Reached } from './reached.ts';
 
 type Found = 'noticed' | 'noticed at full length' | 'missed' | 'not reached';
 
-/** What the quickest of the tests do not notice goes to the others. */
+/** What the fastest tests do not detect is run against the others. */
 const FIRST = 6;
-/** A mutant that never ends was noticed; all tests together take longer. */
+/** A mutant that never ends counts as detected; all tests together take longer. */
 const LIMIT_MS = 300_000;
 const LIMIT_OF_ALL_MS = 3_600_000;
 
 /**
- * `npm run mutation [-- COUNT]`: how many of a fixed sample of small mistakes the unit tests notice, those that they do not, and how many
- * of these the searches notice at full length. It measures, and ends well whatever it finds.
+ * `npm run mutation [-- COUNT]`: how many of a fixed sample of small mistakes the unit tests detect, the undetected ones, and how many
+ * of these the searches detect at full length. It is a measurement, and succeeds with any result.
  */
 async function main(count: number): Promise<void> {
   const mutants = sampleMutants(count);
@@ -34,7 +34,7 @@ async function main(count: number): Promise<void> {
   report(found);
 }
 
-/** Runs all unit tests once without a mutant in force. */
+/** Runs all unit tests once without an active mutant. */
 async function reachedBy(env: Record<string, string>): Promise<Reached[]> {
   const folder = mkdtempSync(join(tmpdir(), 'rdctl-mutants-'));
   try {
@@ -64,7 +64,7 @@ function pass(files: string[], env: Record<string, string>, limitMs = LIMIT_MS):
       stdio: 'ignore',
       detached: true,
     });
-    // The whole group: a worker in an endless loop does not hear its parent.
+    // The whole process group: a worker in an endless loop ignores its parent.
     const timer = setTimeout(() => process.kill(-(child.pid ?? 0), 'SIGKILL'), limitMs);
     child.once('error', fail);
     child.once('close', (exit) => {

@@ -3,20 +3,20 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import ts from 'typescript';
 
-/** One small mistake that somebody could make. */
+/** One small mistake that a developer could make. */
 export interface Mutant {
   id: number;
   file: string;
   line: number;
-  /** What was done, with the text before and after. */
+  /** What was changed, with the text before and after. */
   what: string;
-  /** The part of the file that is replaced; the text asks at run time which of the two it is to be. */
+  /** The part of the file that is replaced; the text chooses at run time between the two. */
   start: number;
   end: number;
   replacement: (reached: string) => string;
 }
 
-/** Where decisions are made and formats are read and written. */
+/** Where decisions are made, and formats are parsed and written. */
 const FOLDERS = ['src/plan', 'src/settings', 'src/reconcile', 'profiles/formats'];
 
 type Site = Omit<Mutant, 'id' | 'file' | 'line'> & { node: ts.Node };
@@ -33,8 +33,8 @@ const OTHER: Partial<Record<ts.SyntaxKind, string>> = {
 };
 
 /**
- * `count` mutants of the present source, none inside of another. Which ones depends on the text of each alone, so that a change
- * elsewhere leaves the others in the sample.
+ * `count` mutants of the current source, none inside another. The choice depends only on the text of each, so that a change
+ * elsewhere keeps the others in the sample.
  */
 export function sampleMutants(count: number): Mutant[] {
   const all = FOLDERS.flatMap(sources).flatMap((file) => {
@@ -65,7 +65,7 @@ function sources(folder: string): string[] {
     .sort();
 }
 
-/** The statement that a node is in: tells apart what has the same text. */
+/** The statement of a node: distinguishes nodes with the same text. */
 function textAround(node: ts.Node): string {
   let around = node;
   while (around.parent && !ts.isStatement(around)) around = around.parent;
@@ -78,7 +78,7 @@ function sites(source: ts.SourceFile): Site[] {
     const what = `${short(node.getText())} → ${short(after)}`;
     found.push({ node, what, start: node.getStart(), end: node.getEnd(), replacement });
   };
-  /** An expression that is another one as soon as the mutant is in force. */
+  /** An expression that changes when the mutant is active. */
   const swap = (node: ts.Node, after: string) =>
     add(node, after, (reached) => `(${reached} ? (${after}) : (${node.getText()}))`);
   const member = (node: ts.PropertyAccessExpression, after: string) => {

@@ -2,7 +2,7 @@ import { appendFileSync } from 'node:fs';
 import { relative } from 'node:path';
 import { afterAll, expect } from 'vitest';
 
-/** What one test file reached when none of the mutants was in force. */
+/** The mutants that one test file reached while none was active. */
 export interface Reached {
   file: string;
   ms: number;

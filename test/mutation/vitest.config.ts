@@ -5,13 +5,13 @@ import { sampleMutants } from './mutants.ts';
 
 const mutants = sampleMutants(Number(process.env.RDCTL_MUTANTS));
 
-/** Puts every mutant of the sample into the sources; `reached.ts` says which one is in force. */
+/** Inserts every mutant of the sample into the sources; `reached.ts` says which one is active. */
 const mutate: Plugin = {
   name: 'mutants',
   enforce: 'pre',
   transform(code, id) {
     const own = mutants.filter(({ file }) => file === relative('.', id));
-    // From the end, so that the places before stay where they are.
+    // From the end, so that earlier positions stay valid.
     const inOrder = own.sort((one, other) => other.start - one.start);
     return inOrder.reduce(
       (text, { id, start, end, replacement }) =>
@@ -26,7 +26,7 @@ export default defineConfig({
   plugins: [viteWorkerSource, mutate],
   test: {
     maxWorkers: 1,
-    // What a file reaches while its modules load is known of the file that loads them.
+    // Mutants reached during module loading belong to the file that loads them.
     isolate: process.env.RDCTL_MUTANTS_LOG !== undefined,
     restoreMocks: true,
     unstubEnvs: true,

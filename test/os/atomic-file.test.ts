@@ -11,7 +11,7 @@ import {
 } from '../../src/os/atomic-file.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';
 
-/** The process dies at the n-th operation: a write gets half of its bytes to the disk, and nothing happens afterwards. */
+/** The process dies at the n-th operation: a write gets half of its bytes to disk, and nothing happens afterwards. */
 function dyingAt(fatal: number, dead: () => void): FileOperations {
   let count = 0;
   const never = () => {

@@ -7,7 +7,7 @@ import { findDaemon, startDaemon, stopDaemon } from '../../src/os/daemon.ts';
 import { readProcess } from '../../src/os/process-table.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';
 
-/** Mounting is for root; `.ci/run` is. With `RDCTL_REQUIRE_REAL=1` it must work. */
+/** Only root may mount; `.ci/run` is. With `RDCTL_REQUIRE_REAL=1` it must work. */
 function cannotMount(): boolean {
   const cannot = process.platform !== 'linux' || process.getuid?.() !== 0;
   if (cannot && process.env.RDCTL_REQUIRE_REAL === '1')
@@ -18,7 +18,7 @@ function cannotMount(): boolean {
 
 test.skipIf(cannotMount())('a program is found even though the disk was too full to record its pid', async () => {
   const disk = temporaryDirectory();
-  // One page: enough for the first word of the program, and not for another beside it.
+  // One page: enough for the first word of the program, but not for a second one.
   execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=4k,mode=0700', 'rdctl-test', disk]);
   onTestFinished(() => void execFileSync('umount', ['--lazy', disk]));
   const own = temporaryDirectory();

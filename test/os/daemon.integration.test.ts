@@ -21,12 +21,12 @@ function daemon(script: string, directory = temporaryDirectory()): DaemonSpec {
   };
 }
 
-/** Waits until the program has printed: before that its signal handlers are not in place. */
+/** Waits until the program has printed: its signal handlers are not installed before that. */
 async function up(spec: DaemonSpec): Promise<void> {
   await expect.poll(() => tailOf(spec.logFile)).toContain('up');
 }
 
-/** A clock on which every wait is over at once. */
+/** A clock on which every wait ends at once. */
 function fastPace(): Clock {
   let time = 0;
   return {
@@ -85,7 +85,7 @@ describe.skipIf(process.platform !== 'linux')('a daemon', () => {
     const pid = await startDaemon(spec);
     await up(spec);
     const clock = fastPace();
-    // On the fast clock the grace passes at once; the killed process still needs the machine's time to go.
+    // On the fast clock the grace period passes at once; the killed process still needs real time to disappear.
     const waits: Clock = {
       now: clock.now,
       sleep: (ms) => (clock.now() < 200 ? clock.sleep(ms) : steadyClock.sleep(1)),
@@ -126,7 +126,7 @@ describe.skipIf(process.platform !== 'linux')('a daemon', () => {
       process: { pid: process.pid, started: 'other boot:1' },
     });
     expect(await findDaemon(spec.recordFile)).toEqual({ state: 'ended' });
-    // The proof that nothing was signalled is that this goes on.
+    // That this continues proves that nothing was signaled.
     expect(await stopDaemon(spec.recordFile, { graceMs: 0, clock: steadyClock })).toBe('none');
   });
 

@@ -14,7 +14,7 @@ const never = new AbortController().signal;
 
 type Answer = (request: IncomingMessage, response: ServerResponse) => void;
 
-/** A server that gives these answers in turn, the last one for ever. */
+/** A server that gives these responses in turn; the last one repeats. */
 async function server(...answers: Answer[]) {
   const requests: IncomingMessage[] = [];
   const http = createServer((request, response) => {
@@ -31,7 +31,7 @@ async function server(...answers: Answer[]) {
   return { url: `http://127.0.0.1:${port}/image.tar`, requests };
 }
 
-/** All of it, or the rest from where the request says. */
+/** All of it, or the rest from the requested offset. */
 const serves: Answer = (request, response) => {
   const from = Number(/^bytes=(\d+)-$/.exec(request.headers.range ?? '')?.[1] ?? 0);
   const goesOn = from > 0 && request.headers['if-range'] === '"one"';
@@ -42,7 +42,7 @@ const serves: Answer = (request, response) => {
   response.writeHead(goesOn ? 206 : 200).end(body);
 };
 
-/** Breaks off after half of what it promised. */
+/** Closes the connection after half of the announced length. */
 const breaks: Answer = (_, response) => {
   response.writeHead(200, { etag: '"one"', 'content-length': BODY.length });
   response.write(BODY.subarray(0, BODY.length / 2), () => response.destroy());
@@ -180,7 +180,7 @@ test('reports that nothing listens', async () => {
   await expect(get(free, temporaryDirectory())).rejects.toMatchObject({ code: 'ERR_CONNECTION' });
 });
 
-/** Sends without end, and counts what was taken. */
+/** Sends endlessly, and counts what was read. */
 const endless =
   (length?: number): Answer =>
   (_, response) => {

@@ -7,7 +7,7 @@ import { rdctl } from '../helpers/cli.ts';
 
 const NEVER = new AbortController().signal;
 
-/** A shell that has started a program and ends when its input does; it leads a group or stays in ours. */
+/** A shell that has started a program and exits when its input ends; it leads a group or stays in ours. */
 async function parent(leads: boolean) {
   const script = 'sleep 600 >/dev/null 2>&1 & echo $!; read line';
   const child = spawn('sh', ['-c', script], { detached: leads, stdio: ['pipe', 'pipe', 'ignore'] });
@@ -17,7 +17,7 @@ async function parent(leads: boolean) {
     try {
       process.kill(left, 'SIGKILL');
     } catch {
-      // It has ended, as it should.
+      // It has exited, as expected.
     }
   });
   return { pid: child.pid ?? 0, left, end: () => child.stdin.end() };

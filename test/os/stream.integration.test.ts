@@ -4,7 +4,7 @@ import { expect, test } from 'vitest';
 import { stream } from '../../src/os/run.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';
 
-/** Says that it is there, and notes that it was asked to end. */
+/** Reports that it runs, and records that it was asked to exit. */
 const PROGRAM = `process.on('SIGTERM', () => { require('node:fs').writeFileSync(process.argv[1], ''); process.exit(0); });
 console.log('there'); setInterval(() => undefined, 1000);`;
 
@@ -33,6 +33,6 @@ test('a canceled program is not waited for when other processes hold its output'
     }
   })();
   await expect(reading).rejects.toMatchObject({ code: 'ERR_CANCELLED' });
-  // It is still there, with the other end of the pipe.
+  // It still runs, with the other end of the pipe.
   expect(process.kill(pid, 'SIGKILL')).toBe(true);
 });

@@ -78,7 +78,7 @@ describe('a plan from the schema alone', () => {
     const asked = { 'application.autoStart': true, 'containerEngine.name': 'containerd', 'kubernetes.enabled': false };
     const rest = ['removed', 'no cluster'];
     expect(listed(asked, { on: true, hasCluster: true })).toEqual(['on PATH', 'at login', ...rest]);
-    // Only a service that made the entry takes it away.
+    // Only a service that created the entry removes it.
     expect(listed({ 'application.autoStart': false }, { on: true, hasCluster: true }, asked)).toEqual([
       ...['on PATH', 'not at login'],
       ...rest,

@@ -9,7 +9,7 @@ import { planFor, requestFor, TARGET, type Values } from './planning.ts';
 const MUTED = 'diagnostics.mutedChecks';
 const EXTENSIONS = 'application.extensions.installed';
 
-/** moby runs with so many containers and images. */
+/** moby runs with this many containers and images. */
 function busy(running: number, images: number, live = settingsWith({ 'kubernetes.enabled': false })): Model {
   const model = runningModel(live);
   model.engines.moby.containers = Array.from({ length: running }, (_, index) => ({ name: `c${index}`, running: true }));
@@ -297,7 +297,7 @@ describe('what a plan interrupts, hides and loses', () => {
     );
   });
 
-  /** What dockerd says about pairs of a name and what becomes of it. */
+  /** What dockerd reports about pairs of a name and its fate. */
   async function running(containers: string) {
     const observed = await seenOf(runningModel(settingsWith(OFF)));
     const { moby } = observed.engines;

@@ -20,7 +20,7 @@ export function requestFor(values: Values, rest: Partial<PlanRequest> = {}): Pla
   return { settings, state: 'unmanaged', prune: [], ...rest };
 }
 
-/** A plan against a backend that runs with `live`, unless another world is given. */
+/** A plan against a backend that runs with `live`, unless another state is given. */
 export async function planFor(
   live: Values,
   request: PlanRequest,

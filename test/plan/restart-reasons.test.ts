@@ -5,7 +5,7 @@ import { restartReasons } from '../../src/plan/restart-reasons.ts';
 import { runningModel, seenOf, settingsWith } from '../reconcile/worlds.ts';
 import type { Values } from './planning.ts';
 
-/** Reasons of changing a backend that runs with `live`. */
+/** Reasons for changing a backend that runs with `live`. */
 async function reasons(live: Values, after: Values, model = runningModel(settingsWith(live))) {
   return restartReasons(settingsWith({ ...live, ...after }), await seenOf(model), SIMULATED_INFO, settingsWith(live));
 }

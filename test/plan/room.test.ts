@@ -25,7 +25,7 @@ const ROOM: LiveRoom = {
   diskBytes: { least: 100 * GIB, most: 2 ** 44 },
 };
 
-/** A machine that is on, and nothing in it. */
+/** A machine that is on, with nothing in it. */
 function machineWith(spec: MachineSpec, room?: LiveRoom): Observed {
   return {
     machine: { state: 'on', spec, ...(room ? { room } : {}) },
@@ -52,7 +52,7 @@ function judged(wanted: Values, room: LiveRoom | undefined = ROOM, running: Valu
   return ofSettings(changes).map(({ severity, reason }) => [severity, reason]);
 }
 
-/** Nothing runs in these machines, which every plan says besides. */
+/** Nothing runs in these machines, which every plan reports as well. */
 function ofSettings(changes: readonly Change[]): Change[] {
   return changes.filter((change) => !isRuntimeChange(change));
 }
@@ -146,7 +146,7 @@ test('the loop does what a plan says', () => {
       const goal = goalOf(desired, 'started', SIMULATED_INFO);
       const step = nextMachineStep(consequencesOf(goal, seen, SIMULATED_INFO));
       const reasons = restartReasons(desired, observed, SIMULATED_INFO, desired);
-      // What differs from the settings in force is a change; what differs from what runs is work, and was pending before.
+      // A difference from the settings in force is a change; a difference from what runs is work, and was pending before.
       const pending = planFor(live, {}, observed).pendingRestart.length > 0;
       if (severities.includes('restart')) expect(step).toEqual({ do: 'stop' });
       if (severities.includes('live')) expect(step).toBeDefined();
@@ -154,7 +154,7 @@ test('the loop does what a plan says', () => {
       if (step?.do === 'adjust') expect(severities).not.toContain('restart');
       expect(Object.keys(reasons).length > 0).toBe(step?.do === 'stop');
       for (const { path, severity } of changes) expect(path in reasons).toBe(severity === 'restart');
-      // A start under way is called off when what it starts would have to be stopped again, and its room is not known yet.
+      // A start in progress is canceled when its result would have to be stopped again, and its room is not known yet.
       const starting = { part: 'machine', step: { do: 'start', spec } } as const;
       const blank = nextMachineStep(consequencesOf(goal, machineWith(spec), SIMULATED_INFO));
       expect(isFutile(starting, goal, SIMULATED_INFO)).toBe(blank?.do === 'stop');

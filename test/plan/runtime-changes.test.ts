@@ -20,7 +20,7 @@ import { planFor, requestFor, TARGET } from './planning.ts';
 
 const LIVE = settingsWith();
 
-/** What a plan says that asks for nothing new. */
+/** What a plan reports that requests nothing new. */
 async function saidOf(model: Model, power: 'started' | 'stopped' = 'started') {
   const { changes, summary, blastRadius } = await planFor({}, requestFor({}), { model, power });
   const lines = changes.map(({ path, before, after, severity }) => `${path}: ${before} → ${after} (${severity})`);

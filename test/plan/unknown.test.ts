@@ -6,7 +6,7 @@ import { planFor, requestFor, type Values } from './planning.ts';
 
 const REASON = 'the driver does not answer';
 
-/** A plan of a service that has not seen what runs. */
+/** A plan of a service that has not observed what runs. */
 function blindPlan(live: Values, wanted: Values, rest: Parameters<typeof planFor>[2] = {}) {
   const observed = assumed({ seen: undefined, settings: settingsWith(live), driver: SIMULATED_INFO, reason: REASON });
   return planFor(live, requestFor(wanted), { observed, ...rest });

@@ -7,7 +7,7 @@ import { deploymentTree } from '../../profiles/formats/tree.ts';
 import { readPolicies } from '../../profiles/policies/read.ts';
 import { answering } from '../helpers/policy-programs.ts';
 
-// The files that docs/policies.md tells administrators to begin with.
+// The files that docs/policies.md offers to administrators as a starting point.
 
 const FOLDER = 'examples/policies';
 const DOMAIN = 'io.rancherdesktop.profile';
@@ -49,7 +49,7 @@ test.each(['locked', 'defaults'] as const)(
 test('for Windows: the same locks, and defaults without unsupported settings', async () => {
   const key = 'HKLM\\SOFTWARE\\Policies\\Rancher Desktop';
   const { programs } = answering({
-    // A question mark sends the reader to the export, which is a file like this one.
+    // A question mark makes the reader use the export, which is a file like this one.
     [`query ${key} /s`]: { out: '?' },
     [`export ${key}`]: { file: readFileSync(file('policies.reg')).toString('base64') },
   });

@@ -7,7 +7,7 @@ import { rdctl } from '../helpers/cli.ts';
 import { startService } from '../helpers/service.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';
 
-// A plan without a service says what the next service would do, deployment profiles included.
+// A plan without a service says what the next service would do, including deployment profiles.
 
 function stage(profiles: { defaults?: JsonObject; locked?: JsonObject }) {
   const directory = temporaryDirectory();

@@ -6,9 +6,9 @@ import { membersOfVersion } from '../../src/settings/members.ts';
 import { migrate } from '../../src/settings/migrate.ts';
 import { validateShape } from '../../src/settings/older-shapes.ts';
 
-// A profile in the registry means what the same profile means as a file, whatever version it was written for.
+// A profile in the registry means the same as the profile as a file, whatever version it was written for.
 
-/** As an administrator may have typed it: no letter case, no types but those of the registry. */
+/** As an administrator may have typed it: in any case, with the types of the registry. */
 function asRegistry(name: string, settings: JsonObject): RegistryKey {
   const key: RegistryKey = { name, values: [], keys: [] };
   for (const [each, value] of Object.entries(settings)) {
@@ -69,7 +69,7 @@ describe.each(DOCUMENTS.map((document) => [document.version, document] as const)
     expect(validateShape(document, Number(version))).toEqual([]);
     const read = registryPolicy('HKLM\\X', asRegistry('X', document));
     expect(read).toMatchObject({ problems: [], passedOver: [] });
-    // The entries of a map that switch an extension on are switches there, too.
+    // Map entries that enable an extension are booleans there, too.
     expect(read?.settings).toEqual(document);
     const options = { platform: 'win32', partial: true } as const;
     expect(migrate(read?.settings ?? {}, options)).toEqual(migrate(document, options));

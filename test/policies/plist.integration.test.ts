@@ -8,7 +8,7 @@ import { standIn } from '../helpers/policy-programs.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';
 
 const HOST = { platform: 'darwin', arch: 'arm64', osRelease: '23.1.0' } as const;
-/** Made with `plistlib` of Python from `locked.plist.json`, as XML and binary. */
+/** Created with Python's `plistlib` from `locked.plist.json`, as XML and binary. */
 const GOLDEN = 'test/golden/policies';
 
 let directory = '';
@@ -22,7 +22,7 @@ const place = () => ({
   locked: join(directory, 'locked.plist'),
 });
 
-/** No program may be called unless a test gives one. */
+/** No program may be run unless a test provides one. */
 const read = (programs = policyPrograms({ plutil: ['/nonexistent/plutil'] })) =>
   readPolicies({ places: [place()], programs }, HOST);
 
@@ -46,7 +46,7 @@ test("managed preferences win over those of the computer, and those over the use
   expect(policyPlaces({}, 'darwin', '')).toHaveLength(2);
 });
 
-/** What is wrong with a text; `undefined` when it is read. */
+/** The problem with a text; `undefined` when it can be parsed. */
 function plistProblem(text: string): string | undefined {
   try {
     xmlPlist(text);
@@ -56,7 +56,7 @@ function plistProblem(text: string): string | undefined {
   }
 }
 
-/** The golden profile: version 10, so that it is migrated and freezes what came later. */
+/** The golden profile: version 10, so it is migrated and freezes later settings. */
 const MEANING = {
   version: 19,
   containerEngine: { allowedImages: { enabled: true, patterns: ['a/é*', 'b & <c>'] } },
@@ -68,7 +68,7 @@ const MEANING = {
 
 test('XML is read without a program', async () => {
   const text = readFileSync(join(GOLDEN, 'locked.xml.plist'), 'utf8');
-  // Settings of Windows are refused on macOS, and so the golden file is read without them here.
+  // Windows settings are refused on macOS, so the golden file is read without them here.
   writeFileSync(place().locked, withoutWindows(text));
   const { locked } = await read();
   expect(locked).toMatchObject({ source: place().locked, version: 10, settings: MEANING });
@@ -220,7 +220,7 @@ describe('unreliable XML', () => {
     }
   });
 
-  // Work that grew with the square of the length would take hours here.
+  // Quadratic work would take hours here.
   test.each([
     ['comments that have no end', '<plist>', '<!-- >'],
     ['comments', '<plist>', '<!-- -->'],

@@ -44,7 +44,7 @@ test('system locations come first and do not depend on the environment', () => {
   ]);
   expect(linux({}, '/home/u')).toEqual([...system, user]);
   expect(linux({ XDG_CONFIG_HOME: 'relative' }, '/home/u')).toEqual([...system, user]);
-  // Without a home there is no place of the user; a relative path would depend on where the service was started.
+  // Without a home the user has no location; a relative path would depend on where the service was started.
   expect(linux({}, '')).toEqual(system);
 });
 

@@ -45,7 +45,7 @@ describe('encodings', () => {
     ['UTF-16LE with a mark', Buffer.concat([Buffer.from([0xff, 0xfe]), wide])],
     ['UTF-16BE', big],
     ['UTF-16BE with a mark', Buffer.concat([Buffer.from([0xfe, 0xff]), big])],
-    // At any place in the memory of another array.
+    // At any offset in the memory of another array.
     ['a part of an array', Buffer.concat([Buffer.from('x'), wide]).subarray(1)],
     ['a plain array', new Uint8Array(wide)],
   ])('%s', (_name, bytes) => {
@@ -198,7 +198,7 @@ describe('what is not understood is reported with its line and a reason', () => 
     ['"a\\"="x"', 'no "=" follows'],
     ['"a\\n"="x"', 'a single "\\" in the name must be'],
     ['"a"="C:\\temp"', 'a single "\\" in the string must be'],
-    // To wine the end of a line; who wrote it by hand meant a directory.
+    // A line end for wine; an author who wrote it by hand meant a directory.
     ['"a"="C:\\new"', 'a single "\\" in the string must be'],
     ['"a"="x"y', 'there is text after the closing quotation mark'],
     // As the compatible tool writes a quotation mark.
@@ -218,7 +218,7 @@ describe('what is not understood is reported with its line and a reason', () => 
     ['"a"=hex:01,', 'bytes are missing at the end'],
     ['"a"=hex:01,\\', 'bytes are missing at the end'],
     ['"a"=hex:01,\\ x', 'there is text after the "\\"'],
-    // For these wine sets nothing, in silence; the registry editor never writes them.
+    // For these wine sets nothing, silently; the registry editor never writes them.
     ['"a"=hex:01 ,02', 'there is text after the bytes'],
     ['"a"=DWORD:1', 'after "="'],
     ['"a"=HEX:01', 'after "="'],

@@ -14,7 +14,7 @@ const OLDER = 'HKLM\\SOFTWARE\\Rancher Desktop\\Profile';
 const read = ({ programs }: StandIn) =>
   readPolicies({ places: policyPlaces({ SystemRoot: 'C:\\Elsewhere' }, 'win32', ''), programs }, HOST);
 
-/** What `reg query` prints for values of one profile: `path name TYPE data`, the path and the data may be empty. */
+/** What `reg query` prints for values of one profile: `path name TYPE data`; the path and the data may be empty. */
 function printed(key: string, ...values: [path: string, name: string, type: string, data: string][]): string {
   const long = key.replace('HKLM', 'HKEY_LOCAL_MACHINE').replace('HKCU', 'HKEY_CURRENT_USER');
   return values
@@ -88,7 +88,7 @@ test('a profile of an older version may use older names', async () => {
       ),
     ),
   );
-  // Two of them cannot be set on Windows, and are refused by the names that they have in the registry.
+  // Two of them cannot be set on Windows, and are refused under their names in the registry.
   const error = await read(stand).catch((thrown: unknown) => thrown);
   expect(error).toMatchObject({
     message: `Error in deployment profiles: ${KEY}\\Locked`,

@@ -18,7 +18,7 @@ import { runs } from '../helpers/rounds.ts';
 import { payloadArbitrary } from '../helpers/settings-arbitrary.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';
 
-// What `create-profile` writes, a service reads, and finds what was meant.
+// A service reads what `create-profile` writes, and finds what was meant.
 
 const KEY = 'HKLM\\SOFTWARE\\Policies\\Rancher Desktop';
 
@@ -32,7 +32,7 @@ async function lockedAt(place: PolicyPlace, platform: Platform, programs: Policy
   return locked?.settings;
 }
 
-/** What a profile means: canonical, and without sections that hold nothing. */
+/** What a profile means: canonical, and without empty sections. */
 function meaning(settings: JsonObject): JsonObject {
   const known: JsonObject = {};
   for (const [path, value] of leaves(canonicalize(settings))) setLeaf(known, path, value);
@@ -75,7 +75,7 @@ describe('the registry on Windows', () => {
       fc.asyncProperty(payloadArbitrary('win32'), async (settings) => {
         const found = await lockedAt(place, 'win32', {
           plistAsJson: () => Promise.reject(new Error('not on Windows')),
-          // A question mark: what the console shows cannot be relied on.
+          // A question mark: the console output cannot be trusted.
           queryRegistry: async () => 'HKEY_LOCAL_MACHINE\\SOFTWARE\\Policies\\Rancher Desktop\\?',
           exportRegistry: async () => written(settings),
         });

@@ -52,7 +52,7 @@ describe('the API', () => {
     expect(status).toBe(400);
     expect(body.toString()).toContain(BY_LINE);
     expect(await images()).toEqual(before);
-    // The present value is welcome, and what is not locked can be changed beside it.
+    // The current value is accepted, and unlocked settings can be changed along with it.
     const same = await put(method, path, { version: 19, images: { namespace: 'team', showAll: false } });
     expect(same.status).toBeLessThan(300);
   });
@@ -78,7 +78,7 @@ describe('the API', () => {
   test('POST /v1/extensions/uninstall under a locked map', async () => {
     const installed = { 'example/kept': '1.0' };
     const locked = policy({ version: 19, application: { extensions: { installed } } });
-    // Without an engine there are no extensions. An install needs an image, and is tested where there are some.
+    // Without an engine there are no extensions. Installing needs an image, and is tested where there are some.
     const { client, converged } = await startService({ policies: { locked } });
     await converged();
     const { status, body } = await client.request({

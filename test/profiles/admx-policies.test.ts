@@ -34,7 +34,7 @@ function expected({ field, needs }: AdmxPolicy, value: JsonValue): JsonObject {
   return settings;
 }
 
-/** The key of a map stays behind without entries, and that is a map. */
+/** The key of a map remains without entries, which is an empty map. */
 function disabled({ path, type }: Field): JsonObject {
   const settings: JsonObject = { version: 19 };
   if (type.startsWith('map')) setLeaf(settings, path, {});
@@ -151,7 +151,7 @@ describe('policies combined', () => {
     expect(profileOf(states, part)).toEqual({ settings, warnings: [] });
   });
 
-  // What these may be depends on each other.
+  // The allowed values of these depend on each other.
   const FREE = policies().filter(({ field }) => !/webAssembly|spinkube|mobyStorageDriver/.test(field.path));
 
   test('any of them, at any values and in any order, form one profile', () => {

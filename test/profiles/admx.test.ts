@@ -222,7 +222,7 @@ describe('what an administrator sees', () => {
             ? Number(attributes.defaultValue)
             : text;
         expect(shown).toBe(initial);
-        // Sorted, another item may stand at that place.
+        // When sorted, another item may be at that index.
         if (values) expect(attributes.noSort).toBe('true');
       },
     );

@@ -27,13 +27,13 @@ async function isWritten(settings: JsonObject, write: (tree: DeploymentTree) => 
   }
 }
 
-/** More of what one of the two cannot hold than texts usually have. */
+/** With more unsupported texts than usual. */
 const value = fc.oneof(
   { weight: 5, arbitrary: anyText() },
   { weight: 1, arbitrary: fc.constantFrom('', 'a\0', 'a\u0001', '\ufffe', 'a\ud800') },
 );
 
-/** Names that some fold of letter case makes one, at the borders of what a name may be. */
+/** Names that some case folding makes equal, at the limits of a name. */
 const key = fc.oneof(
   anyText(),
   fc.constantFrom(

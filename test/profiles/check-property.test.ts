@@ -28,7 +28,7 @@ function pathsOf(nodes: Iterable<AtlasNode>): string[] {
   );
 }
 
-/** Values of the right and of every wrong kind at known and unknown places, with any version. */
+/** Values of right and wrong types at known and unknown paths, with any version. */
 function hostileArbitrary(): fc.Arbitrary<JsonObject> {
   const anything: fc.Arbitrary<JsonValue> = fc.oneof(
     fc.constantFrom<JsonValue>(true, false, null, 0, 1, -1, 2.5, '', 'vz', '9p', 'docker', '100GiB', 'v1.30.2', [], {}),
@@ -87,7 +87,7 @@ describe('a check', () => {
   });
 });
 
-/** Settings of today that are for every platform, in the shape of a release that has them all. */
+/** Current settings of every platform, in the format of a release that has them all. */
 const neutralArbitrary = fc.tuple(payloadArbitrary('linux'), fc.nat({ max: LATEST })).map(([payload, index]) => {
   const version = RELEASES[index]?.settingsVersion ?? 0;
   const kept = structuredClone(payload);

@@ -25,7 +25,7 @@ function linesOf(cell: CheckCell): string[] {
 
 type Row = [settings: JsonObject, release: string, platform: Platform, lines: string[], part?: Part];
 
-/** Each rule with what it lets pass and what it does not. */
+/** Each rule with what it accepts and what it rejects. */
 function table(title: string, rows: readonly Row[]): void {
   describe(title, () => {
     test.each(rows)('%j in %s on %s', (settings, release, platform, lines, part) => {
@@ -53,7 +53,7 @@ table('the version', [
   [{ version: 25 }, '1.24', 'win32', ['refused version']],
   [{}, '1.24', 'linux', ['refused version']],
   [{ images: { showAll: true } }, '1.24', 'win32', ['refused version']],
-  // A registry key in which nothing means anything is not there.
+  // A registry key without any known value does not exist.
   [{}, '1.24', 'win32', ['ignored version']],
   [{ nothing: 1 }, '1.24', 'win32', ['ignored version']],
   [{ containers: { showAll: true } }, '1.11', 'win32', ['ignored version']],
@@ -71,7 +71,7 @@ table('names', [
   [{ version: 19, Kubernetes: { enabled: false } }, '1.24', 'darwin', ['ignored Kubernetes']],
   [{ version: 19, Kubernetes: { Enabled: false } }, '1.24', 'win32', []],
   [{ version: 19, Images: { showAll: true }, images: {} }, '1.24', 'win32', ['ignored Images']],
-  // Named as they are written, whether or not a migration came between.
+  // Named as they are written, whether or not they were migrated.
   [{ version: 19, wsl: { integrations: { Ubuntu: 'on' } } }, '1.24', 'win32', ['refused wsl.integrations.Ubuntu']],
   [{ version: 18, wsl: { integrations: { Ubuntu: 'on' } } }, '1.24', 'win32', ['refused wsl.integrations.Ubuntu']],
   [{ version: 18, application: { theme: 'dark' } }, '1.23', 'linux', []],
@@ -110,7 +110,7 @@ table('settings that ended', [
   [{ version: 13, virtualMachine: { hostResolver: true } }, '1.16', 'linux', ['ignored virtualMachine.hostResolver']],
   [{ version: 13, virtualMachine: { hostResolver: true } }, '1.16', 'win32', ['ignored virtualMachine.hostResolver']],
   [{ version: 11, ...vm({ socketVMNet: true }) }, '1.14', 'darwin', []],
-  // Before that they moved, and releases that had them took them along.
+  // They moved before, and releases that had them migrated them.
   [{ version: 4, kubernetes: { hostResolver: false } }, '1.12', 'linux', []],
   [{ version: 4, kubernetes: { hostResolver: false } }, '1.16', 'linux', ['ignored kubernetes.hostResolver']],
   [{ version: 4, kubernetes: { hostResolver: false } }, '1.12', 'win32', ['ignored kubernetes.hostResolver']],
@@ -250,7 +250,7 @@ table('null', [
   [{ version: 19, nothing: null }, '1.24', 'darwin', ['ignored nothing']],
   [{ version: 18, debug: null }, '1.24', 'win32', ['ignored debug']],
   [{ debug: null }, '1.24', 'win32', ['ignored version']],
-  // From where it was, a migration takes it to where it is.
+  // From its old path, a migration moves it to the new one.
   [{ version: 4, debug: null }, '1.24', 'linux', ['changed containerEngine.mobyStorageDriver', 'refused debug']],
   [{ version: 4, debug: null }, '1.24', 'darwin', ['refused debug', 'changed containerEngine.mobyStorageDriver']],
   [{ version: 4, debug: null }, '1.24', 'win32', ['ignored debug', 'changed containerEngine.mobyStorageDriver']],
@@ -315,7 +315,7 @@ table('settings of another platform', [
   [{ version: 19, WSL: { integrations: { Ubuntu: true } } }, '1.24', 'linux', ['refused WSL.integrations']],
   [{ version: 19, virtualMachine: { memoryInGB: 2 } }, '1.24', 'win32', []],
   [{ version: 19, virtualMachine: { memoryInGB: 4 } }, '1.24', 'win32', ['refused virtualMachine.memoryInGB']],
-  // The default was another one.
+  // The default was a different one.
   [{ version: 6, application: { adminAccess: true } }, '1.8', 'win32', []],
   [{ version: 6, application: { adminAccess: true } }, '1.9', 'win32', ['refused application.adminAccess']],
   [{ version: 6, application: { adminAccess: false } }, '1.8', 'win32', ['refused application.adminAccess']],
@@ -375,7 +375,7 @@ table('what a form cannot hold', [
     'darwin',
     ['refused diagnostics.connectivity.interval'],
   ],
-  // A release that does not know the setting does not mind.
+  // A release that does not know the setting ignores it.
   [{ version: 10, containers: { namespace: 'a\u0007' } }, '1.11', 'darwin', ['ignored containers.namespace']],
 ]);
 

@@ -204,7 +204,7 @@ describe('bare settings', () => {
 
 test('texts and names arrive as in JSON', async () => {
   const text = fc.oneof(fc.string({ unit: 'binary' }), fc.string({ unit: 'grapheme' }), fc.string());
-  // Three names are refused everywhere, and a control character must be written as an escape, which DEL need not be in JSON.
+  // Three names are refused everywhere, and control characters must be escaped, except DEL, which JSON allows.
   const name = text.filter((each) => !['__proto__', 'constructor', 'prototype'].includes(each));
   const escaped = (value: unknown) => JSON.stringify(value).replaceAll('\x7f', '\\u007f');
   await fc.assert(

@@ -540,7 +540,7 @@ describe('any input', () => {
             } catch (error) {
               if (!(error instanceof RdError)) throw error;
               expect(error.code).toBe('ERR_PROFILE_INVALID');
-              // What the check lets through is what the tree takes.
+              // What the check accepts, the tree accepts.
               expect(error.message).not.toContain('no deployment profile can have');
             }
           }

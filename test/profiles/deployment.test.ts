@@ -6,7 +6,7 @@ import { type DeploymentTree, deploymentTree } from '../../profiles/formats/tree
 import type { JsonObject } from '../../src/json.ts';
 import { FIELDS } from '../../src/settings/fields.gen.ts';
 
-/** What is in the tree, as a Linux computer would read it. */
+/** The contents of the tree, as a Linux computer would read it. */
 async function read(settings: JsonObject): Promise<JsonObject> {
   return plain(await deploymentTree(settings));
 }

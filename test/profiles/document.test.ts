@@ -186,7 +186,7 @@ state: stopped
         { maxKeys: 3 },
       ),
     })).node;
-    // Scalars and objects at one place do not occur in settings; with them a middle scalar would hide what is below it.
+    // Settings never have scalars and objects at one path; with them a scalar in the middle would hide what is below it.
     const sameShape = (a: JsonObject, b: JsonObject): boolean =>
       Object.keys(a).every((key) => {
         const [x, y] = [a[key], b[key]];

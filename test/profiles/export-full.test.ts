@@ -11,7 +11,7 @@ import { leafAt } from '../../src/settings/leaf-paths.ts';
 import { equal } from '../../src/settings/own.ts';
 import { parseDocument } from '../../src/settings/parse.ts';
 
-// Every setting with a value that is right and is no default, as each format writes it.
+// Every setting with a valid value that is not its default, as each format writes it.
 
 const TEXT = readFileSync(resolve('test/golden/profiles/full.settings.json'), 'utf8');
 const FULL: JsonObject = JSON.parse(TEXT);
@@ -22,7 +22,7 @@ describe('the sample settings', () => {
       const value = leafAt(FULL, field.path);
       expect(value, field.path).toBeDefined();
       const defaults: JsonValue[] = [field.default, ...Object.values(field.defaultByPlatform ?? {})];
-      // Where each value is the default of some system there is no other.
+      // Where every value is the default of some system there is no other.
       if (field.path === 'version' || new Set(defaults).size === field.enum?.length) continue;
       for (const other of defaults) expect(equal(other, value), field.path).toBe(false);
     }

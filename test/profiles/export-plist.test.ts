@@ -19,7 +19,7 @@ async function plist(settings: JsonObject): Promise<string> {
 }
 
 describe('the text', () => {
-  // Byte for byte the example of the tool facts, 7.5.
+  // Byte for byte the example in 7.5 of the tool facts.
   test('text that needs escaping, an empty list and an empty map', async () => {
     const settings = {
       kubernetes: { version: 'a&b' },
@@ -172,7 +172,7 @@ function everyText(value: JsonValue): string[] {
   return isObject(value) ? Object.entries(value).flatMap(([name, inner]) => [name, ...everyText(inner)]) : [];
 }
 
-/** A reader of its own, as strict as the documented lines. */
+/** A separate parser, as strict as the documented lines. */
 function readPlist(text: string): JsonValue {
   const lines = text.split('\n');
   expect(lines.splice(0, 3)).toEqual([

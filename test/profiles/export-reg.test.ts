@@ -25,7 +25,7 @@ async function regLines(settings: JsonObject): Promise<string[]> {
 }
 
 describe('the text', () => {
-  // Byte for byte the first example of the tool facts, 7.4.
+  // Byte for byte the first example in 7.4 of the tool facts.
   test('a locked profile of the current user', async () => {
     const settings = {
       kubernetes: { enabled: false },
@@ -291,7 +291,7 @@ test('the bytes of a registry editor file', () => {
   expect([isAscii(''), isAscii('a\n~\u007f'), isAscii('\u0080')]).toEqual([true, true, false]);
 });
 
-/** Whether something is in the settings that the registry cannot hold. */
+/** Whether the settings contain something the registry cannot hold. */
 function isImpossible(value: JsonValue): boolean {
   if (typeof value === 'string') return value.includes('\0');
   if (Array.isArray(value)) return value.some((entry) => entry === '' || isImpossible(entry));
@@ -308,7 +308,7 @@ function isImpossible(value: JsonValue): boolean {
   );
 }
 
-/** A reader of its own, as strict as the documented lines: keys below that of the profile, by their names. */
+/** A separate parser, as strict as the documented lines: keys below that of the profile, by name. */
 function readReg(text: string) {
   const [first, policies, product, own, ...lines] = text.split('\n');
   expect([first, lines.pop()]).toEqual(['Windows Registry Editor Version 5.00', '']);
@@ -356,7 +356,7 @@ function unescaped(text: string): string {
   return text.replace(/\\(.)/gsu, '$1');
 }
 
-/** What was read, with booleans where the settings have them: the registry has only numbers. */
+/** What was read, with booleans where the settings have them: the registry only has numbers. */
 function shaped(like: JsonObject, path: string, keys: ReadonlyMap<string, ReadonlyMap<string, JsonValue>>): JsonObject {
   const inner = [...keys.keys()]
     .filter((key) => key !== '' && key.slice(0, Math.max(0, key.lastIndexOf('\\'))) === path)

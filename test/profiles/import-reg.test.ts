@@ -32,7 +32,7 @@ test('a version of another type is kept', async () => {
 test('a file that ends within a line may be truncated, which is reported once', async () => {
   const whole = bytes(`[${COMPUTER}\\Locked]`, '"version"=dword:13', `[${COMPUTER}\\Defaults]`, '"version"=dword:13');
   expect((await regImporter.read(whole, 'p.reg')).map(({ notes }) => notes)).toEqual([undefined, undefined]);
-  // The number is another one, and the file well-formed.
+  // The number differs, and the file is well-formed.
   const cut = await regImporter.read(whole.subarray(0, -3), 'p.reg');
   expect(cut.map(({ settings }) => settings.version)).toEqual([19, 1]);
   const note = 'p.reg: the last line has no line ending; make sure that the file is complete.';

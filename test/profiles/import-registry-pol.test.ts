@@ -44,7 +44,7 @@ test('what an administrator configures through templates', async () => {
     polList(`${LOCKED}\\containerEngine\\allowedImages`, 'patterns', ['a;b]', '[é😀']),
     polNumber(`${PRODUCT}\\Defaults`, 'version', 19),
     polNumber(`${PRODUCT}\\Defaults\\WSL\\integrations`, 'a;[b]', 1),
-    // Makes the key alone.
+    // Creates just the key.
     { key: `${PRODUCT}\\Defaults\\images`, name: '', type: 0, data: Buffer.alloc(0) },
     polNumber('SOFTWARE\\Policies\\Other', 'x', 1),
   );
@@ -255,7 +255,7 @@ describe('entries of other products', () => {
     expect(part?.lost.map(({ place }) => place)).toContain(`${LOCKED}\\images: namespace`);
   });
 
-  /** What is said of everything else than the settings. */
+  /** What is reported about everything except the settings. */
   function accounts(part: ImportedPart | undefined): string[] {
     return [...(part?.lost ?? []).map(({ reason }) => reason), ...(part?.notes ?? [])];
   }

@@ -36,7 +36,7 @@ async function read(text: string) {
   return desired?.request;
 }
 
-/** Texts that YAML could take for something else. */
+/** Texts that YAML could take for another type. */
 const awkward = fc.oneof(
   fc.constantFrom(
     '',

@@ -1,17 +1,17 @@
 import type { Command } from '../../cli/command.ts';
 
-/** A sentence with one of these words is held by a test, or is no promise. */
+/** A sentence with one of these words needs a test, or a reason why it is no promise. */
 const PROMISING = /(?<![-\w])(never|always|nothing|only|stay|stays|refuse|refused|refuses|no-op|back)(?![-\w])/i;
 
 /**
- * What a Markdown text promises: sentences of its paragraphs, list items and table cells, as they are read, without markup. Headings and
- * blocks of code are left out. A cell says little without its row, and in a wide table without its column: `Connection file › Here: …`.
+ * What a Markdown text promises: sentences of its paragraphs, list items and table cells, without markup. Headings and code blocks
+ * are left out. A cell gets its row, and in a wide table its column, for context: `Connection file › Here: …`.
  */
 export function markdownPromises(text: string): string[] {
   return unique(blocks(text).flatMap((block) => (block.startsWith('|') ? tablePromises(block) : promises(block))));
 }
 
-/** What `rdctl COMMAND --help` promises, and the help of its subcommands. Of a flag: `--yes › Ask nothing`. */
+/** What `rdctl COMMAND --help` promises, and the help of its subcommands. For a flag: `--yes › Ask nothing`. */
 export function helpPromises({ summary, description, flags, subcommands = [] }: Command): string[] {
   const paragraphs = description.split(/\n(?=\s)|\n{2,}/).map((part) => part.replace(/\s+/g, ' '));
   const shown = Object.entries(flags).filter(([, flag]) => !flag.hidden);
@@ -48,14 +48,14 @@ function tablePromises(table: string): string[] {
   );
 }
 
-/** Cells of a row; a bar in code, or after a backslash, is no border. */
+/** Cells of a row; a bar in code or after a backslash is not a border. */
 function cells(row: string): string[] {
   const shielded = row.replace(/`[^`]*`/g, (code) => code.replaceAll('|', '\0')).replaceAll('\\|', '\0');
   const parts = shielded.split('|').slice(1, -1);
   return parts.map((cell) => cell.replaceAll('\0', '|').trim());
 }
 
-/** The promising sentences of a text, behind what says where they stand. A point within code ends no sentence. */
+/** The promising sentences of a text, with their context in front. A period within code ends no sentence. */
 function promises(text: string, where = ''): string[] {
   const shielded = text.replace(/`[^`]*`/g, (code) => code.replaceAll(' ', '\0'));
   const sentences = shielded.split(/(?<=[.!?][)"”*_]*)\s+(?=\[|[(*_`"“]*[A-Z0-9`-])/);
@@ -63,7 +63,7 @@ function promises(text: string, where = ''): string[] {
   return read.filter((sentence) => PROMISING.test(sentence)).map((sentence) => where + sentence);
 }
 
-/** Text without its markup; in code every sign means itself. */
+/** Text without its markup; in code every character is literal. */
 function plain(text: string): string {
   return text
     .replace(/`[^`]*`/g, (code) => code.slice(1, -1).replaceAll('_', '\x01').replaceAll('*', '\x02'))

@@ -1,20 +1,20 @@
 import { readFileSync } from 'node:fs';
 import { parse } from 'yaml';
 
-/** When a promise has to hold: at all, done twice, after a crash, beside others, with the service off, with no space left. */
+/** When a promise has to hold: at all, done twice, after a crash, beside others, with the service off, on a full disk. */
 export const CONDITIONS = ['once', 'second', 'kill', 'neighbour', 'offline', 'fullDisk'] as const;
 
-/** Why a sentence is no promise of what this tool does. */
+/** Why a sentence is no promise about what this tool does. */
 export const KINDS = ['definition', 'instruction', 'upstream', 'reason', 'limit', 'measured'] as const;
 
 type Condition = (typeof CONDITIONS)[number];
 /** `test/FILE.test.ts › part of the title`, several of them, or why the condition does not apply. */
 type Held = string | string[] | { not: string };
 type Meaning = { says: (typeof KINDS)[number] } | { [condition in Condition]?: Held };
-/** A sentence, or by pattern the rows of a generated table. */
+/** A sentence, or the rows of a generated table by pattern. */
 export type Entry = ({ text: string } | { pattern: string }) & Meaning;
 
-/** The entries of a table; throws at what is not one. */
+/** The entries of a table. @throws Error for an invalid one. */
 export function readTable(file: string): Entry[] {
   const entries = parse(readFileSync(file, 'utf8')) as Record<string, unknown>[];
   for (const entry of entries) {
@@ -24,7 +24,7 @@ export function readTable(file: string): Entry[] {
   return entries as Entry[];
 }
 
-/** The tests that hold an entry, under whatever condition. */
+/** The tests named by an entry, under any condition. */
 export function testsNamed(entry: Entry): string[] {
   if ('says' in entry) return [];
   return CONDITIONS.flatMap((condition) => {

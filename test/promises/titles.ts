@@ -1,11 +1,11 @@
 import { existsSync, readFileSync } from 'node:fs';
 
-/** A string, quoted in any way, that a function follows: a title of `test`, `test.each` or `describe`. */
+/** A quoted string followed by a function: a title of `test`, `test.each` or `describe`. */
 const TITLE = /(['"`])((?:\\.|(?!\1)[^\\])*)\1,\s*(?:\{[^{}]*\},\s*)?(?:async\s*)?(?:\(|\w+\s*=>)/g;
 
 const titles = new Map<string, string[]>();
 
-/** Is there a test as `FILE › part of its title` names it? */
+/** Whether a test exists that is named as `FILE › part of its title`. */
 export function hasTest(named: string): boolean {
   const [file = '', ...title] = named.split(' › ');
   const part = title.join(' › ');

@@ -11,7 +11,7 @@ import { startService } from '../helpers/service.ts';
 import { payloadArbitrary } from '../helpers/settings-arbitrary.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';
 
-/** Offered by the simulated cluster; the last one is older, so that some profiles destroy data. */
+/** Offered by the simulated cluster; the last one is older, so some profiles destroy data. */
 const VERSIONS = ['1.33.4', '1.33.3', '1.32.8'];
 
 interface Wanted {
@@ -20,7 +20,7 @@ interface Wanted {
   prune: string[];
 }
 
-/** Profiles that are valid on their own; whether the driver takes them is seen when they are applied. */
+/** Profiles that are valid on their own; whether the driver supports them shows when they are applied. */
 function profiles(): fc.Arbitrary<Wanted> {
   return fc
     .record({

@@ -12,7 +12,7 @@ import { hostileText } from '../helpers/hostile-text.ts';
 import { runs } from '../helpers/rounds.ts';
 import { payloadArbitrary } from '../helpers/settings-arbitrary.ts';
 
-/** Where settings take any text, and where any name; both on Windows alone but for the first. */
+/** Where settings accept any text, and where any name; all but the first only on Windows. */
 const ANY_TEXT = ['images.namespace', 'experimental.virtualMachine.proxy.username'];
 const ANY_NAME = ['diagnostics.mutedChecks', 'WSL.integrations'];
 
@@ -39,7 +39,7 @@ function held(format: string, platform: Platform): fc.Arbitrary<JsonObject> {
     .filter((payload) => cannotHold(format, payload).length === 0);
 }
 
-/** No document of the tool may have a key that reaches the prototype of an object; deployment formats may. */
+/** Documents of the tool may not have a key that reaches the prototype of an object; deployment formats may. */
 function documentKey(): fc.Arbitrary<string> {
   return hostileText().filter((key) => !['__proto__', 'constructor', 'prototype'].includes(key));
 }

@@ -163,7 +163,7 @@ describe('what a format rejects', () => {
   });
 });
 
-/** The text, or what the format refuses: `path: reason` each. */
+/** The text, or what the format rejects: `path: reason` each. */
 async function exported(format: string, profile: JsonObject, options: Options): Promise<string | string[]> {
   const exporter = await EXPORTERS[format]?.();
   if (!exporter) throw new Error(`no exporter ${format}`);
@@ -177,13 +177,13 @@ async function exported(format: string, profile: JsonObject, options: Options): 
   }
 }
 
-/** Paths that refusals begin with; those of no path stay as they are. */
+/** The leading paths of refusals; those without a path stay unchanged. */
 function pathsOf(refusals: readonly string[], paths: ReadonlySet<string>): Set<string> {
   const longestFirst = [...paths].sort((a, b) => b.length - a.length);
   return new Set(refusals.map((line) => longestFirst.find((path) => line.startsWith(`${path}: `)) ?? line));
 }
 
-/** The file holds this part alone, with the settings of the profile and nothing else. */
+/** The file has only this part, with the settings of the profile and nothing else. */
 async function expectBack(profile: JsonObject, { bytes }: Form, text: string, part: Part): Promise<void> {
   const [back, ...more] = await imported(bytes(text));
   expect(more).toEqual([]);

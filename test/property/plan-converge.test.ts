@@ -9,7 +9,7 @@ import { runs } from '../helpers/rounds.ts';
 import { createVirtualClock } from '../reconcile/virtual-clock.ts';
 import { modelArbitrary, powerArbitrary, settingsArbitrary } from '../reconcile/worlds.ts';
 
-/** Faults drawn from a list, fewer in a row than the loop gives up at. */
+/** Faults drawn from a list, fewer in a row than make the loop give up. */
 function drawnFaults(draws: readonly ('none' | 'before' | 'after')[]): { faults: FaultSource; struck: () => number } {
   let index = 0;
   let inARow = 0;
@@ -66,7 +66,7 @@ test('from any state, with faults and changed settings, the loop reaches the las
           expect(status).toMatchObject({ converged: true, observedGeneration: desires.length, power: last.power });
           const withCluster = last.settings.kubernetes.enabled;
           expect(status.backendState).toBe(last.power === 'stopped' ? 'STOPPED' : withCluster ? 'STARTED' : 'DISABLED');
-          // The model refuses two engines and a cluster without its engine: only drawn faults and steps called off may fail.
+          // The model refuses two engines and a cluster without its engine: only drawn faults and canceled steps may fail.
           const { failures } = status.counters;
           expect(failures).toBeLessThanOrEqual(struck());
         } finally {

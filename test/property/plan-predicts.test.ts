@@ -18,13 +18,13 @@ import { settingsArbitrary as fewValues, powerArbitrary } from '../reconcile/wor
 const EXTENSIONS = 'application.extensions.installed';
 const TARGET = { product: 'rdctl', driver: 'simulated', simulated: true };
 
-/** Few values each, which often agree with each other, and everything that is valid. */
+/** A few values each, which often coincide, and everything that is valid. */
 const settingsArbitrary: fc.Arbitrary<Settings> = fc.oneof({ arbitrary: fewValues, weight: 3 }, anySettings('linux'));
 
 const requestArbitrary: fc.Arbitrary<PlanRequest> = fc
   .record({
     wanted: settingsArbitrary,
-    /** Which of the settings are managed. */
+    /** Which settings are managed. */
     managed: fc.array(fc.boolean(), { minLength: 60, maxLength: 60 }),
     state: fc.constantFrom('started' as const, 'stopped' as const, 'unmanaged' as const),
     prune: fc.subarray(['diagnostics.mutedChecks', 'WSL.integrations', EXTENSIONS]),
@@ -37,7 +37,7 @@ const requestArbitrary: fc.Arbitrary<PlanRequest> = fc
     return { settings, state, prune };
   });
 
-/** Runs a loop on a simulation until it is where `live` and `power` want it; then plans, applies, and looks at what happened. */
+/** Runs a loop on a simulation until it matches `live` and `power`; then plans, applies, and compares. */
 async function planAndApply(live: Settings, power: 'started' | 'stopped', startedOnce: boolean, request: PlanRequest) {
   const clock = createVirtualClock({ auto: true });
   const simulation = memorySimulation({ now: clock.now, firstWorkload: { images: 3, containers: 2 } });
@@ -58,7 +58,7 @@ async function planAndApply(live: Settings, power: 'started' | 'stopped', starte
     const patch = patchOf(plan, request, live);
     const after = withExtensions(plan, patch ? mergeSettings(live, patch) : live);
     const powerAfter = request.state === 'unmanaged' ? power : request.state;
-    // The wire format names the Spin operator also while the cluster is off, where nothing is started anew for it.
+    // The wire format names the Spin operator even while the cluster is off, where nothing is restarted for it.
     const reasons = Object.keys(restartReasons(after, controllers.observed(), SIMULATED_INFO, live)).filter(
       (path) => after.kubernetes.enabled || path !== 'experimental.kubernetes.options.spinkube',
     );
@@ -109,7 +109,7 @@ test('a plan predicts what apply then does, and a second apply does nothing', as
       const restarted = stayedOn && steps.some((step) => step.do !== 'adjust');
       const reset = steps.some((step) => step.do === 'reset');
 
-      // A reset that is claimed and not seen is one that waits for the cluster to be started.
+      // A predicted reset that does not happen waits for the cluster to be started.
       const deferred = plan.blastRadius.some((item) => item.what.endsWith('when it next starts'));
       expect(summary.resets).toBe(reset || deferred ? 1 : 0);
       expect(reset && deferred).toBe(false);
@@ -130,7 +130,7 @@ test('a plan predicts what apply then does, and a second apply does nothing', as
         if (powerAfter === power) expect(steps).toEqual([]);
       }
 
-      // What runs is stopped, and what is there is hidden, exactly where the plan says so.
+      // What runs is stopped, and what exists is hidden, exactly where the plan says so.
       const stopped = steps.find((step) => step.do === 'stop' && isEngine(step.part));
       const says = (pattern: RegExp) => plan.blastRadius.some((item) => pattern.test(item.what));
       expect(says(/^stops \d+ containers?: /)).toBe(stopped !== undefined && running > 0);
@@ -149,7 +149,7 @@ test('a plan predicts what apply then does, and a second apply does nothing', as
   );
 });
 
-/** The settings once the service has installed and uninstalled what the plan says. */
+/** The settings after the service has installed and uninstalled the extensions of the plan. */
 function withExtensions({ changes }: Plan, settings: Settings): Settings {
   const copy = structuredClone(settings);
   const { installed } = copy.application.extensions;

@@ -18,7 +18,7 @@ type Leaf = readonly [path: string, values: fc.Arbitrary<JsonValue>];
 
 const LEAVES = new Map<number, Leaf[]>();
 
-/** Every value that a version knows, with what may stand there. */
+/** Every value that a version knows, with its allowed values. */
 function leavesOf(version: number): Leaf[] {
   const shape = SHAPES.findLast((from) => from <= version) ?? 4;
   const known = LEAVES.get(shape);
@@ -60,7 +60,7 @@ function valuesOf(schema: JsonObject, path: string): fc.Arbitrary<JsonValue> {
   }
 }
 
-/** Settings of an old version without mistakes. */
+/** Valid settings of an old version. */
 const oldSettings = fc.integer({ min: 1, max: 18 }).chain((version) =>
   fc.subarray(leavesOf(version), { maxLength: 14 }).chain((chosen) =>
     fc.tuple(...chosen.map(([, values]) => values)).map((values) => {
@@ -71,7 +71,7 @@ const oldSettings = fc.integer({ min: 1, max: 18 }).chain((version) =>
   ),
 );
 
-/** The settings without the values that have a finding: what does not fit each other is not what is looked at here. */
+/** The settings without the values that have a finding: conflicts between values are not tested here. */
 async function withoutMistakes(settings: JsonObject): Promise<JsonObject> {
   const document = parseDocument(JSON.stringify(settings), 'p.json');
   const { findings } = await checkSettings({ document, at: '', settings }, HOST);
@@ -80,7 +80,7 @@ async function withoutMistakes(settings: JsonObject): Promise<JsonObject> {
   const copy = structuredClone(settings);
   for (const { pointer } of wrong) {
     const names = pointerNames(pointer);
-    // An item of a list takes the list with it.
+    // A list item removes the whole list.
     while (names.length > 1 && !isObject(valueAt(copy, pointerTo(names.slice(0, -1))) ?? null)) names.pop();
     const section = valueAt(copy, pointerTo(names.slice(0, -1)));
     const last = names.at(-1) ?? '';

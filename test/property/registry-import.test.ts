@@ -14,7 +14,7 @@ import { payloadArbitrary } from '../helpers/settings-arbitrary.ts';
 const HEADER = 'Windows Registry Editor Version 5.00';
 const PRODUCT = 'SOFTWARE\\Policies\\Rancher Desktop';
 
-/** The parts, or nothing when the file is refused as it should be. */
+/** The parts, or nothing when the file is properly refused. */
 async function readOrRefuse(read: Promise<ImportedPart[]>): Promise<ImportedPart[] | undefined> {
   try {
     return await read;
@@ -25,13 +25,13 @@ async function readOrRefuse(read: Promise<ImportedPart[]>): Promise<ImportedPart
   }
 }
 
-/** Values that became settings, and those that are told to be lost; deletions are no values. */
+/** Values that became settings, and those reported as lost; deletions are not values. */
 function accounted(parts: readonly ImportedPart[]): number {
   const lost = parts.flatMap((part) => part.lost);
   const values = lost
     .filter(({ reason }) => !reason.startsWith('it is a deletion'))
     .map(({ reason }) => Number(/ \((\d+) values?\)$/.exec(reason)?.[1] ?? 1));
-  // Those of others are counted alone.
+  // Foreign ones are only counted.
   const others = parts
     .flatMap(({ notes = [] }) => notes)
     .map((note) => Number(/: (\d+) values? .*in keys of other programs/.exec(note)?.[1] ?? 0));
@@ -109,7 +109,7 @@ const line: fc.Arbitrary<Line> = fc.oneof(
       .map(([at, data]): Line => ({ kind: 'value', text: `${at}=${data}` })),
   },
   { weight: 1, arbitrary: name.map((at): Line => ({ kind: 'deleted', text: `${at}=-` })) },
-  // What follows a deleted key is no value, so that a key follows it here.
+  // What follows a deleted key is not a value, so a key follows here.
   { weight: 1, arbitrary: fc.tuple(key, key).map(([a, b]): Line => ({ kind: 'key', text: `[-${a}]\r\n[${b}]` })) },
   { weight: 1, arbitrary: fc.constantFrom('', ' ; "a"=dword:1', '\t').map((text): Line => ({ kind: 'other', text })) },
 );
@@ -151,7 +151,7 @@ test('so is every value of a policy file', async () => {
 });
 
 describe('damaged files are read or rejected', () => {
-  /** Cuts, repeats, exchanges and inserts pieces. */
+  /** Cuts, repeats, swaps and inserts pieces. */
   const damage = fc.array(
     fc.record({
       at: fc.double({ min: 0, max: 1, noNaN: true }),
@@ -224,7 +224,7 @@ describe('hostile files of many megabytes are handled in time', () => {
   const filled = (start: string, piece: string, end = '') =>
     Buffer.from(`${HEADER}\n[HKLM\\${PRODUCT}\\Locked]\n${start}${piece.repeat(Math.ceil(SIZE / piece.length))}${end}`);
 
-  // Work that grew with the square of the length would take days here.
+  // Quadratic work would take days here.
   test.each<[string, Buffer]>([
     ['lines of one character', filled('', 'x\n')],
     ['empty lines', filled('', '\n')],

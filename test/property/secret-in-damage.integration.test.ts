@@ -11,7 +11,7 @@ import { standIn } from '../helpers/policy-programs.ts';
 import { runs } from '../helpers/rounds.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';
 
-/** The password; of what damage cuts it into, neither half may be seen. */
+/** The password; when damage splits it, neither half may appear. */
 const SECRET = 'HUSHHUSHMARKMARK';
 const SEEN = /HUSH|MARK/;
 const PROXY = { address: 'http://proxy', password: SECRET, port: 3128, username: 'u' };
@@ -32,7 +32,7 @@ const texts = async (): Promise<[name: string, text: string][]> => {
   ];
 };
 
-/** One sign more, one less, or the end missing; mostly at the password. */
+/** One character more, one less, or the end missing; mostly in the password. */
 function damaged(text: string, { where, near, what }: { where: number; near: boolean; what: string }): string {
   const secret = text.indexOf(SECRET);
   const from = near ? Math.max(0, secret - 4) : 0;
@@ -48,7 +48,7 @@ const damage = fc.record({
   what: fc.constantFrom('drop', 'cut', ...'"\'<>&{}[]:#!*@%|\\\t\n\u0000'),
 });
 
-/** Those whose result is the document itself, with the password in it where nothing is wrong. */
+/** Commands that print the document itself, with the password when nothing is wrong. */
 const WRITERS: readonly string[][] = [
   ['create-profile', '--output', 'json', '--input'],
   ['profile', 'upgrade', '--dry-run'],

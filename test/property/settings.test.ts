@@ -167,7 +167,7 @@ describe('what the validator of complete settings accepts', () => {
   });
 });
 
-/** Objects that look like settings in places: known names with any values, also inherited names. */
+/** Objects that partly look like settings: known names with any values, including inherited names. */
 function anyJsonObject(): fc.Arbitrary<JsonObject> {
   const names = [
     ...new Set(FIELDS.flatMap(({ path }) => path.split('.'))),

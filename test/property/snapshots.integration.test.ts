@@ -6,7 +6,7 @@ import type { Model } from '../../src/drivers/machines/simulated/model.ts';
 import { runs } from '../helpers/rounds.ts';
 import { startService } from '../helpers/service.ts';
 
-/** Something that a user does. */
+/** A user action. */
 type Deed =
   | { do: 'image'; engine: 'moby' | 'containerd'; name: string }
   | { do: 'memory'; gib: number }
@@ -29,7 +29,7 @@ test('whatever changes after a snapshot, a restore brings settings and state bac
   const service = await startService();
   const file = join(service.here.state, 'drivers', 'simulated', 'machine.json');
   const model = (): Model => JSON.parse(readFileSync(file, 'utf8'));
-  /** What a user sees of it. */
+  /** What a user sees. */
   const state = () => {
     const { engines, cluster } = model();
     const version = 'installedVersion' in cluster ? cluster.installedVersion : undefined;

@@ -15,9 +15,9 @@ import { temporaryDirectory } from '../helpers/temp-home.ts';
 import { fingerprint } from '../helpers/user-home.ts';
 
 type Power = 'started' | 'stopped';
-/** What a profile asks for. */
+/** What a profile requests. */
 interface Step {
-  /** By hand, before the plan. */
+  /** Manual changes before the plan. */
   meanwhile: keyof typeof MEANWHILE;
   path: Settings['application']['pathManagementStrategy'];
   autoStart: boolean;
@@ -74,7 +74,7 @@ const stepArbitrary: fc.Arbitrary<Step> = fc.record({
   power: fc.constantFrom('started' as const, 'stopped' as const),
 });
 
-/** A backend that does at once what is asked of it, and the service that follows it with the files of a user. */
+/** A backend that does at once what is requested, and the service that updates the user's files. */
 async function world() {
   const home = temporaryDirectory();
   const elsewhere = temporaryDirectory();
@@ -111,7 +111,7 @@ async function world() {
       up.cluster = { ...up.cluster, kubeconfig };
     } else up.cluster = atRest;
     observed = power === 'started' ? up : off;
-    // A restart between two that run, which may be all that is seen of it.
+    // A restart between two running states, which may be all that is observed of it.
     if (JSON.stringify(before) !== JSON.stringify(observed)) user.sees(off, power);
     user.sees(observed, power);
   }
@@ -171,7 +171,7 @@ function clusterFile(directory: string, port: number): string {
   return file;
 }
 
-/** What became of files between two fingerprints of a home; ours and directories do not count. */
+/** Changes of files between two fingerprints of a home, without our own files and directories. */
 function changed(home: string, before: Record<string, string>, after: Record<string, string>): string[] {
   return [...new Set([...Object.keys(before), ...Object.keys(after)])]
     .filter(

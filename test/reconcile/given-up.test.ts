@@ -64,7 +64,7 @@ test('a new failure replaces the cause of the previous one', async () => {
 });
 
 describe('a machine in ERROR after a failed repair', () => {
-  /** A machine that runs and tells what it lacks; `failing` holds what a repair cannot do. */
+  /** A machine that runs and reports what it lacks; `failing` lists what a repair cannot do. */
   function scene() {
     const clock = createVirtualClock();
     const { driver } = memorySimulation({ model: runningModel(NO_CLUSTER), now: clock.now, sleep: clock.sleep });

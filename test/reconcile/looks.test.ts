@@ -31,7 +31,7 @@ describe('looking', () => {
     expect(controllers.status().conditions[0]?.reason).toBe('NotObserved');
   });
 
-  /** Somebody else starts a container. */
+  /** Someone else starts a container. */
   function startContainer(model: Model): Model {
     const { moby } = model.engines;
     return {
@@ -182,7 +182,7 @@ describe('looking', () => {
     expect(controllers.observed().machine.state).toBe('on');
   });
 
-  /** A loop that has converged, and whose drivers answer no look any more until the test says so. */
+  /** A converged loop whose drivers stop answering observations until the test says so. */
   async function deaf() {
     const state = { deaf: false };
     const loop = start({ faults: (_part, step) => (state.deaf && step === 'observe' ? { kind: 'hang' } : undefined) });
@@ -275,7 +275,7 @@ describe('looking', () => {
     expect(clock.sleepers()).toBe(0);
   });
 
-  /** A loop whose next looks fail, so many of them. */
+  /** A loop whose next observations fail, this many of them. */
   async function shaky(failures: number) {
     let left = 0;
     const loop = start({

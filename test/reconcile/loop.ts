@@ -23,7 +23,7 @@ interface Setup {
   clusterReadyMs?: number;
 }
 
-/** A loop over a simulation, on a clock that the test moves. */
+/** A loop over a simulation, on a clock that the test advances. */
 export function start({
   settings = NO_CLUSTER,
   power = 'started',
@@ -70,7 +70,7 @@ export function start({
   };
 }
 
-/** Fails the named steps so many times. */
+/** Fails the named steps this many times. */
 export function failing(times: Record<string, number>, code: ErrorCode = 'ERR_DRIVER_FAILED'): FaultSource {
   const left = new Map(Object.entries(times));
   return (part, step): Fault | undefined => {

@@ -11,7 +11,7 @@ import { modelArbitrary, powerArbitrary, runningModel, seenOf, settingsArbitrary
 
 const NO_CLUSTER = settingsWith({ 'kubernetes.enabled': false });
 
-/** Performs a step on a model; refuses, as the driver does, what no machine could do. */
+/** Performs a step on a model; like the driver, refuses what no machine could do. */
 function after(model: Model, step: Step): Model {
   switch (step.part) {
     case 'machine':
@@ -27,7 +27,7 @@ function after(model: Model, step: Step): Model {
   }
 }
 
-/** Every step until nothing is left to do, each with its engine where it has one. */
+/** Every step until nothing is left to do, with its engine if it has one. */
 async function way(model: Model, settings: Settings, power: 'started' | 'stopped', info = SIMULATED_INFO) {
   const goal = goalOf(settings, power, info);
   const names: string[] = [];
@@ -132,7 +132,7 @@ describe('the steps from one state to another', () => {
 test('every state leads to every desired state in a few steps, never with two engines or a cluster without one', async () => {
   await fc.assert(
     fc.asyncProperty(modelArbitrary, settingsArbitrary, powerArbitrary, async (model, settings, power) => {
-      // The transitions refuse what no machine could do, so a wrong order fails here by itself.
+      // The transitions refuse what no machine could do, so a wrong order fails here.
       const { names, models, ready, last } = await way(model, settings, power);
       expect(ready).toBe(true);
       expect(names.length).toBeLessThanOrEqual(8);
@@ -142,7 +142,7 @@ test('every state leads to every desired state in a few steps, never with two en
       const engines = models.map(
         (world) => Object.values(world.engines).filter((engine) => engine.process.state !== 'stopped').length,
       );
-      // Two only if it began with two, and then never more again.
+      // Two only if it started with two, and then never again.
       for (const [index, count] of engines.entries()) {
         if (index > 0 && count > 1) expect(count).toBeLessThanOrEqual(engines[index - 1] ?? 0);
       }

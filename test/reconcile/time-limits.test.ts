@@ -8,7 +8,7 @@ import { createVirtualClock } from './virtual-clock.ts';
 import { settingsWith } from './worlds.ts';
 
 describe('time limits', () => {
-  /** The first start of moby never ends, and does not heed being called off, until the test says so. */
+  /** The first start of moby never ends, and ignores its cancellation, until the test says so. */
   function deafStart(clock = createVirtualClock()) {
     const simulation = memorySimulation({ now: clock.now, sleep: clock.sleep });
     const { moby } = simulation.driver.engines;
@@ -86,7 +86,7 @@ describe('time limits', () => {
     expect(message()).toBe(`${late}: half of it is done (2 attempts). Ask for it again.`);
   });
 
-  /** A start of the machine that takes six times its limit, and tells every minute that it gets on. */
+  /** A start of the machine that takes six times its limit, and reports progress every minute. */
   function longStart() {
     const clock = createVirtualClock();
     const { driver: simulated } = memorySimulation({ now: clock.now, sleep: clock.sleep });
@@ -117,7 +117,7 @@ describe('time limits', () => {
   test('a step that makes progress delays a new desired state at most for its limit', async () => {
     const { clock, controllers, desired, limit } = longStart();
     await clock.advance(3 * limit);
-    // Still wanted, so that it is not called off at once.
+    // Still wanted, so it is not canceled at once.
     controllers.desire({ ...desired, settings: settingsWith({ 'containerEngine.name': 'containerd' }), generation: 2 });
     await clock.advance(limit - 60_000);
     const failures = () => controllers.status().phases.filter(({ outcome }) => outcome === 'failed');

@@ -1,10 +1,10 @@
 import type { Clock } from '../../src/os/clock.ts';
 
-/** A clock whose time passes only when somebody sleeps (`auto`) or when the test says so. */
+/** A clock whose time passes only when something sleeps (`auto`) or when the test says so. */
 export interface VirtualClock extends Clock {
-  /** Lets time pass, waking sleepers in order, and lets everything that follows from it happen. */
+  /** Lets time pass, waking sleepers in order, and runs everything that follows. */
   advance(ms: number): Promise<void>;
-  /** Lets everything happen that needs no time. */
+  /** Runs everything that needs no time. */
   turn(): Promise<void>;
   /** How many are asleep. */
   sleepers(): number;
@@ -23,7 +23,7 @@ export function createVirtualClock({ auto = false } = {}): VirtualClock {
   };
   const earliest = () => asleep.toSorted((a, b) => a.at - b.at)[0];
   let pumping = false;
-  /** Wakes one sleeper per turn of the event loop, the earliest first, so that time never passes one by. */
+  /** Wakes one sleeper per turn of the event loop, the earliest first, so that time never skips one. */
   const pump = () => {
     if (!auto || pumping || asleep.length === 0) return;
     pumping = true;

@@ -14,14 +14,14 @@ import { defaultSettings } from '../../src/settings/defaults.ts';
 import { setLeaf } from '../../src/settings/leaf-paths.ts';
 import type { SettingPath, Settings } from '../../src/settings/settings.gen.ts';
 
-/** The defaults on Linux with some settings changed. */
+/** The Linux defaults with some settings changed. */
 export function settingsWith(values: Partial<Record<SettingPath, JsonValue>> = {}): Settings {
   const settings = defaultSettings({ platform: 'linux', arch: 'x64' });
   for (const [path, value] of Object.entries(values)) setLeaf(settings, path, value);
   return settings;
 }
 
-/** Few values each, so that two draws often agree. All combinations are valid for the simulated driver. */
+/** A few values each, so that two draws often coincide. All combinations are valid for the simulated driver. */
 const VALUES: Partial<Record<SettingPath, readonly JsonValue[]>> = {
   'application.adminAccess': [false, true],
   'application.debug': [false, true],
@@ -52,7 +52,7 @@ export const settingsArbitrary: fc.Arbitrary<Settings> = fc
 
 export const powerArbitrary = fc.constantFrom('started' as const, 'stopped' as const);
 
-/** Any world at all, also ones that cannot come about: two engines, a cluster without one, things running in a machine that is off. */
+/** Any state at all, even impossible ones: two engines, a cluster without one, things running in a machine that is off. */
 export const modelArbitrary: fc.Arbitrary<Model> = settingsArbitrary.chain((settings) =>
   fc.record({
     format: fc.constant(1 as const),
@@ -115,12 +115,12 @@ function clusterArbitrary(spec: ClusterSpec): fc.Arbitrary<ClusterModel> {
     });
 }
 
-/** What the drivers would report of a model. */
+/** What the drivers would report about a model. */
 export function seenOf(model: Model): Promise<Observed> {
   return observe(memorySimulation({ model, now: () => 1 }).driver, new AbortController().signal);
 }
 
-/** A world that runs with these settings, as if it had just converged. */
+/** A state that runs with these settings, as if it had just converged. */
 export function runningModel(settings: Settings, version = settings.kubernetes.version || '1.33.4'): Model {
   const model = emptyModel();
   const { name } = settings.containerEngine;

@@ -23,7 +23,7 @@ const REQUEST: PlanRequest = {
   portForwards: { entries: [{ ...FORWARD, hostPort: 8080 }], exclusive: true },
 };
 
-/** Everything succeeds; a test scripts what does not. */
+/** Everything succeeds; a test scripts the failures. */
 function stage(status = statusWith()) {
   const calls: string[] = [];
   const install = vi.fn(async (id: string) => {
@@ -158,7 +158,7 @@ test('runs one at a time: reserved, running, and free again at the end or on rel
   expect(() => applies.reserve(plan, REQUEST)).toThrow(expect.objectContaining(refused));
   first?.release();
   applies.reserve(plan, REQUEST)?.begin(7);
-  // Also for a plan that has no such steps: what it was made of is about to change.
+  // Also for a plan without such steps: what it was based on is about to change.
   expect(() => applies.reserve(planWith([]), REQUEST)).toThrow(expect.objectContaining(refused));
   expect(await ended(running)).toMatchObject({ state: 'done' });
   expect(applies.reserve(plan, REQUEST)).toBeDefined();

@@ -5,7 +5,7 @@ import { MACHINE } from '../contract/driver-suite.ts';
 
 type Facts = Partial<Pick<LoopStatus, 'backendState' | 'converged' | 'generation' | 'machine'>>;
 
-/** A loop and a clock that stand still until they are told. */
+/** A loop and a clock that only move on request. */
 function stage(facts: Facts, maintenance: { held?: boolean; idle?: boolean } = {}, seen: Facts = {}, blind = false) {
   const listeners = new Set<(status: LoopStatus) => void>();
   let status = { generation: 1, converged: false, backendState: 'STARTED', ...facts } as LoopStatus;
@@ -50,7 +50,7 @@ function stage(facts: Facts, maintenance: { held?: boolean; idle?: boolean } = {
   };
 }
 
-/** Whether it is still waited for once everything that was due has happened. */
+/** Whether it is still waited for after everything that was due has happened. */
 async function waits(promise: Promise<unknown>): Promise<boolean> {
   const turn = new Promise((resolve) => setImmediate(resolve, 'waits'));
   return (await Promise.race([promise, turn])) === 'waits';

@@ -31,7 +31,7 @@ test('starts with the settings, and with the engine once it runs', async () => {
   expect(user.lines.filter(({ level }) => level === 'warn')).toEqual([]);
 });
 
-/** The file of a cluster, with this key. */
+/** The file of a cluster with this key. */
 function clusterFile(key: string): string {
   const file = join(home, 'cluster.json');
   const cluster = { server: 'https://127.0.0.1:6443', 'certificate-authority-data': 'Q0E=' };
@@ -56,7 +56,7 @@ test('a ready cluster is in the kubeconfig, with its current keys, until it is d
     next.kubernetes.enabled = false;
   });
   await expect.poll(() => existsSync(inUse)).toBe(false);
-  // It may still be seen for a moment.
+  // It may still be visible for a moment.
   user.clusterRuns(clusterFile('dHdv'));
   await user.close();
   expect(existsSync(inUse)).toBe(false);
@@ -74,7 +74,7 @@ test('another engine removes the context, and the shell files are not checked ag
   });
   await expect.poll(() => existsSync(join(home, '.docker'))).toBe(false);
   expect([text('.bashrc'), states(user, 'path')]).toEqual(['# by hand\n', path]);
-  // moby may still be seen for a moment.
+  // moby may still be visible for a moment.
   user.mobyRuns('unix:///one.sock');
   await user.close();
   expect(existsSync(join(home, '.docker'))).toBe(false);

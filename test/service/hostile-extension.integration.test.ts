@@ -17,7 +17,7 @@ function publish(reference: string, compose: string): void {
   });
 }
 
-/** One that takes the parser long, one that took the stack, one that took the memory; the search under stress has the others. */
+/** One that occupied the parser, one that exhausted the stack, one that exhausted the memory; the stress search has the others. */
 const EXAMPLES = ['many keys', 'only brackets', 'aliases of a long text'];
 
 test.each(EXAMPLES)('a compose file with %s is refused, and other requests are answered meanwhile', async (what) => {
@@ -44,7 +44,7 @@ test.each(EXAMPLES)('a compose file with %s is refused, and other requests are a
     text: expect.stringContaining('Could not copy compose file /compose.yaml'),
   });
   const took = performance.now() - began;
-  // What blocks the service blocks every answer; the rest is how busy this computer is.
+  // A blocked service delays every response; the rest depends on how busy this computer is.
   expect(longest, what).toBeLessThan(Math.max(1_000, took / 4));
   expect(existsSync(here.extensions) ? readdirSync(here.extensions) : []).toEqual([]);
 });

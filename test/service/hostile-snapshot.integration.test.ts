@@ -15,7 +15,7 @@ import { temporaryDirectory } from '../helpers/temp-home.ts';
 
 const { signal } = new AbortController();
 
-/** A service with one snapshot, a directory of somebody else, and what writes a manifest that fits what it names. */
+/** A service with one snapshot, a foreign directory, and a function that writes a matching manifest. */
 async function scene() {
   const service = await startService({ settings: { containerEngine: { name: 'moby' } }, power: 'started' });
   const { here, client, converged } = service;

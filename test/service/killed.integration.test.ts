@@ -32,7 +32,7 @@ beforeAll(async () => {
   program = outputFiles[0]?.text ?? '';
 });
 
-/** A service in a process of its own, which can be killed. */
+/** A service in its own process, which can be killed. */
 async function service(home: string): Promise<{ child: ChildProcess; client: Client }> {
   const env = { PATH: process.env.PATH ?? '', RDCTL_HOME: home, RDCTL_SIMULATED_LATENCY_MS: '0' };
   const child = spawn(process.execPath, ['-'], { env, stdio: ['pipe', 'pipe', 'inherit'] });
@@ -62,7 +62,7 @@ test('when killed during writes, the settings are those of one write, and the ne
       for (let index = 0; ; index += 1) {
         const name = `round-${enough}-${index}`;
         sent.push(name);
-        // Two fields in one write: a mixture would show as a pair that does not belong together.
+        // Two fields in one write: a mixture would show as a pair that does not match.
         const reply = await client.putSettings({
           version: 19,
           images: { namespace: name },

@@ -29,7 +29,7 @@ function gate() {
   return { promise, resolve, reject };
 }
 
-/** The loop and its maintenance over a simulation of which a copy can be made while it is on: when the test lets it. */
+/** The loop and its maintenance over a simulation that supports live copies, which proceed when the test lets them. */
 async function scene({ live = true, power = 'started' }: { live?: boolean; power?: Desired['power'] } = {}) {
   const home = temporaryDirectory();
   const root = join(home, 'snapshots');
@@ -44,7 +44,7 @@ async function scene({ live = true, power = 'started' }: { live?: boolean; power
   });
   const copies: string[] = [];
   const world = {
-    /** What the copy is let go on with; an error makes it fail. */
+    /** Lets the copy proceed; with an error it fails. */
     go: gate(),
     damaged: false,
   };
@@ -85,7 +85,7 @@ async function scene({ live = true, power = 'started' }: { live?: boolean; power
     controllers,
     desired: () => desired,
     keptState: {
-      // As far as the look at what is staged: what comes after it has tests of its own.
+      // Up to the check of what is staged: later steps have their own tests.
       async replace({ source, check }) {
         const parts = [disk, memo].map((path) => ({ live: path, hadLive: true, comes: source(path) !== undefined }));
         for (const part of parts) {

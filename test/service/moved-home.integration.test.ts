@@ -17,7 +17,7 @@ const at = (home: string) => ({
   here: places({ RDCTL_HOME: home }, 'linux', ''),
 });
 
-/** A service that has converged in a home, and a name that the home can be moved to. */
+/** A converged service in a home, and another path that the home can be moved to. */
 async function runningHome() {
   const parent = temporaryDirectory();
   const home = join(parent, 'home');
@@ -77,7 +77,7 @@ test('a service that ends while its home is elsewhere reports that it stopped no
   await service.stop('the test wants it');
   expect(service.backendStopped()).toBe(false);
   expect(existsSync(home)).toBe(false);
-  // Of this process, which lives: as if the service were there still.
+  // The pid of this process, which lives: as if the service were still running.
   await expect(homeService(elsewhere.here)).rejects.toMatchObject({ code: 'ERR_HOME_MOVED' });
   renameSync(elsewhere.home, home);
   expect(readdirSync(parent)).toEqual(['home']);

@@ -137,7 +137,7 @@ test.skipIf(process.platform !== 'linux')('a copy that outlived its service is e
   const at = await scene();
   const partial = join(at.here.snapshots, '.00000000-0000-4000-8000-000000000000.partial');
   mkdirSync(partial, { recursive: true });
-  // Named as the copy is, and as it would be after a kill of the service: noted, and not yet seen.
+  // Named like the copy, and as after a kill of the service: recorded, and not yet observed.
   const argv = ['sh', '-c', 'echo up; while :; do mkdir -p "$0"; done', join(partial, '0-data')];
   const [program = '', ...args] = argv;
   const copy = spawn(program, args, { stdio: ['ignore', 'pipe', 'inherit'] });

@@ -5,13 +5,13 @@ import { expect, test } from 'vitest';
 import { emptyModel, type Model } from '../../src/drivers/machines/simulated/model.ts';
 import { startService, type TestService } from '../helpers/service.ts';
 
-/** What the simulated machine holds. */
+/** The contents of the simulated machine. */
 function modelOf({ here }: TestService): Model {
   const file = join(here.state, 'drivers', 'simulated', 'machine.json');
   return existsSync(file) ? JSON.parse(readFileSync(file, 'utf8')) : emptyModel();
 }
 
-/** A client of the engine makes an image. */
+/** A client of the engine creates an image. */
 function addImage(service: TestService, name: string): void {
   const model = modelOf(service);
   model.engines.moby.images.push(name);
@@ -130,7 +130,7 @@ test('cancel undoes the running operation, and its request reports it', async ()
       text: 'Snapshot operation canceled',
     });
     expect(await pending).toEqual({ status: 400, text });
-    // Whoever is told finds everything as it was.
+    // Listeners find everything restored.
     expect(await service.client.status()).toMatchObject({ converged: true, backendState: 'STARTED', power: 'started' });
     expect(await service.client.backendState()).toMatchObject({ locked: false });
   }
@@ -320,7 +320,7 @@ test('k8s_reset deletes the data of the cluster, or everything', async () => {
   const after = await service.client.status();
   expect(after.backendState).toBe('DISABLED');
   expect(after.counters.steps).toBeGreaterThan(steps);
-  // Where it is to be off, it stays so.
+  // When it should be off, it stays off.
   await service.client.setBackendState('STOPPED');
   await service.converged();
   expect(await call(service, 'PUT', '/v1/k8s_reset', { mode: 'wipe' })).toMatchObject({ status: 200 });

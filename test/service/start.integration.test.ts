@@ -253,7 +253,7 @@ test.each([
     `The settings file was not JSON. It is kept as ${aside}, and the settings from before the last change are in force again.`,
   ]);
   expect((await client.settings()).settings).toEqual(JSON.parse(good));
-  // What is in force, the file and the copy are the same; the next change moves what was in force into the copy.
+  // The settings in force, the file and the copy are equal; the next change moves those in force into the copy.
   expect(readFileSync(settingsFile, 'utf8')).toBe(good);
   expect(readFileSync(previousSettingsFile, 'utf8')).toBe(good);
   await client.putSettings({ version: 19, images: { namespace: 'next' } });

@@ -18,7 +18,7 @@ const GARBAGE = '{"version":19,"kubernetes":7}';
 const modelOf = (here: Places): Model =>
   JSON.parse(readFileSync(join(here.state, 'drivers', 'simulated', 'machine.json'), 'utf8'));
 
-/** A home as a killed service leaves it: the model says that everything runs, and settings and profile have mistakes since then. */
+/** A home as a killed service leaves it: the model says that everything runs, and settings and profile have errors since then. */
 async function leftHome(): Promise<{ here: Places; env: Record<string, string> }> {
   const home = temporaryDirectory();
   const { service, here, env, converged } = await startService({ home });
@@ -40,7 +40,7 @@ async function leftHome(): Promise<{ here: Places; env: Record<string, string> }
 test('stops leftovers, regardless of settings and profiles, and changes neither', async () => {
   const { here, env } = await leftHome();
   const state = readFileSync(here.stateFile, 'utf8');
-  // Another driver than the recorded one is asked for: what runs is not of that one.
+  // Another driver than the recorded one is requested: what runs does not belong to that one.
   await stopLeft({ env: { ...env, RDCTL_DRIVER: 'host' }, platform: 'linux', signal });
   expect(modelOf(here).machine).not.toMatchObject({ state: 'on' });
   expect(readFileSync(here.settingsFile, 'utf8')).toBe(GARBAGE);

@@ -241,7 +241,7 @@ test('the precompiled check agrees with the fields on single values', () => {
   ];
   for (const field of FIELDS.filter(({ path }) => path !== 'version')) {
     for (const sample of samples) {
-      // What both decline, or only rules beyond the shape decide.
+      // What both reject, or only rules beyond the schema decide.
       if (field.type === 'map<string,string>' || (isObject(sample) && Object.values(sample).includes(null))) continue;
       const changed: JsonObject = structuredClone(settings);
       setLeaf(changed, field.path, sample);

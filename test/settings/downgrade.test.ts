@@ -11,7 +11,7 @@ import { SCHEMA_VERSION } from '../../src/settings/settings.gen.ts';
 import { rounds, runs } from '../helpers/rounds.ts';
 import { anyPayloadArbitrary } from '../helpers/settings-arbitrary.ts';
 
-/** What of a payload an older version can hold at all. */
+/** The part of a payload that an older version can hold at all. */
 function representable(payload: JsonObject, version: number): JsonObject {
   const missing: string[] = missingIn(version, payload).map(({ path }) => path);
   const kept: JsonObject = { version: SCHEMA_VERSION };
@@ -35,7 +35,7 @@ describe.each(PLATFORMS)('on %s', (platform) => {
     expect(moved).toBeGreaterThan(rounds(2, 10));
   });
 
-  // Versions of releases; each shape also stands for the unreleased ones after it.
+  // Released versions; each schema also covers the unreleased ones after it.
   test.each([4, 6, 10, 14, 16])('the result has the structure of version %d', (version) => {
     fc.assert(
       fc.property(anyPayloadArbitrary(platform), (any) => {

@@ -3,7 +3,7 @@ import { defaultSettings } from '../../src/settings/defaults.ts';
 import type { Platform } from '../../src/settings/field.ts';
 import { validate } from '../../src/settings/validate.ts';
 
-// Pairs that go together: settings facts, 3.4.1.
+// Compatible pairs: settings facts, 3.4.1.
 
 const ARCH: Readonly<Record<Platform, string>> = { darwin: 'arm64', linux: 'x64', win32: 'x64' };
 

@@ -16,7 +16,7 @@ interface Leaf {
   values: [JsonValue, JsonValue];
 }
 
-/** Every value that the shape of a version knows, with two values for it. */
+/** Every leaf of a version's schema, with two values for it. */
 function leavesOf(version: number): Leaf[] {
   const shape = SHAPES.findLast((from) => from <= version) ?? 1;
   const schema: JsonValue = JSON.parse(readFileSync(`schemas/settings/v${shape === 1 ? 4 : shape}.json`, 'utf8'));
@@ -96,7 +96,7 @@ test('several leaves together lose no more than each alone', async () => {
   );
 });
 
-/** Every value of `part` is in `whole`, at its place. */
+/** Every value of `part` is in `whole`, at the same path. */
 function containsAll(whole: JsonObject, part: JsonObject): boolean {
   return Object.entries(part).every(([name, value]) => {
     const found = whole[name];

@@ -27,7 +27,7 @@ function write(path: string, text: string): void {
   writeFileSync(path, text);
 }
 
-/** Port on which something accepts connections until the test ends. */
+/** A port on which something accepts connections until the test ends. */
 async function listening(): Promise<number> {
   const server = createServer();
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
@@ -70,7 +70,7 @@ describe('settings written by a script before the first start', () => {
   const SETTINGS = '{"version":10,"kubernetes":{"enabled":false}}';
 
   test.each(['linux', 'darwin', 'win32'] as const)('are adopted, with a copy of the original: %s', async (platform) => {
-    // The directories of Windows are put together with its own separator.
+    // Windows directories are joined with its own separator.
     const at = places({ RDCTL_COMPAT: 'rancher-desktop', LOCALAPPDATA: 'C:\\x' }, platform, user);
     const real = platform === 'win32' ? posixPaths(at) : at;
     write(real.settingsFile, SETTINGS);
@@ -93,7 +93,7 @@ describe('settings written by a script before the first start', () => {
   });
 });
 
-/** The places of Windows below the directory of the test. */
+/** The Windows locations below the directory of the test. */
 function posixPaths(at: Places): Places {
   const below = (path: string) => join(user, path.replace('C:', '').replaceAll('\\', '/'));
   return {

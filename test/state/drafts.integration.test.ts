@@ -14,7 +14,7 @@ function write(path: string): void {
   writeFileSync(path, 'x');
 }
 
-/** Of files that the holder of the service lock alone writes. */
+/** Of files that only the holder of the service lock writes. */
 const own = (here: Places) => [
   ...['state.json', 'first-run.json', 'restore.json', 'copy.json', 'port-forwards.json'].map((name) =>
     join(here.state, DRAFT(name)),
@@ -28,7 +28,7 @@ const own = (here: Places) => [
   join(here.state, 'drivers', 'host', 'run', 'moby', DRAFT('daemon.json')),
 ];
 
-/** Of files that commands write too. */
+/** Of files that commands write as well. */
 const shared = (here: Places) => [
   join(here.state, DRAFT(WAY_BACK)),
   join(here.bin, DRAFT('rdctl')),
@@ -36,7 +36,7 @@ const shared = (here: Places) => [
   join(here.cache, 'k3s', DRAFT('channels.json')),
 ];
 
-/** What looks like it and is not. */
+/** Names that merely look similar. */
 const others = (here: Places) => [
   join(here.data, DRAFT('notes.txt')),
   join(here.data, DRAFT('settings.json')),
@@ -86,7 +86,7 @@ test('a start removes what kills have left, including temporary files of locks',
   const home = temporaryDirectory();
   const here = places({ RDCTL_HOME: home }, 'linux', '');
   for (const path of own(here)) write(path);
-  // No process has that id.
+  // No process has that pid.
   const lock = `4194305-${'0'.repeat(16)}.json.01234567`;
   const living = `${process.pid}-${'0'.repeat(16)}.json.01234567`;
   for (const name of [lock, living]) write(join(here.serviceLock, name));

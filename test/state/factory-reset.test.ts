@@ -22,7 +22,7 @@ function write(path: string, text = 'x'): void {
   writeFileSync(path, text);
 }
 
-/** Everything that a used installation has, and something of others beside it. */
+/** Everything that a used installation has, next to foreign files. */
 function used(here: Places): void {
   for (const path of [
     here.connectionFile,
@@ -92,7 +92,7 @@ describe.each(Object.entries(KINDS))('the directories of %s', (kind, at) => {
     const { kept } = await factoryReset(here, { cache: true });
     const paths = kept.map(({ path }) => path);
     expect(paths.slice(0, 2)).toEqual([here.snapshots, join(here.data, 'containerd-shims')]);
-    // The mark says whose directory it is that the snapshots are in.
+    // The mark says who owns the directory with the snapshots.
     expect(paths.slice(2)).toEqual(here.dropInMarker === undefined ? [] : [here.dropInMarker]);
     expect(filesBelow(here.data)).toEqual(
       [

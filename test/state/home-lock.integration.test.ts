@@ -8,7 +8,7 @@ import type { LockSurroundings } from '../../src/state/home-lock.ts';
 import { lockApply, lockHolder, lockHome } from '../../src/state/home-lock.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';
 
-/** A world in which the process with this pid asks, and `alive` says who lives. Time passes by sleeping alone. */
+/** A world in which the process with this pid asks, and `alive` says who lives. Time passes only while something sleeps. */
 function world(pid: number, alive: Set<number>): LockSurroundings {
   let now = Date.parse('2030-01-01T00:00:00Z');
   return {
@@ -161,7 +161,7 @@ test('the holder of a lock can be read without taking it', async () => {
 });
 
 test.runIf(process.platform === 'linux')('a zombie process is not alive', async () => {
-  // The shell becomes a program that never asks about its child, which lives until its input ends.
+  // The shell becomes a program that never waits for its child, which lives until its input ends.
   const script = 'exec 3<&0; (read line <&3) & echo $!; exec sleep 60';
   const parent = spawn('/bin/sh', ['-c', script], { stdio: ['pipe', 'pipe', 'ignore'] });
   onTestFinished(() => void parent.kill('SIGKILL'));
@@ -221,7 +221,7 @@ test('files of a copied lock do not count here, and those of a moved one say whe
   expect(readdirSync(moved)).toHaveLength(1);
   const dead = world(2, new Set([2]));
   expect(await lockHolder(moved, dead.processes)).toMatchObject({ pid: 1, alive: false, movedFrom: directory });
-  // Across file systems the directory is another one, and the first is gone all the same.
+  // Across file systems it is a new directory, and the old one is gone all the same.
   cpSync(dirname(moved), dirname(directory), { recursive: true });
   renameSync(dirname(directory), join(parent, 'other'));
   await expect(lockHolder(join(parent, 'other', 'service.lock'), around.processes)).rejects.toMatchObject({

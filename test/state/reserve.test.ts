@@ -9,7 +9,7 @@ import { temporaryDirectory } from '../helpers/temp-home.ts';
 
 afterEach(() => void vi.restoreAllMocks());
 
-/** No new file has room from here on, as on a full disk. */
+/** From here on no new file fits, as on a full disk. */
 function fullDisk(): void {
   vi.spyOn(fileOperations, 'writeNew').mockRejectedValue(Object.assign(new Error('full'), { code: 'ENOSPC' }));
 }

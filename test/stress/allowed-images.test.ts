@@ -14,7 +14,7 @@ import { whyNoRealEngine } from '../helpers/real-programs.ts';
 import { putImage } from '../helpers/registry-image.ts';
 import { rounds } from '../helpers/rounds.ts';
 
-/** Mostly the usual value: with five oddities in one request most would be refused for the first of them. */
+/** Mostly the usual value: with five oddities in one request, most would be refused for the first of them. */
 function mostly<T>(usual: T, odd: fc.Arbitrary<T>): fc.Arbitrary<T> {
   return fc.oneof({ weight: 3, arbitrary: fc.constant(usual) }, { weight: 1, arbitrary: odd });
 }
@@ -44,7 +44,7 @@ const SIGNS = [
   '@',
 ];
 
-/** Edits that turn a request into one that a lenient reader may still understand. */
+/** Edits that turn a request into one that a lenient parser may still understand. */
 const edit = fc.record({
   at: fc.nat(200),
   kind: fc.constantFrom('escape', 'case', 'insert', 'drop', 'none'),
@@ -69,7 +69,7 @@ function edited(text: string, edits: readonly Edit[]): string {
   return result;
 }
 
-/** Requests for `HOST/evil:1` and `HOST/good:1` in all shapes; the first is an image that no list here allows. */
+/** Requests for `HOST/evil:1` and `HOST/good:1` in all forms; no list here allows the first image. */
 function requests(host: string): fc.Arbitrary<RawHead> {
   const query = (image: string) => `fromImage=${encodeURIComponent(`${host}/${image}`)}&tag=1`;
   const good = query('good');
@@ -121,7 +121,7 @@ function requests(host: string): fc.Arbitrary<RawHead> {
     );
 }
 
-/** What dockerd shows its plugin of it: of several headers the last, and a body only when the first type is JSON. */
+/** What dockerd passes to its plugin: the last of several headers, and a body only when the first type is JSON. */
 function asShown({ method = 'POST', target, headers = [], body = '' }: RawHead): EngineCall {
   const pairs = headers.map((line) => [line.slice(0, line.indexOf(':')), line.slice(line.indexOf(':') + 2)] as const);
   const chunked = pairs.some(([name]) => name === 'Transfer-Encoding');
@@ -132,7 +132,7 @@ function asShown({ method = 'POST', target, headers = [], body = '' }: RawHead):
   return { method, uri: target, headers: shown, ...(isShown ? { body: body.toString() } : {}) };
 }
 
-/** Whether some lenient reader could bring in something else than the allowed image: more than dockerd would. */
+/** Whether some lenient parser could bring in another image than the allowed one: a superset of what dockerd would. */
 function couldBringEvil({ method = 'POST', target, headers = [], body = '' }: RawHead): boolean {
   if (method.toUpperCase() !== 'POST') return false;
   const [before = '', ...after] = target.split('?');
@@ -168,7 +168,7 @@ describe('the decision about a request', () => {
       }),
       { numRuns: rounds(20_000, 100_000) },
     );
-    // A decision that denies everything would hold as well.
+    // A policy that denies everything would pass as well.
     expect(through).toBeGreaterThan(50);
   });
 
@@ -238,7 +238,7 @@ describe.skipIf(reason !== undefined)('a real dockerd', () => {
       }),
       {
         numRuns: rounds(600, 10_000),
-        // An attempt at a smaller example takes an engine that is clean again, which a found one is not.
+        // Shrinking needs a clean engine, which is gone once a counterexample was found.
         endOnFailure: true,
         interruptAfterTimeLimit: rounds(25_000, 3_000_000),
       },
@@ -261,7 +261,7 @@ describe.skipIf(reason !== undefined)('a real dockerd', () => {
     }, 5);
     const answers = await Promise.all(Array.from({ length: 100 }, () => exchange(endpoint, request, 60_000)));
     clearInterval(watch);
-    // A service without an image is let through; dockerd is in no swarm.
+    // A service without an image is allowed; dockerd is in no swarm.
     for (const answer of answers) expect(answer).toMatch(/^HTTP\/1\.1 503 /);
     process.stderr.write(`100 bodies of 1 MiB: ${Math.round((most - before) / 2 ** 20)} MiB more\n`);
     expect(most - before).toBeLessThan(400 * 2 ** 20);

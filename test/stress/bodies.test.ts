@@ -12,7 +12,7 @@ const LARGEST = 4 * MEBIBYTE;
 /** Connections of each kind at a time. */
 const MANY = 200;
 
-/** One request that is begun. What comes back is kept. */
+/** One request that was started. Its response is kept. */
 interface Begun {
   socket: Socket;
   answer(): string;
@@ -26,7 +26,7 @@ function begin(port: number, head: readonly string[], body: Buffer | string): Be
   socket.on('data', (chunk) => {
     text += chunk.toString('latin1');
   });
-  // A service that closes while the rest is on its way resets the connection.
+  // A service that closes during the upload resets the connection.
   socket.on('error', () => undefined);
   socket.on('close', () => {
     closed = true;
@@ -55,7 +55,7 @@ test('unfinished, oversized and broken bodies take no memory, and other requests
   const head = (who: string, ...more: string[]) => ['PUT /v1/settings HTTP/1.1', 'Host: 127.0.0.1', who, ...more];
   const before = (await client.settings()).text;
 
-  // What the largest bodies cost one after the other is the reference.
+  // The cost of the largest bodies, one after the other, is the reference.
   const whole = `{"version":19,"x":"${'x'.repeat(LARGEST - 100)}"}`;
   for (let round = 0; round < 20; round += 1) {
     expect((await client.request({ method: 'PUT', path: '/v1/settings', body: whole })).status).toBe(202);
@@ -86,7 +86,7 @@ test('unfinished, oversized and broken bodies take no memory, and other requests
     const garbage = Array.from({ length: MANY / 4 }, () =>
       begin(port, head(own, 'Transfer-Encoding: chunked'), 'not a length\r\nxx\r\n'),
     );
-    // A stranger is not waited for, and nothing of what it sends is.
+    // An unauthenticated client is not waited for, and its body is not read.
     const refused = [...strangers, ...chunked, ...garbage];
     while (!refused.every(({ closed }) => closed())) await answered();
     for (const { answer } of chunked) expect(answer()).toMatch(/^HTTP\/1\.1 401 |^$/);

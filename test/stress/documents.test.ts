@@ -10,7 +10,7 @@ import { testSeed } from '../helpers/seed.ts';
 /** Bytes of most documents; the limits are at a mebibyte. */
 const SIZE = 1_200_000;
 
-/** Numbers from 0 to below 1 that follow from the seed (mulberry32). */
+/** Numbers in [0, 1) from a seed (mulberry32). */
 function random(seed: number): () => number {
   let state = seed;
   return () => {
@@ -21,7 +21,7 @@ function random(seed: number): () => number {
   };
 }
 
-/** Pieces that mean something to a parser of YAML or JSON, or to what reads its values. */
+/** Pieces with a meaning to a YAML or JSON parser, or to code that reads the values. */
 const PIECES = [
   ...[
     '[',
@@ -77,7 +77,7 @@ function hostile(next: () => number): Buffer {
   const kind = next();
   const parts: string[] = [];
   let length = 0;
-  // One pattern over and over finds what grows faster than the text; a mixture finds what nobody thought of.
+  // One repeated pattern finds superlinear behavior; a mixture finds the unexpected.
   const pattern = Array.from({ length: 1 + Math.floor(next() * 4) }, () => pick(PIECES)).join('');
   const begin = kind < 0.1 ? '{"icon":"/icon.svg","x":' : '';
   while (length < size) {
@@ -86,7 +86,7 @@ function hostile(next: () => number): Buffer {
     length += piece.length;
   }
   const bytes = Buffer.from(begin + parts.join(''));
-  // Now and then it is not UTF-8.
+  // Sometimes it is not UTF-8.
   if (next() < 0.1) bytes[Math.floor(next() * bytes.length)] = 0xff;
   return bytes;
 }
@@ -112,7 +112,7 @@ test('foreign documents are read or refused within the limits, and block nothing
   }
   delay.disable();
   clearInterval(ticking);
-  // While a document is read the loop turns: a blocked one would have ticked once for each document.
+  // The event loop turns while a document is read: when blocked, it would tick once per document.
   expect(ticks).toBeGreaterThan(waited / 10 / 20);
   expect(delay.max / 1e6).toBeLessThan(5_000);
   for (const bytes of documents) {

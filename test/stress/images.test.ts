@@ -40,7 +40,7 @@ async function bytesOf(layer: Layer): Promise<Buffer> {
   return gzipSync(Buffer.concat(chunks));
 }
 
-/** The head of an entry whose content does not follow as it says. */
+/** The header of an entry whose content does not follow as declared. */
 function head(name: string, size: number, type = '0'): Buffer {
   const block = Buffer.alloc(512);
   block.write(name, 0);
@@ -57,7 +57,7 @@ function head(name: string, size: number, type = '0'): Buffer {
   return block;
 }
 
-/** Attributes for all entries after it, as many as a reader takes. */
+/** Attributes for all later entries, as many as a parser accepts. */
 function globalAttributes(): Buffer {
   const records: string[] = [];
   for (let at = 0; records.length < 100_000; at += 1) {
@@ -82,7 +82,7 @@ function globalAttributes(): Buffer {
   );
 }
 
-/** What is wrong with an image, and its layers. All are refused. */
+/** The defect of an image, and its layers. All are refused. */
 const HOSTILE: readonly (readonly [string, () => readonly Layer[]])[] = [
   [
     'a name that leads up below the user interface',
@@ -160,7 +160,7 @@ const HOSTILE: readonly (readonly [string, () => readonly Layer[]])[] = [
   ),
 ];
 
-/** One file of zeros, packed piece by piece: the whole would not fit. */
+/** One file of zeros, packed piece by piece, because the whole would not fit in memory. */
 function zeros(size: number): Buffer {
   const member = gzipSync(Buffer.alloc(64 * 1024 * 1024));
   return Buffer.concat([
@@ -169,7 +169,7 @@ function zeros(size: number): Buffer {
   ]);
 }
 
-/** Text and modes of all files below a directory. */
+/** Texts and modes of all files below a directory. */
 function treeOf(directory: string): string[] {
   return readdirSync(directory, { recursive: true, encoding: 'utf8' })
     .sort()
@@ -216,7 +216,7 @@ test('hostile images are refused as a whole, without effects outside, and block 
   extensions.engineIsUp();
   await extensions.idle();
 
-  // A good one first, so that what is refused is refused for what is wrong with it, and stays as it is.
+  // A good one first, so that each refusal is due to the defect, and the good one stays unchanged.
   layers = [await bytesOf([...good(), file('ui/index.html')])];
   expect(await extensions.install('good/one:1')).toMatchObject({ outcome: 'installed' });
   const kept = treeOf(root);
@@ -231,7 +231,7 @@ test('hostile images are refused as a whole, without effects outside, and block 
     const outcome = await extensions.install('hostile/image:1').catch((error: unknown) => error);
     delay.disable();
     expect(outcome, what).toBeInstanceOf(RdError);
-    // It was minutes; how much of a second it is depends on how busy this computer is.
+    // It used to be minutes; fractions of a second depend on how busy this computer is.
     expect(delay.max / 1e6, what).toBeLessThan(5_000);
     expect(treeOf(root), what).toEqual(kept);
     expect(others(), what).toEqual(before);

@@ -10,11 +10,11 @@ import { testSeed } from '../helpers/seed.ts';
 import { isAlive, killsHome, usageOf } from './kills/home.ts';
 import { chosen, type Operation, type State } from './kills/operations.ts';
 
-/** Milliseconds for the search; what follows it takes some seconds more. */
+/** Milliseconds for the search; the final checks take a few seconds more. */
 const LIMIT = rounds(32_000, 3_000_000);
 const KILLS = rounds(20, 500);
 
-/** Numbers from 0 to 1 that follow from a seed alone. */
+/** Numbers in [0, 1) from a seed. */
 function random(seed: number): () => number {
   let state = seed >>> 0;
   return () => {
@@ -46,7 +46,7 @@ test('killing service and tool at any moment loses nothing, leaves nothing behin
     return createClient({ host: '127.0.0.1', port, user, password, foreign: false, reached: { by: 'word' } } as const);
   };
 
-  /** The next start works, and what was under way is over. */
+  /** The next start works, and unfinished work is done. */
   async function recovered(): Promise<Client> {
     const { exit, err } = await rdctl('start', '--wait', '--wait-timeout=60s');
     expect([exit, err], told()).toEqual([0, expect.any(String)]);
@@ -64,7 +64,7 @@ test('killing service and tool at any moment loses nothing, leaves nothing behin
     return service;
   }
 
-  /** The snapshots have the settings that they were made with; which ones there are is looked up. */
+  /** The snapshots have the settings they were created with; which ones exist is looked up. */
   async function observed(service: Client, known: State['snapshots']): Promise<State> {
     const json = async (path: string) => JSON.parse((await service.request({ method: 'GET', path })).body.toString());
     const names: string[] = (await json('/v1/snapshots')).map(({ name }: { name: string }) => name);
@@ -92,7 +92,7 @@ test('killing service and tool at any moment loses nothing, leaves nothing behin
     const pid = scene.servicePid() ?? 0;
     const { files, bytes } = usageOf(pid);
     if (measured?.pid !== pid) measured = { pid, files, bytes };
-    // Connections come and go; what is lost with every operation is more than that after a few of them.
+    // Connections come and go; a leak per operation would exceed this after a few of them.
     expect(files, told()).toBeLessThan(measured.files + 24);
     expect(bytes, told()).toBeLessThan(measured.bytes + 192 * 1024 ** 2);
     return found;
@@ -106,7 +106,7 @@ test('killing service and tool at any moment loses nothing, leaves nothing behin
     }
   }
 
-  /** Runs it, and kills the tool, the service, or both somewhere in it. */
+  /** Runs it, and kills the tool, the service, or both at some point. */
   async function killedIn({ argv }: Operation): Promise<void> {
     const kind = argv.slice(0, 2).join(' ');
     const limit = usual.get(kind) ?? 900;
@@ -157,7 +157,7 @@ test('killing service and tool at any moment loses nothing, leaves nothing behin
   }
   expect(kills).toBeGreaterThanOrEqual(Math.min(KILLS, 5));
 
-  // Everything that is listed can be restored, and in the end everything of ours goes.
+  // Every listed snapshot can be restored, and in the end all our files are removed.
   for (const [name, settings] of Object.entries(present.snapshots)) {
     expect(await rdctl('snapshot', 'restore', name), told()).toMatchObject({ exit: 0 });
     present = await check(client(), { ...present, settings });
@@ -173,7 +173,7 @@ function killed(pid: number): void {
   try {
     process.kill(pid, 'SIGKILL');
   } catch {
-    // It ended by itself.
+    // It exited by itself.
   }
 }
 

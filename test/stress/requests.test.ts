@@ -17,7 +17,7 @@ test('after random requests the built service still answers, with valid settings
   const pid = servicePid();
   const { port, user, password } = JSON.parse(readFileSync(join(home, 'app-engine.json'), 'utf8'));
   const connection = { host: '127.0.0.1', port, user, password, foreign: false, reached: { by: 'word' } } as const;
-  // A service that has answered requests of all kinds is the reference.
+  // A service that has answered all kinds of requests is the reference.
   await fuzz(connection, { requests: rounds(2_000, 20_000), limitMs: LIMIT });
   const reference = residentMemory(pid);
   await fuzz(connection, { requests: rounds(8_000, 80_000), limitMs: LIMIT });

@@ -5,7 +5,7 @@ import { fakeIo } from '../helpers/cli.ts';
 
 const MIB = 1024 ** 2;
 
-/** Time that a test lets pass. */
+/** Time that the test advances. */
 function fakePace(): Clock & { pass(ms: number): Promise<void> } {
   let now = 0;
   const sleepers = new Set<{ until: number; wake(): void }>();

@@ -2,15 +2,15 @@ import { Ajv2020 } from 'ajv/dist/2020.js';
 import type { OpenApiDocument, OpenApiOperation } from '../../src/api/openapi.ts';
 import type { RawReply } from './raw.ts';
 
-/** Each names what speaks against the document; empty when they agree. */
+/** Each lists disagreements with the document; empty when they agree. */
 export interface Agreement {
-  /** Status, media type, and schema of the body of an answer. */
+  /** Status, media type, and schema of a response body. */
   reply(method: string, target: string, reply: RawReply): string[];
   /** Body of a request. */
   request(method: string, target: string, body: string): string[];
 }
 
-/** Holds exchanges against the description that the service gives of itself. */
+/** Checks exchanges against the service's own description. */
 export function agreementWith(document: OpenApiDocument): Agreement {
   const ajv = new Ajv2020({ allErrors: true, strict: false, validateFormats: false });
   ajv.addSchema({ $id: 'urn:rdctl:wire', components: document.components });
@@ -54,10 +54,10 @@ export function agreementWith(document: OpenApiDocument): Agreement {
   return { reply: replyProblems, request: requestProblems };
 }
 
-/** The operation that a request line means; letter case and one slash at the end do not matter. */
+/** The operation that a request line means, ignoring case and one trailing slash. */
 export function operationOf(document: OpenApiDocument, method: string, target: string): OpenApiOperation | undefined {
   const [sent = ''] = target.split('?', 1);
-  // A target may name the server, too (RFC 9112, 3.2.2).
+  // A target may include the server (RFC 9112, 3.2.2).
   const path = sent
     .toLowerCase()
     .replace(/^http:\/\/[^/]*/, '')

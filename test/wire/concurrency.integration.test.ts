@@ -8,7 +8,7 @@ import { exchange } from './raw.ts';
 
 const PUTS = 200;
 
-/** A change of every switch that can be changed alone here, and of as many entries of a map as are missing. */
+/** A change of every boolean that can be changed alone here, plus enough map entries. */
 function writes(): { payload: JsonObject; holds: (settings: JsonObject) => boolean }[] {
   const alone: Record<string, JsonValue> = {
     'application.debug': true,

@@ -13,14 +13,14 @@ import { TABLES } from './rows/index.ts';
 
 const TYPES = { text: 'text/plain; charset=utf-8', json: 'application/json; charset=utf-8', none: undefined };
 
-/** What every service of a kind is asked that nothing changes, by how it was begun. */
+/** Requests that change nothing share a service per kind, by how it was started. */
 const shared = new Map<string, Promise<Wire>>();
 const ends: (() => Promise<void> | void)[] = [];
 afterAll(async () => {
   for (const end of ends.reverse()) await end();
 });
 
-/** A service that others have asked before, for what changes nothing: refusals, too, must not. */
+/** A service that has answered earlier requests that change nothing, not even refused ones. */
 function sharedWire(options: TestServiceOptions = {}): Promise<Wire> {
   const key = JSON.stringify(options);
   const known = shared.get(key);
@@ -53,12 +53,12 @@ async function wire(options: TestServiceOptions = {}, atEnd?: (stop: () => Promi
   };
 }
 
-/** Objects as JSON, texts and bytes as they are. */
+/** Objects as JSON, texts and bytes unchanged. */
 function textOf(body: Row['body'] = ''): string | Buffer {
   return typeof body === 'object' && !Buffer.isBuffer(body) ? JSON.stringify(body) : body;
 }
 
-/** At the first blank alone: a target may have more of them. */
+/** Only at the first blank: a target may contain more of them. */
 function split(request: string): [string, string] {
   const blank = request.indexOf(' ');
   return [request.slice(0, blank), request.slice(blank + 1)];

@@ -1,20 +1,20 @@
 import { connect } from 'node:net';
 import type { Connection } from '../../src/client/connection.ts';
 
-/** A request as it goes over the wire; nothing is added to `target` and nothing escaped. */
+/** A request as it goes over the wire; nothing is added to `target` and nothing is escaped. */
 export interface RawRequest {
   method: string;
   target: string;
-  /** `undefined` leaves out a header that is sent otherwise: Host, Authorization, Connection, Content-Length. */
+  /** `undefined` omits a header that is otherwise sent: Host, Authorization, Connection, Content-Length. */
   headers?: Record<string, string | undefined>;
   body?: string | Buffer;
 }
 
 export interface RawReply {
   status: number;
-  /** Statuses of the interim answers that came before. */
+  /** Statuses of earlier interim responses. */
   interim?: number[];
-  /** The words behind the status. */
+  /** The reason phrase. */
   reason: string;
   /** By name in lower case. */
   headers: Record<string, string>;
@@ -24,7 +24,7 @@ export interface RawReply {
 /** Milliseconds after which an exchange counts as hanging. */
 const PATIENCE = 30_000;
 
-/** Sends a request with plain sockets, so that no client of ours or of Node makes it better than it is. */
+/** Sends a request over plain sockets, so that no client of ours or of Node normalizes it. */
 export async function exchange(to: Connection, request: RawRequest): Promise<RawReply> {
   const body = Buffer.from(request.body ?? '');
   return parse(await send(to.port, bytesOf(to, request, body)));
@@ -44,7 +44,7 @@ export function bytesOf(to: Connection, request: RawRequest, body = Buffer.from(
   return Buffer.concat([Buffer.from(head, 'latin1'), body]);
 }
 
-/** Everything that comes back until the other side closes. `end`: nothing more will come from this side, and it says so. */
+/** Everything received until the other side closes. `end`: also ends this side. */
 export function send(port: number, bytes: Buffer, end = false): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: end });
@@ -58,7 +58,7 @@ export function send(port: number, bytes: Buffer, end = false): Promise<Buffer> 
       reject(new Error(`no answer within ${PATIENCE / 1000} s to ${bytes.subarray(0, 200).toString('latin1')}`));
     }, PATIENCE);
     socket.on('data', (part) => parts.push(part));
-    // A server may refuse and close while a large body is still on its way; what it said before counts.
+    // A server may refuse and close during a large upload; what it sent before counts.
     socket.once('error', done);
     socket.once('close', done);
     socket.once('end', () => socket.end());
@@ -67,7 +67,7 @@ export function send(port: number, bytes: Buffer, end = false): Promise<Buffer> 
   });
 }
 
-/** @throws Error for what is no HTTP answer. */
+/** @throws Error for anything other than an HTTP response. */
 export function parse(bytes: Buffer, interim: number[] = []): RawReply {
   const end = bytes.indexOf('\r\n\r\n');
   const [statusLine = '', ...lines] = bytes

@@ -1,9 +1,9 @@
 import type { TestService, TestServiceOptions } from '../helpers/service.ts';
 import type { RawReply } from './raw.ts';
 
-/** A service with a way to send requests to it. */
+/** A service and a function that sends requests to it. */
 export interface Wire extends TestService {
-  /** `send('PUT /v1/settings', {…})`: objects are sent as JSON, strings as they are. */
+  /** `send('PUT /v1/settings', {…})`: objects are sent as JSON, strings unchanged. */
   send(
     request: string,
     body?: string | Buffer | object,
@@ -11,38 +11,38 @@ export interface Wire extends TestService {
   ): Promise<RawReply>;
 }
 
-/** One exchange that is held to: what is sent and exactly what has to come back. */
+/** One exchange: the request and the exact response. */
 export interface Row {
   /** Method and target as on the request line. */
   request: string;
-  /** Where it is written that this is so: a section of the interface facts, or of the seed. */
+  /** The source: a section of the interface facts, or of the seed. */
   fact: string;
   /** What is special about this row, where the request does not show it. */
   when?: string;
   body?: string | Buffer | object;
-  /** Instead of `body`, where it depends on the service. */
+  /** In place of `body`, when it depends on the service. */
   bodyFor?: (wire: Wire) => object;
   headers?: Record<string, string | undefined>;
-  /** The body is taken although the description asks for something stricter. */
+  /** The body is accepted although the description is stricter. */
   loose?: true;
-  /** Statuses of the answers that come before. */
+  /** Statuses of earlier responses. */
   interim?: number[];
   status: number;
-  /** Media type, in short; `none` for an empty answer. */
+  /** Media type, abbreviated; `none` for an empty response. */
   type: 'text' | 'json' | 'none';
-  /** The body: as a string to the letter, as a pattern, or for JSON as a value (matchers of vitest may stand in it). */
+  /** The body: a string is exact, a pattern matches, any other value is JSON (and may contain vitest matchers). */
   reply?: string | RegExp | object;
-  /** Headers of the answer, by name in lower case; `null`: must not be there. */
+  /** Response headers by lower-case name; `null`: must be absent. */
   replyHeaders?: Record<string, string | RegExp | null>;
-  /** How the service is begun. */
+  /** How the service is started. */
   given?: TestServiceOptions;
-  /** What happens before. `converged` waits until the backend is as wanted. */
+  /** What happens before. `converged` waits for the desired state of the backend. */
   before?: 'converged' | ((wire: Wire) => Promise<unknown>);
-  /** What has to be true afterwards. */
+  /** What must hold afterwards. */
   after?: (wire: Wire, reply: RawReply) => Promise<unknown>;
 }
 
-/** JSON with two spaces and a final newline, as most bodies of the compatible interface are. */
+/** JSON with two spaces and a final newline, like most bodies of the compatible interface. */
 export function pretty(value: unknown): string {
   return `${JSON.stringify(value, null, 2)}\n`;
 }

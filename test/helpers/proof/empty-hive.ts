@@ -7,8 +7,8 @@ const ROOT = 0x20;
 const ROOT_NAME = 'root';
 
 /**
- * A registry hive with a root key that holds nothing, as the programs of hivex open it: a header with a checksum and one bin
- * with the key, its security descriptor and the space that is left.
+ * A registry hive with an empty root key, as the hivex programs open it: a header with a checksum and one bin with the key, its
+ * security descriptor and the remaining space.
  */
 export function emptyHive(): Buffer {
   const hive = Buffer.alloc(HEADER + BIN);
@@ -23,12 +23,12 @@ export function emptyHive(): Buffer {
   writeKey(bin.subarray(ROOT, ROOT + rootSize), security);
   writeSecurity(bin.subarray(security, security + securitySize), security, descriptor);
   const free = security + securitySize;
-  // Free cells have a positive size, used ones a negative one.
+  // Free cells have a positive size, used ones a negative size.
   bin.writeInt32LE(BIN - free, free);
   return hive;
 }
 
-/** With the size in front, in steps of eight bytes. */
+/** With the size in front, in multiples of eight bytes. */
 function cellSize(content: number): number {
   return Math.ceil((content + 4) / 8) * 8;
 }
@@ -51,7 +51,7 @@ function writeHeader(header: Buffer): void {
 function writeKey(cell: Buffer, security: number): void {
   cell.writeInt32LE(-cell.length, 0);
   cell.write('nk', 4, 'latin1');
-  // Root of a hive, not to be deleted, name in one byte per character.
+  // The root of a hive: not deletable, name in one byte per character.
   cell.writeUInt16LE(0x2c, 6);
   cell.writeUInt32LE(NOTHING, 20);
   for (const list of [32, 36, 44, 52]) cell.writeUInt32LE(NOTHING, list);
@@ -60,7 +60,7 @@ function writeKey(cell: Buffer, security: number): void {
   cell.write(ROOT_NAME, 80, 'latin1');
 }
 
-/** The only descriptor: its neighbours in the ring of descriptors are itself. */
+/** The only descriptor: in the ring of descriptors it is its own neighbor. */
 function writeSecurity(cell: Buffer, offset: number, descriptor: Buffer): void {
   cell.writeInt32LE(-cell.length, 0);
   cell.write('sk', 4, 'latin1');
@@ -71,7 +71,7 @@ function writeSecurity(cell: Buffer, offset: number, descriptor: Buffer): void {
   descriptor.copy(cell, 24);
 }
 
-/** A self-relative security descriptor without owner, group and lists: everybody may do everything. */
+/** A self-relative security descriptor without owner, group and lists, which allows everything to everyone. */
 function everyone(): Buffer {
   const descriptor = Buffer.alloc(20);
   descriptor.writeUInt8(1, 0);

@@ -2,10 +2,10 @@ import { isObject, type JsonObject, type JsonValue } from '../../../src/json.ts'
 import type { PlistValue } from './python.ts';
 import type { RegistryReading, RegistryValue } from './registry.ts';
 
-/** Leaves by the names that lead to them, as JSON each; an empty object is a leaf. Names like `__proto__` are names like others. */
+/** Leaves by the names that lead to them, each as JSON; an empty object is a leaf. Names like `__proto__` are ordinary. */
 export type Flat = Map<string, string>;
 
-/** What settings are in a property list. */
+/** The settings as a property list represents them. */
 export function flatSettings(settings: JsonValue, above: readonly string[] = [], flat: Flat = new Map()): Flat {
   if (isObject(settings) && Object.keys(settings).length > 0) {
     for (const [name, value] of Object.entries(settings)) flatSettings(value, [...above, name], flat);
@@ -29,7 +29,7 @@ export function flatPlist(value: PlistValue, above: readonly string[] = [], flat
   return flat;
 }
 
-/** What settings are in the registry, below and with the key of a profile. */
+/** The settings as the registry represents them, including the key of a profile. */
 export function registrySettings(
   settings: JsonObject,
   key: string,

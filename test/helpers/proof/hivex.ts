@@ -5,13 +5,13 @@ import { emptyHive } from './empty-hive.ts';
 import { ranProgram } from './program.ts';
 import { hexBytes, type RegistryExport, type RegistryReading, registryValue } from './registry.ts';
 
-/** Bytes of names and values are UTF-8, not those of the locale. */
+/** Names and values are UTF-8, whatever the locale. */
 const ENV = { PERL_UNICODE: 'SD' };
 
 /**
  * Every key and value below `root` after hivexregedit has merged the text into an empty hive.
  * @param root `HKEY_…\SOFTWARE`
- * @throws Error with what hivexregedit says about a line that it does not understand.
+ * @throws Error with the message of hivexregedit for a line that it cannot parse.
  */
 export function readByHivex(text: string, root: string): RegistryExport {
   const folder = mkdtempSync(join(tmpdir(), 'rdctl-hive-'));
@@ -30,8 +30,8 @@ export function readByHivex(text: string, root: string): RegistryExport {
 }
 
 /**
- * Two things that Windows takes and hivexregedit does not: a key without an empty line in front, and a DWORD with fewer than
- * eight digits. Everything else of a line is left to it.
+ * Two things that Windows accepts and hivexregedit does not: a key without a blank line before it, and a DWORD with fewer than
+ * eight digits. Everything else is left to it.
  */
 function inItsManner(text: string): string {
   const lines = text.split('\n').flatMap((line) => (line.startsWith('[') ? ['', line] : [line]));
@@ -40,7 +40,7 @@ function inItsManner(text: string): string {
     .join('\n');
 }
 
-/** Its export has one line for each key and value, wraps none, and writes all but DWORDs as bytes. */
+/** Its export has one line per key and value, does not wrap, and writes all types but DWORD as bytes. */
 function readExport(text: string): RegistryReading {
   const reading: RegistryReading = new Map();
   let values = new Map();

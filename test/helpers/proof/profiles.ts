@@ -12,13 +12,13 @@ import { cannotHold, heldTexts } from '../format-limits.ts';
 import { testSeed } from '../seed.ts';
 
 export const GOLDEN = 'test/golden/profiles';
-/** Every setting, each with a value that is not its default. */
+/** Every setting, with a value other than its default. */
 export const FULL: JsonObject = JSON.parse(readFileSync(join(GOLDEN, 'full.settings.json'), 'utf8'));
 export const LOCKED: ExportOptions = { part: 'locked', hive: 'hklm' };
-/** It is in the names of the tests that use it. */
+/** Appears in the names of the tests that use it. */
 export const SEED = testSeed();
 export const RANDOM = 200;
-/** Every UTF-16 unit but NUL. */
+/** Every UTF-16 unit except NUL. */
 export const UNITS = Array.from({ length: 0xffff }, (_, index) => String.fromCharCode(index + 1));
 
 /** Profiles of any version that the format can hold, some of them with every setting. */
@@ -44,7 +44,7 @@ export function goldens(suffix: string): string[] {
     .map((name) => join(GOLDEN, name));
 }
 
-/** Writes files into a folder of their own below one that is gone when the tests of the file are over. */
+/** Writes files into their own folder, which is removed after the tests of the file. */
 export function fileWriter(): (texts: readonly (string | Buffer)[], suffix: string) => string[] {
   let folder = '';
   beforeAll(() => {

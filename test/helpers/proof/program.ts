@@ -6,7 +6,7 @@ export interface Ran {
   err: string;
 }
 
-/** Runs a program of the system to its end. @throws Error when it cannot be started or a signal ends it. */
+/** Runs a system program to its end. @throws Error when it cannot be started or dies by a signal. */
 export function ranProgram(argv: readonly string[], env: Record<string, string> = {}): Ran {
   const [program = '', ...rest] = argv;
   const ran = spawnSync(program, rest, { env: { ...process.env, ...env }, maxBuffer: 1 << 29, timeout: 120_000 });
@@ -15,7 +15,7 @@ export function ranProgram(argv: readonly string[], env: Record<string, string> 
   return { status: ran.status, out: ran.stdout, err: ran.stderr.toString() };
 }
 
-/** As `ranProgram`, with the exit status alone: programs that it leaves running would keep its streams open. */
+/** Like `ranProgram`, but returns only the exit status: programs that it leaves running would keep its streams open. */
 export function statusOf(argv: readonly string[], env: Record<string, string> = {}): number {
   const [program = '', ...rest] = argv;
   const ran = spawnSync(program, rest, { env: { ...process.env, ...env }, stdio: 'ignore', timeout: 120_000 });
@@ -34,7 +34,7 @@ const PACKAGES: Readonly<Record<string, string>> = {
 };
 
 /**
- * Why exported files cannot be given to these independent programs here; undefined when they can. Says so on standard error, because a
+ * Why the independent programs cannot check exported files here; undefined when they can. Reported on standard error, because a
  * silent skip looks like a pass. With `RDCTL_REQUIRE_REAL=1` it throws instead.
  */
 export function whyNoIndependentPrograms(programs = Object.keys(PACKAGES)): string | undefined {

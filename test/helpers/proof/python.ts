@@ -1,7 +1,7 @@
 import { resolve } from 'node:path';
 import { ranProgram } from './program.ts';
 
-/** A value as Python's plistlib read it, with its type in front. */
+/** A value as Python's plistlib read it, preceded by its type. */
 export type PlistValue =
   | ['boolean', boolean]
   | ['integer' | 'real' | 'string' | 'data' | 'date', string]
@@ -15,20 +15,20 @@ export interface XmlElement {
   children: XmlElement[];
 }
 
-/** What one file holds, or why it was refused. */
+/** The contents of one file, or why it was rejected. */
 export type Read<Value> = { value: Value } | { error: string };
 
-/** Property lists, XML or binary, by Python's plistlib. */
+/** Property lists, XML or binary, read by Python's plistlib. */
 export function readPlists(paths: readonly string[]): Read<PlistValue>[] {
   return readWith('read-plists.py', paths);
 }
 
-/** JSON files by Python's json; a name that stands twice is refused. */
+/** JSON files, read by Python's json; duplicate names are rejected. */
 export function readJsons(paths: readonly string[]): Read<unknown>[] {
   return readWith('read-json.py', paths);
 }
 
-/** XML files by Python's xml.etree. */
+/** XML files, read by Python's xml.etree. */
 export function readXmls(paths: readonly string[]): Read<XmlElement>[] {
   return readWith('read-xml.py', paths);
 }
@@ -44,7 +44,7 @@ function readWith<Value>(script: string, paths: readonly string[]): Read<Value>[
   return lines.map((line) => JSON.parse(line));
 }
 
-/** The same property lists as Python writes them in binary, beside the files. */
+/** The same property lists as Python writes them in binary, next to the files. */
 export function binaryPlists(paths: readonly string[]): string[] {
   const ran = ranProgram(['python3', resolve('test/helpers/proof/write-binary-plists.py'), ...paths]);
   if (ran.status !== 0) throw new Error(`Python cannot write property lists: ${ran.err}`);

@@ -2,7 +2,7 @@ import { isObject } from '../../../src/json.ts';
 import { type Flat, flatPlist, flatSettings } from './expected.ts';
 import type { PlistValue, Read } from './python.ts';
 
-/** The settings in a configuration profile: forced preferences of one domain, that of the part which the profile names itself. */
+/** The settings in a configuration profile: forced preferences in the domain of the part that the profile names. */
 export function payloadSettings(value: PlistValue): PlistValue {
   const payloads = member(value, 'PayloadContent');
   const [payload, ...others] = payloads[0] === 'array' ? payloads[1] : [];
@@ -26,7 +26,7 @@ function member(value: PlistValue, name: string): PlistValue {
   return found;
 }
 
-/** A property list as Python read it, by the leaves of the settings in it. */
+/** A property list as Python read it, by the leaves of its settings. */
 export function flatRead(read: Read<PlistValue>, settingsIn: (value: PlistValue) => PlistValue): Flat {
   return 'value' in read ? flatPlist(settingsIn(read.value)) : new Map([['error', read.error]]);
 }

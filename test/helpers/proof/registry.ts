@@ -1,4 +1,4 @@
-/** One value of a registry as another program gives it back. */
+/** One registry value as another program returns it. */
 export type RegistryValue =
   | { dword: number }
   | { text: string }
@@ -6,7 +6,7 @@ export type RegistryValue =
   /** Any other type, or data that its type does not allow. */
   | { type: number; hex: string };
 
-/** Keys by their whole path, each with its values by name. */
+/** Keys by their full path, each with its values by name. */
 export type RegistryReading = Map<string, Map<string, RegistryValue>>;
 
 export interface RegistryExport {
@@ -15,7 +15,7 @@ export interface RegistryExport {
   file: Buffer;
 }
 
-/** The value that these bytes are; strings must end as the registry ends them, and nothing may follow their end. */
+/** The value of these bytes; strings must end as the registry ends them, with nothing after that. */
 export function registryValue(type: number, data: Buffer): RegistryValue {
   const odd = { type, hex: data.toString('hex') };
   if (type === 4) return data.length === 4 ? { dword: data.readUInt32LE(0) } : odd;
@@ -28,7 +28,7 @@ export function registryValue(type: number, data: Buffer): RegistryValue {
   return text.endsWith('\0\0') && !texts.includes('') ? { texts } : odd;
 }
 
-/** Bytes of `61,00,…`. */
+/** The bytes of `61,00,…`. */
 export function hexBytes(digits: string): Buffer {
   return Buffer.from(digits.replaceAll(',', ''), 'hex');
 }

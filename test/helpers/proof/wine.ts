@@ -7,14 +7,14 @@ import { hexBytes, type RegistryExport, type RegistryReading, type RegistryValue
 /** A Windows registry of its own. */
 export interface WineRegistry {
   /**
-   * Imports a file as `reg.exe import` does, gives back the key with everything below it, and deletes it again. Lines that it
-   * does not understand are skipped without a word, so that only what comes back counts.
+   * Imports a file as `reg.exe import` does, returns the key with everything below it, and deletes it again. Lines that it cannot
+   * parse are skipped silently, so only what is returned counts.
    */
   read(file: Buffer, key: string): RegistryExport;
   end(): void;
 }
 
-/** Makes the registry; takes some seconds. */
+/** Creates the registry; takes a few seconds. */
 export function wineRegistry(): WineRegistry {
   const folder = mkdtempSync(join(tmpdir(), 'rdctl-wine-'));
   const env = {
@@ -53,7 +53,7 @@ export function wineRegistry(): WineRegistry {
   };
 }
 
-/** UTF-16LE with a mark; bytes are wrapped by a backslash at the end of a line. */
+/** UTF-16LE with a byte order mark; bytes are wrapped with a backslash at the end of a line. */
 function readExport(file: Buffer): RegistryReading {
   const text = file.toString('utf16le').replace(/\\\r\n {2}/g, '');
   const reading: RegistryReading = new Map();

@@ -7,7 +7,7 @@ import { binaryPlist } from '../../../profiles/formats/plist-binary.ts';
 import { type BinaryClaims, binaryPlistOf, text } from '../../helpers/binary-plist.ts';
 import { runs } from '../../helpers/rounds.ts';
 
-/** Made with `plistlib` of Python. */
+/** Created with Python's `plistlib`. */
 const GOLDEN = 'test/golden/profiles/import';
 const golden = (name: string) => readFileSync(join(GOLDEN, name));
 
@@ -51,7 +51,7 @@ test.each([
 
 describe('a malicious property list', () => {
   const nested = Array.from({ length: 120 }, (_, index) => [0xa1, index + 1]);
-  /** Each list holds the next one fourteen times: 14^20 values. */
+  /** Each list contains the next one fourteen times: 14^20 values. */
   const wide = Array.from({ length: 20 }, (_, index) => [0xae, ...Array(14).fill(index + 1)]);
   const cases: [name: string, objects: number[][], reason: RegExp, claims?: BinaryClaims][] = [
     ['holds itself', [[0xa1, 0]], /contains itself/],
@@ -113,7 +113,7 @@ describe('a malicious property list', () => {
   });
 
   test('with overlapping lists is checked before it is expanded', () => {
-    // Every list goes on through all that follow it.
+    // Every list extends over all that follow it.
     const count = 2 ** 18;
     const lists = Array.from({ length: 20 }, (_, index) => [0xaf, 0x12, 0, 4, 0, 0, index + 1]);
     const bytes = binaryPlistOf([...lists, Array(count).fill(20)]);

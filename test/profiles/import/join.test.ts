@@ -11,7 +11,7 @@ const part = (which: 'locked' | 'defaults' | undefined, settings: JsonObject, pl
   platform,
 });
 
-/** The lines that a person would be shown. */
+/** The lines that a user would see. */
 function account(...parts: ReturnType<typeof part>[]): string[] {
   return joinParts(parts).fidelity.map((entry) =>
     entry.outcome === 'lost'

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { mobileconfigImporter } from '../../../profiles/formats/mobileconfig.ts';
 
-/** The signed ones were made of the plain one with `openssl smime` and `openssl cms`, the stream in pieces without lengths. */
+/** The signed ones were created from the plain one with `openssl smime` and `openssl cms`, the stream in chunks of indefinite length. */
 const GOLDEN = 'test/golden/profiles/import';
 const golden = (name: string) => readFileSync(join(GOLDEN, `${name}.mobileconfig`));
 
@@ -91,7 +91,7 @@ test.each<[string, string, RegExp]>([
   await expect(mobileconfigImporter.read(bytes, 'a.mobileconfig')).rejects.toMatchObject({
     code: 'ERR_PROFILE_INVALID',
     message: expect.stringMatching(reason),
-    // It is a property list, and what checks those finds nothing.
+    // It is a property list, and property list checkers find nothing wrong.
     advice: expect.not.stringContaining('plutil'),
   });
 });

@@ -17,20 +17,20 @@ import { readManifest, verify } from '../../../src/features/snapshots/manifest.t
 import { rdctlProgram } from '../../helpers/cli.ts';
 import { fingerprint } from '../../helpers/user-home.ts';
 
-/** A home of the built tool between files of others, which are beside it, in it, and where links in it lead. */
+/** A home of the built tool between foreign files: next to it, in it, and at the targets of links in it. */
 export interface KillsHome {
   home: string;
   env: Record<string, string>;
   rdctl: (...argv: string[]) => ReturnType<typeof rdctlProgram>;
-  /** Throws when a file of others has changed. */
+  /** Throws when a foreign file has changed. */
   checkOthers(): void;
-  /** Throws when there is a file that a clean run does not have, or more of a kind than it has. */
+  /** Throws when there is a file that a clean run does not have, or too many of a kind. */
   checkFiles(): void;
-  /** Throws when the home is not what it was before the first start. */
+  /** Throws when the home differs from its state before the first start. */
   checkClean(): void;
-  /** Throws when a snapshot would not be restored. */
+  /** Throws when a snapshot could not be restored. */
   checkSnapshots(names: readonly string[]): Promise<void>;
-  /** Process of the service that has the lock, also of one that has not yet announced itself. */
+  /** The process of the service that holds the lock, even before it has announced itself. */
   servicePid(): number | undefined;
 }
 
@@ -43,14 +43,14 @@ const USERS = [
   'snapshots/README',
 ];
 
-/** Every file of a home in which nothing is half done, and how many of them there are at most. */
+/** Every file of a home without unfinished work, with its maximum number. */
 const FILES: readonly (readonly [RegExp, number])[] = [
   [/^app-engine\.json$/, 1],
   [/^config\/settings(?:\.previous)?\.json$/, 2],
   [/^logs\/service(?:-output|\.\d+)?\.log$/, 5],
   [/^state\/(?:state|first-run)\.json$/, 2],
   [/^state\/before-apply-[0-9a-f]{16}\.json$/, 1],
-  // Of an apply that was killed: the next one takes it away.
+  // From a killed apply: the next one removes it.
   [/^state\/\.before-apply-[0-9a-f]{16}\.json\.[0-9a-f]{12}\.tmp$/, 1],
   [/^state\/apply\.lock\/\d+-[0-9a-f]{16}\.json$/, 1],
   [/^state\/apply\.lock\/\d+-[0-9a-f]{16}\.json\.[0-9a-f]{8}$/, 1],
@@ -103,7 +103,7 @@ export function killsHome(): KillsHome {
     checkOthers() {
       for (const [directory, before] of others) expect(fingerprint(directory), directory).toMatchObject(before);
       for (const [name, facts] of Object.entries(ofTheUser)) {
-        // What is in a directory of both is compared file by file.
+        // Contents of directories on both sides are compared file by file.
         if (facts.endsWith(' ')) continue;
         const path = join(home, name);
         const link = facts.startsWith('777 /');
@@ -137,7 +137,7 @@ export function killsHome(): KillsHome {
           const { pid, held } = JSON.parse(readFileSync(join(lock, name), 'utf8'));
           return held === true && isAlive(pid) ? [pid] : [];
         } catch {
-          // Gone in the meantime.
+          // Removed in the meantime.
           return [];
         }
       });
@@ -154,7 +154,7 @@ export function usageOf(pid: number): { files: number; bytes: number } {
 
 export function isAlive(pid: number): boolean {
   try {
-    // One that has ended and waits for its parent is none.
+    // A zombie counts as dead.
     return (
       !/^\d+ \(.*\) [ZX]/s.test(readFileSync(`/proc/${pid}/stat`, 'utf8')) && statSync(`/proc/${pid}`).isDirectory()
     );

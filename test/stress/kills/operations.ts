@@ -1,6 +1,6 @@
 import type { JsonObject } from '../../../src/json.ts';
 
-/** What a user has, as far as operations change it. `settings` are without the list of installed extensions. */
+/** The user's state, as far as operations change it. `settings` excludes installed extensions. */
 export interface State {
   settings: JsonObject;
   extensions: readonly string[];
@@ -10,22 +10,22 @@ export interface State {
 
 export interface Operation {
   argv: string[];
-  /** What there may be when it ended, or was killed at any moment; what was there before is always one of them. */
+  /** The possible states after it ended or was killed at any moment; the state before is always one of them. */
   outcomes(before: State): State[];
 }
 
 export interface Circumstances {
-  /** A number that no operation had before. */
+  /** A number that no operation used before. */
   serial: number;
   present: State;
-  /** Settings of a first start, and those that a factory reset which was cut off leaves: the copy from before the last change. */
+  /** Settings of a first start, and those that an interrupted factory reset leaves: the copy from before the last change. */
   defaults: JsonObject;
   previous: JsonObject;
-  /** Writes the profile and gives its path. */
+  /** Writes the profile and returns its path. */
   profile(settings: JsonObject): string;
 }
 
-/** From 0 to 1, without 1. */
+/** In [0, 1). */
 export type Random = () => number;
 
 const EXTENSIONS = ['simulated/hello:1.0.0', 'simulated/panel:v1'];
@@ -50,7 +50,7 @@ export function chosen(random: Random, at: Circumstances): Operation {
   return reset(at);
 }
 
-/** Fields in several groups: a mixture of the old and the new ones would be seen. */
+/** Fields in several groups, so that a mixture of old and new ones would show. */
 function changed(settings: JsonObject, change: Record<string, JsonObject>): JsonObject {
   const groups = Object.entries(change).map(([group, fields]) => [
     group,
@@ -119,7 +119,7 @@ function uninstall(image: string): Operation {
   };
 }
 
-/** Snapshots stay. One that was cut off may have got as far as it likes, and each file is then whole or gone. */
+/** Snapshots stay. An interrupted one may have got anywhere, but each file is complete or absent. */
 function reset({ defaults, previous }: Circumstances): Operation {
   return {
     argv: ['reset', '--factory', '--yes'],

@@ -10,7 +10,7 @@ import { type LockHolder, lockHolder } from '../../../src/state/home-lock.ts';
 import { type Outcome, rdctlProgram } from '../../helpers/cli.ts';
 import { isAlive } from '../kills/home.ts';
 
-/** The longest that a command of these sequences may take; one that hangs is a failure of its own. */
+/** The time limit of a command in these sequences; a hang is a failure of its own. */
 const PATIENCE = 90_000;
 
 export type Power = 'started' | 'stopped';
@@ -30,18 +30,18 @@ interface DeskStatus {
   engine: { name: string; state: string };
 }
 
-/** What can be asked of a home without changing anything. */
+/** What can be read from a home without changing anything. */
 export interface Facts {
   /** Absent before the first start. */
   settings?: JsonObject;
-  /** The desired power that a service recorded last; a shutdown leaves it as it is. */
+  /** The desired power state that a service last recorded; a shutdown does not change it. */
   recorded?: Power;
   model: Model;
-  /** A service answers. */
+  /** Whether a service answers. */
   served: boolean;
 }
 
-/** A home of the built tool with the simulated driver, whose world can be changed behind the back of the service. */
+/** A home of the built tool with the simulated driver, whose model can be changed behind the service's back. */
 export interface Desk {
   home: string;
   /** Throws when the command hangs. */
@@ -50,14 +50,14 @@ export interface Desk {
   status(): Promise<DeskStatus>;
   facts(): Promise<Facts>;
   model(): Model;
-  /** Changes the world at one stroke, as somebody else than the service would. */
+  /** Changes the model atomically, as someone other than the service would. */
   change(change: (model: Model) => Model): void;
   service(): Promise<LockHolder | undefined>;
-  /** Kills the service, if one lives. */
+  /** Kills the service if one lives. */
   kill(): Promise<void>;
-  /** Kills the service and everything that it ran, and leaves what there is after the next boot of the computer. */
+  /** Kills the service and everything that it ran, and leaves what a reboot leaves. */
   reboot(): Promise<void>;
-  /** Waits until a service that runs has nothing left to do. */
+  /** Waits until a running service has nothing left to do. */
   settled(): Promise<void>;
   close(): Promise<void>;
 }
@@ -148,7 +148,7 @@ export function openDesk(entry: string): Desk {
         engines: { moby: stopped(engines.moby), containerd: stopped(engines.containerd) },
         cluster: cluster.state === 'absent' ? cluster : down(cluster),
       }));
-      // Processes of an earlier boot hold no lock, and what is there was written before this one.
+      // Processes of an earlier boot hold no lock, and all files were written before this one.
       rmSync(lock, { recursive: true, force: true });
       const before = Date.now() / 1000 - uptime() - 60;
       if (readJson(connectionFile) !== undefined) utimesSync(connectionFile, before, before);
@@ -170,7 +170,7 @@ export function openDesk(entry: string): Desk {
   return desk;
 }
 
-/** An engine without its process; what it holds on the disk stays. */
+/** An engine without its process; its data on disk stays. */
 export function stopped(engine: Model['engines']['moby']): Model['engines']['moby'] {
   const containers = engine.containers.map((container) => ({ ...container, running: false }));
   return { ...engine, process: { state: 'stopped' }, containers };

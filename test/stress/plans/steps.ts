@@ -3,7 +3,7 @@ import type { JsonObject, JsonValue } from '../../../src/json.ts';
 import { setLeaf } from '../../../src/settings/leaf-paths.ts';
 import type { SettingPath } from '../../../src/settings/settings.gen.ts';
 
-/** A document of kind Profile, as far as these sequences make some. */
+/** A document of kind Profile, as far as these sequences generate it. */
 export interface Profile {
   settings: JsonObject;
   state?: 'started' | 'stopped';
@@ -11,7 +11,7 @@ export interface Profile {
   portForwards?: JsonObject[];
 }
 
-/** What somebody else than the service does to what runs. */
+/** What someone other than the service does to what runs. */
 export type Misfortune =
   | 'machine ends'
   | 'machine breaks'
@@ -27,9 +27,9 @@ export interface Apply {
   saved: boolean;
   /** `--allow-reset` */
   agreed: boolean;
-  /** The tool is killed after this share of the time that an apply usually takes. */
+  /** The tool is killed after this share of the usual duration of an apply. */
   killedAt?: number;
-  /** After the kill, the service is waited for before anything is asked. */
+  /** After the kill, the service is waited for before anything is requested. */
   waits: boolean;
 }
 
@@ -40,14 +40,14 @@ export type Step =
   | { do: 'start' }
   | { do: 'kill the service' }
   | { do: 'reboot' }
-  /** Somebody starts the containers that are there. */
+  /** Someone starts the existing containers. */
   | { do: 'run containers' }
-  /** `alone`: the service is killed first, so that nobody looks. Else the next plan comes at once, or when all is well again. */
+  /** `alone`: the service is killed first, so that nothing observes it. Otherwise the next plan comes at once, or after recovery. */
   | { do: 'misfortune'; what: Misfortune; alone: boolean; waits: boolean };
 
 type Values = [SettingPath, JsonValue][];
 
-/** Values in the form in which the service gives them back. */
+/** Values in the form in which the service returns them. */
 const VALUES: readonly fc.Arbitrary<Values>[] = [
   one('containerEngine.name', fc.constantFrom('moby', 'containerd')),
   one('kubernetes.enabled', fc.boolean()),
@@ -104,7 +104,7 @@ function profileArbitrary(ports: readonly number[]): fc.Arbitrary<Profile> {
       prune: fc.subarray(['diagnostics.mutedChecks', 'application.extensions.installed', 'portForwards']),
       portForwards: fc.uniqueArray(forward, {
         maxLength: 2,
-        // Two on one port contradict each other.
+        // Two on one port conflict.
         comparator: (one, other) =>
           one.k8sPort === other.k8sPort || (one.hostPort !== null && one.hostPort === other.hostPort),
       }),

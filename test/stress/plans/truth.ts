@@ -9,7 +9,7 @@ import { leafAt, leaves } from '../../../src/settings/leaf-paths.ts';
 import type { Facts, Power } from './desk.ts';
 import type { Profile } from './steps.ts';
 
-/** What a change does, without what it costs. */
+/** What a change does, without its cost. */
 type Deed = Pick<Change, 'path' | 'key' | 'before' | 'after'>;
 
 export function deedOf({ path, key, before, after }: Change): Deed {
@@ -21,7 +21,7 @@ export function deedOf({ path, key, before, after }: Change): Deed {
   };
 }
 
-/** Of settings alone: neither power, nor what runs, nor port forwards. */
+/** Only settings: no power, nothing that runs, no port forwards. */
 export function settingDeeds(changes: readonly Change[]): Deed[] {
   return changes
     .filter((change) => !isRuntimeChange(change) && change.path !== 'state' && change.path !== 'portForwards')
@@ -34,7 +34,7 @@ function byName(one: Deed, other: Deed): number {
   return a === b ? 0 : (a ?? '') < (b ?? '') ? -1 : 1;
 }
 
-/** What a profile asks of settings, worked out from the two documents alone. */
+/** The settings that a profile requests, derived from the two documents alone. */
 export function wantedDeeds(before: JsonObject, { settings, prune = [] }: Profile): Deed[] {
   const found: Deed[] = [];
   for (const { path, type } of FIELDS) {
@@ -59,7 +59,7 @@ export function wantedDeeds(before: JsonObject, { settings, prune = [] }: Profil
   return found.sort(byName);
 }
 
-/** Settings after a profile, worked out from the two documents alone. */
+/** The settings after a profile, derived from the two documents alone. */
 export function settingsAfter(before: JsonObject, profile: Profile): [string, JsonValue][] {
   return leaves(before).map(([path, old]) => {
     const wanted = leafAt(profile.settings, path);
@@ -77,14 +77,14 @@ export function sorted(settings: JsonObject): [string, JsonValue][] {
   ]);
 }
 
-/** The steps that were performed in between, in order. */
+/** The steps performed in between, in order. */
 function stepsBetween(before: Model, after: Model): StepRecord[] {
   const last = before.log.at(-1);
   const from = last === undefined ? 0 : after.log.findLastIndex((each) => isDeepStrictEqual(each, last)) + 1;
   return after.log.slice(from).filter(({ outcome }) => outcome === 'done');
 }
 
-/** What runs has to be what settings and power say. */
+/** What runs must match settings and power. */
 export function checkWorld({ model, settings }: Facts, power: Power): void {
   const engine = String(leafAt(settings ?? {}, 'containerEngine.name'));
   const cluster = leafAt(settings ?? {}, 'kubernetes.enabled') === true;
@@ -106,7 +106,7 @@ export function checkWorld({ model, settings }: Facts, power: Power): void {
   if (model.cluster.state === 'running' && wanted !== '') expect(model.cluster.installedVersion).toBe(wanted);
 }
 
-/** Nothing happened that the plan did not say; and what it said of loss is so. `before` is a world in which nothing was under way. */
+/** Nothing happened that the plan did not predict, and its statement on losses is true. `before` is a state without unfinished work. */
 export function checkCost(plan: Plan, before: Model, after: Model): void {
   const steps = stepsBetween(before, after);
   const done = steps.map((step) => `${step.part} ${step.do}`);
@@ -130,7 +130,7 @@ export function checkCost(plan: Plan, before: Model, after: Model): void {
   checkData(plan, before, after);
 }
 
-/** What a plan that nobody looked for must not deny: what it interrupts it does not know, but that it does. `healthy`: all ran as asked for. */
+/** What a plan without an observation must not deny: it does not know what it interrupts, but that it does. `healthy`: all ran as desired. */
 export function checkEstimate({ summary, changes }: Plan, before: Model, after: Model, healthy: boolean): void {
   const ended = stepsBetween(before, after).filter((step) => step.do === 'stop' && ranIn(before, step.part));
   if (goneContainers(before, after).length > 0 || ended.length > 0) {
@@ -141,7 +141,7 @@ export function checkEstimate({ summary, changes }: Plan, before: Model, after: 
   if (healthy && ended.length > 0) expect(halts).toBe(true);
 }
 
-/** Names of those that ran and do not any more, without those that come and go with an extension. */
+/** Names of those that ran and no longer do, without those that come and go with an extension. */
 function goneContainers(before: Model, after: Model): string[] {
   return (['moby', 'containerd'] as const).flatMap((name) =>
     before.engines[name].containers
@@ -150,7 +150,7 @@ function goneContainers(before: Model, after: Model): string[] {
   );
 }
 
-/** Data goes only where the plan says so, and where it says so now it does. */
+/** Data is only deleted where the plan says so, and where it says "now" it is. */
 export function checkData({ summary, blastRadius }: Plan, before: Model, after: Model): void {
   const steps = stepsBetween(before, after);
   const resets = steps.filter((step) => step.do === 'reset').length;

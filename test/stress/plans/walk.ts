@@ -19,25 +19,25 @@ import {
   wantedDeeds,
 } from './truth.ts';
 
-/** One sequence in one home, and what is known of it: who decided last whether the backend is to run. */
+/** One sequence in one home, and what is known about it: who last decided whether the backend should run. */
 export interface Walk {
   take(step: Step): Promise<void>;
-  /** What was done so far, for the message of a failure. */
+  /** What was done so far, for the failure message. */
   readonly trace: readonly string[];
 }
 
 const EXTENSIONS = 'application.extensions.installed';
 
-/** Milliseconds that an apply takes before anything was measured. */
+/** The assumed duration of an apply in milliseconds, before one was measured. */
 const FIRST_GUESS = 700;
 
 export function walkAt(desk: Desk): Walk {
   const trace: string[] = [];
   let power: Power = 'stopped';
   let usual = FIRST_GUESS;
-  /** Somebody is at work on what runs, so that it can be different a moment later. */
+  /** Someone is changing what runs, so it can differ a moment later. */
   let moving = false;
-  /** Nothing has happened to what runs that no service has seen. */
+  /** Nothing has happened to what runs that no service has observed. */
   let healthy = true;
 
   async function take(step: Step): Promise<void> {
@@ -105,7 +105,7 @@ export function walkAt(desk: Desk): Walk {
       await killed([...argv, ...more], text, step.killedAt * usual);
       await checkHalf(before, profile);
       if (step.waits) await settle();
-      // Where none answers yet, the killed tool may have started one that is about to.
+      // If none answers yet, the killed tool may have started one that is about to.
       moving = !step.waits || (await desk.service()) === undefined;
       const { killedAt: _, ...again } = step;
       trace.push('  again');
@@ -158,7 +158,7 @@ export function walkAt(desk: Desk): Walk {
     const runs = plan.changes.find(({ path }) => path === 'state');
     if (step.profile.state === undefined) expect(runs).toBeUndefined();
     if (step.profile.state === power) {
-      // After a reboot the start that was asked for before it is asked for again.
+      // After a reboot the previously requested start is requested again.
       if (served) expect(runs).toBeUndefined();
     } else if (step.profile.state === 'started') expect(runs).toMatchObject({ before: 'stopped', after: 'started' });
     if (plan.summary.nothingLost) expect(plan.blastRadius).toEqual([]);
@@ -175,7 +175,7 @@ export function walkAt(desk: Desk): Walk {
     if (report.changes.every(isRuntimeChange)) expect(report.writes).toBe(0);
   }
 
-  /** The same again finds nothing to do. */
+  /** Repeating it finds nothing to do. */
   async function checkDone(text: string): Promise<void> {
     const [{ plan, exit }, before] = await Promise.all([desk.plan(text), desk.facts()]);
     expect(plan.changes).toEqual([]);
@@ -199,7 +199,7 @@ export function walkAt(desk: Desk): Walk {
     }
   }
 
-  /** Extensions that the plan warns of, and whose image the engine does not have. */
+  /** Extensions that the plan warns about, and whose image the engine does not have. */
   async function deniedExtensions(plan: Plan, { settings }: Facts): Promise<string[]> {
     const engine = leafAt((await desk.facts()).settings ?? settings ?? {}, 'containerEngine.name');
     const images = engine === 'moby' || engine === 'containerd' ? desk.model().engines[engine].images : [];
@@ -207,7 +207,7 @@ export function walkAt(desk: Desk): Walk {
     return named.filter((image) => !images.includes(image));
   }
 
-  /** What the engine must not fetch keeps nothing else from being applied. */
+  /** An image that the engine may not pull does not block the rest. */
   async function allButExtensions(before: Facts, profile: Profile): Promise<void> {
     const text = JSON.stringify({ apiVersion: 'rdctl/v1', kind: 'Profile', ...profile });
     if (profile.state !== undefined) power = profile.state;
@@ -224,7 +224,7 @@ export function walkAt(desk: Desk): Walk {
     expect(await deniedExtensions(plan, found)).not.toEqual([]);
   }
 
-  /** An apply that was refused has changed nothing. */
+  /** A refused apply has changed nothing. */
   async function unchanged(before: Facts): Promise<void> {
     const found = await desk.facts();
     if (before.settings) expect(found.settings).toEqual(before.settings);
@@ -245,7 +245,7 @@ export function walkAt(desk: Desk): Walk {
     trace.push(`  killed after ${Math.round(afterMs)} ms: exit ${exit}`);
   }
 
-  /** Of what one request sends, all or nothing is there; extensions come one by one. */
+  /** Of one request, all or nothing is stored; extensions follow one by one. */
   async function checkHalf(before: Facts, profile: Profile): Promise<void> {
     const { settings, recorded } = await desk.facts();
     if (before.settings && settings) {
@@ -274,7 +274,7 @@ function withContainers(model: Model): Model {
   return { ...model, engines: { moby: started(model.engines.moby), containerd: started(model.engines.containerd) } };
 }
 
-/** Only what runs can meet with anything. */
+/** Only what runs can be affected. */
 function after(what: Misfortune, model: Model): Model {
   const { machine, engines, cluster } = model;
   const off = {

@@ -12,7 +12,7 @@ export interface FuzzOptions {
   requests: number;
 }
 
-/** What is answered before any route, to what is no request; an unknown expectation is refused without a body. */
+/** Responses that precede any route, to malformed requests; an unknown expectation is refused without a body. */
 const RUNTIME: Readonly<Record<number, string>> = {
   400: 'Bad Request',
   417: '',
@@ -20,8 +20,8 @@ const RUNTIME: Readonly<Record<number, string>> = {
 };
 
 /**
- * Sends random requests, one after the other, and holds every answer against the description: no bug shows as 500, no status,
- * media type or body is one that is not described, nothing hangs.
+ * Sends random requests one after the other, and checks every response against the description: no 500 from a bug, no undescribed
+ * status, media type or body, and no hang.
  * @throws Error of fast-check with the seed and the request.
  */
 export async function fuzz(to: Connection, { limitMs, requests }: FuzzOptions): Promise<void> {
@@ -37,7 +37,7 @@ export async function fuzz(to: Connection, { limitMs, requests }: FuzzOptions): 
       throw new Error('the connection was closed without an answer');
     }
     const reply = parse(bytes);
-    // The compatible text of an install whose tag nobody knows is the same, and there a reason comes with it.
+    // The compatible text for an install with an unknown tag is the same, and there a reason follows.
     const isExplained = reply.headers['rdctl-reason'] !== undefined;
     if (
       reply.status === 500 &&
@@ -59,9 +59,9 @@ export async function fuzz(to: Connection, { limitMs, requests }: FuzzOptions): 
   await fc.assert(fc.asyncProperty(requestArbitrary(), one), {
     numRuns: requests,
     interruptAfterTimeLimit: limitMs,
-    // A smaller request on a service that has changed meanwhile would show something else.
+    // A smaller request to a service that has changed since would show something else.
     endOnFailure: true,
   });
-  // The limit comes in the middle of one, which is answered, and may change something, after that.
+  // When the limit falls into a request, that one is answered, and may still change something.
   await last;
 }

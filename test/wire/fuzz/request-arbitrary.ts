@@ -3,13 +3,13 @@ import { ENDPOINTS } from '../../../src/api/endpoints.ts';
 import { anyPayloadArbitrary } from '../../helpers/settings-arbitrary.ts';
 import type { RawRequest } from '../raw.ts';
 
-/** A request that means something to HTTP, or one that does not even that. */
+/** A request that is valid HTTP, or one that is not even that. */
 export interface FuzzRequest extends RawRequest {
-  /** Not HTTP as the rules are: a connection that is closed without an answer is then an answer. */
+  /** Not valid HTTP: closing the connection without a response is allowed. */
   malformed: boolean;
 }
 
-/** What would end the service: tested on its own. */
+/** What would end the service, which has tests of its own. */
 const ENDING = /^\/v[01]\/(shutdown|factory_reset)\/?$/i;
 
 const OWN = ['/v2/status', '/v2/plan', '/v2/openapi.json', '/v2/port_forwards', '/v2/settings/layers'];
@@ -140,7 +140,7 @@ const body = (): fc.Arbitrary<string | Buffer | undefined> =>
     fc.uint8Array({ maxLength: 200 }).map((bytes) => Buffer.from(bytes)),
   );
 
-/** Requests of every kind, most of them near to something that is served. */
+/** Requests of every kind, most of them close to something that is served. */
 export function requestArbitrary(): fc.Arbitrary<FuzzRequest> {
   return fc
     .record({
@@ -154,7 +154,7 @@ export function requestArbitrary(): fc.Arbitrary<FuzzRequest> {
       ...request,
       headers: extra,
       ...(sent === undefined ? {} : { body: sent }),
-      // A coding of the body that it does not have, or an upgrade that nobody offers, makes another message of it.
+      // An unsupported transfer coding, or an upgrade that is not offered, makes it another message.
       malformed:
         ['CONNECT', 'get', 'BREW'].includes(request.method) ||
         'Transfer-Encoding' in extra ||

@@ -4,9 +4,9 @@ const LIMIT = 4 * 1024 * 1024;
 /** One byte more than a body may have. */
 const TOO_LONG = Buffer.alloc(LIMIT + 1, ' ');
 
-/** What an endpoint answers to bodies that are none (api facts, 8); always 400 beside a long one. */
+/** The response of an endpoint to invalid bodies (api facts, 8); always 400 except for an oversized one. */
 export interface BodyAnswers {
-  /** Left out where a body may be. */
+  /** Absent where a body is optional. */
   empty?: string;
   notJson: string;
   null?: string;
@@ -15,7 +15,7 @@ export interface BodyAnswers {
   array?: string;
 }
 
-/** The rows of the table of body problems for one endpoint. A body that is too long is 413 everywhere (19.5). */
+/** The rows of the table of body problems for one endpoint. An oversized body gets 413 everywhere (19.5). */
 export function bodyRows(request: string, answers: BodyAnswers): Row[] {
   const row = (when: string, body: string | Buffer, reply: string | undefined): Row[] =>
     reply === undefined ? [] : [{ request, when, fact: 'api 8', body, status: 400, type: 'text', reply }];

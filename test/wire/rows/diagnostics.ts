@@ -4,7 +4,7 @@ import { expect } from 'vitest';
 import { pretty, type Row } from '../row.ts';
 
 const off = { power: 'stopped' } as const;
-/** The documentation is looked for beside the program. */
+/** The documentation is looked for next to the program. */
 const fixed = { ...off, env: { RDCTL_STATIC_CHECKS: '1' }, self: [process.execPath, resolve('cli/main.ts')] };
 const PAGE = pathToFileURL(resolve('docs/diagnostics.md')).href;
 const EPOCH = '1970-01-01T00:00:00.000Z';

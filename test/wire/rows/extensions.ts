@@ -3,7 +3,7 @@ import type { Row } from '../row.ts';
 const off = { power: 'stopped' } as const;
 const NOT_READY = 'Extension manager is not ready yet.';
 
-/** What both calls answer to a bad id; nothing has to run for that. */
+/** The response of both calls to a bad id, which does not require a running engine. */
 const ids = (request: string): Row[] => [
   {
     request,
@@ -42,7 +42,7 @@ const ids = (request: string): Row[] => [
   },
 ];
 
-/** Installing for real needs an engine and images: `test/e2e`. */
+/** Real installations need an engine and images: `test/e2e`. */
 export const extensionRows: readonly Row[] = [
   {
     request: 'GET /v1/extensions',

@@ -2,7 +2,7 @@ import { ENDPOINTS } from '../../../src/api/endpoints.ts';
 import type { Row } from '../row.ts';
 
 const off = { power: 'stopped' } as const;
-/** What the seed states about them wins: they are served, and not listed. */
+/** The seed's statements about them take precedence: they are served, and not listed. */
 const SERVED = ['GET settings', 'PUT settings', 'PUT shutdown'];
 
 const refused = ENDPOINTS.filter(({ since, method, name }) => since === 0 && !SERVED.includes(`${method} ${name}`)).map(

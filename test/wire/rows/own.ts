@@ -3,10 +3,10 @@ import type { Row } from '../row.ts';
 
 const APPLIED = { settings: { images: { showAll: false } }, state: 'unmanaged', prune: [] } as const;
 const FORWARDS = { entries: [{ namespace: 'default', service: 'web', k8sPort: {}, hostPort: 1 }], exclusive: false };
-/** Of the plan that was made just before. */
+/** Of the plan that was just created. */
 let tag: string | undefined;
 
-/** What is below /v2. */
+/** Everything below /v2. */
 export const ownRows: readonly Row[] = [
   {
     request: 'GET /v2/status',

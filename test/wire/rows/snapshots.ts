@@ -23,7 +23,7 @@ const refused = (when: string, name: unknown, message: string, fact = 'api 17.3'
   after: async ({ send }) => expect((await send('GET /v1/snapshots')).body).toBe('[]'),
 });
 
-/** What every request with a name in the query answers to a bad one. */
+/** The response of every request with a name in the query to a bad one. */
 const named = (request: string, operation: string): Row[] => [
   {
     request,
