@@ -1,6 +1,7 @@
-import { expect, test } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { patientClient } from '../../cli/session/patient-client.ts';
 import { type Client, createClient } from '../../src/client/client.ts';
+import { steadyClock } from '../../src/os/clock.ts';
 import type { PlanRequest } from '../../src/plan/change.ts';
 import { startApi } from '../helpers/api.ts';
 import { fakeIo, type Stage } from '../helpers/cli.ts';
@@ -27,6 +28,7 @@ function stage(options: Stage) {
 const NOTHING: PlanRequest = { settings: {}, state: 'unmanaged', prune: [] };
 
 test('shows on a terminal what it waits for, and clears the line', async () => {
+  vi.spyOn(steadyClock, 'sleep').mockImplementationOnce(async () => undefined);
   const { io, asked, client, answer } = stage({ progress: true });
   const drawn = new Promise<string>((resolve) => {
     const { err } = io;

@@ -151,9 +151,9 @@ export function real({ here }: Scene): SwapOperations {
   return { ...swapOperations(journalFile(here)), flush: async () => undefined };
 }
 
-/** Tries a failure at step 0, 1, … until one is past the end; returns the number of steps. */
-export async function everyStep(tried: (step: number) => Promise<{ struck: boolean }>): Promise<number> {
-  for (let step = 0; ; step++) if (!(await tried(step)).struck) return step;
+/** Tries a failure at step 0, `stride`, … until one is past the end; returns the first step past the end. */
+export async function everyStep(tried: (step: number) => Promise<{ struck: boolean }>, stride = 1): Promise<number> {
+  for (let step = 0; ; step += stride) if (!(await tried(step)).struck) return step;
 }
 
 export function settledWell(outcome: Promise<unknown>): Promise<boolean> {

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import type { Model } from '../../src/drivers/machines/simulated/model.ts';
-import { runs } from '../helpers/rounds.ts';
+import { rounds } from '../helpers/rounds.ts';
 import { startService } from '../helpers/service.ts';
 
 /** A user action. */
@@ -77,6 +77,6 @@ test('whatever changes after a snapshot, a restore brings settings and state bac
       expect(await settings()).toEqual(wantedSettings);
       expect(state()).toEqual(wantedState);
     }),
-    { numRuns: runs(12) },
+    { numRuns: rounds(4, 12) },
   );
 });

@@ -10,7 +10,7 @@ import { userFilesOf } from '../../src/plan/user-files.ts';
 import type { Settings } from '../../src/settings/settings.gen.ts';
 import { runsWith } from '../helpers/api.ts';
 import { followedIntegration } from '../helpers/followed-integration.ts';
-import { runs } from '../helpers/rounds.ts';
+import { rounds } from '../helpers/rounds.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';
 import { fingerprint } from '../helpers/user-home.ts';
 
@@ -205,7 +205,7 @@ test('a plan lists exactly the files that change, and none the second time', asy
       }
       await user.close();
     }),
-    { numRuns: runs(15) },
+    { numRuns: rounds(5, 15) },
   );
 });
 
