@@ -1,5 +1,6 @@
 import type { Server } from 'node:net';
 import type { Duplex } from 'node:stream';
+import { RdError } from '../errors.ts';
 import type { Clock } from '../os/clock.ts';
 import type { DaemonState } from '../os/daemon.ts';
 import type { RunOptions, RunResult } from '../os/run.ts';
@@ -92,6 +93,16 @@ export interface Offer {
   port: number;
   /** Closes the server and every connection. Idempotent. */
   close(): Promise<void>;
+}
+
+/** The error for a program that did not start or did not stay, with the end of its log. */
+export async function programFailure(shell: Shell, name: string, message: string): Promise<RdError> {
+  const details = await shell.tail(name);
+  const last = details.at(-1);
+  return new RdError('ERR_DRIVER_FAILED', last ? `${message}: ${last}` : message, {
+    details,
+    advice: `See ${name}.log in the log directory.`,
+  });
 }
 
 /** Desired files, applied in this order. */

@@ -71,7 +71,7 @@ describe('containerd', () => {
     tables.stillborn = 'containerd';
     await expect(containerdEngine(shell).perform({ do: 'start', spec }, NEVER)).rejects.toMatchObject({
       code: 'ERR_DRIVER_FAILED',
-      message: 'containerd ended while it was starting: the last words',
+      message: 'containerd exited during its start: the last words',
       advice: 'See containerd.log in the log directory.',
     });
   });
@@ -107,7 +107,7 @@ test('a dockerd whose containerd exits at once is not left waiting for it', asyn
   await expect(mobyEngine(shell, '/g').perform({ do: 'start', spec: engineSpec('moby') }, NEVER)).rejects.toMatchObject(
     {
       code: 'ERR_DRIVER_FAILED',
-      message: 'moby-containerd ended while it was starting: the last words',
+      message: 'moby-containerd exited during its start: the last words',
     },
   );
   expect(events).toEqual(['start moby-containerd', 'start dockerd', 'stop dockerd']);
@@ -126,7 +126,7 @@ test('a dockerd with stored networks starts only after the default one is remove
     return { exitCode: 0, stdout: '', stderr: '' };
   };
   await expect(engine.perform({ do: 'start', spec }, NEVER)).rejects.toMatchObject({
-    message: 'moby-isolated ended while it was starting: the last words',
+    message: 'moby-isolated exited during its start: the last words',
   });
   expect(events).toEqual(['start moby-containerd', 'start moby-isolated']);
   expect(commands).toEqual([

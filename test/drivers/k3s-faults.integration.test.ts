@@ -13,7 +13,7 @@ test('a k3s that exits at once: reports its last output, and starts once it can'
   say({ start: 'exit' });
   await expect(start()).rejects.toMatchObject({
     code: 'ERR_DRIVER_FAILED',
-    message: expect.stringMatching(/^k3s ended while it was starting \(last in its log: .*cannot start/),
+    message: expect.stringMatching(/^k3s exited during its start: .*cannot start/),
     advice: expect.stringMatching(/k3s\.log/),
   });
   expect(await look()).toMatchObject({

@@ -108,9 +108,9 @@ test('another spec causes a restart', async () => {
 
 test('is upgraded in place with its data, and the old program is removed', async () => {
   const { start, look, database, data } = await k3sMachine();
-  await start({ version: '1.32' });
-  expect(await look()).toMatchObject({ installedVersion: '1.32.9', spec: { version: '1.32' } });
-  await start({ version: 'stable' });
+  await start({ version: '1.32.9' });
+  expect(await look()).toMatchObject({ installedVersion: '1.32.9', spec: { version: '1.32.9' } });
+  await start({ version: 'v1.33.6+k3s1' });
   expect(await look()).toMatchObject({ installedVersion: '1.33.6' });
   expect(database()).toMatchObject({ starts: 2, version: 'v1.33.6+k3s1' });
   expect(readdirSync(join(data, 'k3s', 'programs'))).toEqual(['v1.33.6+k3s1']);

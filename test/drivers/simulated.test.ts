@@ -3,12 +3,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { SIMULATED_INFO, simulated } from '../../src/drivers/machines/simulated/index.ts';
-import { memorySimulation } from '../../src/drivers/machines/simulated/memory.ts';
 import { listedFaults, simulationOptions } from '../../src/drivers/machines/simulated/options.ts';
 import { RdError } from '../../src/errors.ts';
 import { clusterSpec, engineSpec, machineSpec } from '../../src/plan/backend.ts';
 import { CLUSTER_MEMBERS } from '../../src/plan/drift.ts';
 import { FIELDS } from '../../src/settings/fields.gen.ts';
+import { memorySimulation } from '../helpers/memory-simulation.ts';
 import { runningModel, settingsWith } from '../reconcile/worlds.ts';
 
 const never = new AbortController().signal;

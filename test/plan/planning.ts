@@ -1,5 +1,4 @@
 import { SIMULATED_INFO } from '../../src/drivers/machines/simulated/index.ts';
-import { memorySimulation } from '../../src/drivers/machines/simulated/memory.ts';
 import type { Model } from '../../src/drivers/machines/simulated/model.ts';
 import type { JsonObject, JsonValue } from '../../src/json.ts';
 import type { PlanRequest } from '../../src/plan/change.ts';
@@ -7,6 +6,7 @@ import { makePlan, type PlanInput } from '../../src/plan/plan.ts';
 import { observe } from '../../src/reconcile/observe.ts';
 import { setLeaf } from '../../src/settings/leaf-paths.ts';
 import type { SettingPath } from '../../src/settings/settings.gen.ts';
+import { memorySimulation } from '../helpers/memory-simulation.ts';
 import { runningModel, settingsWith } from '../reconcile/worlds.ts';
 
 export const TARGET = { product: 'rdctl', home: '/home/user/.local/share/rdctl', driver: 'simulated', simulated: true };

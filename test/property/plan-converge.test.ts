@@ -1,10 +1,10 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { memorySimulation } from '../../src/drivers/machines/simulated/memory.ts';
 import type { FaultSource } from '../../src/drivers/machines/simulated/options.ts';
 import { RdError } from '../../src/errors.ts';
 import { MAX_ATTEMPTS } from '../../src/reconcile/attempts.ts';
 import { createControllers } from '../../src/reconcile/controllers.ts';
+import { memorySimulation } from '../helpers/memory-simulation.ts';
 import { runs } from '../helpers/rounds.ts';
 import { createVirtualClock } from '../reconcile/virtual-clock.ts';
 import { modelArbitrary, powerArbitrary, settingsArbitrary } from '../reconcile/worlds.ts';

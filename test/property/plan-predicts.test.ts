@@ -1,7 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { SIMULATED_INFO } from '../../src/drivers/machines/simulated/index.ts';
-import { memorySimulation } from '../../src/drivers/machines/simulated/memory.ts';
 import type { Plan, PlanRequest } from '../../src/plan/change.ts';
 import { patchOf } from '../../src/plan/diff.ts';
 import { makePlan } from '../../src/plan/plan.ts';
@@ -10,6 +9,7 @@ import { createControllers } from '../../src/reconcile/controllers.ts';
 import { leaves, setLeaf } from '../../src/settings/leaf-paths.ts';
 import { mergeSettings } from '../../src/settings/merge.ts';
 import type { Settings } from '../../src/settings/settings.gen.ts';
+import { memorySimulation } from '../helpers/memory-simulation.ts';
 import { runs } from '../helpers/rounds.ts';
 import { settingsArbitrary as anySettings } from '../helpers/settings-arbitrary.ts';
 import { createVirtualClock } from '../reconcile/virtual-clock.ts';

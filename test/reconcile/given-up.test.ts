@@ -1,11 +1,11 @@
 import { describe, expect, onTestFinished, test } from 'vitest';
 import type { MachineStatus } from '../../src/drivers/driver.ts';
-import { memorySimulation } from '../../src/drivers/machines/simulated/memory.ts';
 import { RdError } from '../../src/errors.ts';
 import { engineSpec, machineSpec } from '../../src/plan/backend.ts';
 import { createGivenUp } from '../../src/reconcile/attempts.ts';
 import { createControllers, IDLE_MS } from '../../src/reconcile/controllers.ts';
 import type { Step } from '../../src/reconcile/step.ts';
+import { memorySimulation } from '../helpers/memory-simulation.ts';
 import { failing, NO_CLUSTER, start } from './loop.ts';
 import { createVirtualClock } from './virtual-clock.ts';
 import { runningModel, seenOf, settingsWith } from './worlds.ts';

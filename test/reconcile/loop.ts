@@ -1,12 +1,12 @@
 import { onTestFinished } from 'vitest';
 import type { DriverInfo } from '../../src/drivers/driver.ts';
-import { memorySimulation } from '../../src/drivers/machines/simulated/memory.ts';
 import { emptyModel, type Model } from '../../src/drivers/machines/simulated/model.ts';
 import type { Fault, FaultSource } from '../../src/drivers/machines/simulated/options.ts';
 import { type ErrorCode, RdError } from '../../src/errors.ts';
 import type { Desired, LoopStatus } from '../../src/reconcile/contract.ts';
 import { createControllers } from '../../src/reconcile/controllers.ts';
 import type { Settings } from '../../src/settings/settings.gen.ts';
+import { memorySimulation } from '../helpers/memory-simulation.ts';
 import { createVirtualClock } from './virtual-clock.ts';
 import { settingsWith } from './worlds.ts';
 

@@ -1,6 +1,5 @@
 import fc from 'fast-check';
 import type { ClusterSpec, EngineName, EngineSpec, MachineSpec } from '../../src/drivers/driver.ts';
-import { memorySimulation } from '../../src/drivers/machines/simulated/memory.ts';
 import {
   type ClusterModel,
   type EngineModel,
@@ -13,6 +12,7 @@ import { observe } from '../../src/reconcile/observe.ts';
 import { defaultSettings } from '../../src/settings/defaults.ts';
 import { setLeaf } from '../../src/settings/leaf-paths.ts';
 import type { SettingPath, Settings } from '../../src/settings/settings.gen.ts';
+import { memorySimulation } from '../helpers/memory-simulation.ts';
 
 /** The Linux defaults with some settings changed. */
 export function settingsWith(values: Partial<Record<SettingPath, JsonValue>> = {}): Settings {

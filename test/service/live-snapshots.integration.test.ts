@@ -2,7 +2,6 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import type { Driver } from '../../src/drivers/driver.ts';
-import { memorySimulation } from '../../src/drivers/machines/simulated/memory.ts';
 import { emptyModel } from '../../src/drivers/machines/simulated/model.ts';
 import { RdError } from '../../src/errors.ts';
 import { stagedPath } from '../../src/features/snapshots/swap.ts';
@@ -12,6 +11,7 @@ import { createControllers } from '../../src/reconcile/controllers.ts';
 import { createMaintenance } from '../../src/service/maintenance.ts';
 import { createSnapshots } from '../../src/service/snapshots.ts';
 import { backendLock } from '../../src/state/backend-lock.ts';
+import { memorySimulation } from '../helpers/memory-simulation.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';
 import { settingsWith } from '../reconcile/worlds.ts';
 

@@ -1,6 +1,6 @@
 import { RdError } from '../../errors.ts';
 import type { EngineDriver, EngineSpec, EngineStatus } from '../driver.ts';
-import type { Arrangement, EngineArea, Program, Shell } from '../shell.ts';
+import { type Arrangement, type EngineArea, type Program, programFailure, type Shell } from '../shell.ts';
 import { differsInPatterns, type EngineRecord, type StartedEngine, sameSpec } from './engine-record.ts';
 import type { PullGuard } from './pull-guard.ts';
 
@@ -158,22 +158,17 @@ export async function startReady(
         if (state === 'running') continue;
         // It would wait for a dependency that has exited.
         if (name !== program.name) await shell.stop(program.name, AT_ONCE_MS, signal);
-        throw await failure(shell, name, `${name} ended while it was starting`);
+        throw await programFailure(shell, name, `${name} exited during its start`);
       }
       look = clock.now() + LOOK_MS;
     }
     if (clock.now() >= deadline) {
-      throw await failure(shell, program.name, `${program.name} did not answer within ${program.readyMs / 1000} s`);
+      throw await programFailure(
+        shell,
+        program.name,
+        `${program.name} did not respond within ${program.readyMs / 1000} s`,
+      );
     }
     await clock.sleep(POLL_MS, signal);
   }
-}
-
-async function failure(shell: Shell, name: string, message: string): Promise<RdError> {
-  const details = await shell.tail(name);
-  const last = details.at(-1);
-  return new RdError('ERR_DRIVER_FAILED', last ? `${message}: ${last}` : message, {
-    details,
-    advice: `See ${name}.log in the log directory.`,
-  });
 }

@@ -1,7 +1,7 @@
 import { RdError } from '../../../errors.ts';
 import { isObject, parseJson } from '../../../json.ts';
 import type { ClusterSpec, EngineName } from '../../driver.ts';
-import type { ClusterEngine, EngineArea, Shell } from '../../shell.ts';
+import { type ClusterEngine, type EngineArea, programFailure, type Shell } from '../../shell.ts';
 import type { Health } from './api.ts';
 import type { K3sPlaces } from './config.ts';
 
@@ -68,21 +68,12 @@ export async function untilUp(
     const now = await health();
     if (now.ready) return;
     if ((await shell.find(name)).state !== 'running')
-      throw await failure(shell, name, 'k3s ended while it was starting');
+      throw await programFailure(shell, name, 'k3s exited during its start');
     if (shell.clock.now() >= deadline) {
-      throw await failure(shell, name, `the cluster was not ready within ${limitMs / 1000} s: ${now.waiting}`);
+      throw await programFailure(shell, name, `the cluster was not ready within ${limitMs / 1000} s: ${now.waiting}`);
     }
     await shell.clock.sleep(POLL_MS, signal);
   }
-}
-
-async function failure(shell: Shell, name: string, message: string): Promise<RdError> {
-  const details = await shell.tail(name);
-  const last = details.at(-1);
-  return new RdError('ERR_DRIVER_FAILED', last === undefined ? message : `${message} (last in its log: ${last})`, {
-    details,
-    advice: `See ${name}.log in the log directory of the machine.`,
-  });
 }
 
 /**

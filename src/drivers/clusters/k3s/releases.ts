@@ -71,12 +71,10 @@ export interface ReleasesInput {
   now(): number;
 }
 
-/** The known releases. */
 interface KnownReleases {
   /** Newest first; one for each version. */
   releases: readonly K3sVersion[];
-  channels: Channels;
-  /** Source of the channels: `server` now, or within the last hour; `cache`: an earlier list; `shipped`: the built-in one. */
+  /** `server` now, or within the last hour; `cache`: an earlier list; `shipped`: the built-in one. */
   source: 'server' | 'cache' | 'shipped';
   /** Why the server could not be used. */
   failure?: RdError;
@@ -87,10 +85,10 @@ export interface Releases {
   /** Never throws for an unreachable server: falls back to the known releases. `limitMs`: timeout for the server. */
   known(limitMs: number, signal: AbortSignal): Promise<KnownReleases>;
   /**
-   * The release of a version (`1.33.6`: its newest build), of an exact release (`v1.33.6+k3s1`) or of a channel (`stable`, `1.33`).
+   * The release of a version (`1.33.6`: its newest build) or of an exact release (`v1.33.6+k3s1`).
    * @throws RdError `ERR_DRIVER_TERMINAL` when there is none, with those available.
    */
-  find(wanted: string, limitMs: number, signal: AbortSignal): Promise<K3sVersion>;
+  find(version: string, limitMs: number, signal: AbortSignal): Promise<K3sVersion>;
 }
 
 const FRESH_MS = 60 * 60_000;
@@ -100,7 +98,6 @@ const CACHE_FORMAT = 1;
 interface Cached {
   at: number;
   url: string;
-  channels: Channels;
   /** Every release in any list so far: none is ever withdrawn. */
   releases: readonly string[];
 }
@@ -110,98 +107,72 @@ export function k3sReleases({ url, cacheFile, fetch, now }: ReleasesInput): Rele
     const cached = await readCache(cacheFile, url);
     const age = cached ? now() - cached.at : Number.POSITIVE_INFINITY;
     // After the clock was set back the age is meaningless.
-    if (cached && age >= 0 && age < FRESH_MS) return view(cached.channels, cached.releases, 'server');
+    if (cached && age >= 0 && age < FRESH_MS) return { releases: allReleases(cached.releases), source: 'server' };
     try {
-      const channels = await ask(limitMs, signal);
-      const releases = [...new Set([...channels.values(), ...(cached?.releases ?? [])])];
+      const releases = [...new Set([...(await fetchList(limitMs, signal)), ...(cached?.releases ?? [])])];
+      const value = { formatVersion: CACHE_FORMAT, at: now(), url, releases };
       // Best effort: without a cache the list is fetched again.
-      await writeFileAtomic(cacheFile, cacheText({ at: now(), url, channels, releases })).catch(() => undefined);
-      return view(channels, releases, 'server');
-    } catch (error) {
-      if (!(error instanceof RdError)) throw error;
-      const found = cached
-        ? view(cached.channels, cached.releases, 'cache')
-        : view(new Map(Object.entries(SHIPPED_CHANNELS)), [], 'shipped');
-      return { ...found, failure: error };
+      await writeFileAtomic(cacheFile, `${JSON.stringify(value, undefined, 2)}\n`).catch(() => undefined);
+      return { releases: allReleases(releases), source: 'server' };
+    } catch (failure) {
+      if (!(failure instanceof RdError)) throw failure;
+      return { releases: allReleases(cached?.releases ?? []), source: cached ? 'cache' : 'shipped', failure };
     }
   }
 
-  async function ask(limitMs: number, signal: AbortSignal): Promise<Channels> {
+  async function fetchList(limitMs: number, signal: AbortSignal): Promise<string[]> {
     const text = await smallText({ url, fetch, limitMs, mostBytes: MAX_BYTES, signal });
-    const channels = readChannels(parseJson(text));
-    if (channels) return channels;
-    throw new RdError('ERR_CONNECTION', `${url} answered with something that is no list of channels of k3s`, {
-      advice: 'A network that wants a login answers like that; open the address in a browser.',
+    const releases = channelReleases(parseJson(text));
+    // The cached list is better than one without a single readable entry.
+    if (releases.length > 0) return releases;
+    throw new RdError('ERR_CONNECTION', `${url} did not return a list of k3s channels`, {
+      advice: 'A network that requires a login responds like this; open the address in a browser.',
     });
   }
 
   return {
     known,
-    async find(wanted, limitMs, signal) {
-      const exact = parseK3s(wanted);
+    async find(version, limitMs, signal) {
+      const exact = parseK3s(version);
       if (exact) return supported(exact);
       const list = await known(limitMs, signal);
-      const found = byVersion(list, wanted) ?? byChannel(list, wanted);
+      const plain = plainVersion(version);
+      const found = list.releases.find((release) => release.version === plain);
       if (found) return supported(found);
-      throw unknownVersion(wanted, list);
+      throw unknownVersion(version, list);
     },
   };
 }
 
-function view(channels: Channels, releases: readonly string[], source: KnownReleases['source']): KnownReleases {
-  const all = [...channels.values(), ...releases, ...SHIPPED_RELEASES].flatMap((text) => parseK3s(text) ?? []);
-  return { releases: newestFirst(all), channels, source };
-}
-
-function byVersion({ releases }: KnownReleases, wanted: string): K3sVersion | undefined {
-  const version = plainVersion(wanted);
-  return version === undefined ? undefined : releases.find((release) => release.version === version);
-}
-
-function byChannel({ releases, channels }: KnownReleases, wanted: string): K3sVersion | undefined {
-  const named = channels.get(wanted) ?? channels.get(`v${wanted}`);
-  if (named !== undefined) return parseK3s(named);
-  const minor = wanted.replace(/^v/, '');
-  return releases.find((release) => release.minor === minor);
+function allReleases(texts: readonly string[]): K3sVersion[] {
+  return newestFirst([...texts, ...SHIPPED_RELEASES].flatMap((text) => parseK3s(text) ?? []));
 }
 
 function supported(release: K3sVersion): K3sVersion {
   if (isSupported(release)) return release;
   throw new RdError(
     'ERR_DRIVER_TERMINAL',
-    `Kubernetes ${release.version} is older than ${OLDEST}, the oldest supported`,
-    {
-      advice: `Set kubernetes.version to ${OLDEST} or a later one.`,
-    },
+    `Kubernetes ${release.version} is older than ${OLDEST}, the oldest supported version`,
+    { advice: `Set kubernetes.version to ${OLDEST} or later.` },
   );
 }
 
-function unknownVersion(wanted: string, { releases, source, failure }: KnownReleases): RdError {
-  const some = releases.slice(0, 8).map(({ version }) => version);
-  const heard = source === 'server' ? '' : ' among those known here, and the list of releases could not be fetched';
-  return new RdError('ERR_DRIVER_TERMINAL', `there is no release of k3s for "${wanted}"${heard}`, {
+function unknownVersion(version: string, { releases, source, failure }: KnownReleases): RdError {
+  const some = releases.slice(0, 8).map((release) => release.version);
+  const limits = source === 'server' ? '' : ' among the known ones, and the list of releases could not be fetched';
+  return new RdError('ERR_DRIVER_TERMINAL', `there is no release of k3s for "${version}"${limits}`, {
     ...(failure ? { cause: failure, details: [failure.message] } : {}),
-    // Settings hold exact versions only; a channel is refused earlier.
     advice: `Set kubernetes.version to one of ${some.join(', ')}.`,
   });
 }
 
-function cacheText({ at, url, channels, releases }: Cached): string {
-  const value = { formatVersion: CACHE_FORMAT, at, url, channels: Object.fromEntries(channels), releases };
-  return `${JSON.stringify(value, undefined, 2)}\n`;
-}
-
 /** Ignores a list of another server, and a damaged one. */
 async function readCache(file: string, url: string): Promise<Cached | undefined> {
-  const text = await readIfThere(file).catch(() => undefined);
-  const value = text === undefined ? undefined : parseJson(text);
+  const value = parseJson((await readIfThere(file).catch(() => undefined)) ?? '');
   if (!isObject(value) || value.formatVersion !== CACHE_FORMAT || value.url !== url) return undefined;
-  const { at, channels, releases } = value;
-  if (typeof at !== 'number' || !isObject(channels) || !Array.isArray(releases)) return undefined;
-  const named = Object.entries(channels).flatMap(([name, text]): [string, string][] =>
-    typeof text === 'string' && parseK3s(text) ? [[name, text]] : [],
-  );
-  return { at, url, channels: new Map(named), releases: releases.filter((text) => typeof text === 'string') };
+  const { at, releases } = value;
+  if (typeof at !== 'number' || !Array.isArray(releases)) return undefined;
+  return { at, url, releases: releases.filter((text) => typeof text === 'string') };
 }
 
 /**
@@ -219,25 +190,15 @@ export const SHIPPED_RELEASES: readonly string[] = [
   'v1.27.16+k3s1',
 ];
 
-/** Of that list. */
-export const SHIPPED_CHANNELS: Readonly<Record<string, string>> = { stable: 'v1.33.6+k3s1', latest: 'v1.34.2+k3s1' };
-
-/** Newest release of each channel, by channel name: `stable`, `latest`, `v1.33`. */
-export type Channels = ReadonlyMap<string, string>;
-
 /**
- * Parses a channel list, https://update.k3s.io/v1-release/channels. Skips what is unknown, because its format has changed before: entries
- * without a release, pre-releases, type names. Undefined for anything else, such as a captive portal's login page.
+ * The newest release of each channel in a channel list, https://update.k3s.io/v1-release/channels. Skips what is unknown, because its
+ * format has changed before: entries without a release, pre-releases, type names. Empty for anything else, such as a captive portal's
+ * login page.
  */
-export function readChannels(value: unknown): Channels | undefined {
-  if (!isObject(value) || !Array.isArray(value.data)) return undefined;
-  const channels = new Map<string, string>();
-  for (const entry of value.data) {
-    if (!isObject(entry) || typeof entry.latest !== 'string') continue;
-    const name = typeof entry.name === 'string' ? entry.name : entry.id;
-    const release = parseK3s(entry.latest);
-    if (typeof name === 'string' && name !== '' && release) channels.set(name, release.text);
-  }
-  // A list without a single readable entry is invalid; the cached one is better.
-  return channels.size > 0 ? channels : undefined;
+export function channelReleases(value: unknown): string[] {
+  const entries = isObject(value) && Array.isArray(value.data) ? value.data : [];
+  return entries.flatMap((entry) => {
+    const release = isObject(entry) && typeof entry.latest === 'string' ? parseK3s(entry.latest) : undefined;
+    return release ? [release.text] : [];
+  });
 }

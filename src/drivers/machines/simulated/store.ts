@@ -28,24 +28,6 @@ export interface ModelStore {
   readonly file?: string;
 }
 
-/** Keeps the model for the lifetime of the process. */
-export function memoryStore(model: Model = emptyModel()): ModelStore {
-  let kept = structuredClone(model);
-  const watchers = new Set<() => void>();
-  return {
-    load: () => structuredClone(kept),
-    save(next) {
-      const before = kept;
-      kept = structuredClone(next);
-      if (hasEnded(before, kept)) for (const ended of [...watchers]) ended();
-    },
-    watch(ended) {
-      watchers.add(ended);
-      return () => watchers.delete(ended);
-    },
-  };
-}
-
 /**
  * Keeps the model in `machine.json` of a directory, written atomically, so that the machine outlives the service in any case. `load` throws
  * `ERR_DRIVER_TERMINAL` for an invalid file.
@@ -104,7 +86,8 @@ function watchFile(directory: string, name: string, changed: () => void): () => 
   }
 }
 
-function hasEnded(before: Model, after: Model): boolean {
+/** Whether something that ran no longer runs. */
+export function hasEnded(before: Model, after: Model): boolean {
   const running = ({ machine, engines, cluster }: Model) => [
     machine.state === 'on',
     engines.moby.process.state === 'running',

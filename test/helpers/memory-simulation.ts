@@ -1,8 +1,8 @@
-import type { Driver, DriverInfo } from '../../driver.ts';
-import { type Simulation, simulatedDriver } from './driver.ts';
-import { SIMULATED_INFO } from './index.ts';
-import { emptyModel, type Model, type StepRecord } from './model.ts';
-import { memoryStore } from './store.ts';
+import type { Driver, DriverInfo } from '../../src/drivers/driver.ts';
+import { type Simulation, simulatedDriver } from '../../src/drivers/machines/simulated/driver.ts';
+import { SIMULATED_INFO } from '../../src/drivers/machines/simulated/index.ts';
+import { emptyModel, type Model, type StepRecord } from '../../src/drivers/machines/simulated/model.ts';
+import { hasEnded, type ModelStore } from '../../src/drivers/machines/simulated/store.ts';
 
 /** An in-memory simulation with direct access to its model. */
 export interface MemorySimulation {
@@ -35,5 +35,23 @@ export function memorySimulation(
     model: store.load,
     meddle: (change) => store.save(change(store.load())),
     log: () => store.load().log,
+  };
+}
+
+/** Keeps the model for the lifetime of the process. */
+function memoryStore(model: Model): ModelStore {
+  let kept = structuredClone(model);
+  const watchers = new Set<() => void>();
+  return {
+    load: () => structuredClone(kept),
+    save(next) {
+      const before = kept;
+      kept = structuredClone(next);
+      if (hasEnded(before, kept)) for (const ended of [...watchers]) ended();
+    },
+    watch(ended) {
+      watchers.add(ended);
+      return () => watchers.delete(ended);
+    },
   };
 }
