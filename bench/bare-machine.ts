@@ -82,7 +82,7 @@ export async function bareMachine(options: BareOptions): Promise<BareMachine> {
   async function until(what: string, there: () => Promise<boolean>): Promise<void> {
     const deadline = performance.now() + LIMIT_MS;
     while (!(await there())) {
-      if (qemu?.exitCode !== null) throw new Error(`QEMU ended while waiting for ${what}`);
+      if (qemu?.exitCode !== null) throw new Error(`QEMU exited while waiting for ${what}`);
       if (performance.now() > deadline) throw new Error(`${what} did not come`);
       await sleep(POLL_MS);
     }

@@ -56,7 +56,7 @@ export async function chooseDriver(choice: DriverChoice): Promise<{ factory: Dri
     if (wanted && wanted.name !== recorded) throw otherDriver(wanted.name, recorded);
     return { factory: await runnable(driverNamed(recorded, drivers), env), reason: 'the existing state belongs to it' };
   }
-  if (wanted) return { factory: await runnable(wanted, env), reason: 'it was asked for' };
+  if (wanted) return { factory: await runnable(wanted, env), reason: 'it was requested' };
   return firstUsable(drivers, env);
 }
 
@@ -86,7 +86,7 @@ async function firstUsable(drivers: readonly DriverFactory[], env: DriverContext
     details.push(`${factory.name}: ${probe.reason}; fix: ${probe.fix}`);
   }
   throw new RdError('ERR_NO_DRIVER', 'no driver can run here', {
-    advice: 'Fix one of these, or add `--driver simulated` to try rdctl on a model that runs nothing.',
+    advice: 'Fix one of these, or add `--driver simulated` to try rdctl with a model that runs nothing.',
     details,
   });
 }
@@ -96,7 +96,7 @@ function otherDriver(wanted: DriverName, recorded: string): RdError {
     'ERR_WRONG_TARGET',
     `the state here belongs to the driver ${recorded}, and ${wanted} would start without its images, volumes and cluster`,
     {
-      advice: `Leave out --driver (and RDCTL_DRIVER) to go on with ${recorded}, or set RDCTL_HOME to another directory for ${wanted}.`,
+      advice: `Leave out --driver (and RDCTL_DRIVER) to continue with ${recorded}, or set RDCTL_HOME to another directory for ${wanted}.`,
     },
   );
 }

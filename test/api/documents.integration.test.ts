@@ -25,7 +25,7 @@ test('the status document matches its schema in every state', async () => {
     version: '1.2.3',
     pid: 42,
     home: '/home/of/the/test',
-    driver: { name: 'simulated', simulated: true, reason: 'it was asked for' },
+    driver: { name: 'simulated', simulated: true, reason: 'it was requested' },
     engine: { name: (settings.containerEngine as { name: string }).name, state: 'running', endpoint: 'unix:///e.sock' },
   });
   script.observed.engines.moby = { state: 'unresponsive', message: 'it does not answer' };

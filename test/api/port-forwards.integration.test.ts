@@ -80,7 +80,7 @@ test('the fixed messages are followed by the reason: port in use, stopped cluste
   const inUse = `Could not forward port: 127.0.0.1:${taken} is in use by another program`;
   expect(await post({ ...WEB, hostPort: taken })).toEqual([400, inUse, 'text/plain']);
   await converged((await client.setBackendState('STOPPED')).generation);
-  expect(await post(WEB)).toEqual([400, 'Could not forward port: the cluster does not run', 'text/plain']);
+  expect(await post(WEB)).toEqual([400, 'Could not forward port: the cluster is not running', 'text/plain']);
   const api = startApi();
   const answer = await api.client.request({ method: 'POST', path: PATH, body: JSON.stringify(WEB) });
   expect(answer.body.toString()).toBe('Could not forward port: the test driver has no cluster');

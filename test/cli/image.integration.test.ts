@@ -67,14 +67,14 @@ test('fetch reports the address of what is not an image, and keeps nothing of it
   const sum = createHash('sha256').update(body).digest('hex');
   const { exit, err } = await rdctl(['image', 'fetch', url, '--sha256', sum], { env: { RDCTL_HOME: home } });
   expect(exit).toBe(1);
-  expect(err).toContain(`Error: ${url} is no guest image: it is damaged or no tar archive\n`);
+  expect(err).toContain(`Error: ${url} is not a guest image: it is damaged or not a tar archive\n`);
   expect(readdirSync(join(home, 'cache', 'downloads'))).toEqual([]);
 });
 
 test('a digest that is too short is distinguished from an unknown one', async () => {
   const { env, image } = await home();
   const { err } = await rdctl(['image', 'remove', image.digest.slice(7, 9)], { env });
-  expect(err).toContain('A digest is given with 4 digits at least');
+  expect(err).toContain('Give at least 4 digits of a digest');
 });
 
 test('remove removes all given images or none', async () => {

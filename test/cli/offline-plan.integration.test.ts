@@ -85,7 +85,7 @@ Remove the simulation with \`rdctl reset --factory\`, or use another home: RDCTL
     expect(out).toContain(`
 warning: Nothing can be applied yet: no driver can run here.
 warning: host: no engine; fix: install one
-warning: Fix one of these, or add \`--driver simulated\` to try rdctl on a model that runs nothing.
+warning: Fix one of these, or add \`--driver simulated\` to try rdctl with a model that runs nothing.
 `);
   });
 

@@ -86,7 +86,7 @@ describe('containerd with allowed images', () => {
       files.set(RECORD, JSON.stringify({ ...listed('busybox'), ...gateway }));
       expect(await containerdEngine(shell).observe(NEVER)).toMatchObject({
         state: 'unresponsive',
-        message: expect.stringContaining('names no gateway'),
+        message: expect.stringContaining('names no registry gateway'),
       });
     }
   });

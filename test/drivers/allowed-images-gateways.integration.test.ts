@@ -400,7 +400,7 @@ test('a chunked body stays chunked for any method', async () => {
   ]);
 });
 
-describe('requests that are not spelled the way clients spell them', () => {
+describe('requests that are not in canonical form the way clients spell them', () => {
   const PATHS = [
     '/v2/evil/manifests/1/',
     '/v2//evil/manifests/1',
@@ -570,6 +570,6 @@ describe('the upstream proxy', () => {
     const target = { host: 'x.y', port: 443, tls: 'ours' } as const;
     expect(proxyFor({}, target)).toBeUndefined();
     expect(proxyFor({ HTTPS_PROXY: 'http://p', NO_PROXY: '*' }, target)).toBeUndefined();
-    expect(() => proxyFor({ HTTPS_PROXY: 'socks5://p' }, target)).toThrow('no address of an HTTP proxy');
+    expect(() => proxyFor({ HTTPS_PROXY: 'socks5://p' }, target)).toThrow('not the URL of an HTTP proxy');
   });
 });

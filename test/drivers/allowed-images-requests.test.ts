@@ -213,7 +213,7 @@ describe('the decision of the plugin', () => {
     );
     expect(denial(post('/images/load'), policy)).toMatch(/^loading an archive of images can bring in any image/);
     expect(denial(post('/containers/json', { method: 'GET' }), policy)).toBeUndefined();
-    expect(denial(undefined, policy)).toContain('could not be understood');
+    expect(denial(undefined, policy)).toContain('could not be parsed');
     policy.set(['*']);
     for (const uri of ['/images/load', 'x:/images/load', '/not/known']) {
       expect(denial(post(uri), policy)).toBeUndefined();
@@ -330,7 +330,7 @@ describe('the gateway policy', () => {
     expect(policy.refusal('a.b', { wants: 'content', repository: 'other' })).toContain('a.b/other');
     expect(policy.refusal('a.b', { wants: 'other' })).toBeUndefined();
     expect(policy.refusal('c.d', { wants: 'other' })).toContain('nothing of c.d');
-    expect(policy.refusal('a.b', { wants: 'unclear' })).toContain('not spelled');
+    expect(policy.refusal('a.b', { wants: 'unclear' })).toContain('not in canonical form');
     expect(policy.refusal('auth.docker.io', { wants: 'unknown' })).toBeUndefined();
     expect(policy.refusal('auth.example.com', { wants: 'unknown' })).toBeDefined();
   });

@@ -53,7 +53,7 @@ describe('the default driver', () => {
       code: 'ERR_NO_DRIVER',
       message: 'no driver can run here',
       details: ['host: no engine; fix: install one'],
-      advice: 'Fix one of these, or add `--driver simulated` to try rdctl on a model that runs nothing.',
+      advice: 'Fix one of these, or add `--driver simulated` to try rdctl with a model that runs nothing.',
     });
     for (const choice of [{ requested: 'host' }, { recorded: 'host' }]) {
       await expect(chooseDriver({ ...choice, env: {}, drivers: drivers(NO) })).rejects.toMatchObject({

@@ -35,14 +35,14 @@ describe('containerd', () => {
     expect(await engine.observe(NEVER)).toEqual({ state: 'stopped' });
   });
 
-  test('is unresponsive when it does not answer, and after a crash that left something', async () => {
+  test('is unresponsive when it does not respond, and after a crash that left something', async () => {
     const { shell, left, tables, crash } = scriptedShell();
     const engine = containerdEngine(shell);
     await engine.perform({ do: 'start', spec }, NEVER);
     tables.healthy = false;
     expect(await engine.observe(NEVER)).toMatchObject({
       state: 'unresponsive',
-      message: expect.stringMatching(/does not answer/),
+      message: expect.stringMatching(/does not respond/),
     });
     crash('containerd');
     left.push('process 7 (sleep)', 'mount /a', 'mount /b', 'mount /c');
@@ -144,7 +144,7 @@ test('a dockerd with stored networks starts only after the default one is remove
 
   // The next start begins with a stop, which removes what is left.
   events.length = 0;
-  await expect(engine.perform({ do: 'start', spec }, NEVER)).rejects.toThrow('moby-isolated ended');
+  await expect(engine.perform({ do: 'start', spec }, NEVER)).rejects.toThrow('moby-isolated exited');
   expect(events).toEqual([
     'stop moby-isolated',
     'stop moby-containerd',

@@ -31,12 +31,12 @@ test('a k3s that exits at once: reports its last output, and starts once it can'
 test.each<[string, Faults, RegExp]>([
   ['hangs', { start: 'hang' }, /has not written its kubeconfig/],
   ['writes no kubeconfig', { start: 'no kubeconfig' }, /has not written its kubeconfig/],
-  ['is not ready', { readyz: 500 }, /says 500 to \/readyz/],
-  ['breaks off', { api: 'breaks' }, /does not answer on port/],
+  ['is not ready', { readyz: 500 }, /returned 500 for \/readyz/],
+  ['breaks off', { api: 'breaks' }, /does not respond on port/],
   ['has no node', { nodes: 'none' }, /no node has joined/],
   ['garbles its nodes', { nodes: 'garbled' }, /did not send a list of nodes/],
   ['has a node without network', { node: 'cni plugin not initialized' }, /not ready: cni plugin not initialized/],
-  ['has the certificate of another', { authority: OTHER_CERTIFICATES.ca }, /does not answer on port .*certificate/],
+  ['has the certificate of another', { authority: OTHER_CERTIFICATES.ca }, /does not respond on port .*certificate/],
 ])('a k3s that %s is waited for, given up with the reason, and left under observation', async (_, faults, reason) => {
   const { impatient, spec, say, look, start } = await k3sMachine();
   say(faults);
@@ -62,7 +62,7 @@ test('a k3s that crashes is noticed by the next observation, and recovers with i
   await expect.poll(look).toMatchObject({
     state: 'unresponsive',
     installedVersion: '1.33.6',
-    message: expect.stringMatching(/k3s has ended/),
+    message: expect.stringMatching(/k3s has exited/),
   });
   await stop();
   await start();
@@ -229,7 +229,7 @@ test.each(['start', 'stop', 'reset'] as const)(
       counter.left = Number.POSITIVE_INFINITY;
       if (!killed) break;
       kills += 1;
-      // As the loop does: what does not answer is stopped, then the step is repeated.
+      // As the loop does: what does not respond is stopped, then the step is taken again.
       const next = again();
       if ((await next.observe(NEVER)).state === 'unresponsive') await next.perform({ do: 'stop' }, NEVER);
       if (what === 'start') {
@@ -258,7 +258,7 @@ test('a silent API server is waited for with a limit', async () => {
   const { ca, client: cert, clientKey: key } = CERTIFICATES;
   await expect(apiClient(shell, port, { ca, cert, key }).get('/readyz', NEVER)).rejects.toMatchObject({
     code: 'ERR_NOT_READY',
-    message: expect.stringMatching(/no answer within 5 s/),
+    message: expect.stringMatching(/no response within 5 s/),
   });
   await expect(apiClient(shell, port, { ca, cert, key }).get('/readyz', AbortSignal.abort())).rejects.toMatchObject({
     code: 'ERR_CANCELLED',

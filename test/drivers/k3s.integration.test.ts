@@ -144,7 +144,7 @@ test('refuses a downgrade, and accepts it after a reset', async () => {
 test('a reset removes workloads and state, and keeps images and programs', async () => {
   const { start, stop, reset, events, data, options } = await k3sMachine();
   await start();
-  await expect(reset()).rejects.toMatchObject({ code: 'ERR_DRIVER_FAILED', message: 'the cluster still runs' });
+  await expect(reset()).rejects.toMatchObject({ code: 'ERR_DRIVER_FAILED', message: 'the cluster is still running' });
   await stop();
   await reset();
   await reset();
@@ -191,7 +191,7 @@ test('a machine that is off, or goes off during the observation, has a stopped c
   expect(await look()).toMatchObject({ state: 'running', ready: true });
 });
 
-test('only the version of the cluster is known when the machine does not answer', async () => {
+test('only the version of the cluster is known when the machine does not respond', async () => {
   const link = { isThere: true, breaksAt: '' };
   const { start, again } = await k3sMachine((shell) => ({
     ...shell,
@@ -204,7 +204,7 @@ test('only the version of the cluster is known when the machine does not answer'
   await start();
   const { observe } = again({ answers: async () => link.isThere });
   expect(await observe(NEVER)).toMatchObject({ state: 'running', ready: true });
-  const outOfReach = { state: 'unresponsive', installedVersion: '1.33.6', message: 'the machine does not answer' };
+  const outOfReach = { state: 'unresponsive', installedVersion: '1.33.6', message: 'the machine does not respond' };
   link.breaksAt = 'find';
   expect(await observe(NEVER)).toEqual(outOfReach);
   expect(await observe(NEVER)).toEqual(outOfReach);
@@ -245,7 +245,7 @@ test('unsupported cluster settings are refused before anything is changed', asyn
   for (const more of [{ spinkube: true }, { localhostOnly: true }]) {
     await expect(start(more)).rejects.toMatchObject({
       code: 'ERR_DRIVER_TERMINAL',
-      message: expect.stringMatching(/nothing that this cluster has/),
+      message: expect.stringMatching(/this cluster does not support/),
     });
   }
   await expect(start({ version: '1.19.1+k3s1' })).rejects.toMatchObject({
@@ -328,7 +328,7 @@ test('connects to a pod behind a service, by port name and number', async () => 
     Promise.reject(new Error('cannot connect'));
   await expect(connect('web', 80)).rejects.toMatchObject({
     code: 'ERR_NOT_READY',
-    message: 'the cluster does not run',
+    message: 'the cluster is not running',
   });
   say({}, { services });
   await start();
@@ -356,7 +356,7 @@ test('connects to a pod behind a service, by port name and number', async () => 
   });
   await expect(connect('dead', 80)).rejects.toMatchObject({
     code: 'ERR_NOT_READY',
-    message: expect.stringMatching(/takes the connection/),
+    message: expect.stringMatching(/accepts the connection/),
   });
   await expect(connect('external', 80)).rejects.toMatchObject({ code: 'ERR_NOT_READY' });
   const gone = AbortSignal.abort();

@@ -43,7 +43,7 @@ describe('a file system on a disk that grows', () => {
     const growth = await grow(TIB);
     expect(growth).toMatchObject({ state: 'going', bytes: expect.any(Number) });
     expect(degradationOf(growth, TIB)).toMatch(
-      /^the file system of the data disk has \d+ GiB of 1024 GiB and is still growing, which goes on by itself$/,
+      /^the file system of the data disk has \d+ GiB of 1024 GiB and is still growing in the background$/,
     );
     // Requesting it again starts no second growth.
     expect(await grow(TIB)).toMatchObject({ state: 'going' });
@@ -80,7 +80,7 @@ describe('a file system on a disk that grows', () => {
       'sh: od: not found\nfailed 0\n',
       'is not 20 GiB, because it did not grow (sh: od: not found)',
     ],
-    ['one that says nothing', '', 'is not 20 GiB, because it did not grow (the guest does not say why)'],
+    ['one that says nothing', '', 'is not 20 GiB, because it did not grow (no reason given)'],
   ])('%s', (_what, text, lack) => {
     const found = degradationOf(parseGrowth(text), 20 * GIB);
     if (lack === undefined) expect(found).toBeUndefined();

@@ -104,7 +104,7 @@ describe.skipIf(!hasImages)('the disks of a machine', () => {
     await ensureDisks(parts, await imageIn(join(root, 'other'), 'second'), false, MIB);
     expect(await beginning(places.disk)).toBe('second');
     expect(await beginning(places.data)).toBe('bbbbbb');
-    expect(logged).toEqual(['the root disk of the guest is made anew']);
+    expect(logged).toEqual(['recreating the root disk of the guest']);
   });
 
   test('follow an image that moved with its home', async () => {
@@ -125,7 +125,7 @@ describe.skipIf(!hasImages)('the disks of a machine', () => {
     await ensureDisks(parts, await imageIn(join(root, 'other'), 'second'), true, MIB);
     expect(await beginning(places.disk)).toBe('second');
     expect(await beginning(places.data)).toBe('bbbbbb');
-    expect(logged).toEqual(['the root disk of the guest is made anew']);
+    expect(logged).toEqual(['recreating the root disk of the guest']);
   });
 
   test('that are damaged: the root is recreated, the data is never touched', async () => {
@@ -226,7 +226,7 @@ describe('whether guests can run', () => {
         async () => ({ exitCode, stdout: '', stderr: '' }),
         signal,
       );
-      expect(answer).toBe(`it ended with status ${exitCode} before the guest did anything`);
+      expect(answer).toBe(`it exited with status ${exitCode} before the guest ran`);
     }
     const hangs = () => Promise.reject(new RdError('ERR_DRIVER_FAILED', 'it did not end within 20 s'));
     expect(await accelerationFailure('kvm', temporaryDirectory(), hangs, signal)).toBe('it did not end within 20 s');

@@ -106,7 +106,7 @@ function scene(directory = temporaryDirectory()) {
       note('connect');
       if (!world.answers) {
         world.answers = true;
-        throw new RdError('ERR_DRIVER_FAILED', 'the guest did not answer within 45 s');
+        throw new RdError('ERR_DRIVER_FAILED', 'the guest did not respond within 45 s');
       }
     },
     isConnected: async () => true,
@@ -209,7 +209,7 @@ test('a file system that did not grow, or still grows, is reported after a boot 
   const record = () => readQemuRecord(places.record);
   world.settles = `failed ${MACHINE.diskBytes / 2}\nresize2fs 1.47\nresize2fs: no space\n`;
   const flaw =
-    'the file system of the data disk has 5 GiB and not 10 GiB, because it did not grow (resize2fs: no space); each start tries it again';
+    'the file system of the data disk has 5 GiB and not 10 GiB, because it did not grow (resize2fs: no space); each start retries';
   for (const times of [1, 2]) {
     await start();
     expect(logged.filter(({ why }) => why === flaw)).toHaveLength(times);
@@ -224,7 +224,7 @@ test('a file system that did not grow, or still grows, is reported after a boot 
   world.settles = `going ${MACHINE.diskBytes / 2}\n`;
   await start();
   expect(await record()).toMatchObject({
-    flaw: 'the file system of the data disk has 5 GiB of 10 GiB and is still growing, which goes on by itself',
+    flaw: 'the file system of the data disk has 5 GiB of 10 GiB and is still growing in the background',
     growing: true,
   });
 });
@@ -277,7 +277,7 @@ describe('an unusable state is removed, and the machine boots in the same step',
       ['qemu'],
     ],
     [
-      'a guest that does not answer',
+      'a guest that does not respond',
       ({ world }) => {
         world.answers = false;
       },
@@ -329,7 +329,7 @@ describe('a resume that fails for an unrelated reason keeps the state for the ne
     made.world.noData = 'rdctl-data: clean\n/dev/vdb is in use.\n';
     await made.start();
     expect(made.orders()).toEqual([...RESUME, ...BOOT]);
-    expect(made.logged.map(({ why }) => why)).toContain('the guest does not get its data disk: /dev/vdb is in use.');
+    expect(made.logged.map(({ why }) => why)).toContain('the guest cannot mount its data disk: /dev/vdb is in use.');
     expect(made.manifest()).toBe(before);
     made.world.noData = '';
     await made.stop();
@@ -360,7 +360,7 @@ describe('a resume that fails for an unrelated reason keeps the state for the ne
     made.world.endless = true;
     await expect(made.start()).rejects.toMatchObject({
       code: 'ERR_DRIVER_FAILED',
-      message: 'the guest does not get its data disk within 8 minutes',
+      message: 'the guest did not mount its data disk within 8 minutes',
     });
     expect(made.orders()).toEqual(RESUME);
     expect(existsSync(made.frozen)).toBe(true);

@@ -137,7 +137,7 @@ function machineOf(directory: string, { call }: Life = life(), changes: Partial<
       call('connect', async () => {
         // The guest belongs to a QEMU.
         while ((await qemu.status(signal)) !== 'running') {
-          if (!(await isAlive())) throw new RdError('ERR_DRIVER_FAILED', 'QEMU ended while the guest was starting');
+          if (!(await isAlive())) throw new RdError('ERR_DRIVER_FAILED', 'QEMU exited while the guest was starting');
           await steadyClock.sleep(20);
         }
         if (!readFileSync(places.qemuRecord, 'utf8').includes('-incoming')) writeFileSync(mounted, 'yes');

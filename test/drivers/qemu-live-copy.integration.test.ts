@@ -212,12 +212,12 @@ test('waits for a silent QEMU, with a limit', async () => {
   await expect(dumb.copies.copy(dumb.pairs, never)).rejects.toMatchObject({ code: 'ERR_DRIVER_FAILED' });
   // What QEMU still does with it is left to the next observation.
   expect(leftovers(dumb)).toEqual(['live-copy']);
-  expect(dumb.logged).toEqual([expect.stringContaining('not yet undone')]);
+  expect(dumb.logged).toEqual([expect.stringContaining('could not be cleaned up')]);
 });
 
 test.each<[string, object, RegExp]>([
-  ['a guest that cannot be frozen', { refuses: 'freeze' }, /could not be held still/],
-  ['a guest that went on by itself', { thawsByItself: true }, /did not hold still/],
+  ['a guest that cannot be frozen', { refuses: 'freeze' }, /could not be frozen/],
+  ['a guest that went on by itself', { thawsByItself: true }, /did not stay frozen/],
   ['a QEMU that refuses the copy', { refuses: 'blockdev-backup' }, /QEMU refused: no/],
   ['a QEMU that refuses the target', { refuses: 'blockdev-add' }, /QEMU refused: no/],
   ['a copy that fails', { error: 'Input/output error' }, /Input\/output error/],
@@ -264,12 +264,12 @@ test('reports a QEMU that ends halfway', async () => {
     at.world.silentFor = 1;
   };
   await expect(at.copies.copy(at.pairs, never)).rejects.toMatchObject({
-    message: 'QEMU ended while it copied the data disk',
+    message: 'QEMU exited while copying the data disk',
   });
   expect(leftovers(at)).toEqual([]);
 });
 
-test('refuses a machine that is off or does not answer, a second copy, and an existing target', async () => {
+test('refuses a machine that is off or does not respond, a second copy, and an existing target', async () => {
   const at = await scene();
   at.world.answers = false;
   await expect(at.copies.copy(at.pairs, never)).rejects.toMatchObject({ code: 'ERR_NOT_READY' });
@@ -317,7 +317,7 @@ test('what cannot be ended yet is reported, and retried by the next observation'
   at.world.jobs = [{ id: 'rdctl-copy', status: 'running', 'current-progress': 0, 'total-progress': 1 }];
   at.world.refuses = 'job-dismiss';
   await at.copies.settle();
-  expect(at.logged).toEqual([expect.stringContaining('could not be ended yet')]);
+  expect(at.logged).toEqual([expect.stringContaining('could not be canceled')]);
   expect(existsSync(at.places.liveCopy)).toBe(true);
   at.world.refuses = '';
   await at.copies.settle();

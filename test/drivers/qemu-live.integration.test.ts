@@ -124,7 +124,7 @@ describe('what can change in a running guest', () => {
     );
   });
 
-  test('is unknown when QEMU does not answer as expected', async () => {
+  test('is unknown when QEMU does not respond as expected', async () => {
     const { facts } = await scene({ refuses: { 'query-block': 'no' } });
     await expect(facts()).rejects.toMatchObject({ code: 'ERR_DRIVER_FAILED', message: 'QEMU refused: no' });
   });
@@ -189,7 +189,7 @@ describe('memory of a running guest', () => {
     });
     await expect(adjust({ memoryGiB: 2 }, called.signal)).rejects.toMatchObject({
       code: 'ERR_CANCELLED',
-      message: 'the memory of the guest is still changing, has come to 3.5 GiB and is to be 2 GiB',
+      message: 'the memory of the guest is still changing: 3.5 GiB now, 2 GiB requested',
       advice: expect.stringContaining('`rdctl apply`'),
     });
     expect(world.target).toBe(2 * GIB);
@@ -220,7 +220,7 @@ describe('memory of a running guest', () => {
     const { adjust, running, recorded, unfinished } = await scene({ keeps: 2.5 * GIB });
     await expect(adjust({ memoryGiB: 2 })).rejects.toMatchObject({
       code: 'ERR_DRIVER_FAILED',
-      message: 'the guest gives up memory down to 2.5 GiB and not to 2 GiB',
+      message: 'the guest releases memory down to 2.5 GiB only, not to 2 GiB',
       advice: expect.stringContaining('It has 4 GiB now.'),
     });
     expect(await running()).toMatchObject({ memoryGiB: 4 });

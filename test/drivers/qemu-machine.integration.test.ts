@@ -155,7 +155,7 @@ test('a write that fails for a reason other than space halts the guest, too, and
   expect(await machine.observe(signal)).toMatchObject({ repair: expect.stringContaining('full') });
 });
 
-test('a guest that does not answer gets time before it counts as broken', async () => {
+test('a guest that does not respond gets time before it counts as broken', async () => {
   const { machine, world } = await scene();
   world.connected = false;
   await expect(machine.observe(signal)).rejects.toMatchObject({ code: 'ERR_DRIVER_FAILED' });
@@ -283,7 +283,7 @@ describe('memory, processors and disk', () => {
     world.used = 1.5 * GIB;
     delete world.word;
     await expect(change(machine, { memoryGiB: 1 })).rejects.toMatchObject({
-      message: 'the running machine takes 2 to 16 GiB of memory and not 1',
+      message: 'the running machine can have 2 to 16 GiB of memory, not 1',
     });
     expect(said).toEqual([]);
     await expectOn(machine);
@@ -304,7 +304,7 @@ test('a QEMU that stops answering is broken after a while, and killed by its pid
   // One that waits for a slow disk, or whose monitor is in use, is silent for a while, too.
   await expect(hurried(machine.observe(signal))).rejects.toMatchObject({
     code: 'ERR_DRIVER_FAILED',
-    message: 'QEMU does not answer',
+    message: 'QEMU does not respond',
   });
   world.hangs = [];
   expect(await hurried(machine.observe(signal))).toMatchObject({ state: 'on' });
@@ -316,7 +316,7 @@ test('a QEMU that stops answering is broken after a while, and killed by its pid
   expect(await hurried(machine.observe(signal))).toMatchObject({
     state: 'broken',
     reason: 'NotRunning',
-    message: 'QEMU does not answer',
+    message: 'QEMU does not respond',
   });
   await hurried(machine.perform({ do: 'stop' }, signal));
   expect(await findDaemon(places.qemuRecord)).toEqual({ state: 'none' });
@@ -343,7 +343,7 @@ test('a home mount that is missing in the guest is restored without a stop; one 
     state: 'on',
     shared: { path: '/home/u', by: 'reverse-sshfs' },
   });
-  home.repair = '/home/u of this host is not in the machine';
+  home.repair = '/home/u of this host is not mounted in the machine';
   expect(await machine.observe(signal)).toMatchObject({ state: 'on', repair: home.repair });
   await adjust();
   expect(said).toEqual(['mount']);

@@ -133,7 +133,7 @@ describe('a forwarder', () => {
     at.say(at.line(8080, 8081).slice(0, 20));
     at.say(at.line(8080, 8081).slice(20));
     await opened(at).toEqual([8080, 8081]);
-    expect(at.logged).toContain('what the guest says about its ports cannot be understood');
+    expect(at.logged).toContain('the list of ports from the guest cannot be parsed');
     await ports.release();
   });
 
@@ -226,7 +226,9 @@ describe('a forwarder', () => {
     at.open.ssh.clear();
     await at.reconnects();
     expect(ports.published()).toEqual([]);
-    await expect.poll(() => at.logged, POLL).toContain('the ports of the guest are not watched until the next look');
+    await expect
+      .poll(() => at.logged, POLL)
+      .toContain('the ports of the guest are not watched until the next observation');
     ports.look('ssh');
     expect(at.state.watches).toBe(2);
     at.listens(80);
@@ -350,6 +352,6 @@ describe('the methods', () => {
     const server = createServer();
     await new Promise<void>((resolve) => server.listen(port, '0.0.0.0', resolve));
     onTestFinished(() => void server.close());
-    expect(await portConflict(port)).toBe(`another program of this computer listens on 127.0.0.1:${port}`);
+    expect(await portConflict(port)).toBe(`another program listens on 127.0.0.1:${port}`);
   });
 });

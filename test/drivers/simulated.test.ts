@@ -185,7 +185,7 @@ describe('the environment', () => {
     ['RDCTL_SIMULATED_LATENCY_MS', 'soon'],
     ['RDCTL_SIMULATED_WORKLOAD', 'pods=3'],
   ])('refuses %s=%s by name', async (variable, value) => {
-    expect(() => simulationOptions({ [variable]: value })).toThrow(`${variable} has a part that is not understood`);
+    expect(() => simulationOptions({ [variable]: value })).toThrow(`${variable} has an invalid part`);
     expect(await simulated.probe({ [variable]: value })).toMatchObject({ usable: false });
     await expect(open(folder(), { [variable]: value })).rejects.toMatchObject({ code: 'ERR_USAGE' });
   });

@@ -193,7 +193,7 @@ describe.skipIf(reason !== undefined)('the gateway of a real dockerd', () => {
     await once(yesman.listen(socket), 'listening');
     await expect(start(driver, NAME)).rejects.toMatchObject({
       code: 'ERR_DRIVER_TERMINAL',
-      message: `dockerd does not ask its plugin ${plugin} about images`,
+      message: `dockerd does not query its plugin ${plugin} about images`,
     });
     expect(await driver.engines.moby.observe(FOREVER)).toEqual({ state: 'stopped' });
     expect(yesman.address()).toBe(socket);

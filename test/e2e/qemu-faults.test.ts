@@ -138,7 +138,7 @@ describe.skipIf(reason !== undefined)('a machine that fails', () => {
       await expect.poll(said, POLL).toContain('the disk of this host is full');
       // The attempts are used up: it says what to do.
       await expect.poll(async () => (await status()).backendState, POLL).toBe('ERROR');
-      expect(await said()).toContain('Make room on the disk that');
+      expect(await said()).toContain('Free up space on the disk that');
       giveBack();
       await expect.poll(async () => (await status()).converged, POLL).toBe(true);
       await filling.catch(() => undefined);
@@ -175,7 +175,7 @@ describe.skipIf(reason !== undefined)('a machine that fails', () => {
       const before = qemu();
       await rdctl('shell', 'systemctl', 'stop', 'ssh.socket', 'ssh.service');
       process.kill(numberIn(files('ssh.pid.json'), 'pid'), 'SIGKILL');
-      await expect.poll(said, POLL).toContain('the guest does not answer');
+      await expect.poll(said, POLL).toContain('the guest does not respond');
       await expect.poll(() => runs(files('qemu.pid.json')) && qemu() !== before, POLL).toBe(true);
       await kept();
       expect(await rdctl('shutdown')).toMatchObject({ exit: 0 });

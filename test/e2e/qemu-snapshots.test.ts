@@ -93,7 +93,7 @@ describe.skipIf(reason !== undefined)('snapshots of a QEMU machine', () => {
       };
       const writes = () => guest.run(['touch', join(String(volume), 'late')]);
       await expect(guestFreeze(guest).during(writes, new AbortController().signal)).rejects.toMatchObject({
-        message: 'the guest did not hold still for long enough',
+        message: 'the data disk did not stay frozen for long enough',
       });
 
       // Broken data is restored; later data is gone.

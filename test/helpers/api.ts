@@ -179,7 +179,7 @@ export function startApi(options: TestApiOptions = {}): TestApi {
       port: 6107,
       home: '/home/of/the/test',
       startedAt: '2030-01-01T00:00:00.000Z',
-      driverReason: 'it was asked for',
+      driverReason: 'it was requested',
       notices: [],
     },
     layers: {

@@ -133,7 +133,7 @@ describe('a machine in ERROR after a failed repair', () => {
     await clock.advance(10 * IDLE_MS);
     expect(world.tried).toEqual(['adjust (memory)']);
     world.lacks = [];
-    world.machine = { state: 'broken', reason: 'GuestUnreachable', message: 'the guest does not answer' };
+    world.machine = { state: 'broken', reason: 'GuestUnreachable', message: 'the guest does not respond' };
     await clock.advance(60_000);
     expect(world.tried.slice(1)).toEqual(['stop', 'start']);
   });

@@ -51,7 +51,7 @@ async function answer(request: IncomingMessage, parts: PluginParts): Promise<obj
 /** Why dockerd must refuse a request; undefined when it is allowed. */
 export function denial(call: EngineCall | undefined, policy: PullPolicy): string | undefined {
   const list = policy.list();
-  if (!call) return 'the request could not be understood by the list of allowed images';
+  if (!call) return 'the request could not be parsed to check it against the allowed images';
   if (list.allowsEverything) return undefined;
   const asked = parseEngineCall(call);
   switch (asked.brings) {
@@ -134,14 +134,14 @@ const NOTHING: RequestedImages = { brings: 'nothing' };
 export function parseEngineCall(call: EngineCall): RequestedImages {
   if (READING.has(call.method)) return NOTHING;
   const target = targetOf(call.uri);
-  if (!target) return unknown('its target is not written as clients write it, such as /v1.41/images/create');
+  if (!target) return unknown('its target is not in the usual form, such as /v1.41/images/create');
   const { path, query, escaped } = target;
   const route = ROUTES.find(({ method, at }) => method === call.method && at.test(path));
-  if (!route) return unknown('the list of allowed images does not know this method and path');
+  if (!route) return unknown('this method and path are unknown');
   if (!route.read) return NOTHING;
-  if (escaped) return unknown('its path is written with escapes');
+  if (escaped) return unknown('its path contains escapes');
   const parameters = parametersOf(query);
-  if (!parameters) return unknown('its query names a parameter twice, or is not written as clients write it');
+  if (!parameters) return unknown('its query repeats a parameter, or is not in the usual form');
   return route.read(parameters, call);
 }
 
@@ -215,7 +215,7 @@ function unescaped(text: string): string | undefined {
   }
 }
 
-const FORM_REASON = 'its body could be a form, which would count before its query';
+const FORM_REASON = 'its body could be a form, which takes precedence over its query';
 
 /**
  * For repeated headers dockerd uses the first and reports the last. It passes a body to the plugin only when the first type is JSON, and
@@ -256,8 +256,8 @@ function pluginPull(query: URLSearchParams, call: EngineCall): RequestedImages {
 /** A swarm service: the engine itself pulls its image. */
 function service(_parameters: URLSearchParams, { body = '' }: EngineCall): RequestedImages {
   const value = isTooDeep(body) ? undefined : parseJson(body);
-  if (value === undefined) return unknown('its body is not shown to the list of allowed images, or is no JSON');
-  if (repeatsKeys(body)) return unknown('its body names a member twice');
+  if (value === undefined) return unknown('its body is not available for the check, or is not JSON');
+  if (repeatsKeys(body)) return unknown('its body repeats a member');
   const tasks = members([value], 'TaskTemplate');
   const names = [
     ...members(members(tasks, 'ContainerSpec'), 'Image'),
@@ -288,7 +288,7 @@ function members(values: readonly unknown[], name: string): unknown[] {
 }
 
 function notAName(text: string): RequestedImages {
-  return unknown(`${JSON.stringify(text.slice(0, 100))} is no name of an image`);
+  return unknown(`${JSON.stringify(text.slice(0, 100))} is not an image name`);
 }
 
 function unknown(why: string): RequestedImages {

@@ -43,7 +43,7 @@ export function containerdEngine(shell: Shell, pods?: PodNetwork): EngineDriver 
     const ended = await endedPrograms(shell, [daemon.program], area);
     if (ended) return ended;
     if (started === 'unreadable') {
-      return { state: 'unresponsive', message: 'the record of how containerd was started is damaged' };
+      return { state: 'unresponsive', message: 'the start record of containerd is damaged' };
     }
     const unguarded = await adoptGuard(guard, started);
     if (unguarded) return unguarded;
@@ -51,7 +51,7 @@ export function containerdEngine(shell: Shell, pods?: PodNetwork): EngineDriver 
     await shell.hold(places.socket, GRPC_HELLO);
     const version = await daemon.version(signal);
     if (version === undefined) {
-      return { state: 'unresponsive', message: `containerd does not answer on ${places.socket}` };
+      return { state: 'unresponsive', message: `containerd does not respond on ${places.socket}` };
     }
     const workload = await containerdWorkload(daemon, signal);
     return { state: 'running', spec: started.spec, endpoint, version, workload };
@@ -64,7 +64,7 @@ export function containerdEngine(shell: Shell, pods?: PodNetwork): EngineDriver 
       const gateway = await guard.hold(spec.allowedImages.patterns);
       files[0] = record.placed({ spec, gateway });
       files.push({ path: hostsFile(places), text: hostsConfig(gateway) });
-      shell.log('info', 'pulls are kept to the allowed images', { hostsDirectory: places.hosts });
+      shell.log('info', 'pulls are restricted to the allowed images', { hostsDirectory: places.hosts });
     }
     await daemon.start({ absent: [], directories: [], files }, signal);
   }
@@ -157,7 +157,7 @@ async function endTasks(shell: Shell, daemon: ContainerdDaemon, signal: AbortSig
   }
   for (const namespace of namespaces) {
     while (runningTasks(await ctr(namespace, ['tasks', 'ls'])).length > 0 && shell.clock.now() < deadline) {
-      if (signal.aborted) throw new RdError('ERR_CANCELLED', 'waiting for containers to end was cancelled');
+      if (signal.aborted) throw new RdError('ERR_CANCELLED', 'waiting for containers to end was canceled');
       await shell.clock.sleep(POLL_MS, signal);
     }
     for (const task of linesOf(await ctr(namespace, ['tasks', 'ls', '-q']))) {

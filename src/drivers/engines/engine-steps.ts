@@ -67,7 +67,7 @@ function refuseUnsupported(spec: EngineSpec): void {
     ],
   ];
   for (const [refused, message, command] of wanted) {
-    if (refused) throw new RdError('ERR_DRIVER_TERMINAL', message, { advice: `Switch it off: ${command}` });
+    if (refused) throw new RdError('ERR_DRIVER_TERMINAL', message, { advice: `Turn it off: ${command}` });
   }
 }
 
@@ -81,7 +81,7 @@ export async function adoptGuard(
 ): Promise<EngineStatus | undefined> {
   if (!spec.allowedImages.enabled) return undefined;
   if (gateway === undefined) {
-    return { state: 'unresponsive', message: 'the record of how it was started names no gateway to registries' };
+    return { state: 'unresponsive', message: 'its start record names no registry gateway' };
   }
   try {
     await guard.hold(spec.allowedImages.patterns, gateway);
@@ -150,7 +150,7 @@ export async function startReady(
   await shell.start(programs, { ...(before ? { before } : {}), signal });
   let look = clock.now() + LOOK_MS;
   for (;;) {
-    if (signal.aborted) throw new RdError('ERR_CANCELLED', `waiting for ${program.name} was cancelled`);
+    if (signal.aborted) throw new RdError('ERR_CANCELLED', `waiting for ${program.name} was canceled`);
     if (await answers()) return;
     if (clock.now() >= look) {
       for (const { name } of programs) {

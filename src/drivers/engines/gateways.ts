@@ -43,7 +43,7 @@ async function tunnel(
   { policy, out, refused }: GuardParts,
 ): Promise<void> {
   const target = splitAuthority(authority);
-  if (!target) return refuse(client, 400, 'this is no host and port');
+  if (!target) return refuse(client, 400, 'this is not a host and port');
   const registry = canonicalRegistry(authority);
   const reaches = () => policy.list().reaches(registry);
   if (!reaches()) {
@@ -84,8 +84,7 @@ function splitAuthority(authority: string): { host: string; port: number } | und
 async function plain(request: IncomingMessage, response: ServerResponse, parts: GuardParts): Promise<void> {
   if (!hasProxySecret(request.headers, parts.secret)) return denyRegistry(response, 407, UNKNOWN);
   const target = plainAddress(request.url ?? '');
-  if (!target)
-    return denyRegistry(response, 400, 'this proxy wants the whole address of a request, as programs write it');
+  if (!target) return denyRegistry(response, 400, 'this proxy needs the absolute URL of a request');
   const registry = canonicalRegistry(target.host);
   const asked = registryRequest(request.method ?? 'GET', target.pathname);
   const here = parts.policy.singlesOut(registry);
@@ -112,7 +111,7 @@ export function registryGateway(parts: GuardParts): Server {
 
 async function mirror(request: IncomingMessage, response: ServerResponse, parts: GuardParts): Promise<void> {
   if (!hasSecretCookie(request.headers, parts.secret)) {
-    return denyRegistry(response, 403, 'this gateway is for clients that use the directory with its address');
+    return denyRegistry(response, 403, 'this gateway is for clients that use its --hosts-dir');
   }
   const { url = '', method = 'GET' } = request;
   const mark = url.indexOf('?');
@@ -130,7 +129,7 @@ async function mirror(request: IncomingMessage, response: ServerResponse, parts:
   const origin = registryOrigin(registry);
   const target = new URL(`${origin}${path}${query.size > 0 ? `?${query}` : ''}`);
   // An address such as 127.1 means something else when connecting than in the list.
-  if (target.origin !== origin) return denyRegistry(response, 400, `${registry} is not spelled as clients spell it`);
+  if (target.origin !== origin) return denyRegistry(response, 400, `${registry} is not in canonical form`);
   const location = (value: string) => throughGateway(value, target, namespace);
   await forwardRequest({ request, response, registry, asked, target, here: true, location }, parts);
 }

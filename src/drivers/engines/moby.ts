@@ -57,7 +57,7 @@ export function mobyEngine(shell: Shell, cgroup: string): EngineDriver {
     const ended = await endedPrograms(shell, [containerd.program, dockerd], area);
     if (ended) return ended;
     if (started === 'unreadable') {
-      return { state: 'unresponsive', message: 'the record of how moby was started is damaged' };
+      return { state: 'unresponsive', message: 'the start record of moby is damaged' };
     }
     const unguarded = await adoptGuard(guard, started);
     if (unguarded) return unguarded;
@@ -66,11 +66,11 @@ export function mobyEngine(shell: Shell, cgroup: string): EngineDriver {
     await Promise.all([shell.hold(places.socket, HTTP_HELLO), shell.hold(places.containerd.socket, GRPC_HELLO)]);
     const before = guard.questions();
     if (!(await answersPing(socket, signal))) {
-      return { state: 'unresponsive', message: `dockerd does not answer on ${socket}` };
+      return { state: 'unresponsive', message: `dockerd does not respond on ${socket}` };
     }
     if (started.spec.allowedImages.enabled) {
       if (guard.questions() === before) {
-        return { state: 'unresponsive', message: 'dockerd answers without asking the list of allowed images' };
+        return { state: 'unresponsive', message: 'dockerd responds without checking the list of allowed images' };
       }
       // A service that was killed during a start may have left it.
       await withdrawSpec();
@@ -106,7 +106,7 @@ export function mobyEngine(shell: Shell, cgroup: string): EngineDriver {
   /** Another plugin of that name, or a dockerd without one: nothing would be denied. */
   async function unasked(signal: AbortSignal): Promise<RdError> {
     await stop(signal);
-    return new RdError('ERR_DRIVER_TERMINAL', `dockerd does not ask its plugin ${places.plugin} about images`, {
+    return new RdError('ERR_DRIVER_TERMINAL', `dockerd does not query its plugin ${places.plugin} about images`, {
       advice: `Look for another plugin of that name in /run/docker/plugins and /usr/lib/docker/plugins, and move it away.`,
     });
   }
@@ -223,7 +223,7 @@ function defaultNetwork(shell: Shell, places: MobyPlaces, containerd: Containerd
 }
 
 function networkRemains(name: string, status: number): RdError {
-  return new RdError('ERR_DRIVER_FAILED', `dockerd did not give up its old default network (it answers ${status})`, {
-    advice: `moby is not started, because it would delete the bridge docker0 of another docker. See ${name}.log in the log directory.`,
+  return new RdError('ERR_DRIVER_FAILED', `dockerd did not remove its old default network (status ${status})`, {
+    advice: `moby is not started, because it would delete the docker0 bridge of another Docker. See ${name}.log in the log directory.`,
   });
 }

@@ -55,7 +55,7 @@ export function pullPolicy(): PullPolicy {
           return list.allowsSomeOf(registry, request.repository) ? undefined : explainImage(image, list.patterns);
         }
         case 'unclear':
-          return `the address of the request is not spelled as clients spell it, so it could be for an image that is not allowed`;
+          return `the URL is not in canonical form, so the request could be for an image that is not allowed`;
         case 'other':
         case 'unknown':
           return list.reaches(registry) ? undefined : explainRegistry(registry, list.patterns);

@@ -64,7 +64,7 @@ function isHere(address: string): boolean {
 }
 
 function notHere(host: string, port: number): Error {
-  return new Error(`${host}:${port} is on this machine or its link, and no pattern of the allowed images is about it`);
+  return new Error(`${host}:${port} is on this machine or its link, and no pattern of the allowed images names it`);
 }
 
 /** The proxy for a target; undefined for a direct connection. Uses the conventional environment variables. */
@@ -74,7 +74,7 @@ export function proxyFor(environment: Environment, { host, port, tls }: Omit<Tar
   if (!chosen || isLoopback(host.includes(':') ? `[${host}]` : host) || isExempt(value('no_proxy') ?? '', host, port))
     return undefined;
   const url = URL.parse(/^[a-z][a-z0-9+.-]*:\/\//i.test(chosen) ? chosen : `http://${chosen}`);
-  if (!url || !/^https?:$/.test(url.protocol)) throw new Error(`the proxy for ${host} is no address of an HTTP proxy`);
+  if (!url || !/^https?:$/.test(url.protocol)) throw new Error(`the proxy for ${host} is not the URL of an HTTP proxy`);
   return url;
 }
 
@@ -134,7 +134,7 @@ async function throughProxy(proxy: URL, host: string, port: number): Promise<Soc
 }
 
 function tooLate(): Error {
-  return new Error(`no answer within ${CONNECT_MS / 1000} s`);
+  return new Error(`no response within ${CONNECT_MS / 1000} s`);
 }
 
 function reach<S extends Socket>(socket: S, host: string, port: number, event = 'connect'): Promise<S> {

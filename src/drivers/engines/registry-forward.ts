@@ -42,7 +42,7 @@ export async function forwardRequest(
   const chunked = own['transfer-encoding'] !== undefined;
   const hasBody = chunked || Number(own['content-length'] ?? 0) > 0;
   if (hasBody && (method === 'GET' || method === 'HEAD')) {
-    return denyRegistry(response, 400, 'a request that only reads has no body');
+    return denyRegistry(response, 400, 'a GET or HEAD request must not have a body');
   }
   const tls = target.protocol === 'https:';
   const host = target.hostname.replace(/^\[|\]$/g, '');

@@ -47,7 +47,7 @@ export async function saveArchive(image: GuestImage, path: string, signal: Abort
     archive.destroy();
     await written.catch(() => undefined);
     await rm(part, { force: true });
-    if (signal.aborted) throw new RdError('ERR_CANCELLED', 'saving the image was cancelled', { cause });
+    if (signal.aborted) throw new RdError('ERR_CANCELLED', 'saving the image was canceled', { cause });
     throw ioError('write', path, cause);
   }
 }
@@ -68,7 +68,7 @@ export async function addArchive(
     const manifest = await unpack(path, archive, draft, signal);
     const image = await draft.keepKnown(manifest, signal);
     if (image) return image;
-    throw invalidArchive(archive, 'a file in it has not the sum that its manifest gives');
+    throw invalidArchive(archive, 'a file in it does not match the checksum in its manifest');
   } catch (error) {
     await draft.discard();
     throw error;
@@ -92,13 +92,13 @@ async function unpack(
   try {
     for await (const entry of reader) {
       const { name, type, size = 0 } = entry.header;
-      if (type !== 'file') throw invalidArchive(archive, `${JSON.stringify(name)} in it is no plain file`);
+      if (type !== 'file') throw invalidArchive(archive, `${JSON.stringify(name)} in it is not a regular file`);
       if (!manifest) {
         if (name !== MANIFEST || size > MANIFEST_LIMIT)
           throw invalidArchive(archive, `it does not begin with ${MANIFEST}`);
         manifest = await manifestOf(entry, archive);
         for (const file of IMAGE_FILES) left.set(manifest.files[file].name, manifest.files[file].bytes);
-        if (left.size !== IMAGE_FILES.length) throw invalidArchive(archive, 'its manifest gives two files one name');
+        if (left.size !== IMAGE_FILES.length) throw invalidArchive(archive, 'its manifest uses one name for two files');
         await checkRoom(
           [...left.values()].reduce((sum, bytes) => sum + bytes, 0),
           directory,
@@ -108,23 +108,23 @@ async function unpack(
       }
       const wanted = left.get(name);
       if (wanted === undefined)
-        throw invalidArchive(archive, `${JSON.stringify(name)} in it belongs to no image, or is there twice`);
+        throw invalidArchive(archive, `${JSON.stringify(name)} in it does not belong to the image, or appears twice`);
       if (wanted !== size)
-        throw invalidArchive(archive, `${name} in it has ${size} bytes, and its manifest says ${wanted}`);
+        throw invalidArchive(archive, `${name} in it has ${size} bytes instead of the ${wanted} in its manifest`);
       left.delete(name);
       await pipeline(entry, createWriteStream(join(directory, name), { flags: 'wx', mode: 0o600 }), { signal });
     }
     await reading;
   } catch (cause) {
     if (cause instanceof RdError) throw cause;
-    if (signal.aborted) throw new RdError('ERR_CANCELLED', 'reading the image was cancelled', { cause });
+    if (signal.aborted) throw new RdError('ERR_CANCELLED', 'reading the image was canceled', { cause });
     if (cause instanceof Error && 'syscall' in cause) throw ioError('unpack', path, cause);
-    throw invalidArchive(archive, 'it is damaged or no tar archive', cause);
+    throw invalidArchive(archive, 'it is damaged or not a tar archive', cause);
   } finally {
     source.destroy();
   }
   if (!manifest) throw invalidArchive(archive, 'it is empty');
-  if (left.size > 0) throw invalidArchive(archive, `${[...left.keys()].join(', ')} is missing in it`);
+  if (left.size > 0) throw invalidArchive(archive, `${[...left.keys()].join(', ')} is missing`);
   return manifest;
 }
 
@@ -132,7 +132,7 @@ async function manifestOf(entry: AsyncIterable<unknown>, archive: string): Promi
   const chunks: Uint8Array[] = [];
   for await (const chunk of entry) if (chunk instanceof Uint8Array) chunks.push(chunk);
   const manifest = parseManifest(Buffer.concat(chunks).toString('utf8'));
-  if ('problem' in manifest) throw invalidArchive(archive, `its ${MANIFEST} is not understood: ${manifest.problem}`);
+  if ('problem' in manifest) throw invalidArchive(archive, `its ${MANIFEST} is invalid: ${manifest.problem}`);
   return manifest;
 }
 
@@ -141,8 +141,8 @@ async function checkRoom(bytes: number, directory: string, archive: string): Pro
   const { bavail, bsize } = await statfs(directory);
   const free = bavail * bsize;
   if (bytes <= free) return;
-  throw new RdError('ERR_IO', `${archive} holds ${sizeText(bytes)}, and ${sizeText(free)} is free in ${directory}`, {
-    advice: 'Make room on the disk and try again.',
+  throw new RdError('ERR_IO', `${archive} needs ${sizeText(bytes)}, and ${directory} has ${sizeText(free)} free`, {
+    advice: 'Free up disk space and try again.',
   });
 }
 
@@ -159,8 +159,8 @@ async function isGzip(path: string): Promise<boolean> {
 }
 
 function invalidArchive(archive: string, reason: string, cause?: unknown): RdError {
-  return new RdError('ERR_DRIVER_TERMINAL', `${archive} is no guest image: ${reason}`, {
+  return new RdError('ERR_DRIVER_TERMINAL', `${archive} is not a guest image: ${reason}`, {
     ...(cause === undefined ? {} : { cause }),
-    advice: 'Guest images are made with `rdctl image build` and written to a file with `rdctl image save`.',
+    advice: 'Create guest images with `rdctl image build`, and write them to a file with `rdctl image save`.',
   });
 }

@@ -56,16 +56,18 @@ export function digestOf(text: string): string {
 export function parseManifest(text: string): ImageManifest | { problem: string } {
   const value = parseJson(text);
   if (!isObject(value)) return { problem: 'it is not a JSON object' };
-  if (value.format !== 1) return { problem: `its format is ${JSON.stringify(value.format ?? null)}, and 1 is known` };
+  if (value.format !== 1)
+    return { problem: `its format is ${JSON.stringify(value.format ?? null)}, and only 1 is supported` };
   const { name, architecture, created, rootBytes, features = [], files } = value;
   if (typeof name !== 'string' || !/^[a-z0-9][a-z0-9._-]{0,62}$/.test(name))
-    return { problem: 'its name is missing or unusual' };
+    return { problem: 'its name is missing or invalid' };
   if (typeof architecture !== 'string' || !/^[a-z0-9_]{1,20}$/.test(architecture))
     return { problem: 'it has no architecture' };
   if (typeof created !== 'string' || Number.isNaN(Date.parse(created)))
     return { problem: 'it has no time of creation' };
   if (!isSize(rootBytes)) return { problem: 'it has no size of the root disk' };
-  if (!Array.isArray(features) || !features.every(isFeature)) return { problem: 'its features are no list of words' };
+  if (!Array.isArray(features) || !features.every(isFeature))
+    return { problem: 'its features are not a list of words' };
   const read = isObject(files) ? IMAGE_FILES.map((file) => storedFile(files[file])) : [];
   const [kernel, initrd, disk] = read;
   if (!kernel || !initrd || !disk)

@@ -118,9 +118,9 @@ export function imageStore(root: string, processes: ProcessTable = processTable)
         : [];
       const [first, second] = begins;
       if (first && second) {
-        throw new RdError('ERR_USAGE', `several images begin with ${wanted}`, {
+        throw new RdError('ERR_USAGE', `several images start with ${wanted}`, {
           details: begins.map(({ digest, name }) => `${digest} ${name}`),
-          advice: 'Give more digits.',
+          advice: 'Give more digits of the digest.',
         });
       }
       const image = first ?? images.find(({ name }) => name === wanted);
@@ -128,8 +128,8 @@ export function imageStore(root: string, processes: ProcessTable = processTable)
       throw new RdError('ERR_NOT_FOUND', `there is no guest image ${JSON.stringify(wanted)}`, {
         details: images.map(({ digest, name }) => `${digest.slice(0, 19)} ${name}`),
         advice: /^[0-9a-f]{1,3}$/.test(digits)
-          ? 'A digest is given with 4 digits at least; see `rdctl image list`.'
-          : 'See `rdctl image list`; make one with `rdctl image build`, or get one with `rdctl image fetch`.',
+          ? 'Give at least 4 digits of a digest; see `rdctl image list`.'
+          : 'See `rdctl image list`; build one with `rdctl image build`, or download one with `rdctl image fetch`.',
       });
     },
     async draft() {
@@ -189,16 +189,16 @@ async function summed(directory: string, name: string, signal: AbortSignal): Pro
     await pipeline(createReadStream(path, { highWaterMark: 1 << 20 }), hash, { signal });
     return { name, bytes: size, sha256: hash.digest('hex') };
   } catch (cause) {
-    if (signal.aborted) throw new RdError('ERR_CANCELLED', 'reading the image was cancelled', { cause });
+    if (signal.aborted) throw new RdError('ERR_CANCELLED', 'reading the image was canceled', { cause });
     throw ioError('read', path, cause);
   }
 }
 
 function damaged(name: string, path: string, cause?: unknown): RdError {
-  return new RdError('ERR_DRIVER_TERMINAL', `the guest image ${name} is damaged: ${path} is not what was stored`, {
+  return new RdError('ERR_DRIVER_TERMINAL', `the guest image ${name} is damaged: ${path} has changed`, {
     ...(cause === undefined ? {} : { cause }),
     advice:
-      'Remove it with `rdctl image remove` and build or fetch it again; the data of machines is on disks of their own.',
+      'Remove it with `rdctl image remove` and build or fetch it again; the data of machines is on separate disks.',
   });
 }
 

@@ -70,8 +70,8 @@ describe('an image archive', () => {
 
   test.each<[string, (saved: Awaited<ReturnType<typeof savedSample>>) => Promise<Buffer> | Buffer, string]>([
     ['nothing', () => Buffer.alloc(0), 'it is empty'],
-    ['no archive', () => Buffer.from('hello\n'.repeat(500)), 'it is damaged or no tar archive'],
-    ['the first half', ({ path }) => readFileSync(path).subarray(0, 30_000), 'it is damaged or no tar archive'],
+    ['no archive', () => Buffer.from('hello\n'.repeat(500)), 'it is damaged or not a tar archive'],
+    ['the first half', ({ path }) => readFileSync(path).subarray(0, 30_000), 'it is damaged or not a tar archive'],
     ['half a compressed file', ({ path }) => gzipSync(readFileSync(path)).subarray(0, 400), 'it is damaged'],
     [
       'a changed byte',
@@ -81,7 +81,7 @@ describe('an image archive', () => {
         bytes.write('D', at);
         return bytes;
       },
-      'a file in it has not the sum',
+      'a file in it does not match the checksum',
     ],
     ['another file first', () => archive([{ name: 'vmlinuz', text: 'x' }]), 'it does not begin with manifest.json'],
     [
@@ -96,7 +96,7 @@ describe('an image archive', () => {
           { name: 'manifest.json', text: manifestText(image) },
           { name: '../../x', text: 'y' },
         ]),
-      'belongs to no image',
+      'does not belong to the image',
     ],
     [
       'a link',
@@ -105,7 +105,7 @@ describe('an image archive', () => {
           { name: 'manifest.json', text: manifestText(image) },
           { name: 'vmlinuz', type: 'symlink' },
         ]),
-      'is no plain file',
+      'is not a regular file',
     ],
     [
       'a file of another size',
@@ -137,7 +137,7 @@ describe('an image archive', () => {
     const root = join(directory, 'other');
     await expect(addArchive(file, imageStore(root), never)).rejects.toMatchObject({
       code: 'ERR_IO',
-      message: expect.stringMatching(/ holds 8192\.0 TiB, and .+ is free in /),
+      message: expect.stringMatching(/ needs 8192\.0 TiB, and .+ has .+ free/),
     });
     expect(readdirSync(root)).toEqual([]);
   });

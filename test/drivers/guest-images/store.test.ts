@@ -58,7 +58,7 @@ describe('the image store', () => {
     writeFileSync(disk, text);
     await expect(store.verify(image, never)).rejects.toMatchObject({
       code: 'ERR_DRIVER_TERMINAL',
-      message: `the guest image debian-a is damaged: ${disk} is not what was stored`,
+      message: `the guest image debian-a is damaged: ${disk} has changed`,
     });
   });
 

@@ -235,7 +235,7 @@ test('closes with the cluster and opens with it', async () => {
   await arrived(far);
   cluster(false);
   await ending(client);
-  expect(forwards.list().portForwards).toMatchObject([{ state: 'waiting', reason: 'the cluster does not run' }]);
+  expect(forwards.list().portForwards).toMatchObject([{ state: 'waiting', reason: 'the cluster is not running' }]);
   await expect(call(hostPort)).rejects.toMatchObject({ code: 'ECONNREFUSED' });
   await expect(forwards.ensure(WEB, 'now')).rejects.toMatchObject({ code: 'ERR_NOT_READY' });
   cluster(true);

@@ -104,14 +104,14 @@ export function apiClient(shell: Pick<Shell, 'dial'>, port: number, { ca, cert, 
               let size = 0;
               answer.on('data', (chunk: Buffer) => {
                 size += chunk.length;
-                if (size > MAX_BYTES) answer.destroy(new Error(`the answer is larger than ${MAX_BYTES} bytes`));
+                if (size > MAX_BYTES) answer.destroy(new Error(`the response is larger than ${MAX_BYTES} bytes`));
                 else chunks.push(chunk);
               });
               answer.once('error', reject);
               answer.once('end', () =>
                 resolve({ status: answer.statusCode ?? 0, text: Buffer.concat(chunks).toString('utf8') }),
               );
-              answer.once('close', () => reject(new Error('the answer broke off')));
+              answer.once('close', () => reject(new Error('the response ended early')));
             });
             outgoing.once('error', reject);
             outgoing.end();
@@ -121,10 +121,10 @@ export function apiClient(shell: Pick<Shell, 'dial'>, port: number, { ca, cert, 
           raw.destroy();
         }
       } catch (cause) {
-        if (signal.aborted) throw new RdError('ERR_CANCELLED', 'asking the API server was cancelled', { cause });
+        if (signal.aborted) throw new RdError('ERR_CANCELLED', 'the request to the API server was canceled', { cause });
         const text = cause instanceof Error ? cause.message : String(cause);
-        const why = late.aborted ? `no answer within ${LIMIT_MS / 1000} s` : text;
-        throw new RdError('ERR_NOT_READY', `the API server does not answer on port ${port}: ${why}`, { cause });
+        const why = late.aborted ? `no response within ${LIMIT_MS / 1000} s` : text;
+        throw new RdError('ERR_NOT_READY', `the API server does not respond on port ${port}: ${why}`, { cause });
       }
     },
   };
@@ -140,9 +140,9 @@ export type Health = { ready: true } | { ready: false; waiting: string };
 export async function clusterHealth(api: ApiClient, signal: AbortSignal): Promise<Health> {
   try {
     const ready = await api.get('/readyz', signal);
-    if (ready.status !== 200) return { ready: false, waiting: `the API server says ${ready.status} to /readyz` };
+    if (ready.status !== 200) return { ready: false, waiting: `the API server returned ${ready.status} for /readyz` };
     const nodes = await api.get('/api/v1/nodes', signal);
-    if (nodes.status !== 200) return { ready: false, waiting: `the API server says ${nodes.status} about its nodes` };
+    if (nodes.status !== 200) return { ready: false, waiting: `the API server returned ${nodes.status} for its nodes` };
     return nodesHealth(nodes.text);
   } catch (error) {
     if (error instanceof RdError && error.code === 'ERR_NOT_READY') return { ready: false, waiting: error.message };
@@ -202,7 +202,7 @@ export async function connectService(
       failure = error;
     }
   }
-  const why = addresses.length > 0 ? 'none of its pods takes the connection' : 'none of its pods is ready';
+  const why = addresses.length > 0 ? 'none of its pods accepts the connection' : 'none of its pods is ready';
   throw new RdError('ERR_NOT_READY', `nothing serves port ${port} of the service ${id}: ${why}`, { cause: failure });
 }
 
@@ -256,5 +256,5 @@ async function ask(api: ApiClient, path: string, signal: AbortSignal): Promise<o
   if (status === 404) return undefined;
   const value = parseJson(text);
   if (status === 200 && isObject(value)) return value;
-  throw new RdError('ERR_NOT_READY', `the API server says ${status} to ${path.split('?')[0]}`);
+  throw new RdError('ERR_NOT_READY', `the API server returned ${status} for ${path.split('?')[0]}`);
 }

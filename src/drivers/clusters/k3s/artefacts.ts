@@ -156,7 +156,7 @@ export function artefactStore(input: ArtefactsInput): ArtefactStore {
           if (!(error instanceof RdError) || error.code !== 'ERR_CANCELLED') throw error;
         });
         if (theirs) return theirs;
-        if (signal.aborted) throw new RdError('ERR_CANCELLED', `fetching ${release.text} was cancelled`);
+        if (signal.aborted) throw new RdError('ERR_CANCELLED', `fetching ${release.text} was canceled`);
       }
       const own = bring(release, architecture, signal);
       underWay.set(key, own);
@@ -192,7 +192,7 @@ async function sumOf(file: string, signal: AbortSignal): Promise<string> {
   try {
     await pipeline(createReadStream(file, { highWaterMark: 1 << 20 }), hash, { signal });
   } catch (cause) {
-    if (signal.aborted) throw new RdError('ERR_CANCELLED', `reading ${file} was cancelled`, { cause });
+    if (signal.aborted) throw new RdError('ERR_CANCELLED', `reading ${file} was canceled`, { cause });
     throw ioError('read', file, cause);
   }
   return hash.digest('hex');

@@ -43,7 +43,7 @@ export async function install(
     if (why !== undefined) {
       await shell.remove(program);
       throw new RdError('ERR_DRIVER_TERMINAL', `${release.text} does not run in this machine: ${why}`, {
-        advice: `It was made for ${architecture}. Choose another kubernetes.version, or see what the machine lacks.`,
+        advice: `It was built for ${architecture}. Choose another kubernetes.version, or check what the machine lacks.`,
       });
     }
   }
@@ -67,7 +67,7 @@ async function load(
     await shell.write(marker, `${release.text}\n`);
   } catch (error) {
     if (!(error instanceof RdError) || error.code !== 'ERR_FORBIDDEN') throw error;
-    shell.log('warn', 'the images of the cluster are not loaded; its pods have to fetch them', {
+    shell.log('warn', 'the images of the cluster were not loaded; its pods must pull them', {
       reason: error.message,
     });
   }
@@ -91,7 +91,7 @@ async function runs(
   try {
     const { stdout } = await shell.run([program, '--version'], { signal, timeoutMs: VERSION_LIMIT_MS });
     const found = /\bv\d+\.\d+\.\d+\+k3s\d+/.exec(stdout)?.[0];
-    return found === release.text ? undefined : `it says that it is ${found ?? 'no k3s'}`;
+    return found === release.text ? undefined : `it reports ${found ?? 'no k3s version'}`;
   } catch (error) {
     if (error instanceof RdError && (error.code === 'ERR_DRIVER_FAILED' || error.code === 'ERR_DRIVER_TERMINAL')) {
       return error.message;

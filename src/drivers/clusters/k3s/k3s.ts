@@ -111,7 +111,7 @@ export function k3sCluster(shell: Shell, options: K3sOptions): ClusterDriver {
     if (options.answers === undefined || (await options.answers(signal))) return undefined;
     const there = await installed.recall();
     const installedVersion = there === undefined ? '' : versionOf(there);
-    return { state: 'unresponsive', installedVersion, message: 'the machine does not answer' };
+    return { state: 'unresponsive', installedVersion, message: 'the machine does not respond' };
   }
 
   async function look(signal: AbortSignal): Promise<ClusterStatus> {
@@ -119,12 +119,12 @@ export function k3sCluster(shell: Shell, options: K3sOptions): ClusterDriver {
     if (started === undefined) return stopped(there);
     const installedVersion = there === undefined ? '' : versionOf(there);
     if (started === 'unreadable') {
-      return { state: 'unresponsive', installedVersion, message: 'the record of how k3s was started is damaged' };
+      return { state: 'unresponsive', installedVersion, message: 'the start record of k3s is damaged' };
     }
     if ((await shell.find(PROGRAM)).state !== 'running') {
       const last = (await shell.tail(PROGRAM)).at(-1);
-      const words = last === undefined ? '' : `; last in its log: ${last}`;
-      return { state: 'unresponsive', installedVersion, message: `k3s has ended (see k3s.log)${words}` };
+      const words = last === undefined ? '' : `; last log line: ${last}`;
+      return { state: 'unresponsive', installedVersion, message: `k3s has exited (see k3s.log)${words}` };
     }
     const { spec } = started;
     const credentials = await readKeys();
@@ -181,14 +181,14 @@ export function k3sCluster(shell: Shell, options: K3sOptions): ClusterDriver {
   async function chosen(spec: ClusterSpec, there: Installed, signal: AbortSignal): Promise<K3sVersion> {
     if (there === 'unknown') {
       throw new RdError('ERR_DRIVER_TERMINAL', 'the data of the cluster belongs to an unknown version of Kubernetes', {
-        advice: 'Reset the cluster; its workloads are then gone, images stay.',
+        advice: 'Reset the cluster; this deletes its workloads and keeps images.',
       });
     }
     if (there && plainVersion(spec.version) === there.version) return there;
     const release = await releases.find(spec.version, FIND_LIMIT_MS, signal);
     if (!there || compareK3s(release, there) >= 0) return release;
     throw new RdError('ERR_DRIVER_TERMINAL', `Kubernetes ${release.text} cannot use the data of ${there.text}`, {
-      advice: 'Reset the cluster first, or ask for the installed version or a later one.',
+      advice: 'Reset the cluster first, or set kubernetes.version to the installed version or a later one.',
     });
   }
 
@@ -223,7 +223,7 @@ export function k3sCluster(shell: Shell, options: K3sOptions): ClusterDriver {
 
   async function reset(signal: AbortSignal): Promise<void> {
     if ((await record.read()) !== undefined) {
-      throw new RdError('ERR_DRIVER_FAILED', 'the cluster still runs', { advice: 'Stop it first.' });
+      throw new RdError('ERR_DRIVER_FAILED', 'the cluster is still running', { advice: 'Stop it first.' });
     }
     for (const engine of Object.values(engines)) await endPods(shell, engine, 'remove', signal);
     await clear(signal);
@@ -261,7 +261,7 @@ export function k3sCluster(shell: Shell, options: K3sOptions): ClusterDriver {
     const started = await record.read();
     const keys = started === undefined ? undefined : await readKeys();
     if (started === undefined || started === 'unreadable' || !keys) {
-      throw new RdError('ERR_NOT_READY', 'the cluster does not run');
+      throw new RdError('ERR_NOT_READY', 'the cluster is not running');
     }
     return { api: apiClient(shell, started.spec.port, keys) };
   }
@@ -271,7 +271,7 @@ export function k3sCluster(shell: Shell, options: K3sOptions): ClusterDriver {
     async versions(signal) {
       const known = await releases.known(LIST_LIMIT_MS, signal);
       if (!known.failure) return known.releases.map(({ version }) => version);
-      shell.log('warn', 'the list of releases of k3s could not be fetched', { reason: known.failure.message });
+      shell.log('warn', 'the list of k3s releases could not be fetched', { reason: known.failure.message });
       // Without the network only downloaded releases can be installed.
       const there = await installed.recall();
       const kept = [...(await artefacts.kept(architecture)), ...(there && there !== 'unknown' ? [there] : [])];
@@ -300,8 +300,8 @@ function stopped(there: Installed): ClusterStatus {
 
 function refuseUnsupported({ spinkube, localhostOnly }: ClusterSpec): void {
   if (!spinkube && !localhostOnly) return;
-  const what = spinkube ? 'the Spin operator' : 'an ingress on the loopback address alone';
-  throw new RdError('ERR_DRIVER_TERMINAL', `${what} is nothing that this cluster has`, {
+  const what = spinkube ? 'the Spin operator' : 'an ingress on the loopback address only';
+  throw new RdError('ERR_DRIVER_TERMINAL', `this cluster does not support ${what}`, {
     advice: `Set ${spinkube ? 'experimental.kubernetes.options.spinkube' : 'kubernetes.ingress.localhostOnly'} to false.`,
   });
 }

@@ -64,7 +64,7 @@ export async function untilUp(
 ): Promise<void> {
   const deadline = shell.clock.now() + limitMs;
   for (;;) {
-    if (signal.aborted) throw new RdError('ERR_CANCELLED', 'waiting for the cluster was cancelled');
+    if (signal.aborted) throw new RdError('ERR_CANCELLED', 'waiting for the cluster was canceled');
     const now = await health();
     if (now.ready) return;
     if ((await shell.find(name)).state !== 'running')
@@ -104,7 +104,7 @@ export async function endPods(
     await engine.endPods(how, signal);
   } catch (error) {
     if (!(error instanceof RdError) || error.code === 'ERR_CANCELLED') throw error;
-    shell.log('debug', 'the engine did not end the pods', { reason: error.message });
+    shell.log('debug', 'the engine did not stop the pods', { reason: error.message });
   }
 }
 

@@ -30,8 +30,8 @@ function address(env: Readonly<Record<string, string | undefined>>, name: string
   const url = URL.canParse(value) ? new URL(value) : undefined;
   // The value may contain a password.
   if (!url || !/^https?:$/.test(url.protocol) || url.search !== '' || url.hash !== '') {
-    throw new RdError('ERR_USAGE', `${name} is not an http or https address without query`, {
-      advice: `Correct it, or unset it for ${usual}.`,
+    throw new RdError('ERR_USAGE', `${name} is not an http or https URL without a query`, {
+      advice: `Correct it, or unset it to use ${usual}.`,
     });
   }
   return value.replace(/\/+$/, '');
@@ -61,12 +61,12 @@ export async function smallText({ url, fetch, limitMs, mostBytes, signal }: Smal
     let size = 0;
     for await (const chunk of response.body ?? []) {
       size += chunk.length;
-      if (size > mostBytes) throw new Error(`the answer is larger than ${mostBytes} bytes`);
+      if (size > mostBytes) throw new Error(`the response is larger than ${mostBytes} bytes`);
       chunks.push(chunk);
     }
     return Buffer.concat(chunks).toString('utf8');
   } catch (cause) {
-    if (signal.aborted) throw new RdError('ERR_CANCELLED', `fetching ${url} was cancelled`, { cause });
+    if (signal.aborted) throw new RdError('ERR_CANCELLED', `fetching ${url} was canceled`, { cause });
     if (cause instanceof RdError) throw cause;
     throw new RdError('ERR_CONNECTION', `${url} could not be fetched: ${reasonOf(cause, late.aborted, limitMs)}`, {
       cause,
@@ -76,14 +76,13 @@ export async function smallText({ url, fetch, limitMs, mostBytes, signal }: Smal
 }
 
 function answered(url: string, status: number): RdError {
-  if (status === 404 || status === 410)
-    return new RdError('ERR_NOT_FOUND', `there is nothing at ${url} (HTTP ${status})`);
-  return new RdError('ERR_CONNECTION', `${url} was answered with HTTP ${status}`, { advice: 'Try again later.' });
+  if (status === 404 || status === 410) return new RdError('ERR_NOT_FOUND', `${url} was not found (HTTP ${status})`);
+  return new RdError('ERR_CONNECTION', `${url} returned HTTP ${status}`, { advice: 'Try again later.' });
 }
 
 /** The system error is the cause of "fetch failed". */
 function reasonOf(error: unknown, late: boolean, limitMs: number): string {
-  if (late) return `no answer within ${limitMs / 1000} s`;
+  if (late) return `no response within ${limitMs / 1000} s`;
   if (!(error instanceof Error)) return String(error);
   return error.cause instanceof Error && error.cause.message !== '' ? error.cause.message : error.message;
 }

@@ -36,7 +36,7 @@ export const HOST_SUPPORT: SupportMatrix = {
 const INFO: DriverInfo = {
   name: 'host',
   simulated: false,
-  summary: 'private dockerd and containerd on this Linux host, beside whatever else runs here',
+  summary: 'private dockerd and containerd on this Linux host, alongside whatever else runs here',
   support: HOST_SUPPORT,
   liveFields: [],
   hasCluster: false,

@@ -75,7 +75,7 @@ export async function clearLeftovers(area: EngineArea, run: Run, clock: Clock): 
     if (clock.now() >= deadline) {
       throw new RdError(
         'ERR_DRIVER_FAILED',
-        `processes of containers cannot be ended: pid ${processes.map(({ pid }) => pid).join(', ')}`,
+        `processes of containers cannot be killed: pid ${processes.map(({ pid }) => pid).join(', ')}`,
       );
     }
     await clock.sleep(POLL_MS);

@@ -58,13 +58,17 @@ export function hostMachine({ places, run, forwarding, networks, log }: HostMach
     const record = await readMachineRecord(file);
     if (record === undefined) return { state: 'absent' };
     if (record === 'damaged') {
-      return { state: 'broken', reason: 'RecordDamaged', message: `${file} cannot be understood` };
+      return { state: 'broken', reason: 'RecordDamaged', message: `${file} cannot be parsed` };
     }
     if (record.power === 'off' || record.copied) return { state: 'off' };
     const missing = await missingParts(record.pool);
     if (missing === 'everything') return { state: 'off' };
     if (missing.length === 0) return { state: 'on', spec: record.spec };
-    return { state: 'on', spec: record.spec, repair: `of the container network is missing: ${missing.join(', ')}` };
+    return {
+      state: 'on',
+      spec: record.spec,
+      repair: `parts of the container network are missing: ${missing.join(', ')}`,
+    };
   }
 
   /** After a host reboot everything is missing, which is not a defect. */
@@ -95,7 +99,7 @@ export function hostMachine({ places, run, forwarding, networks, log }: HostMach
     const pool = poolFor(before?.pool, links, routes, bridge, ids, Number.parseInt(places.id, 16));
     if (!pool) throw noRange();
     if (before && before.pool.address !== pool.address) {
-      log('warn', 'something else uses the range of the container network now', { range: formatRange(before.pool) });
+      log('warn', 'another network now uses the range of the container network', { range: formatRange(before.pool) });
     }
     // Record first: the next start and stop must know what a crash leaves.
     await makeRuntime(places);
@@ -134,13 +138,13 @@ export function hostMachine({ places, run, forwarding, networks, log }: HostMach
     await removeRuntime(places);
     if (record) await writeOff(record);
     else await rm(file, { force: true });
-    log('info', 'container network is gone', { bridge });
+    log('info', 'container network is removed', { bridge });
   }
 
   /** Best effort, for the next start only: an observation sees that nothing is there, so a full disk does not block a stop. */
   async function writeOff({ spec, pool }: MachineRecord): Promise<void> {
     await writeMachineRecord(file, { power: 'off', spec, pool }).catch((error: unknown) => {
-      log('warn', 'that the machine is off was not written down', { error });
+      log('warn', 'the machine is off, but its record could not be updated', { error });
     });
   }
 
@@ -208,9 +212,13 @@ function noRange(): RdError {
 
 function incomplete(missing: readonly string[] | 'everything'): RdError {
   const what = missing === 'everything' ? 'all of it' : missing.join(', ');
-  return new RdError('ERR_DRIVER_FAILED', `the container network does not hold: missing after it was made: ${what}`, {
-    advice: 'Look for a program on this host that removes bridges or packet filter rules of others.',
-  });
+  return new RdError(
+    'ERR_DRIVER_FAILED',
+    `the container network does not stay up; missing right after its creation: ${what}`,
+    {
+      advice: 'Look for a program on this host that removes foreign bridges or packet filter rules.',
+    },
+  );
 }
 
 /** The machine record: written before anything is created, and again after everything is removed. */

@@ -112,7 +112,7 @@ export async function copyIn(from: string, to: string, mode: number, signal: Abo
     await chmod(temporary, mode);
     const handle = await open(temporary, 'r');
     await handle.sync().finally(() => handle.close());
-    if (signal.aborted) throw new RdError('ERR_CANCELLED', `copying to ${to} was cancelled`);
+    if (signal.aborted) throw new RdError('ERR_CANCELLED', `copying to ${to} was canceled`);
     await rename(temporary, to);
   } catch (cause) {
     await rm(temporary, { force: true });
@@ -125,9 +125,9 @@ async function makeRoom(path: string): Promise<void> {
   const found = await inspectSocketPath(path);
   if (found === 'dead') await rm(path, { force: true });
   if (found !== 'alive' && found !== 'other') return;
-  const what = found === 'alive' ? 'another program listens there' : 'it is no socket';
+  const what = found === 'alive' ? 'another program is listening there' : 'it is not a socket';
   throw new RdError('ERR_DRIVER_TERMINAL', `${path} is needed and in use: ${what}`, {
-    advice: 'Find out whose it is (ss -xlp, ls -l), and end that program or move the file away.',
+    advice: 'Find its owner (ss -xlp, ls -l), then stop that program or move the file away.',
   });
 }
 

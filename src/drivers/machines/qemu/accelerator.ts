@@ -69,7 +69,7 @@ export async function accelerationFailure(
     const words = lastLines(stderr)
       .at(-1)
       ?.replace(/^qemu-system-x86_64: /, '');
-    return words ?? `it ended with status ${exitCode} before the guest did anything`;
+    return words ?? `it exited with status ${exitCode} before the guest ran`;
   } catch (error) {
     if (error instanceof RdError && error.code === 'ERR_DRIVER_FAILED') return error.message;
     throw error;
@@ -95,10 +95,10 @@ function accelerationOf(words: string | undefined): Acceleration {
 /** The first two are QEMU's error messages about `/dev/kvm`. */
 function withRemedy(words: string): string {
   if (/kvm.*no such file/i.test(words)) {
-    return 'this host has no /dev/kvm; switch virtualisation on in its firmware (nested, where it is a virtual machine itself) and load kvm_intel or kvm_amd';
+    return 'this host has no /dev/kvm; enable virtualization in its firmware (nested virtualization if this host is a virtual machine) and load kvm_intel or kvm_amd';
   }
   if (/kvm.*permission denied/i.test(words)) {
-    return 'the user of the service may not open /dev/kvm; add it to the group kvm, log in again and start the service again';
+    return 'the user of the service cannot open /dev/kvm; add the user to the group kvm, log in again and restart the service';
   }
-  return `a guest that was tried with KVM did not run; QEMU said: ${words.replace(/\.+$/, '')}`;
+  return `a test guest did not run with KVM; QEMU reported: ${words.replace(/\.+$/, '')}`;
 }

@@ -53,7 +53,7 @@ export function diskCopy({ monitor, run, clock, isAlive }: DiskCopyParts): DiskC
     } catch (error) {
       if (signal.aborted) throw error;
       if (!(await isAlive())) {
-        throw new RdError('ERR_DRIVER_FAILED', 'QEMU ended while it copied the data disk', { cause: error });
+        throw new RdError('ERR_DRIVER_FAILED', 'QEMU exited while copying the data disk', { cause: error });
       }
       if (clock.now() - since > SILENCE_MS) throw error;
       return 'silent';
@@ -86,7 +86,7 @@ export function diskCopy({ monitor, run, clock, isAlive }: DiskCopyParts): DiskC
       let heard = clock.now();
       for (;;) {
         const now = await job(heard, signal);
-        if (now === undefined) throw new RdError('ERR_DRIVER_FAILED', 'QEMU knows nothing of the copy any more');
+        if (now === undefined) throw new RdError('ERR_DRIVER_FAILED', 'QEMU no longer has the copy job');
         if (now !== 'silent') {
           heard = clock.now();
           if (now.status === 'concluded') {
@@ -97,7 +97,7 @@ export function diskCopy({ monitor, run, clock, isAlive }: DiskCopyParts): DiskC
           if (now.total > 0) progress(now.done / now.total);
         }
         await clock.sleep(POLL_MS, signal);
-        if (signal.aborted) throw new RdError('ERR_CANCELLED', 'copying the data disk was cancelled');
+        if (signal.aborted) throw new RdError('ERR_CANCELLED', 'copying the data disk was canceled');
       }
       await monitor.use((qmp) => releaseCopy(qmp, signal), signal);
     },
@@ -110,7 +110,7 @@ export function diskCopy({ monitor, run, clock, isAlive }: DiskCopyParts): DiskC
         if (!asked) await ask('job-cancel', { id: JOB }, signal).catch(() => undefined);
         asked = now !== 'silent';
         if (clock.now() - begun > SILENCE_MS) {
-          throw new RdError('ERR_DRIVER_FAILED', 'QEMU does not end a copy of the data disk');
+          throw new RdError('ERR_DRIVER_FAILED', 'QEMU did not cancel a copy of the data disk');
         }
         await clock.sleep(POLL_MS / 5, signal);
       }
@@ -148,7 +148,7 @@ function sizeOf(answer: JsonValue): number {
   const image = nodeOf(answer, DATA_NODE)?.image;
   const size = isObject(image) ? image['virtual-size'] : undefined;
   if (typeof size === 'number') return size;
-  throw new RdError('ERR_DRIVER_FAILED', 'QEMU did not tell the size of the data disk');
+  throw new RdError('ERR_DRIVER_FAILED', 'QEMU did not report the size of the data disk');
 }
 
 function listOf(answer: JsonValue): JsonObject[] {
@@ -156,6 +156,6 @@ function listOf(answer: JsonValue): JsonObject[] {
 }
 
 function copyFailed(why: string): RdError {
-  const advice = why.includes('No space left') ? { advice: 'Make room on that disk, and try again.' } : {};
+  const advice = why.includes('No space left') ? { advice: 'Free up space on that disk and try again.' } : {};
   return new RdError('ERR_DRIVER_FAILED', `QEMU could not copy the data disk: ${why}`, advice);
 }

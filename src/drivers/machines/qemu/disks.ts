@@ -22,7 +22,7 @@ const MAX_FINDINGS = 20;
 /** qcow2 header: "QFI", 0xfb, and the size at byte 24. */
 const QCOW_MAGIC = 0x51_46_49_fb;
 const HEADER_BYTES = 32;
-const OTHER_IMAGE = ['it was made from another image'];
+const OTHER_IMAGE = ['it was created from another image'];
 
 /**
  * Ensures the data disk exists and has the size; grows it, never shrinks it. The machine is off.
@@ -76,7 +76,7 @@ export async function ensureRoot(parts: DiskParts, base: string, ofImage: boolea
       }
     }
     if (!why) return;
-    log('warn', 'the root disk of the guest is made anew', { why: why.slice(0, 3).join('; ') });
+    log('warn', 'recreating the root disk of the guest', { why: why.slice(0, 3).join('; ') });
     await rm(places.disk);
   }
   await run(['qemu-img', 'create', '-q', '-f', 'qcow2', '-b', base, '-F', 'qcow2', places.disk], { signal });
@@ -118,7 +118,7 @@ export async function diskFacts(
     const backing = value['backing-filename'];
     return { bytes: value['virtual-size'], ...(typeof backing === 'string' ? { backing } : {}) };
   }
-  throw new RdError('ERR_DRIVER_FAILED', `qemu-img did not tell the size of ${path}`);
+  throw new RdError('ERR_DRIVER_FAILED', `qemu-img did not report the size of ${path}`);
 }
 
 /**
@@ -130,7 +130,7 @@ export async function checkDiskCopy(parts: Pick<DiskParts, 'run' | 'signal'>, pa
   if (!damage) return;
   throw new RdError('ERR_DRIVER_FAILED', 'the copy of the data disk is damaged', {
     details: damage,
-    advice: 'Look at the data disk itself with `qemu-img check`, while the machine is off.',
+    advice: 'Check the data disk itself with `qemu-img check` while the machine is off.',
   });
 }
 
@@ -149,12 +149,12 @@ async function damageOf(
   if (/^Is another process using the image|Failed to get .*lock/m.test(stderr)) {
     throw new RdError('ERR_DRIVER_FAILED', `${path} is in use by another program`, {
       details: stderr.split('\n').filter((line) => line !== ''),
-      advice: `See \`fuser -v ${path}\` for the program, and end it: most likely a QEMU that was started by hand.`,
+      advice: `See \`fuser -v ${path}\` for the program, and stop it: most likely a QEMU that was started by hand.`,
     });
   }
   const lines = [stdout, stderr].flatMap((text) => text.split('\n')).filter((line) => line !== '');
   if (lines.length > MAX_FINDINGS) {
-    return [...lines.slice(0, MAX_FINDINGS), `and ${lines.length - MAX_FINDINGS} more lines of qemu-img`];
+    return [...lines.slice(0, MAX_FINDINGS), `and ${lines.length - MAX_FINDINGS} more lines from qemu-img`];
   }
-  return lines.length > 0 ? lines : [`qemu-img check ended with status ${exitCode}`];
+  return lines.length > 0 ? lines : [`qemu-img check exited with status ${exitCode}`];
 }

@@ -100,10 +100,10 @@ export function guestConnection({ places, logFile, environment, clock, port }: C
     const deadline = clock.now() + limitMs;
     let started = false;
     for (;;) {
-      if (signal.aborted) throw new RdError('ERR_CANCELLED', 'waiting for the guest was cancelled');
+      if (signal.aborted) throw new RdError('ERR_CANCELLED', 'waiting for the guest was canceled');
       if (started && (await isThere(at, signal))) return renew();
-      if (!(await isAlive())) throw await unreachable('QEMU ended while the guest was starting');
-      if (clock.now() >= deadline) throw await unreachable(`the guest did not answer within ${limitMs / 1000} s`);
+      if (!(await isAlive())) throw await unreachable('QEMU exited while the guest was starting');
+      if (clock.now() >= deadline) throw await unreachable(`the guest did not respond within ${limitMs / 1000} s`);
       // QEMU accepts connections before the guest does, so only a banner proves that sshd is up.
       const running = started && (await findDaemon(places.sshRecord)).state === 'running';
       if (!running && ((up && !started) || (await hasSshBanner(at)))) {
@@ -117,7 +117,7 @@ export function guestConnection({ places, logFile, environment, clock, port }: C
     const details = await tailOf(places.serialLog);
     return new RdError('ERR_DRIVER_FAILED', message, {
       details,
-      advice: `See ${places.serialLog} for what the guest said while it was starting.`,
+      advice: `See ${places.serialLog} for what the guest printed during its start.`,
     });
   }
 
@@ -141,7 +141,7 @@ export function guestConnection({ places, logFile, environment, clock, port }: C
     const deadline = clock.now() + RECONNECT_MS;
     await startMaster(at);
     while (clock.now() < deadline) {
-      if (signal.aborted) throw new RdError('ERR_CANCELLED', 'looking for the guest was cancelled');
+      if (signal.aborted) throw new RdError('ERR_CANCELLED', 'looking for the guest was canceled');
       if (await isThere(at, signal)) {
         await renew();
         return true;
@@ -183,7 +183,7 @@ export function guestConnection({ places, logFile, environment, clock, port }: C
 export function missingProgram(program: string, details: readonly string[] = []): RdError {
   return new RdError('ERR_DRIVER_TERMINAL', `${program} was not found in the guest`, {
     details: [...details],
-    advice: 'The guest image lacks it; build another with `rdctl image build`.',
+    advice: 'The guest image does not contain it; build another image with `rdctl image build`.',
   });
 }
 

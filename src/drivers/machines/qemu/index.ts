@@ -227,14 +227,14 @@ export interface GuestState {
 export function engineInGuest(engine: EngineDriver, { isUp, isConnected, unlessHalted }: GuestState): EngineDriver {
   async function observe(signal: AbortSignal): Promise<EngineStatus> {
     if (!(await isUp())) return { state: 'stopped' };
-    if (!(await isConnected(signal))) return { state: 'unresponsive', message: 'the guest does not answer' };
+    if (!(await isConnected(signal))) return { state: 'unresponsive', message: 'the guest does not respond' };
     try {
       return await engine.observe(signal);
     } catch (error) {
       if (signal.aborted || !(error instanceof RdError) || error.code !== 'ERR_DRIVER_FAILED') throw error;
       if (!(await isUp())) return { state: 'stopped' };
       if (await isConnected(signal)) throw error;
-      return { state: 'unresponsive', message: 'the guest does not answer' };
+      return { state: 'unresponsive', message: 'the guest does not respond' };
     }
   }
 

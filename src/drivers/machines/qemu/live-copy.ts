@@ -63,7 +63,7 @@ export function liveCopies(parts: LiveCopyParts): LiveCopies {
   async function leftBehind(): Promise<void> {
     await undo([]);
     await freeze.thaw().catch(() => undefined);
-    log('info', 'a copy of the data disk that nobody waits for was ended');
+    log('info', 'canceled an abandoned copy of the data disk');
   }
 
   async function copyAll(
@@ -89,18 +89,20 @@ export function liveCopies(parts: LiveCopyParts): LiveCopies {
       try {
         await settling;
         if (!(await isAlive()) || !(await answers(signal))) {
-          throw new RdError('ERR_NOT_READY', 'the machine is not on, or does not answer');
+          throw new RdError('ERR_NOT_READY', 'the machine is off or does not respond');
         }
         const targets = copies.map(({ to }) => to);
         for (const target of targets) {
-          if (await isThere(target)) throw new RdError('ERR_IO', `${target} is in the way`);
+          if (await isThere(target)) throw new RdError('ERR_IO', `${target} already exists`);
         }
         if (await isThere(places.liveCopy)) await leftBehind();
         await writeFileAtomic(places.liveCopy, 'A copy of the data disk is being made.\n');
         try {
           await copyAll(copies, signal, progress);
         } catch (error) {
-          await undo(targets).catch((cause: unknown) => log('warn', 'a copy that failed is not yet undone', { cause }));
+          await undo(targets).catch((cause: unknown) =>
+            log('warn', 'a failed copy could not be cleaned up; retrying', { cause }),
+          );
           throw error;
         }
         await rm(places.liveCopy, { force: true });
@@ -112,7 +114,7 @@ export function liveCopies(parts: LiveCopyParts): LiveCopies {
       if (underway || !(await isThere(places.liveCopy))) return;
       settling ??= leftBehind()
         .catch((error: unknown) => {
-          log('warn', 'a copy of the data disk that nobody waits for could not be ended yet', { error });
+          log('warn', 'an abandoned copy of the data disk could not be canceled; retrying', { error });
         })
         .finally(() => {
           settling = undefined;
@@ -192,7 +194,7 @@ export function guestFreeze(guest: Pick<Connection, 'run'>): GuestFreeze {
       await guest.run(['sh', '-s', '--', ...words], { input: FREEZE_SCRIPT, timeoutMs: FREEZE_MS, signal });
     } catch (cause) {
       if (signal.aborted || !(cause instanceof RdError)) throw cause;
-      throw new RdError('ERR_DRIVER_FAILED', 'the data disk could not be held still in the guest', {
+      throw new RdError('ERR_DRIVER_FAILED', 'the data disk could not be frozen in the guest', {
         cause,
         details: [cause.message, ...cause.details],
         advice: 'Try again, or with `--stop`.',
@@ -212,8 +214,8 @@ export function guestFreeze(guest: Pick<Connection, 'run'>): GuestFreeze {
         throw error;
       }
       if (await thaw()) return result;
-      throw new RdError('ERR_DRIVER_FAILED', 'the guest did not hold still for long enough', {
-        details: [`${MOUNT} was frozen, and went on by itself before the copy had begun`],
+      throw new RdError('ERR_DRIVER_FAILED', 'the data disk did not stay frozen for long enough', {
+        details: [`${MOUNT} thawed by itself before the copy began`],
         advice: 'Try again when this computer is less busy, or with `--stop`.',
       });
     },

@@ -15,8 +15,8 @@ import { stopMachine } from './stop.ts';
 
 const PATIENCE_MS = 60_000;
 const REFUSED =
-  'the guest was halted when this host refused a write, and not for lack of room: the disk is failing, or a quota is used up';
-const UNFINISHED = 'a change of its memory, its processors or its disk was not finished';
+  'the guest was halted by a failed disk write, although the disk is not full: the disk of this host is failing, or a quota is exhausted';
+const UNFINISHED = 'a change to its memory, processors or disk is incomplete';
 
 export interface QemuMachine extends MachineDriver {
   /** Whether the guest has booted completely and QEMU runs. */
@@ -43,17 +43,17 @@ export function qemuMachine(input: QemuMachineParts): QemuMachine {
 
   async function observe(signal: AbortSignal): Promise<MachineStatus> {
     const record = await readQemuRecord(places.record);
-    if (record === 'damaged') return broken('RecordDamaged', `${places.record} cannot be understood`);
+    if (record === 'damaged') return broken('RecordDamaged', `${places.record} cannot be parsed`);
     if (!(await isAlive())) return { state: record === undefined ? 'absent' : 'off' };
     if (record === undefined || record.power === 'off') {
-      return broken('RecordGone', `there is a QEMU of the machine, and ${places.record} does not tell of it`);
+      return broken('RecordGone', `a QEMU of the machine is running without a record in ${places.record}`);
     }
-    if (!record.booted) return broken('StartUnfinished', 'a start or a stop of the machine was not finished');
+    if (!record.booted) return broken('StartUnfinished', 'a start or stop of the machine did not complete');
     const status = await statusAfterTry(signal);
-    if (status === SILENT) return silent('NotRunning', 'QEMU does not answer');
+    if (status === SILENT) return silent('NotRunning', 'QEMU does not respond');
     const halted = HALTED[status];
     if (halted === undefined && status !== 'running')
-      return broken('NotRunning', `QEMU says that the guest is ${status}`);
+      return broken('NotRunning', `QEMU reports that the guest is ${status}`);
     const facts = await monitor.use((qmp) => readFacts(qmp, signal), signal);
     const on: MachineStatus = {
       state: 'on',
@@ -71,7 +71,7 @@ export function qemuMachine(input: QemuMachineParts): QemuMachine {
     }
     const home = await mounts.look();
     if (home.broken !== undefined) return broken('HomeDirectoryGone', home.broken);
-    if (!(await guest.isConnected(signal))) return silent('GuestUnreachable', 'the guest does not answer');
+    if (!(await guest.isConnected(signal))) return silent('GuestUnreachable', 'the guest does not respond');
     silentSince = undefined;
     ports.look(forwardRoute(record.spec));
     if (stoodStill) {
@@ -79,7 +79,7 @@ export function qemuMachine(input: QemuMachineParts): QemuMachine {
       stoodStill = false;
     }
     const unfinished = isUnfinished(record.spec, facts) ? UNFINISHED : undefined;
-    const clockOff = (await guestClock.isOff(signal)) ? 'the clock of the guest is not that of this host' : undefined;
+    const clockOff = (await guestClock.isOff(signal)) ? 'the clock of the guest is wrong' : undefined;
     const repair = unfinished ?? clockOff ?? home.repair;
     const { flaw: recorded, ...rest } = on;
     const flaw = record.growing ? await growth.lack(facts.diskBytes, signal) : recorded;
@@ -92,7 +92,7 @@ export function qemuMachine(input: QemuMachineParts): QemuMachine {
     silentSince ??= clock.now();
     if (clock.now() - silentSince > PATIENCE_MS) return broken(reason, message);
     throw new RdError('ERR_DRIVER_FAILED', message, {
-      advice: `The machine is ended and started again when that goes on for ${PATIENCE_MS / 1000} seconds.`,
+      advice: `The machine is restarted if this lasts longer than ${PATIENCE_MS / 1000} seconds.`,
     });
   }
 
@@ -113,8 +113,8 @@ export function qemuMachine(input: QemuMachineParts): QemuMachine {
     const { writeFailed } = await monitor.use((qmp) => readFacts(qmp, signal), signal);
     throw new RdError('ERR_DRIVER_FAILED', writeFailed ? REFUSED : halted, {
       advice: writeFailed
-        ? `The log of the kernel (dmesg) tells of a disk that fails. Put right the one that ${places.data} is on; the guest then goes on by itself.`
-        : `Make room on the disk that ${places.data} is on; the guest then goes on by itself.`,
+        ? `See the kernel log (dmesg) for disk errors. Repair the disk that holds ${places.data}; the guest then resumes by itself.`
+        : `Free up space on the disk that holds ${places.data}; the guest then resumes by itself.`,
     });
   }
 
@@ -138,7 +138,7 @@ export function qemuMachine(input: QemuMachineParts): QemuMachine {
   async function record(change: Partial<MachineSpec>, adjusted?: true, lack?: string): Promise<MachineSpec> {
     const known = await readQemuRecord(places.record);
     if (known === undefined || known === 'damaged') {
-      throw new RdError('ERR_DRIVER_FAILED', `${places.record} is gone or damaged`);
+      throw new RdError('ERR_DRIVER_FAILED', `${places.record} is missing or damaged`);
     }
     const spec = { ...known.spec, ...change };
     if (sameSpec(spec, known.spec) && (known.adjusted || !adjusted) && lack === undefined) return spec;

@@ -47,7 +47,7 @@ export async function openQmp(path: string, options: QmpOptions = {}): Promise<Q
     socket,
     (line) => {
       const message = parseJson(line);
-      if (!isObject(message)) return fail('says something that is not JSON');
+      if (!isObject(message)) return fail('sent something that is not JSON');
       // Events have no number.
       const call = calls.get(isObject(message.QMP) ? 0 : Number(message.id));
       if (!call) return;
@@ -55,7 +55,7 @@ export async function openQmp(path: string, options: QmpOptions = {}): Promise<Q
       if (message.error === undefined) call.resolve(message.return ?? {});
       else call.reject(failed(`QEMU refused: ${String(objectOf(message.error).desc ?? 'no reason given')}`));
     },
-    () => fail('says too much'),
+    () => fail('sent too large a response'),
   );
   socket.on('error', (cause) => fail(`cannot be reached: ${cause.message}`, cause));
   socket.on('close', () => fail('closed the connection'));
@@ -152,8 +152,8 @@ export const WRITE_FAILED = 'io-error';
 
 /** Run states in which QEMU keeps the guest halted until `cont`, as clauses. */
 export const HALTED: Readonly<Record<string, string>> = {
-  [WRITE_FAILED]: 'the guest was halted when a disk could not be written; most likely the disk of this host is full',
-  paused: 'the guest was halted by somebody',
+  [WRITE_FAILED]: 'the guest was halted by a failed disk write; most likely the disk of this host is full',
+  paused: 'the guest was paused from outside',
 };
 
 /** @param path the monitor socket. */

@@ -100,8 +100,8 @@ export async function makeRuntime({ run, runElsewhere }: Pick<QemuPlaces, 'run' 
 
 function refuseForeign(path: string): void {
   if (isOwnDirectory(path)) return;
-  throw new RdError('ERR_DRIVER_TERMINAL', `${path} is needed for sockets, and is not a directory of yours alone`, {
-    advice: 'Look at it with `ls -ld`, and move it away.',
+  throw new RdError('ERR_DRIVER_TERMINAL', `${path} is needed for sockets and is not a private directory of yours`, {
+    advice: 'Inspect it with `ls -ld`, and move it out of the way.',
   });
 }
 

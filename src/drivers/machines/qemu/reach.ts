@@ -49,8 +49,8 @@ export function guestReach(
       await guest.forward('cancel', '-L', words).catch(() => undefined);
       if ((await portConflict(port)) !== undefined) {
         giveBack();
-        throw new RdError('ERR_PORT_IN_USE', `127.0.0.1:${port} of this computer is in use by another program`, {
-          advice: 'End that program, or choose another port.',
+        throw new RdError('ERR_PORT_IN_USE', `127.0.0.1:${port} is in use by another program`, {
+          advice: 'Stop that program, or choose another port.',
         });
       }
       await guest.forward('forward', '-L', words).catch((error: unknown) => {
@@ -155,7 +155,7 @@ export function guestOffers(
         return await offerAt(server, { port: randomInt(FIRST_PORT, LAST_PORT) });
       } catch (cause) {
         if (tries < TRIES) continue;
-        throw new RdError('ERR_PORT_IN_USE', 'the guest gave no port of its loopback for a server of this host', {
+        throw new RdError('ERR_PORT_IN_USE', 'no loopback port of the guest is free for a server of this host', {
           cause,
         });
       }

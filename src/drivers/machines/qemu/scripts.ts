@@ -177,7 +177,7 @@ tries=0
 while left=$(shims; members); [ -n "$left" ]; do
   kill -KILL $left 2>/dev/null
   tries=$((tries + 1))
-  [ "$tries" -gt 100 ] && { echo "processes of containers cannot be ended: $left" >&2; exit 1; }
+  [ "$tries" -gt 100 ] && { echo "processes of containers cannot be killed: $left" >&2; exit 1; }
   sleep 0.1
 done
 mounts "$@" | tac | while read -r point; do umount -- "$point" 2>/dev/null || umount --lazy -- "$point"; done

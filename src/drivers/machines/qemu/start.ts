@@ -88,7 +88,7 @@ export async function startMachine(parts: MachineParts, spec: MachineSpec, signa
   if (settled !== '') {
     const growth = parseGrowth(settled);
     const flaw = degradationOf(growth, dataBytes);
-    log(growth.state === 'failed' ? 'warn' : 'info', 'the file system of the data disk is not as large as the disk', {
+    log(growth.state === 'failed' ? 'warn' : 'info', 'the file system of the data disk is smaller than the disk', {
       why: flaw,
     });
     if (flaw !== undefined) Object.assign(record, { flaw, growing: growth.state === 'going' });
@@ -129,7 +129,7 @@ async function resumed(
   const frozen = await readFrozen(files.directory, key);
   if (frozen === undefined) return undefined;
   if ('problem' in frozen) {
-    log('info', 'the frozen state is not used, and removed', { why: frozen.problem });
+    log('info', 'removing an unusable frozen state', { why: frozen.problem });
     await removeFrozen(files);
     return undefined;
   }
@@ -139,8 +139,8 @@ async function resumed(
   log(
     'warn',
     unfit
-      ? 'the machine cannot be resumed; its frozen state is removed, and it boots'
-      : 'the machine cannot be resumed this time, and boots; its frozen state stays',
+      ? 'the machine cannot be resumed: removing its frozen state and booting'
+      : 'the machine cannot be resumed this time: booting and keeping its frozen state',
     { why },
   );
   await guest.close();
@@ -159,14 +159,14 @@ async function imageFor(
   const same = known.find(({ digest }) => digest === before?.image);
   const image = chooseImage(known, same, feature);
   if (image) {
-    if (before && !same)
-      log('warn', 'the image of the machine is gone; another takes its place', { gone: before.image });
-    if (same && image !== same) log('info', 'the machine gets another image', { image: image.digest, for: feature });
+    if (before && !same) log('warn', 'the image of the machine is missing; using another one', { gone: before.image });
+    if (same && image !== same)
+      log('info', 'using another image for the machine', { image: image.digest, for: feature });
     return image;
   }
-  throw new RdError('ERR_DRIVER_TERMINAL', 'there is no guest image to make a machine from', {
+  throw new RdError('ERR_DRIVER_TERMINAL', 'there is no guest image to create a machine from', {
     advice:
-      'Make one with `rdctl image build`, or get one with `rdctl image fetch`. The data of the machine is on a disk of its own.',
+      'Build one with `rdctl image build`, or download one with `rdctl image fetch`. The data of the machine is on a separate disk.',
   });
 }
 
@@ -177,7 +177,7 @@ async function showHome({ mounts, log }: MachineParts, spec: MachineSpec, signal
   } catch (error) {
     signal.throwIfAborted();
     const why = error instanceof Error ? error.message : String(error);
-    log('warn', 'the home directory is not in the machine yet', { why });
+    log('warn', 'the home directory is not mounted in the machine yet', { why });
   }
 }
 
@@ -250,8 +250,8 @@ export async function ensureKeys(places: QemuPlaces, port: number, run: Run, sig
   await Promise.all([places.key, places.hostKey].map((path) => ensurePair(path, places.id, run, signal)));
   const [type, key] = (await readFile(`${places.hostKey}.pub`, 'utf8')).split(' ');
   if (type === undefined || key === undefined) {
-    throw new RdError('ERR_DRIVER_FAILED', `${places.hostKey}.pub is no key`, {
-      advice: `Remove ${places.hostKey} and ${places.hostKey}.pub; new ones are made at the next start.`,
+    throw new RdError('ERR_DRIVER_FAILED', `${places.hostKey}.pub is not a public key`, {
+      advice: `Remove ${places.hostKey} and ${places.hostKey}.pub; the next start creates new ones.`,
     });
   }
   await writeFileAtomic(places.knownHosts, `[127.0.0.1]:${port} ${type} ${key.trim()}\n`);

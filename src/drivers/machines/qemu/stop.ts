@@ -47,7 +47,7 @@ export async function stopMachine(parts: MachineParts, signal: AbortSignal): Pro
   if (record === undefined) return rm(places.record, { force: true });
   // The next observation finds that QEMU has ended, so a full disk does not block a stop.
   const why = await writeFailure(parts, { ...record, power: 'off', booted: false });
-  if (why !== undefined) parts.log('warn', 'that the machine is off was not written down', { why });
+  if (why !== undefined) parts.log('warn', 'the machine is off, but its record could not be updated', { why });
 }
 
 /** Queries twice: a busy QEMU may miss the first query, and its guest would lose unwritten data. */
@@ -125,7 +125,7 @@ async function freeGuest(parts: MachineParts, signal: AbortSignal): Promise<stri
 async function keep(parts: MachineParts, saved: FrozenDraft, key: string): Promise<void> {
   try {
     await keepFrozen(parts, saved, key);
-    parts.log('info', 'the machine is frozen; its next start is a resume', {});
+    parts.log('info', 'the machine is frozen; its next start resumes it', {});
   } catch (error) {
     parts.log('warn', 'the guest could not be frozen', { why: error instanceof Error ? error.message : String(error) });
   }
@@ -146,15 +146,15 @@ async function powerDown(parts: MachineParts, signal: AbortSignal): Promise<void
   if (!asked) return;
   const deadline = clock.now() + POWER_DOWN_MS;
   for (let look = clock.now() + HALT_LOOK_MS; (await isAlive()) && clock.now() < deadline; ) {
-    if (signal.aborted) throw new RdError('ERR_CANCELLED', 'stopping the guest was cancelled');
+    if (signal.aborted) throw new RdError('ERR_CANCELLED', 'stopping the guest was canceled');
     await clock.sleep(POLL_MS, signal);
     if (clock.now() < look) continue;
     look = clock.now() + HALT_LOOK_MS;
     // A full disk blocks the shutdown, and waiting frees no space.
     const why = await haltReason(parts, signal);
     if (why === undefined) continue;
-    log('warn', 'the guest cannot power down, and is ended', { why });
+    log('warn', 'the guest cannot power down; killing it', { why });
     return;
   }
-  if (await isAlive()) log('warn', 'the guest does not power down, and is ended', {});
+  if (await isAlive()) log('warn', 'the guest did not power down; killing it', {});
 }

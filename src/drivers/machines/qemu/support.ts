@@ -17,7 +17,7 @@ const OPTION: Support = { level: 'enforced' };
 const MOUNT_SUPPORT: MountSupport = {
   'virtualMachine.mount.type': {
     level: 'enforced',
-    reason: 'each needs something of this host: sftp-server, a guest image with 9p, or virtiofsd and root',
+    reason: 'each type needs something on this host: sftp-server, a guest image with 9p, or virtiofsd and root',
   },
   'experimental.virtualMachine.mount.9p.securityModel': {
     level: 'enforced',
@@ -55,13 +55,13 @@ export function mountSupport(facts: HostFacts): MountSupport {
           'experimental.virtualMachine.mount.9p.securityModel': {
             level: 'enforced',
             except: ['passthrough'],
-            reason: 'passthrough needs root, because QEMU gives files to other users with it',
+            reason: 'passthrough needs root, because QEMU then changes the owner of files',
           },
         }),
   };
 }
 
-const RESTART_REASON = 'and a plan tells where it takes a restart';
+const RESTART_REASON = 'and a plan shows when that takes a restart';
 const MEMORY = `it changes while the machine runs, ${RESTART_REASON}`;
 
 /** What the qemu driver supports, per setting. The type requires every setting. */

@@ -6,7 +6,7 @@ const STORED: Support = { level: 'stored' };
 
 const PROXY = 'only the Windows subsystem for Linux uses this proxy';
 /** Implemented by the service, in user files. */
-const USER_FILES_SUPPORT: Support = { level: 'enforced', reason: 'with RDCTL_HOME no file of the user is touched' };
+const USER_FILES_SUPPORT: Support = { level: 'enforced', reason: 'with RDCTL_HOME, user files are not changed' };
 
 /** Not supported by the driver. `accepts`: values that request nothing. */
 export function without(reason: string, ...accepts: (boolean | number | string)[]): Support {
@@ -76,7 +76,7 @@ export const K3S_SUPPORT = {
 
 /** For a driver without a cluster. `reason`: why, as a clause. */
 export function withoutCluster(reason: string) {
-  const LATER = stored(`${reason}; the value is kept for one that has`);
+  const LATER = stored(`${reason}; the value is stored for a driver that has one`);
   return {
     'kubernetes.enabled': without(reason, false),
     'kubernetes.version': LATER,

@@ -124,7 +124,7 @@ async function injectFault(
 }
 
 function cancelledError(part: string, step: string): RdError {
-  return new RdError('ERR_CANCELLED', `${part} ${step} was called off.`);
+  return new RdError('ERR_CANCELLED', `${part} ${step} was canceled.`);
 }
 
 function engineStatus(name: EngineName, { engines }: Model): EngineStatus {
@@ -133,7 +133,7 @@ function engineStatus(name: EngineName, { engines }: Model): EngineStatus {
     case 'stopped':
       return { state: 'stopped' };
     case 'hung':
-      return { state: 'unresponsive', message: `the simulated ${name} does not answer` };
+      return { state: 'unresponsive', message: `the simulated ${name} does not respond` };
     case 'running':
       return {
         state: 'running',
@@ -155,7 +155,7 @@ function clusterStatus({ cluster }: Model, now: number): ClusterStatus {
       return {
         state: 'unresponsive',
         installedVersion: cluster.installedVersion,
-        message: 'the simulated cluster does not answer',
+        message: 'the simulated cluster does not respond',
       };
     case 'running': {
       const { installedVersion, spec, readyAt } = cluster;

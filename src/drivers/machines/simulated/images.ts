@@ -21,7 +21,8 @@ export function simulatedImages(name: EngineName, store: ModelStore): ImageStore
       const rule = process.state === 'running' ? process.spec.allowedImages : { enabled: false, patterns: [] };
       if (rule.enabled && !isAllowed(rule.patterns, reference)) {
         throw new RdError('ERR_FORBIDDEN', `${reference} is not among the allowed images`, {
-          advice: 'Add a pattern for it to containerEngine.allowedImages.patterns, or ask whoever manages that list.',
+          advice:
+            'Add a pattern for it to containerEngine.allowedImages.patterns, or ask the administrator of that list.',
         });
       }
       if (!images.includes(reference)) change(name, store, () => ({ images: [...images, reference] }));
@@ -65,7 +66,7 @@ export function simulatedCompanions(name: EngineName, store: ModelStore): Compan
 }
 
 function running(name: EngineName, store: ModelStore, signal: AbortSignal): EngineModel {
-  if (signal.aborted) throw new RdError('ERR_CANCELLED', `work with images of the simulated ${name} was called off.`);
+  if (signal.aborted) throw new RdError('ERR_CANCELLED', `work with images of the simulated ${name} was canceled.`);
   const engine = store.load().engines[name];
   if (engine.process.state === 'running') return engine;
   throw new RdError('ERR_DRIVER_FAILED', `the simulated ${name} does not run.`);

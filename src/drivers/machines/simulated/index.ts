@@ -71,7 +71,7 @@ const SUPPORT: SupportMatrix = {
 export const SIMULATED_INFO: DriverInfo = {
   name: 'simulated',
   simulated: true,
-  summary: 'A model of a machine with both engines and a cluster, for trying things out; nothing really runs.',
+  summary: 'A model of a machine with both engines and a cluster, to try things out; nothing really runs.',
   support: SUPPORT,
   // The model could require a restart; applying it live makes live changes visible.
   liveFields: ['experimental.virtualMachine.sshPortForwarder'],

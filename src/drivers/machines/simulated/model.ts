@@ -164,7 +164,7 @@ export function clusterAfter(model: Model, step: ClusterStep, readyAt: number): 
   const { cluster } = model;
   if (step.do === 'stop') return { ...model, cluster: stoppedCluster(cluster) };
   if (step.do === 'reset') {
-    if (cluster.state === 'running' || cluster.state === 'hung') throw refused('the cluster still runs');
+    if (cluster.state === 'running' || cluster.state === 'hung') throw refused('the cluster is still running');
     return { ...model, cluster: { state: 'absent' } };
   }
   const { version, engine } = step.spec;
@@ -177,7 +177,7 @@ export function clusterAfter(model: Model, step: ClusterStep, readyAt: number): 
   }
   if (cluster.state !== 'absent' && semver.lt(version, cluster.installedVersion)) {
     throw new RdError('ERR_DRIVER_TERMINAL', `version ${version} cannot use the data of ${cluster.installedVersion}.`, {
-      advice: 'Reset the cluster first, or ask for the installed version or a later one.',
+      advice: 'Reset the cluster first, or set kubernetes.version to the installed version or a later one.',
     });
   }
   const workloads = cluster.state === 'absent' ? ['kube-system/coredns'] : cluster.workloads;

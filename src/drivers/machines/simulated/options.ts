@@ -80,7 +80,7 @@ function isPart(text: string): text is FaultPart {
 }
 
 function invalidVariable(variable: string, text: string, advice: string): RdError {
-  return new RdError('ERR_USAGE', `${variable} has a part that is not understood: "${text}".`, { advice });
+  return new RdError('ERR_USAGE', `${variable} has an invalid part: "${text}".`, { advice });
 }
 
 /** What replaces or follows the work of a step. */
@@ -109,7 +109,7 @@ export function listedFaults(rules: readonly FaultRule[]): FaultSource {
 
 function failure(code: 'ERR_DRIVER_TERMINAL' | 'ERR_DRIVER_FAILED', part: string, step: string): Fault {
   const error = new RdError(code, `a simulated fault of ${part} ${step}.`, {
-    advice: 'Take it out of RDCTL_SIMULATED_FAULTS and start the service again.',
+    advice: 'Remove it from RDCTL_SIMULATED_FAULTS and restart the service.',
   });
   return { kind: 'error', when: 'before', error };
 }

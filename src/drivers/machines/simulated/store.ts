@@ -159,6 +159,6 @@ function isOneOf(value: unknown, words: readonly string[]): boolean {
 function unreadable(file: string, cause?: unknown): RdError {
   return new RdError('ERR_DRIVER_TERMINAL', `The state of the simulated machine in ${file} is damaged.`, {
     cause,
-    advice: 'Delete the file; the simulated machine, its images and its cluster are then gone.',
+    advice: 'Delete the file; this deletes the simulated machine with its images and its cluster.',
   });
 }

@@ -31,8 +31,8 @@ export async function releaseData(parts: FreezeParts, signal: AbortSignal): Prom
       accept: Array.from({ length: 128 }, (_, status) => status),
       signal,
     });
-    if (exitCode === CANNOT) return 'its image is older than that';
-    if (exitCode === SHARES) return 'directories of this host are mounted in it';
+    if (exitCode === CANNOT) return 'its image does not support it';
+    if (exitCode === SHARES) return 'host directories are mounted in it';
     if (exitCode !== 0) return `the data disk is in use: ${stderr.trim()}`;
     // The script ends its own connection, which is expected.
     await guest.run(['sh', '-s'], { input: END_SESSIONS_SCRIPT, signal }).catch((error: unknown) => {
@@ -40,7 +40,7 @@ export async function releaseData(parts: FreezeParts, signal: AbortSignal): Prom
     });
     const deadline = clock.now() + SESSIONS_MS;
     while ((await findDaemon(places.sshRecord)).state === 'running') {
-      if (clock.now() > deadline) return 'the connection to it does not end';
+      if (clock.now() > deadline) return 'the connection to it does not close';
       await clock.sleep(POLL_MS, signal);
     }
   } catch (error) {
@@ -79,7 +79,7 @@ export async function saveState(
     await monitor.use(async (qmp) => {
       const before = await qmp.execute('query-migrate', undefined, { signal });
       const [blocker] = isObject(before) && Array.isArray(before['blocked-reasons']) ? before['blocked-reasons'] : [];
-      if (blocker !== undefined) throw new RdError('ERR_DRIVER_FAILED', `QEMU cannot hand it over: ${String(blocker)}`);
+      if (blocker !== undefined) throw new RdError('ERR_DRIVER_FAILED', `QEMU cannot save it: ${String(blocker)}`);
       await qmp.execute('stop', undefined, { signal });
       try {
         await qmp.execute('migrate-set-parameters', { 'max-bandwidth': BYTES_PER_SECOND }, { signal });
@@ -90,7 +90,7 @@ export async function saveState(
           if (progress === 'completed') return;
           if (progress !== 'going on' || clock.now() > deadline) {
             const why = progress === 'going on' ? `it takes more than ${SAVE_MS / 1000} s` : progress;
-            throw new RdError('ERR_DRIVER_FAILED', `QEMU did not hand over its state: ${why}`);
+            throw new RdError('ERR_DRIVER_FAILED', `QEMU did not save its state: ${why}`);
           }
           await clock.sleep(POLL_MS, signal);
         }
@@ -111,7 +111,7 @@ export async function saveState(
 async function refuseFullDisk(directory: string, bytes: number): Promise<void> {
   const { bavail, bsize } = await statfs(directory);
   if (bavail * bsize >= bytes) return;
-  throw new RdError('ERR_DRIVER_FAILED', `${directory} has less room than the memory of the machine may need`);
+  throw new RdError('ERR_DRIVER_FAILED', `${directory} has less free space than the machine's memory may need`);
 }
 
 /**
@@ -142,7 +142,7 @@ export async function removeFrozen(places: FrozenPlaces): Promise<void> {
 }
 
 function progressOf(answer: JsonValue): string {
-  if (!isObject(answer)) return 'it does not say how far it is';
+  if (!isObject(answer)) return 'it does not report its progress';
   const { status } = answer;
   if (status === 'failed' || status === 'cancelled') return String(answer['error-desc'] ?? status);
   return status === 'completed' ? 'completed' : 'going on';

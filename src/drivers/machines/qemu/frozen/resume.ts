@@ -89,7 +89,7 @@ export async function resumeMachine(
   if (told.exitCode === 0) return { how: 'resumed', settled: told.stdout };
   const lines = lastLines(told.stderr);
   if (lines.some((line) => DAMAGE.test(line))) throw damaged(places.data, lines);
-  return failed(new Error(`the guest does not get its data disk: ${lines.at(-1) ?? 'it does not say why'}`), false);
+  return failed(new Error(`the guest cannot mount its data disk: ${lines.at(-1) ?? 'no reason given'}`), false);
 }
 
 /** Starts QEMU and sends it the state; the guest is then loaded and halted. @returns the digests of what was sent. */
@@ -142,14 +142,14 @@ async function loadState(
 function damaged(data: string, details: readonly string[]): RdError {
   return new RdError('ERR_DRIVER_TERMINAL', `the file system on the data disk ${data} is damaged`, {
     details,
-    advice: 'Restore a snapshot, or mend a copy of the disk with e2fsck. It was not mounted.',
+    advice: 'Restore a snapshot, or repair a copy of the disk with e2fsck. The disk was not mounted.',
   });
 }
 
 function endlessCheck(cause: unknown): RdError {
   const limit = `${WAKE_MS / 60_000} minutes`;
-  return new RdError('ERR_DRIVER_FAILED', `the guest does not get its data disk within ${limit}`, {
+  return new RdError('ERR_DRIVER_FAILED', `the guest did not mount its data disk within ${limit}`, {
     cause,
-    advice: 'Most likely its file system is being checked, which begins anew at each start. Restore a snapshot.',
+    advice: 'Most likely a check of its file system takes too long, and starts over each time. Restore a snapshot.',
   });
 }

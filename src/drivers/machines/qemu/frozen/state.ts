@@ -69,15 +69,15 @@ export async function readFrozen(
   const text = await readIfThere(join(directory, MANIFEST));
   if (text === undefined) return undefined;
   const frozen = parsed(text);
-  if (frozen === undefined) return { problem: 'its manifest cannot be understood' };
-  if (frozen.key !== key) return { problem: 'it is of another machine, image or QEMU' };
+  if (frozen === undefined) return { problem: 'its manifest cannot be parsed' };
+  if (frozen.key !== key) return { problem: 'it belongs to another machine, image or QEMU version' };
   for (const [name, { bytes }] of [
     [STATE, frozen.state],
     [ROOT, frozen.root],
   ] as const) {
     const facts = await stat(join(directory, name)).catch(() => undefined);
     if (facts?.isFile() !== true) return { problem: `${name} is missing` };
-    if (facts.size !== bytes) return { problem: `${name} has ${facts.size} bytes and not ${bytes}` };
+    if (facts.size !== bytes) return { problem: `${name} has ${facts.size} bytes instead of ${bytes}` };
   }
   return frozen;
 }

@@ -106,8 +106,5 @@ export async function sumOf(file: string, signal?: AbortSignal): Promise<Summed>
 /** Whether the file matches the one that was written. */
 export function refuseOther(name: string, found: Summed, written: Summed): void {
   if (found.sha256 === written.sha256 && found.bytes === written.bytes) return;
-  throw new RdError(
-    'ERR_DRIVER_FAILED',
-    `${name} of the frozen state is damaged: its sum is not the one that it was written with`,
-  );
+  throw new RdError('ERR_DRIVER_FAILED', `${name} of the frozen state is damaged: its checksum does not match`);
 }

@@ -72,8 +72,8 @@ function checkRoom(facts: MachineFacts, desired: MachineSpec): void {
 
 function within(what: string, value: number, { least, most }: { least: number; most: number }): void {
   if (value >= least && value <= most) return;
-  throw new RdError('ERR_DRIVER_FAILED', `the running machine takes ${least} to ${most} ${what} and not ${value}`, {
-    advice: 'Stop and start the machine, or choose another size.',
+  throw new RdError('ERR_DRIVER_FAILED', `the running machine can have ${least} to ${most} ${what}, not ${value}`, {
+    advice: 'Restart the machine, or choose another size.',
   });
 }
 
@@ -92,7 +92,10 @@ getconf _NPROCESSORS_ONLN
 async function setProcessors(parts: LiveParts, before: MachineFacts['cpus'], count: number, signal: AbortSignal) {
   const { monitor, guest, clock } = parts;
   if (count < before.count) {
-    throw new RdError('ERR_DRIVER_FAILED', `a running machine keeps its ${before.count} processors`);
+    throw new RdError(
+      'ERR_DRIVER_FAILED',
+      `processors of a running machine cannot be removed (it has ${before.count})`,
+    );
   }
   const chosen = [...before.free].sort(byPlace).slice(0, count - before.count);
   await monitor.use(async (qmp) => {
@@ -104,7 +107,7 @@ async function setProcessors(parts: LiveParts, before: MachineFacts['cpus'], cou
   const used = await pollUntilSettled(clock, look, (value) => value >= count, signal);
   if (used >= count) return;
   throw new RdError('ERR_DRIVER_FAILED', `the guest uses ${used} of ${count} processors`, {
-    advice: 'It is tried again. When that does not help, stop and start the machine.',
+    advice: 'This is retried automatically. If that does not help, restart the machine.',
   });
 }
 
@@ -152,9 +155,9 @@ async function setMemory(parts: LiveParts, before: MachineFacts['memory'], bytes
     const again = await balloon(parts, before.bytes, signal);
     throw new RdError(
       'ERR_DRIVER_FAILED',
-      `the guest gives up memory down to ${gibText(actual)} and not to ${gibText(bytes)}`,
+      `the guest releases memory down to ${gibText(actual)} only, not to ${gibText(bytes)}`,
       {
-        advice: `It has ${gibText(again)} now. End containers that use memory, or stop and start the machine.`,
+        advice: `It has ${gibText(again)} now. Stop containers that use memory, or restart the machine.`,
       },
     );
   }
@@ -163,9 +166,13 @@ async function setMemory(parts: LiveParts, before: MachineFacts['memory'], bytes
   const least = Math.max(bytes - kept, total + gained - Math.abs(gained) * KEPT_PART);
   const seen = await pollUntilSettled(clock, look, (value) => value >= least, signal);
   if (seen >= least) return awaitStatistics(parts, signal);
-  throw new RdError('ERR_DRIVER_FAILED', `the guest uses ${gibText(seen)} of the ${gibText(bytes)} that it was given`, {
-    advice: 'It is tried again. When that does not help, stop and start the machine.',
-  });
+  throw new RdError(
+    'ERR_DRIVER_FAILED',
+    `the guest uses ${gibText(seen)} of the ${gibText(bytes)} that it was assigned`,
+    {
+      advice: 'This is retried automatically. If that does not help, restart the machine.',
+    },
+  );
 }
 
 /**
@@ -224,10 +231,10 @@ async function balloon({ monitor, clock, progress }: LiveParts, bytes: number, s
   };
   return pollUntilSettled(clock, look, (value) => value === bytes, signal).catch((cause: unknown) => {
     if (!signal.aborted || seen === undefined) throw cause;
-    const text = `the memory of the guest is still changing, has come to ${gibText(seen)} and is to be ${gibText(bytes)}`;
+    const text = `the memory of the guest is still changing: ${gibText(seen)} now, ${gibText(bytes)} requested`;
     throw new RdError('ERR_CANCELLED', text, {
       cause,
-      advice: 'The guest goes on with it. Wait a while and run `rdctl apply` again, or stop and start the machine.',
+      advice: 'The guest continues. Wait a while and run `rdctl apply` again, or restart the machine.',
     });
   });
 }
@@ -235,6 +242,6 @@ async function balloon({ monitor, clock, progress }: LiveParts, bytes: number, s
 /** All shared memory (shmem) of the guest, in bytes. */
 function totalIn(text: string): number {
   const [, kib] = /^MemTotal:\s+(\d+) kB$/m.exec(text) ?? [];
-  if (kib === undefined) throw new RdError('ERR_DRIVER_FAILED', 'the guest does not tell how much memory it has');
+  if (kib === undefined) throw new RdError('ERR_DRIVER_FAILED', 'the guest does not report its memory');
   return Number(kib) * 1024;
 }

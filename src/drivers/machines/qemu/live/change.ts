@@ -30,7 +30,7 @@ export async function pollUntilSettled(
   let moved = clock.now();
   while (!isGood(value) && clock.now() - moved < STALL_MS) {
     await clock.sleep(POLL_MS, signal);
-    if (signal.aborted) throw new RdError('ERR_CANCELLED', 'waiting for the guest to take a change was cancelled');
+    if (signal.aborted) throw new RdError('ERR_CANCELLED', 'waiting for the guest to apply a change was canceled');
     const next = await look();
     if (next !== value) moved = clock.now();
     value = next;

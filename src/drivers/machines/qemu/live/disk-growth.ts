@@ -27,7 +27,7 @@ export function parseGrowth(text: string): Growth {
   const bytes = Number(size ?? 0);
   if (state === 'done') return { state };
   if (state === 'going') return { state, bytes };
-  const [why = 'the guest does not say why'] = [...lines.slice(0, Math.max(0, at)), ...lines.slice(at + 1)].slice(-1);
+  const [why = 'no reason given'] = [...lines.slice(0, Math.max(0, at)), ...lines.slice(at + 1)].slice(-1);
   return { state: 'failed', bytes, why };
 }
 
@@ -37,10 +37,10 @@ export function degradationOf(growth: Growth, whole: number): string | undefined
   const { bytes } = growth;
   if (growth.state === 'going') {
     const so = bytes > 0 ? `has ${gibText(bytes)} of ${gibText(whole)}` : `is to have ${gibText(whole)}`;
-    return `${SUBJECT} ${so} and is still growing, which goes on by itself`;
+    return `${SUBJECT} ${so} and is still growing in the background`;
   }
   const has = bytes > 0 ? `has ${gibText(bytes)} and not` : 'is not';
-  return `${SUBJECT} ${has} ${gibText(whole)}, because it did not grow (${growth.why}); each start tries it again`;
+  return `${SUBJECT} ${has} ${gibText(whole)}, because it did not grow (${growth.why}); each start retries`;
 }
 
 /**
@@ -54,10 +54,7 @@ export function degradationOf(growth: Growth, whole: number): string | undefined
 export async function growDisk(parts: LiveParts, before: number, bytes: number, signal: AbortSignal): Promise<Growth> {
   const { monitor, guest, clock } = parts;
   if (bytes < before) {
-    throw new RdError(
-      'ERR_DRIVER_FAILED',
-      `the data disk has ${before} bytes and never shrinks, not to ${bytes} either`,
-    );
+    throw new RdError('ERR_DRIVER_FAILED', `the data disk has ${before} bytes and cannot shrink to ${bytes}`);
   }
   if (bytes > before) {
     await monitor.use((qmp) => qmp.execute('block_resize', { device: DATA_DRIVE, size: bytes }, { signal }), signal);
@@ -66,19 +63,19 @@ export async function growDisk(parts: LiveParts, before: number, bytes: number, 
   const seen = await pollUntilSettled(clock, look, (value) => value >= bytes, signal);
   if (seen < bytes) {
     throw new RdError('ERR_DRIVER_FAILED', `the guest sees ${seen} of the ${bytes} bytes of its disk`, {
-      advice: 'It is tried again. When that does not help, stop and start the machine.',
+      advice: 'This is retried automatically. If that does not help, restart the machine.',
     });
   }
   const patience = clock.now() + PATIENCE_MS;
   let growth = await askGrowth(guest, 'begin', signal);
   while (growth.state === 'going' && clock.now() < patience) {
     await clock.sleep(POLL_MS, signal);
-    if (signal.aborted) throw new RdError('ERR_CANCELLED', `waiting for ${SUBJECT} to grow was cancelled`);
+    if (signal.aborted) throw new RdError('ERR_CANCELLED', `waiting for ${SUBJECT} to grow was canceled`);
     growth = await askGrowth(guest, 'look', signal);
   }
   if (growth.state !== 'failed') return growth;
   throw new RdError('ERR_DRIVER_FAILED', `${SUBJECT} does not grow to ${gibText(bytes)}: ${growth.why}`, {
-    advice: 'A boot checks it and tries again: `rdctl shutdown`, then `rdctl start`.',
+    advice: 'A boot checks it and retries: run `rdctl shutdown`, then `rdctl start`.',
   });
 }
 

@@ -120,7 +120,7 @@ function numberOr(otherwise: number, value: JsonValue | undefined, name: string)
 function number(value: JsonValue | undefined, name: string): number {
   const found = child(value, name);
   if (typeof found === 'number') return found;
-  throw new RdError('ERR_DRIVER_FAILED', `QEMU does not tell the ${name} of the machine`);
+  throw new RdError('ERR_DRIVER_FAILED', `QEMU does not report the ${name} of the machine`);
 }
 
 export const GIB = 2 ** 30;

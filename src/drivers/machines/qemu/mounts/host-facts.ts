@@ -102,9 +102,9 @@ export function homeToShare({ home, real, own }: HomeFacts): SharedHome | { miss
   if (real === undefined) return { missing: `HOME is ${path}, which is not a directory` };
   for (const each of new Set([path, real])) {
     // Mount tables and command lines are line-oriented.
-    if (/\p{Cc}/u.test(each)) return { missing: 'the path of HOME has control characters in it' };
+    if (/\p{Cc}/u.test(each)) return { missing: 'the path in HOME contains control characters' };
     const taken = GUEST_SYSTEM_PATHS.find((place) => isWithin(each, place) || isWithin(place, each));
-    if (taken !== undefined) return { missing: `HOME is ${each}, and the guest has ${taken} for itself` };
+    if (taken !== undefined) return { missing: `HOME is ${each}, and the guest uses ${taken} itself` };
   }
   const around = own.find((place) => isWithin(real, place));
   if (around !== undefined) {

@@ -137,8 +137,8 @@ async function mounted({ home, parts, signal }: MountWork, deadline: number): Pr
     if (parseMounts(stdout).some(({ point, type }) => point === home.real && type === TYPE)) return;
     const ended = (await findDaemon(places.homeDaemon)).state !== 'running';
     if (ended || clock.now() >= deadline) {
-      const why = ended ? 'the connection for it ended' : `it was not there after ${MOUNT_MS / 1000} s`;
-      throw new RdError('ERR_DRIVER_FAILED', `${home.real} could not be shown in the machine: ${why}`, {
+      const why = ended ? 'its connection closed' : `it did not appear within ${MOUNT_MS / 1000} s`;
+      throw new RdError('ERR_DRIVER_FAILED', `${home.real} could not be mounted in the machine: ${why}`, {
         details: await tailOf(logFile),
         advice: `See ${logFile}.`,
       });
@@ -182,7 +182,7 @@ const virtiofs: MountWay = {
     const deadline = clock.now() + READY_MS;
     while (!(await isThere(places.homeSocket))) {
       if ((await findDaemon(places.homeDaemon)).state !== 'running' || clock.now() >= deadline) {
-        throw new RdError('ERR_DRIVER_FAILED', 'virtiofsd did not get ready', {
+        throw new RdError('ERR_DRIVER_FAILED', 'virtiofsd did not become ready', {
           details: await tailOf(logFile),
           advice: `See ${logFile}, or choose another virtualMachine.mount.type.`,
         });

@@ -54,7 +54,7 @@ export function guestMounts(parts: GuestMountsParts): GuestMounts {
     const shared = homeToShare(await homeFacts(home, own));
     if ('missing' in shared) return shared;
     const { type } = spec.mount;
-    if (!isMountType(type)) return { missing: `there is no way ${JSON.stringify(type)} of sharing` };
+    if (!isMountType(type)) return { missing: `unknown mount type ${JSON.stringify(type)}` };
     const obstacle = MOUNT_WAYS[type].obstacle(found);
     return obstacle === undefined ? { ...shared, type, mounted: false } : { missing: obstacle };
   }
@@ -96,7 +96,7 @@ export function guestMounts(parts: GuestMountsParts): GuestMounts {
     });
     if (place.exitCode === REFUSED) {
       const missing = place.stdout.trim();
-      log('warn', 'the machine does not show the home directory', { reason: missing });
+      log('warn', 'the home directory is not mounted in the machine', { reason: missing });
       return writeHomeRecord(file, { missing });
     }
     try {
@@ -117,7 +117,7 @@ export function guestMounts(parts: GuestMountsParts): GuestMounts {
       const record = await decide(spec, found);
       await writeHomeRecord(file, record);
       if ('missing' in record) {
-        log('warn', 'the machine does not show the home directory', { reason: record.missing });
+        log('warn', 'the home directory is not mounted in the machine', { reason: record.missing });
         return [];
       }
       const way = MOUNT_WAYS[record.type];
@@ -131,16 +131,16 @@ export function guestMounts(parts: GuestMountsParts): GuestMounts {
     },
     async look() {
       const record = await readHomeRecord(file);
-      if (record === undefined) return { shared: { missing: 'the machine was started without it' } };
+      if (record === undefined) return { shared: { missing: 'the machine was started without a shared directory' } };
       if ('missing' in record) return { shared: { missing: record.missing } };
       const shared = { path: record.path, by: record.type };
       const { daemon } = MOUNT_WAYS[record.type];
       const runs = daemon === undefined || (await findDaemon(places.homeDaemon)).state === 'running';
       if (!runs && daemon === 'on this host')
-        return { shared, broken: `virtiofsd, which shows ${record.path}, has ended` };
+        return { shared, broken: `virtiofsd, which serves ${record.path}, has exited` };
       return record.mounted && runs
         ? { shared }
-        : { shared, repair: `${record.path} of this host is not in the machine` };
+        : { shared, repair: `${record.path} of this host is not mounted in the machine` };
     },
     async blocksMigration() {
       const record = await readHomeRecord(file);

@@ -72,8 +72,7 @@ export function portForwarder(parts: PortForwarderParts): PortForwarder {
   /** Serialized: concurrent changes of the same port would undo each other. */
   function inTurn(work: () => Promise<void>): Promise<void> {
     last = last.then(work).catch((error: unknown) => {
-      if (!end.signal.aborted)
-        log('warn', 'the ports of the guest could not be brought up to date', errorMessage(error));
+      if (!end.signal.aborted) log('warn', 'the port forwards could not be updated', errorMessage(error));
     });
     return last;
   }
@@ -100,7 +99,7 @@ export function portForwarder(parts: PortForwarderParts): PortForwarder {
   /** Report once, and again after a recovery. */
   function tellMany(count: number): void {
     if (count === MAX_FORWARDS && !many)
-      log('warn', 'the guest listens on many ports; others are not forwarded', { count });
+      log('warn', 'the guest listens on too many ports; the rest are not forwarded', { count });
     many = count === MAX_FORWARDS;
   }
 
@@ -108,7 +107,7 @@ export function portForwarder(parts: PortForwarderParts): PortForwarder {
     if (isRead) return;
     isRead = true;
     const kept = await record.read().catch((error: unknown) => {
-      log('warn', 'what an earlier service forwarded cannot be read; its forwards may stay', errorMessage(error));
+      log('warn', 'the forwards of an earlier service cannot be read and may remain', errorMessage(error));
       return [];
     });
     for (const forward of kept) have.set(forward.port, forward);
@@ -119,11 +118,7 @@ export function portForwarder(parts: PortForwarderParts): PortForwarder {
     const kept = new Map([...have].filter(([, { state }]) => state !== 'failed'));
     for (const forward of more) kept.set(forward.port, forward);
     await record.write([...kept.values()]).catch((error: unknown) => {
-      log(
-        'warn',
-        'the forwards of ports could not be recorded; a service that is killed leaves them',
-        errorMessage(error),
-      );
+      log('warn', 'the port forwards could not be recorded; they remain if the service is killed', errorMessage(error));
     });
   }
 
@@ -133,7 +128,7 @@ export function portForwarder(parts: PortForwarderParts): PortForwarder {
     if (state !== 'failed') {
       // The connection may be gone, and the forward with it.
       await ways[forward.way].close(port, address, end.signal).catch(() => undefined);
-      log('debug', 'a port of the guest is not forwarded any more', { port });
+      log('debug', 'a port of the guest is no longer forwarded', { port });
     }
     have.delete(port);
   }
@@ -240,10 +235,10 @@ function portWatch(
       const lines = (rest + decoder.decode(chunk, { stream: true })).split('\n');
       rest = lines.pop() ?? '';
       if (rest.length > MAX_CHARACTERS)
-        throw new RdError('ERR_DRIVER_FAILED', 'the guest says too much about its ports');
+        throw new RdError('ERR_DRIVER_FAILED', 'the list of ports from the guest is too long');
       for (const each of lines) {
         const line = parseWatchLine(each);
-        if (line === undefined) log('warn', 'what the guest says about its ports cannot be understood', {});
+        if (line === undefined) log('warn', 'the list of ports from the guest cannot be parsed', {});
         else tell(line);
       }
     }
@@ -257,7 +252,7 @@ function portWatch(
         .catch((error: unknown) => {
           if (end.signal.aborted) return;
           const message = error instanceof Error ? error.message : String(error);
-          log('debug', 'the ports of the guest are not watched until the next look', { message });
+          log('debug', 'the ports of the guest are not watched until the next observation', { message });
         })
         .finally(() => {
           running = undefined;

@@ -147,14 +147,14 @@ export function qemuWay(monitor: Pick<Monitor, 'use'>, network: string): Way {
   return {
     open: (port, address, signal) => {
       if (address === '127.0.0.1' || address === '::1') {
-        const message = `it listens on ${address} of the guest alone, which only the forwarder over SSH reaches`;
+        const message = `it listens only on ${address} in the guest, which only SSH port forwarding can reach`;
         return Promise.reject(new RdError('ERR_DRIVER_FAILED', message));
       }
       return monitor.use(async (qmp) => {
         // QEMU refuses a duplicate.
         await remove(qmp, port, signal);
         const said = await human(qmp, `hostfwd_add ${network} tcp:127.0.0.1:${port}-:${port}`, signal);
-        if (said !== '') throw new RdError('ERR_DRIVER_FAILED', `QEMU says: ${said}`);
+        if (said !== '') throw new RdError('ERR_DRIVER_FAILED', `QEMU refused: ${said}`);
       }, signal);
     },
     close: async (port, _address, signal) => void (await monitor.use((qmp) => remove(qmp, port, signal), signal)),
@@ -177,7 +177,7 @@ export function portConflict(port: number): Promise<string | undefined> {
 }
 
 function refusal(port: number, { code, message }: NodeJS.ErrnoException): string {
-  if (code === 'EADDRINUSE') return `another program of this computer listens on 127.0.0.1:${port}`;
-  if (code === 'EACCES') return 'this computer gives ports below 1024 to its administrator alone';
+  if (code === 'EADDRINUSE') return `another program listens on 127.0.0.1:${port}`;
+  if (code === 'EACCES') return 'ports below 1024 are reserved for the administrator of this computer';
   return message;
 }
