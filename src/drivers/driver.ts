@@ -4,7 +4,7 @@ import type { SettingPath } from '../settings/settings.gen.ts';
 /**
  * The interface between the service and any backend. Only plain data crosses it. A driver is a machine with its engines and, where
  * supported, a cluster. `observe` inspects the world each time and never reports from memory; `perform` must be repeatable, because a crash
- * can happen between the work and the next observation.
+ * can happen between the work and the next observation. One file, so that all that crosses the interface is seen at once.
  */
 export type DriverName = 'simulated' | 'host' | 'qemu';
 export type EngineName = 'moby' | 'containerd';

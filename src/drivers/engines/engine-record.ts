@@ -16,30 +16,25 @@ export interface StartedEngine {
  * The spec that an engine was started with. Written before anything else and removed after everything else, so while it exists there may be
  * something to stop.
  */
-export interface EngineRecord {
-  read(): Promise<StartedEngine | 'unreadable' | undefined>;
-  write(started: StartedEngine): Promise<void>;
-  /** The same as a file among others, for the first of them. */
-  placed(started: StartedEngine): PlacedFile;
-  /** After those places. */
-  remove(...before: string[]): Promise<void>;
-}
-
-export function engineRecord(shell: Shell, file: string): EngineRecord {
+export function engineRecord(shell: Shell, file: string) {
   const placed = ({ spec, gateway, made }: StartedEngine): PlacedFile => ({
     path: file,
     text: `${JSON.stringify({ ...spec, gateway, made })}\n`,
   });
   return {
+    /** As a file among others, for the first of them. */
     placed,
-    async read() {
+    async read(): Promise<StartedEngine | 'unreadable' | undefined> {
       const text = await shell.read(file);
       return text === undefined ? undefined : (parseRecord(text) ?? 'unreadable');
     },
-    write: (started) => shell.write(file, placed(started).text),
-    remove: (...before) => shell.arrange({ absent: [...before, file], directories: [], files: [] }),
+    write: (started: StartedEngine) => shell.write(file, placed(started).text),
+    /** After those places. */
+    remove: (...before: string[]) => shell.arrange({ absent: [...before, file], directories: [], files: [] }),
   };
 }
+
+export type EngineRecord = ReturnType<typeof engineRecord>;
 
 const NAMES: readonly EngineName[] = ['moby', 'containerd'];
 const STORAGE: readonly EngineSpec['storageDriver'][] = ['classic', 'snapshotter', 'auto'];

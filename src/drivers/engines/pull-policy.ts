@@ -71,25 +71,19 @@ const MAX_MANIFESTS = 10_000;
  * Digests found in allowed responses. A client requests `busybox:1.36`, gets a digest, and requests that: without this memory a pattern
  * with a tag would never let an image through.
  */
-export interface LearnedDigests {
-  has(repository: string, digest: string): boolean;
-  add(repository: string, digests: readonly string[]): void;
-  /** When the patterns change, everything has to be allowed anew. */
-  forget(): void;
-}
-
-export function learnedDigests(): LearnedDigests {
+export function learnedDigests() {
   const known = new Set<string>();
   const key = (repository: string, digest: string) => `${repository}@${digest}`;
   return {
-    has: (repository, digest) => known.has(key(repository, digest)),
-    add(repository, digests) {
+    has: (repository: string, digest: string) => known.has(key(repository, digest)),
+    add(repository: string, digests: readonly string[]) {
       for (const digest of digests) known.add(key(repository, digest));
       for (const oldest of known) {
         if (known.size <= MAX_MANIFESTS) break;
         known.delete(oldest);
       }
     },
+    /** When the patterns change, everything has to be allowed anew. */
     forget: () => known.clear(),
   };
 }

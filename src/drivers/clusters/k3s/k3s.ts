@@ -6,7 +6,6 @@ import { readIfThere, writeFileAtomic } from '../../../os/atomic-file.ts';
 import type { ClusterDriver, ClusterSpec, ClusterStatus, EngineName } from '../../driver.ts';
 import type { ClusterEngine, Shell } from '../../shell.ts';
 import {
-  type ApiClient,
   apiClient,
   type Credentials,
   clusterHealth,
@@ -69,7 +68,7 @@ const FIND_LIMIT_MS = 20_000;
  * from the record of the start, the process and the API server; nothing is cached.
  */
 export function k3sCluster(shell: Shell, options: K3sOptions): ClusterDriver {
-  const { engines, ownsNetwork, fetch = globalThis.fetch, now = Date.now } = options;
+  const { engines, fetch = globalThis.fetch, now = Date.now } = options;
   const architecture = options.architecture ?? architectureOf(process.arch);
   const places = k3sPlaces(shell.places);
   if (options.nodePassword !== undefined) places.systemNodePassword = options.nodePassword;
@@ -218,7 +217,7 @@ export function k3sCluster(shell: Shell, options: K3sOptions): ClusterDriver {
 
   async function clear(signal: AbortSignal): Promise<void> {
     await shell.clear(area);
-    if (ownsNetwork) await shell.run(['sh', '-s'], { input: NETWORK_SCRIPT, signal });
+    if (options.ownsNetwork) await shell.run(['sh', '-s'], { input: NETWORK_SCRIPT, signal });
   }
 
   async function reset(signal: AbortSignal): Promise<void> {
@@ -257,15 +256,6 @@ export function k3sCluster(shell: Shell, options: K3sOptions): ClusterDriver {
     return options.kubeconfig;
   }
 
-  async function running(): Promise<{ api: ApiClient }> {
-    const started = await record.read();
-    const keys = started === undefined ? undefined : await readKeys();
-    if (started === undefined || started === 'unreadable' || !keys) {
-      throw new RdError('ERR_NOT_READY', 'the cluster is not running');
-    }
-    return { api: apiClient(shell, started.spec.port, keys) };
-  }
-
   return {
     observe,
     async versions(signal) {
@@ -288,8 +278,12 @@ export function k3sCluster(shell: Shell, options: K3sOptions): ClusterDriver {
       }
     },
     async connect(target, signal) {
-      const { api } = await running();
-      return connectService(api, shell, target, signal);
+      const started = await record.read();
+      const keys = started === undefined ? undefined : await readKeys();
+      if (started === undefined || started === 'unreadable' || !keys) {
+        throw new RdError('ERR_NOT_READY', 'the cluster is not running');
+      }
+      return connectService(apiClient(shell, started.spec.port, keys), shell, target, signal);
     },
   };
 }

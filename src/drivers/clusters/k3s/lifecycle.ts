@@ -13,19 +13,13 @@ export interface StartedCluster {
 }
 
 /** Written before anything runs and removed after everything has ended: while it exists, there may be something to stop. */
-export interface ClusterRecord {
-  read(): Promise<StartedCluster | 'unreadable' | undefined>;
-  write(started: StartedCluster): Promise<void>;
-  remove(): Promise<void>;
-}
-
-export function clusterRecord(shell: Pick<Shell, 'read' | 'write' | 'remove'>, file: string): ClusterRecord {
+export function clusterRecord(shell: Pick<Shell, 'read' | 'write' | 'remove'>, file: string) {
   return {
-    async read() {
+    async read(): Promise<StartedCluster | 'unreadable' | undefined> {
       const text = await shell.read(file);
       return text === undefined ? undefined : (parseRecord(text) ?? 'unreadable');
     },
-    write: (started) => shell.write(file, `${JSON.stringify(started)}\n`),
+    write: (started: StartedCluster) => shell.write(file, `${JSON.stringify(started)}\n`),
     remove: () => shell.remove(file),
   };
 }

@@ -202,22 +202,15 @@ function hasSshBanner(port: number): Promise<boolean> {
   });
 }
 
-/** Corrects the guest clock, which misses the time that the host slept or the guest was halted. */
-export interface GuestClock {
-  /** Checks occasionally, because a check runs a program in the guest. */
-  isOff(signal: AbortSignal): Promise<boolean>;
-  set(signal: AbortSignal): Promise<void>;
-  /** Forces a check on the next call. */
-  forget(): void;
-}
-
 const LOOK_MS = 60_000;
 const LIMIT_S = 5;
 
-export function createGuestClock(guest: Pick<Connection, 'run'>, clock: Clock): GuestClock {
+/** Corrects the guest clock, which misses the time that the host slept or the guest was halted. */
+export function createGuestClock(guest: Pick<Connection, 'run'>, clock: Clock) {
   let seen: { at: number; off: boolean } | undefined;
   return {
-    async isOff(signal) {
+    /** Checks occasionally, because a check runs a program in the guest. */
+    async isOff(signal: AbortSignal): Promise<boolean> {
       if (seen && !seen.off && clock.now() - seen.at < LOOK_MS) return false;
       const before = seconds();
       const { stdout } = await guest.run(['date', '+%s'], { signal });
@@ -226,11 +219,12 @@ export function createGuestClock(guest: Pick<Connection, 'run'>, clock: Clock): 
       seen = { at: clock.now(), off };
       return off;
     },
-    async set(signal) {
+    async set(signal: AbortSignal): Promise<void> {
       await guest.run(['date', '-u', '-s', `@${seconds()}`], { signal });
       seen = undefined;
     },
-    forget() {
+    /** Forces a check on the next call. */
+    forget(): void {
       seen = undefined;
     },
   };
@@ -239,3 +233,5 @@ export function createGuestClock(guest: Pick<Connection, 'run'>, clock: Clock): 
 function seconds(): number {
   return Math.floor(Date.now() / 1000);
 }
+
+export type GuestClock = ReturnType<typeof createGuestClock>;

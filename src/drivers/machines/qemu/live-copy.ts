@@ -166,18 +166,8 @@ timeout 20 systemctl stop "$2.service" 2>/dev/null
 exit 0
 `;
 
-/** The file system of the guest's data disk, for freezing it briefly. */
-export interface GuestFreeze {
-  /**
-   * Runs the work while the file system is frozen and flushed.
-   * @throws RdError `ERR_DRIVER_FAILED` when it was not frozen throughout, `ERR_CANCELLED`, and what the work throws.
-   */
-  during<T>(work: () => Promise<T>, signal: AbortSignal): Promise<T>;
-  /** Thaws it. Idempotent. */
-  thaw(): Promise<void>;
-}
-
-export function guestFreeze(guest: Pick<Connection, 'run'>): GuestFreeze {
+/** Freezes the file system of the guest's data disk briefly. */
+export function guestFreeze(guest: Pick<Connection, 'run'>) {
   /** Whether it was frozen until now. No signal: a canceled caller must still thaw the guest. */
   async function thaw(): Promise<boolean> {
     const { exitCode } = await guest.run(['sh', '-s', '--', MOUNT, UNIT], {
@@ -203,8 +193,12 @@ export function guestFreeze(guest: Pick<Connection, 'run'>): GuestFreeze {
   }
 
   return {
-    async during(work, signal) {
-      let result: Awaited<ReturnType<typeof work>>;
+    /**
+     * Runs the work while the file system is frozen and flushed.
+     * @throws RdError `ERR_DRIVER_FAILED` when it was not frozen throughout, `ERR_CANCELLED`, and what the work throws.
+     */
+    async during<T>(work: () => Promise<T>, signal: AbortSignal): Promise<T> {
+      let result: T;
       try {
         await freeze(signal);
         result = await work();
@@ -219,6 +213,7 @@ export function guestFreeze(guest: Pick<Connection, 'run'>): GuestFreeze {
         advice: 'Try again when this computer is less busy, or with `--stop`.',
       });
     },
+    /** Thaws it. Idempotent. */
     thaw: async () => void (await thaw()),
   };
 }
