@@ -43,7 +43,7 @@ export interface Shell {
   /** Creates missing parent directories of a file outside our own directories. Returns the topmost one created, if any. */
   makeParents(path: string): Promise<string | undefined>;
   /** Removes empty parent directories of that file, down from `top`. True when `top` is gone. */
-  removeWay(path: string, top: string): Promise<boolean>;
+  removeParents(path: string, top: string): Promise<boolean>;
   /** Copies a host file of any size into the machine, atomically and with that mode. Creates the directory. */
   copyIn(from: string, to: string, mode: number, signal: AbortSignal): Promise<void>;
   /** Whether a program of the machine accepts connections at that socket. */

@@ -11,7 +11,7 @@ import {
   homeFacts,
   homeToShare,
 } from '../../src/drivers/machines/qemu/mounts/host-facts.ts';
-import { featureFor, MOUNT_WAYS, virtiofsdArguments } from '../../src/drivers/machines/qemu/mounts/mount-types.ts';
+import { featureFor, MOUNTERS, virtiofsdArguments } from '../../src/drivers/machines/qemu/mounts/mount-types.ts';
 import { guestMounts, PLACE_SCRIPT, REFUSED, readHomeRecord } from '../../src/drivers/machines/qemu/mounts/mounts.ts';
 import { qemuPlaces } from '../../src/drivers/machines/qemu/places.ts';
 import { chooseImage } from '../../src/drivers/machines/qemu/start.ts';
@@ -180,7 +180,7 @@ describe('command lines', () => {
   const places = qemuPlaces('/d,e', '/r');
 
   test('escape commas and backslashes in paths as each program expects', () => {
-    expect(MOUNT_WAYS['9p'].qemuArguments(home, with9p, places)).toEqual([
+    expect(MOUNTERS['9p'].qemuArguments(home, with9p, places)).toEqual([
       '-virtfs',
       `local,path=/ho me,,a\\b'"ü,mount_tag=rdctl-home,security_model=none,multidevs=remap,id=home`,
     ]);
@@ -189,7 +189,7 @@ describe('command lines', () => {
     expect(
       virtiofsdArguments({ ...EVERYTHING, virtiofsd: { path: '/v', dialect: 'rust' } }, home.real, '/s'),
     ).toContain(`--shared-dir=${home.real}`);
-    expect(MOUNT_WAYS.virtiofs.qemuArguments(home, withVirtiofs, places)).toEqual(
+    expect(MOUNTERS.virtiofs.qemuArguments(home, withVirtiofs, places)).toEqual(
       expect.arrayContaining(['memory-backend=home-memory', `socket,id=home,path=${comma(places.homeSocket)}`]),
     );
   });

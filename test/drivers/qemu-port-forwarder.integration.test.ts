@@ -8,10 +8,10 @@ import {
   forwardRecord,
   MAX_FORWARDS,
   portConflict,
-  qemuWay,
+  qemuRoute,
   RETRY_MS,
-  sshWay,
-  type Way,
+  sshRoute,
+  type Route,
 } from '../../src/drivers/machines/qemu/ports/forwards.ts';
 import { RdError } from '../../src/errors.ts';
 import { freePort } from '../helpers/free-port.ts';
@@ -21,7 +21,7 @@ const signal = new AbortController().signal;
 const OPEN = '00000000';
 const LOOPBACK = '0100007F';
 
-/** A guest that reports its ports on request, and two methods that hold what they were given. */
+/** A guest that tells its ports when it is told to, and two routes out of it that hold what they were given. */
 function world(file = join(temporaryDirectory(), 'ports.json')) {
   const open = { ssh: new Set<number>(), qemu: new Set<number>() };
   const orders: string[] = [];
@@ -31,7 +31,7 @@ function world(file = join(temporaryDirectory(), 'ports.json')) {
   let tell: ((text: string | undefined) => void) | undefined;
   let reconnected: () => Promise<void> = async () => undefined;
 
-  function way(name: 'ssh' | 'qemu'): Way {
+  function way(name: 'ssh' | 'qemu'): Route {
     return {
       async open(port) {
         orders.push(`${name} +${port}`);
@@ -78,7 +78,7 @@ function world(file = join(temporaryDirectory(), 'ports.json')) {
           reconnected = listener;
         },
       },
-      ways: { ssh: way('ssh'), qemu: way('qemu') },
+      routes: { ssh: way('ssh'), qemu: way('qemu') },
       record: forwardRecord(file),
       portConflict: async (port) => (taken.has(port) ? 'it is taken' : undefined),
       clock: { now: () => state.now },
@@ -302,7 +302,7 @@ describe('a forwarder', () => {
 describe('the methods', () => {
   test('ssh is told where the program listens', async () => {
     const orders: string[] = [];
-    const way = sshWay({
+    const way = sshRoute({
       async forward(order, ...words) {
         orders.push(`${order} ${words.join(' ')}`);
         return '';
@@ -330,7 +330,7 @@ describe('the methods', () => {
       },
       close: () => undefined,
     };
-    const way = qemuWay({ use: (work) => work(qmp) }, 'net0');
+    const way = qemuRoute({ use: (work) => work(qmp) }, 'net0');
     const human = 'human-monitor-command';
     await way.open(80, '::', signal);
     await way.close(81, '0.0.0.0', signal);

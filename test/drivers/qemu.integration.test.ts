@@ -25,8 +25,8 @@ import {
   LINK_SCRIPT,
   MISSING,
   PLACE_SCRIPT,
-  REMOVE_WAY_SCRIPT,
-  WAY_SCRIPT,
+  REMOVE_PARENTS_SCRIPT,
+  PARENTS_SCRIPT,
 } from '../../src/drivers/machines/qemu/scripts.ts';
 import { socketName } from '../../src/drivers/machines/qemu/shell.ts';
 import { guestAccess, sshOptions } from '../../src/drivers/machines/qemu/ssh.ts';
@@ -330,15 +330,15 @@ describe('scripts for the guest', () => {
   test('create the directories of a file, and remove those they created that are empty', () => {
     const root = temporaryDirectory();
     const file = join(root, 'one', 'two', 'x.spec');
-    expect(sh(WAY_SCRIPT, [file])).toBe(join(root, 'one'));
-    expect(sh(WAY_SCRIPT, [file])).toBe('');
-    sh(REMOVE_WAY_SCRIPT, [file, join(root, 'one')]);
+    expect(sh(PARENTS_SCRIPT, [file])).toBe(join(root, 'one'));
+    expect(sh(PARENTS_SCRIPT, [file])).toBe('');
+    sh(REMOVE_PARENTS_SCRIPT, [file, join(root, 'one')]);
     expect(existsSync(join(root, 'one'))).toBe(false);
     expect(existsSync(root)).toBe(true);
 
-    sh(WAY_SCRIPT, [file]);
+    sh(PARENTS_SCRIPT, [file]);
     writeFileSync(join(root, 'one', 'other'), '');
-    expect(() => sh(REMOVE_WAY_SCRIPT, [file, join(root, 'one')])).toThrow();
+    expect(() => sh(REMOVE_PARENTS_SCRIPT, [file, join(root, 'one')])).toThrow();
     expect(existsSync(join(root, 'one', 'other'))).toBe(true);
     expect(existsSync(join(root, 'one', 'two'))).toBe(false);
   });

@@ -60,7 +60,7 @@ export function scriptedShell() {
     // Every program with a socket here is a containerd.
     listens: async () => [...programs.values()].includes('running'),
     makeParents: async () => undefined,
-    async removeWay(path, top) {
+    async removeParents(path, top) {
       events.push(`remove way ${top}`);
       return ![...files.keys()].some((file) => file !== path && file.startsWith(`${top}/`));
     },

@@ -129,7 +129,7 @@ export function mobyEngine(shell: Shell, cgroup: string): EngineDriver {
     if (started === undefined || started === 'unreadable' || started.made === undefined) return;
     const { made, ...rest } = started;
     // Best effort: another attempt finds the directories gone.
-    if (await shell.removeWay(places.pluginSpec, made)) await record.write(rest).catch(() => undefined);
+    if (await shell.removeParents(places.pluginSpec, made)) await record.write(rest).catch(() => undefined);
   }
 
   /** Also clears what a killed engine left: the record proves that there may be something. */

@@ -65,7 +65,7 @@ export function hostShell({ places, logs, run, environment, clock, network, hold
     remove: (path) => rm(path, { recursive: true, force: true }),
     arrange,
     makeParents,
-    removeWay,
+    removeParents,
     copyIn,
     listens: (path) => acceptsConnections({ path }),
     localSocket: async (path) => path,
@@ -92,7 +92,7 @@ export function makeParents(path: string): Promise<string | undefined> {
 }
 
 /** Removes empty parent directories of a file, innermost first, up to `top`. True when `top` is gone. */
-export async function removeWay(path: string, top: string): Promise<boolean> {
+export async function removeParents(path: string, top: string): Promise<boolean> {
   for (let at = dirname(path); at === top || at.startsWith(top + sep); at = dirname(at)) {
     try {
       await rmdir(at);

@@ -31,7 +31,7 @@ import { featuresOf, hostFacts } from './mounts/host-facts.ts';
 import { guestMounts } from './mounts/mounts.ts';
 import { qemuPlaces } from './places.ts';
 import { portForwarder } from './ports/forwarder.ts';
-import { forwardRecord, portConflict, qemuWay, sshWay } from './ports/forwards.ts';
+import { forwardRecord, portConflict, qemuRoute, sshRoute } from './ports/forwards.ts';
 import { readQemuRecord } from './record.ts';
 import { qemuShell } from './shell.ts';
 import { guestAccess } from './ssh.ts';
@@ -121,7 +121,7 @@ async function openQemu(context: DriverContext, programs: GuestPrograms): Promis
   const monitor = qemuMonitor(places.monitor);
   const ports = portForwarder({
     guest,
-    ways: { ssh: sshWay(guest), qemu: qemuWay(monitor, NETWORK) },
+    routes: { ssh: sshRoute(guest), qemu: qemuRoute(monitor, NETWORK) },
     record: forwardRecord(places.forwards),
     portConflict,
     clock: steadyClock,

@@ -10,7 +10,7 @@ import type { Connection } from './guest.ts';
 import type { QemuPlaces } from './places.ts';
 import type { ClaimPort } from './ports/forwarder.ts';
 import { portConflict } from './ports/forwards.ts';
-import { WAY_SCRIPT } from './scripts.ts';
+import { PARENTS_SCRIPT } from './scripts.ts';
 
 /** `$1`: the file, `$2`: its mode, `$3`: its size. Renames only a complete upload into place. */
 const COPY_SCRIPT = `set -eu
@@ -113,7 +113,7 @@ export function guestOffers(
     const words = 'socket' in at ? `${at.socket}:${here}` : `127.0.0.1:${at.port}:${here}`;
     await guest.forward('cancel', '-R', words).catch(() => undefined);
     if ('socket' in at) {
-      await guest.run(['sh', '-s', '--', at.socket], { input: WAY_SCRIPT });
+      await guest.run(['sh', '-s', '--', at.socket], { input: PARENTS_SCRIPT });
       await guest.run(['rm', '-f', '--', at.socket]);
     }
     await guest.forward('forward', '-R', words);

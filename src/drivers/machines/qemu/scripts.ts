@@ -100,7 +100,7 @@ done
 `;
 
 /** `$1`: a file. Creates its parent directories and prints the topmost one that was missing. */
-export const WAY_SCRIPT = `set -eu
+export const PARENTS_SCRIPT = `set -eu
 umask 077
 at=$(dirname -- "$1")
 top=
@@ -110,7 +110,7 @@ printf '%s' "$top"
 `;
 
 /** `$1`: a file, `$2`: the topmost directory to remove. Status 1 when one of them is not empty. */
-export const REMOVE_WAY_SCRIPT = `set -u
+export const REMOVE_PARENTS_SCRIPT = `set -u
 at=$(dirname -- "$1")
 while :; do
   case $at/ in "$2"/*) ;; *) break ;; esac

@@ -18,9 +18,9 @@ import {
   LINK_SCRIPT,
   MISSING,
   PLACE_SCRIPT,
-  REMOVE_WAY_SCRIPT,
+  REMOVE_PARENTS_SCRIPT,
   STOP_SCRIPT,
-  WAY_SCRIPT,
+  PARENTS_SCRIPT,
 } from './scripts.ts';
 import { GUEST_NETWORK } from './setup-scripts.ts';
 
@@ -121,11 +121,11 @@ export function qemuShell({ places, guest, claim, hold, clock, log }: QemuShellP
     write: async (path, text) => void (await place({ ...NOTHING, files: [{ path, text }] })),
     remove: async (path) => void (await run(['rm', '-rf', '--one-file-system', '--', path])),
     async makeParents(path) {
-      const { stdout } = await run(['sh', '-s', '--', path], { input: WAY_SCRIPT });
+      const { stdout } = await run(['sh', '-s', '--', path], { input: PARENTS_SCRIPT });
       return stdout.trim() === '' ? undefined : stdout.trim();
     },
-    async removeWay(path, top) {
-      const { exitCode } = await run(['sh', '-s', '--', path, top], { input: REMOVE_WAY_SCRIPT, accept: [0, 1] });
+    async removeParents(path, top) {
+      const { exitCode } = await run(['sh', '-s', '--', path, top], { input: REMOVE_PARENTS_SCRIPT, accept: [0, 1] });
       return exitCode === 0;
     },
     async listens(path) {

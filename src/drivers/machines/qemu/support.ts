@@ -5,7 +5,7 @@ import type { Probe, Support, SupportMatrix } from '../../driver.ts';
 import { ENFORCED, engineSupport, K3S_SUPPORT, without } from '../shared/engine-support.ts';
 import { DISK_MOST_BYTES, GIB } from './live/facts.ts';
 import type { HostFacts } from './mounts/host-facts.ts';
-import { MOUNT_TYPES, MOUNT_WAYS } from './mounts/mount-types.ts';
+import { MOUNT_TYPES, MOUNTERS } from './mounts/mount-types.ts';
 
 type MountSupport = Readonly<
   Record<Extract<SettingPath, 'virtualMachine.mount.type' | `experimental.virtualMachine.mount.${string}`>, Support>
@@ -35,7 +35,7 @@ const MOUNT_SUPPORT: MountSupport = {
 /** Pure: support on this host. */
 export function mountSupport(facts: HostFacts): MountSupport {
   const obstacles = MOUNT_TYPES.flatMap((type) => {
-    const reason = MOUNT_WAYS[type].obstacle(facts);
+    const reason = MOUNTERS[type].obstacle(facts);
     return reason === undefined ? [] : [{ type, reason }];
   });
   return {

@@ -22,7 +22,7 @@ export function isMountType(value: JsonValue | undefined): value is MountType {
 }
 
 /** Dependencies of a mount type. */
-export interface WayParts {
+export interface MounterParts {
   places: QemuPlaces;
   guest: Pick<Connection, 'run'>;
   clock: Clock;
@@ -37,12 +37,12 @@ export interface MountWork {
   home: SharedHome;
   spec: MachineSpec;
   facts: HostFacts;
-  parts: WayParts;
+  parts: MounterParts;
   signal: AbortSignal;
 }
 
 /** One mount type: shows a host directory in the guest. */
-export interface MountWay {
+export interface Mounter {
   readonly type: MountType;
   /** Features that the guest image must have. */
   readonly feature?: string;
@@ -69,7 +69,7 @@ const MAX_BYTES = 2 ** 30;
 const FEATURE = '9p';
 
 /** QEMU's own 9p device, which accesses files with the rights of QEMU. */
-const nineP: MountWay = {
+const nineP: Mounter = {
   type: '9p',
   feature: FEATURE,
   // QEMU cannot save its state while the guest has open files there.
@@ -103,7 +103,7 @@ const LINKS = 'no_contain_symlinks';
  * A host sftp server, connected to sshfs in the guest over a dedicated connection: it may break without affecting engines, and never blocks
  * them. Needs no device and no kernel module.
  */
-const reverseSshfs: MountWay = {
+const reverseSshfs: Mounter = {
   type: 'reverse-sshfs',
   daemon: 'into the guest',
   migration: 'unmounted',
@@ -152,7 +152,7 @@ const READY_POLL_MS = 50;
 const MEMORY = 'home-memory';
 
 /** A host program that serves files to the guest through shared guest memory. */
-const virtiofs: MountWay = {
+const virtiofs: Mounter = {
   type: 'virtiofs',
   daemon: 'on this host',
   migration: 'blocked',
@@ -209,7 +209,7 @@ export function virtiofsdArguments({ virtiofsd, isRoot }: HostFacts, path: strin
 }
 
 /** Every mount type; a new one is a file and a line here. */
-export const MOUNT_WAYS: Readonly<Record<MountType, MountWay>> = {
+export const MOUNTERS: Readonly<Record<MountType, Mounter>> = {
   'reverse-sshfs': reverseSshfs,
   '9p': nineP,
   virtiofs,
@@ -217,5 +217,5 @@ export const MOUNT_WAYS: Readonly<Record<MountType, MountWay>> = {
 
 /** Pure: the image feature that a mount type requires, if any. */
 export function featureFor({ mount }: Pick<MachineSpec, 'mount'>): string | undefined {
-  return isMountType(mount.type) ? MOUNT_WAYS[mount.type].feature : undefined;
+  return isMountType(mount.type) ? MOUNTERS[mount.type].feature : undefined;
 }

@@ -4,12 +4,12 @@ import { findDaemon, stopDaemon } from '../../../../os/daemon.ts';
 import type { DriverContext, MachineSpec, SharedDirectory } from '../../../driver.ts';
 import { parseMounts } from '../../shared/mountinfo.ts';
 import { type HostFacts, homeFacts, homeToShare, type SharedHome } from './host-facts.ts';
-import { isMountType, MOUNT_WAYS, type MountType, type MountWork, type WayParts } from './mount-types.ts';
+import { isMountType, MOUNTERS, type MountType, type MountWork, type MounterParts } from './mount-types.ts';
 
 const END_MS = 2_000;
 const SLOW_MS = 60_000;
 
-export interface GuestMountsParts extends WayParts {
+export interface GuestMountsParts extends MounterParts {
   /** The value of `HOME` of the service. */
   home: string | undefined;
   /** Our own directories, hidden from the guest. */
@@ -55,7 +55,7 @@ export function guestMounts(parts: GuestMountsParts): GuestMounts {
     if ('missing' in shared) return shared;
     const { type } = spec.mount;
     if (!isMountType(type)) return { missing: `unknown mount type ${JSON.stringify(type)}` };
-    const obstacle = MOUNT_WAYS[type].obstacle(found);
+    const obstacle = MOUNTERS[type].obstacle(found);
     return obstacle === undefined ? { ...shared, type, mounted: false } : { missing: obstacle };
   }
 
@@ -77,7 +77,7 @@ export function guestMounts(parts: GuestMountsParts): GuestMounts {
   }
 
   async function withdraw(record: HomeShown, signal: AbortSignal): Promise<void> {
-    if (MOUNT_WAYS[record.type].daemon === 'into the guest') {
+    if (MOUNTERS[record.type].daemon === 'into the guest') {
       await stopDaemon(places.homeDaemon, { graceMs: END_MS, clock, signal });
     }
     await clear(record, signal);
@@ -87,7 +87,7 @@ export function guestMounts(parts: GuestMountsParts): GuestMounts {
   async function mount(spec: MachineSpec, signal: AbortSignal): Promise<void> {
     const record = await readHomeRecord(file);
     if (record === undefined || 'missing' in record) return;
-    const way = MOUNT_WAYS[record.type];
+    const way = MOUNTERS[record.type];
     await withdraw(record, signal);
     const place = await guest.run(['sh', '-s', '--', record.real, record.path], {
       input: PLACE_SCRIPT,
@@ -120,7 +120,7 @@ export function guestMounts(parts: GuestMountsParts): GuestMounts {
         log('warn', 'the home directory is not mounted in the machine', { reason: record.missing });
         return [];
       }
-      const way = MOUNT_WAYS[record.type];
+      const way = MOUNTERS[record.type];
       await way.begin?.(workOn(record, spec, found, signal));
       return way.qemuArguments(record, spec, places);
     },
@@ -134,7 +134,7 @@ export function guestMounts(parts: GuestMountsParts): GuestMounts {
       if (record === undefined) return { shared: { missing: 'the machine was started without a shared directory' } };
       if ('missing' in record) return { shared: { missing: record.missing } };
       const shared = { path: record.path, by: record.type };
-      const { daemon } = MOUNT_WAYS[record.type];
+      const { daemon } = MOUNTERS[record.type];
       const runs = daemon === undefined || (await findDaemon(places.homeDaemon)).state === 'running';
       if (!runs && daemon === 'on this host')
         return { shared, broken: `virtiofsd, which serves ${record.path}, has exited` };
@@ -145,7 +145,7 @@ export function guestMounts(parts: GuestMountsParts): GuestMounts {
     async blocksMigration() {
       const record = await readHomeRecord(file);
       if (record === undefined || 'missing' in record) return undefined;
-      return MOUNT_WAYS[record.type].migration === 'blocked'
+      return MOUNTERS[record.type].migration === 'blocked'
         ? `a machine with ${record.type} cannot be frozen`
         : undefined;
     },

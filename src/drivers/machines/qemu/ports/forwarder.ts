@@ -2,7 +2,7 @@ import { RdError } from '../../../../errors.ts';
 import type { Clock } from '../../../../os/clock.ts';
 import type { DriverContext, PublishedPort } from '../../../driver.ts';
 import type { Connection } from '../guest.ts';
-import type { ForwardRecord, Way } from './forwards.ts';
+import type { ForwardRecord, Route } from './forwards.ts';
 import { changes, type Forward, type ForwardRoute, MAX_FORWARDS, wantedPorts } from './forwards.ts';
 import { type Listening, parseWatchLine, WATCH_SCRIPT, type WatchLine } from './watch.ts';
 
@@ -25,7 +25,7 @@ export interface PortForwarder {
 
 export interface PortForwarderParts {
   guest: Pick<Connection, 'stream' | 'onReconnect'>;
-  ways: Readonly<Record<ForwardRoute, Way>>;
+  routes: Readonly<Record<ForwardRoute, Route>>;
   record: ForwardRecord;
   /** Why a host port is unavailable, as a clause. */
   portConflict(port: number): Promise<string | undefined>;
@@ -37,7 +37,7 @@ export interface PortForwarderParts {
 const OWN_PORTS: ReadonlySet<number> = new Set([22, 6444, 10010, 10248, 10249, 10250, 10256, 10257, 10258, 10259]);
 
 export function portForwarder(parts: PortForwarderParts): PortForwarder {
-  const { guest, ways, record, portConflict, clock, log } = parts;
+  const { guest, routes, record, portConflict, clock, log } = parts;
   const claimed = new Set<number>();
   const have = new Map<number, Forward>();
   /** The last report; undefined while the watch is down. */
@@ -127,7 +127,7 @@ export function portForwarder(parts: PortForwarderParts): PortForwarder {
     if (end.signal.aborted) return;
     if (state !== 'failed') {
       // The connection may be gone, and the forward with it.
-      await ways[forward.way].close(port, address, end.signal).catch(() => undefined);
+      await routes[forward.way].close(port, address, end.signal).catch(() => undefined);
       log('debug', 'a port of the guest is no longer forwarded', { port });
     }
     have.delete(port);
@@ -144,7 +144,7 @@ export function portForwarder(parts: PortForwarderParts): PortForwarder {
       return;
     }
     try {
-      await ways[at.way].open(port, address, end.signal);
+      await routes[at.way].open(port, address, end.signal);
       have.set(port, { ...at, state: began === connection ? 'forwarded' : 'unproven' });
       log('debug', 'a port of the guest is forwarded', { port });
     } catch (error) {

@@ -118,7 +118,7 @@ function isAddress(value: unknown): value is GuestAddress {
 }
 
 /** One way to forward a port of 127.0.0.1 of the host to the same port of the guest. */
-export interface Way {
+export interface Route {
   /** Idempotent. @throws RdError `ERR_DRIVER_FAILED`, `ERR_CANCELLED`. */
   open(port: number, address: GuestAddress, signal: AbortSignal): Promise<void>;
   /** @throws RdError as above, also when there is no such forward. */
@@ -126,7 +126,7 @@ export interface Way {
 }
 
 /** Over the ssh connection: also reaches the guest's own loopback. */
-export function sshWay(guest: Pick<Connection, 'forward'>): Way {
+export function sshRoute(guest: Pick<Connection, 'forward'>): Route {
   const words = (port: number, address: GuestAddress) => {
     const there = address === '::' || address === '::1' ? '[::1]' : '127.0.0.1';
     return ['-L', `127.0.0.1:${port}:${there}:${port}`];
@@ -141,7 +141,7 @@ export function sshWay(guest: Pick<Connection, 'forward'>): Way {
  * By QEMU's user-mode network: the guest sees connections from outside.
  * @param network QEMU's name for it.
  */
-export function qemuWay(monitor: Pick<Monitor, 'use'>, network: string): Way {
+export function qemuRoute(monitor: Pick<Monitor, 'use'>, network: string): Route {
   const remove = (qmp: Qmp, port: number, signal: AbortSignal) =>
     human(qmp, `hostfwd_remove ${network} tcp:127.0.0.1:${port}`, signal);
   return {
