@@ -45,7 +45,7 @@ export interface DriverChoice {
 
 /**
  * Chooses the driver: the recorded one, else the requested one, else the first usable one that may be chosen automatically.
- * `reason` is a clause, such as `it was asked for`.
+ * `reason` is a clause, such as `it was requested`.
  * @throws RdError `ERR_USAGE` for an unknown name, `ERR_WRONG_TARGET` when the state belongs to a driver other than the requested one,
  * `ERR_NO_DRIVER` with a line per driver when none is usable.
  */

@@ -72,8 +72,8 @@ test('a k3s that crashes is noticed by the next observation, and recovers with i
 test('a program that is another release, or does not run, is not kept', async () => {
   const { start, say, look } = await k3sMachine();
   for (const [version, reason] of [
-    ['v1.30.0+k3s1', /says that it is v1\.30\.0\+k3s1/],
-    ['garbled', /says that it is no k3s/],
+    ['v1.30.0+k3s1', /reports v1\.30\.0\+k3s1/],
+    ['garbled', /reports no k3s version/],
     ['fails', /exec format error/],
   ] as const) {
     say({ version });

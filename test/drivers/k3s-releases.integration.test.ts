@@ -167,7 +167,7 @@ test('a server that never answers times out', async () => {
   const { server, releases } = await scene();
   server.mischief.set('/channels', () => undefined);
   const known = await releases().known(50, NEVER);
-  expect(known.failure?.message).toContain('no answer within 0.05 s');
+  expect(known.failure?.message).toContain('no response within 0.05 s');
 });
 
 test.each(['', '{', '[]', '{"formatVersion":1}', '{"formatVersion":1,"url":"x","at":1,"releases":[]}'])(

@@ -256,7 +256,7 @@ describe('an unusable state is removed, and the machine boots in the same step',
     [
       'a manifest that is none',
       ({ frozen }) => writeFileSync(join(frozen, 'frozen.json'), '{"key": 1}'),
-      'cannot be understood',
+      'cannot be parsed',
       [],
     ],
     [
@@ -281,7 +281,7 @@ describe('an unusable state is removed, and the machine boots in the same step',
       ({ world }) => {
         world.answers = false;
       },
-      'did not answer',
+      'did not respond',
       ['qemu', 'cont', 'connect'],
     ],
   ])('%s', async (_what, spoil, why, before) => {
@@ -411,7 +411,7 @@ describe('a machine that cannot be frozen shuts down as usual, and leaves nothin
     made.orders();
     await made.stop();
     expect(made.orders().slice(0, LEAVE.length + 1)).toEqual([...LEAVE, 'system_powerdown']);
-    expect(String(made.logged.at(-1)?.why)).toContain('less room');
+    expect(String(made.logged.at(-1)?.why)).toContain('less free space');
     expect(existsSync(made.frozen)).toBe(false);
   });
 

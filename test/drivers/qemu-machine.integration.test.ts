@@ -128,7 +128,7 @@ test('a guest that QEMU has halted continues, unless the cause is still there', 
   world.cont = 'io-error';
   expect(await machine.observe(signal)).toMatchObject({ state: 'on', repair: expect.stringContaining('full') });
   expect(await machine.answers(signal)).toBe(false);
-  await expect(adjust()).rejects.toMatchObject({ code: 'ERR_DRIVER_FAILED', advice: expect.stringContaining('room') });
+  await expect(adjust()).rejects.toMatchObject({ code: 'ERR_DRIVER_FAILED', advice: expect.stringContaining('space') });
   world.cont = 'running';
   await adjust();
   expect(said).toEqual(['cont', 'cont', 'cont']);
@@ -148,7 +148,7 @@ test('a guest that QEMU has halted continues, unless the cause is still there', 
 test('a write that fails for a reason other than space halts the guest, too, and is not called a full disk', async () => {
   const { machine, adjust, world } = await scene();
   Object.assign(world, { status: 'io-error', cont: 'io-error', writes: 'failed' });
-  const reason = expect.stringMatching(/refused a write.* failing, or a quota/);
+  const reason = expect.stringMatching(/failed disk write.* failing, or a quota/);
   expect(await machine.observe(signal)).toMatchObject({ state: 'on', repair: reason });
   await expect(adjust()).rejects.toMatchObject({ message: reason, advice: expect.stringContaining('kernel') });
   world.writes = 'nospace';
@@ -212,7 +212,7 @@ describe('memory, processors and disk', () => {
     const { machine, world } = await scene();
     world.target = GIB / 2;
     const found = await machine.observe(signal);
-    expect(found).toMatchObject({ spec: { memoryGiB: 1.5 }, repair: expect.stringContaining('not finished') });
+    expect(found).toMatchObject({ spec: { memoryGiB: 1.5 }, repair: expect.stringContaining('incomplete') });
     await change(machine, {});
     expect(await machine.observe(signal)).toMatchObject({ spec: MACHINE });
     expect(await machine.observe(signal)).not.toHaveProperty('repair');
@@ -243,7 +243,7 @@ describe('memory, processors and disk', () => {
         'the file system of the data disk does not grow to 20 GiB: resize2fs: There are errors in the filesystem',
       advice: expect.stringContaining('rdctl start'),
     });
-    expect(await machine.observe(signal)).toMatchObject({ flaw, repair: expect.stringContaining('not finished') });
+    expect(await machine.observe(signal)).toMatchObject({ flaw, repair: expect.stringContaining('incomplete') });
     world.growsNot = '';
     await change(machine, wanted);
     expect(world.fileSystem).toBe(wanted.diskBytes);

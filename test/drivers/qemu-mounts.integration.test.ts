@@ -59,13 +59,13 @@ describe('the shared directory', () => {
     ['', undefined, 'HOME is not set'],
     ['home/u', undefined, 'not an absolute path'],
     ['/nonexistent', undefined, 'not a directory'],
-    ['/', '/', 'for itself'],
-    ['/usr', '/usr', 'for itself'],
-    ['/var', '/var', '/var/lib/rdctl for itself'],
-    ['/var/lib/rdctl/x', '/var/lib/rdctl/x', 'for itself'],
-    ['/home/u', '/run/user/1', '/run for itself'],
-    ['/home/../etc', '/etc', 'for itself'],
-    ['/proc/self/cwd', '/home/u', '/proc for itself'],
+    ['/', '/', ' itself'],
+    ['/usr', '/usr', ' itself'],
+    ['/var', '/var', '/var/lib/rdctl itself'],
+    ['/var/lib/rdctl/x', '/var/lib/rdctl/x', ' itself'],
+    ['/home/u', '/run/user/1', '/run itself'],
+    ['/home/../etc', '/etc', ' itself'],
+    ['/proc/self/cwd', '/home/u', '/proc itself'],
     ['/home/a\nb', '/home/a\nb', 'control characters'],
   ])('is none for %j', (home, real, why) => {
     expect(homeToShare({ home, real, own: [] })).toEqual({ missing: expect.stringContaining(why) });
@@ -331,7 +331,7 @@ describe('the directory in a machine', () => {
 
   test('is unknown in a machine of an older release, and with a damaged record', async () => {
     const { mounts, file } = scene();
-    const unknown = { shared: { missing: expect.stringContaining('without it') } };
+    const unknown = { shared: { missing: expect.stringContaining('without a shared directory') } };
     expect(await mounts.look()).toEqual(unknown);
     for (const text of ['', '{', '[]', '{"type":"nfs","path":"/","real":"/","hidden":[]}', '{"type":"9p"}']) {
       writeFileSync(file, text);

@@ -340,9 +340,9 @@ describe('the methods', () => {
       [human, 'hostfwd_remove net0 tcp:127.0.0.1:81'],
     ]);
     answer = 'could not set up host forwarding rule\r\n';
-    await expect(way.open(80, '::', signal)).rejects.toThrow('QEMU says: could not set up host forwarding rule');
+    await expect(way.open(80, '::', signal)).rejects.toThrow('QEMU refused: could not set up host forwarding rule');
     lines.length = 0;
-    await expect(way.open(80, '127.0.0.1', signal)).rejects.toThrow('it listens on 127.0.0.1 of the guest alone');
+    await expect(way.open(80, '127.0.0.1', signal)).rejects.toThrow('it listens only on 127.0.0.1 in the guest');
     expect(lines).toEqual([]);
   });
 

@@ -153,7 +153,7 @@ export async function createPortForwards(input: ForwardsInput): Promise<PortForw
     if (!cluster?.connect) throw unsupported(input.driverName);
     if (closed.signal.aborted) throw new RdError('ERR_NOT_READY', 'the service is stopping');
     if (!up && (when === 'now' || wanted.hostPort === 0)) {
-      throw new RdError('ERR_NOT_READY', 'the cluster does not run');
+      throw new RdError('ERR_NOT_READY', 'the cluster is not running');
     }
     const name = forwardName(wanted);
     const before = entries.get(name);
@@ -234,7 +234,7 @@ function reportOf({ wanted, listener, failure, lastError }: Entry, up: boolean):
   const last = lastError === undefined ? {} : { lastError };
   if (listener) return { ...wanted, state: 'listening', connections, ...last };
   if (up && failure !== undefined) return { ...wanted, state: 'failed', reason: failure, connections };
-  return { ...wanted, state: 'waiting', reason: 'the cluster does not run', connections };
+  return { ...wanted, state: 'waiting', reason: 'the cluster is not running', connections };
 }
 
 function noCluster(driver: string): string {
