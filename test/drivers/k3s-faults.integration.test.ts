@@ -229,7 +229,7 @@ test.each(['start', 'stop', 'reset'] as const)(
       counter.left = Number.POSITIVE_INFINITY;
       if (!killed) break;
       kills += 1;
-      // As the loop does: what does not respond is stopped, then the step is taken again.
+      // As the loop does: what does not respond is stopped, then the step is repeated.
       const next = again();
       if ((await next.observe(NEVER)).state === 'unresponsive') await next.perform({ do: 'stop' }, NEVER);
       if (what === 'start') {

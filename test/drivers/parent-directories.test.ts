@@ -13,7 +13,7 @@ test('directories that were created for a file are removed with it, existing one
   expect(await makeParents(file)).toBeUndefined();
   expect(await removeParents(file, top)).toBe(true);
   expect([existsSync(top), existsSync(there)]).toEqual([false, true]);
-  // Somebody else has done it.
+  // Someone else has removed it.
   expect(await removeParents(file, top)).toBe(true);
 });
 

@@ -210,7 +210,7 @@ describe('whether guests can run', () => {
     ['No such file or directory', /^this host has no \/dev\/kvm; .*firmware/],
     ['Permission denied', /cannot open \/dev\/kvm; .*group kvm/],
     ['Device or resource busy', /QEMU reported: -accel kvm: failed to initialize kvm: Device or resource busy$/],
-    // A clause: whoever shows it ends the sentence.
+    // A clause: the caller ends the sentence.
     ['it failed.', /QEMU reported: -accel kvm: failed to initialize kvm: it failed$/],
   ])('without KVM includes the reason and a remedy: %s', async (why, told) => {
     const stderr = `Could not access KVM kernel module: ${why}\nqemu-system-x86_64: -accel kvm: failed to initialize kvm: ${why}\n`;

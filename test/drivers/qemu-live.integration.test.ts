@@ -230,7 +230,9 @@ describe('memory of a running guest', () => {
 
   test('that the guest needs is not taken back', async () => {
     const { adjust, world } = await scene({ used: 3 * GIB });
-    await expect(adjust({ memoryGiB: 2 })).rejects.toMatchObject({ message: expect.stringContaining('can have 4 to 16') });
+    await expect(adjust({ memoryGiB: 2 })).rejects.toMatchObject({
+      message: expect.stringContaining('can have 4 to 16'),
+    });
     expect(world.orders).toEqual([]);
   });
 
@@ -269,7 +271,9 @@ describe('processors of a running guest', () => {
 
   test('are never removed, nor added beyond the slots', async () => {
     const { adjust, world } = await scene({ cpus: 3 });
-    await expect(adjust({ cpus: 2 })).rejects.toMatchObject({ message: expect.stringContaining('can have 3 to 4 proc') });
+    await expect(adjust({ cpus: 2 })).rejects.toMatchObject({
+      message: expect.stringContaining('can have 3 to 4 proc'),
+    });
     await expect(adjust({ cpus: 5 })).rejects.toMatchObject({ message: expect.stringContaining(', not 5') });
     expect(world.orders).toEqual([]);
   });

@@ -134,8 +134,11 @@ test('a guest that QEMU has halted continues, unless the cause is still there', 
   expect(said).toEqual(['cont', 'cont', 'cont']);
   await expectOn(machine);
   world.status = 'paused';
-  expect(await machine.observe(signal)).toMatchObject({ state: 'on', repair: expect.stringContaining('paused from outside') });
-  // Who makes room tells nobody, and nothing is attempted any more by then: a look is enough.
+  expect(await machine.observe(signal)).toMatchObject({
+    state: 'on',
+    repair: expect.stringContaining('paused from outside'),
+  });
+  // Freed space is not announced, and no retry is due by then: an observation is enough.
   world.status = 'io-error';
   world.clockOff = 3_600;
   expect(await machine.observe(signal)).not.toHaveProperty('repair');

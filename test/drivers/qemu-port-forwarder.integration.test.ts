@@ -10,8 +10,8 @@ import {
   portConflict,
   qemuRoute,
   RETRY_MS,
-  sshRoute,
   type Route,
+  sshRoute,
 } from '../../src/drivers/machines/qemu/ports/forwards.ts';
 import { RdError } from '../../src/errors.ts';
 import { freePort } from '../helpers/free-port.ts';
@@ -21,7 +21,7 @@ const signal = new AbortController().signal;
 const OPEN = '00000000';
 const LOOPBACK = '0100007F';
 
-/** A guest that tells its ports when it is told to, and two routes out of it that hold what they were given. */
+/** A guest that reports its ports on request, and two routes that hold what they were given. */
 function world(file = join(temporaryDirectory(), 'ports.json')) {
   const open = { ssh: new Set<number>(), qemu: new Set<number>() };
   const orders: string[] = [];

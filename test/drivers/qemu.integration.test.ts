@@ -24,9 +24,9 @@ import {
   LEFTOVERS_SCRIPT,
   LINK_SCRIPT,
   MISSING,
+  PARENTS_SCRIPT,
   PLACE_SCRIPT,
   REMOVE_PARENTS_SCRIPT,
-  PARENTS_SCRIPT,
 } from '../../src/drivers/machines/qemu/scripts.ts';
 import { socketName } from '../../src/drivers/machines/qemu/shell.ts';
 import { guestAccess, sshOptions } from '../../src/drivers/machines/qemu/ssh.ts';

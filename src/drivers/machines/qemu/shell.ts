@@ -17,10 +17,10 @@ import {
   LEFTOVERS_SCRIPT,
   LINK_SCRIPT,
   MISSING,
+  PARENTS_SCRIPT,
   PLACE_SCRIPT,
   REMOVE_PARENTS_SCRIPT,
   STOP_SCRIPT,
-  PARENTS_SCRIPT,
 } from './scripts.ts';
 import { GUEST_NETWORK } from './setup-scripts.ts';
 

@@ -4,7 +4,7 @@ import { findDaemon, stopDaemon } from '../../../../os/daemon.ts';
 import type { DriverContext, MachineSpec, SharedDirectory } from '../../../driver.ts';
 import { parseMounts } from '../../shared/mountinfo.ts';
 import { type HostFacts, homeFacts, homeToShare, type SharedHome } from './host-facts.ts';
-import { isMountType, MOUNTERS, type MountType, type MountWork, type MounterParts } from './mount-types.ts';
+import { isMountType, MOUNTERS, type MounterParts, type MountType, type MountWork } from './mount-types.ts';
 
 const END_MS = 2_000;
 const SLOW_MS = 60_000;
