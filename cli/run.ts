@@ -79,15 +79,10 @@ function unknownCommand(name: string, io: Io, commands: readonly CommandEntry[])
 
 async function connect(globals: GlobalFlags, io: Io): Promise<Connection> {
   const { discover } = await import('../src/client/discovery.ts');
-  const find = () =>
-    discover(globals, io.env, supportedPlatform(io.platform), {
-      async windowsDataDirectory(wslpath) {
-        const { windowsDataDirectory } = await import('./session/windows-data.ts');
-        return windowsDataDirectory({ env: io.env, signal: io.signal, wslpath });
-      },
-    });
+  const platform = supportedPlatform(io.platform);
+  const find = () => discover(globals, io.env, platform, { signal: () => io.signal });
   return find().catch(async (error: unknown) => {
-    const { rediscover } = await import('./session/absence.ts');
+    const { rediscover } = await import('./session/missing-service.ts');
     return rediscover(find, error, globals, io);
   });
 }

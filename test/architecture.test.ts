@@ -209,29 +209,22 @@ const TABLE: readonly Rule[] = [
     because: 'the one command that is the service; it loads it lazily',
   },
   {
-    module: 'cli/commands/shell.ts',
-    may: ['cli/', 'src/client/', 'src/drivers/backend-access.ts'],
-    types: ['src/reconcile/'],
-    because: 'it runs what the records of this home say, whatever a service answers',
-  },
-  {
-    module: 'cli/session/driver-name.ts',
-    may: ['cli/', 'src/drivers/index.ts'],
-    because: 'a plan without a service names the driver that the first start would choose',
-  },
-  {
     module: 'cli/',
     may: [
       'cli/',
       'src/client/',
+      // What needs no service: guest images, the way into what this home's records name, the driver of a first start.
       'src/drivers/guest-images/',
+      'src/drivers/backend-access.ts',
+      'src/drivers/index.ts',
       'src/features/host-integration/',
+      'src/allowed-images/',
       'src/plan/port-forwards.ts',
       'src/features/snapshots/',
       'src/state/',
       'profiles/',
     ],
-    types: ['src/plan/', 'src/reconcile/', 'src/drivers/driver.ts', 'src/drivers/index.ts'],
+    types: ['src/plan/', 'src/reconcile/', 'src/drivers/driver.ts'],
     because: 'the tool reaches the system only by the API',
   },
 ];

@@ -1,5 +1,5 @@
 import { createClient } from '../../src/client/client.ts';
-import { answerOf, replyNote } from '../../src/client/plain-call.ts';
+import { answerOf, replyNote } from '../../src/client/replies.ts';
 import { RdError } from '../../src/errors.ts';
 import { readInput } from '../arguments/files.ts';
 import { quote, usage } from '../arguments/values.ts';

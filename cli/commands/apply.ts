@@ -4,15 +4,12 @@ import { RdError } from '../../src/errors.ts';
 import { NO_FORWARDS } from '../../src/plan/port-forwards.ts';
 import { refuseExposed } from '../../src/state/ownership.ts';
 import type { Places } from '../../src/state/places.ts';
-import { FILE_FLAG } from '../arguments/file-flag.ts';
 import { defineCommand, type Io } from '../command.ts';
 import { applyNow, type RequestedState } from '../profile/apply.ts';
-import { desiredOf, forwardsOf } from '../profile/desired.ts';
-import { homeOf } from '../session/absence.ts';
-import { checkDriver } from '../session/driver-name.ts';
+import { desiredOf, FILE_FLAG, forwardsOf } from '../profile/desired.ts';
+import { checkDriver, homeOf } from '../session/home.ts';
 import { TARGET_FLAG } from '../session/service.ts';
-import { OUTPUT_FLAG, viewFor } from '../views/choose.ts';
-import type { View } from '../views/view.ts';
+import { OUTPUT_FLAG, type View, viewFor } from '../views/view.ts';
 
 const DEFAULT_TIMEOUT = 10 * 60_000;
 

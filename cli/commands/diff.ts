@@ -1,33 +1,34 @@
 import { arch, release, totalmem } from 'node:os';
 import {
   type AnyFile,
+  type Comparison,
   compareSettings,
   loadAnyFile,
   type Side,
   settleSecrets,
+  type ValueDifference,
 } from '../../profiles/document/comparison.ts';
 import { inTextOrder } from '../../profiles/document/report.ts';
 import type { Shape } from '../../profiles/document/shape.ts';
 import type { UnreadSecret } from '../../profiles/document/source.ts';
 import { PARTS, type Part } from '../../profiles/formats/format.ts';
 import { RdError } from '../../src/errors.ts';
-import type { JsonObject } from '../../src/json.ts';
+import type { JsonObject, JsonValue } from '../../src/json.ts';
 import type { Host } from '../../src/settings/defaults.ts';
 import { FIELDS } from '../../src/settings/fields.gen.ts';
 import { formatFindings } from '../../src/settings/finding.ts';
 import { isLocked } from '../../src/settings/locks.ts';
 import { equal } from '../../src/settings/own.ts';
-import { FILE_FLAG } from '../arguments/file-flag.ts';
+import { wordList } from '../../src/settings/word-list.ts';
 import { supportedPlatform, usage } from '../arguments/values.ts';
-import { defineCommand, type Invocation } from '../command.ts';
-import { desiredOf } from '../profile/desired.ts';
+import { type Caller, defineCommand, type Io } from '../command.ts';
+import { desiredOf, FILE_FLAG } from '../profile/desired.ts';
 import { planFor } from '../profile/plan.ts';
-import { checkDriver, DRIVER_FLAG } from '../session/driver-name.ts';
-import { PLAN_TIMEOUT_FLAG } from '../session/patient-client.ts';
+import { checkDriver, DRIVER_FLAG } from '../session/home.ts';
 import { runningService } from '../session/service.ts';
-import { OUTPUT_FLAG, viewFor } from '../views/choose.ts';
-import { type SideLabel, showComparison } from '../views/comparison.ts';
-import { plainText } from '../views/value.ts';
+import { PLAN_TIMEOUT_FLAG } from '../session/service-display.ts';
+import { count, pathText, plainText, type Style, style, valueText } from '../views/text.ts';
+import { OUTPUT_FLAG, viewFor } from '../views/view.ts';
 
 const LAYERS = 'two names are compared with each other; give layers with -f: -f a.yaml -f b.yaml';
 
@@ -80,8 +81,6 @@ ours; 1 failed.
 /** Names the settings in force in place of a file. */
 const LIVE = 'live';
 
-type Context = Pick<Invocation, 'connect' | 'globals' | 'io'>;
-
 interface Read extends SideLabel, Side {
   unread: readonly UnreadSecret[];
   /** Profile keys other than settings and locks; absent for formats without them. */
@@ -92,7 +91,7 @@ interface Read extends SideLabel, Side {
 async function compareTwo(
   names: readonly [string, string],
   { output, part }: { output: string | undefined; part: Part | undefined },
-  invocation: Context,
+  invocation: Caller,
 ): Promise<number> {
   if (names[0] === '-' && names[1] === '-') throw usage('standard input can be read once, and - was given twice');
   if (names[0] === LIVE && names[1] === LIVE) throw usage('the live settings were named twice');
@@ -106,11 +105,11 @@ async function compareTwo(
   return found.values.length + found.locks.length === 0 ? 0 : 2;
 }
 
-function read(name: string, part: Part | undefined, invocation: Context): Promise<Read> {
+function read(name: string, part: Part | undefined, invocation: Caller): Promise<Read> {
   return name === LIVE ? readLive(invocation) : readFile(name, part, invocation);
 }
 
-async function readLive(invocation: Context): Promise<Read> {
+async function readLive(invocation: Caller): Promise<Read> {
   const { liveSettings } = await import('../session/live-settings.ts');
   const platform = supportedPlatform(invocation.io.platform);
   const host: Host = { platform, arch: arch(), osRelease: release(), memoryBytes: totalmem() };
@@ -127,7 +126,7 @@ async function readLive(invocation: Context): Promise<Read> {
   };
 }
 
-async function readFile(name: string, part: Part | undefined, { io }: Context): Promise<Read> {
+async function readFile(name: string, part: Part | undefined, { io }: Caller): Promise<Read> {
   const file = await loadAnyFile(name, {
     cwd: io.cwd,
     env: io.env,
@@ -183,4 +182,77 @@ function kindOf({ form, format, parts }: AnyFile): string {
 
 function labelOf({ label, kind }: Read): SideLabel {
   return { label, kind };
+}
+
+/** A side of the comparison, for the header. */
+interface SideLabel {
+  label: string;
+  /** Its kind: `profile, version 14`, `reg`. */
+  kind: string;
+}
+
+interface ShownComparison extends Comparison {
+  /** Differing keys of two profiles that are neither settings nor locks: `state`. */
+  besides: readonly string[];
+}
+
+/** Shows the differences: text, or JSON with a stable shape. */
+function showComparison(
+  io: Io,
+  output: string | undefined,
+  sides: readonly [SideLabel, SideLabel],
+  found: ShownComparison,
+  part?: string,
+): void {
+  if (output !== 'json') {
+    io.out(comparisonText(sides, found, style(io.color)));
+    return;
+  }
+  const [before, after] = sides;
+  const document = {
+    kind: 'Comparison',
+    formatVersion: 1,
+    before,
+    after,
+    ...(part === undefined ? {} : { part }),
+    differences: found.values.map(({ path, key, sensitive, before: old, after: now }) => ({
+      path,
+      ...(key === undefined ? {} : { key }),
+      ...(old === undefined ? {} : { before: covered(old, sensitive) }),
+      ...(now === undefined ? {} : { after: covered(now, sensitive) }),
+    })),
+    locks: found.locks,
+    besides: found.besides,
+  };
+  io.out(`${JSON.stringify(document, null, 2)}\n`);
+}
+
+function comparisonText(
+  [a, b]: readonly [SideLabel, SideLabel],
+  { values, locks, besides }: ShownComparison,
+  paint: Style,
+): string {
+  const head = [`--- ${plainText(a.label)} (${a.kind})`, `+++ ${plainText(b.label)} (${b.kind})`]
+    .map(paint.bold)
+    .join('\n');
+  const lines = [
+    ...values.map((each) => `  ${pathText(each)}: ${side(each, 'before')} → ${side(each, 'after')}`),
+    ...locks.map(({ path, before }) => `  ${path}: ${before ? 'locked → not locked' : 'not locked → locked'}`),
+  ];
+  return [head, '', ...(lines.length === 0 ? [] : [...lines, '']), ending(lines.length, besides), ''].join('\n');
+}
+
+function ending(differences: number, besides: readonly string[]): string {
+  if (besides.length === 0) return differences === 0 ? 'No differences.' : count(differences, 'difference');
+  const found = differences === 0 ? 'No differences in' : `${count(differences, 'difference')} of`;
+  return `${found} settings and locks; ${wordList(besides)} ${besides.length === 1 ? 'differs' : 'differ'}, which is not compared.`;
+}
+
+function side({ sensitive, ...values }: ValueDifference, which: 'before' | 'after'): string {
+  const value = values[which];
+  return value === undefined ? '(absent)' : valueText(covered(value, sensitive));
+}
+
+function covered(value: JsonValue, sensitive: boolean): JsonValue | { sensitive: true } {
+  return sensitive ? { sensitive: true } : value;
 }

@@ -1,23 +1,31 @@
 import { arch, release, totalmem } from 'node:os';
 import { join } from 'node:path';
 import { layerFacts } from '../../profiles/policies/policy.ts';
-import { explainSection, explainSetting } from '../../src/client/explain.ts';
+import {
+  type ExplainedLayer,
+  type Explanation,
+  explainSection,
+  explainSetting,
+  type SectionExplanation,
+} from '../../src/client/explain.ts';
 import { layersOfApplication, layersOfService, settingLayers } from '../../src/client/layers.ts';
 import { storedSettings } from '../../src/client/offline.ts';
-import { settingNamed } from '../../src/client/setting-name.ts';
+import { RdError } from '../../src/errors.ts';
 import type { JsonObject } from '../../src/json.ts';
 import type { SettingLayers } from '../../src/plan/layers.ts';
 import type { Host } from '../../src/settings/defaults.ts';
+import { type Field, PLATFORM_NAMES } from '../../src/settings/field.ts';
 import { FIELDS } from '../../src/settings/fields.gen.ts';
+import { isSection, nearest } from '../../src/settings/fields.ts';
+import { laterPlace } from '../../src/settings/left-over.ts';
+import { SCHEMA_VERSION } from '../../src/settings/settings.gen.ts';
 import { recordedFirstRun } from '../../src/state/state-file.ts';
 import { supportedPlatform, usage } from '../arguments/values.ts';
-import { defineCommand, type FlagTable, type Invocation, type Io } from '../command.ts';
-import { homeOf } from '../session/absence.ts';
-import { policiesOf } from '../session/policies.ts';
+import { type Caller, defineCommand, type FlagTable, type Io } from '../command.ts';
+import { homeOf, policiesOf } from '../session/home.ts';
 import { runningService } from '../session/service.ts';
-import { OUTPUT_FLAG } from '../views/choose.ts';
-import { explanationText, sectionText } from '../views/explanation-text.ts';
-import { style } from '../views/style.ts';
+import { count, plainText, type Style, style, valueText } from '../views/text.ts';
+import { OUTPUT_FLAG } from '../views/view.ts';
 
 /** Accepts the flags of `set`, so that a setting can be pasted with its hyphens. */
 const NAMES: FlagTable = Object.fromEntries(
@@ -61,8 +69,6 @@ Exit codes: 0 told; 1 no such setting, or failed; 3 a deployment profile cannot 
   },
 });
 
-type Caller = Pick<Invocation, 'connect' | 'globals' | 'io'>;
-
 interface FoundLayers {
   layers: SettingLayers;
   /** Version of the running cluster. */
@@ -97,4 +103,163 @@ async function layersOfFiles(io: Io, host: Host): Promise<SettingLayers> {
   const facts = layerFacts(policies, { host, settingsFile: where.settingsFile, ...(firstRun ? { firstRun } : {}) });
   const kept: { stored?: JsonObject } = stored.from === 'file' ? { stored: stored.settings } : {};
   return settingLayers(facts, { basis: 'files', inForce: next.settings, ...kept });
+}
+
+const EFFECTS: Record<Explanation['effect'], string> = {
+  none: 'is stored; nothing that runs uses it',
+  live: 'is applied to what runs',
+  restart: 'restarts the backend',
+  'restart-or-reset': 'restarts the backend; a lower version deletes the data of the cluster',
+};
+
+const PARTLY_LIVE = 'is applied to what runs where that takes it, else restarts the backend; a plan tells which';
+
+const LEVELS = {
+  enforced: 'takes effect',
+  stored: 'kept, without effect',
+  unsupported: 'a change is refused',
+} as const;
+
+const BASES: Record<Explanation['basis'], string> = {
+  service: '',
+  files: 'No service is running: this is what the next start takes.',
+  application: 'Told by another application, as far as it tells.',
+};
+
+/** Where a setting's value comes from, as text: the value, every layer, then the setting's description. */
+export function explanationText(explanation: Explanation, more: readonly string[], paint: Style): string {
+  const { path, value, from, locked, basis, layers, description } = explanation;
+  const why = locked ? paint.warn(`locked by ${source(layers)}`) : from;
+  const sections = [
+    BASES[basis],
+    `${paint.bold(path)} = ${valueText(value)}  (${why})${more.map((line) => `\n${plainText(line)}`).join('')}`,
+    description,
+    table(layers.map((layer) => layerRow(layer))),
+    ...(locked ? ['It cannot be changed here; ask your administrator.'] : []),
+    factsText(explanation),
+  ];
+  return `${sections.filter((section) => section !== '').join('\n\n')}\n`;
+}
+
+/** All settings of a section, one per line. */
+function sectionText({ path, settings, basis }: SectionExplanation, paint: Style): string {
+  const rows = settings.map(({ path: name, value, from, locked, isDefault }) => [
+    `  ${name}`,
+    short(valueText(value)),
+    locked ? 'locked' : isDefault ? 'default' : from,
+  ]);
+  const sections = [
+    BASES[basis],
+    `${paint.bold(path === '' ? 'All settings' : path)}: ${count(settings.length, 'setting')}`,
+    table(rows),
+    'Ask for one of them to see its layers: rdctl explain SETTING',
+  ];
+  return `${sections.filter((section) => section !== '').join('\n\n')}\n`;
+}
+
+function source(layers: readonly ExplainedLayer[]): string {
+  return plainText(layers.find(({ wins }) => wins)?.source ?? '');
+}
+
+function layerRow({ layer, value, source: from, wins, note }: ExplainedLayer): string[] {
+  const where = note === undefined ? from : `${from} (${note})`;
+  return [`${wins ? '→ ' : '  '}${layer}`, value === undefined ? '-' : short(valueText(value)), plainText(where)];
+}
+
+function factsText(explanation: Explanation): string {
+  const { type, expected, synonyms = {}, platforms, lockable, effect, driver, flag, docs } = explanation;
+  const also = Object.entries(synonyms).map(([other, meant]) => `${other} means ${meant}`);
+  const rows: [string, string][] = [
+    ['Takes', `${expected} (${type})${also.length === 0 ? '' : `; ${also.join(', ')}`}`],
+    ['A change', driver?.partlyLive ? PARTLY_LIVE : EFFECTS[effect]],
+    ...(driver
+      ? [
+          [
+            'Driver',
+            `${driver.name}: ${LEVELS[driver.level]}${driver.reason === undefined ? '' : `: ${plainText(driver.reason)}`}`,
+          ] satisfies [string, string],
+        ]
+      : []),
+    ...(platforms.length === 3
+      ? []
+      : [
+          ['Platforms', platforms.map((platform) => PLATFORM_NAMES[platform]).join(', ') || 'none'] satisfies [
+            string,
+            string,
+          ],
+        ]),
+    ...(lockable ? [] : [['Locks', 'no profile can lock it'] satisfies [string, string]]),
+    ['Flag', flag ?? 'none; change it with `rdctl apply`'],
+    ['Docs', docs],
+  ];
+  return table(rows);
+}
+
+/** Columns as wide as their longest cell; the last one is not padded. */
+function table(rows: readonly (readonly string[])[]): string {
+  const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)));
+  return rows
+    .map((row) =>
+      row.map((cell, column) => (column === row.length - 1 ? cell : cell.padEnd(widths[column] ?? 0))).join('  '),
+    )
+    .join('\n');
+}
+
+function short(text: string): string {
+  return text.length > 60 ? `${text.slice(0, 59)}…` : text;
+}
+
+/**
+ * Resolves a name: a setting by its path, its flag or a former name, or a section, `''` for all. Case-insensitive.
+ * @throws RdError `ERR_USAGE` with a suggestion.
+ */
+function settingNamed(name: string): { field: Field } | { section: string } {
+  const asked = name.trim().replace(/^-+/, '').replace(/\.$/, '').toLowerCase();
+  if (asked === '') return { section: '' };
+  const field = FIELDS.find(({ path, flag }) => named(asked, path, flag));
+  if (field) return { field };
+  const section = sections().find((each) => each.toLowerCase() === asked);
+  if (section !== undefined && isSection(section)) return { section };
+  throw unknown(name.trim());
+}
+
+function named(asked: string, path: string, flag: Field['flag']): boolean {
+  return path.toLowerCase() === asked || [flag?.name, ...(flag?.aliases ?? [])].some((each) => each === asked);
+}
+
+function sections(): string[] {
+  const found = new Set<string>();
+  for (const { path } of FIELDS) {
+    for (let dot = path.lastIndexOf('.'); dot > 0; dot = path.lastIndexOf('.', dot - 1)) found.add(path.slice(0, dot));
+  }
+  return [...found];
+}
+
+function unknown(name: string): RdError {
+  const map = FIELDS.find(({ path, type }) => type.startsWith('map') && name.startsWith(`${path}.`));
+  if (map) {
+    return new RdError('ERR_USAGE', `${JSON.stringify(name)} is an entry of the map ${map.path}`, {
+      advice: `Ask for the map: rdctl explain ${map.path}`,
+    });
+  }
+  const today = laterPlace(name, SCHEMA_VERSION);
+  if (today !== undefined) {
+    return new RdError('ERR_USAGE', `${JSON.stringify(name)} is called ${today} today`, {
+      advice: `Ask for it by that name: rdctl explain ${today}`,
+    });
+  }
+  const meant = lastNameMeant(name) ?? nearest(name, [...FIELDS.map(({ path }) => path), ...sections()]);
+  return new RdError('ERR_USAGE', `there is no setting ${JSON.stringify(name)}`, {
+    advice:
+      meant === undefined
+        ? 'List all of them with: rdctl explain'
+        : `Did you mean ${meant}? List all of them with: rdctl explain`,
+  });
+}
+
+/** The only setting with this last name: `memoryInGB`. */
+function lastNameMeant(name: string): string | undefined {
+  const last = name.slice(name.lastIndexOf('.') + 1).toLowerCase();
+  const same = FIELDS.filter(({ path }) => path.slice(path.lastIndexOf('.') + 1).toLowerCase() === last);
+  return same.length === 1 ? same[0]?.path : undefined;
 }

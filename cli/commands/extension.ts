@@ -10,8 +10,8 @@ import { exactArguments, noArguments } from '../arguments/arguments.ts';
 import { mistake } from '../arguments/values.ts';
 import { defineCommand, type Invocation, type Io } from '../command.ts';
 import { defineGroup } from '../group.ts';
-import { passingLine } from '../views/passing-line.ts';
-import { plainText } from '../views/value.ts';
+import { passingLine } from '../views/progress.ts';
+import { plainText } from '../views/text.ts';
 
 interface ExtensionChange {
   /** How the line on stdout begins: `Installing`. */

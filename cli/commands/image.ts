@@ -9,9 +9,9 @@ import { outFilePath } from '../arguments/files.ts';
 import { usage } from '../arguments/values.ts';
 import { defineCommand, type Io } from '../command.ts';
 import { defineGroup } from '../group.ts';
-import { homeOf } from '../session/absence.ts';
-import { OUTPUT_FLAG } from '../views/choose.ts';
-import { downloadProgress } from '../views/download-progress.ts';
+import { homeOf } from '../session/home.ts';
+import { downloadProgress } from '../views/progress.ts';
+import { OUTPUT_FLAG } from '../views/view.ts';
 
 /** The guest images stored in this home. */
 function ownImages(io: Io): ImageStore {

@@ -7,7 +7,7 @@ import { RdError } from '../../src/errors.ts';
 import { PLATFORM_NAMES, type Platform } from '../../src/settings/field.ts';
 import { supportedPlatform, usage } from '../arguments/values.ts';
 import { defineCommand, type Invocation, type Io } from '../command.ts';
-import { plainText } from '../views/value.ts';
+import { plainText } from '../views/text.ts';
 
 const FLAGS = {
   force: { type: 'boolean', summary: 'Overwrite the file if it exists' },
@@ -151,7 +151,7 @@ async function write(path: string, text: string, replace: boolean): Promise<void
   await writeOutFile(path, text, { mode: 0o644, replace });
 }
 
-export type FoundPart = ImportedPart & { platform: Platform; format: string };
+type FoundPart = ImportedPart & { platform: Platform; format: string };
 
 /** The parts found, with warnings. */
 interface FoundParts {
@@ -199,7 +199,7 @@ async function partsOfFiles(names: readonly string[], wanted: Part | undefined, 
  */
 async function partsOfSystem(wanted: Part | undefined, io: Io): Promise<FoundParts> {
   const { systemParts } = await import('../../profiles/policies/read.ts');
-  const { policySources } = await import('../session/policies.ts');
+  const { policySources } = await import('../session/home.ts');
   const { parts, looked } = await systemParts(policySources(io, supportedPlatform(io.platform)));
   if (parts.length === 0) {
     throw new RdError('ERR_NOT_FOUND', 'this computer has no deployment profile', {

@@ -5,7 +5,7 @@ import type { StatusDocument } from '../../src/reconcile/status-document.ts';
 import { noArguments } from '../arguments/arguments.ts';
 import { quote, usage } from '../arguments/values.ts';
 import { defineCommand, type Invocation } from '../command.ts';
-import { plainText } from '../views/value.ts';
+import { plainText } from '../views/text.ts';
 
 const FIELDS = ['version', 'ip-address', 'accelerator'] as const;
 

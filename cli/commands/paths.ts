@@ -5,7 +5,7 @@ import type { Places } from '../../src/state/places.ts';
 import { noArguments } from '../arguments/arguments.ts';
 import { packageRoot } from '../arguments/files.ts';
 import { defineCommand, type Io } from '../command.ts';
-import { placesOf } from '../session/absence.ts';
+import { placesOf } from '../session/home.ts';
 
 export const paths = defineCommand({
   name: 'paths',

@@ -1,14 +1,13 @@
 import type { DesiredDocument } from '../../profiles/document/load.ts';
 import { RdError } from '../../src/errors.ts';
 import type { Plan } from '../../src/plan/change.ts';
-import { FILE_FLAG } from '../arguments/file-flag.ts';
 import { defineCommand, type Io } from '../command.ts';
-import { desiredOf, forwardsOf } from '../profile/desired.ts';
+import { desiredOf, FILE_FLAG, forwardsOf } from '../profile/desired.ts';
 import { planFor } from '../profile/plan.ts';
-import { checkDriver, DRIVER_FLAG } from '../session/driver-name.ts';
-import { PLAN_TIMEOUT_FLAG } from '../session/patient-client.ts';
-import { runningService, type Service, showNotices } from '../session/service.ts';
-import { OUTPUT_FLAG, viewFor } from '../views/choose.ts';
+import { checkDriver, DRIVER_FLAG } from '../session/home.ts';
+import { runningService, type Service } from '../session/service.ts';
+import { PLAN_TIMEOUT_FLAG, showNotices } from '../session/service-display.ts';
+import { OUTPUT_FLAG, viewFor } from '../views/view.ts';
 
 export const plan = defineCommand({
   name: 'plan',

@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 import { type Client, createClient } from '../../src/client/client.ts';
 import type { Connection } from '../../src/client/connection.ts';
 import { homeService } from '../../src/client/home-service.ts';
-import { sentenceOf } from '../../src/client/plain-call.ts';
+import { sentenceOf } from '../../src/client/replies.ts';
 import { RdError } from '../../src/errors.ts';
 import { COMPATIBLE, PRODUCT } from '../../src/product.ts';
 import { requireMarked } from '../../src/state/drop-in.ts';
@@ -19,11 +19,10 @@ import type { Places } from '../../src/state/places.ts';
 import { noArguments } from '../arguments/arguments.ts';
 import { mistake } from '../arguments/values.ts';
 import { type Caller, defineCommand, type GlobalFlags, type Io } from '../command.ts';
-import { homeOf, leftoverText, namesService } from '../session/absence.ts';
-import { hostTargets } from '../session/host-targets.ts';
-import { OUTPUT_FLAG } from '../views/choose.ts';
+import { homeOf, hostTargets, namesService } from '../session/home.ts';
+import { leftoverText } from '../session/missing-service.ts';
 import { askYes } from '../views/consent.ts';
-import { summaryText } from '../views/reset-summary.ts';
+import { OUTPUT_FLAG } from '../views/view.ts';
 import { stopService } from './shutdown.ts';
 
 /** Names for `--target`, for when two applications are found. */
@@ -269,3 +268,21 @@ export const factoryResetCommand = defineCommand({
     );
   },
 });
+
+/** The result of a factory reset, as text. */
+export function summaryText({ removed, kept, failed }: ResetSummary): string {
+  const section = (title: string, lines: string[]): string =>
+    lines.length === 0 ? '' : `${title}\n${lines.map((line) => `  ${line}\n`).join('')}`;
+  const text = [
+    section('Removed:', removed),
+    section(
+      'Kept:',
+      kept.map(({ path, why }) => `${path} (${why})`),
+    ),
+    section(
+      'Not removed:',
+      failed.map(({ path, reason }) => `${path}: ${reason}`),
+    ),
+  ].join('');
+  return text === '' ? 'There was nothing to remove.\n' : text;
+}

@@ -7,12 +7,10 @@ import { APPLICATION_FLAGS, applicationRequest, applicationWords } from '../argu
 import { noArguments } from '../arguments/arguments.ts';
 import { supportedPlatform } from '../arguments/values.ts';
 import { defineCommand, type Io } from '../command.ts';
-import { homeOf } from '../session/absence.ts';
-import { checkDriver } from '../session/driver-name.ts';
-import { failureLine } from '../session/failure-line.ts';
-import { ADOPT } from '../session/launch.ts';
-import { driverText, showNotices } from '../session/service.ts';
-import { summaryText } from '../views/reset-summary.ts';
+import { checkDriver, homeOf } from '../session/home.ts';
+import { ADOPT, failureLine } from '../session/launch.ts';
+import { driverText, showNotices } from '../session/service-display.ts';
+import { summaryText } from './reset.ts';
 
 /** Poll interval for the parent process, in milliseconds. */
 const PARENT_MS = 500;

@@ -12,7 +12,7 @@ import {
 } from '../arguments/setting-flags.ts';
 import { platformName, usage } from '../arguments/values.ts';
 import { defineCommand, type Io } from '../command.ts';
-import { printInterruptions } from '../session/interruptions.ts';
+import { printInterruptions } from '../session/service-display.ts';
 
 export const set = defineCommand({
   name: 'set',
@@ -50,8 +50,8 @@ export async function writeSettings(client: Client, settings: readonly GivenSett
   io.out(text === '' ? 'Operation successfully returned with no output.\n' : `Status: ${text}.\n`);
   for (const key of reply.ignoredKeys) io.err(`The service does not know the setting ${key} and did not store it.\n`);
   if (!client.foreign && settings.some(({ row }) => row.path === 'containerEngine.allowedImages.patterns')) {
-    const { settingWarnings } = await import('../../src/client/setting-warnings.ts');
-    for (const warning of settingWarnings(body)) io.err(`warning: ${warning}\n`);
+    const { patternWarnings } = await import('../../src/allowed-images/pattern.ts');
+    for (const warning of patternWarnings(body)) io.err(`warning: ${warning}\n`);
   }
   return { body, generation: reply.generation };
 }

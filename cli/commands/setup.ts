@@ -5,8 +5,7 @@ import { adoptPlaces, requireAdopted } from '../../src/state/drop-in.ts';
 import { noArguments } from '../arguments/arguments.ts';
 import { usage } from '../arguments/values.ts';
 import { defineCommand, type Io } from '../command.ts';
-import { homeOf } from '../session/absence.ts';
-import { hostTargets } from '../session/host-targets.ts';
+import { homeOf, hostTargets } from '../session/home.ts';
 
 export const setup = defineCommand({
   name: 'setup',

@@ -10,8 +10,9 @@ import { COMPATIBLE } from '../../src/product.ts';
 import type { MachineAccess, StatusDocument } from '../../src/reconcile/status-document.ts';
 import { defineCommand, type Invocation, type Io } from '../command.ts';
 import { commandHelp } from '../help.ts';
-import { homeOf, STALE_FILE_ERRORS, warnStale } from '../session/absence.ts';
-import { plainText } from '../views/value.ts';
+import { homeOf } from '../session/home.ts';
+import { STALE_FILE_ERRORS, warnStale } from '../session/missing-service.ts';
+import { plainText } from '../views/text.ts';
 
 export const shell = defineCommand({
   name: 'shell',

@@ -1,13 +1,15 @@
 import { readFile } from 'node:fs/promises';
 import { type Client, createClient } from '../../src/client/client.ts';
 import type { Connection } from '../../src/client/connection.ts';
+import { homeService } from '../../src/client/home-service.ts';
 import { RdError } from '../../src/errors.ts';
 import { isObject } from '../../src/json.ts';
 import { type ProcessIdentity, processTable } from '../../src/os/process-table.ts';
 import type { LockHolder } from '../../src/state/home-lock.ts';
 import { noArguments } from '../arguments/arguments.ts';
 import { type Caller, defineCommand, type Io } from '../command.ts';
-import { requireNamed, TARGET_FLAG } from '../session/service.ts';
+import { homeOf, namesService } from '../session/home.ts';
+import { hungServiceAdvice, requireNamed, TARGET_FLAG, waitForExit } from '../session/service.ts';
 
 /** The service's reply. */
 const SHUTDOWN_REPLY = 'Shutting down.\n';
@@ -69,7 +71,6 @@ export async function stopService({ wait = true, target }: StopInput, caller: Ca
     }
     const { client, pid, answer } = asked;
     if (wait) {
-      const { namesService } = await import('../session/absence.ts');
       const own = !connection.foreign && !globals.port && !namesService(globals, io);
       await waitUntilGone(() => serviceLives(client, pid, io), pid, io, { own });
       if (own) await refuseLeft(io);
@@ -90,8 +91,8 @@ async function shutdownUnreachable(
   { globals, io, connect }: Caller,
 ): Promise<'done' | 'again'> {
   if (!(error instanceof RdError)) throw error;
-  const { hasMoved, homeOf, leftoverText, namesService, STALE_FILE_ERRORS, processText, warnStale } = await import(
-    '../session/absence.ts'
+  const { hasMoved, leftoverText, STALE_FILE_ERRORS, processText, warnStale } = await import(
+    '../session/missing-service.ts'
   );
   const refused = error.code === 'ERR_NOT_RUNNING';
   if (namesService(globals, io) || globals.port) {
@@ -101,7 +102,6 @@ async function shutdownUnreachable(
     return 'done';
   }
   if (!STALE_FILE_ERRORS.includes(error.code) || (connection?.foreign && !refused)) throw error;
-  const { homeService } = await import('../../src/client/home-service.ts');
   const home = await homeService(homeOf(io));
   if (home.kind === 'none' || home.kind === 'left') warnStale(error, connection, io);
   switch (home.kind) {
@@ -144,10 +144,6 @@ async function waitForHolder(holder: LockHolder, wait: boolean, io: Io): Promise
     io.out(SHUTDOWN_REPLY);
     return 'done';
   }
-  const [{ homeOf }, { homeService }] = await Promise.all([
-    import('../session/absence.ts'),
-    import('../../src/client/home-service.ts'),
-  ]);
   const isStarting = async () => {
     const home = await homeService(homeOf(io));
     return home.kind === 'passing' && home.holder.pid === holder.pid && !home.holder.ending;
@@ -158,10 +154,6 @@ async function waitForHolder(holder: LockHolder, wait: boolean, io: Io): Promise
 
 /** @throws RdError `ERR_DRIVER_FAILED` when the service has exited and its lock says that its backend did not stop. */
 async function refuseLeft(io: Io): Promise<void> {
-  const [{ homeOf }, { homeService }] = await Promise.all([
-    import('../session/absence.ts'),
-    import('../../src/client/home-service.ts'),
-  ]);
   const where = homeOf(io);
   const home = await homeService(where);
   if (home.kind !== 'left') return;
@@ -176,10 +168,7 @@ async function refuseLeft(io: Io): Promise<void> {
 
 /** Nothing listens on the given port, so nothing left by a killed service is there either. */
 async function warnLeftover(port: number | undefined, io: Io): Promise<void> {
-  const [{ homeOf, leftoverText }, { homeService }] = await Promise.all([
-    import('../session/absence.ts'),
-    import('../../src/client/home-service.ts'),
-  ]);
+  const { leftoverText } = await import('../session/missing-service.ts');
   const home = await homeService(homeOf(io));
   if (home.kind !== 'left') return;
   io.err(`Nothing listens on port ${port}, and nothing was stopped.\n`);
@@ -212,7 +201,6 @@ async function waitUntilGone(
   io: Io,
   { own = true, words = STOPPING } = {},
 ) {
-  const { hungServiceAdvice, waitForExit } = await import('../session/service-end.ts');
   const advice =
     pid !== undefined && own
       ? hungServiceAdvice(pid, io)

@@ -15,13 +15,12 @@ import {
   valueAdvice,
 } from '../arguments/setting-flags.ts';
 import { formatDuration, platformName, quote, usage } from '../arguments/values.ts';
-import { defineCommand, type Io } from '../command.ts';
-import { homeOf, namesService } from '../session/absence.ts';
-import { checkDriver } from '../session/driver-name.ts';
+import { type Caller, defineCommand, type Io } from '../command.ts';
+import { checkDriver, homeOf, namesService } from '../session/home.ts';
 import { ADOPT, launchService } from '../session/launch.ts';
-import { askService, type Caller, driverText, showNotices } from '../session/service.ts';
-import { isStaying } from '../session/service-end.ts';
-import { plainText } from '../views/value.ts';
+import { askService, isStaying } from '../session/service.ts';
+import { driverText, showNotices } from '../session/service-display.ts';
+import { plainText } from '../views/text.ts';
 import { writeSettings } from './set.ts';
 
 const TEN_MINUTES = 600_000;

@@ -1,7 +1,7 @@
 import { noArguments } from '../arguments/arguments.ts';
 import { defineCommand } from '../command.ts';
 import { requireService } from '../session/service.ts';
-import { OUTPUT_FLAG, viewFor } from '../views/choose.ts';
+import { OUTPUT_FLAG, viewFor } from '../views/view.ts';
 
 export const status = defineCommand({
   name: 'status',

@@ -1,8 +1,8 @@
-import { settingWarnings } from '../../src/client/setting-warnings.ts';
+import { patternWarnings } from '../../src/allowed-images/pattern.ts';
 import { formatFindings } from '../../src/settings/finding.ts';
 import { defineCommand } from '../command.ts';
 import { loadFiles } from '../profile/desired.ts';
-import { OUTPUT_FLAG, viewFor } from '../views/choose.ts';
+import { OUTPUT_FLAG, viewFor } from '../views/view.ts';
 
 export const validate = defineCommand({
   name: 'validate',
@@ -28,7 +28,7 @@ Exit codes: 0 valid; 3 not valid; 1 a file could not be read.`,
     const { desired, findings, documents } = loaded;
     const warnings = [
       ...loaded.warnings,
-      ...(desired ? [...settingWarnings(desired.request.settings), ...formatFindings(desired.idleLocks())] : []),
+      ...(desired ? [...patternWarnings(desired.request.settings), ...formatFindings(desired.idleLocks())] : []),
     ];
     const view = viewFor(flags.output, io);
     view.warnings(warnings);

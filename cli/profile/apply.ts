@@ -1,5 +1,6 @@
 import type { Locate } from '../../profiles/document/load.ts';
-import { type ApplyInput, applyDesired } from '../../src/client/apply.ts';
+import { applyDesired } from '../../src/client/apply.ts';
+import type { ApplyInput } from '../../src/client/carry-out.ts';
 import type { Client } from '../../src/client/client.ts';
 import type { SavedPlan } from '../../src/client/saved-plan.ts';
 import { RdError } from '../../src/errors.ts';
@@ -10,21 +11,20 @@ import { NO_FORWARDS, type WantedForwards, withForwards } from '../../src/plan/p
 import { PRODUCT } from '../../src/product.ts';
 import { lockApply } from '../../src/state/home-lock.ts';
 import type { Places } from '../../src/state/places.ts';
-import type { Invocation } from '../command.ts';
-import { refuseOtherDriver } from '../session/driver-name.ts';
-import { PLAN_WAIT_MS, patientClient } from '../session/patient-client.ts';
+import type { Caller, Invocation } from '../command.ts';
+import { refuseOtherDriver } from '../session/home.ts';
 import {
   lastingService,
   requireNamed,
   runningService,
   type Service,
-  showNotices,
+  stopOwnService,
   targetOf,
 } from '../session/service.ts';
-import { stopOwnService } from '../session/service-end.ts';
+import { PLAN_WAIT_MS, patientClient, showNotices } from '../session/service-display.ts';
 import type { View } from '../views/view.ts';
 import { withRollbackAdvice, withServiceExit } from './convergence-failure.ts';
-import { errorWithPositions } from './placed-errors.ts';
+import { errorWithPositions } from './desired.ts';
 
 /** The requested state. */
 interface Asked {
@@ -46,7 +46,7 @@ export interface RequestedState {
 
 export interface ApplyOptions {
   wanted: RequestedState;
-  caller: Pick<Invocation, 'connect' | 'globals' | 'io'>;
+  caller: Caller;
   view: View;
   where: Places;
   timeoutMs: number;

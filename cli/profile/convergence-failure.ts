@@ -4,7 +4,7 @@ import { RdError } from '../../src/errors.ts';
 import { isObject, type JsonObject } from '../../src/json.ts';
 import type { Places } from '../../src/state/places.ts';
 import { type Service, targetOf } from '../session/service.ts';
-import { plainText } from '../views/value.ts';
+import { plainText } from '../views/text.ts';
 
 const TAIL_BYTES = 16 * 1024;
 /** The daemon log of each engine, more detailed than ours. */

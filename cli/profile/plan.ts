@@ -1,18 +1,14 @@
 import { arch, release, totalmem } from 'node:os';
 import type { DesiredDocument } from '../../profiles/document/load.ts';
-import { offlinePlan, storedSettings } from '../../src/client/offline.ts';
-import { storedForwards } from '../../src/client/stored-forwards.ts';
+import { offlinePlan, storedForwards, storedSettings } from '../../src/client/offline.ts';
 import type { Plan } from '../../src/plan/change.ts';
 import { mentionsForwards, withPortForwards } from '../../src/plan/port-forwards.ts';
 import { supportedPlatform } from '../arguments/values.ts';
 import type { Io } from '../command.ts';
-import { homeOf } from '../session/absence.ts';
-import { nextDriver, refuseOtherDriver } from '../session/driver-name.ts';
-import { hostTargets } from '../session/host-targets.ts';
-import { PLAN_WAIT_MS, patientClient } from '../session/patient-client.ts';
+import { homeOf, hostTargets, nextDriver, refuseOtherDriver } from '../session/home.ts';
 import type { Service } from '../session/service.ts';
-import { forwardsOf, requestOf } from './desired.ts';
-import { errorWithPositions } from './placed-errors.ts';
+import { PLAN_WAIT_MS, patientClient } from '../session/service-display.ts';
+import { errorWithPositions, forwardsOf, requestOf } from './desired.ts';
 
 /**
  * The plan for a desired state: from the running service, waiting for an observation if needed, otherwise estimated
@@ -38,7 +34,7 @@ async function estimate(desired: DesiredDocument, io: Io, driver: string | undef
   const platform = supportedPlatform(io.platform);
   const where = homeOf(io);
   const host = { arch: arch(), osRelease: release(), memoryBytes: totalmem() };
-  const { policiesOf } = await import('../session/policies.ts');
+  const { policiesOf } = await import('../session/home.ts');
   const policies = await policiesOf(io, { ...host, platform });
   const stored = await storedSettings(where, platform, host, policies);
   refuseOtherDriver(stored.driver, driver);

@@ -4,7 +4,7 @@ import { createClient } from '../../src/client/client.ts';
 import type { Connection } from '../../src/client/connection.ts';
 import { discover } from '../../src/client/discovery.ts';
 import { homeService } from '../../src/client/home-service.ts';
-import { RdError } from '../../src/errors.ts';
+import { ERRORS, type ErrorCode, RdError } from '../../src/errors.ts';
 import type { JsonObject } from '../../src/json.ts';
 import { type Clock, steadyClock } from '../../src/os/clock.ts';
 import { makeDirectory } from '../../src/os/directory.ts';
@@ -14,10 +14,8 @@ import { COMPATIBLE } from '../../src/product.ts';
 import { adoptPlaces, noting, refuseRunning } from '../../src/state/drop-in.ts';
 import { formatDuration, supportedPlatform } from '../arguments/values.ts';
 import type { GlobalFlags, Io } from '../command.ts';
-import { homeOf } from './absence.ts';
-import { checkDriver } from './driver-name.ts';
-import { failureIn } from './failure-line.ts';
-import { exitingService, waitForOtherService } from './service-end.ts';
+import { checkDriver, homeOf } from './home.ts';
+import { exitingService, waitForOtherService } from './service.ts';
 
 export interface LaunchInput {
   io: Io;
@@ -203,3 +201,23 @@ async function endedEarly(child: Detached): Promise<RdError> {
 
 /** Summary of `--adopt`, shared by the commands that start a service. */
 export const ADOPT = `With RDCTL_COMPAT: take over the directories that ${COMPATIBLE.productName} made; its settings are copied first`;
+
+const WORDS = 'The service did not start: ';
+
+/** Prefix of a service's final error, parsed by the command that launched it. */
+export function failureLine(code: ErrorCode): string {
+  return `${WORDS}${code}\n`;
+}
+
+/** Parses the last such line: the code and the message after it. */
+export function failureIn(output: string): { code: ErrorCode; said: string } | undefined {
+  const at = output.lastIndexOf(WORDS);
+  const end = output.indexOf('\n', at);
+  if (at === -1 || end === -1) return undefined;
+  const word = output.slice(at + WORDS.length, end);
+  return isCode(word) ? { code: word, said: output.slice(end + 1) } : undefined;
+}
+
+function isCode(word: string): word is ErrorCode {
+  return Object.hasOwn(ERRORS, word);
+}

@@ -3,8 +3,8 @@ import type { JsonObject } from '../../src/json.ts';
 import { fillDefaults, type Host } from '../../src/settings/defaults.ts';
 import { FIELDS } from '../../src/settings/fields.gen.ts';
 import type { Settings } from '../../src/settings/settings.gen.ts';
-import type { Invocation } from '../command.ts';
-import { homeOf } from './absence.ts';
+import type { Caller } from '../command.ts';
+import { homeOf, policiesOf } from './home.ts';
 import { runningService } from './service.ts';
 
 /** The settings in force, or those of the next service. */
@@ -20,10 +20,7 @@ export interface LiveSettings {
 }
 
 /** The settings of the running service; without one the stored ones, or the defaults. */
-export async function liveSettings(
-  invocation: Pick<Invocation, 'connect' | 'globals' | 'io'>,
-  host: Host,
-): Promise<LiveSettings> {
+export async function liveSettings(invocation: Caller, host: Host): Promise<LiveSettings> {
   const { io } = invocation;
   const service = await runningService(invocation);
   if (service) {
@@ -44,7 +41,6 @@ export async function liveSettings(
     };
   }
   const where = homeOf(io);
-  const { policiesOf } = await import('./policies.ts');
   const policies = await policiesOf(io, host);
   const { settings, from } = await storedSettings(where, host.platform, host, policies);
   return {

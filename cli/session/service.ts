@@ -1,21 +1,19 @@
 import { type Client, createClient } from '../../src/client/client.ts';
 import type { Connection } from '../../src/client/connection.ts';
-import type { HomeService } from '../../src/client/home-service.ts';
+import { SERVICE_STOP_MS } from '../../src/client/home-service.ts';
 import { answerLimit, withinTime } from '../../src/client/http.ts';
 import { RdError } from '../../src/errors.ts';
+import { type Clock, steadyClock } from '../../src/os/clock.ts';
 import type { Target } from '../../src/plan/change.ts';
 import { COMPATIBLE } from '../../src/product.ts';
 import type { StatusDocument } from '../../src/reconcile/status-document.ts';
-import type { GlobalFlags, Invocation, Io } from '../command.ts';
-import { plainText } from '../views/value.ts';
+import { type LockHolder, lockHolder } from '../../src/state/home-lock.ts';
+import type { Caller, GlobalFlags, Io } from '../command.ts';
+import { passingLine } from '../views/progress.ts';
+import { homeOf, namesService } from './home.ts';
+import type { MissingService } from './missing-service.ts';
 
-/** The parts of an invocation needed to find a service. */
-export type Caller = Pick<Invocation, 'connect' | 'globals' | 'io'>;
-
-/** The state of a home without a live service; its connection file, if any, is stale. */
-export type Absence = Exclude<HomeService, { kind: 'running' }>;
-
-export type Asked<T> = { answer: T } | { absent: Absence };
+export type Asked<T> = { answer: T } | { missing: MissingService };
 
 /**
  * Sends a request to the service of the connection file. If none answers, the home's lock decides whether one exists; a
@@ -29,9 +27,9 @@ export async function askService<T>(caller: Caller, ask: (connection: Connection
       connection = await caller.connect();
       return { answer: await ask(connection) };
     } catch (error) {
-      const { absentService } = await import('./absence.ts');
-      const absent = await absentService(error, caller, connection);
-      if (absent !== 'moved') return { absent };
+      const { missingService } = await import('./missing-service.ts');
+      const missing = await missingService(error, caller, connection);
+      if (missing !== 'moved') return { missing };
     }
   }
 }
@@ -59,7 +57,6 @@ export async function lastingService(caller: Caller, leftMs: () => number): Prom
   for (;;) {
     const service = await runningService(caller, leftMs);
     if (!service) return undefined;
-    const { waitForOtherService, isStaying } = await import('./service-end.ts');
     if (await isStaying(service.client, caller, service.status.pid)) return service;
     await waitForOtherService(caller.io, { leftMs });
   }
@@ -69,11 +66,11 @@ export async function lastingService(caller: Caller, leftMs: () => number): Prom
 export async function requireService(invocation: Caller): Promise<Service> {
   const found = await findService(invocation);
   if ('client' in found) return found;
-  const { absenceText } = await import('./absence.ts');
-  throw new RdError('ERR_NOT_RUNNING', 'No service is running.', { advice: absenceText(found) });
+  const { startAdvice } = await import('./missing-service.ts');
+  throw new RdError('ERR_NOT_RUNNING', 'No service is running.', { advice: startAdvice(found) });
 }
 
-async function findService(invocation: Caller, leftMs?: () => number): Promise<Service | HomeService> {
+async function findService(invocation: Caller, leftMs?: () => number): Promise<Service | MissingService> {
   const { signal } = invocation.io;
   const ask = async (connection: Connection): Promise<Service> => {
     const client = leftMs ? createClient(connection, withinTime(leftMs)) : createClient(connection);
@@ -86,7 +83,7 @@ async function findService(invocation: Caller, leftMs?: () => number): Promise<S
   };
   if (wasNamed(invocation)) return ask(await invocation.connect());
   const found = await askService(invocation, ask);
-  return 'answer' in found ? found.answer : found.absent;
+  return 'answer' in found ? found.answer : found.missing;
 }
 
 /** A server without our status that replies with the API's own errors is another application that implements it. */
@@ -108,11 +105,6 @@ function wasNamed({ globals, io }: Caller): boolean {
   return [globals['config-path'], io.env.RDCTL_CONFIG_PATH, host, port].some(
     (given) => given !== undefined && given !== '' && given !== 0,
   );
-}
-
-/** Prints the startup notices of the service on stderr. */
-export function showNotices({ notices }: Pick<StatusDocument, 'notices'>, io: Pick<Io, 'err'>): void {
-  for (const notice of notices) io.err(`notice: ${plainText(notice)}\n`);
 }
 
 /** `--target` of commands that change more than single settings: names an auto-discovered application. */
@@ -144,7 +136,164 @@ export function requireNamed(
   });
 }
 
-/** `driver host`; a simulation is always marked. */
-export function driverText({ name, simulated }: StatusDocument['driver']): string {
-  return `driver ${name}${simulated ? ' (a model: nothing real is touched)' : ''}`;
+export interface ExitingServiceOptions {
+  /** Print nothing to stderr. */
+  quiet?: boolean;
+  /** The caller's remaining milliseconds. */
+  leftMs?: () => number;
+  clock?: Clock;
+}
+
+const LOOK_MS = 25;
+/** Longer waits are reported. */
+const QUIET_MS = 1000;
+
+/** The service of this home, if it is exiting: it was asked to stop, or runs for a single command. */
+export async function exitingService(io: Io): Promise<LockHolder | undefined> {
+  const holder = await lockHolder(homeOf(io).serviceLock);
+  return holder?.alive && (holder.idle || holder.ending) ? holder : undefined;
+}
+
+/**
+ * Whether a service that answered is staying: it is not exiting and has not exited since. `pid`: of the service, where
+ * known. Another application, or a service named explicitly, always counts as staying.
+ */
+export async function isStaying(
+  { connection, backendState }: Client,
+  { globals, io }: Caller,
+  pid?: number,
+): Promise<boolean> {
+  if (connection.foreign || globals.port || namesService(globals, io)) return true;
+  const holder = await lockHolder(homeOf(io).serviceLock);
+  if (holder?.alive && (holder.idle || holder.ending)) return false;
+  if (holder?.alive && (pid === undefined ? holder.port === connection.port : holder.pid === pid)) return true;
+  return backendState({ signal: io.signal }).then(
+    () => true,
+    () => false,
+  );
+}
+
+/**
+ * Waits until no service of this home is exiting: without limit for one that runs for a command, otherwise for the time
+ * that a stop may take.
+ * @throws RdError `ERR_CANCELLED` by the signal, `ERR_DEADLINE` when the caller's time is up, or for a hung service.
+ */
+export async function waitForOtherService(
+  io: Io,
+  { quiet, leftMs, clock = steadyClock }: ExitingServiceOptions = {},
+): Promise<void> {
+  const line = passingLine({ err: io.err, progress: io.progress && !quiet });
+  let waiting: { on: string; since: number } | undefined;
+  try {
+    for (;;) {
+      const holder = await exitingService(io);
+      if (io.signal.aborted) throw new RdError('ERR_CANCELLED', 'Nothing was begun.');
+      if (!holder) return;
+      const on = reason(holder);
+      if (waiting?.on !== on) {
+        waiting = { on, since: clock.now() };
+        line.clear();
+        if (!quiet) io.err(`notice: ${on}; waiting for its end.\n`);
+      }
+      const waited = clock.now() - waiting.since;
+      if (leftMs && leftMs() <= 0) {
+        throw new RdError('ERR_DEADLINE', `the last service (pid ${holder.pid}) has not ended in time`, {
+          advice: 'Wait for it, or give more time with --timeout.',
+        });
+      }
+      if (holder.ending && waited >= SERVICE_STOP_MS) {
+        throw hangs(
+          `the last service (pid ${holder.pid}) was asked to stop and still runs`,
+          hungServiceAdvice(holder.pid, io),
+        );
+      }
+      if (waited >= QUIET_MS) line.draw(waitedText(`Waiting for the end of the service ${holder.pid}`, waited, holder));
+      await clock.sleep(LOOK_MS, io.signal);
+    }
+  } finally {
+    line.clear();
+  }
+}
+
+function reason({ pid, ending }: LockHolder): string {
+  return ending
+    ? `The last service (pid ${pid}) is stopping`
+    : `Another command works with the backend off (service ${pid})`;
+}
+
+export interface ExitWait {
+  lives(): Promise<boolean>;
+  io: Io;
+  /** Message prefix when it hangs, before the duration. */
+  late: string;
+  /** Shown on a terminal. */
+  waiting: string;
+  /** Message when a signal aborts the wait; without it, signals do not. */
+  cancelled?: string;
+  advice: string;
+  quiet?: boolean;
+  clock?: Clock;
+}
+
+/**
+ * Waits for a service to exit, for the time that a stop may take.
+ * @throws RdError `ERR_DEADLINE` for a hung service, `ERR_CANCELLED` by the signal.
+ */
+export async function waitForExit(wait: ExitWait): Promise<void> {
+  const { lives, io, late, waiting, cancelled, quiet, clock = steadyClock } = wait;
+  const line = passingLine({ err: io.err, progress: io.progress && !quiet });
+  const begun = clock.now();
+  try {
+    while (await lives()) {
+      if (io.signal.aborted && cancelled !== undefined) throw new RdError('ERR_CANCELLED', cancelled);
+      const waited = clock.now() - begun;
+      if (waited >= SERVICE_STOP_MS) throw hangs(late, wait.advice);
+      if (waited >= QUIET_MS) line.draw(waitedText(waiting, waited, { ending: true }));
+      await (cancelled === undefined ? clock.sleep(LOOK_MS) : clock.sleep(LOOK_MS, io.signal));
+    }
+  } finally {
+    line.clear();
+  }
+}
+
+function waitedText(waiting: string, ms: number, { ending }: Pick<LockHolder, 'ending'>): string {
+  const limit = ending ? ` of at most ${SERVICE_STOP_MS / 1000} s` : '';
+  return `${waiting}: ${Math.floor(ms / 1000)} s${limit} …`;
+}
+
+function hangs(late: string, advice: string): RdError {
+  return new RdError('ERR_DEADLINE', `${late} after ${SERVICE_STOP_MS / 1000} s`, { advice });
+}
+
+/** Advice for a hung service of this home. */
+export function hungServiceAdvice(pid: number, io: Io): string {
+  const kill = io.platform === 'win32' ? `taskkill /F /PID ${pid}` : `kill -9 ${pid}`;
+  return `Look into ${homeOf(io).logs} for what it waits for. To give it up, end its process: \`${kill}\`. After that \`rdctl start\` takes over what it left running, \`rdctl shutdown\` stops that, and \`rdctl factory-reset\` stops and removes it.`;
+}
+
+/**
+ * Stops a service that a command started for itself, and waits for it to exit.
+ * @throws RdError `ERR_DEADLINE` when it hangs.
+ */
+export async function stopOwnService(
+  client: Pick<Client, 'shutdown'>,
+  pid: number,
+  { io, quiet }: { io: Io; quiet: boolean },
+): Promise<void> {
+  // Another command may have started its own service since.
+  const lives = async () => {
+    const holder = await lockHolder(homeOf(io).serviceLock);
+    return holder?.alive === true && holder.pid === pid;
+  };
+  await client.shutdown().catch(async (error: unknown) => {
+    if (await lives()) throw error;
+  });
+  await waitForExit({
+    lives,
+    io,
+    quiet,
+    late: `the service that was started for this (pid ${pid}) was asked to stop and still runs`,
+    waiting: `Waiting for the end of the service ${pid}`,
+    advice: hungServiceAdvice(pid, io),
+  });
 }

@@ -1,11 +1,11 @@
 import { type Fidelity, outcomeCounts } from '../../profiles/document/fidelity.ts';
+import type { ImportedPart } from '../../profiles/formats/format.ts';
 import { partOfPlace } from '../../profiles/formats/registry-parts.ts';
-import type { FoundPart } from '../commands/import-profile.ts';
-import { plainText } from './value.ts';
+import { plainText } from './text.ts';
 
 /** The result of an import. */
 export interface ImportReport {
-  parts: readonly FoundPart[];
+  parts: readonly (ImportedPart & { format: string })[];
   fidelity: readonly Fidelity[];
   warnings: readonly string[];
 }

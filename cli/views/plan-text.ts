@@ -1,9 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Locate } from '../../profiles/document/load.ts';
 import type { Action, Change, Plan, Severity, Target } from '../../src/plan/change.ts';
-import { placeSuffix } from '../profile/placed-errors.ts';
-import type { Style } from './style.ts';
-import { pathText, plainText, valueText } from './value.ts';
+import { pathText, plainText, type Style, valueText } from './text.ts';
 
 const SIGNS: Record<Action, string> = { create: '+', update: '~', replace: '±', delete: '-', 'no-op': ' ' };
 
@@ -112,4 +110,10 @@ function blockedLines(change: Change, paint: Style, locate: Locate | undefined):
 
 function listText(title: string, lines: readonly string[]): string {
   return lines.length === 0 ? '' : [title, ...lines].join('\n');
+}
+
+/** ` (team.yaml:7:5)` for a change that a document requests; otherwise empty. */
+function placeSuffix({ path, key }: { path: string; key?: string }, locate: Locate | undefined): string {
+  const place = locate?.([...path.split('.'), ...(key === undefined ? [] : [key])], 'key');
+  return place ? ` (${place.file}:${place.line}:${place.column})` : '';
 }

@@ -1,8 +1,15 @@
-import type { CheckCell, Effect, Verdict } from '../../profiles/check/finding.ts';
-import { findingLists, rangesText, type SpreadFinding, sentence, whereText } from '../../profiles/check/finding.ts';
+import {
+  type CheckCell,
+  type Effect,
+  findingLists,
+  rangesText,
+  type SpreadFinding,
+  sentence,
+  type Verdict,
+  whereText,
+} from '../../profiles/check/finding.ts';
 import { PLATFORM_NAMES, PLATFORMS, type Platform } from '../../src/settings/field.ts';
-import type { Style } from './style.ts';
-import { plainText } from './value.ts';
+import { plainText, type Style } from './text.ts';
 
 /** Maximum findings shown of each kind; a hostile file can hold thousands of unknown names. */
 const MOST_SHOWN = 50;

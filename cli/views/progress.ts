@@ -1,10 +1,10 @@
+import { type Clock, steadyClock } from '../../src/os/clock.ts';
+import { sizeText } from '../../src/os/size.ts';
 import type { Phase } from '../../src/reconcile/contract.ts';
 import type { StatusDocument } from '../../src/reconcile/status-document.ts';
 import type { Io } from '../command.ts';
-import { passingLine } from './passing-line.ts';
 import { phasesText, why } from './status-text.ts';
-import type { Style } from './style.ts';
-import { durationText } from './value.ts';
+import { durationText, type Style } from './text.ts';
 
 /** Shows phases on stderr as they begin and end. */
 export interface Progress {
@@ -48,5 +48,80 @@ export function progress(io: Io, paint: Style): Progress {
       if (unfinished.length > 0) io.err(`${phasesText(unfinished)}\n`);
       unfinished = [];
     },
+  };
+}
+
+/** A transient line on a terminal; nothing elsewhere. */
+export interface PassingLine {
+  draw(text: string): void;
+  /** Call before writing anything else. */
+  clear(): void;
+}
+
+const CLEAR_LINE = '\r\u001b[2K';
+
+export function passingLine(io: Pick<Io, 'err' | 'progress'>): PassingLine {
+  let shown = '';
+  return {
+    draw(text) {
+      if (!io.progress || text === shown) return;
+      io.err(`${shown === '' ? '' : CLEAR_LINE}${text}`);
+      shown = text;
+    },
+    clear() {
+      if (shown !== '') io.err(CLEAR_LINE);
+      shown = '';
+    },
+  };
+}
+
+export interface DownloadProgress {
+  show(bytes: number, total: number | undefined): void;
+  retry(reason: string): void;
+  /** Draws nothing after this. */
+  end(): void;
+}
+
+/** Redraw interval: a remote terminal is slower than the download's chunks. */
+const REDRAW_MS = 100;
+
+/** Progress on one terminal line; nothing elsewhere. The last state is always drawn, at the latest with the next redraw. */
+export function downloadProgress(io: Pick<Io, 'err' | 'progress'>, clock: Clock = steadyClock): DownloadProgress {
+  const line = passingLine(io);
+  let drawnAt = Number.NEGATIVE_INFINITY;
+  let pending: { text: string; ended: AbortController } | undefined;
+  const draw = (text: string) => {
+    line.draw(text);
+    drawnAt = clock.now();
+  };
+  const clear = () => {
+    pending?.ended.abort();
+    pending = undefined;
+    line.clear();
+  };
+  return {
+    show(bytes, total) {
+      if (!io.progress) return;
+      const share = total === undefined || total === 0 ? '' : `, ${Math.floor((bytes / total) * 100)}%`;
+      const text = `${sizeText(bytes)}${share}`;
+      if (pending) {
+        pending.text = text;
+        return;
+      }
+      const wait = drawnAt + REDRAW_MS - clock.now();
+      if (wait <= 0) return draw(text);
+      const later = { text, ended: new AbortController() };
+      pending = later;
+      void clock.sleep(wait, later.ended.signal).then(() => {
+        if (pending !== later) return;
+        pending = undefined;
+        draw(later.text);
+      });
+    },
+    retry(reason) {
+      clear();
+      io.err(`${reason}; trying again.\n`);
+    },
+    end: clear,
   };
 }

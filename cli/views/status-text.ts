@@ -1,7 +1,6 @@
 import type { Condition, ConditionType, Phase } from '../../src/reconcile/contract.ts';
 import type { MachineStart, StatusDocument } from '../../src/reconcile/status-document.ts';
-import type { Style } from './style.ts';
-import { count, durationText, plainText } from './value.ts';
+import { count, durationText, plainText, type Style } from './text.ts';
 
 /** A container can publish hundreds of ports. */
 const MOST_PORTS = 20;

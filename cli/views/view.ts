@@ -1,18 +1,24 @@
 import type { DocumentFacts, Locate } from '../../profiles/document/load.ts';
-import type { ApplyEvent, ApplyOutcome } from '../../src/client/apply.ts';
-import type { Plan, Target } from '../../src/plan/change.ts';
+import type { ApplyEvent, ApplyOutcome } from '../../src/client/carry-out.ts';
+import type { Change, Plan, Target } from '../../src/plan/change.ts';
 import type { StatusDocument } from '../../src/reconcile/status-document.ts';
-import type { Finding } from '../../src/settings/finding.ts';
+import { type Finding, formatFindings } from '../../src/settings/finding.ts';
+import { SCHEMA_VERSION } from '../../src/settings/settings.gen.ts';
+import type { Io } from '../command.ts';
+import { planText, targetText, transition, warningsText } from './plan-text.ts';
+import { type Progress, progress } from './progress.ts';
+import { phasesText, statusText } from './status-text.ts';
+import { count, durationText, pathText, plainText, type Style, style } from './text.ts';
 
 /** The result of `validate`. */
-export interface ValidationReport {
+interface ValidationReport {
   documents: readonly DocumentFacts[];
   findings: readonly Finding[];
   warnings: readonly string[];
 }
 
 /** Events of an apply outside of the client's loop. */
-export type SurroundingEvent =
+type SurroundingEvent =
   | { type: 'lock-held'; pid: number; since: string }
   | { type: 'starting'; driver?: string }
   | { type: 'started'; target: Target };
@@ -32,4 +38,200 @@ export interface View {
   /** Clears drawn events, also after a failure. */
   endEvents(): void;
   warnings(warnings: readonly string[]): void;
+}
+
+/** `-o` of every command with two views. */
+export const OUTPUT_FLAG = {
+  type: 'string',
+  short: 'o',
+  summary: 'Format of the result',
+  values: ['text', 'json'],
+} as const;
+
+/** The view for `-o`; text by default. */
+export function viewFor(output: string | undefined, io: Io): View {
+  return output === 'json' ? jsonView(io) : humanView(io);
+}
+
+/** Text for people. */
+function humanView(io: Io): View {
+  const paint = style(io.color);
+  const steps = progress(io, paint);
+  return {
+    plan: (plan, locate) => io.out(planText(plan, paint, locate)),
+    diff: (plan) => io.out(diffText(plan, paint)),
+    status: (status) => io.out(statusText(status, paint)),
+    validation: (report) => printValidation(io, report),
+    event: (event, locate) => printEvent(io, paint, steps, event, locate),
+    endEvents: () => steps.end(),
+    applied: (outcome) => io.out(appliedText(outcome, steps, paint)),
+    warnings: (warnings) => {
+      for (const warning of warnings) io.err(`${paint.warn('warning:')} ${plainText(warning)}\n`);
+    },
+  };
+}
+
+function diffText(plan: Plan, paint: Style): string {
+  const head = targetText(plan.target, plan.basis, paint);
+  if (plan.changes.length === 0) return `${head}\n\nNo differences.\n`;
+  const lines = plan.changes.flatMap((change) => [
+    `  ${pathText(change)}: ${transition(change)}`,
+    ...(change.blocked ? [`      ${paint.bad('cannot be changed')}: ${plainText(change.blocked.message)}`] : []),
+  ]);
+  return `${head}\n\nlive → profile\n${lines.join('\n')}\n\n${count(plan.changes.length, 'difference')}\n`;
+}
+
+function printValidation(io: Io, { documents, findings }: ValidationReport): void {
+  for (const line of formatFindings(findings)) io.out(`${line}\n`);
+  if (findings.length > 0) io.err(`${count(findings.length, 'error')}\n`);
+  else for (const document of documents) io.err(`${document.file}: valid ${formText(document)}\n`);
+}
+
+function formText({ form, version }: DocumentFacts): string {
+  if (version === SCHEMA_VERSION) return form;
+  return `${form}, read as version ${SCHEMA_VERSION} (written for ${version})`;
+}
+
+function printEvent(
+  io: Io,
+  paint: Style,
+  steps: Progress,
+  event: ApplyEvent | SurroundingEvent,
+  locate: Locate | undefined,
+): void {
+  switch (event.type) {
+    case 'lock-held':
+      io.err(`Waiting for another apply (pid ${event.pid}, since ${event.since}).\n`);
+      return;
+    case 'starting':
+      io.err(`No service is running; starting one${event.driver ? ` with driver ${event.driver}` : ''}.\n`);
+      return;
+    case 'started':
+      io.err(
+        `The service runs${event.target.simulated ? ` (driver ${event.target.driver}, SIMULATED)` : ` (driver ${event.target.driver})`}.\n`,
+      );
+      return;
+    case 'planned':
+      if (event.plan.changes.length > 0) io.err(planText(event.plan, paint, locate));
+      else io.err(`${unchangedText(event.plan, paint)}\n`);
+      return;
+    case 'skipped':
+      io.err(`Skipped because of ${byLocks(event.changes) ? 'locks' : 'locks or the driver'}:\n`);
+      for (const change of event.changes)
+        io.err(`  ! ${pathText(change)}: ${plainText(change.blocked?.message ?? '')}\n`);
+      return;
+    case 'moved':
+      io.err('The settings changed in the meantime; planning again.\n');
+      return;
+    case 'sent':
+      io.err(`Sent the ${event.what === 'settings' ? 'settings' : 'power state'}.\n`);
+      if (event.ignoredKeys.length > 0) io.err(`The service ignored: ${plainText(event.ignoredKeys.join(', '))}\n`);
+      return;
+    case 'retrying':
+      io.err('Nothing differs, but the backend gave up; asked it to try again.\n');
+      return;
+    case 'earlier':
+      io.err('The service is still carrying out an earlier apply; waiting for it.\n');
+      return;
+    case 'step':
+      io.err(`${stepText(event)}\n`);
+      return;
+    case 'progress':
+      steps.show(event.status);
+  }
+}
+
+function stepText({ step: { what, name }, again }: Extract<ApplyEvent, { type: 'step' }>): string {
+  if (what === 'forward') return `Port forward${again ? ' sent again' : ''}: ${plainText(name)}`;
+  return `${what === 'install' ? 'Installing' : 'Uninstalling'} the extension ${plainText(name)}.`;
+}
+
+/** Even without changes, warnings are shown. */
+function unchangedText(plan: Plan, paint: Style): string {
+  const warnings = warningsText(plan, paint);
+  return `${targetText(plan.target, plan.basis, paint)}${warnings === '' ? '' : `\n${warnings}`}`;
+}
+
+function byLocks(changes: readonly Change[]): boolean {
+  return changes.every(({ blocked }) => blocked?.by === 'lock');
+}
+
+function appliedText(
+  { outcome, skipped, status, staysStopped, ms }: ApplyOutcome,
+  steps: Progress,
+  paint: Style,
+): string {
+  const rest =
+    skipped.length === 0 ? '' : ` ${count(skipped.length, byLocks(skipped) ? 'locked change' : 'change')} skipped.`;
+  const where = status.engine.endpoint === undefined ? '' : `Endpoint: ${plainText(status.engine.endpoint)}\n`;
+  const stays = staysStopped
+    ? 'The backend is stopped and stays so; add `state: started` to the profile to start it.\n'
+    : '';
+  switch (outcome) {
+    case 'unchanged':
+      return `${paint.good('Nothing to change.')}${rest}\n${stays}${where}`;
+    case 'sent':
+      return `Sent; not waiting.${rest} Follow it with \`rdctl status\`.\n`;
+    case 'applied': {
+      const done = paint.good(staysStopped ? 'Stored' : 'Converged');
+      const phases = phasesText(steps.unshown(status.phases));
+      return `${phases === '' ? '' : `${phases}\n`}${done} in ${durationText(ms)}.${rest}\n${stays}${where}`;
+    }
+  }
+}
+
+/** One JSON document on stdout per command; see docs/profiles.md. Warnings stay on stderr as text. */
+function jsonView(io: Io): View {
+  const print = (document: unknown) => io.out(`${JSON.stringify(document, null, 2)}\n`);
+  return {
+    plan: (plan) => print(plan),
+    diff: (plan) => print(diffDocument(plan)),
+    status: print,
+    validation: (report) => print(validationDocument(report)),
+    event: () => undefined,
+    endEvents: () => undefined,
+    applied: (outcome) => print(applyDocument(outcome)),
+    warnings: (warnings) => {
+      for (const warning of warnings) io.err(`warning: ${warning}\n`);
+    },
+  };
+}
+
+/** Differences without costs, because nothing is being applied. */
+function diffDocument(plan: Plan): object {
+  return {
+    kind: 'Diff',
+    formatVersion: 1,
+    target: plan.target,
+    basis: plan.basis,
+    differences: plan.changes.map(difference),
+  };
+}
+
+function difference({ path, key, action, before, after, blocked }: Change): object {
+  return { path, key, action, live: before, profile: after, blocked };
+}
+
+function validationDocument({ documents, findings, warnings }: ValidationReport): object {
+  const files = documents.map(({ file }) => file);
+  return { kind: 'Validation', formatVersion: 1, valid: findings.length === 0, files, documents, findings, warnings };
+}
+
+function applyDocument({ outcome, plan, skipped, writes, status, ms }: ApplyOutcome): object {
+  return {
+    kind: 'ApplyReport',
+    formatVersion: 1,
+    outcome,
+    target: plan.target,
+    changes: plan.changes,
+    warnings: plan.warnings,
+    skipped,
+    writes,
+    converged: status.converged,
+    backendState: status.backendState,
+    generation: status.generation,
+    engine: status.engine,
+    phases: outcome === 'unchanged' ? [] : status.phases,
+    ms,
+  };
 }

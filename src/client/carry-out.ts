@@ -1,9 +1,72 @@
 import { RdError } from '../errors.ts';
-import type { Plan, PlanRequest } from '../plan/change.ts';
+import type { Clock } from '../os/clock.ts';
+import type { Change, Plan, PlanRequest } from '../plan/change.ts';
 import type { Phase } from '../reconcile/contract.ts';
-import type { StatusDocument } from '../reconcile/status-document.ts';
-import type { ApplyInput } from './apply.ts';
+import type { ApplyStep, StatusDocument } from '../reconcile/status-document.ts';
+import type { Client } from './client.ts';
 import { hasConverged, waitConverged, watched } from './converge.ts';
+
+/** Progress of an apply, in order, for the view. */
+export type ApplyEvent =
+  | { type: 'planned'; plan: Plan }
+  /** Left out because of a lock (`skipLocked`) or the driver (`skipUnsupported`). */
+  | { type: 'skipped'; changes: readonly Change[] }
+  /** The settings changed between plan and write, so a new plan is made. */
+  | { type: 'moved' }
+  /** An earlier apply, possibly abandoned by its client, is still running in the service and is waited for. */
+  | { type: 'earlier' }
+  | { type: 'sent'; what: 'settings' | 'power'; ignoredKeys: readonly string[] }
+  /** Nothing differs, and the backend is in state ERROR: it is started once more. */
+  | { type: 'retrying' }
+  /** A step began. For a forward in another application: it was sent, `again` because it may have existed. */
+  | { type: 'step'; step: ApplyStep; again?: true }
+  | { type: 'progress'; status: StatusDocument };
+
+export interface ApplyInput {
+  client: Client;
+  /** Read before the first plan. */
+  status: StatusDocument;
+  request: PlanRequest;
+  /** Apply what locks allow and list the rest, instead of failing. */
+  skipLocked: boolean;
+  /** The same for settings that the driver does not support. */
+  skipUnsupported?: boolean;
+  /** Wait until the service has converged. */
+  wait: boolean;
+  /**
+   * The service was started for this apply: `again` after one that was not stopped cleanly, `idle` with its backend off
+   * throughout.
+   */
+  started?: 'again' | 'idle';
+  /** Limit for the wait. */
+  timeoutMs: number;
+  /** Time left when the wait begins, if the limit started earlier. */
+  leftMs?(): number;
+  clock: Clock;
+  signal: AbortSignal;
+  /** Called before anything is destroyed, and again only when a replan is worse. */
+  consent(plan: Plan): Promise<boolean>;
+  /** Last check of the plan before the first write; may throw to stop. Also called when nothing will be written. */
+  inspect?(plan: Plan): Promise<void>;
+  onEvent(event: ApplyEvent): void;
+  /** Apply a saved plan exactly: drift is an error (`ERR_PLAN_STALE`), never a replan. */
+  exact?: boolean;
+}
+
+/** The result of an apply. `outcome` is `unchanged` when nothing was sent. */
+export interface ApplyOutcome {
+  outcome: 'unchanged' | 'applied' | 'sent';
+  plan: Plan;
+  skipped: readonly Change[];
+  /** Writes that reached the service. */
+  writes: number;
+  /** Its phases are those of this apply. */
+  status: StatusDocument;
+  /** The backend is stopped, and the profile does not manage power. */
+  staysStopped: boolean;
+  /** Milliseconds from the first write to the end, without the time spent at the prompt. */
+  ms: number;
+}
 
 /** What carrying out a plan came to. `moved`: nothing was written, because a plan made now differs; `busy`: because an earlier apply is running. */
 export type Carried = Done | 'moved' | 'busy';

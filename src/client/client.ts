@@ -3,17 +3,9 @@ import { isObject, type JsonObject } from '../json.ts';
 import type { Plan, PlanRequest } from '../plan/change.ts';
 import type { BackendState } from '../reconcile/contract.ts';
 import type { ApplyReply, StatusDocument } from '../reconcile/status-document.ts';
-import type { Connection } from './connection.ts';
-import { eventReader } from './event-stream.ts';
-import {
-  type HttpRequest,
-  type HttpResponse,
-  httpTransport,
-  isWebPage,
-  notOurService,
-  type Transport,
-} from './http.ts';
-import { refusal } from './refusal.ts';
+import type { Connection, HttpRequest, HttpResponse, Transport } from './connection.ts';
+import { httpTransport } from './http.ts';
+import { isWebPage, notOurService, refusal } from './replies.ts';
 
 /** Settings as read. `etag` is absent when the server sends none. */
 export interface SettingsReply {
@@ -225,4 +217,24 @@ function parseObject(connection: Connection, request: HttpRequest, response: Htt
   if (!isObject(value))
     throw notOurService(connection, `the answer to ${request.method} ${request.path} is not an object`);
   return value;
+}
+
+/**
+ * Parses server-sent events (WHATWG HTML, 9.2.6) from chunks, and calls back with each event's data. Names and ids are
+ * ignored.
+ */
+export function eventReader(onData: (data: string) => void): (part: Buffer) => void {
+  const decoder = new TextDecoder();
+  let rest = '';
+  let data: string[] = [];
+  return (part) => {
+    const lines = (rest + decoder.decode(part, { stream: true })).split(/\r?\n/);
+    rest = lines.pop() ?? '';
+    for (const line of lines) {
+      if (line.startsWith('data:')) data.push(line.slice(5).replace(/^ /, ''));
+      if (line !== '' || data.length === 0) continue;
+      onData(data.join('\n'));
+      data = [];
+    }
+  };
 }

@@ -1,3 +1,6 @@
+import type { IncomingHttpHeaders } from 'node:http';
+import { COMPATIBLE } from '../product.ts';
+
 /** A service's address and our credentials. */
 export interface Connection {
   host: string;
@@ -25,3 +28,51 @@ export type Reached =
   | { by: 'proof'; password: string; orUser?: true }
   /** The listening process belongs to this user. `unseen: 'accepted'`: trust one whose owner the system does not show. */
   | { by: 'user'; unseen?: 'accepted' };
+
+/**
+ * `/home/x/app-engine.json is stale: the process 12 that wrote it does not listen there any more`; undefined without a
+ * file.
+ */
+export function staleText({ file, pid, reached }: Connection): string | undefined {
+  if (file === undefined || reached.by === 'word') return undefined;
+  const who = pid === undefined ? 'what wrote it' : `the process that wrote it (pid ${pid})`;
+  return `${file} is stale: ${who} does not listen there any more`;
+}
+
+/** Advice for a missing or wrong listener. */
+export function staleAdvice(connection: Connection): string {
+  const stale = staleText(connection);
+  if (stale === undefined) return 'Start it with `rdctl start`.';
+  const other = connection.foreign ? `Start ${COMPATIBLE.productName}, or a service of ours` : 'Start one';
+  return `${stale}. ${other} with \`rdctl start\`.`;
+}
+
+/** One request. `path` is sent unchanged; `body` is sent byte for byte as JSON. */
+export interface HttpRequest {
+  method: string;
+  path: string;
+  body?: string | Buffer;
+  headers?: Readonly<Record<string, string>>;
+  /** Milliseconds until the complete response; `answerLimit` by default. */
+  timeoutMs?: number;
+  signal?: AbortSignal;
+  /** Receives the body of a 200 response in chunks; its `body` is empty then, and the timeout covers the head only. */
+  onPart?(part: Buffer): void;
+}
+
+/** A response of any status. Header names are lowercase. */
+export interface HttpResponse {
+  status: number;
+  /** Reason phrase: `Bad Request`. */
+  statusText: string;
+  headers: IncomingHttpHeaders;
+  body: Buffer;
+}
+
+/** Sends one request to a service; tests use an in-process one. */
+export type Transport = (connection: Connection, request: HttpRequest) => Promise<HttpResponse>;
+
+/** Host and port as in a URL. */
+export function addressOf({ host, port }: Pick<Connection, 'host' | 'port'>): string {
+  return host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;
+}

@@ -2,7 +2,7 @@ import { RdError } from '../errors.ts';
 import type { CheckRecord } from '../features/diagnostics/report.ts';
 import { isObject, type JsonObject } from '../json.ts';
 import type { Client } from './client.ts';
-import { notOurService } from './http.ts';
+import { notOurService } from './replies.ts';
 
 /** The fields of a record that every application sends. */
 export type Finding = Pick<CheckRecord, 'description' | 'passed' | 'id' | 'mute'> & {

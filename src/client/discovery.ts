@@ -1,20 +1,24 @@
-// Synchronous: a connection file is tiny, and loading `fs/promises` takes a twentieth of a short command's time.
-import { closeSync, constants, fstatSync, lstatSync, openSync, readFileSync, statfsSync, statSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { basename, posix } from 'node:path';
 import { RdError } from '../errors.ts';
-import { isObject } from '../json.ts';
-import { ioError, systemCode } from '../os/io-error.ts';
-import { shellWord } from '../os/program.ts';
+import { ioError } from '../os/io-error.ts';
 import type { Environment } from '../os/user-directories.ts';
 import { userHome } from '../os/user-directories.ts';
 import { COMPATIBLE } from '../product.ts';
 import type { Platform } from '../settings/field.ts';
 import { lockStanding } from '../state/home-lock.ts';
-import { exposedBy, requirePrivate, trustOfUser } from '../state/ownership.ts';
+import { requirePrivate } from '../state/ownership.ts';
 import type { Places } from '../state/places.ts';
 import { places } from '../state/places.ts';
 import { serviceSocket } from '../state/service-socket.ts';
 import type { Connection, Reached } from './connection.ts';
+import {
+  type ConnectionFile,
+  insideWsl,
+  NO_CONNECTION,
+  readConnectionFile,
+  windowsDataDirectory,
+} from './connection-file.ts';
 
 /** The global flags that name the service; an empty string and port 0 count as not given. */
 export interface ConnectionFlags {
@@ -28,33 +32,13 @@ export interface ConnectionFlags {
 
 export interface DiscoveryOptions {
   homedir?: string;
-  /**
-   * Inside WSL: the Windows user's local data directory as a Linux path. Only called there, and only without a
-   * connection file of ours. `wslpath` is the program whose presence identified WSL.
-   */
-  windowsDataDirectory?: (wslpath: string) => Promise<string | undefined>;
-  /** Location of that program, `/bin/wslpath` by default. */
+  /** The path converter of every WSL distribution, `/bin/wslpath` by default; its presence identifies WSL. */
   wslpath?: string;
-}
-
-interface ConnectionFile {
-  path: string;
-  foreign: boolean;
-  user: string;
-  password: string;
-  port: number;
-  host: string;
-  pid?: number;
-  /** How its listener is verified, unless the user names host or port. */
-  reached: Reached;
+  /** Only read where Windows is asked; absent: it never is. */
+  signal?: () => AbortSignal;
 }
 
 const LOOPBACK = /^(?:localhost|127(?:\.\d{1,3}){3}|\[?::1\]?)$/i;
-/** Type of a file system: `V9FS_MAGIC` of linux/magic.h. */
-const PLAN_9 = 0x01021997;
-
-const PREFIX = 'failed to get connection info: ';
-
 /**
  * Finds the service: flags first, then the environment (`RDCTL_CONFIG_PATH`, `RDCTL_PASSWORD`), then a connection file,
  * ours before Rancher Desktop's.
@@ -80,7 +64,7 @@ export async function discover(
   };
   const passwordFrom = passwordSource(flags, env);
   if (!file && (given.user === undefined || given.port === undefined || given.password === undefined)) {
-    throw new RdError('ERR_NOT_RUNNING', `${PREFIX}open ${here.connectionFile}: ${missing(platform)}`, {
+    throw new RdError('ERR_NOT_RUNNING', `${NO_CONNECTION}open ${here.connectionFile}: ${missing(platform)}`, {
       advice: 'No service is running. Start one with `rdctl start`, or with `rdctl serve` in the foreground.',
     });
   }
@@ -90,7 +74,7 @@ export async function discover(
   if (user === '' || password === '' || port === 0) {
     throw new RdError(
       'ERR_CONNECTION_SETTINGS',
-      `${PREFIX}insufficient connection settings (missing one or more of: port, user, and password)`,
+      `${NO_CONNECTION}insufficient connection settings (missing one or more of: port, user, and password)`,
       { advice: `Give --port, --user and --password-file, or correct ${file?.path ?? here.connectionFile}.` },
     );
   }
@@ -126,9 +110,9 @@ async function defaultFile(
     return { ...own, reached: socket === undefined ? await withoutSocket(own, here) : { by: 'socket', path: socket } };
   }
   if (own || here.foreignConnectionFile === undefined) return own;
-  const { windowsDataDirectory, wslpath = '/bin/wslpath' } = options;
-  if (windowsDataDirectory && platform === 'linux' && insideWsl(env, wslpath)) {
-    const directory = await windowsDataDirectory(wslpath);
+  const { signal, wslpath = '/bin/wslpath' } = options;
+  if (signal && platform === 'linux' && insideWsl(env, wslpath)) {
+    const directory = await windowsDataDirectory({ env, signal: signal(), wslpath });
     const path = directory && posix.join(directory, COMPATIBLE.directory, COMPATIBLE.connectionFile);
     // The mount does not show the Windows owner, and the listener is on the Windows side.
     const windows = path ? await readConnectionFile(path, true, { anyOwner: true }) : undefined;
@@ -184,98 +168,8 @@ async function explicitFile(path: string): Promise<ConnectionFile> {
   // A file of any name may be from either application.
   if (file?.reached.by === 'proof') return { ...file, reached: { ...file.reached, orUser: true } };
   if (file) return file;
-  throw new RdError('ERR_CONNECTION_SETTINGS', `${PREFIX}open ${path}: no such file or directory`, {
+  throw new RdError('ERR_CONNECTION_SETTINGS', `${NO_CONNECTION}open ${path}: no such file or directory`, {
     advice: 'Check --config-path or RDCTL_CONFIG_PATH; the file exists only while its service runs.',
-  });
-}
-
-/** Missing fields are returned empty; a missing file is `undefined`. */
-async function readConnectionFile(
-  path: string,
-  foreign: boolean,
-  { anyOwner = false, named = false } = {},
-): Promise<ConnectionFile | undefined> {
-  let text: string;
-  try {
-    text = ownText(path, { anyOwner, named });
-  } catch (cause) {
-    if (cause instanceof RdError) throw cause;
-    const code = systemCode(cause);
-    if (code === 'ENOENT' || code === 'ENOTDIR') return undefined;
-    const reason = code === 'EACCES' ? 'permission denied' : code === 'EISDIR' ? 'is a directory' : String(code);
-    throw new RdError('ERR_CONNECTION_SETTINGS', `${PREFIX}open ${path}: ${reason}`, {
-      cause,
-      advice: 'The file belongs to the user that runs the service; call as that user.',
-    });
-  }
-  const fields = fieldsOf(path, parse(path, text));
-  return { path, foreign, ...fields, reached: foreign ? { by: 'user' } : { by: 'proof', password: fields.password } };
-}
-
-/** Reads the file without following what other users can write. Non-blocking open: a pipe in its place would hang. */
-function ownText(path: string, { anyOwner, named }: { anyOwner: boolean; named: boolean }): string {
-  // A pipe from the shell, `--config-path <(…)`: opened once, and waited for.
-  if (named && statSync(path).isFIFO()) return readFileSync(path, 'utf8');
-  const file = openSync(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0));
-  try {
-    const facts = fstatSync(file);
-    if (!anyOwner && process.getuid && facts.isFile()) {
-      const by = exposedBy({ ...facts, kind: 'file', last: true }, trustOfUser());
-      if (by && !(named && isOnWindows(path))) {
-        if (by === 'owner') throw untrusted(path, `it belongs to another user (uid ${facts.uid})`);
-        throw untrusted(path, 'other users can write it', `chmod 600 ${shellWord(path)}`);
-      }
-    }
-    if (!facts.isFile() && !facts.isDirectory()) throw untrusted(path, 'it is not a file');
-    return readFileSync(file, 'utf8');
-  } finally {
-    closeSync(file);
-  }
-}
-
-/** Inside WSL, Windows mounts make every file world-writable. */
-function isOnWindows(path: string): boolean {
-  return process.platform === 'linux' && statfsSync(path).type === PLAN_9;
-}
-
-function untrusted(path: string, reason: string, remedy?: string): RdError {
-  return new RdError('ERR_CONNECTION_SETTINGS', `${PREFIX}open ${path}: ${reason}, and nothing was sent`, {
-    advice: remedy
-      ? `What it says may be theirs. If it is yours: \`${remedy}\`, and start the service again.`
-      : 'Call as the user that runs the service, or name it with --host, --port, --user and --password-file.',
-  });
-}
-
-function parse(path: string, text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch (cause) {
-    // The parser's message quotes the text, which contains the password.
-    throw unusable(path, 'it is not JSON', cause instanceof SyntaxError ? undefined : cause);
-  }
-}
-
-function fieldsOf(path: string, value: unknown): Pick<ConnectionFile, 'user' | 'password' | 'port' | 'host' | 'pid'> {
-  if (!isObject(value)) throw unusable(path, 'it is not a JSON object');
-  // Field names in this file are case-insensitive.
-  const fields = new Map(Object.entries(value).map(([name, each]) => [name.toLowerCase(), each]));
-  const text = (name: string): string => {
-    const field = fields.get(name) ?? '';
-    if (typeof field !== 'string') throw unusable(path, `"${name}" is not a string`);
-    return field;
-  };
-  const port = fields.get('port') ?? 0;
-  if (typeof port !== 'number' || !Number.isInteger(port)) throw unusable(path, '"port" is not an integer');
-  if (port < 0 || port > 65_535) throw unusable(path, '"port" is not between 1 and 65535');
-  const pid = fields.get('pid');
-  const process = typeof pid === 'number' && Number.isSafeInteger(pid) && pid > 0 ? { pid } : {};
-  return { user: text('user'), password: text('password'), host: text('host'), port, ...process };
-}
-
-function unusable(path: string, reason: string, cause?: unknown): RdError {
-  return new RdError('ERR_CONNECTION_SETTINGS', `${PREFIX}error parsing config file "${path}": ${reason}`, {
-    ...(cause === undefined ? {} : { cause }),
-    advice: 'A running service writes this file anew at its next start; remove it if none runs.',
   });
 }
 
@@ -302,13 +196,4 @@ function passwordSource(flags: ConnectionFlags, env: Environment): string | unde
 
 function missing(platform: Platform): string {
   return platform === 'win32' ? 'The system cannot find the file specified' : 'no such file or directory';
-}
-
-function insideWsl(env: Environment, wslpath: string): boolean {
-  if (env.WSL_DISTRO_NAME === undefined && env.WSL_INTEROP === undefined && env.WSLENV === undefined) return false;
-  try {
-    return lstatSync(wslpath).isSymbolicLink();
-  } catch {
-    return false;
-  }
 }

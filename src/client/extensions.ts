@@ -1,8 +1,8 @@
 import { RdError } from '../errors.ts';
 import { isObject, type JsonObject } from '../json.ts';
 import type { Client } from './client.ts';
-import type { HttpResponse } from './http.ts';
-import { answerOf, replyNote } from './plain-call.ts';
+import type { HttpResponse } from './connection.ts';
+import { answerOf, replyNote } from './replies.ts';
 
 /** Default limit of an installation in milliseconds: it pulls an image. */
 const INSTALL_LIMIT = 30 * 60_000;

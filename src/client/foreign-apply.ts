@@ -5,8 +5,7 @@ import { type ExtensionStep, extensionFailure, extensionSteps } from '../plan/ex
 import { blindSteps, forwardName, mentionsForwards, NO_FORWARDS, throwForwardFailure } from '../plan/port-forwards.ts';
 import type { ApplyStep } from '../reconcile/status-document.ts';
 import { fillDefaults } from '../settings/defaults.ts';
-import type { ApplyInput } from './apply.ts';
-import { type Carried, settle } from './carry-out.ts';
+import { type ApplyInput, type Carried, settle } from './carry-out.ts';
 import type { SettingsReply, WriteReply } from './client.ts';
 import { type ExtensionReply, installExtension, uninstallExtension } from './extensions.ts';
 import { ANY_HOST } from './offline.ts';

@@ -10,7 +10,6 @@ import { fillDefaults } from '../settings/defaults.ts';
 import { leafAt, leaves } from '../settings/leaf-paths.ts';
 import { type CallOptions, type Client, forwardPath, type Proposal, type SettingsReply } from './client.ts';
 import { foreignPlan } from './foreign-plan.ts';
-import { foreignProgress, type Standing } from './foreign-progress.ts';
 import { type ForeignSettings, readForeign, toForeign } from './foreign-shape.ts';
 import { ANY_HOST } from './offline.ts';
 
@@ -196,5 +195,103 @@ function statusOf(
     phases: [],
     counters: { steps: 0, restarts: 0, resets: 0, failures: 0, settingsPuts: 0, settingsWrites: 0 },
     notices: [],
+  };
+}
+
+/** The progress of a write, as far as it shows from outside. */
+export interface ForeignProgress {
+  /** A settings write was answered with this sentence, in that state. */
+  settingsSent(answer: string, state: BackendState): void;
+  /** False when it must not be sent yet: a stop would collide with a restart; `looked` reports when to send it. */
+  power(power: 'started' | 'stopped', state: BackendState): boolean;
+  /** Records an observation. `restartDue`: whether accepted settings still require a restart; undefined: unknown. */
+  looked(state: BackendState, restartDue: () => Promise<boolean | undefined>): Promise<Standing>;
+}
+
+interface Standing {
+  /** Nothing is left to wait for. */
+  settled: boolean;
+  /** A new ERROR state, as opposed to an old one. */
+  failed: boolean;
+  /** The requested power was ignored because the application was busy, or it can be sent now: send it (again). */
+  repeat?: 'started' | 'stopped' | undefined;
+  /** What is missing, as a sentence. */
+  missing: string;
+}
+
+const READY: readonly BackendState[] = ['STARTED', 'DISABLED'];
+/** Observations of the opposite of the requested power before it is requested again. */
+const PATIENCE = 4;
+/** Observations after which an ERROR from before the write counts as new. */
+const OLD_ERROR_LOOKS = 20;
+
+/**
+ * Tracks an application without versions of its state. A restart has happened when it left its ready state and is back,
+ * or when it reports that none is due. A busy application first becomes ready, and restarts after that.
+ */
+export function foreignProgress(): ForeignProgress {
+  let awaited: 'nothing' | 'leave' | 'arrive' = 'nothing';
+  let wish: 'started' | 'stopped' | undefined;
+  let restarting = false;
+  let deferred = false;
+  let oldError = false;
+  let opposite = 0;
+  let errors = 0;
+
+  function sent(state: BackendState): void {
+    oldError = state === 'ERROR';
+    opposite = 0;
+    errors = 0;
+  }
+
+  function isOpposite(state: BackendState): boolean {
+    if (wish === 'stopped') return READY.includes(state);
+    return wish === 'started' && (state === 'STOPPED' || (state === 'ERROR' && oldError));
+  }
+
+  /** An explicit report overrides what was observed. */
+  async function isDue(restartDue: () => Promise<boolean | undefined>): Promise<boolean> {
+    const due = await restartDue();
+    if (due === false) awaited = 'nothing';
+    return due ?? awaited !== 'nothing';
+  }
+
+  return {
+    settingsSent(answer, state) {
+      sent(state);
+      if (/no restart required|no changes necessary/.test(answer)) return;
+      awaited = /eventually be reconfigured/.test(answer) ? 'arrive' : READY.includes(state) ? 'leave' : 'nothing';
+      restarting = true;
+      // A restart also starts a backend that was off.
+      if (wish === undefined) wish = 'started';
+    },
+    power(power, state) {
+      deferred = power === 'stopped' && restarting;
+      if (!deferred) restarting = false;
+      sent(state);
+      wish = power;
+      return !deferred;
+    },
+    async looked(state, restartDue) {
+      if (state !== 'ERROR') oldError = false;
+      const ready = READY.includes(state);
+      if (ready && awaited === 'arrive') awaited = 'leave';
+      else if (!ready && awaited === 'leave') awaited = 'nothing';
+      opposite = isOpposite(state) ? opposite + 1 : 0;
+      errors = state === 'ERROR' ? errors + 1 : 0;
+      const repeat = wish !== undefined && opposite > 0 && opposite % PATIENCE === 0 ? { repeat: wish } : {};
+      const failed = state === 'ERROR' && (!oldError || errors > OLD_ERROR_LOOKS);
+      const missing = `it is in the state ${state}`;
+      if (deferred) {
+        const over = ready && !(await isDue(restartDue));
+        if (over) deferred = false;
+        return { settled: false, failed, ...(over ? { repeat: 'stopped' } : {}), missing };
+      }
+      if (wish === 'stopped') return { settled: state === 'STOPPED', failed, ...repeat, missing };
+      if (!ready) return { settled: wish === undefined && state === 'STOPPED', failed, ...repeat, missing };
+      if (wish === undefined) return { settled: true, failed: false, missing };
+      const settled = !(await isDue(restartDue));
+      return { settled, failed: false, missing: 'it has not restarted yet for the settings that it accepted' };
+    },
   };
 }

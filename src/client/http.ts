@@ -1,34 +1,15 @@
-import { type IncomingHttpHeaders, type IncomingMessage, type RequestOptions, request as send } from 'node:http';
+import { type IncomingMessage, type RequestOptions, request as send } from 'node:http';
 import { RdError } from '../errors.ts';
 import { systemCode } from '../os/io-error.ts';
-import type { Connection } from './connection.ts';
-import { addressOf, requestText } from './request-text.ts';
-import { staleAdvice } from './stale-file.ts';
-
-/** One request. `path` is sent unchanged; `body` is sent byte for byte as JSON. */
-export interface HttpRequest {
-  method: string;
-  path: string;
-  body?: string | Buffer;
-  headers?: Readonly<Record<string, string>>;
-  /** Milliseconds until the complete response; `answerLimit` by default. */
-  timeoutMs?: number;
-  signal?: AbortSignal;
-  /** Receives the body of a 200 response in chunks; its `body` is empty then, and the timeout covers the head only. */
-  onPart?(part: Buffer): void;
-}
-
-/** A response of any status. Header names are lowercase. */
-export interface HttpResponse {
-  status: number;
-  /** Reason phrase: `Bad Request`. */
-  statusText: string;
-  headers: IncomingHttpHeaders;
-  body: Buffer;
-}
-
-/** Sends one request to a service; tests use an in-process one. */
-export type Transport = (connection: Connection, request: HttpRequest) => Promise<HttpResponse>;
+import {
+  addressOf,
+  type Connection,
+  type HttpRequest,
+  type HttpResponse,
+  staleAdvice,
+  type Transport,
+} from './connection.ts';
+import { notOurService, requestText } from './replies.ts';
 
 /** Larger responses are rejected: nothing in the API comes near this. */
 const ANSWER_LIMIT = 64 * 1024 * 1024;
@@ -67,7 +48,7 @@ export const httpTransport: Transport = async (connection, request) => {
 /** Verifying the listener counts toward the request's timeout. */
 async function assured(connection: Connection, request: HttpRequest): Promise<HttpResponse> {
   const { timeoutMs = answerLimit(request), signal } = request;
-  const { assuredSocket } = await import('./assurance.ts');
+  const { assuredSocket } = await import('./listener.ts');
   const begun = performance.now();
   const late = new AbortController();
   const timer = setTimeout(() => late.abort(new TimeoutError('did not answer', timeoutMs)), timeoutMs);
@@ -212,31 +193,10 @@ function transportError(connection: Connection, request: HttpRequest, cause: unk
   });
 }
 
-/** No service returns a web page; other programs often do. */
-export function isWebPage({ headers, body }: Pick<HttpResponse, 'headers' | 'body'>): boolean {
-  const type = String(headers['content-type'] ?? '');
-  return (
-    type.startsWith('text/html') || (!type.startsWith('application/json') && /^\s*</.test(body.toString('utf8', 0, 64)))
-  );
-}
-
 function limitText({ limitMs }: TimeoutError): string {
   return limitMs < 1000 ? `${Math.ceil(limitMs)} ms` : `${Math.round(limitMs / 100) / 10} s`;
 }
 
 function fromText({ file }: Connection): string {
   return file === undefined ? '' : ` (the address in ${file})`;
-}
-
-/** The listener is not a service that we support. */
-export function notOurService(connection: Connection, detail: string, cause?: unknown): RdError {
-  const from = connection.file === undefined ? 'the connection flags' : connection.file;
-  return new RdError(
-    'ERR_CONNECTION',
-    `another program answers on ${connection.host}:${connection.port}, the address in ${from}: ${detail}`,
-    {
-      ...(cause === undefined ? {} : { cause }),
-      advice: 'If the service is not running, start it with `rdctl start`; it takes the next free port.',
-    },
-  );
 }

@@ -4,8 +4,8 @@ import { type LayerFacts, type SettingLayers, settingLayers } from '../plan/laye
 import { leafAt, leaves, setLeaf } from '../settings/leaf-paths.ts';
 import { isLocked } from '../settings/locks.ts';
 import type { Client } from './client.ts';
+import type { HttpResponse } from './connection.ts';
 import { locksAtNewest, readForeign } from './foreign-shape.ts';
-import type { HttpResponse } from './http.ts';
 
 export { settingLayers } from '../plan/layers.ts';
 

@@ -9,7 +9,7 @@ import type { PlanRequest, Target } from '../plan/change.ts';
 import { isWantedForwards, type WantedForwards } from '../plan/port-forwards.ts';
 import { FIELDS } from '../settings/fields.gen.ts';
 import type { Places } from '../state/places.ts';
-import { isSameTarget, isTarget, targetName } from './target.ts';
+import { isSameTarget, isTarget, targetName } from './saved-plan.ts';
 
 /** The state before an apply, for the rollback. */
 interface Previous {

@@ -5,7 +5,6 @@ import { isWantedForwards, mentionsForwards, NO_FORWARDS, type WantedForwards } 
 import { isRuntimeChange } from '../plan/runtime-changes.ts';
 import { FIELDS } from '../settings/fields.gen.ts';
 import { leafAt, leaves, removeLeaf, setLeaf } from '../settings/leaf-paths.ts';
-import { isSameTarget, isTarget, targetName } from './target.ts';
 
 /** The live state when a plan is saved or used. */
 export interface LiveState {
@@ -204,4 +203,25 @@ function isSavedPart(value: JsonValue | undefined): value is JsonObject & SavedP
 
 function isTextList(value: JsonValue | undefined): value is string[] {
   return Array.isArray(value) && value.every((item) => typeof item === 'string');
+}
+
+/** True for the same product, home and driver. */
+export function isSameTarget(one: Target, other: Target): boolean {
+  return one.product === other.product && one.home === other.home && one.driver === other.driver;
+}
+
+/** `rdctl at /home/x/.local/share/rdctl with driver host` */
+export function targetName({ product, home, driver, settingsVersion }: Target): string {
+  if (settingsVersion !== undefined)
+    return `${product} (settings version ${settingsVersion}) at ${home ?? 'a place unknown'}`;
+  return `${product} ${home === undefined ? '' : `at ${home} `}with driver ${driver}`;
+}
+
+/** Whether a value read from a file is a target. */
+export function isTarget(value: unknown): value is JsonObject & Target {
+  if (!isObject(value)) return false;
+  const { product, driver, simulated, home } = value;
+  const texts =
+    typeof product === 'string' && typeof driver === 'string' && (home === undefined || typeof home === 'string');
+  return texts && typeof simulated === 'boolean';
 }

@@ -2,8 +2,7 @@ import { RdError } from '../errors.ts';
 import type { SnapshotRecord } from '../features/snapshots/contract.ts';
 import { isObject } from '../json.ts';
 import type { Client } from './client.ts';
-import { isWebPage, notOurService } from './http.ts';
-import { unauthorized } from './refusal.ts';
+import { isWebPage, notOurService, unauthorized } from './replies.ts';
 
 /** Copying terabytes is slow, and the user can cancel. */
 const LIMIT_MS = 24 * 3_600_000;

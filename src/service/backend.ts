@@ -2,7 +2,7 @@ import { release, totalmem } from 'node:os';
 import { withOfferedVersion } from '../../profiles/policies/interpretation.ts';
 import type { Policies } from '../../profiles/policies/policy.ts';
 import { TEXTS } from '../api/wire-texts.ts';
-import { BACKEND_STOP_MS } from '../client/stop-limits.ts';
+import { BACKEND_STOP_MS } from '../client/home-service.ts';
 import type { Driver } from '../drivers/driver.ts';
 import { RdError } from '../errors.ts';
 import type { JsonObject } from '../json.ts';

@@ -1,14 +1,12 @@
 import { arch } from 'node:os';
-import { homeService } from '../client/home-service.ts';
-import { BACKEND_STOP_MS } from '../client/stop-limits.ts';
+import { BACKEND_STOP_MS, homeService } from '../client/home-service.ts';
 import type { Driver } from '../drivers/driver.ts';
 import { RdError } from '../errors.ts';
 import { releaseContext } from '../features/host-integration/docker-context.ts';
 import { integrationTargets } from '../features/host-integration/targets.ts';
 import { systemClock } from '../os/clock.ts';
 import { type LogFile, openLog } from '../os/log-file.ts';
-import type { Environment } from '../os/user-directories.ts';
-import { userHome } from '../os/user-directories.ts';
+import { type Environment, userHome } from '../os/user-directories.ts';
 import { createControllers } from '../reconcile/controllers.ts';
 import { defaultSettings } from '../settings/defaults.ts';
 import type { Platform } from '../settings/field.ts';

@@ -29,15 +29,15 @@ test('omits and does not count muted checks, unless asked to', async () => {
 });
 
 test('says when no check has run yet', async () => {
-  const { diagnosticsText } = await import('../../cli/views/diagnostics-text.ts');
-  const { style } = await import('../../cli/views/style.ts');
+  const { diagnosticsText } = await import('../../cli/commands/diagnostics.ts');
+  const { style } = await import('../../cli/views/text.ts');
   const nothing = { last_update: '1970-01-01T00:00:00.000Z', checks: [] };
   expect(diagnosticsText(nothing, false, style(false))).toContain('rdctl diagnostics --run');
 });
 
 test('text from a check cannot move the terminal cursor', async () => {
-  const { diagnosticsText } = await import('../../cli/views/diagnostics-text.ts');
-  const { style } = await import('../../cli/views/style.ts');
+  const { diagnosticsText } = await import('../../cli/commands/diagnostics.ts');
+  const { style } = await import('../../cli/views/text.ts');
   const evil = {
     id: 'A\u001b[2J',
     category: 'B\r',

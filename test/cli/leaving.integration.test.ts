@@ -3,13 +3,13 @@ import { once } from 'node:events';
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
-import { absentService, homeOf, rediscover } from '../../cli/session/absence.ts';
+import { homeOf } from '../../cli/session/home.ts';
 import { launchService } from '../../cli/session/launch.ts';
-import { askService } from '../../cli/session/service.ts';
-import { isStaying, waitForExit, waitForOtherService } from '../../cli/session/service-end.ts';
+import { missingService, rediscover } from '../../cli/session/missing-service.ts';
+import { askService, isStaying, waitForExit, waitForOtherService } from '../../cli/session/service.ts';
 import { createClient } from '../../src/client/client.ts';
 import type { Connection } from '../../src/client/connection.ts';
-import { SERVICE_STOP_MS } from '../../src/client/stop-limits.ts';
+import { SERVICE_STOP_MS } from '../../src/client/home-service.ts';
 import { RdError } from '../../src/errors.ts';
 import { type Clock, steadyClock } from '../../src/os/clock.ts';
 import { processTable } from '../../src/os/process-table.ts';
@@ -118,7 +118,7 @@ describe('a service that started after an old connection file was read', () => {
     await (await take()).update({ port: 2, announced: true });
     const caller = { connect: async () => connection(2), globals: {}, io };
     const error = new RdError('ERR_UNAUTHORIZED', 'no');
-    await expect(absentService(error, caller, connection(2))).rejects.toBe(error);
+    await expect(missingService(error, caller, connection(2))).rejects.toBe(error);
   });
 });
 

@@ -1,7 +1,7 @@
 import { chmodSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { beforeEach, describe, expect, test } from 'vitest';
-import { windowsDataDirectory } from '../../cli/session/windows-data.ts';
+import { windowsDataDirectory } from '../../src/client/connection-file.ts';
 import { discover } from '../../src/client/discovery.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';
 
@@ -68,8 +68,7 @@ describe('discovery in WSL', () => {
     discover({}, env, 'linux', {
       homedir: home,
       wslpath,
-      windowsDataDirectory: (path) =>
-        windowsDataDirectory({ env, signal: new AbortController().signal, wslpath: path }),
+      signal: () => new AbortController().signal,
     });
   const windowsFile = () => join(translated, 'rancher-desktop/rd-engine.json');
   const linuxFile = () => join(home, '.local/share/rancher-desktop/rd-engine.json');

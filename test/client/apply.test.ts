@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { type ApplyEvent, type ApplyInput, applyDesired, isWorse } from '../../src/client/apply.ts';
+import { applyDesired, isWorse } from '../../src/client/apply.ts';
+import type { ApplyEvent, ApplyInput } from '../../src/client/carry-out.ts';
 import type { Client } from '../../src/client/client.ts';
 import { type ErrorCode, RdError } from '../../src/errors.ts';
 import type { JsonObject } from '../../src/json.ts';

@@ -11,7 +11,7 @@ import { proofRoutes } from '../../src/api/routes/proof.ts';
 import type { Connection, Reached } from '../../src/client/connection.ts';
 import { discover } from '../../src/client/discovery.ts';
 import { httpTransport } from '../../src/client/http.ts';
-import { listenerMismatch, listeningUsers } from '../../src/client/listener-owner.ts';
+import { listenerMismatch, listeningUsers } from '../../src/client/listener.ts';
 import { isProof, newNonce, proofOf } from '../../src/client/service-proof.ts';
 import { lockHome } from '../../src/state/home-lock.ts';
 import { places } from '../../src/state/places.ts';

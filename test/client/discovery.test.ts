@@ -148,7 +148,9 @@ test('outside WSL, Windows is not asked for its directory', async () => {
   write(foreign, FILE);
   const connection = await discover({}, {}, 'linux', {
     homedir: home,
-    windowsDataDirectory: () => Promise.reject(new Error('asked')),
+    signal: () => {
+      throw new Error('asked');
+    },
   });
   expect(connection.file).toBe(foreign);
 });

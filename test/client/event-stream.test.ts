@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { eventReader } from '../../src/client/event-stream.ts';
+import { eventReader } from '../../src/client/client.ts';
 
 function read(parts: readonly Buffer[]): string[] {
   const found: string[] = [];

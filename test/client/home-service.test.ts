@@ -2,7 +2,7 @@ import { mkdirSync, utimesSync, writeFileSync } from 'node:fs';
 import { uptime } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { absenceText } from '../../cli/session/absence.ts';
+import { startAdvice } from '../../cli/session/missing-service.ts';
 import { homeService } from '../../src/client/home-service.ts';
 import { lockHome } from '../../src/state/home-lock.ts';
 import { type Places, places } from '../../src/state/places.ts';
@@ -52,7 +52,7 @@ test('a service that was killed leaves what a real driver runs', async () => {
   writeFileSync(where.backendLock, JSON.stringify({ action: interrupted, pid: 2 ** 30, started: 'then' }));
   const left = await homeService(where);
   expect(left).toEqual({ kind: 'left', driver: 'host', pid: 2 ** 30, interrupted });
-  expect(absenceText(left)).toBe(
+  expect(startAdvice(left)).toBe(
     `The last service (pid ${2 ** 30}) ended without stopping what it ran with the driver host, so that may run on, unless it was stopped for what was cut off (Creating snapshot "x"): \`rdctl start\` takes it over, \`rdctl shutdown\` stops it.`,
   );
 });

@@ -1,10 +1,9 @@
 import { createServer } from 'node:http';
-import type { Server } from 'node:net';
-import { createServer as createTcpServer } from 'node:net';
+import { createServer as createTcpServer, type Server } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
 import { createClient } from '../../src/client/client.ts';
-import type { Connection } from '../../src/client/connection.ts';
-import { answerLimit, httpTransport, type Transport, withinTime } from '../../src/client/http.ts';
+import type { Connection, Transport } from '../../src/client/connection.ts';
+import { answerLimit, httpTransport, withinTime } from '../../src/client/http.ts';
 
 async function listening(server: Server): Promise<Connection> {
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));

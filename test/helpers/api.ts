@@ -3,7 +3,8 @@ import { createApp } from '../../src/api/app.ts';
 import type { ApiContext } from '../../src/api/context.ts';
 import { createTransientStore } from '../../src/api/transient-settings.ts';
 import { type Client, createClient } from '../../src/client/client.ts';
-import { type HttpResponse, requestHeaders, type Transport } from '../../src/client/http.ts';
+import type { HttpResponse, Transport } from '../../src/client/connection.ts';
+import { requestHeaders } from '../../src/client/http.ts';
 import { proofOf } from '../../src/client/service-proof.ts';
 import { SIMULATED_INFO } from '../../src/drivers/machines/simulated/index.ts';
 import { RdError } from '../../src/errors.ts';
@@ -20,8 +21,7 @@ import { createApplies } from '../../src/service/applies.ts';
 import { defaultSettings } from '../../src/settings/defaults.ts';
 import type { Platform } from '../../src/settings/field.ts';
 import type { Settings } from '../../src/settings/settings.gen.ts';
-import type { DesiredStoreInput } from '../../src/state/desired-store.ts';
-import { createDesiredStore } from '../../src/state/desired-store.ts';
+import { createDesiredStore, type DesiredStoreInput } from '../../src/state/desired-store.ts';
 
 /** What the scripted controllers report; tests change it. */
 interface Script {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { downloadProgress } from '../../cli/views/download-progress.ts';
+import { downloadProgress } from '../../cli/views/progress.ts';
 import type { Clock } from '../../src/os/clock.ts';
 import { fakeIo } from '../helpers/cli.ts';
 

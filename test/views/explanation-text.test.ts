@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { explanationText } from '../../cli/views/explanation-text.ts';
-import { style } from '../../cli/views/style.ts';
+import { explanationText } from '../../cli/commands/explain.ts';
+import { style } from '../../cli/views/text.ts';
 import { explainSetting } from '../../src/client/explain.ts';
 import { qemu } from '../../src/drivers/index.ts';
 import type { SettingLayers } from '../../src/plan/layers.ts';

@@ -1,8 +1,7 @@
 import { stripVTControlCharacters } from 'node:util';
 import { describe, expect, test } from 'vitest';
 import { planText } from '../../cli/views/plan-text.ts';
-import { style } from '../../cli/views/style.ts';
-import { durationText, pathText, plainText, valueText } from '../../cli/views/value.ts';
+import { durationText, pathText, plainText, style, valueText } from '../../cli/views/text.ts';
 import type { Change } from '../../src/plan/change.ts';
 import { ENGINE_CHANGE, planWith } from '../helpers/plans.ts';
 

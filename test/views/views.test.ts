@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import { viewFor } from '../../cli/views/choose.ts';
 import { statusText } from '../../cli/views/status-text.ts';
-import { style } from '../../cli/views/style.ts';
+import { style } from '../../cli/views/text.ts';
+import { viewFor } from '../../cli/views/view.ts';
 import type { SharedDirectory } from '../../src/drivers/driver.ts';
 import type { Phase } from '../../src/reconcile/contract.ts';
 import { MACHINE } from '../contract/driver-suite.ts';

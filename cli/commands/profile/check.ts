@@ -8,7 +8,7 @@ import { PLATFORM_NAMES } from '../../../src/settings/field.ts';
 import { RELEASES, releaseIndex } from '../../../src/settings/releases.ts';
 import { platformOf, quote, usage, wordOf } from '../../arguments/values.ts';
 import { defineCommand, type Io } from '../../command.ts';
-import { OUTPUT_FLAG } from '../../views/choose.ts';
+import { OUTPUT_FLAG } from '../../views/view.ts';
 
 export const profileCheck = defineCommand({
   name: 'profile check',
@@ -56,8 +56,8 @@ something is ignored or changed; 1 failed.
     }
     const [{ checkText }, { style }, { plainText }] = await Promise.all([
       import('../../views/profile-check-text.ts'),
-      import('../../views/style.ts'),
-      import('../../views/value.ts'),
+      import('../../views/text.ts'),
+      import('../../views/text.ts'),
     ]);
     const selection = selectionOf(flags.release ?? [], flags.platform ?? []);
     const part = PARTS.find((name) => name === flags.part);

@@ -14,7 +14,7 @@ import { FIELDS } from '../../../src/settings/fields.gen.ts';
 import { escapedInLines } from '../../../src/settings/printable.ts';
 import { supportedPlatform, usage } from '../../arguments/values.ts';
 import { defineCommand, type Invocation } from '../../command.ts';
-import { OUTPUT_FLAG } from '../../views/choose.ts';
+import { OUTPUT_FLAG } from '../../views/view.ts';
 
 const FLAGS = {
   'dry-run': { type: 'boolean', summary: 'Show what would change, and write nothing' },
@@ -55,7 +55,7 @@ mistakes; 1 failed.
     const [{ upgradeDocument }, { readSource }, { plainText }, { platformOf }] = await Promise.all([
       import('../../../profiles/document/upgrade/upgrade.ts'),
       import('../../../profiles/document/source.ts'),
-      import('../../views/value.ts'),
+      import('../../views/text.ts'),
       import('../../arguments/values.ts'),
     ]);
     const source = await readSource(name, { cwd: io.cwd, readStdin: (limit) => io.readStdin(limit) });

@@ -15,14 +15,12 @@ import { COMPATIBLE } from '../../../src/product.ts';
 import type { StatusDocument } from '../../../src/reconcile/status-document.ts';
 import { refuseRunning, requireAdopted } from '../../../src/state/drop-in.ts';
 import { lockHome } from '../../../src/state/home-lock.ts';
-import type { FlagTable, Io } from '../../command.ts';
-import { homeOf, namesService } from '../../session/absence.ts';
-import { printInterruptions } from '../../session/interruptions.ts';
+import type { Caller, FlagTable, Io } from '../../command.ts';
+import { homeOf, namesService } from '../../session/home.ts';
 import { launchService } from '../../session/launch.ts';
-import { serviceLine } from '../../session/patient-client.ts';
-import { askService, type Caller } from '../../session/service.ts';
-import { isStaying, stopOwnService } from '../../session/service-end.ts';
-import { plainText } from '../../views/value.ts';
+import { askService, isStaying, stopOwnService } from '../../session/service.ts';
+import { printInterruptions, serviceLine } from '../../session/service-display.ts';
+import { plainText } from '../../views/text.ts';
 
 /** `--json` of every snapshot command, before or after the subcommand. */
 export const JSON_FLAG = {

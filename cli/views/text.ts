@@ -1,3 +1,4 @@
+import { styleText } from 'node:util';
 import type { JsonValue } from '../../src/json.ts';
 import type { Change, Sensitive } from '../../src/plan/change.ts';
 import { escapedHidden, withoutHidden } from '../../src/settings/printable.ts';
@@ -47,4 +48,21 @@ export function count(n: number, word: string): string {
 
 function isSensitive(value: JsonValue | Sensitive): value is Sensitive {
   return typeof value === 'object' && value !== null && !Array.isArray(value) && value.sensitive === true;
+}
+
+/** Terminal emphasis. Words and signs carry the meaning; without color each function returns its text unchanged. */
+export interface Style {
+  bold(text: string): string;
+  dim(text: string): string;
+  good(text: string): string;
+  warn(text: string): string;
+  bad(text: string): string;
+}
+
+type Format = Parameters<typeof styleText>[0];
+
+export function style(color: boolean): Style {
+  const paint = (format: Format) => (text: string) =>
+    color ? styleText(format, text, { validateStream: false }) : text;
+  return { bold: paint('bold'), dim: paint('dim'), good: paint('green'), warn: paint('yellow'), bad: paint('red') };
 }

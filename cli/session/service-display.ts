@@ -1,10 +1,11 @@
 import type { Client } from '../../src/client/client.ts';
 import { answerLimit } from '../../src/client/http.ts';
 import { steadyClock } from '../../src/os/clock.ts';
+import type { Plan, PlanRequest } from '../../src/plan/change.ts';
 import type { StatusDocument } from '../../src/reconcile/status-document.ts';
 import type { FlagTable, Io } from '../command.ts';
-import { passingLine } from '../views/passing-line.ts';
-import { plainText } from '../views/value.ts';
+import { passingLine } from '../views/progress.ts';
+import { plainText } from '../views/text.ts';
 
 /** `--plan-timeout` of the commands that show a plan. */
 export const PLAN_TIMEOUT_FLAG = {
@@ -74,4 +75,36 @@ export function serviceLine(client: Client, io: Io, { text, afterMs = 0 }: Servi
     await showing;
     line.clear();
   };
+}
+
+/** How long a command waits for the plan that it does not display. */
+const HIDDEN_PLAN_MS = 1_000;
+
+/**
+ * Prints to stderr what a request is about to interrupt, in a plan's wording, when the service is ours and something
+ * runs. Never fails the command.
+ */
+export async function printInterruptions(
+  client: Client,
+  request: PlanRequest,
+  io: Io,
+  inWords: (item: Plan['blastRadius'][number]) => string = ({ what }) => what,
+): Promise<boolean> {
+  if (client.foreign) return false;
+  const plan = await client.plan(request, { signal: io.signal, waitMs: HIDDEN_PLAN_MS }).catch(() => undefined);
+  if (!plan) return false;
+  for (const item of plan.blastRadius) {
+    io.err(`notice: ${plainText(inWords(item))}${item.lost ? ' (cannot be had back)' : ''}\n`);
+  }
+  return plan.blastRadius.length > 0;
+}
+
+/** Prints the startup notices of the service on stderr. */
+export function showNotices({ notices }: Pick<StatusDocument, 'notices'>, io: Pick<Io, 'err'>): void {
+  for (const notice of notices) io.err(`notice: ${plainText(notice)}\n`);
+}
+
+/** `driver host`; a simulation is always marked. */
+export function driverText({ name, simulated }: StatusDocument['driver']): string {
+  return `driver ${name}${simulated ? ' (a model: nothing real is touched)' : ''}`;
 }

@@ -1,15 +1,13 @@
-import type { Connection } from '../../src/client/connection.ts';
+import { type Connection, staleText } from '../../src/client/connection.ts';
 import { type HomeService, homeService } from '../../src/client/home-service.ts';
-import { staleText } from '../../src/client/stale-file.ts';
 import { type ErrorCode, RdError } from '../../src/errors.ts';
 import { systemCode } from '../../src/os/io-error.ts';
-import { userHome } from '../../src/os/user-directories.ts';
-import { requirePrivate } from '../../src/state/ownership.ts';
-import { type Places, places } from '../../src/state/places.ts';
-import { supportedPlatform } from '../arguments/values.ts';
-import type { GlobalFlags, Io } from '../command.ts';
-import { plainText } from '../views/value.ts';
-import type { Absence, Caller } from './service.ts';
+import type { Caller, GlobalFlags, Io } from '../command.ts';
+import { plainText } from '../views/text.ts';
+import { homeOf, namesService } from './home.ts';
+
+/** The state of a home without a live service; its connection file, if any, is stale. */
+export type MissingService = Exclude<HomeService, { kind: 'running' }>;
 
 /** Failures that a stale connection file can cause. */
 export const STALE_FILE_ERRORS: readonly ErrorCode[] = [
@@ -22,23 +20,6 @@ export const STALE_FILE_ERRORS: readonly ErrorCode[] = [
 
 const RESTART_ADVICE =
   'Stop it with `rdctl shutdown`, which needs no connection file, then start it again with `rdctl start`.';
-
-/** The paths of this home, for a command that only prints them. */
-export function placesOf(io: Io): Places {
-  return places(io.env, supportedPlatform(io.platform), userHome(io.env, io.platform));
-}
-
-/** The paths of this home. Throws `ERR_NOT_PRIVATE` where another user could have written the files. */
-export function homeOf(io: Io): Places {
-  const here = placesOf(io);
-  requirePrivate(here);
-  return here;
-}
-
-/** True when flags or the environment name a service: no other one may answer instead. */
-export function namesService(globals: GlobalFlags, io: Io): boolean {
-  return Boolean(globals['config-path'] || globals.host || globals.user || io.env.RDCTL_CONFIG_PATH);
-}
 
 /**
  * Retries after a failed discovery, or explains the failure: a service may run without its connection file. The message
@@ -98,11 +79,11 @@ function missing(error: RdError, home: HomeService): RdError {
  * contacted.
  * @throws the error, with what the lock adds, when a service is alive, was named, or is another application's.
  */
-export async function absentService(
+export async function missingService(
   error: unknown,
   { connect, globals, io }: Caller,
   connection: Connection | undefined,
-): Promise<Absence | 'moved'> {
+): Promise<MissingService | 'moved'> {
   if (!(error instanceof RdError) || namesService(globals, io)) throw error;
   if (!STALE_FILE_ERRORS.includes(error.code)) throw error;
   if (connection?.foreign && error.code !== 'ERR_NOT_RUNNING') throw error;
@@ -164,7 +145,7 @@ export function leftoverText(
 }
 
 /** The message of a command that needs a service. */
-export function absenceText(home: HomeService): string {
+export function startAdvice(home: HomeService): string {
   if (home.kind === 'left') return leftoverText(home);
   if (home.kind === 'passing') return `One (${processText(home)}) is starting or stopping; try again in a moment.`;
   return 'Start one with `rdctl start`, or let `rdctl apply -f FILE` do it.';

@@ -1,7 +1,32 @@
+import { policyPlaces, policyPrograms } from '../../profiles/policies/places.ts';
+import type { Policies, PolicyHost } from '../../profiles/policies/policy.ts';
+import { type PolicySources, readPolicies } from '../../profiles/policies/read.ts';
 import { RdError } from '../../src/errors.ts';
+import { type IntegrationTargets, integrationTargets } from '../../src/features/host-integration/targets.ts';
+import { userHome } from '../../src/os/user-directories.ts';
 import { DRIVER_NAMES } from '../../src/product.ts';
-import { quote, usage } from '../arguments/values.ts';
-import type { Io } from '../command.ts';
+import type { Platform } from '../../src/settings/field.ts';
+import { requirePrivate } from '../../src/state/ownership.ts';
+import { type Places, places } from '../../src/state/places.ts';
+import { quote, supportedPlatform, usage } from '../arguments/values.ts';
+import type { GlobalFlags, Io } from '../command.ts';
+
+/** The paths of this home, for a command that only prints them. */
+export function placesOf(io: Io): Places {
+  return places(io.env, supportedPlatform(io.platform), userHome(io.env, io.platform));
+}
+
+/** The paths of this home. Throws `ERR_NOT_PRIVATE` where another user could have written the files. */
+export function homeOf(io: Io): Places {
+  const here = placesOf(io);
+  requirePrivate(here);
+  return here;
+}
+
+/** True when flags or the environment name a service: no other one may answer instead. */
+export function namesService(globals: GlobalFlags, io: Io): boolean {
+  return Boolean(globals['config-path'] || globals.host || globals.user || io.env.RDCTL_CONFIG_PATH);
+}
 
 /** `--driver` of read-only commands. */
 export const DRIVER_FLAG = {
@@ -51,4 +76,25 @@ export async function nextDriver(
     const warnings = [`Nothing can be applied yet: ${message}.`, ...details, ...(advice ? [advice] : [])];
     return { ...(known ? { driver: known } : {}), warnings };
   }
+}
+
+/** Where host integration applies, or a clause saying why it is off. */
+export function hostTargets(io: Io): IntegrationTargets | { offBecause: string } {
+  return integrationTargets({
+    env: io.env,
+    platform: supportedPlatform(io.platform),
+    homedir: userHome(io.env, io.platform),
+    here: homeOf(io),
+    self: io.self,
+  });
+}
+
+/** The deployment profiles that a service started now would use. Throws `ERR_PROFILE_INVALID` as it would. */
+export async function policiesOf(io: Io, host: PolicyHost): Promise<Policies> {
+  return readPolicies(policySources(io, host.platform), host);
+}
+
+/** Their locations, with readers. */
+export function policySources({ env, policies }: Io, platform: Platform): PolicySources {
+  return policies ?? { places: policyPlaces(env, platform, userHome(env, platform)), programs: policyPrograms() };
 }

@@ -1,7 +1,7 @@
 import { ERRORS, type ErrorCode, RdError, type SettingsFinding } from '../errors.ts';
 import { isObject } from '../json.ts';
-import type { Connection } from './connection.ts';
-import { type HttpRequest, type HttpResponse, isWebPage, notOurService } from './http.ts';
+import { systemCode } from '../os/io-error.ts';
+import { addressOf, type Connection, type HttpRequest, type HttpResponse } from './connection.ts';
 
 /**
  * Maps a status other than 2xx to an error. The first line is worded as in Rancher Desktop's `rdctl`, except for
@@ -109,4 +109,105 @@ function isFinding(value: unknown): value is SettingsFinding {
 
 function isCode(code: string): code is ErrorCode {
   return Object.hasOwn(ERRORS, code);
+}
+
+type Address = Pick<Connection, 'host' | 'port'>;
+
+/** A failed request, formatted as in Rancher Desktop's `rdctl`: `Get "http://127.0.0.1:6107/": EOF`. */
+export function requestText(
+  address: Address,
+  { method, path }: Pick<HttpRequest, 'method' | 'path'>,
+  cause: unknown,
+): string {
+  const verb = method.charAt(0).toUpperCase() + method.slice(1).toLowerCase();
+  return `${verb} "http://${addressOf(address)}${path}": ${reasonText(address, cause)}`;
+}
+
+function reasonText(address: Address, cause: unknown): string {
+  const code = systemCode(cause);
+  const dial = `dial tcp ${addressOf(address)}: connect: `;
+  switch (code) {
+    case 'ENOTFOUND':
+      return `dial tcp: lookup ${address.host}: no such host`;
+    case 'ECONNREFUSED':
+    case 'ENOENT':
+      return `${dial}connection refused`;
+    case 'EHOSTUNREACH':
+      return `${dial}no route to host`;
+    case 'ENETUNREACH':
+      return `${dial}network is unreachable`;
+    case 'ECONNRESET':
+      return 'EOF';
+    default:
+      // The aggregate error of several addresses has no message.
+      return (cause instanceof Error ? cause.message : String(cause)) || `${code}`;
+  }
+}
+
+/**
+ * A refused connection, formatted in full like `api` and `extension` of Rancher Desktop's `rdctl`; other errors pass
+ * through.
+ */
+function fullConnectionError(address: Address, request: HttpRequest, error: unknown): unknown {
+  if (!(error instanceof RdError) || error.code !== 'ERR_NOT_RUNNING' || error.cause === undefined) return error;
+  const { advice, cause } = error;
+  const message = requestText(address, request, cause);
+  return new RdError('ERR_NOT_RUNNING', message, { cause, ...(advice === undefined ? {} : { advice }) });
+}
+
+interface Caller {
+  connection: Connection;
+  request(request: HttpRequest): Promise<HttpResponse>;
+}
+
+/**
+ * Sends a request and returns the reply's sentence.
+ * @throws RdError as the client's methods do, for transport failures and every unsuccessful reply.
+ */
+export async function sentenceOf(client: Caller, request: HttpRequest): Promise<string> {
+  const response = await client.request(request);
+  if (response.status < 200 || response.status > 299 || isWebPage(response)) {
+    throw refusal(client.connection, request, response);
+  }
+  return response.body.toString();
+}
+
+/**
+ * Sends a request for a command that shows the reply, whatever its status.
+ * @throws RdError for transport failures, and for replies that are not from a service.
+ */
+export async function answerOf({ connection, request: send }: Caller, request: HttpRequest): Promise<HttpResponse> {
+  const response = await send(request).catch((error: unknown) => {
+    throw fullConnectionError(connection, request, error);
+  });
+  if (!isWebPage(response)) return response;
+  throw notOurService(connection, `its answer to ${request.method} ${request.path.split('?', 1)[0]} is a web page`);
+}
+
+/** Advice to print beside such a reply; `undefined` when it needs none. */
+export function replyNote({ connection }: Caller, response: HttpResponse): string | undefined {
+  if (response.status !== 401) return undefined;
+  const { message, advice } = unauthorized(connection, response);
+  return advice === undefined ? message : `${message}\n${advice}`;
+}
+
+/** No service returns a web page; other programs often do. */
+export function isWebPage({ headers, body }: Pick<HttpResponse, 'headers' | 'body'>): boolean {
+  const type = String(headers['content-type'] ?? '');
+  return (
+    type.startsWith('text/html') || (!type.startsWith('application/json') && /^\s*</.test(body.toString('utf8', 0, 64)))
+  );
+}
+
+/** The listener is not a service that we support. */
+export function notOurService(connection: Connection, detail: string, cause?: unknown): RdError {
+  const from = connection.file === undefined ? 'the connection flags' : connection.file;
+  return new RdError(
+    'ERR_CONNECTION',
+    `another program answers on ${connection.host}:${connection.port}, the address in ${from}: ${detail}`,
+    {
+      ...(cause === undefined ? {} : { cause }),
+      advice: 'If the service is not running, start it with `rdctl start`; it takes the next free port.',
+    },
+  );
 }

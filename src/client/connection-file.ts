@@ -1,0 +1,158 @@
+// Synchronous: a connection file is tiny, and loading `fs/promises` takes a twentieth of a short command's time.
+import { closeSync, constants, fstatSync, lstatSync, openSync, readFileSync, statfsSync, statSync } from 'node:fs';
+import { RdError } from '../errors.ts';
+import { isObject } from '../json.ts';
+import { systemCode } from '../os/io-error.ts';
+import { shellWord } from '../os/program.ts';
+import type { Environment } from '../os/user-directories.ts';
+import { exposedBy, trustOfUser } from '../state/ownership.ts';
+import type { Reached } from './connection.ts';
+
+/** How messages about a connection begin; scripts match it. */
+export const NO_CONNECTION = 'failed to get connection info: ';
+/** Type of a file system: `V9FS_MAGIC` of linux/magic.h. */
+const PLAN_9 = 0x01021997;
+
+export interface ConnectionFile {
+  path: string;
+  foreign: boolean;
+  user: string;
+  password: string;
+  port: number;
+  host: string;
+  pid?: number;
+  /** How its listener is verified, unless the user names host or port. */
+  reached: Reached;
+}
+
+/** Missing fields are returned empty; a missing file is `undefined`. */
+export async function readConnectionFile(
+  path: string,
+  foreign: boolean,
+  { anyOwner = false, named = false } = {},
+): Promise<ConnectionFile | undefined> {
+  let text: string;
+  try {
+    text = ownText(path, { anyOwner, named });
+  } catch (cause) {
+    if (cause instanceof RdError) throw cause;
+    const code = systemCode(cause);
+    if (code === 'ENOENT' || code === 'ENOTDIR') return undefined;
+    const reason = code === 'EACCES' ? 'permission denied' : code === 'EISDIR' ? 'is a directory' : String(code);
+    throw new RdError('ERR_CONNECTION_SETTINGS', `${NO_CONNECTION}open ${path}: ${reason}`, {
+      cause,
+      advice: 'The file belongs to the user that runs the service; call as that user.',
+    });
+  }
+  const fields = fieldsOf(path, parse(path, text));
+  return { path, foreign, ...fields, reached: foreign ? { by: 'user' } : { by: 'proof', password: fields.password } };
+}
+
+/** Reads the file without following what other users can write. Non-blocking open: a pipe in its place would hang. */
+function ownText(path: string, { anyOwner, named }: { anyOwner: boolean; named: boolean }): string {
+  // A pipe from the shell, `--config-path <(…)`: opened once, and waited for.
+  if (named && statSync(path).isFIFO()) return readFileSync(path, 'utf8');
+  const file = openSync(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0));
+  try {
+    const facts = fstatSync(file);
+    if (!anyOwner && process.getuid && facts.isFile()) {
+      const by = exposedBy({ ...facts, kind: 'file', last: true }, trustOfUser());
+      if (by && !(named && isOnWindows(path))) {
+        if (by === 'owner') throw untrusted(path, `it belongs to another user (uid ${facts.uid})`);
+        throw untrusted(path, 'other users can write it', `chmod 600 ${shellWord(path)}`);
+      }
+    }
+    if (!facts.isFile() && !facts.isDirectory()) throw untrusted(path, 'it is not a file');
+    return readFileSync(file, 'utf8');
+  } finally {
+    closeSync(file);
+  }
+}
+
+/** Inside WSL, Windows mounts make every file world-writable. */
+function isOnWindows(path: string): boolean {
+  return process.platform === 'linux' && statfsSync(path).type === PLAN_9;
+}
+
+function untrusted(path: string, reason: string, remedy?: string): RdError {
+  return new RdError('ERR_CONNECTION_SETTINGS', `${NO_CONNECTION}open ${path}: ${reason}, and nothing was sent`, {
+    advice: remedy
+      ? `What it says may be theirs. If it is yours: \`${remedy}\`, and start the service again.`
+      : 'Call as the user that runs the service, or name it with --host, --port, --user and --password-file.',
+  });
+}
+
+function parse(path: string, text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch (cause) {
+    // The parser's message quotes the text, which contains the password.
+    throw unusable(path, 'it is not JSON', cause instanceof SyntaxError ? undefined : cause);
+  }
+}
+
+function fieldsOf(path: string, value: unknown): Pick<ConnectionFile, 'user' | 'password' | 'port' | 'host' | 'pid'> {
+  if (!isObject(value)) throw unusable(path, 'it is not a JSON object');
+  // Field names in this file are case-insensitive.
+  const fields = new Map(Object.entries(value).map(([name, each]) => [name.toLowerCase(), each]));
+  const text = (name: string): string => {
+    const field = fields.get(name) ?? '';
+    if (typeof field !== 'string') throw unusable(path, `"${name}" is not a string`);
+    return field;
+  };
+  const port = fields.get('port') ?? 0;
+  if (typeof port !== 'number' || !Number.isInteger(port)) throw unusable(path, '"port" is not an integer');
+  if (port < 0 || port > 65_535) throw unusable(path, '"port" is not between 1 and 65535');
+  const pid = fields.get('pid');
+  const process = typeof pid === 'number' && Number.isSafeInteger(pid) && pid > 0 ? { pid } : {};
+  return { user: text('user'), password: text('password'), host: text('host'), port, ...process };
+}
+
+function unusable(path: string, reason: string, cause?: unknown): RdError {
+  return new RdError('ERR_CONNECTION_SETTINGS', `${NO_CONNECTION}error parsing config file "${path}": ${reason}`, {
+    ...(cause === undefined ? {} : { cause }),
+    advice: 'A running service writes this file anew at its next start; remove it if none runs.',
+  });
+}
+
+export function insideWsl(env: Environment, wslpath: string): boolean {
+  if (env.WSL_DISTRO_NAME === undefined && env.WSL_INTEROP === undefined && env.WSLENV === undefined) return false;
+  try {
+    return lstatSync(wslpath).isSymbolicLink();
+  } catch {
+    return false;
+  }
+}
+
+interface WindowsDataInput {
+  env: Readonly<Record<string, string | undefined>>;
+  signal: AbortSignal;
+  wslpath: string;
+}
+
+/** Limit for a Windows host that is slow to wake up. */
+const LIMIT_MS = 5_000;
+/** An absolute Windows path: a drive or a share. An unset variable expands to its own name. */
+const WINDOWS_PATH = /^(?:[A-Za-z]:\\|\\\\[^\\])[^\r\n]*$/;
+
+/**
+ * Inside WSL: the Windows user's local data directory as a Linux path. `undefined` when Windows gives no usable answer,
+ * because a connection file on the Linux side may still work.
+ */
+export async function windowsDataDirectory({ env, signal, wslpath }: WindowsDataInput): Promise<string | undefined> {
+  const ask = async (...argv: string[]) => {
+    const { run } = await import('../os/run.ts');
+    const { stdout } = await run(argv, { env, signal, timeoutMs: LIMIT_MS });
+    return stdout.replace(/[\r\n]+$/, '');
+  };
+  try {
+    // Only the Windows shell can expand its variables, and it needs `chcp` to answer in UTF-8.
+    const windows = await ask('cmd.exe', '/c', 'chcp 65001 >nul & echo %LOCALAPPDATA%');
+    if (!WINDOWS_PATH.test(windows)) return undefined;
+    const here = await ask(wslpath, windows);
+    return here.startsWith('/') ? here : undefined;
+  } catch (error) {
+    if (error instanceof RdError && !signal.aborted) return undefined;
+    throw error;
+  }
+}
