@@ -144,11 +144,11 @@ function placesBySetting(root: Section): Map<string, Place[]> {
  * @param by `registry`: the names are looked for before anything is migrated.
  */
 export function absence(place: Place | Section, { index }: { index: number }, by: 'written' | 'registry'): string {
-  const told = TOLD[by];
-  let reasons = told.get(place);
+  const cache = REASONS[by];
+  let reasons = cache.get(place);
   if (!reasons) {
     reasons = [];
-    told.set(place, reasons);
+    cache.set(place, reasons);
   }
   const known = reasons[index];
   if (known !== undefined) return known;
@@ -158,7 +158,7 @@ export function absence(place: Place | Section, { index }: { index: number }, by
 }
 
 /** Places are few and fixed; profiles to check may be thousands. */
-const TOLD = { written: new Map<Place | Section, string[]>(), registry: new Map<Place | Section, string[]>() };
+const REASONS = { written: new Map<Place | Section, string[]>(), registry: new Map<Place | Section, string[]>() };
 
 function reasonOf(place: Place | Section, index: number, by: 'written' | 'registry'): string {
   if (index < place.first) return beginning(place, index);
@@ -245,11 +245,11 @@ function defaultsIn(release: Release, index: number, platform: Platform): Readon
 }
 
 function alike(): number[] {
-  const signs = RELEASES.map((release, index) => {
+  const fingerprints = RELEASES.map((release, index) => {
     const defaults = PLATFORMS.map((platform) => FIELDS.map(({ path }) => defaultIn(path, release, platform)));
     return JSON.stringify([release.settingsVersion, placesIn(index).map(({ path }) => path), defaults]);
   });
-  return signs.map((sign) => signs.indexOf(sign));
+  return fingerprints.map((fingerprint) => fingerprints.indexOf(fingerprint));
 }
 
 function placesIn(release: number): Place[] {

@@ -68,18 +68,18 @@ export function judgement(
     platforms: [platform],
   });
   const who = `the application on ${PLATFORM_NAMES[platform]}${release === RELEASES.at(-1) ? '' : `, as of ${release.name},`}`;
-  const told = (finding: CheckFinding) => {
+  const described = (finding: CheckFinding) => {
     const { path, names, reason, suggestion } = finding;
     const hint = suggestion === undefined ? '' : `; did you mean ${suggestion}?`;
     return `${placeOf(names, document, at, origins)}${path}: ${reason}${hint}`;
   };
   const found: Judgement = { warnings: [], notes: [] };
   for (const finding of cells.flatMap(({ findings }) => findings)) {
-    if (finding.effect === 'refused') found.warnings.push(`${who} would refuse this profile: ${told(finding)}`);
-    else if (finding.effect === 'changed') found.notes.push(`${who} would change a setting: ${told(finding)}`);
+    if (finding.effect === 'refused') found.warnings.push(`${who} would refuse this profile: ${described(finding)}`);
+    else if (finding.effect === 'changed') found.notes.push(`${who} would change a setting: ${described(finding)}`);
     // What the input itself cannot mean is said already.
     else if (!warnings.some((line) => line.startsWith(`"${finding.path}" `))) {
-      found.warnings.push(`${who} would ignore a setting: ${told(finding)}`);
+      found.warnings.push(`${who} would ignore a setting: ${described(finding)}`);
     }
   }
   return found;

@@ -112,10 +112,10 @@ export interface FindingList {
  */
 export function findingLists(cells: readonly CheckCell[]): FindingList[] {
   const starting = cells.filter(({ verdict }) => verdict !== 'rejected');
-  const told = new Set(starting.flatMap(({ findings }) => findings));
+  const shown = new Set(starting.flatMap(({ findings }) => findings));
   const stopped = cells
     .filter(({ findings }) => findings.some(({ effect, path }) => effect === 'refused' && path !== 'version'))
-    .map((cell) => ({ ...cell, findings: cell.findings.filter((finding) => !told.has(finding)) }));
+    .map((cell) => ({ ...cell, findings: cell.findings.filter((finding) => !shown.has(finding)) }));
   const sources = [
     { later: false, findings: spread(cells).filter(({ finding }) => finding.effect === 'refused') },
     { later: false, findings: spread(starting) },

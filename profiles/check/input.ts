@@ -128,9 +128,9 @@ function named(
 ): Pick<CheckInput, 'platforms' | 'unreadable' | 'notices'> {
   const wrong = wrongName(label, content);
   if (!wrong) return { platforms: readers, notices };
-  const told = `${label}: ${wrong.reason}, which ${PLATFORM_NAMES[wrong.platform]} would not read.`;
+  const notice = `${label}: ${wrong.reason}, which ${PLATFORM_NAMES[wrong.platform]} would not read.`;
   const platforms = PLATFORMS.filter((each) => readers.includes(each) || each === wrong.platform);
-  return { platforms, unreadable: wrong, notices: [...notices, told] };
+  return { platforms, unreadable: wrong, notices: [...notices, notice] };
 }
 
 /** Both parts, unless the document locks some settings and leaves nothing for the other part. */

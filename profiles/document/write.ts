@@ -111,7 +111,7 @@ function dropEmptySections(lines: readonly string[]): string[] {
 }
 
 const COLUMN = 100;
-/** A key that is longer must be marked as one; the parser allows 1024 signs with quotation marks. */
+/** A key that is longer must be marked as one; the parser allows 1024 characters with quotation marks. */
 const LONGEST_KEY = 1000;
 
 /** Lines of nested sections, one leaf for each path; paths of one section must follow each other. */

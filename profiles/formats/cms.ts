@@ -28,7 +28,8 @@ function isOf(message: Buffer, kind: Buffer): boolean {
 }
 
 /**
- * What was signed. The signature is not looked at.
+ * The signed content; the signature is not verified. ASN.1 libraries (`asn1js`, `node-forge`) are far larger than this
+ * code, which reads one octet string.
  * @throws RdError `ERR_PROFILE_INVALID` with the command that takes it out, where the message is not as simple as signed profiles
  *   are, and for one that is encrypted.
  */

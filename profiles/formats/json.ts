@@ -155,32 +155,32 @@ class Reading {
     let first = false;
     for (;;) {
       this.skip(BLANKS);
-      const sign = this.text[this.at];
+      const char = this.text[this.at];
       const inside = this.open.length > 0;
       const keys = this.open.at(-1);
       const close = keys ? '}' : ']';
       if (wanted === 'end' && !inside)
-        return sign === undefined ? undefined : this.unexpected('there is something after the end');
-      if (inside && sign === close && (wanted === 'end' || first)) {
+        return char === undefined ? undefined : this.unexpected('there is something after the end');
+      if (inside && char === close && (wanted === 'end' || first)) {
         this.open.pop();
         this.at += 1;
         [wanted, first] = ['end', false];
       } else if (wanted === 'end') {
-        if (sign !== ',') return this.unexpected(`a "," or a "${close}" is missing`);
+        if (char !== ',') return this.unexpected(`a "," or a "${close}" is missing`);
         this.at += 1;
         wanted = keys ? 'key' : 'value';
-      } else if (inside && sign === close) return `a "," comes before the "${close}"`;
+      } else if (inside && char === close) return `a "," comes before the "${close}"`;
       else if (wanted === 'key') {
-        if (sign !== '"') return this.unexpected('a key in double quotation marks is missing');
+        if (char !== '"') return this.unexpected('a key in double quotation marks is missing');
         const problem = this.key(keys);
         if (problem !== undefined) return problem;
         [wanted, first] = ['value', false];
-      } else if (sign === '{' || sign === '[') {
-        this.open.push(sign === '{' ? new Set() : undefined);
+      } else if (char === '{' || char === '[') {
+        this.open.push(char === '{' ? new Set() : undefined);
         this.at += 1;
-        [wanted, first] = [sign === '{' ? 'key' : 'value', true];
+        [wanted, first] = [char === '{' ? 'key' : 'value', true];
       } else {
-        const problem = sign === '"' ? this.string() : this.scalar();
+        const problem = char === '"' ? this.string() : this.scalar();
         if (problem !== undefined) return problem;
         [wanted, first] = ['end', false];
       }
@@ -207,13 +207,13 @@ class Reading {
   private string(): string | undefined {
     const start = this.at;
     for (this.at += 1; this.at < this.text.length; this.at += 1) {
-      const sign = this.text[this.at] ?? '';
-      if (sign === '"') {
+      const char = this.text[this.at] ?? '';
+      if (char === '"') {
         this.at += 1;
         return undefined;
       }
-      if (sign < ' ') return 'a string has a line break or a control character in it';
-      if (sign !== '\\') continue;
+      if (char < ' ') return 'a string has a line break or a control character in it';
+      if (char !== '\\') continue;
       if (!this.skip(ESCAPE)) return 'this is not an escape sequence';
       this.at -= 1;
     }
@@ -226,9 +226,9 @@ class Reading {
   }
 
   private unexpected(otherwise: string): string {
-    const sign = this.text[this.at];
-    if (sign === undefined) return `the text ends here: ${otherwise}`;
-    return sign === '/' || sign === '#' ? 'JSON has no comments, and one begins here' : otherwise;
+    const char = this.text[this.at];
+    if (char === undefined) return `the text ends here: ${otherwise}`;
+    return char === '/' || char === '#' ? 'JSON has no comments, and one begins here' : otherwise;
   }
 
   private skip(expression: RegExp): boolean {

@@ -1,3 +1,4 @@
+// Longer than most: grammar and tokens of one small language belong together.
 import { MOST_LEVELS } from '../../src/json.ts';
 import { quotedName } from '../../src/settings/printable.ts';
 import { xmlProblem } from './xml.ts';
@@ -44,9 +45,9 @@ class Problem extends Error {
   }
 }
 
-const BAD_SIGN = 'it has a character that XML does not allow';
+const BAD_CHARACTER = 'it has a character that XML does not allow';
 // biome-ignore lint/suspicious/noControlCharactersInRegex: XML has none of them.
-const BAD_SIGNS = /[\0-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]/;
+const BAD_CHARACTERS = /[\0-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]/;
 /** No document may bring names of its own. */
 const BAD_REFERENCE = /&(?!(?:amp|lt|gt|quot|apos|#\d{1,7}|#x[0-9A-Fa-f]{1,6});)/;
 const REFERENCE = /&(?:#(x?)([0-9A-Fa-f]+)|([a-z]+));/g;
@@ -78,8 +79,8 @@ class Reading {
   private doubt: string | undefined;
 
   value(text: string): PlistValue {
-    const bad = text.search(BAD_SIGNS);
-    if (bad !== -1) throw new Problem(BAD_SIGN, bad);
+    const bad = text.search(BAD_CHARACTERS);
+    if (bad !== -1) throw new Problem(BAD_CHARACTER, bad);
     for (const token of plistTokens(text)) this.take(token);
     const left = this.open.at(-1);
     if (left) throw new Problem(`<${left.tag}> is not closed`, left.at);
@@ -116,7 +117,8 @@ class Reading {
     }
     this.written += text;
     const plain = text.replace(/\r\n?/g, '\n');
-    this.meant += kind === 'text' ? plain.replace(REFERENCE, (_, x, code, name) => signOf(x, code, name, at)) : plain;
+    this.meant +=
+      kind === 'text' ? plain.replace(REFERENCE, (_, x, code, name) => characterOf(x, code, name, at)) : plain;
     // XML has fewer blanks than the language has.
     if (kind === 'text' && !/[^ \t\r\n]/.test(text)) return;
     if (TEXTS.has(this.open.at(-1)?.tag ?? '')) return;
@@ -188,12 +190,12 @@ const NO_LIST = 'it is not a property list';
 type TextToken = Extract<PlistToken, { kind: 'text' | 'characters' }>;
 
 /** Numbers that stand for no character of XML are refused, and not taken for what some parser makes of them. */
-function signOf(hexadecimal: string | undefined, digits: string | undefined, name: string, at: number): string {
+function characterOf(hexadecimal: string | undefined, digits: string | undefined, name: string, at: number): string {
   if (digits === undefined) return NAMED[name] ?? '';
   const code = Number.parseInt(digits, hexadecimal === 'x' ? 16 : 10);
-  const sign = code <= 0x10ffff ? String.fromCodePoint(code) : '\0';
-  if (xmlProblem(sign) !== undefined) throw new Problem(BAD_SIGN, at);
-  return sign;
+  const char = code <= 0x10ffff ? String.fromCodePoint(code) : '\0';
+  if (xmlProblem(char) !== undefined) throw new Problem(BAD_CHARACTER, at);
+  return char;
 }
 
 function isBase64(text: string): boolean {
@@ -238,7 +240,7 @@ export function numberOf(value: number): number | PlistOther {
 }
 
 /**
- * A piece of a property list in XML, with the offset of its first sign. Comments and character data are one each, so that tags in
+ * A piece of a property list in XML, with the offset of its first character. Comments and character data are one each, so that tags in
  * them do not count.
  */
 type PlistToken = { at: number } & Piece;
@@ -318,7 +320,7 @@ function tokenAt(text: string, at: number): [Piece, number] {
   return [{ kind: 'unknown', reason: begun }, text.length];
 }
 
-function endOf(text: string, sign: string, from: number): number {
-  const found = text.indexOf(sign, from);
+function endOf(text: string, char: string, from: number): number {
+  const found = text.indexOf(char, from);
   return found === -1 ? text.length : found;
 }

@@ -196,7 +196,7 @@ function isPolFile(bytes: Uint8Array): boolean {
 }
 
 /**
- * The instructions of a `Registry.pol` file: a signature, a version, and `[key;value;type;size;data]` for each, with signs and
+ * The instructions of a `Registry.pol` file: a signature, a version, and `[key;value;type;size;data]` for each, with characters and
  * texts in UTF-16LE, texts ended by a NUL, and numbers of 32 bits (Windows Protocols, [MS-GPREG] 2.2.1).
  * @throws PolProblem where the file is not of that form.
  */
@@ -227,25 +227,25 @@ class PolReader {
 
   instruction(): PolInstruction {
     const { at } = this;
-    this.sign('[');
+    this.expect('[');
     const key = this.text('the key');
-    this.sign(';');
+    this.expect(';');
     const name = this.text('the name');
-    this.sign(';');
+    this.expect(';');
     const type = this.number('the type');
-    this.sign(';');
+    this.expect(';');
     const size = this.number('the size');
-    this.sign(';');
+    this.expect(';');
     if (size > this.bytes.length - this.at) throw new PolProblem(this.at, `${size} bytes are declared, and missing`);
     const data = this.bytes.subarray(this.at, this.at + size);
     this.at += size;
-    this.sign(']');
+    this.expect(']');
     return { at, key, name, type, data };
   }
 
-  private sign(sign: string): void {
-    if (this.bytes.toString('utf16le', this.at, this.at + 2) !== sign) {
-      throw new PolProblem(this.at, `"${sign}" is missing`);
+  private expect(char: string): void {
+    if (this.bytes.toString('utf16le', this.at, this.at + 2) !== char) {
+      throw new PolProblem(this.at, `"${char}" is missing`);
     }
     this.at += 2;
   }

@@ -1,3 +1,4 @@
+// Longer than most: one pass over one grammar, from the bytes of a file to its statements.
 import { dataOf, hiveName, type RegistryValue, typeName } from './registry.ts';
 import { pathProblem, valueNameProblem } from './registry-tree.ts';
 
@@ -130,18 +131,18 @@ class Reader {
     const parts: string[] = [];
     let from = this.at;
     for (; this.at < this.text.length; this.at++) {
-      const sign = this.text[this.at];
-      if (sign === '"') {
+      const char = this.text[this.at];
+      if (char === '"') {
         parts.push(this.text.slice(from, this.at));
         this.at += 1;
         return parts.join('');
       }
-      if (sign === '\0') throw new NotUnderstood(`the ${kind} holds a NUL character`);
-      if (sign === '\n' || sign === '\r') {
+      if (char === '\0') throw new NotUnderstood(`the ${kind} holds a NUL character`);
+      if (char === '\n' || char === '\r') {
         if (kind === 'name') break;
-        if (sign === '\n' || this.text[this.at + 1] !== '\n') this.line += 1;
+        if (char === '\n' || this.text[this.at + 1] !== '\n') this.line += 1;
       }
-      if (sign !== '\\') continue;
+      if (char !== '\\') continue;
       const next = this.text[this.at + 1];
       if (next !== '\\' && next !== '"')
         throw new NotUnderstood(`a single "\\" in the ${kind} must be written as "\\\\"`);
@@ -211,8 +212,8 @@ class Reader {
 
   /** At the end of a line or of the text, or before a comment. */
   private atEnd(): boolean {
-    const sign = this.text[this.at];
-    return sign === undefined || sign === '\n' || sign === '\r' || sign === ';';
+    const char = this.text[this.at];
+    return char === undefined || char === '\n' || char === '\r' || char === ';';
   }
 
   private skipBlanks(): void {
@@ -225,8 +226,8 @@ class Reader {
     this.line += 1;
   }
 
-  private take(sign: string): boolean {
-    if (this.text[this.at] !== sign) return false;
+  private take(char: string): boolean {
+    if (this.text[this.at] !== char) return false;
     this.at += 1;
     return true;
   }
@@ -292,7 +293,7 @@ const ANSI = '€\u0081‚ƒ„…†‡ˆ‰Š‹Œ\u008dŽ\u008f\u0090‘’�
 
 /** `REGEDIT4` has the code page of the computer that wrote it; this is that of western Europe and America. */
 export function ansiText(bytes: Buffer): string {
-  return bytes.toString('latin1').replaceAll(/[\u0080-\u009f]/g, (sign) => ANSI[sign.charCodeAt(0) - 0x80] ?? sign);
+  return bytes.toString('latin1').replaceAll(/[\u0080-\u009f]/g, (char) => ANSI[char.charCodeAt(0) - 0x80] ?? char);
 }
 
 function decoded(bytes: Buffer, ansi: boolean): string | { problem: string } {

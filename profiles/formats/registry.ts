@@ -169,7 +169,7 @@ export class ValueNames {
   }
 }
 
-/** Sign by sign, as the registry does: `ß` does not become two letters. */
+/** Character by character, as the registry does: `ß` does not become two letters. */
 function upperCase(name: string): string {
-  return Array.from(name, (sign) => (sign.toUpperCase().length === sign.length ? sign.toUpperCase() : sign)).join('');
+  return Array.from(name, (char) => (char.toUpperCase().length === char.length ? char.toUpperCase() : char)).join('');
 }

@@ -218,7 +218,7 @@ const ASCII = /^[\0-\x7f]*$/;
 /** Each character by itself, and as one: no final sigma, and `i` for `İ`. */
 function lowerCase(name: string): string {
   if (ASCII.test(name)) return name.toLowerCase();
-  return Array.from(name, (sign) => String.fromCodePoint(sign.toLowerCase().codePointAt(0) ?? 0)).join('');
+  return Array.from(name, (char) => String.fromCodePoint(char.toLowerCase().codePointAt(0) ?? 0)).join('');
 }
 
 function byUnits(a: string, b: string): number {
@@ -233,16 +233,17 @@ function byCodePoints(a: string, b: string): number {
 /** What a terminal acts on, what does not show, and an unpaired surrogate. */
 const HIDDEN = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\ufffe\uffff]/u;
 const HIDDEN_UNITS = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\ud800-\udfff\ufffe\uffff]/gu;
-const MOST_SIGNS = 80;
+const LONGEST_KEY = 80;
 
 /** Dotted path of an entry of a map or of an unknown name, for messages: `WSL.integrations.Ubuntu`, `WSL.integrations["a\nb"]`. */
 export function entryPath(path: string, key: string): string {
-  if (key !== '' && key.length <= MOST_SIGNS && !HIDDEN.test(key)) return path === '' ? key : `${path}.${key}`;
-  const short = key.length <= MOST_SIGNS ? key : `${key.slice(0, MOST_SIGNS)}…`;
-  const shown = JSON.stringify(short).replace(HIDDEN_UNITS, (signs) =>
-    Array.from({ length: signs.length }, (_, at) => `\\u${signs.charCodeAt(at).toString(16).padStart(4, '0')}`).join(
-      '',
-    ),
+  if (key !== '' && key.length <= LONGEST_KEY && !HIDDEN.test(key)) return path === '' ? key : `${path}.${key}`;
+  const short = key.length <= LONGEST_KEY ? key : `${key.slice(0, LONGEST_KEY)}…`;
+  const shown = JSON.stringify(short).replace(HIDDEN_UNITS, (characters) =>
+    Array.from(
+      { length: characters.length },
+      (_, at) => `\\u${characters.charCodeAt(at).toString(16).padStart(4, '0')}`,
+    ).join(''),
   );
   return `${path}[${shown}]`;
 }

@@ -13,7 +13,7 @@ const CONTROL = /[\0-\x08\x0b\x0c\x0e-\x1f]/;
 
 /** Text between tags, with the references of the compatible tool. Ask `xmlProblem` first. */
 export function xmlText(text: string): string {
-  return text.replace(/[&<>"'\t\n\r]/g, (sign) => REFERENCES[sign] ?? sign);
+  return text.replace(/[&<>"'\t\n\r]/g, (char) => REFERENCES[char] ?? char);
 }
 
 /** Why XML 1.0 cannot hold a text, as a clause; no reference helps, because it may not stand for such a character either. */
@@ -27,11 +27,14 @@ export function xmlProblem(text: string): string | undefined {
 }
 
 /** `U+0007` */
-function codePoint(sign: string): string {
-  return `U+${(sign.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, '0')}`;
+function codePoint(char: string): string {
+  return `U+${(char.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, '0')}`;
 }
 
-/** An element of a document; texts and elements are never mixed in one. */
+/**
+ * An element of a document, with either text or elements in it. The two functions below write it; a library for XML would not be
+ * shorter, and there is none for ADMX.
+ */
 export interface Element {
   name: string;
   /** In the order in which they are written. */
@@ -64,5 +67,5 @@ function linesOf({ name, attributes, content }: Element, indent: string): string
 const ENTITIES: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;' };
 
 function escapedText(text: string): string {
-  return text.replace(/[&<>"]/g, (sign) => ENTITIES[sign] ?? sign);
+  return text.replace(/[&<>"]/g, (char) => ENTITIES[char] ?? char);
 }

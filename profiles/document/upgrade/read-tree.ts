@@ -171,8 +171,8 @@ class Reader {
     let boundary = at;
     for (const line of lines(this.text.slice(at, limit))) {
       at += line.length;
-      const sign = line.search(/\S/);
-      if (sign > column && line[sign] === '#') boundary = at;
+      const char = line.search(/\S/);
+      if (char > column && line[char] === '#') boundary = at;
     }
     return boundary;
   }

@@ -40,9 +40,9 @@ interface Step {
 }
 
 /**
- * The text with the changes made and everything else as it was: `yaml` prints an edited document with indentation, spaces and folds
- * of its own, in lines that no change is about. Undefined where the document is built in a way that has no place for
- * one of them; whether the result says what it should is proven by its reader.
+ * The text with the changes made and every other byte as it was. An edited `Document` of `yaml` cannot do that: it moves a comment
+ * behind the name of a section to the next line, rewraps brackets, and changes indentation and spaces in lines that no change is
+ * about. Undefined if the layout of the document has no place for a change; the caller verifies what the result means.
  */
 export function rewritten(input: RewriteInput): Rewritten | undefined {
   const eol = input.text.includes('\r\n') ? '\r\n' : '\n';

@@ -145,7 +145,7 @@ export function commentsIn(text: string): string[] {
   let scalar = false;
   for (const lexeme of new Lexer().lex(text)) {
     if (!scalar && lexeme.startsWith('#')) comments.push(lexeme.trimEnd());
-    // The mark before a scalar, whose text may begin with the sign of a comment.
+    // The mark before a scalar, whose text may begin with the character of a comment.
     scalar = lexeme === '\u001f';
   }
   return comments;
