@@ -5,49 +5,11 @@ import type { PlanRequest } from '../../src/plan/change.ts';
 import { defaultSettings } from '../../src/settings/defaults.ts';
 import { PASSWORD, runsWith, startApi } from '../helpers/api.ts';
 
-const LISTING = [
-  ...['GET /', 'GET /v0', 'GET /v1', 'GET /v1/about', 'GET /v1/backend_state', 'PUT /v1/backend_state'],
-  ...[
-    'GET /v1/diagnostic_categories',
-    'GET /v1/diagnostic_checks',
-    'POST /v1/diagnostic_checks',
-    'GET /v1/diagnostic_ids',
-  ],
-  ...['GET /v1/extensions', 'POST /v1/extensions/install', 'POST /v1/extensions/uninstall'],
-  ...['PUT /v1/factory_reset', 'PUT /v1/k8s_reset', 'DELETE /v1/port_forwarding', 'POST /v1/port_forwarding'],
-  ...[
-    'PUT /v1/propose_settings',
-    'GET /v1/settings',
-    'PUT /v1/settings',
-    'GET /v1/settings/locked',
-    'PUT /v1/shutdown',
-  ],
-  ...[
-    'POST /v1/snapshot/restore',
-    'GET /v1/snapshots',
-    'DELETE /v1/snapshots',
-    'POST /v1/snapshots',
-    'POST /v1/snapshots/cancel',
-  ],
-  ...['GET /v1/transient_settings', 'PUT /v1/transient_settings'],
-];
-
 async function answer(line: string, body?: string) {
   const [method = '', path = ''] = line.split(' ');
   const response = await startApi().client.request({ method, path, ...(body === undefined ? {} : { body }) });
   return { status: response.status, text: response.body.toString(), type: response.headers['content-type'] };
 }
-
-test('listings are compact JSON in the order of the compatible interface', async () => {
-  const json = 'application/json; charset=utf-8';
-  expect(await answer('GET /')).toEqual({ status: 200, type: json, text: JSON.stringify(LISTING) });
-  expect(await answer('GET /v1')).toEqual({ status: 200, type: json, text: JSON.stringify(LISTING.slice(2)) });
-  expect(await answer('GET /v0')).toEqual({ status: 200, type: json, text: '["GET /v0"]' });
-});
-
-test.each(LISTING)('%s, which is listed, exists', async (line) => {
-  expect((await answer(line, line.startsWith('GET') ? undefined : '{}')).status).not.toBe(404);
-});
 
 test.each([
   ['GET /v1/extensions', 'Extension manager is not ready yet.'],

@@ -131,7 +131,7 @@ describe('data loss', () => {
     const refused = await rdctl(['apply', '-f', 'old.json']);
     expect(refused.exit).toBe(5);
     expect(refused.err).toContain('--allow-reset');
-    answer.confirm.mockResolvedValueOnce(false);
+    answer.confirm.mockClear().mockResolvedValueOnce(false);
     const declined = await rdctl(['apply', '-f', 'old.json'], { interactive: true });
     expect(declined.exit).toBe(5);
     expect(declined.err).toMatch(/\nNothing was changed\.\n$/);

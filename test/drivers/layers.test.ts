@@ -1,30 +1,17 @@
 import { Readable } from 'node:stream';
 import { gzipSync } from 'node:zlib';
-import { extract, type Header, pack } from 'tar-stream';
+import { extract } from 'tar-stream';
 import { describe, expect, test } from 'vitest';
 import { readLayers } from '../../src/drivers/engines/layer-archive.ts';
+import { type AnyEntry, packed } from '../helpers/tar.ts';
 
-type Entry = Partial<Header> & { name: string; text?: string };
-
-const file = (name: string, text = name): Entry => ({ name, text });
-const directory = (name: string): Entry => ({ name, type: 'directory' });
-const link = (name: string, linkname: string): Entry => ({ name, type: 'symlink', linkname });
-
-async function packed(entries: readonly Entry[]): Promise<Buffer> {
-  const out = pack();
-  for (const { text, ...header } of entries) {
-    if (text === undefined) out.entry(header);
-    else out.entry(header, text);
-  }
-  out.finalize();
-  const chunks: Buffer[] = [];
-  for await (const chunk of out) if (Buffer.isBuffer(chunk)) chunks.push(chunk);
-  return gzipSync(Buffer.concat(chunks));
-}
+const file = (name: string, text = name): AnyEntry => ({ name, text });
+const directory = (name: string): AnyEntry => ({ name, type: 'directory' });
+const link = (name: string, linkname: string): AnyEntry => ({ name, type: 'symlink', linkname });
 
 /** An image with these layers, lowest first. */
-async function image(...layers: readonly Entry[][]) {
-  const archives = await Promise.all(layers.map(packed));
+async function image(...layers: readonly AnyEntry[][]) {
+  const archives = await Promise.all(layers.map(async (entries) => gzipSync(await packed(entries))));
   return readLayers(archives.length, async function* (layer) {
     yield archives[layer] ?? Buffer.alloc(0);
   });
@@ -72,7 +59,7 @@ test('links are resolved inside the image, and loops are refused', async () => {
 });
 
 test('many names of one file become one file with hard links', async () => {
-  const more = Array.from({ length: 300 }, (_, at): Entry => ({ name: `d/${at}`, type: 'link', linkname: 'd/a' }));
+  const more = Array.from({ length: 300 }, (_, at): AnyEntry => ({ name: `d/${at}`, type: 'link', linkname: 'd/a' }));
   const archive = await image([file('d/a', 'x'), ...more]);
   const content = (await contentOf(await archive('/d'))) ?? [];
   expect(content).toHaveLength(302);
@@ -82,7 +69,7 @@ test('many names of one file become one file with hard links', async () => {
 describe('refuses what would keep the service busy for long', () => {
   const deep = (levels: number) => Array.from({ length: levels }, () => 'd').join('/');
 
-  test.each<[string, Entry[]]>([
+  test.each<[string, AnyEntry[]]>([
     ['a path that is too long', [file(`${'n'.repeat(4096)}/x`, '')]],
     ['a path of many short parts', [directory(deep(40_000))]],
     ['a path within the length, but too deep', [directory(deep(300))]],

@@ -245,7 +245,8 @@ describe('the mount point in the guest', () => {
 /** A scripted guest that records what it was asked. */
 function scene(facts: HostFacts = EVERYTHING) {
   const directory = temporaryDirectory();
-  const home = realpathSync(temporaryDirectory());
+  // The temporary files of these tests may be in /dev, which every guest has itself.
+  const home = realpathSync(temporaryDirectory('/tmp'));
   mkdirSync(join(home, 'own'));
   const places = qemuPlaces(directory, '/nowhere');
   const asked: string[] = [];

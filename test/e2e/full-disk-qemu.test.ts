@@ -1,4 +1,3 @@
-import { execFileSync } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
@@ -6,7 +5,7 @@ import { isObject } from '../../src/json.ts';
 import { readProcesses } from '../../src/os/process-table.ts';
 import { busyboxRoot } from '../helpers/busybox.ts';
 import { engineJson, runContainer } from '../helpers/engine-client.ts';
-import { fillDisk } from '../helpers/full-disk.ts';
+import { fillDisk, mountSmallDisk } from '../helpers/full-disk.ts';
 import { linkImages, whyNoRealGuest } from '../helpers/guest-image.ts';
 import { rounds } from '../helpers/rounds.ts';
 import { toolHome } from '../helpers/tool-home.ts';
@@ -30,10 +29,10 @@ const reason = (await whyNoRealGuest()) ?? (process.getuid?.() === 0 ? undefined
 function scene() {
   const tool = toolHome();
   const { home, rdctl, status } = tool;
-  execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=2g,mode=0700', 'rdctl-test', home]);
+  const unmount = mountSmallDisk(home, '2g');
   onTestFinished(async () => {
     await rdctl('shutdown');
-    execFileSync('umount', ['--lazy', home]);
+    unmount();
   });
   linkImages(home);
   const engine = async () => (await status()).engine.endpoint ?? '';

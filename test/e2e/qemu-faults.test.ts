@@ -1,11 +1,10 @@
-import { execFileSync } from 'node:child_process';
-import { mkdirSync, readFileSync, rmSync } from 'node:fs';
-import { open } from 'node:fs/promises';
+import { mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { isObject } from '../../src/json.ts';
 import { busyboxRoot } from '../helpers/busybox.ts';
 import { callEngine, engineJson, runContainer } from '../helpers/engine-client.ts';
+import { fillDisk, mountSmallDisk } from '../helpers/full-disk.ts';
 import { linkImages, whyNoRealGuest } from '../helpers/guest-image.ts';
 import { toolHome } from '../helpers/tool-home.ts';
 
@@ -13,7 +12,6 @@ import { toolHome } from '../helpers/tool-home.ts';
 const LIMIT_MS = 1_800_000;
 const POLL = { timeout: 600_000, interval: 500 };
 const SOON = { timeout: 600_000, interval: 20 };
-const MIB = 2 ** 20;
 const IMAGE = 'test/base:1';
 const READ = { image: IMAGE, command: ['/bin/busybox', 'cat', '/data/kept'], binds: ['kept:/data'] };
 const WRITE = { ...READ, command: ['/bin/busybox', 'sh', '-c', 'echo here > /data/kept; sync'] };
@@ -54,25 +52,11 @@ function runs(pidFile: string): boolean {
 /** A file system for the files of the machine, so that it can be full. Unmounted after the test, once it is unused. */
 function smallDisk(directory: string, end: () => Promise<unknown>): void {
   mkdirSync(directory, { recursive: true, mode: 0o700 });
-  execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=2g,mode=0700', 'rdctl-test', directory]);
+  const unmount = mountSmallDisk(directory, '2g');
   onTestFinished(async () => {
     await end();
-    execFileSync('umount', ['--lazy', directory]);
+    unmount();
   });
-}
-
-/** Takes all the space. @returns a function that frees it. */
-async function fill(directory: string): Promise<() => void> {
-  const path = join(directory, 'ballast');
-  const file = await open(path, 'w');
-  try {
-    for (;;) await file.write(Buffer.alloc(MIB, 1));
-  } catch (error) {
-    expect(error).toMatchObject({ code: 'ENOSPC' });
-  } finally {
-    await file.close();
-  }
-  return () => rmSync(path, { force: true });
 }
 
 /** The tool on a home of its own with the images; the machine does not exist yet. */
@@ -131,7 +115,7 @@ describe.skipIf(reason !== undefined)('a machine that fails', () => {
 
       // The disk of this host. The guest halts, which is reported; then it continues by itself.
       const same = qemu();
-      const giveBack = await fill(directory);
+      const giveBack = await fillDisk(directory);
       onTestFinished(giveBack);
       const filling = runContainer(await engine(), FILL);
       filling.catch(() => undefined);

@@ -1,3 +1,6 @@
+import { buffer } from 'node:stream/consumers';
+import { type Header, pack } from 'tar-stream';
+
 /** One archive entry: a file with content, or a symbolic link. */
 export interface TarEntry {
   path: string;
@@ -5,6 +8,20 @@ export interface TarEntry {
   link?: string;
   /** Permission bits; 0755 by default. */
   mode?: number;
+}
+
+/** An entry with any header, such as a hard link or a device, and the text of a file. */
+export type AnyEntry = Partial<Header> & { name: string; text?: string };
+
+/** An archive of these entries. */
+export function packed(entries: readonly AnyEntry[]): Promise<Buffer> {
+  const out = pack();
+  for (const { text, ...header } of entries) {
+    if (text === undefined) out.entry(header);
+    else out.entry(header, text);
+  }
+  out.finalize();
+  return buffer(out);
 }
 
 const BLOCK = 512;

@@ -3,7 +3,6 @@ import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'n
 import { join } from 'node:path';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { gzipSync } from 'node:zlib';
-import { type Header, pack } from 'tar-stream';
 import { expect, test } from 'vitest';
 import type { ImageStore } from '../../src/drivers/driver.ts';
 import { readLayers } from '../../src/drivers/engines/layer-archive.ts';
@@ -12,32 +11,23 @@ import { extensionDirectory } from '../../src/features/extensions/directory.ts';
 import { openExtensions } from '../../src/features/extensions/manager.ts';
 import { HOSTILE_YAML } from '../helpers/hostile-yaml.ts';
 import { rounds } from '../helpers/rounds.ts';
+import { type AnyEntry, packed } from '../helpers/tar.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';
 
-type Entry = Partial<Header> & { name: string; text?: string };
-type Layer = readonly Entry[] | Buffer;
+type Layer = readonly AnyEntry[] | Buffer;
 
 const META = { icon: '/icon.svg', ui: { tab: { title: 'T', root: '/ui' } }, vm: { composefile: '/compose.yaml' } };
-const file = (name: string, text = 'x'): Entry => ({ name, text });
-const link = (name: string, linkname: string): Entry => ({ name, type: 'symlink', linkname });
-const hard = (name: string, linkname: string): Entry => ({ name, type: 'link', linkname });
-const good = (metadata: unknown = META): Entry[] => [
+const file = (name: string, text = 'x'): AnyEntry => ({ name, text });
+const link = (name: string, linkname: string): AnyEntry => ({ name, type: 'symlink', linkname });
+const hard = (name: string, linkname: string): AnyEntry => ({ name, type: 'link', linkname });
+const good = (metadata: unknown = META): AnyEntry[] => [
   file('metadata.json', typeof metadata === 'string' ? metadata : JSON.stringify(metadata)),
   file('icon.svg', '<svg/>'),
   file('compose.yaml', 'services: {}'),
 ];
 
 async function bytesOf(layer: Layer): Promise<Buffer> {
-  if (Buffer.isBuffer(layer)) return layer;
-  const out = pack();
-  for (const { text, ...header } of layer) {
-    if (text === undefined) out.entry(header);
-    else out.entry(header, text);
-  }
-  out.finalize();
-  const chunks: Buffer[] = [];
-  for await (const chunk of out) if (Buffer.isBuffer(chunk)) chunks.push(chunk);
-  return gzipSync(Buffer.concat(chunks));
+  return Buffer.isBuffer(layer) ? layer : gzipSync(await packed(layer));
 }
 
 /** The header of an entry whose content does not follow as declared. */

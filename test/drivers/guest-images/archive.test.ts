@@ -1,12 +1,11 @@
 import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { buffer } from 'node:stream/consumers';
 import { gzipSync } from 'node:zlib';
-import { pack } from 'tar-stream';
 import { describe, expect, test } from 'vitest';
 import { addArchive, saveArchive } from '../../../src/drivers/guest-images/archive.ts';
 import { manifestText } from '../../../src/drivers/guest-images/image.ts';
 import { imageStore } from '../../../src/drivers/guest-images/store.ts';
+import { packed } from '../../helpers/tar.ts';
 import { temporaryDirectory } from '../../helpers/temp-home.ts';
 import { sampleImage } from './guest-image.ts';
 
@@ -21,17 +20,15 @@ async function savedSample() {
 }
 
 /** An archive of these entries. */
-async function archive(
+const archive = (
   entries: readonly { name: string; text?: string; type?: 'symlink' | 'directory' }[],
-): Promise<Buffer> {
-  const tar = pack();
-  for (const { name, text = '', type } of entries) {
-    if (type === undefined) tar.entry({ name }, text);
-    else tar.entry({ name, type, ...(type === 'symlink' ? { linkname: '/etc/passwd' } : {}) });
-  }
-  tar.finalize();
-  return buffer(tar);
-}
+): Promise<Buffer> =>
+  packed(
+    entries.map(({ type, text = '', ...entry }) => {
+      if (type === undefined) return { ...entry, text };
+      return { ...entry, type, ...(type === 'symlink' ? { linkname: '/etc/passwd' } : {}) };
+    }),
+  );
 
 describe('an image archive', () => {
   test('extracts to the same image, compressed or not', async () => {

@@ -1,29 +1,17 @@
 import { existsSync, lstatSync, mkdirSync, readdirSync, readFileSync, readlinkSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import { type Header, pack } from 'tar-stream';
 import { describe, expect, test } from 'vitest';
 import { extract, fullBudget, readFileOf } from '../../../src/features/extensions/extract.ts';
+import { type AnyEntry, packed } from '../../helpers/tar.ts';
 import { temporaryDirectory } from '../../helpers/temp-home.ts';
 
-type Entry = Partial<Header> & { name: string; text?: string };
-
-function archive(entries: readonly Entry[]): AsyncIterable<Uint8Array> {
-  const out = pack();
-  for (const { text, ...header } of entries) {
-    if (text === undefined) out.entry(header);
-    else out.entry(header, text);
-  }
-  out.finalize();
-  return bytes(out);
+async function* archive(entries: readonly AnyEntry[]): AsyncGenerator<Uint8Array, void> {
+  yield await packed(entries);
 }
 
-async function* bytes(out: AsyncIterable<unknown>): AsyncGenerator<Uint8Array, void> {
-  for await (const chunk of out) if (chunk instanceof Uint8Array) yield chunk;
-}
-
-const DIRECTORY: Entry = { name: 'top/', type: 'directory' };
-const file = (name: string, text = 'x', mode = 0o644): Entry => ({ name, text, mode });
-const link = (name: string, linkname: string): Entry => ({ name, type: 'symlink', linkname });
+const DIRECTORY: AnyEntry = { name: 'top/', type: 'directory' };
+const file = (name: string, text = 'x', mode = 0o644): AnyEntry => ({ name, text, mode });
+const link = (name: string, linkname: string): AnyEntry => ({ name, type: 'symlink', linkname });
 
 test('a directory becomes the destination with modes, links and hard links', async () => {
   const to = join(temporaryDirectory(), 'out');
@@ -55,7 +43,7 @@ test('a file becomes the destination', async () => {
 });
 
 describe('attacks', () => {
-  test.each<[string, Entry[], RegExp]>([
+  test.each<[string, AnyEntry[], RegExp]>([
     ['a name that leads up', [DIRECTORY, file('top/../../evil')], /no name below a directory/],
     ['an absolute name', [DIRECTORY, file('/etc/evil')], /no name below a directory/],
     ['a backslash', [DIRECTORY, file('top/..\\evil')], /no name below a directory/],
@@ -136,7 +124,7 @@ describe('attacks', () => {
       for await (const chunk of archive([DIRECTORY, file('top/a', 'x'.repeat(5000))])) chunks.push(chunk);
       yield Buffer.concat(chunks).subarray(0, 3000);
     }
-    for (const broken of [cut(), bytes(archiveOfNoise())]) {
+    for (const broken of [cut(), archiveOfNoise()]) {
       await expect(extract(broken, join(temporaryDirectory(), 'o'), fullBudget())).rejects.toMatchObject({
         code: 'ERR_EXTENSION_INVALID',
       });

@@ -1,22 +1,19 @@
 import { chmodSync, existsSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { pack } from 'tar-stream';
 import { describe, expect, test } from 'vitest';
 import type { ImageStore } from '../../../src/drivers/driver.ts';
 import { RdError } from '../../../src/errors.ts';
 import type { ExtensionsInput } from '../../../src/features/extensions/contract.ts';
 import { extensionDirectory, idOf } from '../../../src/features/extensions/directory.ts';
 import { openExtensions } from '../../../src/features/extensions/manager.ts';
+import { packed } from '../../helpers/tar.ts';
 import { temporaryDirectory } from '../../helpers/temp-home.ts';
 
 type Files = Record<string, string>;
 const GOOD: Files = { '/metadata.json': '{"icon":"/icon.svg"}', '/icon.svg': '<svg/>' };
 
 async function* archiveOf(name: string, text: string): AsyncGenerator<Uint8Array, void> {
-  const out = pack();
-  out.entry({ name }, text);
-  out.finalize();
-  for await (const chunk of out) if (chunk instanceof Uint8Array) yield chunk;
+  yield await packed([{ name, text }]);
 }
 
 /** Extensions from images that the test provides, by full reference. */
