@@ -56,7 +56,7 @@ describe('the sessions in the documents run as shown', () => {
     const run = runner(directory, entry());
     try {
       await run('rdctl start --driver simulated');
-      await checkAll(shown(document, '## Seeing what counts'), directory, entry());
+      await checkAll(shown(document, '## See which value applies'), directory, entry());
     } finally {
       await run('rdctl shutdown');
     }
