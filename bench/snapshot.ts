@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { createDraft } from '../src/features/snapshots/draft.ts';
+import { createDraft } from '../src/features/snapshots/creation.ts';
 import { paired, type Result, result } from './measure.ts';
 
 const FILES = 2000;

@@ -225,7 +225,7 @@ async function removeAll(here: Places, { cache }: FactoryResetInput, io: Io): Pr
   const targets = hostTargets(io);
   const failed: ResetSummary['failed'] = [];
   if (!('offBecause' in targets)) {
-    const { undoIntegration } = await import('../../src/features/host-integration/undo.ts');
+    const { undoIntegration } = await import('../../src/features/host-integration/parts.ts');
     for (const { state, file, message = '' } of await undoIntegration(targets)) {
       if (state === 'failed') failed.push({ path: file, reason: message });
     }

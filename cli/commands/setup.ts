@@ -1,6 +1,5 @@
 import { RdError } from '../../src/errors.ts';
-import { manageAutostart } from '../../src/features/host-integration/autostart.ts';
-import { writeLauncher } from '../../src/features/host-integration/launcher.ts';
+import { manageAutostart, writeLauncher } from '../../src/features/host-integration/launcher.ts';
 import { adoptPlaces, requireAdopted } from '../../src/state/drop-in.ts';
 import { noArguments } from '../arguments/arguments.ts';
 import { usage } from '../arguments/values.ts';

@@ -1,5 +1,5 @@
 import type { Driver, DriverInfo } from '../drivers/driver.ts';
-import type { Diagnostics } from '../features/diagnostics/report.ts';
+import type { Diagnostics } from '../features/diagnostics/check.ts';
 import type { Extensions } from '../features/extensions/contract.ts';
 import type { PortForwards } from '../features/port-forwards/manager.ts';
 import type { Snapshots } from '../features/snapshots/contract.ts';

@@ -1,5 +1,5 @@
 import { RdError } from '../errors.ts';
-import type { CheckRecord } from '../features/diagnostics/report.ts';
+import type { CheckRecord } from '../features/diagnostics/check.ts';
 import { isObject, type JsonObject } from '../json.ts';
 import type { Client } from './client.ts';
 import { notOurService } from './replies.ts';

@@ -5,6 +5,9 @@ import { TEXTS } from '../api/wire-texts.ts';
 import { BACKEND_STOP_MS } from '../client/home-service.ts';
 import type { Driver } from '../drivers/driver.ts';
 import { RdError } from '../errors.ts';
+import { createHostIntegration, type FollowingIntegration } from '../features/host-integration/integration.ts';
+import { createMaintenance, IDLE, type Maintenance } from '../features/snapshots/maintenance.ts';
+import { type Recovered, recoverBackend } from '../features/snapshots/recovery.ts';
 import type { JsonObject } from '../json.ts';
 import { systemClock } from '../os/clock.ts';
 import type { LogFile } from '../os/log-file.ts';
@@ -21,11 +24,8 @@ import { type SettingsHost, startupSettings } from '../state/startup-settings.ts
 import { saveState } from '../state/state-file.ts';
 import { clusterVersions, openDriver, storedState } from './driver.ts';
 import type { Home } from './home.ts';
-import { createHostIntegration, type FollowingIntegration } from './host-integration.ts';
-import { createMaintenance, IDLE, type Maintenance } from './maintenance.ts';
 import type { ServiceOptions, Undo } from './options.ts';
 import { serviceLayers, servicePolicies } from './policies.ts';
-import { type Recovered, recoverBackend } from './recover-backend.ts';
 
 /** The desired state, what brings it about, and what the user's own files show of it. */
 export interface Backend {

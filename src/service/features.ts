@@ -1,16 +1,21 @@
 import { join } from 'node:path';
-import type { Applies } from '../api/context.ts';
-import type { Driver } from '../drivers/driver.ts';
-import type { Extensions } from '../features/extensions/contract.ts';
+import type { Applies, Log } from '../api/context.ts';
+import type { Driver, EngineName } from '../drivers/driver.ts';
+import { createServiceDiagnostics, type ServiceDiagnostics } from '../features/diagnostics/diagnostics.ts';
+import type { Extensions, RunningEngine } from '../features/extensions/contract.ts';
+import { extensionDirectory } from '../features/extensions/directory.ts';
+import { openExtensions } from '../features/extensions/manager.ts';
+import { forwardFile } from '../features/port-forwards/forward.ts';
 import { createPortForwards, type ForwardsInput, type PortForwards } from '../features/port-forwards/manager.ts';
-import { forwardFile } from '../features/port-forwards/store.ts';
+import { type BackendData, createBackendData } from '../features/snapshots/backend-data.ts';
 import { systemClock } from '../os/clock.ts';
+import type { Controllers } from '../reconcile/contract.ts';
+import type { Platform } from '../settings/field.ts';
+import { isLocked } from '../settings/locks.ts';
+import type { DesiredStore } from '../state/desired-store.ts';
 import { identityOf, type Places } from '../state/places.ts';
 import { createApplies } from './applies.ts';
 import type { Backend } from './backend.ts';
-import { type BackendData, createBackendData } from './backend-data.ts';
-import { createServiceDiagnostics, type ServiceDiagnostics } from './diagnostics.ts';
-import { serviceExtensions } from './extensions.ts';
 import type { Home } from './home.ts';
 import type { ServiceOptions, Undo } from './options.ts';
 
@@ -100,4 +105,66 @@ function openPortForwards(
     log,
     notice,
   });
+}
+
+const PATH = 'application.extensions.installed';
+const ENGINES: readonly EngineName[] = ['moby', 'containerd'];
+
+interface Parts {
+  here: Pick<Places, 'data'>;
+  platform: Platform;
+  driver: Driver;
+  controllers: Controllers;
+  store: DesiredStore;
+  lockedBy?: string;
+  log: Log;
+}
+
+/** The extensions of a service. They hear of every engine that comes up. Throws `ERR_IO`. */
+async function serviceExtensions(parts: Parts): Promise<Extensions> {
+  const { here, platform, driver, controllers, store, log } = parts;
+  const extensions = await openExtensions({
+    files: extensionDirectory(join(here.data, 'extensions')),
+    platform,
+    engine: () => runningEngine(driver, controllers),
+    settings: () => store.snapshot().desired.settings.application.extensions,
+    lockedBy: () => (isLocked(store.locks, PATH) ? (parts.lockedBy ?? 'a deployment profile') : undefined),
+    async record(change) {
+      await store.write(({ desired }) => {
+        const { settings, power } = desired;
+        const { extensions: before } = settings.application;
+        const installed = change({ ...before.installed });
+        const application = { ...settings.application, extensions: { ...before, installed } };
+        return { next: { settings: { ...settings, application }, power }, answer: undefined };
+      });
+    },
+    fetch: (url, init) => fetch(url, init),
+    log,
+  });
+  let up: string | undefined;
+  const look = () => {
+    const now = runningEngine(driver, controllers)?.name;
+    if (now !== undefined && now !== up) extensions.engineIsUp();
+    up = now;
+  };
+  const stopLooking = controllers.onChange(look);
+  look();
+  return {
+    ...extensions,
+    get ready() {
+      return extensions.ready;
+    },
+    async close() {
+      stopLooking();
+      await extensions.close();
+    },
+  };
+}
+
+function runningEngine(driver: Driver, controllers: Controllers): RunningEngine | undefined {
+  const { engines } = controllers.status();
+  const name = ENGINES.find((each) => engines[each].state === 'running');
+  if (name === undefined) return undefined;
+  const { images, companions } = driver.engines[name];
+  return { name, ...(images ? { images } : {}), ...(companions ? { companions } : {}) };
 }

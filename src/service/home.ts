@@ -1,12 +1,14 @@
 import { rm } from 'node:fs/promises';
 import { bindListener, type Listener } from '../api/listener.ts';
 import { homeService } from '../client/home-service.ts';
+import type { FollowingIntegration } from '../features/host-integration/integration.ts';
 import { keepPlace } from '../os/directory-identity.ts';
 import { type LogFile, openLog } from '../os/log-file.ts';
 import { userHome } from '../os/user-directories.ts';
 import { PRODUCT } from '../product.ts';
 import { removeConnectionFile, removeStaleConnectionFile } from '../state/connection-file.ts';
 import { adoptPlaces, refuseRunning } from '../state/drop-in.ts';
+import { checkPlaces, type ResetSummary, factoryReset as removeFiles } from '../state/factory-reset.ts';
 import { lockHome, lockStanding, sweepLock } from '../state/home-lock.ts';
 import { sweepDrafts } from '../state/own-files.ts';
 import { requirePrivate } from '../state/ownership.ts';
@@ -14,7 +16,6 @@ import { type Places, places } from '../state/places.ts';
 import { fillReserve } from '../state/reserve.ts';
 import { removeServiceSocket } from '../state/service-socket.ts';
 import { checkDriverName } from './driver.ts';
-import { createPendingReset, type Ending, type PendingReset } from './factory-reset.ts';
 import type { ServiceOptions, Undo } from './options.ts';
 
 /** The home of this service: locked, logged, and with a port. */
@@ -87,4 +88,64 @@ export async function openHome(options: ServiceOptions, undo: Undo[]): Promise<H
     },
   ]);
   return { here, lock, log, listener, notices, streams, reset, ending, check: place.check };
+}
+
+/** What the end of a service depends on, as far as it has come. */
+interface Ending {
+  /** False while something may run, so that the lock stays behind for the next service to find it. */
+  backendStopped: boolean;
+  /** Set once there is one. */
+  integration?: FollowingIntegration;
+}
+
+/** What was asked for over the API. */
+interface FactoryResetRequest {
+  /** Downloads go too. */
+  cache: boolean;
+}
+
+/** A factory reset at the end of a service: it happens when everything else has stopped, and before the lock is let go. */
+interface PendingReset {
+  request(request: FactoryResetRequest): void;
+  /** Does what was asked for, if anything was. Never throws: what failed is in the summary. */
+  perform(ending: Ending): Promise<void>;
+  /** Absent: none was asked for, or it has not happened yet. */
+  summary(): ResetSummary | undefined;
+}
+
+/** Without a stopped backend nothing is removed: what finds it again would be lost. */
+function createPendingReset(here: Places): PendingReset {
+  let wanted: FactoryResetRequest | undefined;
+  let summary: ResetSummary | undefined;
+
+  const refused = (reason: string): ResetSummary => ({
+    removed: [],
+    kept: [],
+    failed: [{ path: here.data, reason }],
+  });
+
+  return {
+    request(request) {
+      wanted = request;
+    },
+    summary: () => summary,
+    async perform({ backendStopped, integration }) {
+      if (!wanted) return;
+      if (!backendStopped) {
+        summary = refused('the backend did not stop, and nothing was removed');
+        return;
+      }
+      try {
+        checkPlaces(here, wanted.cache);
+        const failed = ((await integration?.undo()) ?? []).filter(({ state }) => state === 'failed');
+        const done = await removeFiles(here, wanted);
+        summary = {
+          ...done,
+          failed: [...failed.map(({ file, message = '' }) => ({ path: file, reason: message })), ...done.failed],
+        };
+      } catch (error) {
+        summary = refused(error instanceof Error ? error.message : String(error));
+      }
+    },
+  };
 }

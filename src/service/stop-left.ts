@@ -3,7 +3,9 @@ import { BACKEND_STOP_MS, homeService } from '../client/home-service.ts';
 import type { Driver } from '../drivers/driver.ts';
 import { RdError } from '../errors.ts';
 import { releaseContext } from '../features/host-integration/docker-context.ts';
+import { logOutcomes } from '../features/host-integration/integration.ts';
 import { integrationTargets } from '../features/host-integration/targets.ts';
+import { troubleOf } from '../features/snapshots/backend-wait.ts';
 import { systemClock } from '../os/clock.ts';
 import { type LogFile, openLog } from '../os/log-file.ts';
 import { type Environment, userHome } from '../os/user-directories.ts';
@@ -16,9 +18,7 @@ import { requirePrivate } from '../state/ownership.ts';
 import { places } from '../state/places.ts';
 import { removeServiceSocket } from '../state/service-socket.ts';
 import { loadState, type ServiceState } from '../state/state-file.ts';
-import { troubleOf } from './backend-wait.ts';
 import { openDriver } from './driver.ts';
-import { logOutcomes } from './host-integration.ts';
 
 export interface StopLeftOptions {
   env: Environment;

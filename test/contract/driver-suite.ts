@@ -12,7 +12,7 @@ import type {
   MachineSpec,
   ServicePort,
 } from '../../src/drivers/driver.ts';
-import { copyTree } from '../../src/features/snapshots/copy.ts';
+import { copyTree } from '../../src/features/snapshots/tree.ts';
 import { checkImages, type SampleImage } from './image-suite.ts';
 
 /** A driver under test, with what the suite needs to look behind it. */

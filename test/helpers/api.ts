@@ -8,7 +8,7 @@ import { requestHeaders } from '../../src/client/http.ts';
 import { proofOf } from '../../src/client/service-proof.ts';
 import { SIMULATED_INFO } from '../../src/drivers/machines/simulated/index.ts';
 import { RdError } from '../../src/errors.ts';
-import type { Diagnostics } from '../../src/features/diagnostics/report.ts';
+import type { Diagnostics } from '../../src/features/diagnostics/check.ts';
 import type { Extensions } from '../../src/features/extensions/contract.ts';
 import type { PortForwards } from '../../src/features/port-forwards/manager.ts';
 import type { Snapshots } from '../../src/features/snapshots/contract.ts';

@@ -1,6 +1,6 @@
+import { createHostIntegration, type IntegrationInput } from '../../src/features/host-integration/integration.ts';
 import type { Observed } from '../../src/plan/backend.ts';
 import type { Desired, LoopStatus, Power } from '../../src/reconcile/contract.ts';
-import { createHostIntegration, type IntegrationInput } from '../../src/service/host-integration.ts';
 import { defaultSettings } from '../../src/settings/defaults.ts';
 import { places } from '../../src/state/places.ts';
 import { startApi } from './api.ts';

@@ -1,8 +1,8 @@
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { expect, test } from 'vitest';
 import { readCredentials } from '../../src/drivers/clusters/k3s/api.ts';
-import { readForeignYaml } from '../../src/features/extensions/foreign-yaml.ts';
 import { parseMetadata } from '../../src/features/extensions/metadata.ts';
+import { readForeignYaml } from '../../src/features/extensions/staging.ts';
 import { HOSTILE_YAML } from '../helpers/hostile-yaml.ts';
 import { rounds } from '../helpers/rounds.ts';
 import { testSeed } from '../helpers/seed.ts';

@@ -1,4 +1,8 @@
-import type { CheckContext } from './context.ts';
+import type { RunOptions, RunResult } from '../../os/run.ts';
+import type { LoopStatus } from '../../reconcile/contract.ts';
+import type { Platform } from '../../settings/field.ts';
+import type { Settings } from '../../settings/settings.gen.ts';
+import type { HostIntegration } from '../host-integration/outcome.ts';
 
 /** Categories in display order. */
 export const CATEGORIES = ['Networking', 'Utilities', 'Container Engine', 'Kubernetes', 'Testing'] as const;
@@ -50,4 +54,66 @@ export function failed(description: string, fixes: readonly Fix[] = [], sub?: st
 /** Never applicable, but listed, because clients request it by name. */
 export function foreignCheck(id: string, category: Category): Check {
   return { id, category, applies: () => false, run: async () => [] };
+}
+
+/** Inputs of the checks, from the composition root. */
+export interface CheckContext {
+  platform: Platform;
+  env: Readonly<Record<string, string | undefined>>;
+  /** Home directory of the user. */
+  home: string;
+  /** Directory of this installation's data, and files with secrets. */
+  data: string;
+  secretFiles: readonly string[];
+  /** Directory of this installation's tools, if it is on the search path. */
+  binDirectory?: string;
+  /** Name of this installation's docker and kubectl contexts. */
+  contextName: string;
+  /** `asked`: the user chose this port; otherwise it was the first free one. */
+  api: { port: number; asked: boolean };
+  hasCluster: boolean;
+  integration: HostIntegration;
+  /** URL of the page that explains the checks, where it is installed. */
+  documentation?: string;
+  /** Probed with HEAD to test Internet access. */
+  connectivityUrl: string;
+  settings(): Settings;
+  status(): LoopStatus;
+  kubernetesVersions(): readonly string[] | undefined;
+  /** Milliseconds since the epoch. */
+  now(): number;
+  /** As `run` in `src/os/run.ts`. */
+  run(argv: readonly string[], options: RunOptions): Promise<RunResult>;
+}
+
+/** One member of `checks` in the API response (docs/diagnostics.md). */
+export interface CheckRecord {
+  description: string;
+  passed: boolean;
+  fixes: readonly Fix[];
+  /** `CHECK`, or `CHECK:sub` for one of several findings. */
+  id: string;
+  category: Category;
+  /** Muted by the user (`diagnostics.mutedChecks`). */
+  mute: boolean;
+  /** URL of the check's documentation; absent where none is installed. */
+  documentation?: string;
+}
+
+/** Body of `GET` and `POST /v1/diagnostic_checks`. */
+interface DiagnosticsReport {
+  /** RFC 3339, of the last complete run; the epoch before the first. */
+  last_update: string;
+  checks: CheckRecord[];
+}
+
+/** The checks as the API returns them. */
+export interface Diagnostics {
+  categories(): readonly string[];
+  /** Ids of a category, including checks that are not applicable; undefined for an unknown category. */
+  ids(category: string): readonly string[] | undefined;
+  /** The known findings of applicable checks. An id selects a check with all of its findings, or one finding. */
+  report(filter?: { category?: string; id?: string }): DiagnosticsReport;
+  /** Runs all applicable checks and reports them; concurrent callers share the next run. */
+  runAll(): Promise<DiagnosticsReport>;
 }

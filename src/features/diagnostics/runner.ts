@@ -1,8 +1,7 @@
 import { RdError } from '../../errors.ts';
 import type { Clock } from '../../os/clock.ts';
+import type { CheckContext, CheckRecord, Diagnostics } from './check.ts';
 import { CATEGORIES, type Check, type Finding } from './check.ts';
-import type { CheckContext } from './context.ts';
-import type { CheckRecord, Diagnostics } from './report.ts';
 
 export interface RunnerOptions {
   checks: readonly Check[];

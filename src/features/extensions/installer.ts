@@ -4,9 +4,9 @@ import { RdError } from '../../errors.ts';
 import type { ExtensionImage } from '../../settings/extension-image.ts';
 import { fullName } from '../../settings/image-reference.ts';
 import type { ExtensionsInput, RunningEngine } from './contract.ts';
+import { invalidMetadata, otherwiseFailed } from './contract.ts';
 import { idOf } from './directory.ts';
 import type { Metadata } from './metadata.ts';
-import { invalidMetadata, otherwiseFailed } from './refusals.ts';
 import { registryTags } from './registry-tags.ts';
 import { companionImage, stageExtension } from './staging.ts';
 
@@ -157,4 +157,20 @@ export function chooseTag(tags: readonly string[]): string | undefined {
     undefined,
   );
   return highest?.tag ?? (tags.includes('latest') ? 'latest' : undefined);
+}
+
+/** Removes the files first, atomically; a crash after that ends in the same removal. */
+export async function removeExtension(
+  name: string,
+  { files, record, engine, log }: Pick<ExtensionsInput, 'files' | 'record' | 'engine' | 'log'>,
+  signal: AbortSignal,
+): Promise<void> {
+  const deleteFiles = await files.remove(name);
+  await record(({ [name]: _gone, ...rest }) => rest);
+  await deleteFiles();
+  // With the engine off, its container is removed when it next comes up.
+  await engine()
+    ?.companions?.remove(idOf(name), signal)
+    .catch((error: unknown) => log('warn', 'the container of an extension could not be removed', { name, error }));
+  log('info', 'extension uninstalled', { name });
 }

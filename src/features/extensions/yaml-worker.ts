@@ -1,6 +1,6 @@
 import { parentPort, workerData } from 'node:worker_threads';
 import { parseDocument } from '../../settings/parse.ts';
-import type { Answer } from './foreign-yaml.ts';
+import type { Answer } from './staging.ts';
 
 // The worker thread that `foreign-yaml.ts` starts for one document.
 

@@ -5,9 +5,9 @@ import { isObject } from '../../json.ts';
 import { readIfThere } from '../../os/atomic-file.ts';
 import { acceptsConnections } from '../../os/socket.ts';
 import { PRODUCT } from '../../product.ts';
-import { outcomeOf } from './attempt.ts';
 import { currentContext, deselect, type Selection, select, selectionFrom } from './docker-config.ts';
 import type { IntegrationOutcome } from './outcome.ts';
+import { outcomeOf } from './outcome.ts';
 import type { IntegrationTargets } from './targets.ts';
 import {
   type EditSurroundings,

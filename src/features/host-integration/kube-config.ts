@@ -5,9 +5,9 @@ import { isObject } from '../../json.ts';
 import { readIfThere } from '../../os/atomic-file.ts';
 import { makeDirectory } from '../../os/directory.ts';
 import { ioError, systemCode } from '../../os/io-error.ts';
-import { outcomeOf } from './attempt.ts';
 import type { KubeEntry } from './kube-entries.ts';
 import type { IntegrationOutcome } from './outcome.ts';
+import { outcomeOf } from './outcome.ts';
 import type { IntegrationTargets } from './targets.ts';
 import { type DryRun, type EditSurroundings, editUserFile, isFreeOf } from './user-file.ts';
 

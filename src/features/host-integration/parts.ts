@@ -5,9 +5,9 @@ import type {
   UserFileChange,
   UserFileFacts,
 } from '../../plan/user-files.ts';
-import { manageAutostart } from './autostart.ts';
 import { contextEndpoint, provideContext, releaseContext, withdrawContext } from './docker-context.ts';
 import { foreseeKubeContext, kubePort, provideKubeContext, withdrawKubeContext } from './kube-config.ts';
+import { manageAutostart } from './launcher.ts';
 import type { IntegrationOutcome } from './outcome.ts';
 import { managePath } from './shell-files.ts';
 import type { IntegrationTargets } from './targets.ts';
@@ -83,4 +83,14 @@ function manageContext(
     case 'removed':
       return withdrawContext(targets, around);
   }
+}
+
+/** Removes all our content from the files of a user. Never throws; what could not be undone is `failed`. */
+export async function undoIntegration(targets: IntegrationTargets): Promise<IntegrationOutcome[]> {
+  return [
+    await manageAutostart(false, targets),
+    ...(await withdrawContext(targets)),
+    ...(await withdrawKubeContext(targets)),
+    ...(targets.platform === 'win32' ? [] : await managePath('manual', targets)),
+  ];
 }

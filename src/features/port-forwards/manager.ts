@@ -3,6 +3,7 @@ import { RdError } from '../../errors.ts';
 import type { JsonObject } from '../../json.ts';
 import type { Clock } from '../../os/clock.ts';
 import type { Controllers, LoopStatus } from '../../reconcile/contract.ts';
+import type { ForwardStore } from './forward.ts';
 import {
   type ForwardKey,
   type ForwardReport,
@@ -13,7 +14,6 @@ import {
   type WantedForward,
 } from './forward.ts';
 import { type OpenListener, openListener } from './listener.ts';
-import type { ForwardStore } from './store.ts';
 
 const MAX_FORWARDS = 200;
 const MAX_CONNECTIONS = 500;

@@ -1,8 +1,10 @@
 import { unlink } from 'node:fs/promises';
+import { join } from 'node:path';
 import { RdError } from '../../errors.ts';
 import { isObject, type JsonObject } from '../../json.ts';
 import { readIfThere, writeFileAtomic } from '../../os/atomic-file.ts';
 import { ioError, systemCode } from '../../os/io-error.ts';
+import type { Places } from '../../state/places.ts';
 
 /**
  * Progress of replacing kept state. Written before the step that it names, so that a reader knows what may have been done.
@@ -43,6 +45,11 @@ export interface SwapPart {
 }
 
 const FORMAT = 1;
+
+/** Path of the journal of a restore or reset. */
+export function journalFile({ state }: Pick<Places, 'state'>): string {
+  return join(state, 'restore.json');
+}
 
 /**
  * Validated as a whole before use: what it names is moved and removed. `kept`: the driver's kept paths, the only ones it may name.

@@ -4,8 +4,8 @@ import { RdError } from '../../errors.ts';
 import { fileOperations } from '../../os/atomic-file.ts';
 import { ioError } from '../../os/io-error.ts';
 import { isThere } from '../../os/regular-file.ts';
-import { copyTree, flush } from './copy.ts';
 import { type Journal, removeJournal, type SwapPart, writeJournal } from './journal.ts';
+import { copyTree, flush } from './tree.ts';
 
 /** Every operation with an effect, one each; tests make any of them fail, or end the process there. */
 export interface SwapOperations {

@@ -1,6 +1,15 @@
-import type { BigIntStats } from 'node:fs';
-import { lstat, readdir } from 'node:fs/promises';
-import { systemCode } from '../../os/io-error.ts';
+import { randomBytes } from 'node:crypto';
+import { type BigIntStats, constants } from 'node:fs';
+import { copyFile, lstat, readdir, rm, statfs, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { RdError } from '../../errors.ts';
+import { steadyClock } from '../../os/clock.ts';
+import { removeRecord, stopDaemon, writeRecord } from '../../os/daemon.ts';
+import { ioError, systemCode } from '../../os/io-error.ts';
+import { lastLines, run } from '../../os/run.ts';
+import { sizeText } from '../../os/size.ts';
+import { SHARE_TRIAL } from '../../state/own-files.ts';
+import type { Places } from '../../state/places.ts';
 
 /** One file of a tree. */
 export interface TreeEntry {
@@ -50,4 +59,111 @@ export async function usage(tops: readonly string[]): Promise<number> {
     }
   }
   return Number(bytes);
+}
+
+/** Terabytes take long; the caller's signal ends it earlier. */
+const LIMIT_MS = 24 * 3_600_000;
+/** Space to keep free beside the copy, in bytes. */
+const MARGIN = 64 * 1024 * 1024;
+/** Milliseconds until a canceled copy is killed. */
+const END_MS = 2_000;
+
+/**
+ * Copies a file or directory with all metadata: hard links, owners, times, extended attributes, devices, holes. Shares blocks with the
+ * original where the file system supports it. `to` must not exist.
+ * @throws RdError `ERR_DRIVER_FAILED` with the program's error, `ERR_CANCELLED` by the signal.
+ */
+export async function copyTree(from: string, to: string, signal: AbortSignal): Promise<void> {
+  await run([...copyCommand(process.platform), from, to], { signal, timeoutMs: LIMIT_MS });
+}
+
+/**
+ * As `copyTree`, one at a time: `record` identifies the copying program, because it survives a kill of this process.
+ * @throws also RdError `ERR_IO` when that cannot be recorded.
+ */
+export function recordedCopy(record: string): typeof copyTree {
+  return async (from, to, signal) => {
+    await writeRecord(record, { argv: [...copyCommand(process.platform), from, to] }).catch((cause: unknown) => {
+      throw ioError('write', record, cause);
+    });
+    try {
+      await copyTree(from, to, signal);
+    } finally {
+      await removeRecord(record);
+    }
+  };
+}
+
+/** Path of the record of the copying program. */
+export function copyRecord({ state }: Pick<Places, 'state'>): string {
+  return join(state, 'copy.json');
+}
+
+/** Stops the copy of a killed process. @throws RdError `ERR_DRIVER_FAILED` when it survives. */
+export async function endCopy(record: string): Promise<void> {
+  // Elsewhere processes cannot be listed: its target is deleted beneath it.
+  if (process.platform === 'linux') await stopDaemon(record, { graceMs: END_MS, clock: steadyClock });
+  else await removeRecord(record);
+}
+
+/** Naming `xattr` makes a lost attribute an error: image layers depend on them. */
+function copyCommand(platform: NodeJS.Platform): string[] {
+  if (platform === 'darwin') return ['cp', '-c', '-R', '-p'];
+  return ['cp', '-a', '--preserve=mode,ownership,timestamps,links,xattr', '--reflink=auto', '--no-target-directory'];
+}
+
+/**
+ * Flushes these file systems to disk.
+ * @throws RdError `ERR_IO` when that fails: the copy is then unreliable.
+ */
+export async function flush(directories: readonly string[]): Promise<void> {
+  if (process.platform === 'linux') {
+    const argv = ['sync', '--file-system', ...directories];
+    const { exitCode, stderr } = await run(argv, { timeoutMs: LIMIT_MS, accept: [0, 1] });
+    if (exitCode === 0) return;
+    // The minimal version of some systems lacks that option.
+    if (!/option/.test(stderr)) {
+      const why = lastLines(stderr).at(-1) ?? 'sync does not say why';
+      throw new RdError('ERR_IO', `what was copied could not be brought to the disk: ${why}`, {
+        advice: 'The log of the kernel (dmesg) tells of a disk that fails.',
+      });
+    }
+  }
+  await run(['sync'], { timeoutMs: LIMIT_MS });
+}
+
+/**
+ * `shares`: whether the copy shares blocks with the original where supported.
+ * @returns the bytes that a copy of these trees to the directory has to move: none where blocks are shared.
+ * @throws RdError `ERR_SNAPSHOT` with the required and the free space.
+ */
+export async function checkSpace(tops: readonly string[], directory: string, shares = true): Promise<number> {
+  const needed = await usage(tops);
+  if (shares && needed > 0 && (await sharesBlocks(directory))) return 0;
+  const { bavail, bsize } = await statfs(directory);
+  const free = bavail * bsize;
+  if (needed + MARGIN <= free) return needed;
+  throw new RdError(
+    'ERR_SNAPSHOT',
+    `there is not enough space: the copy needs ${sizeText(needed + MARGIN)}, and ${sizeText(free)} is free in ${directory}`,
+  );
+}
+
+/** Tested with a small file, because no file system reports it. */
+async function sharesBlocks(directory: string): Promise<boolean> {
+  const [from, to] = [trialFile(directory), trialFile(directory)];
+  try {
+    await writeFile(from, 'x'.repeat(4096), { flag: 'wx', mode: 0o600 });
+    await copyFile(from, to, constants.COPYFILE_FICLONE_FORCE | constants.COPYFILE_EXCL);
+    return true;
+  } catch {
+    return false;
+  } finally {
+    for (const path of [from, to]) await rm(path, { force: true }).catch(() => undefined);
+  }
+}
+
+/** Named as a draft, so that a killed process's file is removed at the next start. */
+function trialFile(directory: string): string {
+  return join(directory, `.${SHARE_TRIAL}.${randomBytes(6).toString('hex')}.tmp`);
 }

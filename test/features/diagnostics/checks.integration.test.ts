@@ -141,7 +141,7 @@ test('a docker plugin is present, missing, a broken link, a link loop, or not ex
   mkdirSync(plugins, { recursive: true });
   writeFileSync(join(bin, 'docker'), '#!/bin/sh\n', { mode: 0o755 });
   const file = join(plugins, 'docker-nonesuch');
-  const { dockerCliPlugin } = await import('../../../src/features/diagnostics/checks/docker-cli-plugin.ts');
+  const { dockerCliPlugin } = await import('../../../src/features/diagnostics/checks/docker-cli.ts');
   const check = dockerCliPlugin('docker-nonesuch');
   const found = async () => (await check.run(checkContext({ home, env: { PATH: bin } }), never))[0];
   expect(check.id).toBe('RD_BIN_DOCKER_CLI_SYMLINK_DOCKER-NONESUCH');
@@ -207,7 +207,7 @@ test('the search path is that of a new bash login shell', async () => {
 
 test('a shell that is not installed passes', async () => {
   const none = { home: '/nowhere', binDirectory: '/nowhere/bin', run: () => Promise.reject(new Error('not needed')) };
-  const { shellPath } = await import('../../../src/features/diagnostics/checks/shell-path.ts');
+  const { shellPath } = await import('../../../src/features/diagnostics/checks/search-path.ts');
   const [found] = await shellPath('X', 'no-such-shell', []).run(checkContext(none), never);
   expect(found).toMatchObject({ passed: true, description: 'no-such-shell is not installed.' });
 });

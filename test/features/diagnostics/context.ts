@@ -1,4 +1,4 @@
-import type { CheckContext } from '../../../src/features/diagnostics/context.ts';
+import type { CheckContext } from '../../../src/features/diagnostics/check.ts';
 import type { JsonObject } from '../../../src/json.ts';
 import { run } from '../../../src/os/run.ts';
 import type { LoopStatus } from '../../../src/reconcile/contract.ts';

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { createBackground } from '../../../src/features/diagnostics/background.ts';
 import { type Check, type Finding, failed, passed } from '../../../src/features/diagnostics/check.ts';
+import { createBackground } from '../../../src/features/diagnostics/diagnostics.ts';
 import { createRunner } from '../../../src/features/diagnostics/runner.ts';
 import { createVirtualClock } from '../../reconcile/virtual-clock.ts';
 import { checkContext } from './context.ts';

@@ -2,7 +2,7 @@ import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { parse } from 'plist';
 import { expect, test } from 'vitest';
-import { manageAutostart, runKeyWith } from '../../../src/features/host-integration/autostart.ts';
+import { manageAutostart, runKeyWith } from '../../../src/features/host-integration/launcher.ts';
 import type { IntegrationTargets } from '../../../src/features/host-integration/targets.ts';
 import { testTargets } from '../../helpers/integration-targets.ts';
 

@@ -2,8 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { PATH_LINES } from '../../../src/features/host-integration/quoting.ts';
-import { managePath } from '../../../src/features/host-integration/shell-files.ts';
+import { managePath, PATH_LINES } from '../../../src/features/host-integration/shell-files.ts';
 import { testTargets } from '../../helpers/integration-targets.ts';
 import { temporaryDirectory } from '../../helpers/temp-home.ts';
 

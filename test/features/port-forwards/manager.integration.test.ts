@@ -5,8 +5,8 @@ import type { Duplex } from 'node:stream';
 import { expect, onTestFinished, test } from 'vitest';
 import type { ServicePort } from '../../../src/drivers/driver.ts';
 import { RdError } from '../../../src/errors.ts';
+import { forwardFile } from '../../../src/features/port-forwards/forward.ts';
 import { createPortForwards, type PortForwards } from '../../../src/features/port-forwards/manager.ts';
-import { forwardFile } from '../../../src/features/port-forwards/store.ts';
 import type { LoopStatus } from '../../../src/reconcile/contract.ts';
 import { temporaryDirectory } from '../../helpers/temp-home.ts';
 

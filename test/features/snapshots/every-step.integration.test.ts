@@ -2,10 +2,9 @@ import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { RdError } from '../../../src/errors.ts';
-import { readJournal } from '../../../src/features/snapshots/journal.ts';
+import { journalFile, readJournal } from '../../../src/features/snapshots/journal.ts';
+import { recoverBackend } from '../../../src/features/snapshots/recovery.ts';
 import type { SwapOperations } from '../../../src/features/snapshots/swap.ts';
-import { journalFile } from '../../../src/service/backend-data.ts';
-import { recoverBackend } from '../../../src/service/recover-backend.ts';
 import {
   AFTER,
   everyStep,

@@ -1,7 +1,7 @@
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, onTestFinished, test, vi } from 'vitest';
-import { flush } from '../../../src/features/snapshots/copy.ts';
+import { flush } from '../../../src/features/snapshots/tree.ts';
 import { temporaryDirectory } from '../../helpers/temp-home.ts';
 
 /** A `sync` that records its arguments, and fails this way when it gets any. */

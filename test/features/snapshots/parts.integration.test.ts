@@ -2,13 +2,17 @@ import { mkdirSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs
 import { link, lstat, rename, symlink, truncate, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { findSnapshot, readCatalogue, sweep } from '../../../src/features/snapshots/catalogue.ts';
-import { checkSpace, copyTree } from '../../../src/features/snapshots/copy.ts';
-import { formatCreated, instantOf } from '../../../src/features/snapshots/created.ts';
-import { createDraft } from '../../../src/features/snapshots/draft.ts';
+import {
+  findSnapshot,
+  formatCreated,
+  instantOf,
+  readCatalogue,
+  sweep,
+} from '../../../src/features/snapshots/catalogue.ts';
+import { createDraft } from '../../../src/features/snapshots/creation.ts';
 import { readManifest, verify, verifyShape } from '../../../src/features/snapshots/manifest.ts';
 import { checkName, checkUnique, quoted } from '../../../src/features/snapshots/name.ts';
-import { usage } from '../../../src/features/snapshots/tree.ts';
+import { checkSpace, copyTree, usage } from '../../../src/features/snapshots/tree.ts';
 import { run } from '../../../src/os/run.ts';
 import { sizeText } from '../../../src/os/size.ts';
 import { temporaryDirectory } from '../../helpers/temp-home.ts';

@@ -1,10 +1,9 @@
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { readJournal } from '../../../src/features/snapshots/journal.ts';
+import { journalFile, readJournal } from '../../../src/features/snapshots/journal.ts';
+import { recoverBackend } from '../../../src/features/snapshots/recovery.ts';
 import type { SwapOperations } from '../../../src/features/snapshots/swap.ts';
-import { journalFile } from '../../../src/service/backend-data.ts';
-import { recoverBackend } from '../../../src/service/recover-backend.ts';
 import type { Settings } from '../../../src/settings/settings.gen.ts';
 import {
   AFTER,

@@ -1,18 +1,10 @@
-import { type Check, foreignCheck } from '../check.ts';
-import type { CheckContext } from '../context.ts';
-import { clock } from './clock.ts';
-import { connectedToInternet } from './connectivity.ts';
-import { diskSpace } from './disk-space.ts';
-import { dockerCliPlugin } from './docker-cli-plugin.ts';
-import { dockerContext } from './docker-context.ts';
-import { engineAnswers } from './engine.ts';
-import { mobyImageStore } from './image-store.ts';
+import { type Check, type CheckContext, failed, foreignCheck, passed } from '../check.ts';
+import { diskSpace, secretFiles } from './disk.ts';
+import { dockerCliPlugin, dockerContext } from './docker-cli.ts';
+import { clock, engineAnswers, mobyImageStore } from './engine.ts';
 import { kubeContext, kubeVersionsAvailable } from './kubernetes.ts';
-import { pathManagement } from './path-management.ts';
-import { portInUse } from './port-in-use.ts';
-import { secretFiles } from './secret-files.ts';
-import { shellPath } from './shell-path.ts';
-import { staticFalse, staticTrue } from './testing.ts';
+import { connectedToInternet, portInUse } from './network.ts';
+import { pathManagement, shellPath } from './search-path.ts';
 
 /** Every check, in the order of the compatible application; ours follow within each category. */
 export function allChecks(platform: CheckContext['platform']): readonly Check[] {
@@ -44,3 +36,24 @@ export function allChecks(platform: CheckContext['platform']): readonly Check[] 
     foreignCheck('WSL_INFO', 'Testing'),
   ];
 }
+
+/** `1` enables the two fixed checks, for tests of clients. */
+const VARIABLE = 'RDCTL_STATIC_CHECKS';
+
+const asked = ({ env }: CheckContext) => env[VARIABLE] === '1';
+
+const staticTrue: Check = {
+  id: 'STATIC_TRUE',
+  category: 'Testing',
+  applies: asked,
+  run: async () => [passed('This check always passes.')],
+};
+
+const staticFalse: Check = {
+  id: 'STATIC_FALSE',
+  category: 'Testing',
+  applies: asked,
+  run: async () => [
+    failed('This check never passes.', [{ description: `Start the service without the variable \`${VARIABLE}\`.` }]),
+  ],
+};

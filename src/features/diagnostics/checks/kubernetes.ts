@@ -1,7 +1,7 @@
 import { delimiter, join } from 'node:path';
 import { readIfThere } from '../../../os/atomic-file.ts';
+import type { CheckContext } from '../check.ts';
 import { type Check, failed, passed } from '../check.ts';
-import type { CheckContext } from '../context.ts';
 
 /** The only relevant line, in YAML or JSON; a whole YAML parser would stay in the service's memory. */
 const CURRENT = /^[ \t]*"?current-context"?:[ \t]*["']?([^"'\s,]+)/m;

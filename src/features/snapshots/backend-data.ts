@@ -1,26 +1,26 @@
-import { join } from 'node:path';
-import type { Driver } from '../drivers/driver.ts';
-import { RdError } from '../errors.ts';
-import type { Snapshots } from '../features/snapshots/contract.ts';
-import { recordedCopy } from '../features/snapshots/copy.ts';
-import { type SwapOperations, swapOperations } from '../features/snapshots/swap.ts';
-import type { LogFile } from '../os/log-file.ts';
-import { unprotected } from '../plan/blocks.ts';
-import { COMPATIBLE } from '../product.ts';
-import type { Controllers, Desired } from '../reconcile/contract.ts';
-import { objectOf } from '../settings/fields.ts';
-import { leafAt } from '../settings/leaf-paths.ts';
-import { isLocked } from '../settings/locks.ts';
-import type { Settings } from '../settings/settings.gen.ts';
-import type { DesiredStore } from '../state/desired-store.ts';
-import type { Places } from '../state/places.ts';
-import { type FileHost, loadSettings } from '../state/settings-file.ts';
+import type { Driver } from '../../drivers/driver.ts';
+import { RdError } from '../../errors.ts';
+import type { LogFile } from '../../os/log-file.ts';
+import { unprotected } from '../../plan/blocks.ts';
+import { COMPATIBLE } from '../../product.ts';
+import type { Controllers, Desired } from '../../reconcile/contract.ts';
+import { objectOf } from '../../settings/fields.ts';
+import { leafAt } from '../../settings/leaf-paths.ts';
+import { isLocked } from '../../settings/locks.ts';
+import type { Settings } from '../../settings/settings.gen.ts';
+import type { DesiredStore } from '../../state/desired-store.ts';
+import type { Places } from '../../state/places.ts';
+import { type FileHost, loadSettings } from '../../state/settings-file.ts';
 import { changed, troubleOf } from './backend-wait.ts';
+import type { Snapshots } from './contract.ts';
+import { journalFile } from './journal.ts';
 import { createKeptState, type KeptState } from './kept-state.ts';
 import type { Maintenance } from './maintenance.ts';
 import { createProof } from './proof.ts';
-import type { Recovered } from './recover-backend.ts';
+import type { Recovered } from './recovery.ts';
 import { createSnapshots } from './snapshots.ts';
+import { type SwapOperations, swapOperations } from './swap.ts';
+import { copyRecord, recordedCopy } from './tree.ts';
 
 /** Everything that works on the data of the stopped backend: snapshots and resets. */
 export interface BackendData {
@@ -43,16 +43,6 @@ export interface BackendDataInput {
   notice(text: string): void;
   log: LogFile['write'];
   operations?: SwapOperations;
-}
-
-/** Where a restore notes how far it has come. */
-export function journalFile({ state }: Pick<Places, 'state'>): string {
-  return join(state, 'restore.json');
-}
-
-/** Where it notes the program that copies. */
-export function copyRecord({ state }: Pick<Places, 'state'>): string {
-  return join(state, 'copy.json');
 }
 
 export function createBackendData(input: BackendDataInput): BackendData {

@@ -1,7 +1,37 @@
-import { connect } from 'node:net';
+import { acceptsConnections } from '../../../os/socket.ts';
 import { PRODUCT } from '../../../product.ts';
-import { type Check, type Finding, failed, passed } from '../check.ts';
-import type { CheckContext } from '../context.ts';
+import { type Check, type CheckContext, type Finding, failed, passed } from '../check.ts';
+import { probe } from '../http-probe.ts';
+
+/** An Internet server responds, with any status. Direct, without a proxy. */
+export const connectedToInternet: Check = {
+  id: 'CONNECTED_TO_INTERNET',
+  category: 'Networking',
+  applies: () => true,
+  async run({ connectivityUrl, settings }, signal) {
+    const { timeout } = settings().diagnostics.connectivity;
+    const { host } = new URL(connectivityUrl);
+    try {
+      await probe('HEAD', connectivityUrl, AbortSignal.any([signal, AbortSignal.timeout(timeout)]));
+      return [passed(`The application can reach the Internet: ${host} answers.`)];
+    } catch (error) {
+      // Canceled: the result is unknown.
+      if (signal.aborted) throw error;
+      return [
+        failed(`The application cannot reach the Internet: ${host} did not answer (${reasonOf(error, timeout)}).`, [
+          { description: 'Check the network connection, the name server and the firewall of this computer.' },
+        ]),
+      ];
+    }
+  },
+};
+
+function reasonOf(error: unknown, timeout: number): string {
+  if (!(error instanceof Error)) return String(error);
+  if (error.name === 'TimeoutError' || error.name === 'AbortError') return `nothing within ${timeout} ms`;
+  const code = 'code' in error && typeof error.code === 'string' ? error.code : undefined;
+  return code ?? error.message;
+}
 
 /** The ports that clients use for us are ours. */
 export const portInUse: Check = {
@@ -36,7 +66,8 @@ async function clusterPort(context: CheckContext, signal: AbortSignal): Promise<
     return [passed(`The cluster has its port ${port}.`, 'KUBERNETES')];
   }
   if (cluster.state === 'unknown' || cluster.state === 'unresponsive') return [];
-  if (!(await answers(port, signal))) return [passed(`Port ${port} is free for the cluster.`, 'KUBERNETES')];
+  if (!(await acceptsConnections({ port, host: '127.0.0.1' }, signal)))
+    return [passed(`Port ${port} is free for the cluster.`, 'KUBERNETES')];
   return [
     failed(
       `Another program has port ${port} of this computer, which the cluster needs.`,
@@ -44,16 +75,4 @@ async function clusterPort(context: CheckContext, signal: AbortSignal): Promise<
       'KUBERNETES',
     ),
   ];
-}
-
-/** True when a program accepts connections there. */
-function answers(port: number, signal: AbortSignal): Promise<boolean> {
-  return new Promise((resolve) => {
-    const socket = connect({ port, host: '127.0.0.1', signal });
-    socket.once('connect', () => {
-      socket.destroy();
-      resolve(true);
-    });
-    socket.once('error', () => resolve(false));
-  });
 }

@@ -1,19 +1,19 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import type { Driver } from '../../src/drivers/driver.ts';
-import { emptyModel } from '../../src/drivers/machines/simulated/model.ts';
-import { RdError } from '../../src/errors.ts';
-import { stagedPath } from '../../src/features/snapshots/swap.ts';
-import { systemClock } from '../../src/os/clock.ts';
-import type { Desired } from '../../src/reconcile/contract.ts';
-import { createControllers } from '../../src/reconcile/controllers.ts';
-import { createMaintenance } from '../../src/service/maintenance.ts';
-import { createSnapshots } from '../../src/service/snapshots.ts';
-import { backendLock } from '../../src/state/backend-lock.ts';
-import { memorySimulation } from '../helpers/memory-simulation.ts';
-import { temporaryDirectory } from '../helpers/temp-home.ts';
-import { settingsWith } from '../reconcile/worlds.ts';
+import type { Driver } from '../../../src/drivers/driver.ts';
+import { emptyModel } from '../../../src/drivers/machines/simulated/model.ts';
+import { RdError } from '../../../src/errors.ts';
+import { createMaintenance } from '../../../src/features/snapshots/maintenance.ts';
+import { createSnapshots } from '../../../src/features/snapshots/snapshots.ts';
+import { stagedPath } from '../../../src/features/snapshots/swap.ts';
+import { systemClock } from '../../../src/os/clock.ts';
+import type { Desired } from '../../../src/reconcile/contract.ts';
+import { createControllers } from '../../../src/reconcile/controllers.ts';
+import { backendLock } from '../../../src/state/backend-lock.ts';
+import { memorySimulation } from '../../helpers/memory-simulation.ts';
+import { temporaryDirectory } from '../../helpers/temp-home.ts';
+import { settingsWith } from '../../reconcile/worlds.ts';
 
 const SETTINGS = settingsWith({ 'kubernetes.enabled': false });
 const LOCKED =

@@ -1,10 +1,10 @@
-import { RdError } from '../errors.ts';
-import { quoted } from '../features/snapshots/name.ts';
-import type { LogFile } from '../os/log-file.ts';
-import type { Controllers, Desired, LoopStatus } from '../reconcile/contract.ts';
+import { RdError } from '../../errors.ts';
+import type { LogFile } from '../../os/log-file.ts';
+import type { Controllers, Desired, LoopStatus } from '../../reconcile/contract.ts';
 import { changed, troubleOf } from './backend-wait.ts';
 import { type KeptState, same } from './kept-state.ts';
 import type { Maintenance } from './maintenance.ts';
+import { quoted } from './name.ts';
 
 /** Sees whether what was restored runs, and brings back what it replaced when it does not. */
 export interface Proof {

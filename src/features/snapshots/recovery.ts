@@ -1,17 +1,16 @@
-import { RdError } from '../errors.ts';
-import { renewMarks, sweep } from '../features/snapshots/catalogue.ts';
-import { endCopy } from '../features/snapshots/copy.ts';
-import { type Journal, readJournal } from '../features/snapshots/journal.ts';
-import { isOwnMark } from '../features/snapshots/manifest.ts';
-import { quoted } from '../features/snapshots/name.ts';
-import { clean, findLeftovers, rollBack, type SwapOperations, swapOperations } from '../features/snapshots/swap.ts';
-import { writeFileAtomic } from '../os/atomic-file.ts';
-import { COMPATIBLE } from '../product.ts';
-import type { Hold } from '../reconcile/contract.ts';
-import { backendLock } from '../state/backend-lock.ts';
-import type { Places } from '../state/places.ts';
-import { copyRecord, journalFile } from './backend-data.ts';
+import { RdError } from '../../errors.ts';
+import { writeFileAtomic } from '../../os/atomic-file.ts';
+import { COMPATIBLE } from '../../product.ts';
+import type { Hold } from '../../reconcile/contract.ts';
+import { backendLock } from '../../state/backend-lock.ts';
+import type { Places } from '../../state/places.ts';
+import { renewMarks, sweep } from './catalogue.ts';
+import { type Journal, journalFile, readJournal } from './journal.ts';
 import { holdOfLock } from './maintenance.ts';
+import { isOwnMark } from './manifest.ts';
+import { quoted } from './name.ts';
+import { clean, findLeftovers, rollBack, type SwapOperations, swapOperations } from './swap.ts';
+import { copyRecord, endCopy } from './tree.ts';
 
 /** What a service has to reckon with that follows on another one. */
 export interface Recovered {

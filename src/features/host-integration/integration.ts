@@ -1,18 +1,18 @@
 import { isAbsolute } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
-import type { DriverInfo } from '../drivers/driver.ts';
-import { writeLauncher } from '../features/host-integration/launcher.ts';
-import type { HostIntegration, IntegrationOutcome } from '../features/host-integration/outcome.ts';
-import { previewChanges, reconcilePart } from '../features/host-integration/parts.ts';
-import { type IntegrationTargets, integrationTargets } from '../features/host-integration/targets.ts';
-import { undoIntegration } from '../features/host-integration/undo.ts';
-import type { LogFile } from '../os/log-file.ts';
-import { type Environment, userHome } from '../os/user-directories.ts';
-import { type DesiredFiles, desiredFilesOf, dueParts, type UserFileFacts } from '../plan/user-files.ts';
-import type { Controllers, Desired, LoopStatus } from '../reconcile/contract.ts';
-import type { Platform } from '../settings/field.ts';
-import type { Settings } from '../settings/settings.gen.ts';
-import type { Places } from '../state/places.ts';
+import type { DriverInfo } from '../../drivers/driver.ts';
+import type { LogFile } from '../../os/log-file.ts';
+import type { Environment } from '../../os/user-directories.ts';
+import { userHome } from '../../os/user-directories.ts';
+import { type DesiredFiles, desiredFilesOf, dueParts, type UserFileFacts } from '../../plan/user-files.ts';
+import type { Controllers, Desired, LoopStatus } from '../../reconcile/contract.ts';
+import type { Platform } from '../../settings/field.ts';
+import type { Settings } from '../../settings/settings.gen.ts';
+import type { Places } from '../../state/places.ts';
+import { writeLauncher } from './launcher.ts';
+import type { HostIntegration, IntegrationOutcome } from './outcome.ts';
+import { previewChanges, reconcilePart, undoIntegration } from './parts.ts';
+import { type IntegrationTargets, integrationTargets } from './targets.ts';
 
 export interface IntegrationInput {
   env: Environment;

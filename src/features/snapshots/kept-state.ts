@@ -1,21 +1,11 @@
 import { isDeepStrictEqual } from 'node:util';
-import { type Journal, readJournal, type SwapPart } from '../features/snapshots/journal.ts';
-import {
-  clean,
-  confirm,
-  dropUnproven,
-  joined,
-  partsOf,
-  type SwapOperations,
-  stage,
-  swap,
-  undo,
-} from '../features/snapshots/swap.ts';
-import type { JsonObject } from '../json.ts';
-import type { LogFile } from '../os/log-file.ts';
-import type { Settings } from '../settings/settings.gen.ts';
-import type { DesiredStore } from '../state/desired-store.ts';
+import type { JsonObject } from '../../json.ts';
+import type { LogFile } from '../../os/log-file.ts';
+import type { Settings } from '../../settings/settings.gen.ts';
+import type { DesiredStore } from '../../state/desired-store.ts';
+import { type Journal, readJournal, type SwapPart } from './journal.ts';
 import type { MaintenanceWork } from './maintenance.ts';
+import { clean, confirm, dropUnproven, joined, partsOf, type SwapOperations, stage, swap, undo } from './swap.ts';
 
 /** Puts other state in the place of what the driver keeps, or nothing. All of it happens while the backend is held off. */
 export interface KeptState {

@@ -2,8 +2,8 @@ import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { expect, test } from 'vitest';
-import { documentationPage } from '../../src/service/diagnostics.ts';
-import { temporaryDirectory } from '../helpers/temp-home.ts';
+import { documentationPage } from '../../../src/features/diagnostics/diagnostics.ts';
+import { temporaryDirectory } from '../../helpers/temp-home.ts';
 
 function installed(...files: string[]): string {
   const root = join(temporaryDirectory(), 'a b');

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import type { LoopStatus } from '../../src/reconcile/contract.ts';
-import { createBackendRest } from '../../src/service/backend-rest.ts';
-import { MACHINE } from '../contract/driver-suite.ts';
+import { createBackendRest } from '../../../src/features/snapshots/backend-wait.ts';
+import type { LoopStatus } from '../../../src/reconcile/contract.ts';
+import { MACHINE } from '../../contract/driver-suite.ts';
 
 type Facts = Partial<Pick<LoopStatus, 'backendState' | 'converged' | 'generation' | 'machine'>>;
 

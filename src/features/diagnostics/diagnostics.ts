@@ -1,16 +1,14 @@
 import { existsSync, realpathSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { createBackground } from '../features/diagnostics/background.ts';
-import { allChecks } from '../features/diagnostics/checks/index.ts';
-import type { CheckContext } from '../features/diagnostics/context.ts';
-import type { Diagnostics } from '../features/diagnostics/report.ts';
-import { createRunner } from '../features/diagnostics/runner.ts';
-import type { Clock } from '../os/clock.ts';
-import { run } from '../os/run.ts';
-import { userHome } from '../os/user-directories.ts';
-import { PRODUCT } from '../product.ts';
-import type { Controllers } from '../reconcile/contract.ts';
+import type { Clock } from '../../os/clock.ts';
+import { run } from '../../os/run.ts';
+import { userHome } from '../../os/user-directories.ts';
+import { PRODUCT } from '../../product.ts';
+import type { Controllers } from '../../reconcile/contract.ts';
+import type { CheckContext, Diagnostics } from './check.ts';
+import { allChecks } from './checks/index.ts';
+import { createRunner } from './runner.ts';
 
 /** Milliseconds that one check may take. */
 const CHECK_LIMIT = 15_000;
@@ -110,4 +108,46 @@ export function documentationPage(name: string, self: readonly string[] = []): s
   if (script === undefined || !existsSync(script)) return undefined;
   const page = join(dirname(realpathSync(script)), '..', 'docs', name);
   return existsSync(page) ? pathToFileURL(page).href : undefined;
+}
+
+/** Milliseconds: a shorter interval would only burden the server. */
+const SHORTEST = 1_000;
+
+export interface BackgroundOptions {
+  clock: Clock;
+  /** Interval in milliseconds; 0 disables it. */
+  interval(): number;
+  /** One run. Never rejects. */
+  look(): Promise<void>;
+}
+
+/** Repeats, a whole interval after the end of the last run. */
+export interface Background {
+  /** Restarts the interval after a settings change. */
+  restart(): void;
+  close(): void;
+}
+
+/** Begins with a whole interval, because the first run belongs to the start of the service. */
+export function createBackground({ clock, interval, look }: BackgroundOptions): Background {
+  let round = new AbortController();
+
+  async function loop({ signal }: AbortController): Promise<void> {
+    while (!signal.aborted) {
+      const pause = interval();
+      if (pause === 0) return;
+      await clock.sleep(Math.max(pause, SHORTEST), signal);
+      if (!signal.aborted) await look();
+    }
+  }
+
+  void loop(round);
+  return {
+    restart() {
+      round.abort();
+      round = new AbortController();
+      void loop(round);
+    },
+    close: () => round.abort(),
+  };
 }

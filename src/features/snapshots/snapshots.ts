@@ -1,24 +1,23 @@
 import { basename, dirname, join } from 'node:path';
-import { RdError } from '../errors.ts';
-import { deleteSnapshot, findSnapshot, readCatalogue, SETTINGS } from '../features/snapshots/catalogue.ts';
-import type { Snapshots } from '../features/snapshots/contract.ts';
-import { checkSpace } from '../features/snapshots/copy.ts';
-import { createdNow } from '../features/snapshots/created.ts';
-import type { DraftInput } from '../features/snapshots/draft.ts';
-import { type Manifest, readManifest, verify, verifyShape } from '../features/snapshots/manifest.ts';
-import { checkName, checkUnique, quoted } from '../features/snapshots/name.ts';
-import { stagedPath } from '../features/snapshots/swap.ts';
-import type { Clock } from '../os/clock.ts';
-import type { LogFile } from '../os/log-file.ts';
-import { sizeText } from '../os/size.ts';
-import type { Controllers, Desired } from '../reconcile/contract.ts';
-import type { Settings } from '../settings/settings.gen.ts';
-import { LOCKED } from '../state/backend-lock.ts';
-import { createBackendRest } from './backend-rest.ts';
+import { RdError } from '../../errors.ts';
+import type { Clock } from '../../os/clock.ts';
+import type { LogFile } from '../../os/log-file.ts';
+import { sizeText } from '../../os/size.ts';
+import type { Controllers, Desired } from '../../reconcile/contract.ts';
+import type { Settings } from '../../settings/settings.gen.ts';
+import { LOCKED } from '../../state/backend-lock.ts';
+import { createBackendRest } from './backend-wait.ts';
+import { createdNow, deleteSnapshot, findSnapshot, readCatalogue, SETTINGS } from './catalogue.ts';
+import type { Snapshots } from './contract.ts';
+import type { DraftInput } from './creation.ts';
+import { makeSnapshot, type SnapshotMaking } from './creation.ts';
 import type { KeptState } from './kept-state.ts';
 import type { Maintenance } from './maintenance.ts';
+import { type Manifest, readManifest, verify, verifyShape } from './manifest.ts';
+import { checkName, checkUnique, quoted } from './name.ts';
 import type { Proof } from './proof.ts';
-import { makeSnapshot, type SnapshotMaking } from './snapshot-making.ts';
+import { stagedPath } from './swap.ts';
+import { checkSpace } from './tree.ts';
 
 export interface SnapshotsInput {
   /** Directory of all snapshots. */

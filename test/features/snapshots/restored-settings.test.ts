@@ -1,13 +1,13 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import type { Driver, SupportMatrix } from '../../src/drivers/driver.ts';
-import { simulated } from '../../src/drivers/machines/simulated/index.ts';
-import type { JsonObject } from '../../src/json.ts';
-import { restoredSettings } from '../../src/service/backend-data.ts';
-import { defaultSettings } from '../../src/settings/defaults.ts';
-import { createDesiredStore } from '../../src/state/desired-store.ts';
-import { temporaryDirectory } from '../helpers/temp-home.ts';
+import type { Driver, SupportMatrix } from '../../../src/drivers/driver.ts';
+import { simulated } from '../../../src/drivers/machines/simulated/index.ts';
+import { restoredSettings } from '../../../src/features/snapshots/backend-data.ts';
+import type { JsonObject } from '../../../src/json.ts';
+import { defaultSettings } from '../../../src/settings/defaults.ts';
+import { createDesiredStore } from '../../../src/state/desired-store.ts';
+import { temporaryDirectory } from '../../helpers/temp-home.ts';
 
 const host = { platform: 'linux', arch: 'x64' } as const;
 const BEFORE = defaultSettings(host);

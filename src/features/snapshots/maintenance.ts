@@ -1,8 +1,8 @@
-import { RdError } from '../errors.ts';
-import type { Clock } from '../os/clock.ts';
-import type { LogFile } from '../os/log-file.ts';
-import type { Controllers, Desired, Hold, LoopStatus } from '../reconcile/contract.ts';
-import { type BackendLock, LOCKED } from '../state/backend-lock.ts';
+import { RdError } from '../../errors.ts';
+import type { Clock } from '../../os/clock.ts';
+import type { LogFile } from '../../os/log-file.ts';
+import type { Controllers, Desired, Hold, LoopStatus } from '../../reconcile/contract.ts';
+import { type BackendLock, LOCKED } from '../../state/backend-lock.ts';
 import { reached } from './backend-wait.ts';
 
 /** What work on the data of the stopped backend is given. */
