@@ -1,12 +1,10 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { engineSpec, MACHINE } from '../contract/driver-suite.ts';
 import { callEngine } from '../helpers/engine-client.ts';
-import { endpointOf, FOREVER, type HostInstance, hostInstance } from '../helpers/host-instance.ts';
 import { imageArchive } from '../helpers/image-archive.ts';
-import { type LoopbackRegistry, loopbackRegistry } from '../helpers/loopback-registry.ts';
+import type { LoopbackRegistry } from '../helpers/loopback-registry.ts';
 import { exchange, type RawHead, rawRequest, statusOf } from '../helpers/raw-request.ts';
 import { whyNoRealEngine } from '../helpers/real-programs.ts';
-import { putImage } from '../helpers/registry-image.ts';
+import { type RestrictedMoby, restrictedMoby } from '../helpers/restricted-moby.ts';
 
 const reason = await whyNoRealEngine();
 
@@ -16,25 +14,15 @@ const TAR = 'Content-Type: application/x-tar';
 
 /** Requests that no client library sends, against a real dockerd. */
 describe.skipIf(reason !== undefined)('requests that try to bypass the list of allowed images', () => {
+  let moby: RestrictedMoby;
   let registry: LoopbackRegistry;
-  let instance: HostInstance;
   let endpoint: string;
 
   beforeAll(async () => {
-    registry = await loopbackRegistry();
-    await putImage(registry.host, { name: 'good:1', content: 'file' });
-    await putImage(registry.host, { name: 'evil:1', content: 'busybox' });
-    instance = await hostInstance();
-    const { machine, engines } = instance.driver;
-    await machine.perform({ do: 'start', spec: MACHINE }, FOREVER);
-    const allowedImages = { enabled: true, patterns: [`${registry.host}/good:1`] };
-    await engines.moby.perform({ do: 'start', spec: { ...engineSpec('moby'), allowedImages } }, FOREVER);
-    endpoint = await endpointOf(instance.driver, 'moby');
+    moby = await restrictedMoby('busybox');
+    ({ registry, endpoint } = moby);
   });
-  afterAll(async () => {
-    expect(await instance?.close()).toEqual([]);
-    await registry?.close();
-  });
+  afterAll(async () => expect(await moby?.close()).toEqual([]));
 
   /** Every image that was ever there. */
   const held: string[] = [];

@@ -38,10 +38,10 @@ test.each([
 
 test('a test is found by a part of its title, in its own file only', () => {
   const file = 'test/promises/table.test.ts';
-  expect(hasTest(`${file} › is known by a part`)).toBe(true);
-  expect(hasTest(`${file} › %s is no entry`)).toBe(true);
-  expect(hasTest('test/promises/sentences.test.ts › is known by a part')).toBe(false);
-  expect(hasTest('test/promises/gone.test.ts › is known by a part')).toBe(false);
+  expect(hasTest(`${file} › is found by a part`)).toBe(true);
+  expect(hasTest(`${file} › %s is not an entry`)).toBe(true);
+  expect(hasTest('test/promises/sentences.test.ts › is found by a part')).toBe(false);
+  expect(hasTest('test/promises/gone.test.ts › is found by a part')).toBe(false);
   expect(hasTest(`${file} › `)).toBe(false);
   expect(hasTest(file)).toBe(false);
 });

@@ -4,14 +4,13 @@ import type { EngineCall } from '../../src/drivers/engines/authz-plugin.ts';
 import { denial } from '../../src/drivers/engines/authz-plugin.ts';
 import { pullPolicy } from '../../src/drivers/engines/pull-policy.ts';
 import { registryRequest } from '../../src/drivers/engines/registry-request.ts';
-import { engineSpec, MACHINE } from '../contract/driver-suite.ts';
 import { callEngine } from '../helpers/engine-client.ts';
-import { endpointOf, FOREVER, type HostInstance, hostInstance, pidOf } from '../helpers/host-instance.ts';
+import { type HostInstance, pidOf } from '../helpers/host-instance.ts';
 import { imageArchive } from '../helpers/image-archive.ts';
-import { type LoopbackRegistry, loopbackRegistry } from '../helpers/loopback-registry.ts';
+import type { LoopbackRegistry } from '../helpers/loopback-registry.ts';
 import { exchange, type RawHead, rawRequest } from '../helpers/raw-request.ts';
 import { whyNoRealEngine } from '../helpers/real-programs.ts';
-import { putImage } from '../helpers/registry-image.ts';
+import { type RestrictedMoby, restrictedMoby } from '../helpers/restricted-moby.ts';
 import { rounds } from '../helpers/rounds.ts';
 
 /** Mostly the usual value: with five oddities in one request, most would be refused for the first of them. */
@@ -199,25 +198,16 @@ describe('the decision about a request', () => {
 const reason = await whyNoRealEngine();
 
 describe.skipIf(reason !== undefined)('a real dockerd', () => {
+  let moby: RestrictedMoby;
   let registry: LoopbackRegistry;
   let instance: HostInstance;
   let endpoint: string;
 
   beforeAll(async () => {
-    registry = await loopbackRegistry();
-    await putImage(registry.host, { name: 'good:1', content: 'file' });
-    await putImage(registry.host, { name: 'evil:1', content: 'file' });
-    instance = await hostInstance();
-    const { machine, engines } = instance.driver;
-    await machine.perform({ do: 'start', spec: MACHINE }, FOREVER);
-    const allowedImages = { enabled: true, patterns: [`${registry.host}/good:1`] };
-    await engines.moby.perform({ do: 'start', spec: { ...engineSpec('moby'), allowedImages } }, FOREVER);
-    endpoint = await endpointOf(instance.driver, 'moby');
+    moby = await restrictedMoby('file');
+    ({ registry, instance, endpoint } = moby);
   });
-  afterAll(async () => {
-    expect(await instance?.close()).toEqual([]);
-    await registry?.close();
-  });
+  afterAll(async () => expect(await moby?.close()).toEqual([]));
 
   test('has only allowed images after random requests, and still answers', async () => {
     const pid = await pidOf(instance.directory, 'dockerd');
