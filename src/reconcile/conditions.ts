@@ -24,22 +24,22 @@ const UNKNOWN = {
 export const CONDITION_REASONS = {
   MachineReady: {
     Running: { concern: 'none', status: 'True', meaning: 'The machine runs with the desired settings.' },
-    PoweredOff: { concern: 'none', status: 'False', meaning: 'The backend is to be stopped, and the machine is off.' },
+    PoweredOff: { concern: 'none', status: 'False', meaning: 'The backend should be stopped, and the machine is off.' },
     Starting: { concern: 'patience', status: 'False', meaning: 'The machine is off and will be started.' },
     Stopping: {
       concern: 'patience',
       status: 'False',
-      meaning: 'The backend is to be stopped, and the machine still runs.',
+      meaning: 'The backend should be stopped, and the machine is still running.',
     },
     Restarting: {
       concern: 'patience',
       status: 'False',
-      meaning: 'The machine runs with other settings and is stopped to be started again.',
+      meaning: 'The machine runs with outdated settings and is being restarted.',
     },
     Broken: {
       concern: 'attention',
       status: 'False',
-      meaning: 'The machine is in a state in which it can only be stopped.',
+      meaning: 'The machine is in a state that it can only be stopped from.',
     },
     StepFailed: {
       concern: 'attention',
@@ -50,24 +50,28 @@ export const CONDITION_REASONS = {
   },
   EngineReady: {
     Running: { concern: 'none', status: 'True', meaning: 'The chosen engine runs with the desired settings.' },
-    PoweredOff: { concern: 'none', status: 'False', meaning: 'The backend is to be stopped, and no engine runs.' },
+    PoweredOff: {
+      concern: 'none',
+      status: 'False',
+      meaning: 'The backend should be stopped, and no engine is running.',
+    },
     WaitingForMachine: { concern: 'patience', status: 'False', meaning: 'The engine starts when the machine runs.' },
     Starting: { concern: 'patience', status: 'False', meaning: 'The engine is off and will be started.' },
     Stopping: {
       concern: 'patience',
       status: 'False',
-      meaning: 'The backend is to be stopped, and an engine still runs.',
+      meaning: 'The backend should be stopped, and an engine is still running.',
     },
     Restarting: {
       concern: 'patience',
       status: 'False',
-      meaning: 'The engine runs with other settings and is stopped to be started again.',
+      meaning: 'The engine runs with outdated settings and is being restarted.',
     },
-    Switching: { concern: 'patience', status: 'False', meaning: 'The other engine is stopped first.' },
+    Switching: { concern: 'patience', status: 'False', meaning: 'The other engine is being stopped first.' },
     Unresponsive: {
       concern: 'attention',
       status: 'False',
-      meaning: 'The engine has a process that does not answer; it is stopped.',
+      meaning: "The engine's process does not respond; it is being stopped.",
     },
     StepFailed: {
       concern: 'attention',
@@ -81,33 +85,37 @@ export const CONDITION_REASONS = {
     NotSupportedByDriver: {
       concern: 'none',
       status: 'False',
-      meaning: 'The driver has no cluster; the settings of the cluster are only stored.',
+      meaning: 'The driver has no cluster; cluster settings are only stored.',
     },
     SwitchedOff: { concern: 'none', status: 'False', meaning: '`kubernetes.enabled` is false, and no cluster runs.' },
-    PoweredOff: { concern: 'none', status: 'False', meaning: 'The backend is to be stopped, and no cluster runs.' },
+    PoweredOff: {
+      concern: 'none',
+      status: 'False',
+      meaning: 'The backend should be stopped, and no cluster is running.',
+    },
     WaitingForEngine: { concern: 'patience', status: 'False', meaning: 'The cluster starts when the engine runs.' },
     Starting: { concern: 'patience', status: 'False', meaning: 'The cluster is off and will be started.' },
     NotAnsweringYet: {
       concern: 'patience',
       status: 'False',
-      meaning: 'The cluster has been started and does not answer yet.',
+      meaning: 'The cluster has been started and does not respond yet.',
     },
     NotReadyInTime: {
       concern: 'attention',
       status: 'False',
-      meaning: 'The cluster has been started and has not answered for ten minutes.',
+      meaning: 'The cluster has been started and has not responded for ten minutes.',
     },
-    Stopping: { concern: 'patience', status: 'False', meaning: 'The cluster is to be off and still runs.' },
-    Restarting: { concern: 'patience', status: 'False', meaning: 'The cluster is stopped to be started again.' },
+    Stopping: { concern: 'patience', status: 'False', meaning: 'The cluster should be off and is still running.' },
+    Restarting: { concern: 'patience', status: 'False', meaning: 'The cluster is being restarted.' },
     Resetting: {
       concern: 'patience',
       status: 'False',
-      meaning: 'The data of the installed, newer cluster is deleted before the start.',
+      meaning: 'The data of the installed, newer cluster is being deleted before the start.',
     },
     Unresponsive: {
       concern: 'attention',
       status: 'False',
-      meaning: 'The cluster has a process that does not answer; it is stopped.',
+      meaning: "The cluster's process does not respond; it is being stopped.",
     },
     StepFailed: {
       concern: 'attention',
@@ -117,29 +125,29 @@ export const CONDITION_REASONS = {
     ...UNKNOWN,
   },
   Converged: {
-    UpToDate: { concern: 'none', status: 'True', meaning: 'Everything is as desired, and nothing is left to do.' },
-    Working: { concern: 'patience', status: 'False', meaning: 'Something is left to do and is being done.' },
+    UpToDate: { concern: 'none', status: 'True', meaning: 'Everything is in the desired state.' },
+    Working: { concern: 'patience', status: 'False', meaning: 'Still converging.' },
     WaitingForCluster: {
       concern: 'patience',
       status: 'False',
-      meaning: 'Every step is done; the cluster does not answer yet.',
+      meaning: 'Every step is done; the cluster does not respond yet.',
     },
     Held: {
       concern: 'patience',
       status: 'False',
       meaning:
-        'Something works on the data of the backend, which stays off, or as it is, until then; the message says what.',
+        "Another operation is using the backend's data; the backend does not change until it is done. The message names the operation.",
     },
     DataNotWhole: {
       concern: 'attention',
       status: 'False',
-      meaning: 'The data of the backend needs a person, and nothing runs until then; the message says what to do.',
+      meaning: "The backend's data needs manual repair before anything can run; the message says what to do.",
     },
     Retrying: { concern: 'attention', status: 'False', meaning: 'A step failed and will be tried again shortly.' },
     Failed: {
       concern: 'attention',
       status: 'False',
-      meaning: 'Something failed for good; it waits for a change of the desired state.',
+      meaning: 'A step failed permanently; the service waits for a change of the desired state.',
     },
     NotObserved: UNKNOWN.NotObserved,
   },
