@@ -4,7 +4,7 @@ import type { Command, CommandEntry, Flag, FlagTable, Group } from './command.ts
 const WIDTH = 80;
 
 const GROUPS: readonly (readonly [Group, string])[] = [
-  ['declare', 'Describe the desktop and make it so:'],
+  ['declare', 'Manage the desktop with a profile:'],
   ['control', 'Control the service directly:'],
   ['other', 'Other:'],
 ];
@@ -23,16 +23,16 @@ export function rootHelp(all: readonly CommandEntry[]): string {
     'rdctl turns a desired-state file into a running container desktop.\n',
     'Usage:\n  rdctl COMMAND [flags]\n',
     ...groups,
-    `Flags of every command:\n${flagLines(GLOBAL_FLAGS)}`,
+    `Global flags:\n${flagLines(GLOBAL_FLAGS)}`,
     `${flowed(EXIT_CODES)}\n`,
-    "Run 'rdctl COMMAND --help' for more about a command.\n",
+    "Run 'rdctl COMMAND --help' for details on a command.\n",
   ].join('\n');
 }
 
 /** docs/commands.md has the full table. */
-const EXIT_CODES = `Exit codes: 0 done; 1 failed; 3 refused; 4 not ready in time; 5 consent needed; 6 something moved since the
-plan was saved. Commands of the compatible tool know 0 and 1, and 3 where another
-service or application was found than the one that is meant.`;
+const EXIT_CODES = `Exit codes: 0 success; 1 failure; 3 refused; 4 timed out; 5 consent required; 6 the plan is stale.
+Commands of the compatible tool exit with 0 or 1, and with 3 if the service or application found is not the
+intended one.`;
 
 /** The output of `rdctl COMMAND --help`. Flags are sorted; hidden ones are left out. */
 export function commandHelp(command: Command, platform: NodeJS.Platform): string {
@@ -44,7 +44,7 @@ export function commandHelp(command: Command, platform: NodeJS.Platform): string
     ...(description === '' ? [] : [`${description}\n`]),
     ...(command.subcommands ? [`Commands:\n${subcommandLines(command.subcommands)}`] : []),
     ...(own === '' ? [] : [`Flags:\n${own}`]),
-    `Flags of every command:\n${flagLines(GLOBAL_FLAGS, Object.keys(command.flags))}`,
+    `Global flags:\n${flagLines(GLOBAL_FLAGS, Object.keys(command.flags))}`,
   ].join('\n');
 }
 

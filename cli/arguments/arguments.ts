@@ -7,15 +7,15 @@ import { LiteralError, parseBoolean, parseDuration, parseInteger, quote, usage }
 export const GLOBAL_FLAGS = {
   'config-path': { type: 'string', summary: 'Connection file to use', placeholder: 'FILE' },
   host: { type: 'string', summary: 'Host of the service (default 127.0.0.1)', placeholder: 'HOST' },
-  port: { type: 'integer', port: true, summary: 'Port of the service, instead of that in the connection file' },
-  user: { type: 'string', summary: 'User, instead of that in the connection file', placeholder: 'NAME' },
+  port: { type: 'integer', port: true, summary: 'Port of the service; overrides the connection file' },
+  user: { type: 'string', summary: 'User name; overrides the connection file', placeholder: 'NAME' },
   password: {
     type: 'string',
-    summary: 'Password, instead of that in the connection file; other users can see it, so prefer RDCTL_PASSWORD',
+    summary: 'Password; overrides the connection file. Other users can see it, so prefer RDCTL_PASSWORD',
     placeholder: 'TEXT',
   },
-  'password-file': { type: 'string', summary: 'File that holds the password', placeholder: 'FILE' },
-  verbose: { type: 'boolean', summary: 'Say more on stderr, causes of errors included' },
+  'password-file': { type: 'string', summary: 'File that contains the password', placeholder: 'FILE' },
+  verbose: { type: 'boolean', summary: 'Print more details on stderr, such as the causes of errors' },
 } as const satisfies FlagTable;
 
 const HELP: Flag = { type: 'boolean', short: 'h', summary: 'Show this help' };

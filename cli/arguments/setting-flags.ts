@@ -45,7 +45,7 @@ function form(type: FieldType) {
 function entries(type: FieldType): string {
   if (type === 'string[]') return ' Repeatable, or one JSON array; replaces the whole list.';
   if (!type.startsWith('map')) return '';
-  return ' Repeatable, or one JSON object; null as value removes an entry, the others stay.';
+  return ' Repeatable, or one JSON object; null removes an entry, the others stay.';
 }
 
 /**
@@ -79,7 +79,7 @@ export function valueAdvice([word]: readonly string[], given: readonly GivenFlag
   if (word !== 'true' && word !== 'false') return undefined;
   const switches = given.filter(({ value }) => typeof value === 'boolean').map(({ typed }) => typed);
   const name = switches.length === 1 ? switches[0] : 'FLAG';
-  return `The value of a boolean comes after an equals sign: --${name}=${word}`;
+  return `Give a boolean its value after an equals sign: --${name}=${word}`;
 }
 
 function settingValue(row: SettingFlagRow, flags: readonly GivenFlag[], last: GivenFlag): JsonValue {
@@ -87,8 +87,7 @@ function settingValue(row: SettingFlagRow, flags: readonly GivenFlag[], last: Gi
   return row.type.startsWith('map') ? mapOf(flags, row.type) : last.value;
 }
 
-const EXTENSIONS =
-  'Extensions are changed by `rdctl extension install` and `uninstall`, or by a profile and `rdctl apply`.';
+const EXTENSIONS = 'Use `rdctl extension install` and `uninstall`, or `rdctl apply` with a profile.';
 
 function check(row: SettingFlagRow, flag: GivenFlag, here: PlatformName): void {
   if (!row.platforms.some((each) => each === here.platform)) {

@@ -12,18 +12,18 @@ export const api = defineCommand({
   name: 'api',
   summary: 'Call an endpoint of the API',
   usage: 'ENDPOINT',
-  description: `\`rdctl api /\` lists the endpoints. One that does not name a version is taken from /v1:
-\`rdctl api settings\`. With a body the method is PUT, else GET. The answer goes to stdout; when
-it is not a success, a JSON object with the status goes there and the answer to stderr.`,
+  description: `\`rdctl api /\` lists the endpoints. Endpoints without a version are under /v1:
+\`rdctl api settings\`. The method is PUT with a body, and GET otherwise. The response is printed to stdout; if
+it is an error, a JSON object with the status is printed to stdout and the response to stderr.`,
   flags: {
     method: {
       type: 'string',
       short: 'X',
-      summary: 'Method, instead of GET, or PUT with a body',
+      summary: 'HTTP method (default GET, or PUT with a body)',
       placeholder: 'METHOD',
     },
-    input: { type: 'string', summary: 'File with the body; `-` is standard input', placeholder: 'FILE' },
-    body: { type: 'string', short: 'b', summary: 'The body', placeholder: 'JSON' },
+    input: { type: 'string', summary: 'File with the request body, or `-` for standard input', placeholder: 'FILE' },
+    body: { type: 'string', short: 'b', summary: 'Request body', placeholder: 'JSON' },
   },
   classic: true,
   async run({ flags, args, io, connect }) {

@@ -17,23 +17,23 @@ export const apply = defineCommand({
   name: 'apply',
   summary: 'Make the desktop match a profile, and wait until it does',
   usage: '-f FILE... | PLAN [-f FILE...] | --previous',
-  description: `Plans, has the service carry out the plan, and waits until it has converged. Where nothing differs
-nothing is sent. The service finishes what it accepted, also when this command is interrupted. With no service running it starts one. PLAN is a file of \`rdctl plan --out-file\` that nobody else
-can write.
-Before data is destroyed it asks, or without a terminal refuses; --allow-reset agrees beforehand.
-Exit codes: 0 done; 1 failed; 3 refused: invalid profile, locked or unsupported setting, wrong target;
-4 not ready in time; 5 consent needed; 6 something moved since the plan was saved.`,
+  description: `Makes a plan, has the service carry it out, and waits until it has converged. If nothing differs,
+nothing is sent. The service finishes what it has accepted, even if this command is interrupted. If no service is running, one is
+started. PLAN is a file written by \`rdctl plan --out-file\` that no other user can write.
+Before data is destroyed, apply asks; without a terminal it refuses. --allow-reset consents in advance.
+Exit codes: 0 success; 1 failure; 3 refused: invalid profile, locked or unsupported setting, wrong target;
+4 timed out; 5 consent required; 6 the plan is stale.`,
   flags: {
     file: FILE_FLAG,
-    previous: { type: 'boolean', summary: 'Go back to what was there before the last apply' },
-    'allow-reset': { type: 'boolean', summary: 'Agree to the loss of data that the plan names' },
-    yes: { type: 'boolean', short: 'y', summary: 'Ask nothing; the same as --allow-reset' },
-    'skip-locked': { type: 'boolean', summary: 'Apply what locks allow and list the rest' },
-    'skip-unsupported': { type: 'boolean', summary: 'Apply what the driver supports and list the rest' },
-    timeout: { type: 'duration', summary: 'Longest time to wait (default 10m)' },
-    'no-wait': { type: 'boolean', summary: 'Send and return; do not wait for the backend' },
-    'no-start': { type: 'boolean', summary: 'Refuse when no service is running' },
-    driver: { type: 'string', summary: 'Driver of a service that is started for the first time', placeholder: 'NAME' },
+    previous: { type: 'boolean', summary: 'Go back to the state before the last apply' },
+    'allow-reset': { type: 'boolean', summary: 'Consent to the data loss that the plan lists' },
+    yes: { type: 'boolean', short: 'y', summary: 'Do not ask; same as --allow-reset' },
+    'skip-locked': { type: 'boolean', summary: 'Skip locked settings, and list them' },
+    'skip-unsupported': { type: 'boolean', summary: 'Skip settings that the driver does not support, and list them' },
+    timeout: { type: 'duration', summary: 'How long to wait (default 10m)' },
+    'no-wait': { type: 'boolean', summary: 'Do not wait for the backend' },
+    'no-start': { type: 'boolean', summary: 'Fail if no service is running' },
+    driver: { type: 'string', summary: 'Driver to use if the service starts for the first time', placeholder: 'NAME' },
     target: TARGET_FLAG,
     output: OUTPUT_FLAG,
   },

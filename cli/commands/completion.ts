@@ -4,14 +4,14 @@ import { bashScript, fishScript, powershellScript, zshScript } from '../completi
 import { defineGroup } from '../group.ts';
 
 const FLAGS = {
-  'no-descriptions': { type: 'boolean', summary: 'Offer words without what they mean' },
+  'no-descriptions': { type: 'boolean', summary: 'Leave out descriptions' },
 } as const;
 
 export const completion = defineGroup({
   name: 'completion',
-  summary: 'Print the script that lets a shell complete rdctl',
-  description: `Completes commands, flags and their values, files, settings, and the names of snapshots and
-extensions while a service runs. Load the script of your shell, for example in ~/.bashrc:
+  summary: 'Print the completion script for a shell',
+  description: `Completes commands, flags and their values, files, settings, and, while a service is running, the names of
+snapshots and extensions. Load the script in your shell, for example in ~/.bashrc:
 
   source <(rdctl completion bash)`,
   flags: FLAGS,
@@ -34,7 +34,7 @@ function script(shell: string, title: string, text: (asks: string) => string, lo
     name: `completion ${shell}`,
     summary: `Print the script for ${title}`,
     usage: '',
-    description: `Load it in a running shell, or with the same line at every start:\n\n${load}`,
+    description: `To load it, run this in a shell or add it to the shell's startup file:\n\n${load}`,
     flags: FLAGS,
     classic: true,
     async run({ flags, args, io }) {

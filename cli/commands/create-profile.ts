@@ -20,14 +20,14 @@ export const createProfile = defineCommand({
   name: 'create-profile',
   summary: 'Write a deployment profile for macOS, Windows or Linux',
   usage: '',
-  description: `Writes settings in the form that the application reads as its administrator's. The
-input is JSON or YAML: settings, or a profile, of which the locked part holds what is under locked and the defaults
-part the rest. Mistakes are errors; names that are no settings are left out and named on stderr, except in a profile.
-With --check what the newest application would refuse or ignore is a warning, too (rdctl profile check asks all
-releases); --strict includes it.
-Notes tell what else is worth knowing, and are no warnings.
-With --from-settings neither secrets nor what describes this computer are written.
-Exit codes: 0 written; 1 not written, also for any warning with --strict.
+  description: `Writes settings in the form that the application reads from its administrator. The
+input is JSON or YAML: bare settings, or a profile, whose locked settings form the locked part and all others the defaults
+part. Mistakes are errors; unknown names are left out and reported on stderr, except in a profile, where they are errors.
+With --check, settings that the newest application would refuse or ignore are reported as warnings (rdctl profile check covers all
+releases); --strict includes --check.
+Notes are additional information, not warnings.
+With --from-settings, secrets and settings specific to this computer are left out.
+Exit codes: 0 written; 1 not written, including any warning with --strict.
 
   rdctl create-profile --output plist --input team.yaml --out-dir .
   rdctl create-profile --output reg --input team.yaml --encoding utf-16le \\

@@ -8,16 +8,16 @@ import { OUTPUT_FLAG } from '../views/view.ts';
 
 export const diagnostics = defineCommand({
   name: 'diagnostics',
-  summary: 'Show what is wrong in and around the desktop',
+  summary: 'Show problems with the desktop and this computer',
   usage: '',
-  description: `Shows what the service found when it last looked; --run looks anew. Muted checks
+  description: `Shows the latest results of the service's checks; --run repeats the checks first. Muted checks
 (setting diagnostics.mutedChecks) are left out unless diagnostics.showMuted is on.
 
-Exit codes: 0 nothing failed; 2 something failed that is not muted; 1 it could not be told.
-With -o json it prints the record of \`GET /v1/diagnostic_checks\`, passed checks included.`,
+Exit codes: 0 no failures; 2 a check that is not muted failed; 1 the results are not available.
+With -o json it prints the document of \`GET /v1/diagnostic_checks\`, including passed checks.`,
   flags: {
-    run: { type: 'boolean', summary: 'Run all checks first, and wait for them' },
-    all: { type: 'boolean', summary: 'Show what passed, too' },
+    run: { type: 'boolean', summary: 'Run all checks first' },
+    all: { type: 'boolean', summary: 'Also show passed checks' },
     output: OUTPUT_FLAG,
   },
   classic: false,
@@ -40,12 +40,12 @@ With -o json it prints the record of \`GET /v1/diagnostic_checks\`, passed check
 
 /** Failed checks as text; with `all`, every check. Muted ones are not counted. */
 export function diagnosticsText({ last_update, checks }: Findings, all: boolean, paint: Style): string {
-  if (checks.length === 0) return 'Nothing has been looked at yet: `rdctl diagnostics --run` does.\n';
+  if (checks.length === 0) return 'No checks have run yet. Run them with `rdctl diagnostics --run`.\n';
   const shown = checks.filter(({ passed }) => all || !passed);
   const counted = checks.filter(({ mute }) => !mute);
   const failures = counted.filter(({ passed }) => !passed);
   const verdict = failures.length === 0 ? 'none' : String(failures.length);
-  const last = `${verdict} of ${count(counted.length, 'check')} failed; looked at ${plainText(last_update)}`;
+  const last = `${verdict} of ${count(counted.length, 'check')} failed; last run ${plainText(last_update)}`;
   return [...shown.map((check) => findingText(check, paint)), last].join('\n\n').concat('\n');
 }
 

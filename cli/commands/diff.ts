@@ -37,16 +37,16 @@ export const diff = defineCommand({
   summary: 'Show where the desktop differs from a profile',
   usage: '[-f FILE]... | FILE | A B',
   description: `Compares only what the profile mentions; different spellings of one value are equal.
-With no service running it compares with the stored settings.
-Differences that cannot be changed here (a lock, or the driver) are marked.
-Layers are given with -f: the later ones win.
+If no service is running, the stored settings are compared.
+Differences that cannot be changed here (locked, or not supported by the driver) are marked.
+Give layers with -f; later ones override earlier ones.
 
-Two names without -f are compared with each other: files with settings of any format (YAML,
-JSON, plist, mobileconfig, reg, registry.pol), or \`live\` for the settings in force. What only
+Two names without -f are compared with each other: settings files of any format (YAML,
+JSON, plist, mobileconfig, reg, registry.pol), or \`live\` for the current settings. What only
 one of them mentions is shown as absent in the other; against \`live\` only what the file
 mentions counts.
-Exit codes: 0 no difference; 2 there are differences; 3 a file is invalid or the target is not
-ours; 1 failed.
+Exit codes: 0 no differences; 2 differences; 3 a file is invalid, or the target is not the
+intended one; 1 failure.
 
   rdctl diff profile.yaml
   rdctl diff live locked.reg --part locked
@@ -56,7 +56,7 @@ ours; 1 failed.
     ...PLAN_TIMEOUT_FLAG,
     driver: DRIVER_FLAG,
     output: OUTPUT_FLAG,
-    part: { type: 'string', summary: 'Of A and B: compare what is locked, or the rest', values: PARTS },
+    part: { type: 'string', summary: 'Compare only the locked settings of A and B, or only the others', values: PARTS },
   },
   classic: false,
   async run(invocation) {

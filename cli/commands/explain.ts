@@ -36,12 +36,12 @@ const NAMES: FlagTable = Object.fromEntries(
 
 export const explain = defineCommand({
   name: 'explain',
-  summary: 'Show where a setting has its value from, and who decides',
+  summary: 'Show where the value of a setting comes from',
   usage: '[SETTING|SECTION]',
-  description: `Prints every layer (built-in default, defaults profile of the administrator, stored settings, locked profile), which one
-wins and where it comes from; then what the setting takes, what a change costs and what the driver does with it.
-A section, or nothing, lists settings. With no service running it tells what the next start would take. Secrets are masked.
-Exit codes: 0 told; 1 no such setting, or failed; 3 a deployment profile cannot be used.`,
+  description: `Prints every layer (built-in default, defaults profile of the administrator, stored settings, locked profile) with its
+source, and which one wins; then the accepted values, what a change costs, and what the driver does with the setting.
+Given a section or no name, lists settings. If no service is running, shows what the next start would use. Secrets are masked.
+Exit codes: 0 success; 1 no such setting, or failure; 3 a deployment profile is invalid.`,
   flags: { ...NAMES, output: OUTPUT_FLAG },
   classic: false,
   async run(invocation) {

@@ -52,12 +52,12 @@ function refused({ status, statusText, text, reason, note }: ExtensionReply, io:
 
 const extensionInstall = defineCommand({
   name: 'extension install',
-  summary: 'Install an extension, or another version of one',
+  summary: 'Install an extension, or a different version of it',
   usage: 'IMAGE[:TAG]',
-  description: `Fetches the image through the engine that runs and takes the extension out of it. Without a tag the
-highest version that the registry and the engine have is taken. Another version that is installed is
-replaced; with the same version nothing is done, nothing stands after the colon, and a note says so.`,
-  flags: { force: { type: 'boolean', summary: 'Ask nothing; nothing is ever asked, so this changes nothing' } },
+  description: `Pulls the image with the running engine and extracts the extension from it. Without a tag, the
+highest version that the registry and the engine have is installed. A different installed version is
+replaced. If the same version is installed, nothing is done, nothing stands after the colon, and a note says so.`,
+  flags: { force: { type: 'boolean', summary: 'Accepted for compatibility; there are no prompts' } },
   classic: true,
   run: (invocation) =>
     changeExtension(
@@ -71,9 +71,9 @@ const extensionList = defineCommand({
   aliases: ['ls'],
   summary: 'List the installed extensions',
   usage: '',
-  description: `A heading, an empty line, and a line IMAGE:TAG for each. With -o json the object of GET /v1/extensions:
-version, metadata and labels by image name.`,
-  flags: { output: { type: 'string', short: 'o', summary: 'Format; there is one', values: ['json'] } },
+  description: `Prints a heading, an empty line, and a line IMAGE:TAG for each extension. With -o json, prints the object of
+GET /v1/extensions: version, metadata and labels by image name.`,
+  flags: { output: { type: 'string', short: 'o', summary: 'Output format', values: ['json'] } },
   classic: true,
   async run({ flags, args, io, connect }) {
     noArguments(args, 'extension list');
@@ -100,8 +100,8 @@ const extensionUninstall = defineCommand({
   name: 'extension uninstall',
   summary: 'Uninstall an extension',
   usage: 'IMAGE[:TAG]',
-  description: `Removes its files and, with moby, its container; the image stays in the engine. With a tag only that
-version is uninstalled. When it is not installed nothing is done,
+  description: `Removes the extension's files and, with moby, its container; the image stays in the engine. With a tag, only that
+version is uninstalled. If it is not installed, nothing is done,
 nothing stands after the colon, and a note says so.`,
   flags: {},
   classic: true,
@@ -115,8 +115,8 @@ nothing stands after the colon, and a note says so.`,
 export const extension = defineGroup({
   name: 'extension',
   summary: 'Install, list and uninstall extensions',
-  description: `An extension is a container image with a file metadata.json in it. Its files are taken out of the
-image without running it. A profile does the same for a list: application.extensions.installed.`,
+  description: `An extension is a container image that contains a file metadata.json. Its files are extracted from the
+image without running it. A profile can declare a list of extensions: application.extensions.installed.`,
   flags: {},
   classic: true,
   subcommands: [extensionInstall, extensionUninstall, extensionList],

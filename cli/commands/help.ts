@@ -4,7 +4,7 @@ import { commandHelp, rootHelp, usageBlock } from '../help.ts';
 
 export const help = defineCommand({
   name: 'help',
-  summary: 'Show the help of a command',
+  summary: 'Show help for a command',
   usage: '[COMMAND]...',
   description: '',
   flags: {},

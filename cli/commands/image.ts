@@ -57,14 +57,14 @@ function shortDigest({ digest }: Pick<GuestImage, 'digest'>): string {
 
 const imageBuild = defineCommand({
   name: 'image build',
-  summary: 'Make a guest image of Debian on this computer',
+  summary: 'Build a Debian guest image on this computer',
   usage: '',
-  description: `Installs Debian 12 with docker and containerd into a new image, in two minutes or so. It needs Linux with
-mmdebstrap, e2fsprogs and qemu-utils, and root or user namespaces (package uidmap). The images that are there stay.
-The cloud kernel is small and starts fast; the generic one has drivers for more, 9p among them.
+  description: `Installs Debian 12 with docker and containerd into a new image, which takes about two minutes. Requires Linux with
+mmdebstrap, e2fsprogs and qemu-utils, and root or user namespaces (package uidmap). Existing images stay.
+The cloud kernel is small and starts fast; the generic one has more drivers, such as 9p.
 -o json prints {digest, name, architecture, created, bytes, features, directory}.`,
   flags: {
-    kernel: { type: 'string', summary: 'Which kernel of Debian; cloud unless told', values: ['cloud', 'generic'] },
+    kernel: { type: 'string', summary: 'Debian kernel (default cloud)', values: ['cloud', 'generic'] },
     mirror: { type: 'string', summary: 'Base URL of the Debian archive to install from', placeholder: 'URL' },
     output: OUTPUT_FLAG,
   },
@@ -72,14 +72,14 @@ The cloud kernel is small and starts fast; the generic one has drivers for more,
   async run({ flags, args, io }) {
     noArguments(args, 'image build');
     if (io.platform !== 'linux') {
-      throw new RdError('ERR_USAGE', 'guest images are built on Linux only', {
+      throw new RdError('ERR_USAGE', 'guest images can only be built on Linux', {
         advice:
-          'Build the image on Linux, write it to a file with `rdctl image save`, and get it here with `rdctl image fetch`.',
+          'Build the image on Linux, save it with `rdctl image save`, and download it here with `rdctl image fetch`.',
       });
     }
     const { mirror } = flags;
     if (mirror !== undefined && !/^(?:https?|file|copy):\/\/[!-~]+$/.test(mirror)) {
-      throw new RdError('ERR_USAGE', `${JSON.stringify(mirror)} is no address of a Debian archive`, {
+      throw new RdError('ERR_USAGE', `${JSON.stringify(mirror)} is not the URL of a Debian archive`, {
         advice: 'Give a base URL, for example http://deb.debian.org/debian.',
       });
     }
@@ -104,26 +104,26 @@ The cloud kernel is small and starts fast; the generic one has drivers for more,
 
 const imageFetch = defineCommand({
   name: 'image fetch',
-  summary: 'Get a guest image from an address',
+  summary: 'Download a guest image',
   usage: 'URL --sha256 SUM',
-  description: `Downloads a file that \`rdctl image save\` wrote. A download that breaks off goes on where it was, also in another run.
-A file with another sum is deleted; nothing of it is used.
+  description: `Downloads a file that \`rdctl image save\` wrote. An interrupted download resumes, also in a later run.
+A file with a different checksum is deleted and never used.
 -o json prints {digest, name, architecture, created, bytes, features, directory}.`,
   flags: {
-    sha256: { type: 'string', summary: 'Sum of the file, as its publisher gives it', placeholder: 'SUM' },
+    sha256: { type: 'string', summary: 'SHA-256 checksum of the file', placeholder: 'SUM' },
     output: OUTPUT_FLAG,
   },
   classic: false,
   async run({ flags, args, io }) {
     const [url, ...more] = args;
-    if (url === undefined || more.length > 0) throw usage('image fetch takes one address');
+    if (url === undefined || more.length > 0) throw usage('image fetch takes one URL');
     const sha256 = flags.sha256?.toLowerCase().replace(/^sha256:/, '') ?? '';
     if (!/^[0-9a-f]{64}$/.test(sha256)) {
-      throw usage('image fetch needs --sha256 with the 64 hexadecimal digits of the file');
+      throw usage('image fetch requires --sha256 with the 64 hexadecimal digits of the checksum');
     }
     if (!/^https?:\/\/[^\s@]+$/.test(url)) {
-      throw new RdError('ERR_USAGE', 'an image is fetched from an address that begins with https:// or http://', {
-        advice: 'Addresses with a user and a password are not taken.',
+      throw new RdError('ERR_USAGE', 'the URL of an image must begin with https:// or http://', {
+        advice: 'URLs with a user name or password are not supported.',
       });
     }
     const { download } = await import('../../src/os/download.ts');
@@ -166,7 +166,7 @@ const imageList = defineCommand({
       io.out(`${JSON.stringify(images.map(imageRecord), null, 2)}\n`);
       return 0;
     }
-    if (images.length === 0) io.err('There is no guest image. Make one with `rdctl image build`.\n');
+    if (images.length === 0) io.err('There are no guest images. Build one with `rdctl image build`.\n');
     else {
       const rows = images.map((image) => {
         const { name, created, bytes } = imageRecord(image);
@@ -187,9 +187,9 @@ const imageRemove = defineCommand({
   aliases: ['rm'],
   summary: 'Remove guest images',
   usage: 'IMAGE...',
-  description: `An image is given by its name, its digest or the beginning of its digest. One that the machine of this home boots
-is removed with --force alone: the next start then makes a new root disk from another image. The data disk stays.`,
-  flags: { force: { type: 'boolean', summary: 'Also an image that the machine boots' } },
+  description: `Identify an image by its name, its digest, or the beginning of its digest. The image that the machine of this home boots
+is only removed with --force; the next start then creates a new root disk from another image. The data disk stays.`,
+  flags: { force: { type: 'boolean', summary: 'Also remove an image that the machine boots' } },
   classic: false,
   async run({ flags, args, io }) {
     if (args.length === 0) throw usage('image remove takes at least one image');
@@ -204,7 +204,7 @@ is removed with --force alone: the next start then makes a new root disk from an
         'ERR_USAGE',
         `the machine of this home boots ${shortDigest(needed)} ${needed.name}; nothing was removed`,
         {
-          advice: 'Add --force to remove it all the same; the data disk of the machine stays.',
+          advice: 'Add --force to remove it anyway; the data disk of the machine stays.',
         },
       );
     }
@@ -220,15 +220,15 @@ const imageSave = defineCommand({
   name: 'image save',
   summary: 'Write a guest image to a file',
   usage: 'IMAGE --out-file FILE',
-  description: `Writes a tar archive that \`rdctl image fetch\` takes, and prints its sum for --sha256. The same image always gives the same
+  description: `Writes a tar archive for \`rdctl image fetch\`, and prints its checksum for --sha256. The same image always produces the same
 file.`,
-  flags: { 'out-file': { type: 'string', summary: 'The file to write', placeholder: 'FILE' } },
+  flags: { 'out-file': { type: 'string', summary: 'File to write', placeholder: 'FILE' } },
   classic: false,
   async run({ flags, args, io }) {
     const [wanted, ...more] = args;
     if (wanted === undefined || more.length > 0) throw usage('image save takes one image');
     const name = flags['out-file'];
-    if (name === undefined) throw usage('image save needs --out-file FILE');
+    if (name === undefined) throw usage('image save requires --out-file FILE');
     const path = outFilePath(name, io);
     const store = ownImages(io);
     const image = await store.find(wanted);
@@ -242,9 +242,9 @@ file.`,
 
 export const image = defineGroup({
   name: 'image',
-  summary: 'Guest images for virtual machines',
-  description: `A guest image is what a virtual machine boots: a kernel and a disk with Linux and the container engines on it.
-It is named by the sum of its files, and never changes. The data of a machine is on a disk of its own.`,
+  summary: 'Manage guest images for virtual machines',
+  description: `A guest image is what a virtual machine boots: a kernel and a disk with Linux and the container engines.
+It is identified by the digest of its files, and never changes. The data of a machine is on a separate disk.`,
   flags: {},
   classic: false,
   subcommands: [imageBuild, imageFetch, imageList, imageRemove, imageSave],

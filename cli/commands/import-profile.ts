@@ -10,31 +10,31 @@ import { defineCommand, type Invocation, type Io } from '../command.ts';
 import { plainText } from '../views/text.ts';
 
 const FLAGS = {
-  force: { type: 'boolean', summary: 'Overwrite the file if it exists' },
-  'from-system': { type: 'boolean', summary: 'Read the profiles that this computer obeys' },
+  force: { type: 'boolean', summary: 'Overwrite an existing file' },
+  'from-system': { type: 'boolean', summary: 'Read the deployment profiles of this computer' },
   'out-file': { type: 'string', summary: 'Write to this file instead of standard output', placeholder: 'FILE' },
-  output: { type: 'string', short: 'o', summary: 'Format of the result', values: ['yaml', 'json'] },
+  output: { type: 'string', short: 'o', summary: 'Output format', values: ['yaml', 'json'] },
   part: {
     type: 'string',
-    summary: 'Only this part; a file that does not say which it is counts as it',
+    summary: 'Only this part; files that do not name their part count as it',
     values: PARTS,
   },
-  report: { type: 'string', summary: 'Write everything that was kept, changed and lost as JSON', placeholder: 'FILE' },
-  strict: { type: 'boolean', summary: 'Write no profile and exit with 3 when anything is lost' },
+  report: { type: 'string', summary: 'Write a JSON report of kept, changed and lost settings', placeholder: 'FILE' },
+  strict: { type: 'boolean', summary: 'Write no profile and exit with 3 if anything is lost' },
 } as const;
 
 export const importProfile = defineCommand({
   name: 'import-profile',
-  summary: 'Make a profile of deployment profiles',
+  summary: 'Convert deployment profiles to a profile',
   usage: '(FILE... | --from-system)',
-  description: `Reads property lists (XML and binary), configuration profiles of Apple, registry files,
+  description: `Reads property lists (XML and binary), Apple configuration profiles, registry files,
 Registry.pol, and the JSON files of Linux, and prints one profile: settings, and which of
-them are locked. - is standard input. A property list or JSON file says by its name which
-part it is (locked.json), or --part does. Older versions are migrated.
-What was changed and what was lost is told on stderr. A secret is never written: the
+them are locked. - is standard input. The file name of a property list or JSON file tells its
+part (locked.json); otherwise give --part. Older versions are migrated.
+Changed and lost settings are reported on stderr. A secret is never written: the
 result names a variable to read it from.
-Exit codes: 0 done; 3 not a profile that can be read, or --strict and something is lost;
-1 failed.
+Exit codes: 0 success; 3 not a readable profile, or settings were lost with --strict;
+1 failure.
 
   rdctl import-profile locked.reg defaults.reg --out-file team.yaml
   rdctl import-profile --from-system -o json --report report.json`,

@@ -20,19 +20,19 @@ interface MachineFacts {
 
 export const info = defineCommand({
   name: 'info',
-  summary: 'Show the version and the address of the machine',
+  summary: 'Show the version, and the address of the machine',
   usage: '',
-  description: `Prints what is known: the version always, the address while a machine runs. What is not known
-is null in JSON and has its reason on stderr. What runs the instructions of a virtual machine, kvm or tcg, is
-a field and in JSON; as text it is a sentence on stderr.`,
+  description: `Prints what is known: the version always, and the address while a machine is running. Unknown values
+are null in JSON, with the reason on stderr. The accelerator of a virtual machine, kvm or tcg, is
+a field and part of the JSON; in text output it is a line on stderr.`,
   flags: {
     field: {
       type: 'string',
       short: 'f',
-      summary: 'Only this: version, ip-address or accelerator',
+      summary: 'Print only this field: version, ip-address or accelerator',
       placeholder: 'FIELD',
     },
-    output: { type: 'string', short: 'o', summary: 'Format', values: ['text', 'json'] },
+    output: { type: 'string', short: 'o', summary: 'Output format', values: ['text', 'json'] },
   },
   classic: true,
   async run(invocation) {

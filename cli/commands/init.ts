@@ -9,17 +9,17 @@ import { liveSettings } from '../session/live-settings.ts';
 
 export const init = defineCommand({
   name: 'init',
-  summary: 'Write a profile from the settings that are in force',
+  summary: 'Write a profile from the current settings',
   usage: '',
-  description: `Only what differs from the defaults is written, unless --all is given. What the driver cannot do is
-left out: applied where it was made it changes nothing. With no service running it describes the
-stored settings, or the defaults. Secrets are left out.
-The first line tells editors where the schema is: they complete names and show mistakes.`,
+  description: `Writes only what differs from the defaults, unless --all is given. Settings that the driver does not
+support are left out, so applying the profile on this computer changes nothing. If no service is running, the profile
+describes the stored settings, or the defaults. Secrets are left out.
+The first line tells editors where the schema is, for completion and error checking.`,
   flags: {
     'out-file': { type: 'string', summary: 'Write to this file instead of standard output', placeholder: 'FILE' },
-    force: { type: 'boolean', summary: 'Overwrite the file if it exists' },
+    force: { type: 'boolean', summary: 'Overwrite an existing file' },
     all: { type: 'boolean', summary: 'Write every setting' },
-    schema: { type: 'string', summary: 'Address of the schema for the first line', placeholder: 'PATH' },
+    schema: { type: 'string', summary: 'Path or URL of the schema for the first line', placeholder: 'PATH' },
   },
   classic: false,
   async run(invocation) {

@@ -39,7 +39,7 @@ const processes = defineGroup({
 
 export const internal = defineGroup({
   name: 'internal',
-  summary: 'What the application calls',
+  summary: 'Commands that the application calls',
   description: '',
   flags: {},
   classic: true,

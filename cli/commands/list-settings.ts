@@ -4,11 +4,11 @@ import { defineCommand } from '../command.ts';
 
 export const listSettings = defineCommand({
   name: 'list-settings',
-  summary: 'Print the settings that are in force as JSON',
+  summary: 'Print the current settings as JSON',
   usage: '',
-  description: `What it prints can be applied again: \`rdctl list-settings | rdctl apply -f -\` changes nothing.
-The document holds everything, the proxy password included.`,
-  flags: { output: { type: 'string', short: 'o', summary: 'Format; there is one', values: ['json'] } },
+  description: `The output can be applied again: \`rdctl list-settings | rdctl apply -f -\` changes nothing.
+It contains everything, including the proxy password.`,
+  flags: { output: { type: 'string', short: 'o', summary: 'Output format', values: ['json'] } },
   classic: true,
   async run({ args, io, connect }) {
     noArguments(args, 'list-settings');

@@ -9,12 +9,12 @@ import { placesOf } from '../session/home.ts';
 
 export const paths = defineCommand({
   name: 'paths',
-  summary: 'Show where everything is',
+  summary: 'Show the directories in use',
   usage: '',
-  description: `One line of JSON with the names that the compatible application has for its directories. With RDCTL_COMPAT
-they are that application's places.`,
+  description: `Prints one line of JSON, with the names that the compatible application uses for its directories. With RDCTL_COMPAT,
+these are that application's directories.`,
   flags: {
-    output: { type: 'string', short: 'o', summary: 'Format', values: ['json'] },
+    output: { type: 'string', short: 'o', summary: 'Output format', values: ['json'] },
   },
   classic: true,
   async run({ args, io }) {

@@ -11,19 +11,19 @@ import { OUTPUT_FLAG, viewFor } from '../views/view.ts';
 
 export const plan = defineCommand({
   name: 'plan',
-  summary: 'Show what apply would change, and what that costs',
+  summary: 'Show what apply would change, and what it would cost',
   usage: '[-f] FILE...',
-  description: `Names the target, each change with its cost and the reason, what would be interrupted or lost, and a total.
-Asks the running service, which looks at what runs first and waits for a step that is under way; with
-none running it compares with the stored settings and says that costs are estimated.
-\`rdctl apply PLAN\` carries out a plan saved with --out-file: exactly that one, or nothing. A plan that others can write is refused:
-it tells that something moved since, and not that somebody changed it.
-Exit codes: 0 done; with --detailed-exitcode 2 when there are changes; 3 the profile is invalid, the target is not ours, or a
-change cannot be made: it is locked, or the driver does not support it; 1 a file could not be read.`,
+  description: `Shows the target, each change with its cost and the reason, what would be interrupted or lost, and a total.
+The running service makes the plan from the current state, and waits for a step in progress. If no service is
+running, the stored settings are compared, and costs are estimated.
+\`rdctl apply PLAN\` carries out a plan saved with --out-file: exactly that plan, or nothing. A plan that other users can
+write is refused, because its checks detect changes to the desktop, but not changes to the plan.
+Exit codes: 0 success; with --detailed-exitcode 2 if there are changes; 3 the profile is invalid, the target is not the
+intended one, or a change is locked or not supported by the driver; 1 a file could not be read.`,
   flags: {
     file: FILE_FLAG,
     'out-file': { type: 'string', summary: 'Save the plan for `rdctl apply PLAN`', placeholder: 'PLAN' },
-    'detailed-exitcode': { type: 'boolean', summary: 'Exit with 2 when there are changes' },
+    'detailed-exitcode': { type: 'boolean', summary: 'Exit with 2 if there are changes' },
     ...PLAN_TIMEOUT_FLAG,
     driver: DRIVER_FLAG,
     output: OUTPUT_FLAG,

@@ -4,8 +4,8 @@ import { profileUpgrade } from './profile/upgrade.ts';
 
 export const profile = defineGroup({
   name: 'profile',
-  summary: 'Check and upgrade the files that hold settings',
-  description: 'Works on files alone: no service has to run, and none is asked.',
+  summary: 'Check and upgrade settings files',
+  description: `Works on files alone and needs no service.`,
   flags: {},
   classic: false,
   subcommands: [profileCheck, profileUpgrade],

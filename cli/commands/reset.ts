@@ -35,21 +35,21 @@ export const reset = defineCommand({
   name: 'reset',
   summary: 'Remove the cluster, the machine, downloads, or everything',
   usage: '',
-  description: `--k8s deletes what is in the cluster and keeps images and containers. --vm deletes the machine with
-all images, containers and volumes, and makes a new one. --cache deletes downloads. --factory ends the
-service and removes settings, data, guest images, extensions and logs, and what rdctl has put into shell files,
-docker configuration and autostart; snapshots that exist stay, and so do downloads unless --cache is given too.
+  description: `--k8s deletes everything in the cluster and keeps images and containers. --vm deletes the machine with
+all images, containers and volumes, and creates a new one. --cache deletes downloads. --factory stops the
+service and removes settings, data, guest images, extensions and logs, and what rdctl has added to shell files,
+docker configuration and autostart; existing snapshots stay, and so do downloads unless --cache is given too.
 
-A person at a terminal is asked first; --yes answers. What was removed is told on stderr. The exit code
-is 1 when something could not be removed.`,
+At a terminal, the command asks first; --yes skips the prompt. What was removed is reported on stderr. The exit code
+is 1 if something could not be removed.`,
   flags: {
-    vm: { type: 'boolean', summary: 'The machine, with images, containers and volumes' },
-    k8s: { type: 'boolean', summary: 'What is in the cluster' },
-    cache: { type: 'boolean', summary: 'Downloads' },
-    factory: { type: 'boolean', summary: 'Everything of this installation' },
+    vm: { type: 'boolean', summary: 'Delete the machine, with images, containers and volumes' },
+    k8s: { type: 'boolean', summary: 'Delete everything in the cluster' },
+    cache: { type: 'boolean', summary: 'Delete downloads' },
+    factory: { type: 'boolean', summary: 'Remove everything in this installation' },
     yes: { type: 'boolean', short: 'y', summary: 'Do not ask' },
-    target: { type: 'string', summary: 'Which application, where another one runs too', values: TARGETS },
-    output: { ...OUTPUT_FLAG, summary: 'Format of what --factory says' },
+    target: { type: 'string', summary: 'Which application to reset, if another one is running', values: TARGETS },
+    output: { ...OUTPUT_FLAG, summary: 'Output format of --factory' },
   },
   classic: true,
   async run(invocation) {
@@ -96,7 +96,7 @@ async function resetBackend(
   }
   if (!yes && io.interactive) {
     const who = foreign ? ` of ${COMPATIBLE.productName}` : '';
-    await askYes(`This deletes ${LOSSES[mode]}${who}. Go on?`, io);
+    await askYes(`This deletes ${LOSSES[mode]}${who}. Continue?`, io);
   }
   const body = JSON.stringify({ mode });
   return sentenceOf(client, { method: 'PUT', path: '/v1/k8s_reset', body, timeoutMs: LIMIT_MS, signal: io.signal });
@@ -111,7 +111,7 @@ function wrongTarget(foreign: boolean, file: string | undefined): RdError {
   const what = foreign ? COMPATIBLE.productName : 'a service of rdctl';
   return new RdError('ERR_WRONG_TARGET', `what runs is ${what}${file === undefined ? '' : `, found through ${file}`}`, {
     advice: foreign
-      ? `If it is to be reset, say so: --target ${COMPATIBLE.target}`
+      ? `To reset it, add --target ${COMPATIBLE.target}`
       : 'Leave --target out, or name the other application with --config-path.',
   });
 }
@@ -171,7 +171,7 @@ async function remoteConnection(
   });
   if (!found?.foreign || !(await answers(found, io))) return undefined;
   throw new RdError('ERR_WRONG_TARGET', `what runs is ${COMPATIBLE.productName}, found through ${found.file}`, {
-    advice: `Say which one is to be reset: --target ${COMPATIBLE.target}, or --target ${PRODUCT.name} for what is ours.`,
+    advice: `Choose which one to reset: --target ${COMPATIBLE.target}, or --target ${PRODUCT.name} for this installation.`,
   });
 }
 
@@ -192,13 +192,13 @@ async function overTheApi(connection: Connection, wish: FactoryResetInput, io: I
   await consent(`everything of ${who} at ${connection.host}:${connection.port}`, wish, io);
   const body = JSON.stringify({ keepSystemImages: !wish.cache });
   const sentence = await sentenceOf(client, { method: 'PUT', path: '/v1/factory_reset', body, signal: io.signal });
-  io.err(`${sentence}\nIt is done by ${who} itself; what was removed is not known here.\n`);
+  io.err(`${sentence}\n${who} performs the reset itself; what was removed is not known here.\n`);
   return 0;
 }
 
 async function consent(what: string, { yes }: FactoryResetInput, io: Io): Promise<void> {
   if (yes || !io.interactive) return;
-  await askYes(`This removes ${what}: settings, containers, images, volumes. Snapshots stay. Go on?`, io);
+  await askYes(`This removes ${what}: settings, containers, images, volumes. Snapshots stay. Continue?`, io);
 }
 
 /** Like `rdctl shutdown`, including anything left by a killed service. */
@@ -206,7 +206,7 @@ async function stopOwn({ target }: FactoryResetInput, { connect, globals, io }: 
   const own =
     target === undefined
       ? connect
-      : () => Promise.reject(new RdError('ERR_NOT_RUNNING', 'the other application was not meant'));
+      : () => Promise.reject(new RdError('ERR_NOT_RUNNING', 'another application answered'));
   const quiet: Io = Object.create(io, { out: { value: () => undefined } });
   await stopService({ wait: true }, { globals, io: quiet, connect: own });
 }
@@ -215,9 +215,9 @@ async function stopOwn({ target }: FactoryResetInput, { connect, globals, io }: 
 async function requireStoppedBackend(here: Places): Promise<void> {
   const home = await homeService(here);
   if (home.kind !== 'left') return;
-  throw new RdError('ERR_DRIVER_FAILED', 'the backend did not stop, and nothing was removed', {
+  throw new RdError('ERR_DRIVER_FAILED', 'the backend did not stop; nothing was removed', {
     details: [leftoverText(home, '.')],
-    advice: `Look into ${here.logs} for what keeps it from stopping, and try again.`,
+    advice: `Look for the reason in ${here.logs}, and try again.`,
   });
 }
 
@@ -242,13 +242,13 @@ function report(summary: ResetSummary, { json }: FactoryResetInput, io: Io): num
 
 export const factoryResetCommand = defineCommand({
   name: 'factory-reset',
-  summary: 'Remove everything of this installation',
+  summary: 'Remove everything in this installation',
   usage: '',
-  description: 'The older name of `rdctl reset --factory`, which says more.',
+  description: 'The older name of `rdctl reset --factory`.',
   flags: {
-    'remove-kubernetes-cache': { type: 'boolean', summary: 'Remove downloads too' },
+    'remove-kubernetes-cache': { type: 'boolean', summary: 'Also remove downloads' },
     yes: { type: 'boolean', short: 'y', summary: 'Do not ask' },
-    target: { type: 'string', summary: 'Which application, where another one runs too', values: TARGETS },
+    target: { type: 'string', summary: 'Which application to reset, if another one is running', values: TARGETS },
     output: OUTPUT_FLAG,
   },
   classic: true,

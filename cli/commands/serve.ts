@@ -24,8 +24,8 @@ Usage:
   ${APPLICATION} [--SETTING=VALUE ...] [--no-modal-dialogs]
 
 For clients that start the application themselves. A setting is named by its path, as in
---kubernetes.enabled=false; \`rdctl explain\` tells what there is. What precedes the first setting and is
-none is passed over; after it, an unknown argument is a mistake. Ctrl-C and \`rdctl shutdown\` stop it.
+--kubernetes.enabled=false; \`rdctl explain\` lists all of them. Unknown arguments before the first setting
+are ignored; after it they are errors. Ctrl-C and \`rdctl shutdown\` stop the service.
 
   -h, --help     Show this help
       --version  Show the version
@@ -38,16 +38,16 @@ export const serve = defineCommand({
   usage: '',
   description: `Listens on 127.0.0.1, writes the connection file that the other commands read, and keeps
 machine, engine and cluster in line with the settings. Ctrl-C, SIGTERM and \`rdctl shutdown\` stop
-all of it; the settings stay. --port chooses the port, else the first free one from 6107 up.
+all of them; the settings stay. The port is --port, or the first free one from 6107 up.
 
 The driver is chosen at the first start and then stays: --driver, RDCTL_DRIVER, or the first
-real one that can run here. \`simulated\` runs nothing and is never chosen by itself.`,
+real one that can run here. \`simulated\` runs nothing and is never chosen automatically.`,
   flags: {
     ...APPLICATION_FLAGS,
-    driver: { type: 'string', summary: 'What carries the desktop', placeholder: 'NAME' },
+    driver: { type: 'string', summary: 'Backend driver', placeholder: 'NAME' },
     'allow-host': {
       type: 'strings',
-      summary: 'Further host name that callers may use, beside localhost; repeatable',
+      summary: 'Additional host name that clients may use besides localhost; repeatable',
       placeholder: 'NAME',
     },
     adopt: { type: 'boolean', summary: ADOPT },

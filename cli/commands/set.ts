@@ -16,12 +16,12 @@ import { printInterruptions } from '../session/service-display.ts';
 
 export const set = defineCommand({
   name: 'set',
-  summary: 'Change single settings',
+  summary: 'Change individual settings',
   usage: '',
-  description: `Sends only the settings that are named, in one request. Booleans take their value after
-an equals sign: \`--kubernetes.enabled=false\`. A list is replaced as a whole: its flag is repeated,
-or takes a JSON array. Entries of a map are changed one by one: \`KEY=true\`, and \`KEY=null\` takes
-one away.`,
+  description: `Sends only the given settings, in one request. Booleans take their value after
+an equals sign: \`--kubernetes.enabled=false\`. A list is replaced as a whole: repeat its flag,
+or give a JSON array. Map entries are changed one by one: \`KEY=true\` sets one, and \`KEY=null\`
+removes it.`,
   flags: SETTING_FLAG_TABLE,
   classic: true,
   async run({ args, given, io, connect }) {

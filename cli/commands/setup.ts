@@ -10,8 +10,8 @@ export const setup = defineCommand({
   name: 'setup',
   summary: 'Change how this computer starts the service',
   usage: '',
-  description: `--auto-start makes or removes the entry that starts the service when you log in. The settings stay as they
-are; \`rdctl set --application.auto-start\` changes both.`,
+  description: `--auto-start adds or removes the entry that starts the service at login. The settings do not change;
+\`rdctl set --application.auto-start\` changes both.`,
   flags: {
     'auto-start': { type: 'boolean', summary: 'Start the service at login' },
   },

@@ -16,13 +16,13 @@ import { plainText } from '../views/text.ts';
 
 export const shell = defineCommand({
   name: 'shell',
-  summary: 'Open a shell, or run a command, with the engine at hand',
+  summary: 'Open a shell, or run a command, with the engine set up',
   usage: '[COMMAND [ARGUMENT]...]',
-  description: `Opens your shell ($SHELL), or runs the command, where \`docker\`, \`ctr\` and \`nerdctl\` talk to the engine that
-runs: DOCKER_HOST, or CONTAINERD_ADDRESS and CONTAINERD_NAMESPACE, are set for it. With a driver
-that has a virtual machine (qemu) it is a shell or a command in that machine. Everything
-after \`shell\` belongs to the command, also flags. The exit status is that of the command, or 128
-and the number of the signal that ended it.
+  description: `Opens your shell ($SHELL), or runs the command, with \`docker\`, \`ctr\` and \`nerdctl\` set up for the running engine:
+DOCKER_HOST, or CONTAINERD_ADDRESS and CONTAINERD_NAMESPACE, are set. With a driver
+that has a virtual machine (qemu), the shell or command runs in that machine. Everything
+after \`shell\` belongs to the command, including flags. The exit status is that of the command, or 128
+plus the number of the signal that terminated it.
 
   rdctl shell
   rdctl shell docker run --rm busybox:1.36 true`,
@@ -75,7 +75,7 @@ async function ownShell(status: StatusDocument, args: readonly string[], io: Io)
   const { backendAccess } = await import('../../src/drivers/backend-access.ts');
   const way = await backendAccess(here);
   if (way.in === 'nothing' && way.simulated) {
-    throw new RdError('ERR_NOT_READY', 'There is no shell: the desktop is simulated, and no engine runs in it.', {
+    throw new RdError('ERR_NOT_READY', 'The desktop is simulated, so there is no engine to open a shell for.', {
       advice: 'Use another home with a real driver: RDCTL_HOME=DIR rdctl start --driver host',
     });
   }
@@ -86,8 +86,8 @@ async function ownShell(status: StatusDocument, args: readonly string[], io: Io)
   const name = engine.name === 'moby' ? 'moby' : 'containerd';
   const endpoint = way.in === 'host' && engine.state === 'running' ? way.endpoints[name] : undefined;
   if (endpoint === undefined) {
-    throw new RdError('ERR_NOT_READY', `The engine ${name} does not run: it is ${plainText(engine.state)}.`, {
-      advice: 'Wait for it, or see `rdctl status` for what is in its way.',
+    throw new RdError('ERR_NOT_READY', `The engine ${name} is not running: it is ${plainText(engine.state)}.`, {
+      advice: 'Wait for it, or look for the reason with `rdctl status`.',
     });
   }
   const { bin } = here;
@@ -100,9 +100,9 @@ async function ownShell(status: StatusDocument, args: readonly string[], io: Io)
 function otherHome(home: unknown, here: string): RdError {
   return new RdError(
     'ERR_WRONG_TARGET',
-    `the service that answers is not of the home ${here}, and no command was run`,
+    `the service that answered does not belong to the home ${here}; no command was run`,
     {
-      advice: `It says that it is of ${plainText(String(home))}: call as the user of that home, with RDCTL_HOME naming it, and without --host and --port.`,
+      advice: `It reports the home ${plainText(String(home))}. Run as the user of that home, with RDCTL_HOME set to it, and without --host and --port.`,
     },
   );
 }
@@ -217,9 +217,13 @@ function candidates({ env, platform }: Io): string[] {
 }
 
 function unreachable(reason: string): RdError {
-  return new RdError('ERR_WRONG_TARGET', `There is no shell in the machine of ${COMPATIBLE.productName}: ${reason}.`, {
-    advice: `Use the rdctl that came with ${COMPATIBLE.productName}.`,
-  });
+  return new RdError(
+    'ERR_WRONG_TARGET',
+    `Cannot open a shell in the machine of ${COMPATIBLE.productName}: ${reason}.`,
+    {
+      advice: `Use the rdctl that came with ${COMPATIBLE.productName}.`,
+    },
+  );
 }
 
 const PRODUCT_VM = `The ${COMPATIBLE.productName} VM needs to be`;

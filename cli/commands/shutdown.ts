@@ -28,12 +28,12 @@ export const shutdown = defineCommand({
   name: 'shutdown',
   summary: 'Stop the backend and the service',
   usage: '',
-  description: `Asks the service to stop and waits until it is gone; nothing is ever killed. With
---wait=false it returns at once. A service whose connection file is lost is asked by SIGTERM. When the
-last service ended without stopping its backend, that is stopped, whatever the settings are, and the next
-service does not start it again. Where there is no such service, nothing is done and nothing is said.`,
+  description: `Asks the service to stop and waits until it has exited; nothing is ever killed. With
+--wait=false it returns at once. A service whose connection file is lost is stopped with SIGTERM. If the
+last service exited without stopping its backend, the backend is stopped, whatever the settings are, and the next
+service does not start it again. If there is nothing to stop, the command does nothing and prints nothing.`,
   flags: {
-    wait: { type: 'boolean', summary: 'Wait until the service is gone (default true)' },
+    wait: { type: 'boolean', summary: 'Wait until the service has exited (default true)' },
     target: TARGET_FLAG,
   },
   classic: true,

@@ -29,23 +29,23 @@ import {
 
 const snapshotCreate = defineCommand({
   name: 'snapshot create',
-  summary: 'Save the settings and everything that the backend keeps',
+  summary: 'Save the settings and all data of the backend',
   usage: 'NAME',
-  description: `A virtual machine goes on while it is copied, as it is at one moment. Of every other backend, and with --stop,
-the data is copied while it is stopped; the command returns when it is again what it is to be. Where
-the file system can share blocks, such a copy takes no space until something changes. Ctrl-C undoes
-what was begun and waits for it.
+  description: `A virtual machine keeps running while it is copied as it is at one moment. With other backends, and with --stop,
+the backend is stopped while its data is copied; the command returns when it is running again. If
+the file system can share blocks, the copy takes no space until something changes. Ctrl-C rolls back
+and waits for that.
 
   rdctl snapshot create before-upgrade --description "k3s 1.29, all green"`,
   flags: {
     ...JSON_FLAG,
-    description: { type: 'string', summary: 'What it is for', placeholder: 'TEXT' },
+    description: { type: 'string', summary: 'Description of the snapshot', placeholder: 'TEXT' },
     'description-from': {
       type: 'string',
-      summary: 'File with the description; `-` is standard input',
+      summary: 'File with the description, or `-` for standard input',
       placeholder: 'FILE',
     },
-    stop: { type: 'boolean', summary: 'Stop the backend meanwhile, even where it could go on' },
+    stop: { type: 'boolean', summary: 'Stop the backend, even if it could keep running' },
   },
   classic: true,
   async run(invocation) {
@@ -69,7 +69,7 @@ what was begun and waits for it.
         cancelling: 'Cancelling snapshot creation...',
         cutOff: {
           message: 'failed to create snapshot',
-          advice: 'The next start of the service removes what was begun: `rdctl start`.',
+          advice: 'The next start of the service removes the incomplete copy: `rdctl start`.',
         },
         work: (calls) => calls.create(name, description, { stop }),
       });
@@ -82,7 +82,7 @@ const snapshotDelete = defineCommand({
   name: 'snapshot delete',
   summary: 'Delete a snapshot',
   usage: 'NAME',
-  description: 'What runs is not touched.',
+  description: 'Does not affect what is running.',
   flags: JSON_FLAG,
   classic: true,
   async run(invocation) {
@@ -104,7 +104,7 @@ const snapshotList = defineCommand({
   summary: 'List the snapshots, oldest first',
   usage: '',
   description: `--json prints one object per line, with \`created\`, \`name\` and \`description\`; -o json prints them as one list.
-Directories that hold no complete snapshot are passed over, with a notice.`,
+Incomplete snapshots are skipped, with a notice.`,
   flags: { ...JSON_FLAG, output: OUTPUT_FLAG },
   classic: true,
   async run(invocation) {
@@ -131,14 +131,14 @@ function recordOf({ created, name, description }: SnapshotRecord): SnapshotRecor
 
 const snapshotRestore = defineCommand({
   name: 'snapshot restore',
-  summary: 'Go back to a snapshot',
+  summary: 'Restore a snapshot',
   usage: 'NAME',
-  description: `Settings and everything that the backend keeps become what they were. The snapshot is verified first, and copied
-beside the present state; what is replaced is kept until the restored state runs, and comes back by
-itself when it does not, or on Ctrl-C. A person at a terminal is asked before anything begins.`,
+  description: `Restores the settings and all data of the backend. The snapshot is verified first, and copied
+beside the current state. The replaced state is kept until the restored one runs, and comes back by
+itself if it does not, or on Ctrl-C. At a terminal, the command asks before it begins.`,
   flags: {
     ...JSON_FLAG,
-    yes: { type: 'boolean', short: 'y', summary: 'Ask nothing' },
+    yes: { type: 'boolean', short: 'y', summary: 'Do not ask' },
     target: {
       type: 'string',
       summary: 'Restore the compatible application that was found',
@@ -158,7 +158,7 @@ itself when it does not, or on Ctrl-C. A person at a terminal is asked before an
       if (client && !json) await printInterruption(client, { do: 'restore', name, stop: true }, io);
       if (io.interactive && !flags.yes && !json) {
         await askYes(
-          `Settings, images, containers, volumes and the cluster of now are replaced by those of ${quoted(name)}. Go on?`,
+          `This replaces the current settings, images, containers, volumes and cluster with those of ${quoted(name)}. Continue?`,
           io,
         );
       }
@@ -168,7 +168,7 @@ itself when it does not, or on Ctrl-C. A person at a terminal is asked before an
         cancelling: 'Cancelling snapshot restoration...',
         cutOff: {
           message: `failed to restore snapshot ${quoted(name)}`,
-          advice: 'The next start of the service completes the restore, or puts everything back: `rdctl start`.',
+          advice: 'The next start of the service completes the restore, or rolls it back: `rdctl start`.',
         },
         work: (calls) => calls.restore(name),
       });
@@ -178,10 +178,10 @@ itself when it does not, or on Ctrl-C. A person at a terminal is asked before an
 
 const snapshotUnlock = defineCommand({
   name: 'snapshot unlock',
-  summary: 'Remove the lock of a snapshot operation that is no more',
+  summary: 'Remove the lock of a snapshot operation that has ended',
   usage: '',
-  description: `While the lock file is there, a service that starts keeps its backend off, and no snapshot is taken or restored.
-Operations of a service of rdctl end with their lock, also when the service was killed.`,
+  description: `While the lock file exists, a starting service keeps its backend off, and snapshots can be neither created nor restored.
+A service of rdctl removes its lock when an operation ends, and replaces one left by a killed service.`,
   flags: JSON_FLAG,
   classic: true,
   async run({ flags, args, io }) {
@@ -194,7 +194,7 @@ Operations of a service of rdctl end with their lock, also when the service was 
       await lock.remove();
       if (facts?.holder && !facts.abandoned && !flags.json) {
         io.err(
-          `notice: the service (pid ${facts.holder.pid}) is still at work: ${facts.action ?? 'it does not say what'}\n`,
+          `notice: the service (pid ${facts.holder.pid}) is still working: ${facts.action ?? 'unknown operation'}\n`,
         );
       }
     });
@@ -203,9 +203,9 @@ Operations of a service of rdctl end with their lock, also when the service was 
 
 export const snapshot = defineGroup({
   name: 'snapshot',
-  summary: 'Save the whole desktop, and go back to it',
-  description: `A snapshot holds the settings and everything that the backend keeps: images, containers, volumes, the cluster.
-All of it works with or without a running service.`,
+  summary: 'Save and restore the whole desktop',
+  description: `A snapshot contains the settings and all data of the backend: images, containers, volumes, the cluster.
+These commands work with or without a running service.`,
   flags: JSON_FLAG,
   classic: true,
   subcommands: [snapshotCreate, snapshotDelete, snapshotList, snapshotRestore, snapshotUnlock],

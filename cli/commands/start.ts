@@ -27,24 +27,24 @@ const TEN_MINUTES = 600_000;
 
 export const start = defineCommand({
   name: 'start',
-  summary: 'Start the service in the background, or act as set when it runs',
+  summary: 'Start the service in the background, or update the running one',
   usage: '',
-  description: `Returns when the API answers; with --wait when everything that was asked for runs.
-The settings that are named are in force before anything is started. On a running service they
-are changed as \`set\` does, and a stopped backend is started.`,
+  description: `Returns when the API answers; with --wait, when the backend is ready.
+Settings given as flags take effect before anything starts. If the service is already running, they
+are changed as with \`set\`, and a stopped backend is started.`,
   flags: {
     ...SETTING_FLAG_TABLE,
-    driver: { type: 'string', summary: 'What carries the desktop, at the first start', placeholder: 'NAME' },
+    driver: { type: 'string', summary: 'Driver to use at the first start', placeholder: 'NAME' },
     adopt: { type: 'boolean', summary: ADOPT },
     path: {
       type: 'string',
       short: 'p',
-      summary: 'Executable of rdctl to run as the service, instead of this one',
+      summary: 'Executable of rdctl to run as the service instead of this one',
       placeholder: 'FILE',
     },
-    'no-modal-dialogs': { type: 'boolean', summary: 'Accepted for scripts; there are no dialogs' },
-    wait: { type: 'boolean', summary: 'Return only when the backend is ready' },
-    'wait-timeout': { type: 'duration', summary: 'Limit for --wait (default 10m0s)' },
+    'no-modal-dialogs': { type: 'boolean', summary: 'Accepted for compatibility; there are no dialogs' },
+    wait: { type: 'boolean', summary: 'Wait until the backend is ready' },
+    'wait-timeout': { type: 'duration', summary: 'How long --wait waits (default 10m0s)' },
   },
   classic: true,
   async run(invocation) {

@@ -5,9 +5,9 @@ import { OUTPUT_FLAG, viewFor } from '../views/view.ts';
 
 export const status = defineCommand({
   name: 'status',
-  summary: 'Show what runs, and whether it is what was asked for',
+  summary: 'Show what is running, and whether it matches the settings',
   usage: '',
-  description: `Exit codes: 0 the service has converged; 2 it is still working on it; 1 it cannot (state ERROR), or no service runs.
+  description: `Exit codes: 0 converged; 2 still converging; 1 the backend failed (state ERROR), or no service is running.
 With -o json it prints the document of \`GET /v2/status\`.`,
   flags: { output: OUTPUT_FLAG },
   classic: false,

@@ -6,18 +6,18 @@ import { OUTPUT_FLAG, viewFor } from '../views/view.ts';
 
 export const validate = defineCommand({
   name: 'validate',
-  summary: 'Check a profile without touching anything',
+  summary: 'Check a profile without changing anything',
   usage: '[-f] FILE...',
-  description: `Finds all mistakes at once and prints each as \`file:line:column: message\`, which editors can jump to.
-Works with nothing running; whether the driver supports a setting is known to \`rdctl plan\` only.
-Several files are checked one by one and then together, later files over earlier ones.
-A lock without a value is a warning: no deployment profile can be made of it.
-Exit codes: 0 valid; 3 not valid; 1 a file could not be read.`,
+  description: `Reports all mistakes at once, each as \`file:line:column: message\`, which editors can jump to.
+Needs no service; only \`rdctl plan\` knows whether the driver supports a setting.
+Several files are checked one by one and then together, with later files overriding earlier ones.
+A lock without a value is a warning: no deployment profile can express it.
+Exit codes: 0 valid; 3 invalid; 1 a file could not be read.`,
   flags: {
     file: {
       type: 'strings',
       short: 'f',
-      summary: 'Profile or settings file, - for standard input',
+      summary: 'Profile or settings file, or - for standard input',
       placeholder: 'FILE',
     },
     output: OUTPUT_FLAG,

@@ -4,10 +4,10 @@ import { defineCommand } from '../command.ts';
 
 export const version = defineCommand({
   name: 'version',
-  summary: 'Show the version of this tool and of the API it speaks',
+  summary: 'Show the versions of rdctl and its API',
   usage: '',
-  description: 'Asks nobody: it works with no service running.',
-  flags: { output: { type: 'string', short: 'o', summary: 'Format', values: ['text', 'json'] } },
+  description: 'Needs no service.',
+  flags: { output: { type: 'string', short: 'o', summary: 'Output format', values: ['text', 'json'] } },
   classic: true,
   async run({ flags, args, io }) {
     noArguments(args, 'version');

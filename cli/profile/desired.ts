@@ -89,6 +89,6 @@ function settingIn(line: string): string {
 export const FILE_FLAG = {
   type: 'strings',
   short: 'f',
-  summary: 'Profile or settings file, - for standard input; later files win',
+  summary: 'Profile or settings file, or - for standard input; later files override earlier ones',
   placeholder: 'FILE',
 } as const;

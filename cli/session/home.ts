@@ -31,7 +31,7 @@ export function namesService(globals: GlobalFlags, io: Io): boolean {
 /** `--driver` of read-only commands. */
 export const DRIVER_FLAG = {
   type: 'string',
-  summary: 'Driver to plan for where no service has run yet',
+  summary: 'Driver to plan for if no service has run yet',
   placeholder: 'NAME',
 } as const;
 

@@ -200,7 +200,7 @@ async function endedEarly(child: Detached): Promise<RdError> {
 }
 
 /** Summary of `--adopt`, shared by the commands that start a service. */
-export const ADOPT = `With RDCTL_COMPAT: take over the directories that ${COMPATIBLE.productName} made; its settings are copied first`;
+export const ADOPT = `With RDCTL_COMPAT: take over the directories of ${COMPATIBLE.productName}, after copying its settings`;
 
 const WORDS = 'The service did not start: ';
 

@@ -9,7 +9,7 @@ import { plainText } from '../views/text.ts';
 
 /** `--plan-timeout` of the commands that show a plan. */
 export const PLAN_TIMEOUT_FLAG = {
-  timeout: { type: 'duration', summary: 'Longest time to wait for a look at what runs (default 1m)' },
+  timeout: { type: 'duration', summary: 'How long to wait for the current state (default 1m)' },
 } as const satisfies FlagTable;
 
 export const PLAN_WAIT_MS = 60_000;

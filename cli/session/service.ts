@@ -110,7 +110,7 @@ function wasNamed({ globals, io }: Caller): boolean {
 /** `--target` of commands that change more than single settings: names an auto-discovered application. */
 export const TARGET_FLAG = {
   type: 'string',
-  summary: `Act on the ${COMPATIBLE.productName} that was found`,
+  summary: `Act on the ${COMPATIBLE.productName} installation that was found`,
   values: [COMPATIBLE.target],
 } as const;
 

@@ -44,7 +44,7 @@ export interface View {
 export const OUTPUT_FLAG = {
   type: 'string',
   short: 'o',
-  summary: 'Format of the result',
+  summary: 'Output format',
   values: ['text', 'json'],
 } as const;
 

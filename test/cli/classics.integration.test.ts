@@ -184,7 +184,7 @@ describe('set', () => {
     [['set'], 'set command: no settings to change were given', true],
     [
       ['set', '--kubernetes.enabled', 'false'],
-      'unknown command "false" for "rdctl set"\nThe value of a boolean comes after an equals sign: --kubernetes.enabled=false',
+      'unknown command "false" for "rdctl set"\nGive a boolean its value after an equals sign: --kubernetes.enabled=false',
       true,
     ],
     [['set', '--images.namespace=x', 'y'], 'unknown command "y" for "rdctl set"\nUsage:', true],

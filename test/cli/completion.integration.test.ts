@@ -29,7 +29,7 @@ const offered = async (...words: string[]) => (await ask(words)).words;
 describe('the answer', () => {
   test('is one word per line, its description after a tab, and a number at the end', async () => {
     const { out } = await rdctl(['__complete', 'list-s']);
-    expect(out).toBe('list-settings\tPrint the settings that are in force as JSON\n:4\n');
+    expect(out).toBe('list-settings\tPrint the current settings as JSON\n:4\n');
     expect((await rdctl(['__completeNoDesc', 'list-s'])).out).toBe('list-settings\n:4\n');
   });
 

@@ -379,7 +379,7 @@ describe('files', () => {
       });
     }
     expect((await write(cwd, '--output=json', 'team.yaml')).err).toContain(
-      'A file with settings is given with --input FILE: --input "team.yaml"\n',
+      'Give a settings file with --input FILE: --input "team.yaml"\n',
     );
   });
 

@@ -39,7 +39,7 @@ async function helpOf(name: string, platform: NodeJS.Platform = 'linux'): Promis
 }
 
 function flagsOf(help: string): string[] {
-  const own = help.slice(0, help.indexOf('Flags of every command:'));
+  const own = help.slice(0, help.indexOf('Global flags:'));
   return [...own.matchAll(/^ {2}(?:-\w, | {4})--(\S+)/gm)].map((match) => match[1] ?? '');
 }
 

@@ -155,7 +155,7 @@ describe.each([
     expect(await program(['start', '--driver', 'simulated', '--wait'])).toMatchObject({ exit: 0 });
     const { exit, err } = await program(argv);
     expect(exit).toBe(1);
-    expect(err).toContain('the backend did not stop, and nothing was removed');
+    expect(err).toContain('the backend did not stop; nothing was removed');
     expect(existsSync(here.settingsFile)).toBe(true);
     expect(existsSync(here.stateFile)).toBe(true);
     // Without the fault it is adopted, stopped and removed.

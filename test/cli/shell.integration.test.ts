@@ -130,7 +130,7 @@ describe('no shell', () => {
   test('for a service of another home', async () => {
     const { exit, out, err } = await refused(status({ home: '/home/of/others' }));
     expect({ exit, out }).toEqual({ exit: 3, out: '' });
-    expect(err).toMatch(/^Error: the service that answers is not of the home \/.*\n.*\/home\/of\/others/);
+    expect(err).toMatch(/^Error: the service that answered does not belong to the home \/.*\n.*\/home\/of\/others/);
   });
 
   test.each([
@@ -140,7 +140,7 @@ describe('no shell', () => {
     const { exit, err } = await refused(document);
     expect({ exit, err }).toMatchObject({
       exit: 1,
-      err: expect.stringContaining('The engine containerd does not run'),
+      err: expect.stringContaining('The engine containerd is not running'),
     });
   });
 
@@ -148,7 +148,7 @@ describe('no shell', () => {
     const { exit, err } = await refused(status({ engine: { name: 'moby', state: 'stopped' } }));
     expect(exit).toBe(1);
     expect(err).toBe(
-      'Error: The engine moby does not run: it is stopped.\nWait for it, or see `rdctl status` for what is in its way.\n',
+      'Error: The engine moby is not running: it is stopped.\nWait for it, or look for the reason with `rdctl status`.\n',
     );
   });
 
@@ -157,7 +157,7 @@ describe('no shell', () => {
     await converged();
     const { exit, out, err } = await rdctl(['shell', 'true'], { env });
     expect({ exit, out }).toEqual({ exit: 1, out: '' });
-    expect(err).toMatch(/^Error: There is no shell: the desktop is simulated, and no engine runs in it\.\n/);
+    expect(err).toMatch(/^Error: The desktop is simulated, so there is no engine to open a shell for\.\n/);
   });
 
   test('with a refused password', async () => {
@@ -346,7 +346,7 @@ describe('a command', () => {
       const { exit, err } = await foreign(undefined, ['shell', 'true']);
       expect(exit).toBe(3);
       expect(err).toMatch(
-        /^Error: There is no shell in the machine of Rancher Desktop: can't find the lima-home directory/,
+        /^Error: Cannot open a shell in the machine of Rancher Desktop: can't find the lima-home directory/,
       );
     });
   });

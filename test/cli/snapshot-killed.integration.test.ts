@@ -52,9 +52,9 @@ test('a service that is killed with -9 during a restore leaves the old state or 
     if (exit !== 0) {
       expect(err, instant).toBe(
         `notice: stops the workloads of the cluster
-notice: That happens once the snapshot is verified; the backend then starts with what it holds.
-Error: failed to restore snapshot "one": the service ended in the middle of it
-The next start of the service completes the restore, or puts everything back: \`rdctl start\`.
+notice: This happens once the snapshot is verified; the backend then starts with its data.
+Error: failed to restore snapshot "one": the service exited before it was done
+The next start of the service completes the restore, or rolls it back: \`rdctl start\`.
 `,
       );
     }

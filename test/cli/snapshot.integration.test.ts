@@ -201,7 +201,7 @@ notice: 2 containers stay with moby and are not visible in containerd
     exit: 0,
     out: '',
     err: `notice: stops 2 containers: simulated-1 and simulated-2
-notice: The backend starts again when the copy is made.
+notice: The backend starts again once the copy is complete.
 `,
   });
   expect(await call('snapshot', 'create', 'two')).toEqual({ exit: 0, out: '', err: '' });
@@ -223,7 +223,7 @@ test('a signal cancels through the API, waits for the request, and sets the exit
       out: json ? `${JSON.stringify({ error: text })}\n` : '',
       err: json
         ? ''
-        : `${STOPS}notice: The backend starts again when the copy is made.\nCancelling snapshot creation...\nError: ${text}\nNothing was changed.\n`,
+        : `${STOPS}notice: The backend starts again once the copy is complete.\nCancelling snapshot creation...\nError: ${text}\nNothing was changed.\n`,
     });
     expect(await service.client.backendState()).toMatchObject({ locked: false });
     expect(await service.client.status()).toMatchObject({ converged: true, backendState: 'STARTED' });
@@ -239,7 +239,7 @@ test('reports a backend that does not start after a snapshot, and keeps the snap
   await expect.poll(async () => (await service.client.backendState()).vmState).toBe('ERROR');
   const { exit, out, err } = await rdctl(['snapshot', 'create', 'one'], { env: service.env });
   expect({ exit, out }).toEqual({ exit: 0, out: '' });
-  expect(err).toMatch(/^notice: The snapshot is complete, and the backend is not up \(ERROR\): .*moby start.*\n$/);
+  expect(err).toMatch(/^notice: The snapshot is complete, but the backend is not running \(ERROR\): .*moby start.*\n$/);
   expect((await rdctl(['snapshot', 'list'], { env: service.env })).out).toContain('\none ');
 });
 
@@ -254,7 +254,7 @@ test('unlock removes the file, accepts that there is none, and reports an operat
   writeFileSync(file, JSON.stringify({ action: 'Creating snapshot "x"', pid: process.pid }));
   expect(await rdctl(['snapshot', 'unlock'], stage)).toMatchObject({
     exit: 0,
-    err: `notice: the service (pid ${process.pid}) is still at work: Creating snapshot "x"\n`,
+    err: `notice: the service (pid ${process.pid}) is still working: Creating snapshot "x"\n`,
   });
   expect(existsSync(file)).toBe(false);
 });
@@ -266,7 +266,7 @@ test('with a running service: what is created is listed, restored and deleted', 
   expect(await call('create', 'one', '--description=first')).toEqual({
     exit: 0,
     out: '',
-    err: `${STOPS}notice: The backend starts again when the copy is made.\n`,
+    err: `${STOPS}notice: The backend starts again once the copy is complete.\n`,
   });
   await service.converged();
   expect((await call('list', '--json')).out).toMatch(/^\{"created":"[^"]+","name":"one","description":"first"\}\n$/);
@@ -274,7 +274,7 @@ test('with a running service: what is created is listed, restored and deleted', 
   expect(await call('restore', 'one')).toEqual({
     exit: 0,
     out: '',
-    err: `${STOPS}notice: That happens once the snapshot is verified; the backend then starts with what it holds.\n`,
+    err: `${STOPS}notice: This happens once the snapshot is verified; the backend then starts with its data.\n`,
   });
   expect((await call('restore', 'none')).err).not.toContain('notice');
   expect(await call('delete', 'one')).toEqual({ exit: 0, out: '', err: '' });

@@ -13,7 +13,7 @@ const IMAGE = 'test/base:1';
 const READ = { image: IMAGE, command: ['/bin/busybox', 'cat', '/data/file'], binds: ['kept:/data'] };
 const writeText = (text: string) => ({ ...READ, command: ['/bin/busybox', 'sh', '-c', `echo ${text} > /data/file`] });
 const SLEEP = { image: IMAGE, command: ['/bin/busybox', 'sleep', '10000'] };
-const VERIFIED = 'notice: That happens once the snapshot is verified; the backend then starts with what it holds.\n';
+const VERIFIED = 'notice: This happens once the snapshot is verified; the backend then starts with its data.\n';
 
 const reason = await whyNoRealEngine();
 
@@ -57,7 +57,7 @@ describe.skipIf(reason !== undefined)('snapshots of real engines', () => {
     expect(await rdctl('snapshot', 'create', 'one', '--description', 'with a volume')).toEqual({
       exit: 0,
       out: '',
-      err: 'notice: stops 1 container: early; it starts again when moby does\nnotice: The backend starts again when the copy is made.\n',
+      err: 'notice: stops 1 container: early; it starts again when moby does\nnotice: The backend starts again once the copy is complete.\n',
     });
     await ready(tool);
     expect(await runContainer(endpoint, READ)).toEqual({ status: 0, output: 'then\n' });

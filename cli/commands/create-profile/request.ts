@@ -27,45 +27,45 @@ export const FLAGS = {
     offers: [...Object.keys(EXPORTERS), TEMPLATES],
     placeholder: 'FORMAT',
   },
-  input: { type: 'string', summary: 'File with settings or a profile; `-` is standard input', placeholder: 'FILE' },
-  body: { type: 'string', short: 'b', summary: 'The settings as text', placeholder: 'JSON' },
-  'from-settings': { type: 'boolean', summary: 'Take the settings that are in force' },
+  input: { type: 'string', summary: 'File with settings or a profile, or `-` for standard input', placeholder: 'FILE' },
+  body: { type: 'string', short: 'b', summary: 'Settings as text', placeholder: 'JSON' },
+  'from-settings': { type: 'boolean', summary: 'Use the current settings' },
   hive: {
     type: 'string',
-    summary: 'Of reg: hklm for all users, hkcu for the present one (default hklm)',
+    summary: 'For reg: hklm for all users, hkcu for the current one (default hklm)',
     offers: HIVES,
     placeholder: 'HIVE',
   },
   type: {
     type: 'string',
-    summary: 'Of reg: locked or defaults, as --part (default locked)',
+    summary: 'For reg: locked or defaults, like --part (default locked)',
     offers: PARTS,
     placeholder: 'TYPE',
   },
   part: {
     type: 'string',
-    summary: 'Of the other formats: locked holds at every start, defaults at the first (default locked)',
+    summary: 'For other formats: locked applies at every start, defaults at the first (default locked)',
     offers: PARTS,
     placeholder: 'PART',
   },
   encoding: {
     type: 'string',
-    summary: 'Of reg: utf-8, or utf-16le, which regedit reads with any character (default utf-8)',
+    summary: 'For reg: utf-8, or utf-16le, in which regedit reads every character (default utf-8)',
     offers: REGISTRY_ENCODINGS,
     placeholder: 'NAME',
   },
   only: { type: 'strings', summary: 'Only this setting or section; repeatable', placeholder: 'SETTING' },
   except: { type: 'strings', summary: 'All but this setting or section; repeatable', placeholder: 'SETTING' },
-  'changed-only': { type: 'boolean', summary: 'Only what differs from the defaults of the system' },
-  'keep-version': { type: 'boolean', summary: 'Keep settings of an older version as they are' },
+  'changed-only': { type: 'boolean', summary: 'Only settings that differ from the platform defaults' },
+  'keep-version': { type: 'boolean', summary: 'Do not migrate settings of an older version' },
   'out-file': { type: 'string', summary: 'Write to this file instead of standard output', placeholder: 'FILE' },
   'out-dir': {
     type: 'string',
-    summary: 'Write to this directory, under the name that is looked for there',
+    summary: 'Write to this directory, under the file name that the platform expects',
     placeholder: 'DIR',
   },
-  check: { type: 'boolean', summary: 'Warn of what the newest application would refuse or ignore' },
-  strict: { type: 'boolean', summary: 'The same, and write nothing when there is a warning; notes are none' },
+  check: { type: 'boolean', summary: 'Warn about settings that the newest application would refuse or ignore' },
+  strict: { type: 'boolean', summary: 'Like --check, and write nothing if there are warnings' },
 } as const satisfies FlagTable;
 
 export type CreateProfile = Invocation<typeof FLAGS>;
@@ -110,7 +110,7 @@ export function requestOf(invocation: CreateProfile): ProfileRequest {
 /** Worded as in Rancher Desktop's `rdctl`; a stray argument usually means `--input`. */
 export function strayArgument(word: string): RdError {
   const message = `unknown command ${quote(word)} for "rdctl create-profile"`;
-  return usage(message, `A file with settings is given with --input FILE: --input ${quote(word)}`);
+  return usage(message, `Give a settings file with --input FILE: --input ${quote(word)}`);
 }
 
 function formatOf(output: string | undefined): string {

@@ -15,13 +15,13 @@ export const profileCheck = defineCommand({
   summary: 'Show which releases would accept a deployment profile',
   usage: 'FILE...',
   description: `For each release of the original application from ${RELEASES[0]?.name} to ${RELEASES.at(-1)?.name}, on macOS, Linux and
-Windows: would it start with this deployment profile, what would it ignore, and why.
+Windows: whether it would start with this deployment profile, what it would ignore, and why.
 FILE is a deployment file of any format (.plist, .mobileconfig, .reg, Registry.pol,
-locked.json), a profile, which is checked as the two parts that create-profile would
-write, or bare settings. - is standard input. A deployment file is checked on the
-system that reads its format, everything else on all three, unless --platform says.
-Exit codes: 0 no cell of the table is refused; 3 one is, or --strict and
-something is ignored or changed; 1 failed.
+locked.json), bare settings, or a profile, which is checked as the two parts that create-profile would
+write. - is standard input. A deployment file is checked on the
+platform that reads its format, everything else on all three, unless --platform is given.
+Exit codes: 0 nothing is refused; 3 something is refused, or --strict and
+something is ignored or changed; 1 failure.
 
   rdctl profile check locked.reg
   rdctl profile check team.yaml --release 1.20 --release 1.24 --platform windows`,
@@ -29,12 +29,12 @@ something is ignored or changed; 1 failed.
     output: OUTPUT_FLAG,
     part: {
       type: 'string',
-      summary: 'What a file is that does not say it by its name (default locked)',
+      summary: 'Part of files whose name does not tell it (default locked)',
       values: PARTS,
     },
     platform: {
       type: 'strings',
-      summary: 'Only this system, also for a file of another one; repeatable',
+      summary: 'Only this platform, even if it does not read the format; repeatable',
       offers: ['macos', 'linux', 'windows'],
       placeholder: 'NAME',
     },
@@ -44,7 +44,7 @@ something is ignored or changed; 1 failed.
       offers: RELEASES.map(({ name }) => name),
       placeholder: 'VERSION',
     },
-    strict: { type: 'boolean', summary: 'Exit with 3 when anything is ignored or changed, too' },
+    strict: { type: 'boolean', summary: 'Also exit with 3 if anything is ignored or changed' },
   },
   classic: false,
   async run({ flags, args, io }) {

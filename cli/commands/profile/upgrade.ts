@@ -17,30 +17,30 @@ import { defineCommand, type Invocation } from '../../command.ts';
 import { OUTPUT_FLAG } from '../../views/view.ts';
 
 const FLAGS = {
-  'dry-run': { type: 'boolean', summary: 'Show what would change, and write nothing' },
-  'out-file': { type: 'string', summary: 'Write to this file and leave the other alone', placeholder: 'FILE' },
+  'dry-run': { type: 'boolean', summary: 'Show what would change without writing anything' },
+  'out-file': { type: 'string', summary: 'Write to this file and leave the original unchanged', placeholder: 'FILE' },
   output: OUTPUT_FLAG,
   platform: {
     type: 'string',
-    summary: 'System that the file is for (default this one)',
+    summary: 'Platform that the file is for (default: this one)',
     values: ['macos', 'linux', 'windows'],
   },
 } as const;
 
 export const profileUpgrade = defineCommand({
   name: 'profile upgrade',
-  summary: 'Rewrite a file to the newest settings version',
+  summary: 'Upgrade a file to the newest settings version',
   usage: 'FILE',
-  description: `FILE is YAML or JSON: bare settings or a profile. Settings that moved take their
-comments along; what does not change keeps its place and its spelling. Settings that
-have ended are taken out with the comments right above and behind them, and a note says
-why. What a few old values meant depends on the system: --platform says which. The new
-text is read again and compared before the file is replaced; what changed is printed as
+  description: `FILE is YAML or JSON: bare settings or a profile. Moved settings keep their
+comments, and everything unchanged keeps its place and spelling. Settings that no longer
+exist are removed with the comments directly above and behind them, and a note says
+why. The meaning of a few old values depends on the platform, which --platform chooses. The new
+text is read back and compared before the file is replaced; the changes are printed as
 a unified diff.
-With - the document is read from standard input, the new one goes to standard output and
+With -, the document is read from standard input, the new one is written to standard output and
 the diff to stderr.
-Exit codes: 0 done, or nothing to do; 2 --dry-run found something to do; 3 the document has
-mistakes; 1 failed.
+Exit codes: 0 done, or nothing to do; 2 --dry-run found something to do; 3 the document is
+invalid; 1 failure.
 
   rdctl profile upgrade --dry-run defaults.yaml
   rdctl profile upgrade defaults.yaml`,

@@ -24,7 +24,7 @@ import { plainText } from '../../views/text.ts';
 
 /** `--json` of every snapshot command, before or after the subcommand. */
 export const JSON_FLAG = {
-  json: { type: 'boolean', summary: 'Print for programs: records, and errors as {"error": TEXT}' },
+  json: { type: 'boolean', summary: 'Print JSON: records, and errors as {"error": TEXT}' },
 } as const satisfies FlagTable;
 
 /** The running service, ours or another application's; `undefined` when none runs. */
@@ -86,7 +86,7 @@ async function cancelOnSignal(
     // The pending request reports the outcome.
     cancel = calls.cancel().catch(() => undefined);
   };
-  if (io.signal.aborted) throw new RdError('ERR_CANCELLED', 'Nothing was begun.');
+  if (io.signal.aborted) throw new RdError('ERR_CANCELLED', 'Nothing was started.');
   io.signal.addEventListener('abort', onSignal, { once: true });
   const stopShowing = json || client.connection.foreign ? async () => {} : serviceLine(client, io, { text: workText });
   try {
@@ -95,7 +95,7 @@ async function cancelOnSignal(
     await cancel;
     if (!(error instanceof RdError)) throw error;
     if (await hasEnded(client, error, caller)) {
-      throw new RdError(error.code, `${cutOff.message}: the service ended in the middle of it`, {
+      throw new RdError(error.code, `${cutOff.message}: the service exited before it was done`, {
         cause: error,
         advice: cutOff.advice,
       });
@@ -137,8 +137,8 @@ async function serviceLives(io: Io): Promise<boolean> {
 
 /** What happens to the backend after the operation. */
 const AFTERWARDS = {
-  create: 'The backend starts again when the copy is made.',
-  restore: 'That happens once the snapshot is verified; the backend then starts with what it holds.',
+  create: 'The backend starts again once the copy is complete.',
+  restore: 'This happens once the snapshot is verified; the backend then starts with its data.',
 };
 
 interface Deed {
@@ -170,7 +170,9 @@ export async function printNotReady(client: Client, io: Io): Promise<void> {
   const status = await client.status({ signal: io.signal }).catch(() => undefined);
   if (!status || status.converged) return;
   const why = blockingCondition(status)?.message ?? 'see `rdctl status`.';
-  io.err(`notice: The snapshot is complete, and the backend is not up (${status.backendState}): ${plainText(why)}\n`);
+  io.err(
+    `notice: The snapshot is complete, but the backend is not running (${status.backendState}): ${plainText(why)}\n`,
+  );
 }
 
 /** With `--json` a failure is printed as an object on stdout; otherwise it is rethrown. */
@@ -200,7 +202,7 @@ export function checkTarget(client: Client | undefined, target: string | undefin
   throw new RdError(
     'ERR_WRONG_TARGET',
     `what runs is ${COMPATIBLE.productName}, found through ${client.connection.file}`,
-    { advice: `If its state is to be replaced, say so: --target ${COMPATIBLE.target}` },
+    { advice: `To replace its state, add --target ${COMPATIBLE.target}` },
   );
 }
 
