@@ -79,3 +79,8 @@ export function canonicalJson(value: JsonValue): string {
 export function digestOf(value: JsonValue): string {
   return `sha256:${createHash('sha256').update(canonicalJson(value)).digest('hex')}`;
 }
+
+/** Indented, with a final newline. */
+export function indentedJson(value: object): string {
+  return `${JSON.stringify(value, null, 2)}\n`;
+}

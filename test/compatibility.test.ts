@@ -2,7 +2,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { COMMANDS } from '../cli/commands.ts';
-import { ENDPOINTS } from '../src/api/endpoints.ts';
+import { ENDPOINTS } from '../src/api/routes/listings.ts';
 
 /** The command table of the specification; other commands are ours or those of the compatible application. */
 const SPECIFIED = [

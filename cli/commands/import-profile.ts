@@ -125,7 +125,7 @@ async function partsFor({ flags, args, io }: ImportProfile): Promise<FoundParts>
 
 async function refuseUnread({ unread }: JoinedParts): Promise<void> {
   if (unread.length === 0) return;
-  const { formatFindings } = await import('../../src/settings/finding.ts');
+  const { formatFindings } = await import('../../src/settings/issue.ts');
   throw new RdError(
     'ERR_PROFILE_INVALID',
     'the version of a profile says how it is to be read, and that is not known:',
@@ -138,7 +138,7 @@ async function refuseUnread({ unread }: JoinedParts): Promise<void> {
 /** Warnings about what the application rejects on some computers, and what has no effect here. */
 async function warningsFor({ warnings }: JoinedParts, text: string): Promise<string[]> {
   const [{ formatFindings }, { SIZE_LIMIT }] = await Promise.all([
-    import('../../src/settings/finding.ts'),
+    import('../../src/settings/issue.ts'),
     import('../../src/settings/source-text.ts'),
   ]);
   const size = Buffer.byteLength(text);

@@ -1,5 +1,5 @@
 import { patternWarnings } from '../../src/allowed-images/pattern.ts';
-import { formatFindings } from '../../src/settings/finding.ts';
+import { formatFindings } from '../../src/settings/issue.ts';
 import { defineCommand } from '../command.ts';
 import { loadFiles } from '../profile/desired.ts';
 import { OUTPUT_FLAG, viewFor } from '../views/view.ts';

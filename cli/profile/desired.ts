@@ -4,7 +4,7 @@ import { type ErrorCode, RdError, type SettingsFinding } from '../../src/errors.
 import type { PlanRequest } from '../../src/plan/change.ts';
 import { type WantedForwards, withForwards } from '../../src/plan/port-forwards.ts';
 import { FIELDS } from '../../src/settings/fields.gen.ts';
-import { type Finding, formatFindings } from '../../src/settings/finding.ts';
+import { type Finding, formatFindings } from '../../src/settings/issue.ts';
 import { pointerNames, pointerOf } from '../../src/settings/leaf-paths.ts';
 import { supportedPlatform } from '../arguments/values.ts';
 import type { Io } from '../command.ts';

@@ -2,7 +2,7 @@ import type { DocumentFacts, Locate } from '../../profiles/document/load.ts';
 import type { ApplyEvent, ApplyOutcome } from '../../src/client/carry-out.ts';
 import type { Change, Plan, Target } from '../../src/plan/change.ts';
 import type { StatusDocument } from '../../src/reconcile/status-document.ts';
-import { type Finding, formatFindings } from '../../src/settings/finding.ts';
+import { type Finding, formatFindings } from '../../src/settings/issue.ts';
 import { SCHEMA_VERSION } from '../../src/settings/settings.gen.ts';
 import type { Io } from '../command.ts';
 import { planText, targetText, transition, warningsText } from './plan-text.ts';

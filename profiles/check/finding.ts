@@ -1,7 +1,7 @@
 import type { JsonObject } from '../../src/json.ts';
 import { PLATFORM_NAMES, PLATFORMS, type Platform } from '../../src/settings/field.ts';
+import { wordList } from '../../src/settings/printable.ts';
 import { RELEASES } from '../../src/settings/releases.ts';
-import { wordList } from '../../src/settings/word-list.ts';
 import type { Part } from '../formats/format.ts';
 import { entryPath } from '../formats/tree.ts';
 

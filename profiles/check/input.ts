@@ -1,7 +1,7 @@
 import { RdError } from '../../src/errors.ts';
 import { isObject, type JsonObject } from '../../src/json.ts';
 import { PLATFORM_NAMES, PLATFORMS, type Platform } from '../../src/settings/field.ts';
-import { formatFinding, formatFindings } from '../../src/settings/finding.ts';
+import { formatFinding, formatFindings } from '../../src/settings/issue.ts';
 import { pointerTo } from '../../src/settings/leaf-paths.ts';
 import { type ParsedDocument, parseDocument } from '../../src/settings/parse.ts';
 import { releaseIndex } from '../../src/settings/releases.ts';

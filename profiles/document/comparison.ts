@@ -2,7 +2,7 @@ import { isObject, type JsonObject, type JsonValue } from '../../src/json.ts';
 import { sameValue } from '../../src/settings/canonical.ts';
 import type { Field, Platform } from '../../src/settings/field.ts';
 import { FIELDS } from '../../src/settings/fields.gen.ts';
-import { type Finding, formatFindings } from '../../src/settings/finding.ts';
+import { type Finding, formatFindings } from '../../src/settings/issue.ts';
 import { leafAt, setLeaf } from '../../src/settings/leaf-paths.ts';
 import { isLocked } from '../../src/settings/locks.ts';
 import { copyOfObject, equal, own } from '../../src/settings/own.ts';

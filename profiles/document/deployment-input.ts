@@ -9,14 +9,12 @@ import {
 } from '../../src/settings/check.ts';
 import type { Platform } from '../../src/settings/field.ts';
 import { FIELDS } from '../../src/settings/fields.gen.ts';
-import { type Finding, formatFinding, formatFindings } from '../../src/settings/finding.ts';
-import { looksLikeJson } from '../../src/settings/json-words.ts';
+import { type Finding, formatFinding, formatFindings } from '../../src/settings/issue.ts';
 import { pointerNames, pointerTo, setLeaf, valueAt } from '../../src/settings/leaf-paths.ts';
 import { versionProblem } from '../../src/settings/migrate.ts';
-import { type ParsedDocument, parseDocument } from '../../src/settings/parse.ts';
-import { positioned } from '../../src/settings/position.ts';
+import { type ParsedDocument, parseDocument, positioned } from '../../src/settings/parse.ts';
 import { SCHEMA_VERSION } from '../../src/settings/settings.gen.ts';
-import { SIZE_LIMIT } from '../../src/settings/source-text.ts';
+import { looksLikeJson, SIZE_LIMIT } from '../../src/settings/source-text.ts';
 import { entryPath, membersAt } from '../formats/tree.ts';
 import { inTextOrder, reporter } from './report.ts';
 import { readShape, type Shape } from './shape.ts';

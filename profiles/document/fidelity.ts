@@ -1,6 +1,6 @@
 import { isObject, type JsonObject, type JsonValue } from '../../src/json.ts';
 import { isSection } from '../../src/settings/fields.ts';
-import type { Finding } from '../../src/settings/finding.ts';
+import type { Finding } from '../../src/settings/issue.ts';
 import { leafAt, leaves, pointerNames, pointerOf, pointerTo } from '../../src/settings/leaf-paths.ts';
 import { REMOVED_SETTINGS } from '../../src/settings/left-over.ts';
 import { namesBefore, originOf } from '../../src/settings/migrate.ts';

@@ -2,7 +2,7 @@ import { RdError } from '../../src/errors.ts';
 import { isObject, type JsonObject } from '../../src/json.ts';
 import { type CheckFinding, checkSettings, dependsOnSystem } from '../../src/settings/check.ts';
 import type { Platform } from '../../src/settings/field.ts';
-import { type Finding, formatFinding } from '../../src/settings/finding.ts';
+import { type Finding, formatFinding } from '../../src/settings/issue.ts';
 import { leaves, pointerTo } from '../../src/settings/leaf-paths.ts';
 import { namesBefore } from '../../src/settings/migrate.ts';
 import { type ParsedDocument, parseDocument } from '../../src/settings/parse.ts';

@@ -1,9 +1,8 @@
 import type { JsonValue } from '../../src/json.ts';
-import { nearest } from '../../src/settings/fields.ts';
-import type { Finding } from '../../src/settings/finding.ts';
+import type { Finding } from '../../src/settings/issue.ts';
 import { pointerTo } from '../../src/settings/leaf-paths.ts';
-import type { ParsedDocument } from '../../src/settings/parse.ts';
-import { positioned } from '../../src/settings/position.ts';
+import { nearest } from '../../src/settings/nearest.ts';
+import { type ParsedDocument, positioned } from '../../src/settings/parse.ts';
 
 /** Adds a finding at a JSON pointer of one document. */
 export type Report = (pointer: string, message: string, extra?: ReportExtra) => void;

@@ -1,7 +1,8 @@
 import { isObject, type JsonObject, type JsonValue } from '../../src/json.ts';
 import { placeAt } from '../../src/settings/downgrade.ts';
 import { FIELDS } from '../../src/settings/fields.gen.ts';
-import { fieldAt, isSection, nearest } from '../../src/settings/fields.ts';
+import { fieldAt, isSection } from '../../src/settings/fields.ts';
+import { nearest } from '../../src/settings/nearest.ts';
 import type { ParsedDocument } from '../../src/settings/parse.ts';
 import { child, describe, type Report, reportUnknown, reportValue } from './report.ts';
 

@@ -2,13 +2,12 @@ import { isObject, type JsonObject, type JsonValue } from '../../src/json.ts';
 import { PLATFORM_NAMES, type Platform } from '../../src/settings/field.ts';
 import { FIELDS } from '../../src/settings/fields.gen.ts';
 import { fieldAt } from '../../src/settings/fields.ts';
-import type { Finding } from '../../src/settings/finding.ts';
+import type { Finding } from '../../src/settings/issue.ts';
 import { leafAt, leaves, pointerTo, removeLeaf } from '../../src/settings/leaf-paths.ts';
 import type { SettingMember } from '../../src/settings/member.ts';
 import { migrateWithOrigins, originOf } from '../../src/settings/migrate.ts';
 import { copyOfObject, own } from '../../src/settings/own.ts';
-import type { ParsedDocument } from '../../src/settings/parse.ts';
-import { positioned } from '../../src/settings/position.ts';
+import { type ParsedDocument, positioned } from '../../src/settings/parse.ts';
 import { SCHEMA_VERSION, type SettingPath } from '../../src/settings/settings.gen.ts';
 import { isReference } from './source.ts';
 

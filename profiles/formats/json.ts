@@ -1,6 +1,6 @@
 import { RdError } from '../../src/errors.ts';
 import { isObject, isTooDeep, type JsonObject, type JsonValue, MOST_LEVELS } from '../../src/json.ts';
-import { formatFinding } from '../../src/settings/finding.ts';
+import { formatFinding } from '../../src/settings/issue.ts';
 import { put } from '../../src/settings/own.ts';
 import { quotedName } from '../../src/settings/printable.ts';
 import { lineLookup } from '../../src/settings/source-text.ts';

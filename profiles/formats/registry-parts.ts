@@ -1,6 +1,6 @@
 import { RdError } from '../../src/errors.ts';
 import { COMPATIBLE } from '../../src/product.ts';
-import { formatFinding } from '../../src/settings/finding.ts';
+import { formatFinding } from '../../src/settings/issue.ts';
 import { type ImportedPart, type Loss, PARTS, type Part } from './format.ts';
 import { hiveName, isSameName, type RegistryKey, subKey } from './registry.ts';
 import { type RegistryFinding, type RegistrySettings, registrySettings, valueCount } from './registry-settings.ts';

@@ -1,11 +1,9 @@
 import { isObject, type JsonObject, type JsonValue } from '../../src/json.ts';
-import { parseByteSize } from '../../src/settings/byte-size.ts';
-import { canonicalizeTexts } from '../../src/settings/canonical.ts';
+import { canonicalizeTexts, isKubernetesVersion, parseByteSize } from '../../src/settings/canonical.ts';
 import { defaultSettings } from '../../src/settings/defaults.ts';
 import { FIELDS } from '../../src/settings/fields.gen.ts';
 import { fieldAt } from '../../src/settings/fields.ts';
 import type { Issue } from '../../src/settings/issue.ts';
-import { isKubernetesVersion } from '../../src/settings/kubernetes-version.ts';
 import { leafAt, leaves, pointerNames, removeLeaf, setLeaf, valueAt } from '../../src/settings/leaf-paths.ts';
 import { migrateWithOrigins, namesBefore, versionProblem } from '../../src/settings/migrate.ts';
 import { copyOfObject } from '../../src/settings/own.ts';

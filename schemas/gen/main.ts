@@ -1,11 +1,10 @@
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
-import { bundled } from './bundled.ts';
-import { DECLARATION, declaredSettings, readSchema } from './declaration.ts';
-import { fieldsSource } from './fields.ts';
-import { flagsSource } from './flags.ts';
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { dirname, join, resolve } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { build } from 'esbuild';
+import { DECLARATION, type Declared, declaredSettings, readSchema } from './declaration.ts';
 import { profileSchema } from './profile.ts';
-import { settingsTypes } from './types.ts';
+import { fieldsSource, flagsSource, settingsTypes } from './typescript.ts';
 import { membersSource, validatorName, validatorSource, validatorTypes } from './validators.ts';
 
 const VALIDATORS = 'src/settings/validators';
@@ -58,3 +57,26 @@ function write(file: string, text: string): void {
 }
 
 await generate();
+
+/** Bundles a module as it is on disk now and returns the text that its `render` makes of the declared settings. */
+export async function bundled(entry: string, declared: readonly Declared[]): Promise<string> {
+  const folder = mkdtempSync(join(resolve('node_modules'), '.gen-'));
+  try {
+    const outfile = join(folder, 'module.mjs');
+    await build({
+      entryPoints: [entry],
+      outfile,
+      bundle: true,
+      packages: 'external',
+      platform: 'node',
+      format: 'esm',
+      target: 'node20',
+      logLevel: 'warning',
+    });
+    const module: { render?: (declared: readonly Declared[]) => string } = await import(pathToFileURL(outfile).href);
+    if (!module.render) throw new Error(`${entry}: no render function`);
+    return module.render(declared);
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}

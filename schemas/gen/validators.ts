@@ -6,7 +6,7 @@ import addFormats from 'ajv-formats';
 import { build } from 'esbuild';
 import { isObject, type JsonObject } from '../../src/json.ts';
 import { WORDS } from './declaration.ts';
-import { BANNER } from './types.ts';
+import { BANNER } from './typescript.ts';
 
 /**
  * Source of a validator for one schema: one ES module without imports, so that a caller loads that validator alone and no

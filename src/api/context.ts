@@ -3,6 +3,7 @@ import type { Diagnostics } from '../features/diagnostics/check.ts';
 import type { Extensions } from '../features/extensions/contract.ts';
 import type { PortForwards } from '../features/port-forwards/manager.ts';
 import type { Snapshots } from '../features/snapshots/contract.ts';
+import type { JsonObject } from '../json.ts';
 import type { Plan, PlanRequest } from '../plan/change.ts';
 import type { LayerFacts } from '../plan/layers.ts';
 import type { UserFileFacts } from '../plan/user-files.ts';
@@ -10,7 +11,6 @@ import type { Controllers } from '../reconcile/contract.ts';
 import type { ApplyWork, StatusDocument } from '../reconcile/status-document.ts';
 import type { Platform } from '../settings/field.ts';
 import type { DesiredStore } from '../state/desired-store.ts';
-import type { TransientStore } from './transient-settings.ts';
 
 type LogLevel = 'debug' | 'info' | 'warn' | 'error';
 /** Constant message, variable values. */
@@ -103,4 +103,20 @@ interface ServiceFacts {
   lockedBy?: string;
   /** The one of the defaults profile, whether it was applied or not. */
   defaultsBy?: string;
+}
+
+/** The state of the windows of the compatible application; kept in memory only. */
+export interface TransientSettings {
+  noModalDialogs: boolean;
+  preferences: { navItem: { current: string; currentTabs: Record<string, string> } };
+}
+
+export type TransientUpdate =
+  /** One line for each problem; nothing is changed. */
+  { kind: 'refused'; lines: string[] } | { kind: 'unchanged' } | { kind: 'changed'; settings: TransientSettings };
+
+/** The record of this service, with its one way to change. */
+export interface TransientStore {
+  read(): TransientSettings;
+  update(payload: JsonObject): TransientUpdate;
 }

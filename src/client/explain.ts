@@ -4,7 +4,7 @@ import { type Effect, type Field, type FieldType, PLATFORM_NAMES, type Platform 
 import { FIELDS } from '../settings/fields.gen.ts';
 import { leafAt } from '../settings/leaf-paths.ts';
 import { equal } from '../settings/own.ts';
-import { expectedValue } from '../settings/rules/value.ts';
+import { expectedValue } from '../settings/value-rules.ts';
 
 type LayerName = 'built-in default' | 'defaults profile' | 'stored' | 'locked profile';
 

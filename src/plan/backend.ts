@@ -9,7 +9,7 @@ import type {
   MachineStatus,
 } from '../drivers/driver.ts';
 import { RdError } from '../errors.ts';
-import { parseByteSize } from '../settings/byte-size.ts';
+import { parseByteSize } from '../settings/canonical.ts';
 import type { Settings } from '../settings/settings.gen.ts';
 
 /** The drivers' last observation. */

@@ -1,5 +1,5 @@
 import type { EngineName, EngineStatus, RunningContainer } from '../drivers/driver.ts';
-import { wordList } from '../settings/word-list.ts';
+import { wordList } from '../settings/printable.ts';
 import { ENGINE_NAMES, type Goal, installedVersion } from './backend.ts';
 import type { BlastItem } from './change.ts';
 import type { Consequences } from './consequences.ts';

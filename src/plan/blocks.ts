@@ -1,7 +1,7 @@
 import type { DriverInfo, Support } from '../drivers/driver.ts';
 import { type ErrorCode, RdError } from '../errors.ts';
 import type { JsonObject, JsonValue } from '../json.ts';
-import { parseByteSize } from '../settings/byte-size.ts';
+import { parseByteSize } from '../settings/canonical.ts';
 import { leafAt, pointerTo } from '../settings/leaf-paths.ts';
 import { isLocked } from '../settings/locks.ts';
 import type { SettingPath, Settings } from '../settings/settings.gen.ts';

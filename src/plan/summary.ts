@@ -1,4 +1,4 @@
-import { wordList } from '../settings/word-list.ts';
+import { wordList } from '../settings/printable.ts';
 import { type BlastItem, type Change, type Plan, type PlanSummary, SEVERITIES, type Severity } from './change.ts';
 import { isRuntimeChange } from './runtime-changes.ts';
 

@@ -1,8 +1,11 @@
 import { ERRORS, RdError } from '../errors.ts';
 import type { Clock } from '../os/clock.ts';
 import type { Observed } from '../plan/backend.ts';
-import { CLUSTER_ANSWER_MS, minutesText } from './perform.ts';
 import { type Step, stepName } from './step.ts';
+
+export const MINUTE_MS = 60_000;
+/** How long a started cluster may take to answer. */
+export const CLUSTER_ANSWER_MS = 10 * MINUTE_MS;
 
 const FIRST_MS = 500;
 const LONGEST_MS = 30_000;
@@ -153,4 +156,9 @@ export function createClusterWait(clock: Clock): ClusterWait {
       since = undefined;
     },
   };
+}
+
+/** `10 minutes`, `30 seconds`. */
+export function minutesText(ms: number): string {
+  return ms < MINUTE_MS ? `${ms / 1000} seconds` : `${ms / MINUTE_MS} minutes`;
 }

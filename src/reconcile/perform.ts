@@ -2,7 +2,7 @@ import type { ClusterSpec, ClusterStep, Driver } from '../drivers/driver.ts';
 import { RdError } from '../errors.ts';
 import type { Clock } from '../os/clock.ts';
 import { installedVersion, type Observed } from '../plan/backend.ts';
-import type { Spent } from './attempts.ts';
+import { MINUTE_MS, minutesText, type Spent } from './attempts.ts';
 import { type Step, type StepName, stepName } from './step.ts';
 
 /** Dispatches a step to its driver; throws the driver's errors. `progress`: as the driver's. */
@@ -152,8 +152,6 @@ function stuckStepError(name: string, driver: Driver): RdError {
   });
 }
 
-const MINUTE_MS = 60_000;
-
 /**
  * Limits of the steps in milliseconds. Generous: they end what hangs, and must not end what is slow. A machine or a
  * cluster may have to download first; a moby engine waits a minute for its containerd and two for itself.
@@ -176,11 +174,3 @@ const ATTEMPTS_BUDGET = 2;
 
 /** Grace period for a cancelled step. */
 export const GRACE_MS = 30_000;
-
-/** How long a started cluster may take to answer. */
-export const CLUSTER_ANSWER_MS = 10 * MINUTE_MS;
-
-/** `10 minutes`, `30 seconds`. */
-export function minutesText(ms: number): string {
-  return ms < MINUTE_MS ? `${ms / 1000} seconds` : `${ms / MINUTE_MS} minutes`;
-}

@@ -1,8 +1,6 @@
 import { isObject, type JsonObject, type JsonValue } from '../json.ts';
-import { parseByteSize } from './byte-size.ts';
 import type { Field } from './field.ts';
 import { fieldAt, type SchemaNode, schemaTree } from './fields.ts';
-import { canonicalKubernetesVersion } from './kubernetes-version.ts';
 import { copyOf, equal, own } from './own.ts';
 import type { SettingPath } from './settings.gen.ts';
 
@@ -65,4 +63,34 @@ function storedText(field: Field, value: JsonValue): JsonValue {
   if (field.format === 'kubernetes-version') return canonicalKubernetesVersion(value);
   const synonyms = field.synonyms ?? {};
   return Object.hasOwn(synonyms, value) ? (synonyms[value] ?? value) : value;
+}
+
+const SIZE = /^(\d+(?:\.\d+)?) ?([kmgtpezy]?)(i?b)?$/i;
+const SCALES = 'kmgtpezy';
+
+/**
+ * Parses a size such as `100GiB`, `1.5 tb` or `1234` to bytes; `undefined` for anything else. Binary units (`ib`) are
+ * powers of 1024, the others powers of 1000; case-insensitive. Fractions of a byte are rounded.
+ */
+export function parseByteSize(text: string): number | undefined {
+  // Longer strings are not sizes; skip the regular expression.
+  const match = text.length > 64 ? null : SIZE.exec(text);
+  if (!match) return undefined;
+  const [, digits = '', scale = '', unit = ''] = match;
+  const base = unit.length === 2 ? 1024 : 1000;
+  const bytes = Math.round(Number(digits) * base ** (SCALES.indexOf(scale.toLowerCase() || ' ') + 1));
+  return Number.isFinite(bytes) ? bytes : undefined;
+}
+
+const SPELLING = /^v?(\d{1,9}\.\d{1,9}\.\d{1,9})(?:\+k3s\d+)?$/;
+const PLAIN = /^\d{1,9}\.\d{1,9}\.\d{1,9}(?:-[0-9A-Za-z][0-9A-Za-z.-]{0,63})?$/;
+
+/** Turns `v1.30.2`, `1.30.2+k3s1` and `v1.30.2+k3s1` into `1.30.2`; other strings are unchanged. */
+export function canonicalKubernetesVersion(text: string): string {
+  return SPELLING.exec(text)?.[1] ?? text;
+}
+
+/** True for `X.Y.Z`, with or without a pre-release, whether or not it is available. */
+export function isKubernetesVersion(text: string): boolean {
+  return PLAIN.test(text);
 }

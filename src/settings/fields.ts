@@ -2,8 +2,6 @@ import type { JsonObject, JsonValue } from '../json.ts';
 import type { Field } from './field.ts';
 import { FIELDS } from './fields.gen.ts';
 
-export { nearest } from './nearest.ts';
-
 /** A node of the schema: a setting, or a section with its members. */
 export type SchemaNode = { field: Field } | { section: ReadonlyMap<string, SchemaNode> };
 

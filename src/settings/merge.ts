@@ -3,7 +3,7 @@ import { sameValue } from './canonical.ts';
 import type { Field } from './field.ts';
 import { FIELDS } from './fields.gen.ts';
 import { objectOf } from './fields.ts';
-import { leafAt } from './leaf-paths.ts';
+import { leafAt, setLeaf } from './leaf-paths.ts';
 import { copyOf, copyOfObject } from './own.ts';
 import type { SettingPath, Settings } from './settings.gen.ts';
 
@@ -40,4 +40,18 @@ export function changedPaths(before: JsonObject, after: JsonObject): SettingPath
   return FIELDS.filter(
     ({ path }) => path !== 'version' && !sameValue(path, leafAt(before, path), leafAt(after, path)),
   ).map(({ path }) => path);
+}
+
+/**
+ * The part of a desired state to validate: there `null` removes an entry of any map, while a settings write cannot
+ * remove one from a map of strings.
+ */
+export function withoutRemovals(settings: JsonObject): JsonObject {
+  const copy = copyOfObject(settings);
+  for (const { path, type } of FIELDS) {
+    const map = type === 'map<string,string>' ? leafAt(copy, path) : undefined;
+    if (isObject(map))
+      setLeaf(copy, path, Object.fromEntries(Object.entries(map).filter(([, value]) => value !== null)));
+  }
+  return copy;
 }

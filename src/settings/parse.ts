@@ -1,8 +1,7 @@
 import { Composer, CST, type Document, Lexer, type ParsedNode, Parser, type YAMLError } from 'yaml';
 import { type JsonValue, MOST_LEVELS } from '../json.ts';
-import type { Finding } from './finding.ts';
-import { jsonMessage, looksLikeJson } from './json-words.ts';
-import { lineLookup, readSource } from './source-text.ts';
+import type { Finding } from './issue.ts';
+import { jsonMessage, lineLookup, looksLikeJson, readSource } from './source-text.ts';
 import { type Conversion, jsonOf } from './yaml-value.ts';
 
 type ParsedYaml = Document.Parsed<ParsedNode>;
@@ -183,4 +182,22 @@ class DepthGuard {
 function opensBlock(type: CST.TokenType | null, first: boolean): boolean {
   if (type === 'seq-item-ind' || type === 'explicit-key-ind' || type === 'map-value-ind') return true;
   return first && type !== 'space' && type !== 'newline' && type !== 'comment';
+}
+
+/**
+ * The finding with file, line and column: of the value at its pointer, of its key for `key`, or of the nearest parent
+ * present in the document.
+ */
+export function positioned<T extends Finding>(
+  document: ParsedDocument,
+  finding: T,
+  part: 'key' | 'value' = 'value',
+): T {
+  let pointer = finding.pointer;
+  let place = document.position(pointer, part);
+  while (!place && pointer !== '') {
+    pointer = pointer.slice(0, pointer.lastIndexOf('/'));
+    place = document.position(pointer, 'key');
+  }
+  return { file: document.file, ...(place ?? {}), ...finding };
 }

@@ -51,3 +51,8 @@ export function quotedName(text: string): string {
 function escaped(sign: string): string {
   return `\\u${sign.charCodeAt(0).toString(16).padStart(4, '0')}`;
 }
+
+/** `web`, `web and db`, `web, db and cache`; empty for none. */
+export function wordList(words: readonly string[]): string {
+  return words.length < 2 ? words.join('') : `${words.slice(0, -1).join(', ')} and ${words.at(-1)}`;
+}

@@ -6,11 +6,9 @@ import type { Issue, Problem, ValidateContext } from './issue.ts';
 import { leafAt, pointerTo } from './leaf-paths.ts';
 import { isLocked } from './locks.ts';
 import { equal, own } from './own.ts';
-import { RULES, RUNS_EVERY_RULE } from './rules/index.ts';
-import { ninePOption } from './rules/machine.ts';
-import type { RuleInput } from './rules/rule.ts';
-import { valueProblems } from './rules/value.ts';
+import { ninePOption, RULES, RUNS_EVERY_RULE, type RuleInput } from './rules.ts';
 import type { SettingPath } from './settings.gen.ts';
+import { valueProblems } from './value-rules.ts';
 
 export type { Issue, ValidateContext } from './issue.ts';
 export { unknownKeys } from './unknown-keys.ts';

@@ -1,12 +1,10 @@
 import { createHash } from 'node:crypto';
-import type { JsonObject } from '../json.ts';
+import { indentedJson, type JsonObject } from '../json.ts';
 import type { Desired } from '../reconcile/contract.ts';
 
-/** The desired state with its serialised forms, kept ready because reads outnumber writes by far. */
+/** The desired state with its entity tag. */
 export interface DesiredSnapshot {
   desired: Desired;
-  /** Body of `GET /v1/settings`: indented JSON with a final newline. */
-  settingsBody: Buffer;
   /** Strong entity tag, in quotes, of settings and locks. */
   etag: string;
 }
@@ -21,8 +19,6 @@ export interface Turn<T> {
 export interface DesiredStore {
   snapshot(): DesiredSnapshot;
   readonly locks: JsonObject;
-  /** Body of `GET /v1/settings/locked`. */
-  readonly lockedBody: Buffer;
   /**
    * Runs `decide` when all writes before it are done. A `next` is made durable first and becomes visible after that, with the
    * generation grown by one; when that fails the error is thrown and nothing has changed.
@@ -61,7 +57,6 @@ export function createDesiredStore(input: DesiredStoreInput): DesiredStore {
   return {
     snapshot: () => snapshot,
     locks,
-    lockedBody: indented(locks),
     write(decide) {
       const result = queue.then(() => turn(decide));
       // The next writer does not care how this one ended.
@@ -75,15 +70,10 @@ export function createDesiredStore(input: DesiredStoreInput): DesiredStore {
 }
 
 function snapshotOf(desired: Desired, locks: JsonObject): DesiredSnapshot {
-  const settingsBody = indented(desired.settings);
   const digest = createHash('sha256')
-    .update(settingsBody)
+    .update(indentedJson(desired.settings))
     .update('\0')
     .update(JSON.stringify(locks))
     .digest('base64url');
-  return { desired, settingsBody, etag: `"${digest}"` };
-}
-
-function indented(value: object): Buffer {
-  return Buffer.from(`${JSON.stringify(value, null, 2)}\n`);
+  return { desired, etag: `"${digest}"` };
 }

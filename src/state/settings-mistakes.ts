@@ -1,6 +1,6 @@
 import { isObject, type JsonValue } from '../json.ts';
 import { type CheckFinding, checkSettings } from '../settings/check.ts';
-import { type Finding, formatFindings } from '../settings/finding.ts';
+import { type Finding, formatFindings } from '../settings/issue.ts';
 import { parseDocument } from '../settings/parse.ts';
 import type { FileHost } from './settings-file.ts';
 

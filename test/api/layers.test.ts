@@ -1,7 +1,7 @@
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { expect, test } from 'vitest';
 import type { JsonSchema } from '../../src/api/route-doc.ts';
-import { layerRoutes } from '../../src/api/routes/layers.ts';
+import { layerRoutes } from '../../src/api/routes/settings.ts';
 import { defaultSettings } from '../../src/settings/defaults.ts';
 import { startApi } from '../helpers/api.ts';
 

@@ -1,7 +1,7 @@
 import type { FastifyInstance } from 'fastify';
 import { createApp } from '../../src/api/app.ts';
 import type { ApiContext } from '../../src/api/context.ts';
-import { createTransientStore } from '../../src/api/transient-settings.ts';
+import { createTransientStore } from '../../src/api/routes/transient-settings.ts';
 import { type Client, createClient } from '../../src/client/client.ts';
 import type { HttpResponse, Transport } from '../../src/client/connection.ts';
 import { requestHeaders } from '../../src/client/http.ts';

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { type LoadContext, loadDesired } from '../../profiles/document/load.ts';
 import type { JsonObject } from '../../src/json.ts';
-import { formatFinding } from '../../src/settings/finding.ts';
+import { formatFinding } from '../../src/settings/issue.ts';
 import { leafAt } from '../../src/settings/leaf-paths.ts';
 import { unknownKeys } from '../../src/settings/unknown-keys.ts';
 

@@ -6,8 +6,9 @@ import { emptyModel, type Model } from '../../src/drivers/machines/simulated/mod
 import { RdError } from '../../src/errors.ts';
 import { goalOf } from '../../src/plan/backend.ts';
 import { consequencesOf } from '../../src/plan/consequences.ts';
+import { minutesText } from '../../src/reconcile/attempts.ts';
 import { CONDITION_REASONS, conditionsOf } from '../../src/reconcile/conditions.ts';
-import { minutesText, STEP_LIMITS_MS } from '../../src/reconcile/perform.ts';
+import { STEP_LIMITS_MS } from '../../src/reconcile/perform.ts';
 import type { Settings } from '../../src/settings/settings.gen.ts';
 import { runningModel, seenOf, settingsWith } from './worlds.ts';
 

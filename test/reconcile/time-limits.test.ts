@@ -1,7 +1,8 @@
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { RdError } from '../../src/errors.ts';
+import { CLUSTER_ANSWER_MS } from '../../src/reconcile/attempts.ts';
 import { createControllers, IDLE_MS } from '../../src/reconcile/controllers.ts';
-import { CLUSTER_ANSWER_MS, GRACE_MS, STEP_LIMITS_MS } from '../../src/reconcile/perform.ts';
+import { GRACE_MS, STEP_LIMITS_MS } from '../../src/reconcile/perform.ts';
 import { memorySimulation } from '../helpers/memory-simulation.ts';
 import { NO_CLUSTER, start } from './loop.ts';
 import { createVirtualClock } from './virtual-clock.ts';

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { isObject } from '../../src/json.ts';
 import { type CheckContext, checkSettings } from '../../src/settings/check.ts';
-import { formatFinding } from '../../src/settings/finding.ts';
+import { formatFinding } from '../../src/settings/issue.ts';
 import { parseDocument } from '../../src/settings/parse.ts';
 
 const HERE: CheckContext = { platform: 'linux', arch: 'x64' };

@@ -9,10 +9,10 @@ import { fieldAt, isSection } from '../../src/settings/fields.ts';
 import { leafAt, pointerNames, pointerOf, pointerTo, setLeaf } from '../../src/settings/leaf-paths.ts';
 import { isLocked, lockRecord } from '../../src/settings/locks.ts';
 import { mergeSettings } from '../../src/settings/merge.ts';
-import { expectedValue, valueProblems } from '../../src/settings/rules/value.ts';
 import { SCHEMA_VERSION } from '../../src/settings/settings.gen.ts';
 import { validate } from '../../src/settings/validate.ts';
 import { validate as isSettings } from '../../src/settings/validators/settings-v19.gen.js';
+import { expectedValue, valueProblems } from '../../src/settings/value-rules.ts';
 import { checkEach } from '../helpers/check-each.ts';
 
 const GIB = 1024 ** 3;

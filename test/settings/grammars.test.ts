@@ -1,11 +1,10 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { parseByteSize } from '../../src/settings/byte-size.ts';
+import { canonicalKubernetesVersion, isKubernetesVersion, parseByteSize } from '../../src/settings/canonical.ts';
 import { isExtensionName, parseExtensionPattern } from '../../src/settings/extension-image.ts';
 import { isImageTag } from '../../src/settings/image-reference.ts';
-import { canonicalKubernetesVersion, isKubernetesVersion } from '../../src/settings/kubernetes-version.ts';
 import { nearest } from '../../src/settings/nearest.ts';
-import { isNoproxyEntry } from '../../src/settings/rules/index.ts';
+import { isNoproxyEntry } from '../../src/settings/rules.ts';
 
 describe('byte sizes', () => {
   test.each([

@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { isObject, type JsonObject, type JsonValue } from '../../src/json.ts';
 import { checkSettings } from '../../src/settings/check.ts';
-import { formatFinding } from '../../src/settings/finding.ts';
+import { formatFinding } from '../../src/settings/issue.ts';
 import { setLeaf } from '../../src/settings/leaf-paths.ts';
 import { REMOVED_SETTINGS } from '../../src/settings/left-over.ts';
 import { parseDocument } from '../../src/settings/parse.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { JsonValue } from '../../src/json.ts';
-import { formatFinding } from '../../src/settings/finding.ts';
+import { formatFinding } from '../../src/settings/issue.ts';
 import { parseDocument } from '../../src/settings/parse.ts';
 
 function findings(source: string | Uint8Array): string[] {

@@ -1,8 +1,7 @@
 import fastify from 'fastify';
 import { expect, test } from 'vitest';
-import { describedRoutes } from '../../src/api/described-routes.ts';
 import type { OpenApiDocument } from '../../src/api/openapi.ts';
-import { documented } from '../../src/api/route-doc.ts';
+import { describedRoutes, documented } from '../../src/api/route-doc.ts';
 import { isObject } from '../../src/json.ts';
 import { startApi } from '../helpers/api.ts';
 import { agreementWith } from './agreement.ts';

@@ -3,7 +3,7 @@ import { RdError } from '../../../src/errors.ts';
 import { isObject, type JsonObject, type JsonValue } from '../../../src/json.ts';
 import { type CheckContext, checkSettings, dependsOnSystem } from '../../../src/settings/check.ts';
 import { FIELDS } from '../../../src/settings/fields.gen.ts';
-import { type Finding, formatFindings } from '../../../src/settings/finding.ts';
+import { type Finding, formatFindings } from '../../../src/settings/issue.ts';
 import { leafAt, leaves, pointerOf, setLeaf } from '../../../src/settings/leaf-paths.ts';
 import { copyOfObject, equal } from '../../../src/settings/own.ts';
 import { type ParsedDocument, parseDocument } from '../../../src/settings/parse.ts';

@@ -1,9 +1,48 @@
 import type { FastifyInstance } from 'fastify';
 import { RdError } from '../../errors.ts';
-import { ENDPOINTS } from '../endpoints.ts';
+import type { ApiContext } from '../context.ts';
 import { pathOf } from '../error-handler.ts';
-import { documented } from '../route-doc.ts';
+import { type DescribedRoute, documented } from '../route-doc.ts';
 import { JSON_TYPE, TEXT_TYPE, TEXTS } from '../wire-texts.ts';
+
+/** An endpoint of the compatible interface. */
+export interface Endpoint {
+  method: 'GET' | 'PUT' | 'POST' | 'DELETE';
+  /** Without the version prefix: `settings/locked`. */
+  name: string;
+  /** 0: the same path below `/v0` is answered with the way to the newer one; 1: it is unknown there (api facts, 6.3). */
+  since: 0 | 1;
+}
+
+/** All endpoints of version 1, in the order in which listings show them (api facts, 6.2). */
+export const ENDPOINTS: readonly Endpoint[] = [
+  { method: 'GET', name: 'about', since: 1 },
+  { method: 'GET', name: 'backend_state', since: 1 },
+  { method: 'PUT', name: 'backend_state', since: 1 },
+  { method: 'GET', name: 'diagnostic_categories', since: 0 },
+  { method: 'GET', name: 'diagnostic_checks', since: 0 },
+  { method: 'POST', name: 'diagnostic_checks', since: 0 },
+  { method: 'GET', name: 'diagnostic_ids', since: 0 },
+  { method: 'GET', name: 'extensions', since: 1 },
+  { method: 'POST', name: 'extensions/install', since: 1 },
+  { method: 'POST', name: 'extensions/uninstall', since: 1 },
+  { method: 'PUT', name: 'factory_reset', since: 0 },
+  { method: 'PUT', name: 'k8s_reset', since: 0 },
+  { method: 'DELETE', name: 'port_forwarding', since: 1 },
+  { method: 'POST', name: 'port_forwarding', since: 1 },
+  { method: 'PUT', name: 'propose_settings', since: 0 },
+  { method: 'GET', name: 'settings', since: 0 },
+  { method: 'PUT', name: 'settings', since: 0 },
+  { method: 'GET', name: 'settings/locked', since: 0 },
+  { method: 'PUT', name: 'shutdown', since: 0 },
+  { method: 'POST', name: 'snapshot/restore', since: 0 },
+  { method: 'GET', name: 'snapshots', since: 0 },
+  { method: 'DELETE', name: 'snapshots', since: 0 },
+  { method: 'POST', name: 'snapshots', since: 0 },
+  { method: 'POST', name: 'snapshots/cancel', since: 0 },
+  { method: 'GET', name: 'transient_settings', since: 0 },
+  { method: 'PUT', name: 'transient_settings', since: 0 },
+];
 
 const VERSION_0 = ['GET /v0'];
 const VERSION_1 = ['GET /v1', ...ENDPOINTS.map(({ method, name }) => `${method} /v1/${name}`)];
@@ -77,4 +116,27 @@ export function olderVersionRoutes(app: FastifyInstance): void {
       },
     });
   }
+}
+
+/** `GET /v2/openapi.json`: this API described for programs, made when it is asked for, because hardly anybody does. */
+export function openApiRoutes(app: FastifyInstance, { about }: ApiContext, routes: readonly DescribedRoute[]): void {
+  const doc = documented({
+    summary: 'This description of the API',
+    replies: {
+      200: {
+        description: 'always; OpenAPI 3.1',
+        body: 'json',
+        schema: {
+          type: 'object',
+          required: ['openapi', 'info', 'paths'],
+          properties: { openapi: { const: '3.1.0' }, info: { type: 'object' }, paths: { type: 'object' } },
+        },
+      },
+    },
+  });
+  app.get('/v2/openapi.json', doc, async (_request, reply) => {
+    const { openApiDocument } = await import('../openapi.ts');
+    const document = openApiDocument(routes, about.version, about.port);
+    return reply.type(JSON_TYPE).send(`${JSON.stringify(document, null, 2)}\n`);
+  });
 }

@@ -1,5 +1,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { RdError } from '../../errors.ts';
+import { indentedJson } from '../../json.ts';
+import { settingLayers } from '../../plan/layers.ts';
 import { restartReasons } from '../../plan/restart-reasons.ts';
 import { decideProposal, decideUpdate } from '../../plan/settings-update.ts';
 import type { BackendState } from '../../reconcile/contract.ts';
@@ -91,15 +93,12 @@ export function settingsRoutes(app: FastifyInstance, context: ApiContext): void 
     app.put(url, documented({ ...PUT_DOC, ...older }), (request, reply) => putSettings(request, reply, context));
   }
   app.get('/v1/settings/locked', LOCKED_DOC, (_request, reply) => {
-    reply.type(TEXT_TYPE).send(store.lockedBody);
+    reply.type(TEXT_TYPE).send(indentedJson(store.locks));
   });
 }
 
-/** By far the most frequent request: clients poll it. Sent past the framework's own way, which costs a tenth of it. */
-function sendSettings(reply: FastifyReply, { settingsBody, etag }: DesiredSnapshot): void {
-  reply.hijack();
-  reply.raw.writeHead(200, ['content-type', TEXT_TYPE, 'etag', etag, 'content-length', String(settingsBody.length)]);
-  reply.raw.end(settingsBody);
+function sendSettings(reply: FastifyReply, { desired, etag }: DesiredSnapshot): void {
+  reply.type(TEXT_TYPE).header('ETag', etag).send(indentedJson(desired.settings));
 }
 
 async function putSettings(request: FastifyRequest, reply: FastifyReply, context: ApiContext): Promise<FastifyReply> {
@@ -218,5 +217,66 @@ export function proposalRoutes(app: FastifyInstance, context: ApiContext): void 
     const named = new Set<string>(leaves(payload).map(([path]) => path));
     const reasons = Object.entries(restartReasons(settings, controllers.observed(), driver, current));
     reply.type(JSON_TYPE).send(JSON.stringify(Object.fromEntries(reasons.filter(([path]) => named.has(path)))));
+  });
+}
+
+const PROFILE = {
+  type: 'object',
+  required: ['source', 'version', 'settings'],
+  properties: {
+    source: { description: 'Path of the file, or the registry key.', type: 'string' },
+    version: { description: 'Settings version that it was written for.', type: 'integer' },
+    settings: { description: 'What it says, at the newest version.', type: 'object' },
+  },
+} as const;
+
+const LAYERS = {
+  type: 'object',
+  required: ['kind', 'formatVersion', 'basis', 'platform', 'builtIn', 'settingsFile', 'looked', 'inForce', 'driver'],
+  properties: {
+    kind: { const: 'SettingLayers' },
+    formatVersion: { const: 1 },
+    basis: { enum: ['service', 'files', 'application'] },
+    platform: { enum: ['darwin', 'linux', 'win32'] },
+    builtIn: { description: 'Settings of a first run on this computer.', type: 'object' },
+    settingsFile: { type: 'string' },
+    looked: {
+      description: 'Places of deployment profiles that were looked at, best first.',
+      type: 'array',
+      items: { type: 'string' },
+    },
+    defaultsProfile: PROFILE,
+    lockedProfile: PROFILE,
+    firstRun: {
+      type: 'object',
+      required: ['at'],
+      properties: { at: { type: 'string' }, defaults: { type: 'string' } },
+    },
+    inForce: { description: 'What counts now.', type: 'object' },
+    stored: { description: 'What the settings file holds.', type: 'object' },
+    driver: {
+      type: 'object',
+      required: ['name', 'simulated', 'support', 'liveFields'],
+      properties: {
+        name: { type: 'string' },
+        simulated: { type: 'boolean' },
+        support: { description: 'By dotted path: what the driver does with the setting.', type: 'object' },
+        liveFields: { description: 'Applied to what runs.', type: 'array', items: { type: 'string' } },
+      },
+    },
+  },
+} as const;
+
+/** `GET /v2/settings/layers`: what every setting would be without the layers above it, and where each layer comes from. */
+export function layerRoutes(app: FastifyInstance, { layers, store, driver }: ApiContext): void {
+  const doc = documented({
+    summary: 'List the layers that the settings in force are made of',
+    description: 'Built-in defaults, defaults profile, stored settings, locked profile. Secrets are masked.',
+    replies: { 200: { description: 'all layers', body: 'json', schema: LAYERS } },
+  });
+  app.get('/v2/settings/layers', doc, (_request, reply) => {
+    const { settings } = store.snapshot().desired;
+    const document = settingLayers(layers, { basis: 'service', inForce: settings, stored: settings, driver });
+    reply.type(JSON_TYPE).send(`${JSON.stringify(document, null, 2)}\n`);
   });
 }

@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { ENDPOINTS } from '../../../src/api/endpoints.ts';
+import { ENDPOINTS } from '../../../src/api/routes/listings.ts';
 import { anyPayloadArbitrary } from '../../helpers/settings-arbitrary.ts';
 import type { RawRequest } from '../raw.ts';
 

@@ -1,4 +1,4 @@
-import { ENDPOINTS } from '../../../src/api/endpoints.ts';
+import { ENDPOINTS } from '../../../src/api/routes/listings.ts';
 import type { Row } from '../row.ts';
 
 const off = { power: 'stopped' } as const;

@@ -1,9 +1,9 @@
-import { isObject, type JsonObject, type JsonValue } from '../../json.ts';
-import { parseByteSize } from '../byte-size.ts';
-import type { Field } from '../field.ts';
-import type { Problem } from '../issue.ts';
-import { own } from '../own.ts';
-import { versionNotFound } from './kubernetes.ts';
+import { isObject, type JsonObject, type JsonValue } from '../json.ts';
+import { parseByteSize } from './canonical.ts';
+import type { Field } from './field.ts';
+import type { Problem } from './issue.ts';
+import { own } from './own.ts';
+import { versionNotFound } from './rules.ts';
 
 /** The problems of a value by itself, independent of other settings. */
 export function valueProblems(field: Field, value: JsonValue): Problem[] {
