@@ -89,7 +89,8 @@ export default defineConfig({
           ...PATIENT,
           testTimeout: 180_000,
           hookTimeout: 180_000,
-          fileParallelism: false,
+          // A guest without the help of the processor keeps about one core busy.
+          maxWorkers: 2,
         },
       },
       {
