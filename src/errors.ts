@@ -84,3 +84,8 @@ export class RdError extends Error {
     this.findings = options.findings ?? [];
   }
 }
+
+/** What an error says, for a person. */
+export function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

@@ -8,7 +8,7 @@ export type JsonObject = { [key: string]: JsonValue };
 /** Levels that a document from outside may nest; settings have seven. Deeper ones would exhaust the stack of recursions. */
 export const MOST_LEVELS = 100;
 
-/** True for JSON text that nests deeper than `MOST_LEVELS`, told before it is parsed. What is no JSON gets some answer. */
+/** True for JSON text that nests deeper than `MOST_LEVELS`, checked before it is parsed. For other texts the result means nothing. */
 export function isTooDeep(text: string): boolean {
   let level = 0;
   for (let index = 0; index < text.length; index++) {
@@ -56,8 +56,8 @@ export function isObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** The value of JSON text; undefined for anything else. */
-export function parseJson(text: string): unknown {
+/** The value of a JSON text; undefined when it is not JSON. */
+export function parseJson(text: string): JsonValue | undefined {
   try {
     return JSON.parse(text);
   } catch {
@@ -83,4 +83,10 @@ export function digestOf(value: JsonValue): string {
 /** Indented, with a final newline. */
 export function indentedJson(value: object): string {
   return `${JSON.stringify(value, null, 2)}\n`;
+}
+
+/** The object of a JSON text; undefined for anything else. */
+export function parseObject(text: string): JsonObject | undefined {
+  const value = parseJson(text);
+  return isObject(value) ? value : undefined;
 }

@@ -138,7 +138,7 @@ async function withoutSocket({ reached, pid, port }: ConnectionFile, { serviceLo
  * @throws RdError `ERR_HOME_MOVED` when its service was started under another path of this same directory.
  */
 async function isOfThisHome({ serviceLock }: Places): Promise<boolean> {
-  const stands = lockStanding(serviceLock);
+  const stands = await lockStanding(serviceLock);
   if (stands === 'moved') {
     const { lockHolder } = await import('../state/home-lock.ts');
     await lockHolder(serviceLock);

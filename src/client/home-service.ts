@@ -36,7 +36,7 @@ export async function homeService(where: Places, now: number = Date.now()): Prom
   const holder = await lockHolder(where.serviceLock);
   if (holder?.alive) return { kind: holder.announced && !holder.ending ? 'running' : 'passing', holder };
   // The connection file beside a copied lock is a copy, too.
-  if (!holder && lockStanding(where.serviceLock) === 'copied') return { kind: 'none' };
+  if (!holder && (await lockStanding(where.serviceLock)) === 'copied') return { kind: 'none' };
   // A clean shutdown removes both.
   const since = holder?.startedAt === undefined ? modified(where.connectionFile) : Date.parse(holder.startedAt);
   if (since === undefined) return { kind: 'none' };

@@ -3,14 +3,13 @@ import { once } from 'node:events';
 import { rename, rm, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { RdError } from '../errors.ts';
-import { isObject } from '../json.ts';
 import type { Clock } from './clock.ts';
 import { makeDirectory } from './directory.ts';
-import { type Place, parsePlace, placeOf, placeStatus } from './directory-identity.ts';
+import { parsePlace, placeOf, placeStatus } from './directory-identity.ts';
 import { type ProcessEntry, type ProcessKey, readProcess, readProcesses, signalProcess } from './process-table.ts';
 import { installAdvice } from './program.ts';
 import { openLog } from './program-log.ts';
-import { readRegular } from './regular-file.ts';
+import { readableRecord } from './record.ts';
 
 /** A long-lived program that outlives this process. Its arguments must include a path of its own, which identifies it. */
 export interface DaemonSpec {
@@ -41,7 +40,7 @@ export async function startDaemon(spec: DaemonSpec): Promise<number> {
   if (found.state === 'none') await refuseUnrecorded(spec);
 
   // Record the intent first: if this process is killed after the spawn, the program can still be found.
-  await writeRecord(spec.recordFile, { argv: spec.argv });
+  await writeDaemonRecord(spec.recordFile, { argv: spec.argv });
   const log = await openLog(spec.logFile, spec.maxLogBytes);
   try {
     const children = spec.partner === undefined ? spawnAlone(spec, log.fd) : spawnJoined(spec, spec.partner, log.fd);
@@ -53,11 +52,11 @@ export async function startDaemon(spec: DaemonSpec): Promise<number> {
     // recorded on a full disk: it runs, and is found by its arguments.
     if (entry) {
       const known = { argv: spec.argv, process: { pid, started: entry.started } };
-      await writeRecord(spec.recordFile, known).catch(() => undefined);
+      await writeDaemonRecord(spec.recordFile, known).catch(() => undefined);
     }
     return pid;
   } catch (cause) {
-    await removeRecord(spec.recordFile);
+    await removeDaemonRecord(spec.recordFile);
     const missing = cause instanceof Error && 'code' in cause && cause.code === 'ENOENT';
     const which = missing && 'path' in cause && typeof cause.path === 'string' ? cause.path : program;
     throw new RdError(missing ? 'ERR_DRIVER_TERMINAL' : 'ERR_DRIVER_FAILED', `${which} could not be started`, {
@@ -123,7 +122,7 @@ function spawnJoined(spec: DaemonSpec, argv: readonly string[], log: number): [C
 
 /** Looks for the recorded program. A process with only the same pid does not match. */
 export async function findDaemon(recordFile: string): Promise<DaemonState> {
-  const record = await readRecord(recordFile);
+  const record = await readDaemonRecord(recordFile);
   if (!record) return { state: 'none' };
   const entry = await processOf(record);
   return entry ? { state: 'running', pid: entry.pid } : { state: 'ended' };
@@ -168,7 +167,7 @@ const KILL_MS = 15_000;
  * @throws RdError `ERR_DRIVER_FAILED` when it survives a kill; `ERR_CANCELLED` when the signal aborts.
  */
 export async function stopDaemon(recordFile: string, options: StopOptions): Promise<'none' | 'stopped' | 'killed'> {
-  const record = await readRecord(recordFile);
+  const record = await readDaemonRecord(recordFile);
   const entry = record && (await processOf(record));
   let how: 'none' | 'stopped' | 'killed' = 'none';
   if (entry) {
@@ -189,7 +188,7 @@ export async function stopDaemon(recordFile: string, options: StopOptions): Prom
       }
     }
   }
-  await removeRecord(recordFile);
+  await removeDaemonRecord(recordFile);
   return how;
 }
 
@@ -216,28 +215,15 @@ export interface DaemonRecord {
  * Undefined when there is no valid record (a power failure can leave an empty file), or only the copy of one in another directory: the
  * program belongs to that one.
  */
-async function readRecord(file: string): Promise<DaemonRecord | undefined> {
-  const text = await readRegular(file).then(String, () => '');
-  const { record, at } = parseRecord(text) ?? {};
-  return placeStatus(at, dirname(file)) === 'copied' ? undefined : record;
-}
-
-function parseRecord(text: string): { record: DaemonRecord; at: Place | undefined } | undefined {
-  let value: unknown;
-  try {
-    value = JSON.parse(text);
-  } catch {
-    return undefined;
-  }
-  if (!isObject(value) || !Array.isArray(value.argv)) return undefined;
-  const argv = value.argv.filter((part) => typeof part === 'string');
-  const at = parsePlace(value.at);
-  if (typeof value.pid !== 'number' || typeof value.started !== 'string') return { record: { argv }, at };
-  return { record: { argv, process: { pid: value.pid, started: value.started } }, at };
+async function readDaemonRecord(file: string): Promise<DaemonRecord | undefined> {
+  const { argv, pid, started, at } = (await readableRecord(file)) ?? {};
+  if (!Array.isArray(argv) || placeStatus(parsePlace(at), dirname(file)) === 'copied') return undefined;
+  const record = { argv: argv.filter((part) => typeof part === 'string') };
+  return typeof pid === 'number' && typeof started === 'string' ? { ...record, process: { pid, started } } : record;
 }
 
 /** Replaces the record atomically. */
-export async function writeRecord(file: string, record: DaemonRecord): Promise<void> {
+export async function writeDaemonRecord(file: string, record: DaemonRecord): Promise<void> {
   await makeDirectory(dirname(file));
   const temporary = `${file}.new`;
   // Leftovers at this path are replaced, never written to.
@@ -253,6 +239,6 @@ export async function writeRecord(file: string, record: DaemonRecord): Promise<v
   await rename(temporary, file);
 }
 
-export async function removeRecord(file: string): Promise<void> {
+export async function removeDaemonRecord(file: string): Promise<void> {
   await rm(file, { force: true });
 }

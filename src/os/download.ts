@@ -1,13 +1,13 @@
 import { createHash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
-import { open, readFile, rm, stat } from 'node:fs/promises';
+import { open, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { RdError } from '../errors.ts';
-import { isObject } from '../json.ts';
 import { writeFileAtomic } from './atomic-file.ts';
 import { makeDirectory } from './directory.ts';
 import { ioError } from './io-error.ts';
+import { readableRecord } from './record.ts';
 import { sizeText } from './size.ts';
 
 export interface DownloadInput {
@@ -198,13 +198,9 @@ function refused(url: string, status: number): Error {
 }
 
 async function resumable(file: string, url: string): Promise<Resumable | undefined> {
-  try {
-    const value: unknown = JSON.parse(await readFile(file, 'utf8'));
-    if (!isObject(value) || value.url !== url) return undefined;
-    return typeof value.mark === 'string' ? { url, mark: value.mark } : { url };
-  } catch {
-    return undefined;
-  }
+  const record = await readableRecord(file);
+  if (record?.url !== url) return undefined;
+  return typeof record.mark === 'string' ? { url, mark: record.mark } : { url };
 }
 
 /** How many bytes the next attempt at this address can skip. */

@@ -1,4 +1,5 @@
-import { type ErrorCode, RdError } from '../errors.ts';
+import type { ErrorCode } from '../errors.ts';
+import { messageOf, RdError } from '../errors.ts';
 
 const REASONS: Readonly<Record<string, { reason: string; advice: string }>> = {
   EACCES: {
@@ -36,7 +37,7 @@ export function systemCode(error: unknown): string | undefined {
 export function ioError(deed: string, path: string, cause: unknown, code: ErrorCode = 'ERR_IO'): RdError {
   if (cause instanceof RdError) return cause;
   const known = REASONS[systemCode(cause) ?? ''];
-  const reason = known?.reason ?? (cause instanceof Error ? cause.message : String(cause));
+  const reason = known?.reason ?? messageOf(cause);
   return new RdError(code, `could not ${deed} ${path}: ${reason}`, {
     cause,
     advice:

@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { createReadStream } from 'node:fs';
-import { RdError } from '../errors.ts';
+import { messageOf, RdError } from '../errors.ts';
 import { installAdvice } from './program.ts';
 
 export interface RunOptions {
@@ -124,7 +124,7 @@ function notStarted(program: string, cause: unknown): RdError {
   if (code === 'ENOENT') {
     return new RdError('ERR_DRIVER_TERMINAL', `${program} was not found`, { cause, advice: installAdvice(program) });
   }
-  const text = cause instanceof Error ? cause.message : String(cause);
+  const text = messageOf(cause);
   return new RdError('ERR_DRIVER_FAILED', `${program} could not be run: ${text}`, { cause });
 }
 

@@ -1,6 +1,7 @@
 import { rm } from 'node:fs/promises';
 import { bindListener, type Listener } from '../api/listener.ts';
 import { homeService } from '../client/home-service.ts';
+import { messageOf } from '../errors.ts';
 import type { FollowingIntegration } from '../features/host-integration/integration.ts';
 import { keepPlace } from '../os/directory-identity.ts';
 import { type LogFile, openLog } from '../os/log-file.ts';
@@ -46,7 +47,7 @@ export async function openHome(options: ServiceOptions, undo: Undo[]): Promise<H
   const adopted = await adoptPlaces(here, { adopt: options.adopt ?? false, now: Date.now() });
   // What an earlier service did not stop is still to be stopped, even if this one does not get that far.
   const ending: Ending = { backendStopped: (await homeService(here)).kind !== 'left' };
-  const copied = lockStanding(here.serviceLock) === 'copied';
+  const copied = (await lockStanding(here.serviceLock)) === 'copied';
   const lock = await lockHome(here.serviceLock, here.data);
   const place = keepPlace(here.serviceLock, [here.data, here.config, here.logs, here.state, here.cache]);
   undo.push(['place', async () => place.end()]);
@@ -144,7 +145,7 @@ function createPendingReset(here: Places): PendingReset {
           failed: [...failed.map(({ file, message = '' }) => ({ path: file, reason: message })), ...done.failed],
         };
       } catch (error) {
-        summary = refused(error instanceof Error ? error.message : String(error));
+        summary = refused(messageOf(error));
       }
     },
   };

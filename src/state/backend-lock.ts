@@ -1,13 +1,14 @@
 import { randomBytes } from 'node:crypto';
 import { constants } from 'node:fs';
-import { copyFile, link, lstat, readFile, unlink } from 'node:fs/promises';
+import { copyFile, link, unlink } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { RdError } from '../errors.ts';
-import { isObject } from '../json.ts';
 import { fileOperations, removeLeftovers } from '../os/atomic-file.ts';
 import { makeDirectory } from '../os/directory.ts';
 import { ioError, systemCode } from '../os/io-error.ts';
 import { type ProcessIdentity, type ProcessTable, processTable } from '../os/process-table.ts';
+import { readableRecord } from '../os/record.ts';
+import { isThere } from '../os/regular-file.ts';
 
 /**
  * The file that keeps the backend stopped while a snapshot or restore works on its data. Other tools check its presence and `action`; the
@@ -41,16 +42,12 @@ export const LOCKED =
 
 export function backendLock(path: string, processes: ProcessTable = processTable): BackendLock {
   async function read(): Promise<BackendLockFacts | undefined> {
-    let text: string;
-    try {
-      text = await readFile(path, 'utf8');
-    } catch (error) {
-      // An unreadable file exists all the same.
-      return isMissing(error) ? undefined : { abandoned: false };
-    }
-    const { action, holder } = parse(text);
+    if (!(await isThere(path))) return undefined;
+    // An unreadable file exists all the same.
+    const { action, pid, started } = (await readableRecord(path)) ?? {};
+    const holder = typeof pid === 'number' ? { pid, ...(typeof started === 'string' ? { started } : {}) } : undefined;
     return {
-      ...(action === undefined ? {} : { action }),
+      ...(typeof action === 'string' ? { action } : {}),
       ...(holder ? { holder } : {}),
       abandoned: holder !== undefined && !(await processes.isAlive(holder)),
     };
@@ -65,11 +62,7 @@ export function backendLock(path: string, processes: ProcessTable = processTable
   return {
     read,
     remove,
-    isHeld: () =>
-      lstat(path).then(
-        () => true,
-        (error: unknown) => !isMissing(error),
-      ),
+    isHeld: () => isThere(path),
     async take(action) {
       const self = await processes.self();
       try {
@@ -102,21 +95,6 @@ async function createWhole(path: string, text: string): Promise<void> {
   } finally {
     await unlink(temporary).catch(() => undefined);
   }
-}
-
-function parse(text: string): { action?: string; holder?: ProcessIdentity } {
-  let value: unknown;
-  try {
-    value = JSON.parse(text);
-  } catch {
-    return {};
-  }
-  if (!isObject(value)) return {};
-  const { action, pid, started } = value;
-  return {
-    ...(typeof action === 'string' ? { action } : {}),
-    ...(typeof pid === 'number' ? { holder: { pid, ...(typeof started === 'string' ? { started } : {}) } } : {}),
-  };
 }
 
 function isMissing(error: unknown): boolean {

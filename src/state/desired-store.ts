@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { indentedJson, type JsonObject } from '../json.ts';
+import { SerialQueue } from '../os/serial-queue.ts';
 import type { Desired } from '../reconcile/contract.ts';
 
 /** The desired state with its entity tag. */
@@ -40,9 +41,9 @@ export interface DesiredStoreInput {
 export function createDesiredStore(input: DesiredStoreInput): DesiredStore {
   const { locks, persist, onChange } = input;
   let snapshot = snapshotOf(input.initial, locks);
-  let queue: Promise<unknown> = Promise.resolve();
+  const writes = new SerialQueue();
 
-  async function turn<T>(decide: (now: DesiredSnapshot) => Turn<T>): Promise<{ answer: T; now: DesiredSnapshot }> {
+  async function write<T>(decide: (now: DesiredSnapshot) => Turn<T>): Promise<{ answer: T; now: DesiredSnapshot }> {
     const { next, answer } = decide(snapshot);
     if (next) {
       const before = snapshot.desired;
@@ -57,15 +58,8 @@ export function createDesiredStore(input: DesiredStoreInput): DesiredStore {
   return {
     snapshot: () => snapshot,
     locks,
-    write(decide) {
-      const result = queue.then(() => turn(decide));
-      // The next writer does not care how this one ended.
-      queue = result.catch(() => undefined);
-      return result;
-    },
-    async idle() {
-      await queue;
-    },
+    write: (decide) => writes.run(() => write(decide)),
+    idle: () => writes.idle(),
   };
 }
 

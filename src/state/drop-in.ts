@@ -1,11 +1,10 @@
 import { constants, copyFile, readdir } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
-import { type ErrorCode, RdError } from '../errors.ts';
-import { isObject } from '../json.ts';
-import { readIfThere, writeFileAtomic } from '../os/atomic-file.ts';
+import { type ErrorCode, messageOf, RdError } from '../errors.ts';
 import { makeDirectory } from '../os/directory.ts';
 import { ioError, systemCode } from '../os/io-error.ts';
 import { processTable } from '../os/process-table.ts';
+import { readableRecord, writeRecord } from '../os/record.ts';
 import { isThere, openToAppend } from '../os/regular-file.ts';
 import { acceptsConnections } from '../os/socket.ts';
 import { COMPATIBLE, DROP_IN, PRODUCT } from '../product.ts';
@@ -44,7 +43,7 @@ export async function adoptPlaces(here: Places, { adopt, now }: AdoptionOptions)
     since: new Date(now).toISOString(),
     ...(backup === undefined ? {} : { settingsBefore: backup }),
   };
-  await writeFileAtomic(dropInMarker, `${JSON.stringify(mark, null, 2)}\n`);
+  await writeRecord(dropInMarker, mark);
   if (found.length > 0) {
     const copy = backup === undefined ? '' : `; its settings as they were are in ${backup}`;
     return [`The directories of ${COMPATIBLE.productName} were adopted (${here.data})${copy}.`];
@@ -80,10 +79,10 @@ export async function requireMarked(here: Places): Promise<void> {
  */
 export async function refuseRunning({ connectionFile, dropIn }: Places): Promise<void> {
   if (dropIn === undefined) return;
-  const { port, pid } = announcedIn(await readIfThere(connectionFile).catch(() => undefined));
+  const { port, pid } = (await readableRecord(connectionFile)) ?? {};
   // Another program may listen there since the writer of the file was killed.
-  if (pid !== undefined && !(await processTable.isAlive({ pid }))) return;
-  if (port === undefined || !(await acceptsConnections({ host: '127.0.0.1', port }))) return;
+  if (typeof pid === 'number' && !(await processTable.isAlive({ pid }))) return;
+  if (!isPort(port) || !(await acceptsConnections({ host: '127.0.0.1', port }))) return;
   throw new RdError(
     'ERR_ALREADY_RUNNING',
     `${COMPATIBLE.productName} runs (port ${port}, as ${connectionFile} says), and two cannot have the same directories`,
@@ -141,15 +140,8 @@ function notOurs(found: readonly string[]): RdError {
   );
 }
 
-function announcedIn(text: string | undefined): { port?: number; pid?: number } {
-  try {
-    const value: unknown = JSON.parse(text ?? 'null');
-    const { port, pid } = isObject(value) ? value : {};
-    const isPort = typeof port === 'number' && Number.isInteger(port) && port > 0 && port < 65_536;
-    return { ...(isPort ? { port } : {}), ...(typeof pid === 'number' ? { pid } : {}) };
-  } catch {
-    return {};
-  }
+function isPort(value: unknown): value is number {
+  return typeof value === 'number' && Number.isInteger(value) && value > 0 && value < 65_536;
 }
 
 /** The log file that scripts for the compatible application read (docs/drop-in.md). */
@@ -170,7 +162,7 @@ export async function recordFailedStart({ dropIn, logs }: Places, error: unknown
   if (dropIn === undefined) return;
   const title =
     error instanceof RdError && error.code === PROFILE_ERROR && !ofValues(error) ? PROFILE_FAILED : START_FAILED;
-  const message = error instanceof Error ? error.message : String(error);
+  const message = messageOf(error);
   const details = error instanceof RdError ? error.details : [];
   await append(logs, ['Fatal Error:', title, '', message, ...details], now);
 }

@@ -1,15 +1,15 @@
 import { randomBytes } from 'node:crypto';
-import { readdirSync, readFileSync } from 'node:fs';
-import { readdir, readFile } from 'node:fs/promises';
+import { readdir } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { RdError } from '../errors.ts';
-import { isObject } from '../json.ts';
 import { makeDirectory } from '../os/directory.ts';
 import { homeMoved, type Place, type PlaceStatus, parsePlace, placeOf, placeStatus } from '../os/directory-identity.ts';
 import { ioError, systemCode } from '../os/io-error.ts';
 import { type ProcessIdentity, type ProcessTable, processTable } from '../os/process-table.ts';
+import { readRecord } from '../os/record.ts';
 import { isThere } from '../os/regular-file.ts';
+import { SerialQueue } from '../os/serial-queue.ts';
 import { reserveBeside } from './reserve.ts';
 
 /** Holder of a lock, as recorded in its file. */
@@ -203,29 +203,24 @@ async function take(directory: string, around: LockSurroundings): Promise<{ lock
 function lockOf(path: string, base: Holder): Lock {
   let released = false;
   let known = base;
-  let last: Promise<void> = Promise.resolve();
-  /** Serialized: no older content may come last, nor any content after the release. */
-  function inTurn(work: () => Promise<void>): Promise<void> {
-    const turn = last.then(work);
-    last = turn.catch(() => undefined);
-    return turn;
-  }
+  /** No older content may come last, nor any content after the release. */
+  const writes = new SerialQueue();
   return {
     async update(facts) {
       if (released) return;
       const content = { ...known, ...facts };
       known = content;
-      await inTurn(() => announce(path, { ...content, held: true }));
+      await writes.run(() => announce(path, { ...content, held: true }));
     },
     async release() {
       if (released) return;
       released = true;
-      await inTurn(() => remove(path));
+      await writes.run(() => remove(path));
     },
     async leave() {
       if (released) return;
       released = true;
-      await inTurn(() => announce(path, { ...known, held: true, left: true }));
+      await writes.run(() => announce(path, { ...known, held: true, left: true }));
     },
   };
 }
@@ -285,15 +280,10 @@ async function living(directory: string, around: LockSurroundings): Promise<Entr
 
 async function read(directory: string, name: string): Promise<Entry | undefined> {
   const path = join(directory, name);
-  let value: unknown;
-  try {
-    value = JSON.parse(await readFile(path, 'utf8'));
-  } catch (error) {
-    // Gone meanwhile. Content is renamed into place atomically, so anything else was not written by us.
-    if (systemCode(error) === 'ENOENT') return undefined;
-    throw ioError('read the lock', path, error);
-  }
-  if (!isObject(value) || typeof value.pid !== 'number' || typeof value.since !== 'string') {
+  const value = await readRecord(path);
+  // Gone meanwhile.
+  if (value === undefined) return undefined;
+  if (value === 'damaged' || typeof value.pid !== 'number' || typeof value.since !== 'string') {
     throw new RdError('ERR_IO', `the lock file ${path} is not one of ours`, { advice: 'Remove it and try again.' });
   }
   const at = parsePlace(value.at);
@@ -314,22 +304,14 @@ async function read(directory: string, name: string): Promise<Entry | undefined>
 
 /**
  * What the files of a lock reveal about the directory: `copied` when all of them were written in another one that still exists, `moved`
- * when one was. Synchronous, for short commands; unreadable files are ignored.
+ * when one was. Unreadable files are ignored.
  */
-export function lockStanding(directory: string): PlaceStatus {
-  const found = placesIn(directory).map((at) => placeStatus(at, directory));
+export async function lockStanding(directory: string): Promise<PlaceStatus> {
+  const names = await readdir(directory).catch(() => []);
+  const entries = await Promise.all(
+    names.filter((name) => name.endsWith('.json')).map((name) => read(directory, name).catch(() => undefined)),
+  );
+  const found = entries.flatMap((entry) => (entry?.held ? [placeStatus(entry.at, directory)] : []));
   if (found.includes('moved')) return 'moved';
   return found.length > 0 && found.every((each) => each === 'copied') ? 'copied' : 'here';
-}
-
-function placesIn(directory: string) {
-  try {
-    const names = readdirSync(directory).filter((name) => name.endsWith('.json'));
-    return names.flatMap((name) => {
-      const value: unknown = JSON.parse(readFileSync(join(directory, name), 'utf8'));
-      return isObject(value) && value.held === true ? [parsePlace(value.at)] : [];
-    });
-  } catch {
-    return [];
-  }
 }

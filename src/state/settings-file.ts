@@ -1,6 +1,7 @@
 import { RdError } from '../errors.ts';
-import { isObject, isTooDeep, type JsonObject, type JsonValue, MOST_LEVELS } from '../json.ts';
-import { type FileOperations, readIfThere, writeFileAtomic } from '../os/atomic-file.ts';
+import { isObject, isTooDeep, type JsonObject, type JsonValue, MOST_LEVELS, parseJson } from '../json.ts';
+import type { FileOperations } from '../os/atomic-file.ts';
+import { readIfThere, writeFileAtomic } from '../os/atomic-file.ts';
 import { ioError } from '../os/io-error.ts';
 import { shellWord } from '../os/program.ts';
 import { canonicalize } from '../settings/canonical.ts';
@@ -82,13 +83,9 @@ async function readStored(path: string): Promise<Stored> {
     throw ioError('read the settings file', path, cause, 'ERR_SETTINGS_FILE');
   }
   if (text === undefined) return { kind: 'missing' };
-  let value: JsonValue;
-  try {
-    // Windows editors may add a byte order mark.
-    value = JSON.parse(text.replace(/^\uFEFF/, ''));
-  } catch {
-    return { kind: 'garbled' };
-  }
+  // Windows editors may add a byte order mark.
+  const value = parseJson(text.replace(/^\uFEFF/, ''));
+  if (value === undefined) return { kind: 'garbled' };
   // Everything below is flushed level by level.
   if (isTooDeep(text)) throw tooDeep(path);
   return { kind: 'json', text, value };

@@ -1,6 +1,6 @@
-import { isObject, type JsonValue } from '../json.ts';
-import { type FileOperations, readIfThere, writeFileAtomic } from '../os/atomic-file.ts';
-import { ioError } from '../os/io-error.ts';
+import type { JsonObject } from '../json.ts';
+import type { FileOperations } from '../os/atomic-file.ts';
+import { readableRecord, readRecord, writeRecord } from '../os/record.ts';
 import type { FirstRun } from '../plan/layers.ts';
 import { reserveBeside } from './reserve.ts';
 
@@ -23,14 +23,9 @@ const FORMAT = 1;
 
 /** Reads the state file. @throws RdError `ERR_IO` when it cannot be read. */
 export async function loadState(path: string): Promise<LoadedState> {
-  let text: string | undefined;
-  try {
-    text = await readIfThere(path);
-  } catch (cause) {
-    throw ioError('read', path, cause);
-  }
-  if (text === undefined) return { kind: 'missing' };
-  const state = interpret(text);
+  const record = await readRecord(path);
+  if (record === undefined) return { kind: 'missing' };
+  const state = record === 'damaged' ? undefined : stateIn(record);
   return state ? { kind: 'loaded', state } : { kind: 'broken' };
 }
 
@@ -40,19 +35,11 @@ export async function saveState(
   state: ServiceState,
   operations: FileOperations = reserveBeside(path),
 ): Promise<void> {
-  const text = `${JSON.stringify({ format: FORMAT, ...state }, null, 2)}\n`;
-  await writeFileAtomic(path, text, { operations });
+  await writeRecord(path, { format: FORMAT, ...state }, { operations });
 }
 
-function interpret(text: string): ServiceState | undefined {
-  let value: unknown;
-  try {
-    value = JSON.parse(text);
-  } catch {
-    return undefined;
-  }
-  if (!isObject(value) || value.format !== FORMAT) return undefined;
-  const { driver, power, generation } = value;
+function stateIn({ format, driver, power, generation }: JsonObject): ServiceState | undefined {
+  if (format !== FORMAT) return undefined;
   if (typeof driver !== 'string' || (power !== 'started' && power !== 'stopped')) return undefined;
   if (typeof generation !== 'number' || !Number.isSafeInteger(generation) || generation < 0) return undefined;
   return { driver, power, generation };
@@ -60,16 +47,11 @@ function interpret(text: string): ServiceState | undefined {
 
 /** Records how the settings of a home were initialized, to explain their origin later. */
 export async function recordFirstRun(path: string, firstRun: FirstRun): Promise<void> {
-  await writeFileAtomic(path, `${JSON.stringify(firstRun, null, 2)}\n`);
+  await writeRecord(path, firstRun);
 }
 
 /** The record; empty when missing or broken, because nothing depends on it. */
 export async function recordedFirstRun(path: string): Promise<FirstRun | undefined> {
-  try {
-    const value: JsonValue = JSON.parse((await readIfThere(path)) ?? 'null');
-    if (!isObject(value) || typeof value.at !== 'string') return undefined;
-    return { at: value.at, ...(typeof value.defaults === 'string' ? { defaults: value.defaults } : {}) };
-  } catch {
-    return undefined;
-  }
+  const { at, defaults } = (await readableRecord(path)) ?? {};
+  return typeof at === 'string' ? { at, ...(typeof defaults === 'string' ? { defaults } : {}) } : undefined;
 }

@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest';
 import type { Clock } from '../../src/os/clock.ts';
 import { steadyClock } from '../../src/os/clock.ts';
 import type { DaemonSpec } from '../../src/os/daemon.ts';
-import { findDaemon, startDaemon, stopDaemon, writeRecord } from '../../src/os/daemon.ts';
+import { findDaemon, startDaemon, stopDaemon, writeDaemonRecord } from '../../src/os/daemon.ts';
 import { readProcess, readProcesses } from '../../src/os/process-table.ts';
 import { boundLog, tailOf } from '../../src/os/program-log.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';
@@ -107,7 +107,7 @@ describe.skipIf(process.platform !== 'linux')('a daemon', () => {
   test('is found even if its parent was killed before it recorded the pid', async () => {
     const spec = daemon(WILLING);
     const pid = await startDaemon(spec);
-    await writeRecord(spec.recordFile, { argv: spec.argv });
+    await writeDaemonRecord(spec.recordFile, { argv: spec.argv });
     expect(await findDaemon(spec.recordFile)).toEqual({ state: 'running', pid });
     await stopDaemon(spec.recordFile, { graceMs: 60_000, clock: steadyClock });
     expect(await readProcess(pid)).toBeUndefined();
@@ -116,12 +116,12 @@ describe.skipIf(process.platform !== 'linux')('a daemon', () => {
   test('is not mistaken for another process with its pid', async () => {
     const spec = daemon(WILLING);
     const self = await readProcess(process.pid);
-    await writeRecord(spec.recordFile, {
+    await writeDaemonRecord(spec.recordFile, {
       argv: spec.argv,
       process: { pid: process.pid, started: self?.started ?? '' },
     });
     expect(await findDaemon(spec.recordFile)).toEqual({ state: 'ended' });
-    await writeRecord(spec.recordFile, {
+    await writeDaemonRecord(spec.recordFile, {
       argv: self?.argv ?? [],
       process: { pid: process.pid, started: 'other boot:1' },
     });
@@ -139,7 +139,7 @@ describe.skipIf(process.platform !== 'linux')('a daemon', () => {
     const pid = await startDaemon(spec);
     await expect.poll(async () => (await readProcess(pid))?.argv[0]).toBe(`${file} server`);
     expect(await findDaemon(spec.recordFile)).toEqual({ state: 'running', pid });
-    await writeRecord(spec.recordFile, { argv: spec.argv });
+    await writeDaemonRecord(spec.recordFile, { argv: spec.argv });
     expect(await findDaemon(spec.recordFile)).toEqual({ state: 'running', pid });
     expect(await stopDaemon(spec.recordFile, { graceMs: 60_000, clock: steadyClock })).toBe('stopped');
   });

@@ -1,6 +1,7 @@
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Server } from 'node:net';
+import { SerialQueue } from '../../os/serial-queue.ts';
 import { PRODUCT } from '../../product.ts';
 import type { Offer, Shell } from '../shell.ts';
 import { type PullPolicy, pullPolicy } from './pull-policy.ts';
@@ -57,12 +58,7 @@ export function pullGuard(shell: Shell, { gateway, plugin }: GuardServers): Pull
   };
   let held: { offers: Offer[]; gateway: Gateway } | undefined;
   // Observations and steps may overlap, and must not open the same socket twice.
-  let turn: Promise<unknown> = Promise.resolve();
-  function inTurn<T>(work: () => Promise<T>): Promise<T> {
-    const mine = turn.then(work);
-    turn = mine.catch(() => undefined);
-    return mine;
-  }
+  const queue = new SerialQueue();
 
   async function open({ port, secret }: Gateway): Promise<Gateway> {
     const offers: Offer[] = [];
@@ -82,7 +78,7 @@ export function pullGuard(shell: Shell, { gateway, plugin }: GuardServers): Pull
 
   return {
     hold: (patterns, wanted) =>
-      inTurn(async () => {
+      queue.run(async () => {
         if (!sameTexts(patterns, policy.list().patterns)) {
           policy.set(patterns);
           for (const { pattern, reason } of policy.list().unusable) {
@@ -95,7 +91,7 @@ export function pullGuard(shell: Shell, { gateway, plugin }: GuardServers): Pull
         return open(wanted ?? { port: 0, secret: newSecret() });
       }),
     release: () =>
-      inTurn(async () => {
+      queue.run(async () => {
         const { offers = [] } = held ?? {};
         held = undefined;
         await close(offers);

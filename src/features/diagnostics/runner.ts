@@ -1,5 +1,6 @@
 import { RdError } from '../../errors.ts';
 import type { Clock } from '../../os/clock.ts';
+import { SerialQueue } from '../../os/serial-queue.ts';
 import type { CheckContext, CheckRecord, Diagnostics } from './check.ts';
 import { CATEGORIES, type Check, type Finding } from './check.ts';
 
@@ -32,7 +33,7 @@ export function createRunner({ checks, context, clock, log, limitMs }: RunnerOpt
   let lastUpdate = 0;
   let runs = 0;
   const underWay = new Set<Promise<unknown>>();
-  let current: Promise<unknown> = Promise.resolve();
+  const completeRuns = new SerialQueue();
   let next: Promise<void> | undefined;
 
   async function look(check: Check, run: number): Promise<void> {
@@ -107,20 +108,17 @@ export function createRunner({ checks, context, clock, log, limitMs }: RunnerOpt
     report,
     async runAll() {
       // A caller's recent change is only visible to a run that begins now.
-      if (next === undefined) {
-        next = current.then(() => {
-          next = undefined;
-          return complete();
-        });
-        current = next;
-      }
+      next ??= completeRuns.run(() => {
+        next = undefined;
+        return complete();
+      });
       await next;
       return report();
     },
     rerun,
     async close() {
       closing.abort();
-      await Promise.all([current, ...underWay]);
+      await Promise.all([completeRuns.idle(), ...underWay]);
     },
   };
 }

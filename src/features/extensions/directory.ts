@@ -1,10 +1,11 @@
 import { mkdir, mkdtemp, readdir, readFile, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { RdError } from '../../errors.ts';
-import { isObject, type JsonObject } from '../../json.ts';
+import type { JsonObject } from '../../json.ts';
 import { fileOperations } from '../../os/atomic-file.ts';
 import { makeDirectory } from '../../os/directory.ts';
 import { ioError, systemCode } from '../../os/io-error.ts';
+import { readRecord } from '../../os/record.ts';
 import { isExtensionName } from '../../settings/extension-image.ts';
 import { isImageTag } from '../../settings/image-reference.ts';
 
@@ -159,12 +160,7 @@ async function text(path: string): Promise<string> {
 }
 
 async function document(path: string): Promise<JsonObject> {
-  const content = await text(path);
-  try {
-    const value: unknown = JSON.parse(content);
-    if (isObject(value)) return value;
-  } catch (cause) {
-    throw new RdError('ERR_IO', `${path} is damaged`, { cause, advice: 'Install the extension again.' });
-  }
+  const record = await readRecord(path);
+  if (record !== undefined && record !== 'damaged') return record;
   throw new RdError('ERR_IO', `${path} is damaged`, { advice: 'Install the extension again.' });
 }

@@ -2,7 +2,7 @@ import { copyFile, mkdir, open, symlink } from 'node:fs/promises';
 import { dirname, join, posix } from 'node:path';
 import { Readable } from 'node:stream';
 import { type Header, extract as tarReader } from 'tar-stream';
-import { RdError } from '../../errors.ts';
+import { messageOf, RdError } from '../../errors.ts';
 import { systemCode } from '../../os/io-error.ts';
 
 /** Remaining budget, shared by all archives of one extension. */
@@ -155,7 +155,7 @@ async function* entriesOf(
 /** Errors of the archive reader itself have no system code, such as ENOSPC. */
 function readFailure(error: unknown): unknown {
   if (error instanceof RdError || /^E[A-Z0-9]+$/.test(systemCode(error) ?? '')) return error;
-  const text = error instanceof Error ? error.message : String(error);
+  const text = messageOf(error);
   return new RdError('ERR_EXTENSION_INVALID', `the archive is damaged: ${text}`, { cause: error });
 }
 

@@ -1,4 +1,5 @@
 import { RdError } from '../../errors.ts';
+import { SerialQueue } from '../../os/serial-queue.ts';
 import { type ExtensionImage, parseExtensionImage, permits } from '../../settings/extension-image.ts';
 import { fullName } from '../../settings/image-reference.ts';
 import type { Extensions, ExtensionsInput, Installed, RunningEngine } from './contract.ts';
@@ -19,7 +20,7 @@ export async function openExtensions(input: ExtensionsInput): Promise<Extensions
   const ending = new AbortController();
   const { signal } = ending;
   let ready = false;
-  let queue: Promise<unknown> = Promise.resolve();
+  const queue = new SerialQueue();
 
   await files.recover((names) =>
     input.record((installed) =>
@@ -30,14 +31,14 @@ export async function openExtensions(input: ExtensionsInput): Promise<Extensions
 
   /** Serialized; none once the service stops. */
   function inTurn<T>(work: () => Promise<T>): Promise<T> {
-    const result = queue.then(() => {
-      if (signal.aborted) throw stopping();
-      return work();
-    });
-    queue = result.catch(() => undefined);
-    return result.catch((error: unknown) => {
-      throw signal.aborted ? stopping(error) : error;
-    });
+    return queue
+      .run(() => {
+        if (signal.aborted) throw stopping();
+        return work();
+      })
+      .catch((error: unknown) => {
+        throw signal.aborted ? stopping(error) : error;
+      });
   }
 
   async function install(id: string): Promise<Installed> {
@@ -96,12 +97,10 @@ export async function openExtensions(input: ExtensionsInput): Promise<Extensions
         if (!signal.aborted) log('error', 'extensions could not be brought in line with the settings', { error });
       });
     },
-    async idle() {
-      await queue;
-    },
+    idle: () => queue.idle(),
     async close() {
       ending.abort();
-      await queue;
+      await queue.idle();
     },
   };
 }

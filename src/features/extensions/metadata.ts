@@ -1,5 +1,5 @@
 import { posix } from 'node:path';
-import { isObject, isTooDeep, type JsonObject, type JsonValue } from '../../json.ts';
+import { isObject, isTooDeep, type JsonObject, type JsonValue, parseObject } from '../../json.ts';
 import { parseExtensionImage } from '../../settings/extension-image.ts';
 import type { Platform } from '../../settings/field.ts';
 
@@ -48,12 +48,7 @@ class Mistake extends Error {}
 
 function objectOf(text: string): JsonObject | undefined {
   if (isTooDeep(text)) return undefined;
-  try {
-    const value: unknown = JSON.parse(text.replace(/^\uFEFF/, ''));
-    return isObject(value) ? value : undefined;
-  } catch {
-    return undefined;
-  }
+  return parseObject(text.replace(/^\uFEFF/, ''));
 }
 
 function read(document: JsonObject, platform: Platform): Metadata {

@@ -1,4 +1,4 @@
-import { RdError } from '../../errors.ts';
+import { messageOf, RdError } from '../../errors.ts';
 import { isObject } from '../../json.ts';
 import type { ExtensionImage } from '../../settings/extension-image.ts';
 import { isImageTag, registryOrigin } from '../../settings/image-reference.ts';
@@ -95,7 +95,7 @@ async function objectOf(response: Response, { registry }: ExtensionImage): Promi
     if (isObject(value)) return value;
     throw new Error('the answer is no object');
   } catch (cause) {
-    const text = cause instanceof Error ? cause.message : String(cause);
+    const text = messageOf(cause);
     throw new RdError('ERR_CONNECTION', `the registry ${registry} did not answer with a list of tags: ${text}`, {
       cause,
     });
@@ -119,6 +119,6 @@ function refused({ registry, repository }: ExtensionImage, status: number): RdEr
 function unreachable(url: URL, cause: unknown, signal: AbortSignal): RdError {
   if (signal.aborted) return new RdError('ERR_CANCELLED', 'asking a registry for tags was cancelled', { cause });
   const inner = cause instanceof Error && cause.cause instanceof Error ? cause.cause : cause;
-  const text = inner instanceof Error ? inner.message : String(inner);
+  const text = messageOf(inner);
   return new RdError('ERR_CONNECTION', `the registry at ${url.host} cannot be reached: ${text}`, { cause });
 }

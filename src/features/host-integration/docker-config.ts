@@ -1,5 +1,5 @@
 import { RdError } from '../../errors.ts';
-import { isObject } from '../../json.ts';
+import { isObject, parseJson } from '../../json.ts';
 
 const KEY = 'currentContext';
 
@@ -54,13 +54,9 @@ export function selectionFrom(value: unknown): Selection | undefined {
 }
 
 function parse(text: string): Record<string, unknown> {
-  let value: unknown;
-  try {
-    value = JSON.parse(text);
-  } catch {
-    // It may contain credentials, which parser errors would quote.
-    throw unusable('it is not JSON');
-  }
+  const value = parseJson(text);
+  // It may contain credentials, which parser errors would quote.
+  if (value === undefined) throw unusable('it is not JSON');
   if (!isObject(value)) throw unusable('it does not hold an object');
   if (membersOf(text).filter(({ key }) => key === KEY).length > 1) throw unusable(`"${KEY}" stands in it twice`);
   return value;

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { rmdir } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { isObject } from '../../json.ts';
+import { isObject, parseJson } from '../../json.ts';
 import { readIfThere } from '../../os/atomic-file.ts';
 import { acceptsConnections } from '../../os/socket.ts';
 import { PRODUCT } from '../../product.ts';
@@ -171,7 +171,7 @@ function metaFile({ dockerConfig, identity: { dockerContext } }: IntegrationTarg
 async function readRecord(targets: IntegrationTargets): Promise<ContextRecord | 'foreign' | undefined> {
   const text = await textOf(metaFile(targets));
   if (text === undefined) return undefined;
-  const value: unknown = tryParse(text);
+  const value = parseJson(text);
   const mark = isObject(value) && isObject(value.Metadata) ? value.Metadata[PRODUCT.name] : undefined;
   if (!isObject(mark)) {
     return targets.identity.dockerContext === PRODUCT.name ? 'foreign' : { ...endpointOf(value), directories: 1 };
@@ -216,12 +216,4 @@ function options({ home, dockerConfig }: IntegrationTargets, around: EditSurroun
 /** Users who keep their files elsewhere have links here. */
 async function textOf(file: string): Promise<string | undefined> {
   return readIfThere(file, { follow: true });
-}
-
-function tryParse(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }

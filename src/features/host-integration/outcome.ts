@@ -1,4 +1,4 @@
-import { RdError } from '../../errors.ts';
+import { messageOf } from '../../errors.ts';
 
 /** A part of the user's environment outside of our own directories. */
 type IntegrationPart = 'path' | 'docker-context' | 'kubeconfig' | 'autostart';
@@ -38,7 +38,7 @@ export async function outcomeOf(
     return typeof result === 'string' ? { ...what, state: result } : { ...what, state: 'left', message: result.left };
   } catch (error) {
     // Even a bug must not crash the service; the sentence reports the failure.
-    const message = error instanceof RdError || error instanceof Error ? error.message : String(error);
+    const message = messageOf(error);
     return { ...what, state: 'failed', message };
   }
 }

@@ -1,7 +1,7 @@
 import { RdError } from '../../errors.ts';
 import { isObject, type JsonObject, type JsonValue } from '../../json.ts';
-import { readIfThere, setAside, writeFileAtomic } from '../../os/atomic-file.ts';
-import { ioError } from '../../os/io-error.ts';
+import { setAside } from '../../os/atomic-file.ts';
+import { readRecord, writeRecord } from '../../os/record.ts';
 
 /** A port of a service: the key of a forward. */
 export interface ForwardKey {
@@ -112,10 +112,8 @@ export interface ForwardStore {
 export function forwardFile(path: string, now: () => number = Date.now): ForwardStore {
   return {
     async load() {
-      const text = await readIfThere(path).catch((cause: unknown) => {
-        throw ioError('read', path, cause);
-      });
-      const { wanted, whole } = text === undefined ? { wanted: [], whole: true } : interpret(text);
+      const record = await readRecord(path);
+      const { wanted, whole } = record === undefined ? { wanted: [], whole: true } : forwardsIn(record);
       if (whole) return { wanted };
       const movedTo = await setAside(path, now());
       const kept = wanted.length === 0 ? 'none of them is in force' : `${wanted.length} of them could be read`;
@@ -124,22 +122,16 @@ export function forwardFile(path: string, now: () => number = Date.now): Forward
         notice: `The file of the port forwards has a mistake; ${kept}, and it was set aside as ${movedTo}.`,
       };
     },
-    save: (wanted) => writeFileAtomic(path, `${JSON.stringify({ format: FORMAT, portForwards: wanted }, null, 2)}\n`),
+    save: (wanted) => writeRecord(path, { format: FORMAT, portForwards: wanted }),
   };
 }
 
-/** `whole` is false when the text contains an invalid entry. */
-function interpret(text: string): { wanted: WantedForward[]; whole: boolean } {
-  let value: JsonValue;
-  try {
-    value = JSON.parse(text);
-  } catch {
+/** `whole` is false when the file contains anything else. */
+function forwardsIn(record: JsonObject | 'damaged'): { wanted: WantedForward[]; whole: boolean } {
+  if (record === 'damaged' || record.format !== FORMAT || !Array.isArray(record.portForwards)) {
     return { wanted: [], whole: false };
   }
-  if (!isObject(value) || value.format !== FORMAT || !Array.isArray(value.portForwards)) {
-    return { wanted: [], whole: false };
-  }
-  const read = value.portForwards.map(usable);
+  const read = record.portForwards.map(usable);
   const wanted = read.filter((forward) => forward !== undefined);
   return { wanted, whole: wanted.length === read.length };
 }

@@ -1,7 +1,8 @@
 import type { ClusterDriver } from '../../drivers/driver.ts';
-import { RdError } from '../../errors.ts';
+import { messageOf, RdError } from '../../errors.ts';
 import type { JsonObject } from '../../json.ts';
 import type { Clock } from '../../os/clock.ts';
+import { SerialQueue } from '../../os/serial-queue.ts';
 import type { Controllers, LoopStatus } from '../../reconcile/contract.ts';
 import type { ForwardStore } from './forward.ts';
 import {
@@ -62,7 +63,8 @@ export async function createPortForwards(input: ForwardsInput): Promise<PortForw
   const { store, cluster, controllers, log } = input;
   const entries = new Map<string, Entry>();
   const closed = new AbortController();
-  let turns: Promise<unknown> = Promise.resolve();
+  /** So that two requests for one port cannot both get it. */
+  const queue = new SerialQueue();
   let retrying = false;
 
   const kept = await store.load();
@@ -78,15 +80,10 @@ export async function createPortForwards(input: ForwardsInput): Promise<PortForw
   });
   if (up) follow();
 
-  /** Serialized, so that two requests for one port cannot both get it. */
-  function inTurn<T>(work: () => Promise<T>): Promise<T> {
-    const result = turns.then(work);
-    turns = result.catch(() => undefined);
-    return result;
-  }
-
   function follow(): void {
-    inTurn(bringInLine).catch((error: unknown) => log('warn', 'port forwards could not follow the cluster', { error }));
+    queue
+      .run(bringInLine)
+      .catch((error: unknown) => log('warn', 'port forwards could not follow the cluster', { error }));
   }
 
   async function bringInLine(): Promise<void> {
@@ -132,7 +129,7 @@ export async function createPortForwards(input: ForwardsInput): Promise<PortForw
       dialLimitMs: DIAL_LIMIT_MS,
       mostConnections: MAX_CONNECTIONS,
       onDialError(error) {
-        entry.lastError = error instanceof Error ? error.message : String(error);
+        entry.lastError = messageOf(error);
         log('debug', 'port forward could not reach the service', { forward: forwardName(entry.wanted), error });
       },
     });
@@ -189,9 +186,9 @@ export async function createPortForwards(input: ForwardsInput): Promise<PortForw
   }
 
   return {
-    ensure: (asked, when) => inTurn(async () => ensure(readForward(asked), when)),
+    ensure: (asked, when) => queue.run(() => ensure(readForward(asked), when)),
     remove: (asked) =>
-      inTurn(async () => {
+      queue.run(async () => {
         const name = nameOf(asked);
         if (name === undefined) return false;
         const entry = entries.get(name);
@@ -211,7 +208,7 @@ export async function createPortForwards(input: ForwardsInput): Promise<PortForw
     async close() {
       closed.abort();
       unsubscribe();
-      await inTurn(bringInLine);
+      await queue.run(bringInLine);
     },
   };
 }

@@ -1,8 +1,8 @@
 import { lstat, readdir, rename, rm } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { RdError } from '../../errors.ts';
-import { isObject } from '../../json.ts';
 import { ioError, systemCode } from '../../os/io-error.ts';
+import { readRecord } from '../../os/record.ts';
 import { isThere, readText } from '../../os/regular-file.ts';
 import type { SnapshotRecord } from './contract.ts';
 import { quoted } from './name.ts';
@@ -133,13 +133,10 @@ async function readSnapshot(id: string, directory: string): Promise<Snapshot | s
   const present = await Promise.all(marks.map(isThere));
   const mark = marks.find((_, index) => present[index]);
   if (mark === undefined) return 'it is not complete';
-  let value: unknown;
-  try {
-    value = JSON.parse(await readText(join(directory, METADATA), MAX_BYTES));
-  } catch (error) {
-    return error instanceof SyntaxError ? `its ${METADATA} is not JSON` : `its ${METADATA} cannot be read`;
-  }
-  if (!isObject(value) || typeof value.name !== 'string' || typeof value.created !== 'string') {
+  const value = await readRecord(join(directory, METADATA), { limit: MAX_BYTES }).catch(() => undefined);
+  if (value === undefined) return `its ${METADATA} cannot be read`;
+  if (value === 'damaged') return `its ${METADATA} is not JSON`;
+  if (typeof value.name !== 'string' || typeof value.created !== 'string') {
     return `its ${METADATA} does not say its name and when it was made`;
   }
   const { created, name, description } = value;

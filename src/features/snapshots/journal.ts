@@ -1,9 +1,9 @@
 import { unlink } from 'node:fs/promises';
 import { join } from 'node:path';
-import { RdError } from '../../errors.ts';
+import { messageOf, RdError } from '../../errors.ts';
 import { isObject, type JsonObject } from '../../json.ts';
-import { readIfThere, writeFileAtomic } from '../../os/atomic-file.ts';
 import { ioError, systemCode } from '../../os/io-error.ts';
+import { readRecord, writeRecord } from '../../os/record.ts';
 import type { Places } from '../../state/places.ts';
 
 /**
@@ -56,25 +56,26 @@ export function journalFile({ state }: Pick<Places, 'state'>): string {
  * @throws RdError `ERR_IO` when it cannot be read or parsed: it must not be ignored.
  */
 export async function readJournal(path: string, kept: readonly string[]): Promise<Journal | undefined> {
-  const text = await readIfThere(path).catch((cause: unknown) => {
-    throw ioError('read', path, cause);
-  });
-  if (text === undefined) return undefined;
+  const record = await readRecord(path);
+  if (record === undefined) return undefined;
   try {
-    const value: unknown = JSON.parse(text);
-    if (!isObject(value) || value.format !== FORMAT) throw new Error('its format is not known');
-    return journalOf(value, kept, PHASES);
+    if (record === 'damaged') throw new Error('it is not a JSON object');
+    if (record.format !== FORMAT) throw new Error('its format is not known');
+    return journalOf(record, kept, PHASES);
   } catch (cause) {
-    const why = cause instanceof SyntaxError || !(cause instanceof Error) ? 'it is not JSON' : cause.message;
-    throw new RdError('ERR_IO', `the journal ${path} says what is half done and cannot be understood: ${why}`, {
-      cause,
-      advice: 'Start the release that wrote it, or put the data in order yourself and then remove the journal.',
-    });
+    throw new RdError(
+      'ERR_IO',
+      `the journal ${path} says what is half done and cannot be understood: ${messageOf(cause)}`,
+      {
+        cause,
+        advice: 'Start the release that wrote it, or put the data in order yourself and then remove the journal.',
+      },
+    );
   }
 }
 
 export async function writeJournal(path: string, journal: Journal): Promise<void> {
-  await writeFileAtomic(path, `${JSON.stringify({ format: FORMAT, ...journal }, null, 2)}\n`);
+  await writeRecord(path, { format: FORMAT, ...journal });
 }
 
 export async function removeJournal(path: string): Promise<void> {

@@ -1,4 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
+import { messageOf } from '../../errors.ts';
 import type { JsonObject } from '../../json.ts';
 import type { LogFile } from '../../os/log-file.ts';
 import type { Settings } from '../../settings/settings.gen.ts';
@@ -168,6 +169,6 @@ export function same(settings: Settings, other: JsonObject): boolean {
 }
 
 function sentence(error: unknown): string {
-  const text = error instanceof Error ? error.message : String(error);
+  const text = messageOf(error);
   return text.endsWith('.') ? text : `${text}.`;
 }

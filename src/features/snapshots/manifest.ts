@@ -4,7 +4,7 @@ import { readFile, readlink } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { RdError } from '../../errors.ts';
-import { isObject, type JsonObject, type JsonValue } from '../../json.ts';
+import { isObject, type JsonObject, type JsonValue, parseJson } from '../../json.ts';
 import { readText } from '../../os/regular-file.ts';
 import { MARKS, METADATA, SETTINGS } from './catalogue.ts';
 import { type TreeEntry, walk } from './tree.ts';
@@ -81,12 +81,8 @@ export async function readManifest(directory: string, mark: string): Promise<Man
   });
   const digest = /sha256:([0-9a-f]{64})/.exec(await markText(mark))?.[1];
   if (digest !== sha256(text)) throw damaged(`${MANIFEST} is not what it was`);
-  let value: unknown;
-  try {
-    value = JSON.parse(text);
-  } catch {
-    throw damaged(`${MANIFEST} is not JSON`);
-  }
+  const value = parseJson(text);
+  if (value === undefined) throw damaged(`${MANIFEST} is not JSON`);
   if (!isObject(value) || value.format !== FORMAT) {
     throw new RdError('ERR_SNAPSHOT', 'it was made by a newer release, and this one cannot read it');
   }

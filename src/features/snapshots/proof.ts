@@ -1,4 +1,4 @@
-import { RdError } from '../../errors.ts';
+import { messageOf, RdError } from '../../errors.ts';
 import type { LogFile } from '../../os/log-file.ts';
 import type { Controllers, Desired, LoopStatus } from '../../reconcile/contract.ts';
 import { changed, troubleOf } from './backend-wait.ts';
@@ -51,7 +51,7 @@ export function createProof(input: ProofInput): Proof {
     try {
       await maintenance.run(`${action}: going back`, closing.signal, (work) => keptState.revert(work));
     } catch (cause) {
-      const why = cause instanceof Error ? cause.message : String(cause);
+      const why = messageOf(cause);
       const text = `what was there before is kept and could not be put back yet: ${why}`;
       input.notice(`${action}: ${text}`);
       throw new RdError('ERR_SNAPSHOT', text, { cause, advice: 'Put that right and restart the service.' });

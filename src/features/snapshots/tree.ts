@@ -4,7 +4,7 @@ import { copyFile, lstat, readdir, rm, statfs, writeFile } from 'node:fs/promise
 import { join } from 'node:path';
 import { RdError } from '../../errors.ts';
 import { steadyClock } from '../../os/clock.ts';
-import { removeRecord, stopDaemon, writeRecord } from '../../os/daemon.ts';
+import { removeDaemonRecord, stopDaemon, writeDaemonRecord } from '../../os/daemon.ts';
 import { ioError, systemCode } from '../../os/io-error.ts';
 import { lastLines, run } from '../../os/run.ts';
 import { sizeText } from '../../os/size.ts';
@@ -83,13 +83,13 @@ export async function copyTree(from: string, to: string, signal: AbortSignal): P
  */
 export function recordedCopy(record: string): typeof copyTree {
   return async (from, to, signal) => {
-    await writeRecord(record, { argv: [...copyCommand(process.platform), from, to] }).catch((cause: unknown) => {
+    await writeDaemonRecord(record, { argv: [...copyCommand(process.platform), from, to] }).catch((cause: unknown) => {
       throw ioError('write', record, cause);
     });
     try {
       await copyTree(from, to, signal);
     } finally {
-      await removeRecord(record);
+      await removeDaemonRecord(record);
     }
   };
 }
@@ -103,7 +103,7 @@ export function copyRecord({ state }: Pick<Places, 'state'>): string {
 export async function endCopy(record: string): Promise<void> {
   // Elsewhere processes cannot be listed: its target is deleted beneath it.
   if (process.platform === 'linux') await stopDaemon(record, { graceMs: END_MS, clock: steadyClock });
-  else await removeRecord(record);
+  else await removeDaemonRecord(record);
 }
 
 /** Naming `xattr` makes a lost attribute an error: image layers depend on them. */

@@ -24,8 +24,8 @@ describe('an invalid journal', () => {
   });
 
   test.each<[string, (at: Scene) => unknown, string]>([
-    ['is not JSON', () => '{"format":1', 'it is not JSON'],
-    ['is a list', () => [], 'its format is not known'],
+    ['is not JSON', () => '{"format":1', 'it is not a JSON object'],
+    ['is a list', () => [], 'it is not a JSON object'],
     ['is of another format', (at) => withPart(at, { format: 2 }), 'its format is not known'],
     ['has no phase', (at) => withPart(at, { phase: undefined }), 'its phase is undefined'],
     ['has another phase', (at) => withPart(at, { phase: 'swapped' }), 'its phase is "swapped"'],

@@ -1,6 +1,7 @@
 import { connect, type Socket } from 'node:net';
 import { RdError } from '../../../errors.ts';
 import { isObject, type JsonObject, type JsonValue, parseJson } from '../../../json.ts';
+import { SerialQueue } from '../../../os/serial-queue.ts';
 import { shareObservation } from './share-observation.ts';
 
 /** A connection to the QEMU monitor (QEMU Machine Protocol). QEMU serves one client at a time. */
@@ -158,10 +159,10 @@ export const HALTED: Readonly<Record<string, string>> = {
 
 /** @param path the monitor socket. */
 export function qemuMonitor(path: string): Monitor {
-  let last: Promise<unknown> = Promise.resolve();
+  const uses = new SerialQueue();
 
   function use<T>(work: (qmp: Qmp) => Promise<T>, signal: AbortSignal): Promise<T> {
-    const turn = last.then(async () => {
+    return uses.run(async () => {
       const qmp = await openQmp(path, { signal });
       try {
         return await work(qmp);
@@ -169,8 +170,6 @@ export function qemuMonitor(path: string): Monitor {
         qmp.close();
       }
     });
-    last = turn.catch(() => undefined);
-    return turn;
   }
 
   async function ask(signal: AbortSignal): Promise<string> {

@@ -1,10 +1,9 @@
 import { constants } from 'node:fs';
 import { access, lstat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { isObject } from '../../../json.ts';
-import { readIfThere } from '../../../os/atomic-file.ts';
 import { systemCode } from '../../../os/io-error.ts';
 import { findProgram, programPath, shellWord } from '../../../os/program.ts';
+import { readRecord } from '../../../os/record.ts';
 import { type Check, type CheckContext, type Finding, failed, passed } from '../check.ts';
 
 /** Where the docker command looks beside the user's directory. */
@@ -118,16 +117,10 @@ async function activeContext(context: CheckContext): Promise<Finding> {
 
 /** Name of the active context; undefined when the file cannot be parsed. */
 async function currentContext(file: string): Promise<string | undefined> {
-  let value: unknown;
-  try {
-    const text = await readIfThere(file, { follow: true });
-    if (text === undefined) return 'default';
-    value = JSON.parse(text);
-  } catch {
-    return undefined;
-  }
-  if (!isObject(value)) return undefined;
-  const { currentContext: name } = value;
+  const record = await readRecord(file, { follow: true }).catch(() => 'damaged' as const);
+  if (record === undefined) return 'default';
+  if (record === 'damaged') return undefined;
+  const { currentContext: name } = record;
   return typeof name === 'string' && name !== '' ? name : 'default';
 }
 

@@ -1,6 +1,7 @@
 import { readdir } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { join } from 'node:path';
+import { messageOf } from '../../../errors.ts';
 import { isObject } from '../../../json.ts';
 import { systemCode } from '../../../os/io-error.ts';
 import { type Check, type CheckContext, type Finding, failed, passed } from '../check.ts';
@@ -35,7 +36,7 @@ export const engineAnswers: Check = {
       return [passed(`${name} answers on \`${socket}\`.`)];
     } catch (error) {
       if (signal.aborted) throw error;
-      const reason = error instanceof Error ? error.message : String(error);
+      const reason = messageOf(error);
       return [failed(`${name} does not answer on \`${socket}\`: ${reason}.`, LOOK)];
     }
   },
