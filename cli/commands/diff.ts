@@ -1,4 +1,3 @@
-import { arch, release, totalmem } from 'node:os';
 import {
   type AnyFile,
   type Comparison,
@@ -14,17 +13,17 @@ import type { UnreadSecret } from '../../profiles/document/source.ts';
 import { PARTS, type Part } from '../../profiles/formats/format.ts';
 import { RdError } from '../../src/errors.ts';
 import type { JsonObject, JsonValue } from '../../src/json.ts';
-import type { Host } from '../../src/settings/defaults.ts';
 import { FIELDS } from '../../src/settings/fields.gen.ts';
 import { formatFindings } from '../../src/settings/issue.ts';
 import { isLocked } from '../../src/settings/locks.ts';
 import { equal } from '../../src/settings/own.ts';
 import { wordList } from '../../src/settings/printable.ts';
-import { supportedPlatform, usage } from '../arguments/values.ts';
+import { usage } from '../arguments/values.ts';
 import { type Caller, defineCommand, type Io } from '../command.ts';
 import { desiredOf, FILE_FLAG } from '../profile/desired.ts';
 import { planFor } from '../profile/plan.ts';
 import { checkDriver, DRIVER_FLAG } from '../session/home.ts';
+import { documentContext, hostOf } from '../session/host.ts';
 import { runningService } from '../session/service.ts';
 import { PLAN_TIMEOUT_FLAG } from '../session/service-display.ts';
 import { count, pathText, plainText, type Style, style, valueText } from '../views/text.ts';
@@ -111,9 +110,7 @@ function read(name: string, part: Part | undefined, invocation: Caller): Promise
 
 async function readLive(invocation: Caller): Promise<Read> {
   const { liveSettings } = await import('../session/live-settings.ts');
-  const platform = supportedPlatform(invocation.io.platform);
-  const host: Host = { platform, arch: arch(), osRelease: release(), memoryBytes: totalmem() };
-  const live = await liveSettings(invocation, host);
+  const live = await liveSettings(invocation, hostOf(invocation.io));
   const record = await live.locked();
   return {
     label: LIVE,
@@ -128,12 +125,7 @@ async function readLive(invocation: Caller): Promise<Read> {
 
 async function readFile(name: string, part: Part | undefined, { io }: Caller): Promise<Read> {
   const file = await loadAnyFile(name, {
-    cwd: io.cwd,
-    env: io.env,
-    platform: supportedPlatform(io.platform),
-    arch: arch(),
-    osRelease: release(),
-    readStdin: (limit) => io.readStdin(limit),
+    ...documentContext(io),
     ...(part === undefined ? {} : { part }),
   });
   // Document warnings are about applying it here, so they do not apply.

@@ -1,4 +1,3 @@
-import { arch, release, totalmem } from 'node:os';
 import { join } from 'node:path';
 import { layerFacts } from '../../profiles/policies/policy.ts';
 import {
@@ -21,9 +20,10 @@ import { laterPlace } from '../../src/settings/left-over.ts';
 import { nearest } from '../../src/settings/nearest.ts';
 import { SCHEMA_VERSION } from '../../src/settings/settings.gen.ts';
 import { recordedFirstRun } from '../../src/state/state-file.ts';
-import { supportedPlatform, usage } from '../arguments/values.ts';
+import { usage } from '../arguments/values.ts';
 import { type Caller, defineCommand, type FlagTable, type Io } from '../command.ts';
 import { homeOf, policiesOf } from '../session/home.ts';
+import { hostOf } from '../session/host.ts';
 import { runningService } from '../session/service.ts';
 import { count, plainText, type Style, style, valueText } from '../views/text.ts';
 import { OUTPUT_FLAG } from '../views/view.ts';
@@ -79,8 +79,7 @@ interface FoundLayers {
 /** The layers of settings: from the service, another application, or the files. */
 async function findLayers(invocation: Caller): Promise<FoundLayers> {
   const { io } = invocation;
-  const platform = supportedPlatform(io.platform);
-  const host: Host = { platform, arch: arch(), osRelease: release(), memoryBytes: totalmem() };
+  const host = hostOf(io);
   const service = await runningService(invocation);
   if (!service) return { layers: await layersOfFiles(io, host) };
   if (service.client.foreign) {

@@ -1,10 +1,9 @@
-import { arch, release, totalmem } from 'node:os';
 import { profileText } from '../../profiles/document/write.ts';
-import { defaultSettings, type Host } from '../../src/settings/defaults.ts';
+import { defaultSettings } from '../../src/settings/defaults.ts';
 import { noArguments } from '../arguments/arguments.ts';
 import { outFilePath, schemaAddress, writeOutFile } from '../arguments/files.ts';
-import { supportedPlatform } from '../arguments/values.ts';
 import { defineCommand } from '../command.ts';
+import { hostOf } from '../session/host.ts';
 import { liveSettings } from '../session/live-settings.ts';
 
 export const init = defineCommand({
@@ -25,8 +24,7 @@ The first line tells editors where the schema is, for completion and error check
   async run(invocation) {
     const { flags, args, io } = invocation;
     noArguments(args, 'init');
-    const platform = supportedPlatform(io.platform);
-    const host: Host = { platform, arch: arch(), osRelease: release(), memoryBytes: totalmem() };
+    const host = hostOf(io);
     const path = outFilePath(flags['out-file'], io);
     const found = await liveSettings(invocation, host);
     const text = profileText({

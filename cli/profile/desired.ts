@@ -1,4 +1,3 @@
-import { arch, release } from 'node:os';
 import { type DesiredDocument, type LoadedDocument, type Locate, loadDesired } from '../../profiles/document/load.ts';
 import { type ErrorCode, RdError, type SettingsFinding } from '../../src/errors.ts';
 import type { PlanRequest } from '../../src/plan/change.ts';
@@ -6,8 +5,8 @@ import { type WantedForwards, withForwards } from '../../src/plan/port-forwards.
 import { FIELDS } from '../../src/settings/fields.gen.ts';
 import { type Finding, formatFindings } from '../../src/settings/issue.ts';
 import { pointerNames, pointerOf } from '../../src/settings/leaf-paths.ts';
-import { supportedPlatform } from '../arguments/values.ts';
 import type { Io } from '../command.ts';
+import { documentContext } from '../session/host.ts';
 import type { View } from '../views/view.ts';
 
 /** Loads the `-f` sources of a command. Throws `ERR_USAGE` without any and `ERR_IO` for one that cannot be read. */
@@ -17,14 +16,7 @@ export async function loadFiles(files: readonly string[] | undefined, io: Io): P
       advice: 'Give one with -f FILE, or -f - for standard input.',
     });
   }
-  return loadDesired(files, {
-    cwd: io.cwd,
-    env: io.env,
-    platform: supportedPlatform(io.platform),
-    arch: arch(),
-    osRelease: release(),
-    readStdin: (limit) => io.readStdin(limit),
-  });
+  return loadDesired(files, documentContext(io));
 }
 
 /** What the documents say about port forwards, for plan and apply. */

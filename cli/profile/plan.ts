@@ -1,11 +1,10 @@
-import { arch, release, totalmem } from 'node:os';
 import type { DesiredDocument } from '../../profiles/document/load.ts';
 import { offlinePlan, storedForwards, storedSettings } from '../../src/client/offline.ts';
 import type { Plan } from '../../src/plan/change.ts';
 import { mentionsForwards, withPortForwards } from '../../src/plan/port-forwards.ts';
-import { supportedPlatform } from '../arguments/values.ts';
 import type { Io } from '../command.ts';
 import { homeOf, hostTargets, nextDriver, refuseOtherDriver } from '../session/home.ts';
+import { hostOf } from '../session/host.ts';
 import type { Service } from '../session/service.ts';
 import { PLAN_WAIT_MS, patientClient } from '../session/service-display.ts';
 import { errorWithPositions, forwardsOf, requestOf } from './desired.ts';
@@ -31,11 +30,11 @@ export async function planFor(
 }
 
 async function estimate(desired: DesiredDocument, io: Io, driver: string | undefined): Promise<Plan> {
-  const platform = supportedPlatform(io.platform);
   const where = homeOf(io);
-  const host = { arch: arch(), osRelease: release(), memoryBytes: totalmem() };
+  const host = hostOf(io);
+  const { platform } = host;
   const { policiesOf } = await import('../session/home.ts');
-  const policies = await policiesOf(io, { ...host, platform });
+  const policies = await policiesOf(io, host);
   const stored = await storedSettings(where, platform, host, policies);
   refuseOtherDriver(stored.driver, driver);
   const next = await nextDriver(io, stored.driver, driver);

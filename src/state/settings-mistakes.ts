@@ -2,12 +2,11 @@ import { isObject, type JsonValue } from '../json.ts';
 import { type CheckFinding, checkSettings } from '../settings/check.ts';
 import { type Finding, formatFindings } from '../settings/issue.ts';
 import { parseDocument } from '../settings/parse.ts';
-import type { FileHost } from './settings-file.ts';
 
 // Loaded only for hand-edited settings files: the parser with positions is large.
 
 interface CheckOptions {
-  host: FileHost;
+  host: Parameters<typeof checkSettings>[1];
   /** Which problems invalidate the file. */
   counts(code: string): boolean;
 }

@@ -10,7 +10,7 @@ test('shows failed checks with their fixes, and fails', async () => {
   expect([exit, err]).toEqual([2, '']);
   expect(out).toContain('failed  STATIC_FALSE  Testing\n        This check never passes.\n        - Start the service');
   expect(out).not.toContain('STATIC_TRUE');
-  expect(out).toMatch(/\n\n\d+ of \d+ checks failed; looked at \d{4}-\S+Z\n$/);
+  expect(out).toMatch(/\n\n\d+ of \d+ checks failed; last run \d{4}-\S+Z\n$/);
   expect((await rdctl(['diagnostics', '--all'], { env })).out).toContain('passed  STATIC_TRUE');
 });
 

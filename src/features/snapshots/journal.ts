@@ -63,14 +63,10 @@ export async function readJournal(path: string, kept: readonly string[]): Promis
     if (record.format !== FORMAT) throw new Error('its format is not known');
     return journalOf(record, kept, PHASES);
   } catch (cause) {
-    throw new RdError(
-      'ERR_IO',
-      `the journal ${path} says what is half done and cannot be understood: ${messageOf(cause)}`,
-      {
-        cause,
-        advice: 'Start the release that wrote it, or put the data in order yourself and then remove the journal.',
-      },
-    );
+    throw new RdError('ERR_IO', `the journal ${path} of an interrupted operation cannot be read: ${messageOf(cause)}`, {
+      cause,
+      advice: 'Start the release that wrote it, or put the data in order yourself and then remove the journal.',
+    });
   }
 }
 

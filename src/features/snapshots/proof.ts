@@ -54,7 +54,7 @@ export function createProof(input: ProofInput): Proof {
       const why = messageOf(cause);
       const text = `what was there before is kept and could not be put back yet: ${why}`;
       input.notice(`${action}: ${text}`);
-      throw new RdError('ERR_SNAPSHOT', text, { cause, advice: 'Put that right and restart the service.' });
+      throw new RdError('ERR_SNAPSHOT', text, { cause, advice: 'Fix this and restart the service.' });
     }
   }
 

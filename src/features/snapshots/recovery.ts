@@ -104,11 +104,11 @@ async function replay(
 async function damage(error: unknown, { kept }: Whereabouts): Promise<string> {
   const beside = await findLeftovers(kept).catch(() => []);
   return [
-    `The data of the backend may not be whole, and could not be put back: ${told(error)}`,
+    `The data of the backend may be incomplete, and could not be restored: ${told(error)}`,
     ...(beside.length === 0
-      ? [`Nothing of an interrupted operation lies beside ${kept.join(', ')}.`]
+      ? [`No data of an interrupted operation was found beside ${kept.join(', ')}.`]
       : [`Look at ${beside.join(', ')}: what ends in .before-restore ran before.`]),
-    'Put that right and restart the service.',
+    'Fix this and restart the service.',
   ].join(' ');
 }
 

@@ -176,10 +176,10 @@ test('a service that holds its backend off gives the reason to clients that wait
   await first.service.stop('the test goes on');
   writeFileSync(journalFile(first.here), 'garbage');
   const { client, converged, here } = await startService({ home: first.home });
-  const reason = `the journal ${journalFile(here)} says what is half done and cannot be understood: it is not JSON`;
+  const reason = `the journal ${journalFile(here)} of an interrupted operation cannot be read: it is not a JSON object`;
   await expect(converged()).rejects.toMatchObject({
     code: 'ERR_CONVERGE_FAILED',
-    message: expect.stringContaining(`(Converged: DataNotWhole): The data of the backend may not be whole`),
+    message: expect.stringContaining(`(Converged: DataNotWhole): The data of the backend may be incomplete`),
   });
   const { conditions, backendState, notices } = await client.status();
   expect(conditions.find(({ type }) => type === 'Converged')).toMatchObject({ concern: 'attention' });
