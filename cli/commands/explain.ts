@@ -170,7 +170,10 @@ function factsText(explanation: Explanation): string {
   const { type, expected, synonyms = {}, platforms, lockable, effect, driver, flag, docs } = explanation;
   const also = Object.entries(synonyms).map(([other, meant]) => `${other} means ${meant}`);
   const rows: [string, string][] = [
-    ['Takes', `${expected} (${type})${also.length === 0 ? '' : `; ${also.join(', ')}`}`],
+    [
+      'Takes',
+      `${expected}${expected === `a ${type}` ? '' : ` (${type})`}${also.length === 0 ? '' : `; ${also.join(', ')}`}`,
+    ],
     ['A change', driver?.partlyLive ? PARTLY_LIVE : EFFECTS[effect]],
     ...(driver
       ? [

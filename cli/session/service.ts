@@ -198,7 +198,7 @@ export async function waitForOtherService(
       const waited = clock.now() - waiting.since;
       if (leftMs && leftMs() <= 0) {
         throw new RdError('ERR_DEADLINE', `the last service (pid ${holder.pid}) has not ended in time`, {
-          advice: 'Wait for it, or give more time with --timeout.',
+          advice: 'Wait for it, or use a longer --timeout.',
         });
       }
       if (holder.ending && waited >= SERVICE_STOP_MS) {

@@ -125,7 +125,7 @@ function unknownName(names: readonly string[], section: Section, { unknown }: Re
 const WANTED: Readonly<Record<FieldType, string>> = {
   boolean: 'true or false',
   integer: 'a number',
-  string: 'a text',
+  string: 'a string',
   'string[]': 'a list',
   'map<string,boolean>': 'a map',
   'map<string,string>': 'a map',
@@ -136,7 +136,7 @@ function kindOf(value: JsonValue): string {
   if (value === null) return 'null';
   if (Array.isArray(value)) return 'a list';
   if (isObject(value)) return 'an object';
-  return typeof value === 'string' ? 'a text' : `a ${typeof value}`;
+  return typeof value === 'string' ? 'a string' : `a ${typeof value}`;
 }
 
 /**
@@ -218,7 +218,7 @@ function mapEntries(place: Place, names: readonly string[], map: JsonObject): En
       const fault = { effect: 'ignored', reason: 'only the direct values of a map are read' } as const;
       faults.push({ place, names: at, value, fault });
     } else if (value !== null) {
-      faults.push({ place, names: at, value, fault: wrongType('a text, or 0 or 1', value) });
+      faults.push({ place, names: at, value, fault: wrongType('a string, or 0 or 1', value) });
     }
   }
   return [...faults, { place, names, value: read }];

@@ -50,7 +50,7 @@ export function nullsIn(settings: JsonObject, members: readonly SettingMember[])
     if (names.join() === 'version') return;
     if (value === null) nulls.members.push(names);
     else if (member.kind === 'setting' && member.type.startsWith('map') && isObject(value)) {
-      const expected = member.type === 'map<string,boolean>' ? 'true or false' : 'a text';
+      const expected = member.type === 'map<string,boolean>' ? 'true or false' : 'a string';
       for (const [key, entry] of Object.entries(value)) {
         if (entry === null) nulls.entries.push({ names: [...names, key], expected });
       }

@@ -74,7 +74,7 @@ export function profileSchema(declaration: JsonObject): JsonObject {
             namespace: { type: 'string', pattern: LABEL },
             service: { type: 'string', pattern: LABEL },
             k8sPort: {
-              description: 'Number or name of the port of the service.',
+              description: 'Number or name of the service port.',
               anyOf: [{ $ref: '#/$defs/port' }, { type: 'string', pattern: PORT_NAME }],
             },
             hostPort: {

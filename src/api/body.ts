@@ -43,12 +43,12 @@ export function bodyCollector(room = ROOM): CollectBody {
       }
     } catch (cause) {
       // Nobody is left who would read the answer; it is no failure of ours.
-      throw new RdError('ERR_CANCELLED', 'the caller went away in the middle of the request', { cause });
+      throw new RdError('ERR_CANCELLED', 'the client disconnected during the request', { cause });
     } finally {
       taken -= own;
     }
     if (crowded) {
-      throw new RdError('ERR_NOT_READY', 'too many large requests are under way', { advice: 'Try again later.' });
+      throw new RdError('ERR_NOT_READY', 'too many large requests in progress', { advice: 'Try again later.' });
     }
     if (size > BODY_LIMIT) throw new RdError('ERR_BODY_TOO_LARGE', TEXTS.bodyTooLong);
     return Buffer.concat(parts);

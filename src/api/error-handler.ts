@@ -14,15 +14,16 @@ export interface ErrorDocument {
 
 /** What to do about the refusals that carry no advice of their own, because below `/v1` every line is the compatible one. */
 const ADVICE: Partial<Record<ErrorCode, string>> = {
-  ERR_UNAUTHORIZED: 'Call with the user and the password of the connection file of this service.',
-  ERR_FORBIDDEN: 'Call from a program, or from a page of this service.',
-  ERR_NOT_FOUND: 'GET /v1 lists the endpoints of the compatible interface, GET /v2/openapi.json describes all.',
-  ERR_BODY_INVALID: 'Send what docs/api.md says for this endpoint, as JSON in UTF-8.',
-  ERR_BODY_TOO_LARGE: 'Send less: settings have a few kilobytes.',
-  ERR_SETTINGS_INVALID: 'Correct what is named and ask again; nothing was changed.',
+  ERR_UNAUTHORIZED: 'Authenticate with the user and password from the connection file of this service.',
+  ERR_FORBIDDEN: 'Send the request from a program, or from a page of this service.',
+  ERR_NOT_FOUND:
+    'GET /v1 lists the endpoints of the compatible interface; GET /v2/openapi.json describes all endpoints.',
+  ERR_BODY_INVALID: 'Send UTF-8 JSON in the form that docs/api.md describes for this endpoint.',
+  ERR_BODY_TOO_LARGE: 'Send a smaller body; settings are only a few kilobytes.',
+  ERR_SETTINGS_INVALID: 'Fix these errors and retry; nothing was changed.',
   ERR_NOT_READY: 'Try again later.',
 };
-const LOOK_INTO_LOG = 'Look into the log of the service for the cause.';
+const LOOK_INTO_LOG = 'See the service log for the cause.';
 
 /** The one exit for errors of the API: a sentence as text, a document below `/v2`; a bug shows nothing but that it is one. */
 export function createErrorHandler(log: Log) {

@@ -72,20 +72,20 @@ export function openApiDocument(routes: readonly DescribedRoute[], version: stri
       title: `${PRODUCT.name} management API`,
       version,
       summary: 'Local control of a container desktop',
-      description: `Below /v1 (and in part /v0) compatible with ${COMPATIBLE.productName}; below /v2 our own. Bodies are read as JSON in UTF-8 whatever their media type is.`,
+      description: `Paths under /v1 (and some under /v0) are compatible with ${COMPATIBLE.productName}; paths under /v2 are our own. Bodies are read as UTF-8 JSON regardless of their media type.`,
     },
-    servers: [{ url: `http://127.0.0.1:${port ?? PRODUCT.defaultPort}`, description: 'This computer alone' }],
+    servers: [{ url: `http://127.0.0.1:${port ?? PRODUCT.defaultPort}`, description: 'This computer only' }],
     security: [{ basic: [] }],
     tags: [
       { name: 'compatible', description: `The interface of ${COMPATIBLE.productName}` },
-      { name: 'older', description: 'Paths of its oldest releases, not listed' },
-      { name: 'own', description: 'What that interface has no word for' },
+      { name: 'older', description: 'Paths of its oldest releases, unlisted' },
+      { name: 'own', description: 'Endpoints that interface does not have' },
     ],
     paths,
     components: {
       schemas: componentSchemas(),
       securitySchemes: {
-        basic: { type: 'http', scheme: 'basic', description: 'User and password of the connection file' },
+        basic: { type: 'http', scheme: 'basic', description: 'User and password from the connection file' },
       },
     },
   };
@@ -177,10 +177,10 @@ function usualReplies(method: string, path: string): Record<number, ReplyDoc> & 
       ? { description, body: 'json', schema: schemaOf('Error') }
       : { description, body: 'text', ...(example === undefined ? {} : { example }) };
   return {
-    401: refusal('no or wrong credentials', TEXTS.unauthorized),
-    403: refusal('a Host or Origin header that is not accepted'),
-    ...(method === 'GET' ? {} : { 413: refusal('a body of more than 4 MiB', TEXTS.bodyTooLong) }),
-    500: refusal('a bug, or a disk that cannot be written', TEXTS.internal),
+    401: refusal('missing or invalid credentials', TEXTS.unauthorized),
+    403: refusal('a Host or Origin header that is not allowed'),
+    ...(method === 'GET' ? {} : { 413: refusal('a body larger than 4 MiB', TEXTS.bodyTooLong) }),
+    500: refusal('an internal error, or a disk that cannot be written', TEXTS.internal),
   };
 }
 

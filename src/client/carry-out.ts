@@ -154,7 +154,7 @@ function isWorkOver({ apply, generation }: StatusDocument, work: number): boolea
   if (apply && apply.generation >= work) return apply.generation > work || apply.state !== 'running';
   if (generation <= work) return false;
   throw new RdError('ERR_CONNECTION', 'The service was restarted while it was at work.', {
-    advice: 'What was written is kept. Apply again: it finishes.',
+    advice: 'What was written is kept. Apply again to finish it.',
   });
 }
 

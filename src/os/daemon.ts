@@ -78,9 +78,9 @@ async function refuseUnrecorded({ argv, recordFile }: DaemonSpec): Promise<void>
 export function unrecorded({ pid, argv }: ProcessEntry, record: string): RdError {
   return new RdError(
     'ERR_DRIVER_TERMINAL',
-    `${argv[0]} (pid ${pid}) runs already on the same files, and ${record}, which would tell whose it is, is gone`,
+    `${argv[0]} (pid ${pid}) is already using the same files, and ${record}, which identifies it, is missing`,
     {
-      advice: `The directory was moved or removed while it ran. If you moved it, move it back; else end the process with \`kill ${pid}\`, and try again.`,
+      advice: `The directory was moved or removed while it ran. If you moved it, move it back; otherwise, end the process with \`kill ${pid}\`, and try again.`,
     },
   );
 }
@@ -182,7 +182,7 @@ export async function stopDaemon(recordFile: string, options: StopOptions): Prom
           `${record?.argv[0] ?? 'the program'} (pid ${entry.pid}) cannot be ended`,
           {
             advice:
-              'The kernel holds it, most likely in a file system that does not answer; restart the machine if it stays.',
+              'It is stuck in the kernel, most likely in a file system that does not respond; if it stays, restart the machine.',
           },
         );
       }
@@ -197,7 +197,7 @@ async function gone(entry: ProcessEntry, limitMs: number, { clock, signal }: Sto
   for (;;) {
     if ((await readProcess(entry.pid))?.started !== entry.started) return true;
     if (clock.now() >= deadline) return false;
-    if (signal?.aborted) throw new RdError('ERR_CANCELLED', `waiting for pid ${entry.pid} to end was cancelled`);
+    if (signal?.aborted) throw new RdError('ERR_CANCELLED', `waiting for pid ${entry.pid} to end was canceled`);
     await clock.sleep(POLL_MS, signal);
   }
 }

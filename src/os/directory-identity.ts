@@ -52,13 +52,13 @@ function idOf(path: string): string | undefined {
 export function homeMoved(recorded: string, now: string, { pid, alive }: { pid: number; alive: boolean }): RdError {
   const [from, to] = withoutCommonEnd(recorded, now);
   const whose = alive
-    ? `the service (pid ${pid}) that was started with ${from} runs on`
-    : `what the service (pid ${pid}) of ${from} ran was not stopped`;
+    ? `the service (pid ${pid}) that was started with ${from} is still running`
+    : `programs of the service (pid ${pid}) of ${from} were not stopped`;
   const gone = alive
     ? ''
-    : ` If nothing of it runs any more, as after a restart of the computer, remove ${now} instead.`;
-  return new RdError('ERR_HOME_MOVED', `${to} was ${from} until it was moved, and ${whose}`, {
-    advice: `Move it back (\`mv ${to} ${from}\`), stop everything there with \`rdctl shutdown\`, and move it then. Nothing can be started or changed until that is done, because the files would be used twice.${gone}`,
+    : ` If none of it is running any more, as after a restart of the computer, remove ${now} instead.`;
+  return new RdError('ERR_HOME_MOVED', `${to} was moved from ${from}, and ${whose}`, {
+    advice: `Move it back (\`mv ${to} ${from}\`), stop everything there with \`rdctl shutdown\`, then move it again. Until then, nothing can be started or changed, because the files would be used twice.${gone}`,
   });
 }
 
@@ -118,6 +118,6 @@ function checkKept(anchor: Place): void {
 function movedAway(path: string): RdError {
   return new RdError('ERR_HOME_MOVED', `${path} was moved or removed while the service uses it`, {
     advice:
-      'Move the directory back to where it was: the service then goes on by itself. Until then it starts, stops and writes nothing. If it was removed, end the service and what it ran by hand; their command lines name the directory.',
+      'Move the directory back: the service then continues by itself. Until then, it starts, stops and writes nothing. If it was removed, end the service and its programs by hand; their command lines contain the directory.',
   });
 }

@@ -71,7 +71,7 @@ export async function download(input: DownloadInput): Promise<Download> {
       break;
     } catch (error) {
       if (signal.aborted)
-        throw new RdError('ERR_CANCELLED', 'the download was cancelled; the next one goes on', { cause: error });
+        throw new RdError('ERR_CANCELLED', 'the download was canceled; the next one resumes it', { cause: error });
       if (error instanceof RdError) {
         if (error.code === 'ERR_DRIVER_TERMINAL') await discard();
         throw error;
@@ -86,8 +86,8 @@ export async function download(input: DownloadInput): Promise<Download> {
   const found = await sumOf(path, signal);
   if (found === sha256) return { path, bytes, discard };
   await discard();
-  throw new RdError('ERR_DRIVER_TERMINAL', `${url} is another file than was asked for: its sha256 is ${found}`, {
-    advice: 'Nothing of it was kept. Compare the sum with the one that its publisher gives.',
+  throw new RdError('ERR_DRIVER_TERMINAL', `${url} is not the expected file: its sha256 is ${found}`, {
+    advice: 'Nothing was kept. Compare the checksum with the one from its publisher.',
   });
 }
 
@@ -118,7 +118,7 @@ async function attempt(
       await response.body?.cancel();
       if ((await sumOf(path, signal)) === sha256) return;
       await rm(path, { force: true });
-      throw new Error('what was there of it did not fit');
+      throw new Error('the partial download did not match');
     }
     const goesOn = response.status === 206 && startOf(response) === there;
     if (!goesOn && response.status !== 200) {
@@ -187,13 +187,13 @@ function startOf(response: Response): number | undefined {
 function refused(url: string, status: number): Error {
   if (status === 404 || status === 410) {
     return new RdError('ERR_NOT_FOUND', `there is nothing at ${url} (HTTP ${status})`, {
-      advice: 'Check the address.',
+      advice: 'Check the URL.',
     });
   }
   // Retried: an overloaded server responds with 503 for a while.
   if (status >= 500 || status === 429) return new Error(`HTTP ${status}`);
   return new RdError('ERR_CONNECTION', `${url} was refused with HTTP ${status}`, {
-    advice: 'Open the address in a browser to see what it wants; addresses with a login are not supported.',
+    advice: 'Open the URL in a browser to see why; URLs that require a login are not supported.',
   });
 }
 
@@ -221,24 +221,24 @@ async function sumOf(path: string, signal: AbortSignal): Promise<string> {
     await pipeline(createReadStream(path, { highWaterMark: 1 << 20 }), hash, { signal });
   } catch (cause) {
     if (signal.aborted)
-      throw new RdError('ERR_CANCELLED', 'the download was cancelled; the next one goes on', { cause });
+      throw new RdError('ERR_CANCELLED', 'the download was canceled; the next one resumes it', { cause });
     throw ioError('read', path, cause);
   }
   return hash.digest('hex');
 }
 
 function tooLarge(url: string, most: number): RdError {
-  return new RdError('ERR_DRIVER_TERMINAL', `${url} is larger than ${sizeText(most)}, and no more is fetched`, {
-    advice: 'Nothing of it was kept. Check the address.',
+  return new RdError('ERR_DRIVER_TERMINAL', `${url} is larger than ${sizeText(most)}, the limit`, {
+    advice: 'Nothing was kept. Check the URL.',
   });
 }
 
 function unreachable(url: string, cause: unknown, bytes: number): RdError {
   const reason = reasonOf(cause);
-  const kept = bytes > 0 ? ` ${bytes} bytes are kept, and the next attempt goes on there.` : '';
-  return new RdError('ERR_CONNECTION', `${url} could not be fetched: ${reason}`, {
+  const kept = bytes > 0 ? ` ${bytes} bytes are kept, and the next attempt resumes there.` : '';
+  return new RdError('ERR_CONNECTION', `could not download ${url}: ${reason}`, {
     cause,
-    advice: `Check the address and the network, and try again.${kept}`,
+    advice: `Check the URL and the network, and try again.${kept}`,
   });
 }
 

@@ -17,10 +17,10 @@ const REASONS: Readonly<Record<string, { reason: string; advice: string }>> = {
   ENOSPC: { reason: 'no space left on the device', advice: 'Free some space there and try again.' },
   EDQUOT: { reason: 'the disk quota is used up', advice: 'Free some space there and try again.' },
   EISDIR: { reason: 'it is a directory', advice: 'Move the directory away: a file is expected there.' },
-  ENOTDIR: { reason: 'a part of the path is a file', advice: 'Move that file away: a directory is expected there.' },
+  ENOTDIR: { reason: 'part of the path is a file', advice: 'Move that file away: a directory is expected there.' },
   ENOENT: { reason: 'no such file or directory', advice: 'Check the path.' },
   ELOOP: {
-    reason: 'it is a symbolic link, which is not followed there',
+    reason: 'it is a symbolic link, and links are not followed there',
     advice: 'Remove the link, or put the file itself there.',
   },
   ENAMETOOLONG: { reason: 'the path is too long', advice: 'Set RDCTL_HOME to a shorter path.' },

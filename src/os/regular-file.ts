@@ -52,13 +52,13 @@ export async function openToAppend(path: string): Promise<FileHandle> {
 async function opened(path: string, flags: number): Promise<FileHandle> {
   const handle = await open(path, flags | O_NONBLOCK, 0o600).catch((error: unknown) => {
     // A socket cannot be opened, nor a pipe for writing without a reader.
-    if (isError(error) && error.code === 'ENXIO') throw refused(path, 'it is a pipe or a socket, and no file', error);
+    if (isError(error) && error.code === 'ENXIO') throw refused(path, 'it is a pipe or a socket, not a file', error);
     throw error;
   });
   try {
     const facts = await handle.stat();
     if (facts.isDirectory()) throw Object.assign(new Error(`EISDIR: ${path} is a directory`), { code: 'EISDIR' });
-    if (!facts.isFile()) throw refused(path, `it is ${kindOf(facts)}, and no file`);
+    if (!facts.isFile()) throw refused(path, `it is ${kindOf(facts)}, not a file`);
     return handle;
   } catch (error) {
     await handle.close();

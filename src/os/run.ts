@@ -129,7 +129,7 @@ function notStarted(program: string, cause: unknown): RdError {
 }
 
 function timedOut(program: string, timeoutMs: number): RdError {
-  return new RdError('ERR_DRIVER_FAILED', `${program} did not end within ${timeoutMs / 1000} s and was stopped`);
+  return new RdError('ERR_DRIVER_FAILED', `${program} did not finish within ${timeoutMs / 1000} s and was stopped`);
 }
 
 function tooMuch(program: string, limit: number): RdError {
@@ -137,7 +137,7 @@ function tooMuch(program: string, limit: number): RdError {
 }
 
 function cancelled(program: string): RdError {
-  return new RdError('ERR_CANCELLED', `${program} was stopped because the work was cancelled`);
+  return new RdError('ERR_CANCELLED', `${program} was stopped because the operation was canceled`);
 }
 
 const GRACE_MS = 2_000;

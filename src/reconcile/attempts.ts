@@ -67,7 +67,7 @@ export function createAttempts(): Attempts {
       // After the pause it is performed once more.
       successes.set(what, MOST_SUCCESSES - 1);
       return new RdError('ERR_DRIVER_FAILED', `${what} succeeded ${MOST_SUCCESSES} times and is due again.`, {
-        advice: 'Read the log of the service: what was started did not stay up.',
+        advice: 'Check the service log: what was started did not stay up.',
       });
     },
     forget() {
@@ -146,10 +146,10 @@ export function createClusterWait(clock: Clock): ClusterWait {
     look() {
       since ??= clock.now();
       if (clock.now() - since < CLUSTER_ANSWER_MS) return undefined;
-      const text = `the cluster was started and has not answered for ${minutesText(CLUSTER_ANSWER_MS)}; it is left running and watched.`;
+      const text = `the cluster was started but has not responded for ${minutesText(CLUSTER_ANSWER_MS)}; it is left running and monitored.`;
       return new RdError('ERR_DRIVER_TERMINAL', text, {
         advice:
-          'See in its log what it lacks (often memory or the network), and ask again with `rdctl apply`; or set kubernetes.enabled to false.',
+          'Check its log (the cause is often memory or the network), then retry with `rdctl apply`, or set kubernetes.enabled to false.',
       });
     },
     forget() {

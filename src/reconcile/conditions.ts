@@ -12,11 +12,11 @@ interface Meaning {
 }
 
 const UNKNOWN = {
-  NotObserved: { concern: 'patience', status: 'Unknown', meaning: 'The service has not looked yet.' },
+  NotObserved: { concern: 'patience', status: 'Unknown', meaning: 'The service has not observed it yet.' },
   ObservationFailed: {
     concern: 'attention',
     status: 'Unknown',
-    meaning: 'The driver could not be asked; the message says why.',
+    meaning: 'The driver could not be observed; the message says why.',
   },
 } as const;
 
@@ -212,10 +212,10 @@ function messageOf(reason: string, meaning: string, { failure, consequences, hol
   if (reason === 'Broken' && machine?.state === 'broken') return `${meaning} ${machine.message}`;
   if (!failure || !['StepFailed', 'NotReadyInTime', 'ObservationFailed', 'Failed', 'Retrying'].includes(reason))
     return meaning;
-  const advice = failure.error.advice ?? 'Read the log of the service, put right what it names, and start again.';
+  const advice = failure.error.advice ?? 'Check the service log, fix the problem, and start again.';
   const attempts = failure.attempts > 1 ? ` (${failure.attempts} attempts)` : '';
   const what = `${failure.error.message.replace(/\.$/, '')}${attempts}.`;
-  return `${what} ${failure.terminal ? advice : 'It is tried again.'}`;
+  return `${what} ${failure.terminal ? advice : 'Retrying.'}`;
 }
 
 function machineReason(input: ConditionInput): ReasonOf<'MachineReady'> {

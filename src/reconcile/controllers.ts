@@ -224,7 +224,7 @@ export function createControllers({
   }
 
   function unstick(name: string): void {
-    log('info', 'step ended late', { step: name });
+    log('info', 'step finished late', { step: name });
     if (failure?.error === stuck?.error) failure = undefined;
     stuck = undefined;
     nudged = true;
@@ -237,7 +237,7 @@ export function createControllers({
     const { terminal } = failure;
     if (terminal) givenUp.begin(step, observer.seen());
     const values = { step: what, attempts: failure.attempts, terminal, code: error.code, error: error.message };
-    log('warn', what === CLUSTER_ANSWER ? 'cluster does not answer' : 'step failed', values);
+    log('warn', what === CLUSTER_ANSWER ? 'cluster does not respond' : 'step failed', values);
     if (!terminal) return backoffMs(failure.attempts, random);
     observedGeneration = desired.generation;
     return IDLE_MS;

@@ -39,8 +39,8 @@ async function observeInTime(driver: Driver, clock: Clock, signal: AbortSignal):
 function givenUp(signal: AbortSignal): Promise<never> {
   return new Promise((_resolve, reject) => {
     const fail = () => {
-      const text = `no answer within ${LOOK_LIMIT_MS / 1000} seconds.`;
-      reject(new RdError('ERR_DRIVER_FAILED', text, { advice: 'Look at the logs of the engines; one of them hangs.' }));
+      const text = `no response within ${LOOK_LIMIT_MS / 1000} seconds.`;
+      reject(new RdError('ERR_DRIVER_FAILED', text, { advice: 'Check the logs of the engines; one of them hangs.' }));
     };
     if (signal.aborted) fail();
     else signal.addEventListener('abort', fail, { once: true });
@@ -84,7 +84,7 @@ const AGAIN_MS = 500;
 export function createObserver({ driver, clock, check, closing, wake }: ObserverInput): Observer {
   const requests = createRequests(wake);
   let seen: Observed | undefined;
-  let unknownBecause: string | undefined = 'the service has not looked at it yet';
+  let unknownBecause: string | undefined = 'the service has not observed it yet';
   let running: AbortController | undefined;
   let isDue = false;
   /** Counts possible exits; `observedExits` of them precede a successful observation. */
@@ -123,7 +123,7 @@ export function createObserver({ driver, clock, check, closing, wake }: Observer
         if (abort.signal.aborted) {
           turn.again();
         } else {
-          unknownBecause = `the last look at it failed: ${clause(error)}`;
+          unknownBecause = `the last observation failed: ${clause(error)}`;
           turn.end(false);
         }
         throw error;

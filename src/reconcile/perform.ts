@@ -39,7 +39,7 @@ async function chosenVersion(spec: ClusterSpec, seen: Observed, driver: Driver, 
   if (known) return known;
   const newest = (await driver.cluster?.versions(signal))?.[0];
   if (newest) return newest;
-  throw new RdError('ERR_DRIVER_FAILED', `The ${driver.name} driver offers no cluster version.`, {
+  throw new RdError('ERR_DRIVER_FAILED', `The ${driver.name} driver has no cluster version to offer.`, {
     advice: 'Check the network, or set kubernetes.version, or set kubernetes.enabled to false.',
   });
 }
@@ -105,7 +105,7 @@ export async function performInTime({
     (error: unknown): StepOutcome => {
       const ms = clock.now() - since;
       if (!late) return abort.signal.aborted ? { how: 'dropped' } : failed(failureOf(name, driver, error), ms);
-      const lacking = since === begun ? 'end within' : 'get any further for';
+      const lacking = since === begun ? 'finish within' : 'make progress for';
       // A timer may fire slightly early, and the second timeout has to be the last.
       return failed(tooLate(`${name} did not ${lacking}`, limit, driver, error), Math.max(ms, limit));
     },
@@ -135,20 +135,20 @@ function aborted(signal: AbortSignal): Promise<void> {
 
 /** `cause`: the driver's error on cancellation. If it has advice, it knows how far the step got. */
 function tooLate(what: string, limit: number, driver: Driver, cause: unknown): RdError {
-  const text = `${what} ${minutesText(limit)} with the ${driver.name} driver and was called off`;
+  const text = `${what} ${minutesText(limit)} with the ${driver.name} driver and was canceled`;
   if (cause instanceof RdError && cause.code === 'ERR_CANCELLED' && cause.advice !== undefined) {
     return new RdError('ERR_DRIVER_FAILED', `${text}: ${cause.message}.`, { cause, advice: cause.advice });
   }
   return new RdError('ERR_DRIVER_FAILED', `${text}.`, {
     cause,
-    advice: 'Read the logs of the service and of the engine, and put right what they name.',
+    advice: 'Check the logs of the service and of the engine, and fix the problem.',
   });
 }
 
 function stuckStepError(name: string, driver: Driver): RdError {
-  const text = `${name} was called off and still has not ended with the ${driver.name} driver; nothing else is done meanwhile.`;
+  const text = `${name} was canceled but is still running with the ${driver.name} driver; nothing else is done in the meantime.`;
   return new RdError('ERR_DRIVER_TERMINAL', text, {
-    advice: 'Wait for it to end, or restart the service: rdctl shutdown, then rdctl start.',
+    advice: 'Wait for it to finish, or restart the service: rdctl shutdown, then rdctl start.',
   });
 }
 

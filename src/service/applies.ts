@@ -50,7 +50,7 @@ export function createApplies(input: AppliesInput): Applies & { close(): void } 
     reserve(plan, request) {
       if (reserved) {
         throw new RdError('ERR_BACKEND_LOCKED', 'an earlier apply is still running', {
-          advice: 'Wait until `apply` in GET /v2/status is no longer running, and plan again.',
+          advice: 'Wait until `apply` in GET /v2/status has finished, and plan again.',
         });
       }
       const extensions = extensionSteps(plan);
@@ -63,7 +63,7 @@ export function createApplies(input: AppliesInput): Applies & { close(): void } 
           carryOut({ ...input, begun, signal: closed.signal }, extensions, forwards).then(
             () => ended({ state: 'done' }),
             (thrown: unknown) => {
-              log('warn', 'an apply could not be finished', { error: thrown });
+              log('warn', 'an apply did not finish', { error: thrown });
               ended({ state: 'failed', error: errorOf(thrown) });
             },
           );
@@ -131,9 +131,9 @@ async function changeExtensions(work: Work, steps: readonly ExtensionStep[]): Pr
   if (!converged) {
     throw new RdError(
       'ERR_CONVERGE_FAILED',
-      `No extension was changed, because the backend is in the state ${backendState}.`,
+      `No extension was changed, because the backend state is ${backendState}.`,
       {
-        advice: 'See `rdctl status`, and apply again once the backend runs.',
+        advice: 'See `rdctl status`, and apply again once the backend is running.',
       },
     );
   }
@@ -173,16 +173,14 @@ function lineOf({ message, cause }: RdError): string {
 }
 
 function serviceEnds(): RdError {
-  return new RdError('ERR_CANCELLED', 'The service was stopped before the apply was finished.', {
-    advice: 'Apply again: it finishes.',
+  return new RdError('ERR_CANCELLED', 'The service stopped before the apply finished.', {
+    advice: 'Apply again to finish it.',
   });
 }
 
 function errorOf(thrown: unknown): NonNullable<ApplyWork['error']> {
   const error =
-    thrown instanceof RdError
-      ? thrown
-      : new RdError('ERR_INTERNAL', 'The apply could not be finished.', { cause: thrown });
+    thrown instanceof RdError ? thrown : new RdError('ERR_INTERNAL', 'The apply did not finish.', { cause: thrown });
   const { code, message, details } = error;
   return { code, message, details: [...details], ...adviceOf(error) };
 }

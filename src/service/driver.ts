@@ -33,11 +33,11 @@ export async function storedState(
   if (loaded.kind === 'missing') return undefined;
   if (driver || env.RDCTL_DRIVER) {
     const movedTo = await setAside(stateFile, Date.now());
-    notices.push(`The state file could not be used and was set aside as ${movedTo}.`);
+    notices.push(`The state file was not usable and was set aside as ${movedTo}.`);
     return undefined;
   }
-  throw new RdError('ERR_IO', `the state file ${stateFile} cannot be used, and it held the choice of driver`, {
-    advice: 'Start once with --driver and the one that was used before; the file is then set aside.',
+  throw new RdError('ERR_IO', `the state file ${stateFile}, which records the driver, is not usable`, {
+    advice: 'Start once with --driver and the driver used before; the file is then set aside.',
   });
 }
 
@@ -71,7 +71,7 @@ export async function clusterVersions(driver: Driver, log: LogFile): Promise<rea
   try {
     return await driver.cluster?.versions(AbortSignal.timeout(VERSIONS_LIMIT));
   } catch (error) {
-    log.write('warn', 'the list of cluster versions is not known', { error });
+    log.write('warn', 'the list of cluster versions is unknown', { error });
     return undefined;
   }
 }

@@ -63,7 +63,7 @@ export async function openHome(options: ServiceOptions, undo: Undo[]): Promise<H
   const reset = createPendingReset(here);
   undo.push(['factory reset', () => reset.perform(ending)]);
   const notices: string[] = [...adopted];
-  const log = await openLog(here.logs, 'info', (error) => notices.push(`The log cannot be written: ${error.message}.`));
+  const log = await openLog(here.logs, 'info', (error) => notices.push(`Cannot write the log: ${error.message}.`));
   undo.push(['log', () => log.close()]);
   for (const failure of await sweepDrafts(here, Date.now())) log.write('warn', failure.message);
   await sweepLock(here.applyLock).catch((error: unknown) => log.write('warn', 'the lock stays', { error }));
@@ -133,7 +133,7 @@ function createPendingReset(here: Places): PendingReset {
     async perform({ backendStopped, integration }) {
       if (!wanted) return;
       if (!backendStopped) {
-        summary = refused('the backend did not stop, and nothing was removed');
+        summary = refused('the backend did not stop; nothing was removed');
         return;
       }
       try {

@@ -94,8 +94,8 @@ export async function stopLeft({
     await Promise.race([controllers.close(), systemClock.sleep(limitMs, closed.signal)]);
     closed.abort();
     if (status.backendState === 'STOPPED') return;
-    throw new RdError('ERR_DRIVER_FAILED', `what the last service left does not stop: ${troubleOf(status)}`, {
-      advice: `Look into ${here.logs}, and try again.`,
+    throw new RdError('ERR_DRIVER_FAILED', `programs left by the previous service do not stop: ${troubleOf(status)}`, {
+      advice: `Check the logs in ${here.logs}, and try again.`,
     });
   }
 }

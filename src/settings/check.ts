@@ -109,7 +109,7 @@ function versionFinding({ settings, document, at }: WrittenSettings): Found | un
   if (versionProblem(version) === undefined) return undefined;
   const code = 'version';
   if (version === undefined) {
-    const message = 'version is missing: it says which shape the settings have';
+    const message = 'version is missing';
     return { code, pointer: '', message, expected: `version: ${SCHEMA_VERSION}` };
   }
   const expected = `an integer from 1 to ${SCHEMA_VERSION}`;

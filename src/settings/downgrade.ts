@@ -69,7 +69,7 @@ export function downgrade(payload: JsonObject, version: number): JsonObject {
   if (missing.length > 0) {
     const lines = missing.map(({ path, needs }) => `"${path}" ${needs}`);
     throw new RdError('ERR_SETTINGS_INVALID', `${lines.join('; ')}; the application has version ${version}`, {
-      advice: 'Leave these settings out, or update the application.',
+      advice: 'Remove these settings, or update the application.',
     });
   }
   const older: JsonObject = { version };

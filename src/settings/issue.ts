@@ -157,7 +157,7 @@ function shortened(message: string): string {
 export function wrongValue(path: string, written: string | undefined, { expected, allowed = [] }: Wanted): Explanation {
   const wanted = expected === undefined ? {} : { expected };
   if (fieldAt(path)?.sensitive || written === undefined || written === '' || written.includes('\n')) {
-    return { message: `"${path}" has a value that it cannot have`, ...wanted };
+    return { message: `"${path}" has an invalid value`, ...wanted };
   }
   const quoted = written.length > LONGEST_QUOTE ? `${written.slice(0, LONGEST_QUOTE)}…` : written;
   const suggestion = nearest(unquoted(written), allowed) ?? otherKind(written, expected);
@@ -169,7 +169,7 @@ export function wrongValue(path: string, written: string | undefined, { expected
  * `true`.
  */
 function otherKind(written: string, expected = ''): string | undefined {
-  if (expected === 'a text') {
+  if (expected === 'a string') {
     return /^[\w.+-]{1,40}$/.test(written) && written !== 'null' ? `"${written}"` : undefined;
   }
   const inner = unquoted(written);

@@ -35,7 +35,7 @@ export function migrateWithOrigins(input: JsonObject, options: MigrateOptions): 
   const { version } = input;
   const problem = versionProblem(version);
   if (problem !== undefined || typeof version !== 'number') {
-    throw new RdError('ERR_SETTINGS_INVALID', problem ?? 'the settings carry no version');
+    throw new RdError('ERR_SETTINGS_INVALID', problem ?? 'the settings have no version');
   }
   const document = copyOfObject(input);
   const origins = new Map<string, string>();

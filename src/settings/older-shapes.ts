@@ -195,7 +195,7 @@ const TYPES: Readonly<Record<string, string>> = {
   boolean: 'true or false',
   integer: 'an integer',
   number: 'a number',
-  string: 'a text',
+  string: 'a string',
   array: 'a list',
   object: 'an object',
 };

@@ -41,10 +41,10 @@ export function parseDocument(source: string | Uint8Array, file: string): Parsed
   if (document.contents === null) return unreadable(file, text, [{ offset: 0, message: 'the document is empty' }]);
   if (second) {
     const offset = second.range?.[0] ?? 0;
-    return unreadable(file, text, [{ offset, message: 'a second document begins here; a file holds one' }]);
+    return unreadable(file, text, [{ offset, message: 'a second document starts here; a file may contain only one' }]);
   }
   if (document.directives?.yaml.version !== '1.2') {
-    return unreadable(file, text, [{ offset: 0, message: 'the document says that it is not YAML 1.2' }]);
+    return unreadable(file, text, [{ offset: 0, message: 'the document declares a version other than YAML 1.2' }]);
   }
   return readable(file, text, jsonOf(document.contents));
 }
@@ -126,13 +126,13 @@ function syntaxProblems(text: string, problems: readonly YAMLError[]): { offset:
 function yamlMessage({ code, message }: YAMLError): string {
   switch (code) {
     case 'TAG_RESOLVE_FAILED':
-      return 'a "!" begins a tag here, and the tag is not known';
+      return 'unknown tag; "!" starts a tag';
     case 'BAD_DQ_ESCAPE':
-      return 'this is no escape sequence';
+      return 'invalid escape sequence';
     case 'BAD_DIRECTIVE':
-      return 'a "%" begins a directive here, and the directive is not known';
+      return 'unknown directive; "%" starts a directive';
     case 'BAD_SCALAR_START':
-      return 'a value cannot begin with this sign; put it between quotation marks';
+      return 'a value cannot start with this character; quote the value';
     default: {
       const [words = ''] = message.split(/(?<=\S): /, 1);
       // The parser's messages start with a capital; ours follow a colon.

@@ -206,7 +206,7 @@ const installedExtensions: Rule = ({ field, desired, current, changed }) => {
   if (!isObject(desired)) {
     const got = typeof desired === 'string' ? desired : JSON.stringify(desired);
     const message = `${field.path}: "${got}" is not a valid mapping`;
-    return [{ code: 'type', message, fatal: false, expected: 'a map of names to texts' }];
+    return [{ code: 'type', message, fatal: false, expected: 'a map of names to strings' }];
   }
   const stored = isObject(current) ? current : {};
   return Object.keys(desired)

@@ -111,7 +111,7 @@ export function jsonMessage({ code, message }: SyntaxProblem): string | undefine
     case 'MULTILINE_IMPLICIT_KEY':
       return 'a "," is missing after this value';
     case 'BAD_SCALAR_START':
-      return 'a value cannot begin like this';
+      return 'invalid start of a value';
     case 'UNEXPECTED_TOKEN':
       return unexpected(message);
     default:
@@ -120,7 +120,7 @@ export function jsonMessage({ code, message }: SyntaxProblem): string | undefine
 }
 
 function missing(message: string): string {
-  if (/closing ["']quote/.test(message)) return 'a text is not closed: a quotation mark is missing';
+  if (/closing ["']quote/.test(message)) return 'a string is not closed: a quotation mark is missing';
   const bracket = /must .*end with an? ([}\]])/.exec(message)?.[1];
   if (bracket === '}') return 'an object is not closed: a "}" is missing here';
   if (bracket === ']') return 'a list is not closed: a "]" is missing here';
@@ -129,5 +129,5 @@ function missing(message: string): string {
 
 function unexpected(message: string): string {
   const sign = /^Unexpected ([,:]) in /.exec(message)?.[1];
-  return sign === undefined ? 'the document has ended before this' : `this "${sign}" does not belong here`;
+  return sign === undefined ? 'unexpected content after the end of the document' : `unexpected "${sign}"`;
 }

@@ -31,13 +31,13 @@ export function expectedValue(field: Field): string {
     case 'integer':
       return `an integer${rangeText(field)}`;
     case 'string':
-      return field.format === 'byte-size' ? 'a size such as "100GiB"' : 'a text';
+      return field.format === 'byte-size' ? 'a size such as "100GiB"' : 'a string';
     case 'string[]':
-      return 'a list of texts';
+      return 'a list of strings';
     case 'map<string,boolean>':
       return 'a map of names to true, false or null';
     case 'map<string,string>':
-      return 'a map of names to texts';
+      return 'a map of names to strings';
   }
 }
 

@@ -57,7 +57,7 @@ function plain(node: unknown, pointer: string, start: number, state: State): Jso
   const value: unknown = isScalar(node) ? node.value : null;
   if (value === null || typeof value === 'boolean' || typeof value === 'string') return value;
   if (typeof value === 'number' && Number.isFinite(value)) return value;
-  state.problems.push({ offset: start, pointer, message: `${quoted(node, pointer)} has no meaning in JSON` });
+  state.problems.push({ offset: start, pointer, message: `${quoted(node, pointer)} cannot be represented in JSON` });
   return null;
 }
 
@@ -109,19 +109,19 @@ function aliased(name: string, pointer: string, start: number, state: State): Js
     state.problems.push({
       offset: start,
       pointer,
-      message: 'a "*" begins an alias here, and it stands for nothing that is complete before it',
+      message: 'unknown alias; "*" starts an alias',
     });
     return null;
   }
   if (state.expanded > ALIAS_BUDGET || state.characters > ALIAS_CHARACTERS) return null;
   state.expanded += sizeOf(value, ALIAS_BUDGET);
   if (state.expanded > ALIAS_BUDGET) {
-    state.problems.push({ offset: start, pointer, message: `the aliases stand for more than ${ALIAS_BUDGET} values` });
+    state.problems.push({ offset: start, pointer, message: `the aliases expand to more than ${ALIAS_BUDGET} values` });
     return null;
   }
   state.characters += charactersOf(value);
   if (state.characters > ALIAS_CHARACTERS) {
-    const message = `the aliases stand for more than ${ALIAS_CHARACTERS} characters`;
+    const message = `the aliases expand to more than ${ALIAS_CHARACTERS} characters`;
     state.problems.push({ offset: start, pointer, message });
     return null;
   }

@@ -61,7 +61,7 @@ export async function untouchedSummary(here: Places, cache: boolean): Promise<Re
   const kept: ResetSummary['kept'] = [];
   for (const place of ownPlaces(here, cache)) {
     for (const path of await ownIn(place)) {
-      if ((await entryCount(path)) !== 0) kept.push({ path, why: `nothing tells that ${PRODUCT.name} made it` });
+      if ((await entryCount(path)) !== 0) kept.push({ path, why: `not created by ${PRODUCT.name}` });
     }
   }
   return { removed: [], kept, failed: [] };
@@ -78,7 +78,7 @@ export function checkPlaces(here: Places, cache: boolean): void {
     const depth = path.split(/[/\\]/).filter((part) => part !== '').length;
     if (owns || (depth > 1 && path !== user && !user.startsWith(path + sep))) continue;
     throw new RdError('ERR_IO', `${path} is not a directory that is ours alone, and nothing was removed`, {
-      advice: 'Look at the output of `rdctl paths` and at the variables that it depends on.',
+      advice: 'Check the output of `rdctl paths` and the environment variables that it depends on.',
     });
   }
 }
@@ -100,7 +100,7 @@ export async function clearCache(here: Places, operations: RemovalOperations = r
   if (!first) return;
   throw new RdError('ERR_IO', `the cache was not cleared: could not remove ${first.path}: ${first.reason}`, {
     details: others.map(({ path, reason }) => `${path}: ${reason}`),
-    advice: 'Remove what is in the way, and call again.',
+    advice: 'Remove the obstacle and retry.',
   });
 }
 
@@ -112,14 +112,14 @@ async function removeWhole({ path }: OwnPlace, _: Places, removal: Removal): Pro
   const gone = await remove(path, removal);
   return {
     removed: gone || removal.failed.length === failures ? [path] : [],
-    kept: gone && link !== undefined ? [{ path: link, why: 'a link led there' }] : [],
+    kept: gone && link !== undefined ? [{ path: link, why: 'reached through a link' }] : [],
   };
 }
 
 /** The directory itself goes once only the lock is left in it, which goes later. */
 async function removeNames(place: OwnPlace, { home, serviceLock }: Places, removal: Removal): Promise<Outcome> {
   const link = await readlink(place.path).catch(() => undefined);
-  if (link !== undefined) return { removed: [], kept: [{ path: place.path, why: 'a link, which is not followed' }] };
+  if (link !== undefined) return { removed: [], kept: [{ path: place.path, why: 'a link; links are not followed' }] };
   const removed: string[] = [];
   for (const path of await ownIn(place)) if (await remove(path, removal)) removed.push(path);
   const left = await readdir(place.path).catch(() => ['it cannot be read']);

@@ -74,7 +74,7 @@ export async function lockHome(directory: string, home: string, around: LockSurr
   const { pid, port } = outcome.holder;
   const where = port === undefined ? `pid ${pid}` : `pid ${pid}, port ${port}`;
   throw new RdError('ERR_ALREADY_RUNNING', `a service for ${home} is already running (${where})`, {
-    advice: 'Use it, stop it with `rdctl shutdown`, or set RDCTL_HOME to another directory for a second one.',
+    advice: 'Use it, stop it with `rdctl shutdown`, or set RDCTL_HOME to another directory to run a second one.',
   });
 }
 
@@ -157,14 +157,14 @@ export async function lockApply(
     if (left <= 0) {
       const { pid, since } = outcome.holder;
       throw new RdError('ERR_DEADLINE', `another apply (pid ${pid}, since ${since}) did not finish in time`, {
-        advice: 'Wait for it, or give more time with --timeout.',
+        advice: 'Wait for it, or use a longer --timeout.',
       });
     }
     if (!told) options.onWait?.(outcome.holder);
     told = true;
     await around.sleep(Math.min(POLL_MS, left), options.signal).catch((cause: unknown) => {
       if (!options.signal?.aborted) throw cause;
-      throw new RdError('ERR_CANCELLED', 'waiting for another apply was cancelled', { cause });
+      throw new RdError('ERR_CANCELLED', 'waiting for another apply was canceled', { cause });
     });
   }
 }
@@ -284,7 +284,9 @@ async function read(directory: string, name: string): Promise<Entry | undefined>
   // Gone meanwhile.
   if (value === undefined) return undefined;
   if (value === 'damaged' || typeof value.pid !== 'number' || typeof value.since !== 'string') {
-    throw new RdError('ERR_IO', `the lock file ${path} is not one of ours`, { advice: 'Remove it and try again.' });
+    throw new RdError('ERR_IO', `the lock file ${path} was not created by rdctl`, {
+      advice: 'Remove it and try again.',
+    });
   }
   const at = parsePlace(value.at);
   return {

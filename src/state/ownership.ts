@@ -254,8 +254,8 @@ export function requirePrivate(here: Places): void {
   ];
   const files = [settingsFile, previousSettingsFile, stateFile, connectionFile];
   refuseExposed([...directories, join(state, 'drivers'), ...files], {
-    because: `so nothing that ${PRODUCT.name} keeps there can be trusted`,
+    because: `so files that ${PRODUCT.name} keeps there cannot be trusted`,
     otherwise:
-      'Set RDCTL_HOME to a directory that is yours alone, with parents that are yours or of root (with sudo, `sudo -H` takes the home of root)',
+      'Set RDCTL_HOME to a directory that only you can write, with parents owned by you or root (with sudo, `sudo -H` uses the home of root)',
   });
 }

@@ -95,7 +95,7 @@ export function identityOf({ dropIn }: Pick<Places, 'dropIn'>): Identity {
 function wantsDropIn({ RDCTL_COMPAT: value }: Environment): boolean {
   if (value === undefined || value === '') return false;
   if (value === DROP_IN) return true;
-  throw new RdError('ERR_USAGE', `RDCTL_COMPAT is ${JSON.stringify(value)}, and the only value is "${DROP_IN}"`, {
+  throw new RdError('ERR_USAGE', `RDCTL_COMPAT is ${JSON.stringify(value)}; the only valid value is "${DROP_IN}"`, {
     advice: 'Set it to that value, or unset it.',
   });
 }
@@ -106,7 +106,7 @@ function ownHome(env: Environment, platform: Platform): string | undefined {
   const { isAbsolute, normalize } = platform === 'win32' ? win32 : posix;
   if (!isAbsolute(value)) {
     throw new RdError('ERR_USAGE', `RDCTL_HOME is ${JSON.stringify(value)}, which is not an absolute path`, {
-      advice: 'Give RDCTL_HOME a full path, so that every command means the same directory.',
+      advice: 'Set RDCTL_HOME to a full path, so that every command uses the same directory.',
     });
   }
   const normal = normalize(value);

@@ -89,9 +89,9 @@ function refuseForeign(path: string): void {
   if (isOwnDirectory(path)) return;
   throw new RdError(
     'ERR_IO',
-    `${path} is needed for the socket of the service, and is not a directory of yours alone`,
+    `${path} is needed for the socket of the service, but is not a directory that only you can write`,
     {
-      advice: `Look at it with \`ls -ld ${path}\`, and move it away.`,
+      advice: `Check it with \`ls -ld ${path}\`, and move it away.`,
     },
   );
 }
@@ -100,8 +100,8 @@ async function removeSocket(path: string): Promise<void> {
   try {
     if (!isOwnSocket(path)) {
       await lstat(path);
-      throw new RdError('ERR_IO', `${path} is in the place of the socket of the service, and is no socket of yours`, {
-        advice: 'Look at it, and move it away.',
+      throw new RdError('ERR_IO', `${path} is in the place of the service socket, but is not a socket that you own`, {
+        advice: 'Check it, and move it away.',
       });
     }
     await unlink(path);

@@ -121,15 +121,11 @@ async function invalidSettings(
   const { settingsMistakes } = await import('./settings-mistakes.ts');
   const wayBack = (await usableSettings(previous, host)) !== undefined;
   const way = wayBack ? `, or go back with: ${moveCommand(previous, path, host)}` : '';
-  return new RdError(
-    'ERR_SETTINGS_FILE',
-    `the settings file ${path} has mistakes, and nothing was started or changed`,
-    {
-      details: await settingsMistakes(path, text, value, { host, counts: (code) => OWN_MISTAKES.has(code) }),
-      // A missing file with an intact copy is replaced by it.
-      advice: `Correct it, or remove it${wayBack ? ` and ${previous}` : ''} to begin with default settings${way}`,
-    },
-  );
+  return new RdError('ERR_SETTINGS_FILE', `the settings file ${path} has errors; nothing was started or changed`, {
+    details: await settingsMistakes(path, text, value, { host, counts: (code) => OWN_MISTAKES.has(code) }),
+    // A missing file with an intact copy is replaced by it.
+    advice: `Correct it, or remove it${wayBack ? ` and ${previous}` : ''} to begin with default settings${way}`,
+  });
 }
 
 function moveCommand(from: string, to: string, { platform }: FileHost): string {
@@ -139,7 +135,7 @@ function moveCommand(from: string, to: string, { platform }: FileHost): string {
 
 function tooDeep(path: string): RdError {
   return new RdError('ERR_SETTINGS_FILE', `the settings file ${path} nests deeper than ${MOST_LEVELS} levels`, {
-    advice: 'Correct it, or move it away; nothing was started or changed.',
+    advice: 'Fix it, or move it away; nothing was started or changed.',
   });
 }
 
@@ -150,7 +146,7 @@ function isNewer(version: JsonValue | undefined): boolean {
 function newer(path: string, version: number): RdError {
   return new RdError(
     'ERR_SETTINGS_FILE',
-    `${path} has settings of version ${version}, and this release knows versions up to ${SCHEMA_VERSION}`,
+    `${path} has settings version ${version}, but this release supports versions up to ${SCHEMA_VERSION}`,
     { advice: 'Use the release that wrote it, or move the file away.' },
   );
 }

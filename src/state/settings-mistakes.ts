@@ -27,7 +27,7 @@ export async function settingsMistakes(
 ): Promise<string[]> {
   if (!isObject(value)) {
     return formatFindings([
-      { file, line: 1, column: 1, pointer: '', message: 'this is not an object with settings', expected: '{ … }' },
+      { file, line: 1, column: 1, pointer: '', message: 'not an object with settings', expected: '{ … }' },
     ]);
   }
   const document = parseDocument(text, file);
@@ -35,7 +35,7 @@ export async function settingsMistakes(
   const counted = findings.filter((finding) => isCounted(finding, counts));
   const all = [...documentMistakes(file, text), ...counted];
   // An older file may contain what its own version accepts and the newest does not.
-  const other = { file, line: 1, column: 1, pointer: '', message: 'this does not become valid settings by migration' };
+  const other = { file, line: 1, column: 1, pointer: '', message: 'migration does not produce valid settings' };
   return formatFindings(all.length > 0 ? all : [other]);
 }
 

@@ -81,21 +81,21 @@ async function recover(
 ): Promise<{ settings?: Settings; notice: string }> {
   const found =
     kind === 'missing'
-      ? `The settings file ${settingsFile} was gone`
+      ? `The settings file ${settingsFile} was missing`
       : `The settings file was not JSON. It is kept as ${await keepAside(settingsFile, now)}`;
   const settings = await usableSettings(previousSettingsFile, host);
   if (settings) {
-    const notice = `${found}, and the settings from before the last change are in force again.`;
-    const way = `To begin with default settings, stop the service and delete ${previousSettingsFile} together with it.`;
+    const notice = `${found}, and the settings from before the last change are in effect again.`;
+    const way = `To start with default settings, stop the service and delete ${previousSettingsFile} together with it.`;
     return { settings, notice: kind === 'missing' ? `${notice} ${way}` : notice };
   }
-  const defaults = `${found}, and default settings are in force`;
+  const defaults = `${found}, and default settings are in effect`;
   if (!existsSync(previousSettingsFile))
     return { notice: `${defaults}: there is no copy from before the last change.` };
   // The next change would overwrite it.
   const other = await keepAside(previousSettingsFile, now);
   return {
-    notice: `${defaults}: the copy from before the last change cannot be used either, and is kept as ${other}.`,
+    notice: `${defaults}: the copy from before the last change is not usable either, and is kept as ${other}.`,
   };
 }
 

@@ -198,7 +198,7 @@ test.each(['-1', '', '1.5', '600001', '1&waitMs=2'])('waitMs=%s is refused', asy
     payload: JSON.stringify(NOTHING),
   });
   expect(reply.statusCode).toBe(400);
-  expect(reply.body).toContain('waitMs is a number of milliseconds');
+  expect(reply.body).toContain('waitMs must be a number of milliseconds');
 });
 
 test('stops waiting when the client has disconnected', async () => {

@@ -28,7 +28,7 @@ const BAD: Record<string, Bad> = {
     says: /did you mean moby\?/,
   },
   'duplicate key': { content: 'version: 19\nimages: {}\nimages: {}\n', at: '3:1', says: /images/ },
-  'two documents': { content: 'version: 19\n---\nversion: 19\n', at: '2:1', says: /a file holds one/ },
+  'two documents': { content: 'version: 19\n---\nversion: 19\n', at: '2:1', says: /a file may contain only one/ },
   'empty file': { content: '', at: '1:1', says: /empty/ },
   'only a comment': { content: '# nothing\n', at: '1:1', says: /empty/ },
   '10 MB': { content: Buffer.alloc(10 * 1024 * 1024, 'a: b\n'), at: '1:1', says: /10\.0 MiB; at most 1 MiB/ },

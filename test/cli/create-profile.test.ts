@@ -225,9 +225,9 @@ describe('the examples of the compatible tool', () => {
 
   test.each([
     ['{"kubernetes":5}', '"kubernetes" is a section, not a value'],
-    ['{"containerEngine":{"allowedImages":{"patterns":"abc"}}}', 'expected a list of texts'],
-    ['{"containerEngine":{"allowedImages":{"patterns":[1]}}}', 'expected a list of texts'],
-    ['{"kubernetes":{"version":1.25}}', 'expected a text; did you mean "1.25"?'],
+    ['{"containerEngine":{"allowedImages":{"patterns":"abc"}}}', 'expected a list of strings'],
+    ['{"containerEngine":{"allowedImages":{"patterns":[1]}}}', 'expected a list of strings'],
+    ['{"kubernetes":{"version":1.25}}', 'expected a string; did you mean "1.25"?'],
     ['{"kubernetes":{"enabled":"true"}}', 'expected true or false; did you mean true?'],
     ['{"kubernetes":{"port":"6443"}}', 'did you mean 6443?'],
     ['{"WSL":{"integrations":"x"}}', '(/WSL/integrations)'],
@@ -399,7 +399,7 @@ describe('files', () => {
     ['no/f', 'there is no directory ', 'Create it first, or choose another path.'],
     ['/dev', 'it is a directory', ''],
     ['.', '"." names a directory', ''],
-    ['/dev/null/f', 'a part of the path is a file', ''],
+    ['/dev/null/f', 'part of the path is a file', ''],
   ])('are not written to %s', async (file, reason, advice) => {
     const { exit, out, err } = await write(temporaryDirectory(), '--output=json', '-b', '{}', '--out-file', file);
     expect({ exit, out }).toEqual({ exit: 1, out: '' });

@@ -78,7 +78,7 @@ describe('with nothing running', () => {
         '→ built-in default  default  schema',
         `  stored            -        ${where.settingsFile} (nothing is stored before the first run)`,
         '',
-        'Takes     a text (string)',
+        'Takes     a string',
         'A change  is stored; nothing that runs uses it',
         'Flag      --images.namespace',
         'Docs      docs/settings.md#imagesnamespace',

@@ -54,7 +54,7 @@ test('what save wrote is fetched as the same image in another home', async () =>
   const wrong = await rdctl(['image', 'fetch', url, '--sha256', 'b'.repeat(64)], {
     env: { RDCTL_HOME: temporaryDirectory() },
   });
-  expect(wrong).toMatchObject({ exit: 1, out: '', err: expect.stringContaining('is another file than was asked for') });
+  expect(wrong).toMatchObject({ exit: 1, out: '', err: expect.stringContaining('is not the expected file') });
 });
 
 test('fetch reports the address of what is not an image, and keeps nothing of it', async () => {

@@ -63,7 +63,7 @@ Remove the simulation with \`rdctl reset --factory\`, or use another home: RDCTL
     writeFileSync(join(home, 'config', 'settings.json'), '{"version":99}');
     const planned = await program(['plan', '-f', '-'], stdin);
     const applied = await program(['apply', '-f', '-', '--driver', 'simulated'], stdin);
-    const sentence = /Error: .*settings\.json has settings of version 99, and this release knows versions up to 19\n/;
+    const sentence = /Error: .*settings\.json has settings version 99, but this release supports versions up to 19\n/;
     expect(planned).toMatchObject({ exit: 1, err: expect.stringMatching(sentence) });
     expect(applied).toMatchObject({ exit: 1, err: expect.stringMatching(sentence) });
   });

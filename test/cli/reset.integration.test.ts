@@ -139,7 +139,7 @@ describe.each([
     for (const name of ['bin/x', 'config/settings.json', 'logs/service.log', 'cache/x']) write(join(home, name));
     const { exit, err } = await rdctl(argv, { env: { RDCTL_HOME: home } });
     expect(exit).toBe(0);
-    expect(err).toContain(`Kept:\n  ${join(home, 'logs', 'service.log')} (nothing tells that rdctl made it)\n`);
+    expect(err).toContain(`Kept:\n  ${join(home, 'logs', 'service.log')} (not created by rdctl)\n`);
     expect(readdirSync(home).sort()).toEqual(['bin', 'cache', 'config', 'logs']);
     const logs = join(temporaryDirectory(), 'log');
     write(join(logs, 'background.log'));

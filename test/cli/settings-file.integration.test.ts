@@ -38,7 +38,7 @@ test('start reports every error in the settings file and the command that restor
     const { exit, out, err } = await rdctl(...command);
     expect({ exit, out }).toEqual({ exit: 1, out: '' });
     expect(err.split('\n')).toEqual([
-      `Error: the settings file ${here.settingsFile} has mistakes, and nothing was started or changed`,
+      `Error: the settings file ${here.settingsFile} has errors; nothing was started or changed`,
       `${here.settingsFile}:${line}:13: "kubernetes.port" cannot be "many" (/kubernetes/port); expected an integer from 1 to 65535`,
       `Correct it, or remove it and ${here.previousSettingsFile} to begin with default settings, or go back with: mv ${here.previousSettingsFile} ${here.settingsFile}`,
       '',
@@ -51,7 +51,7 @@ test('start reports every error in the settings file and the command that restor
 
 test('start, plan and apply report that the settings file was replaced', async () => {
   const { home, here, rdctl } = stage('{"version": 19,', settings('before', 6443));
-  const notice = /^notice: The settings file was not JSON\. .*the settings from before the last change are in force/m;
+  const notice = /^notice: The settings file was not JSON\. .*the settings from before the last change are in effect/m;
   const started = await rdctl('start');
   expect(started).toMatchObject({ exit: 0, out: '', err: expect.stringMatching(notice) });
   // The log of `serve`, which `start` ran.

@@ -101,7 +101,7 @@ test('a file with a wrong checksum is not kept, and the right one is accepted la
   server.mischief.set(path('k3s'), (_, response) => void response.end('something else'));
   await expect(store().fetch(release(), 'amd64', NEVER)).rejects.toMatchObject({
     code: 'ERR_DRIVER_TERMINAL',
-    message: expect.stringMatching(/another file than was asked for/),
+    message: expect.stringMatching(/not the expected file/),
   });
   expect(existsSync(at('k3s'))).toBe(false);
   expect(readdirSync(join(directory, 'downloads'))).toEqual([]);

@@ -228,8 +228,8 @@ describe('whether guests can run', () => {
       );
       expect(answer).toBe(`it exited with status ${exitCode} before the guest ran`);
     }
-    const hangs = () => Promise.reject(new RdError('ERR_DRIVER_FAILED', 'it did not end within 20 s'));
-    expect(await accelerationFailure('kvm', temporaryDirectory(), hangs, signal)).toBe('it did not end within 20 s');
+    const hangs = () => Promise.reject(new RdError('ERR_DRIVER_FAILED', 'it did not finish within 20 s'));
+    expect(await accelerationFailure('kvm', temporaryDirectory(), hangs, signal)).toBe('it did not finish within 20 s');
     const cancelled = () => Promise.reject(new RdError('ERR_CANCELLED', 'it was cancelled'));
     await expect(accelerationFailure('kvm', temporaryDirectory(), cancelled, signal)).rejects.toMatchObject({
       code: 'ERR_CANCELLED',

@@ -90,7 +90,7 @@ function scene(directory = temporaryDirectory()) {
         note('wake');
         if (world.endless) {
           world.passed += 480_000;
-          throw new RdError('ERR_DRIVER_FAILED', 'ssh did not end within 480 s and was stopped');
+          throw new RdError('ERR_DRIVER_FAILED', 'ssh did not finish within 480 s and was stopped');
         }
         if (world.noData !== '') return { exitCode: NO_DATA, stdout: '', stderr: world.noData };
       }

@@ -153,7 +153,7 @@ describe('drop-in mode', () => {
     const user = userHome(entry());
     const { exit, err } = await rdctlProgram(['paths'], { entry: entry(), env: { ...user.env, RDCTL_COMPAT: 'yes' } });
     expect(exit).toBe(1);
-    expect(err).toContain('the only value is "rancher-desktop"');
+    expect(err).toContain('the only valid value is "rancher-desktop"');
   });
 });
 

@@ -44,7 +44,7 @@ describe.skipIf(reason !== undefined)('a home that is moved or copied while its 
     // The old name is free: a start there finds the engine that uses its files, and starts no other.
     const second = await rdctl('apply', ...PROFILE);
     expect(second.exit).not.toBe(0);
-    expect(second.err).toContain('runs already on the same files');
+    expect(second.err).toContain('is already using the same files');
     expect(await dockerds()).toEqual([engine]);
     expect(await rdctl('shutdown')).toMatchObject({ exit: 0 });
     expect(await dockerds()).toEqual([engine]);

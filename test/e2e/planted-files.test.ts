@@ -145,7 +145,7 @@ describe.skipIf(cannotBeOthers())('beside another user', () => {
     symlinkSync(victim, link);
     const rdctl = toolOn(home);
     expect(await rdctl('start')).toMatchObject({ exit: 0 });
-    expect((await rdctl('status', '-o', 'json')).out).toContain('The log cannot be written: could not open');
+    expect((await rdctl('status', '-o', 'json')).out).toContain('Cannot write the log: could not open');
     expect((await rdctl('shutdown')).exit).toBe(0);
     expect(lstatSync(link).isSymbolicLink()).toBe(true);
     const output = join(home, 'logs', 'service-output.log');

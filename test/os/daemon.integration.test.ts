@@ -73,7 +73,7 @@ describe.skipIf(process.platform !== 'linux')('a daemon', () => {
     rmSync(spec.recordFile);
     await expect(startDaemon(spec)).rejects.toMatchObject({
       code: 'ERR_DRIVER_TERMINAL',
-      message: expect.stringContaining(`(pid ${pid}) runs already on the same files`),
+      message: expect.stringContaining(`(pid ${pid}) is already using the same files`),
     });
     expect(existsSync(spec.recordFile)).toBe(false);
     writeFileSync(spec.recordFile, record);

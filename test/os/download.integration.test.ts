@@ -92,7 +92,7 @@ test('resumes in another process', async () => {
   });
   const elsewhere = await server(says(503));
   await expect(get(elsewhere.url, directory)).rejects.toMatchObject({
-    advice: 'Check the address and the network, and try again.',
+    advice: 'Check the URL and the network, and try again.',
   });
   const before = requests.length;
   expect(readFileSync((await get(url, directory)).path).equals(BODY)).toBe(true);
@@ -121,7 +121,7 @@ test('keeps nothing of a file with a wrong checksum', async () => {
   const { url } = await server((_, response) => void response.end('something else'));
   await expect(get(url, directory)).rejects.toMatchObject({
     code: 'ERR_DRIVER_TERMINAL',
-    message: expect.stringContaining('is another file than was asked for'),
+    message: expect.stringContaining('is not the expected file'),
   });
   expect(readdirSync(directory)).toEqual([]);
 });

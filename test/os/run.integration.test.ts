@@ -45,7 +45,7 @@ describe('run', () => {
 
   test('kills a program that takes too long or prints too much', async () => {
     const silent = run(node('setInterval(() => undefined, 1000)'), { timeoutMs: 100 });
-    await expect(silent).rejects.toThrow('did not end within 0.1 s');
+    await expect(silent).rejects.toThrow('did not finish within 0.1 s');
     const loud = run(node('process.stdout.write("x".repeat(5000)); setInterval(() => undefined, 1000)'), {
       maxOutput: 100,
     });

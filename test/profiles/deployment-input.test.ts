@@ -45,8 +45,12 @@ describe('invalid documents', () => {
       'error in json: p.yaml:2:1: the key "showAll" appears twice',
     ],
     ['a prototype', '{"__proto__":{}}', 'error in json: p.yaml:1:2: the key "__proto__" is not allowed'],
-    ['an alias of itself', 'a: &a { b: *a }', 'error in json: p.yaml:1:12: as YAML, a "*" begins an alias here'],
-    ['two documents', 'a: 1\n---\nb: 1\n', 'error in json: p.yaml:2:1: as YAML, a second document begins here'],
+    [
+      'an alias of itself',
+      'a: &a { b: *a }',
+      'error in json: p.yaml:1:12: as YAML, unknown alias; "*" starts an alias',
+    ],
+    ['two documents', 'a: 1\n---\nb: 1\n', 'error in json: p.yaml:2:1: as YAML, a second document starts here'],
   ])('%s', async (_, text, message) => {
     const [said = ''] = await refused(text);
     expect(said.startsWith(message), said).toBe(true);
@@ -69,7 +73,7 @@ describe('invalid documents', () => {
           .fill(`*a${at - 1}`)
           .join(', ')}]`,
       );
-    expect((await refused(lines.join('\n')))[0]).toContain('the aliases stand for more than 10000 values');
+    expect((await refused(lines.join('\n')))[0]).toContain('the aliases expand to more than 10000 values');
   });
 });
 
@@ -141,7 +145,7 @@ describe('bare settings', () => {
     [
       'a list of numbers',
       '{"containerEngine":{"allowedImages":{"patterns":[1]}}}',
-      '(/containerEngine/allowedImages/patterns); expected a list of texts',
+      '(/containerEngine/allowedImages/patterns); expected a list of strings',
     ],
     ['a number in a map', '{"WSL":{"integrations":{"d":1}}}', '(/WSL/integrations/d); expected true or false'],
     [
@@ -163,7 +167,7 @@ describe('bare settings', () => {
     [
       'null in a map of texts',
       '{"application":{"extensions":{"installed":{"x":null}}}}',
-      'application.extensions.installed.x cannot be null (/application/extensions/installed/x); expected a text',
+      'application.extensions.installed.x cannot be null (/application/extensions/installed/x); expected a string',
     ],
     ['a map', '{"WSL":{"integrations":[]}}', '(/WSL/integrations); expected a map of names to true or false'],
     [

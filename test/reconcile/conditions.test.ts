@@ -47,7 +47,7 @@ test('the page names the time limit of every step', () => {
 test.each([
   ['the disk is full', 6, true, 'the disk is full (6 attempts). Make room.'],
   ['QEMU ended.', 1, true, 'QEMU ended. Make room.'],
-  ['the disk is full', 2, false, 'the disk is full (2 attempts). It is tried again.'],
+  ['the disk is full', 2, false, 'the disk is full (2 attempts). Retrying.'],
 ])('failure %j ends its sentence before the following text', async (message, attempts, terminal, expected) => {
   const goal = goalOf(LIVE, 'started', SIMULATED_INFO);
   const error = new RdError('ERR_DRIVER_FAILED', message, { advice: 'Make room.' });

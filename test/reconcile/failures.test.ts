@@ -112,7 +112,7 @@ describe('failures', () => {
     deaf = true;
     await clock.advance(IDLE_MS + LOOK_LIMIT_MS);
     expect(condition('Converged')).toMatchObject({ reason: 'Retrying' });
-    expect(condition('Converged')?.message).toContain('no answer within 30 seconds');
+    expect(condition('Converged')?.message).toContain('no response within 30 seconds');
     deaf = false;
     await clock.advance(60_000);
     expect(controllers.status().converged).toBe(true);

@@ -216,13 +216,13 @@ describe('looking', () => {
       cluster: unknown,
     });
     expect(controllers.observed()).toMatchObject({
-      assumed: 'the service has not looked at it yet',
+      assumed: 'the service has not observed it yet',
       machine: { state: 'on' },
       engines: { moby: { state: 'running' }, containerd: { state: 'stopped' } },
       cluster: { state: 'running', installedVersion: '' },
     });
     await clock.advance(LOOK_LIMIT_MS);
-    expect(controllers.observed().assumed).toBe('the last look at it failed: no answer within 30 seconds');
+    expect(controllers.observed().assumed).toBe('the last observation failed: no response within 30 seconds');
   });
 
   test('an earlier observation is used while later ones fail', async () => {
@@ -230,7 +230,7 @@ describe('looking', () => {
     expect(controllers.observed()).not.toHaveProperty('assumed');
     await clock.advance(LOOK_LIMIT_MS);
     expect(controllers.observed()).toMatchObject({
-      assumed: 'the last look at it failed: no answer within 30 seconds',
+      assumed: 'the last observation failed: no response within 30 seconds',
       engines: { moby: { state: 'running', endpoint: 'simulated:moby' }, containerd: { state: 'stopped' } },
     });
     expect(controllers.status().engines.moby.state).toBe('running');

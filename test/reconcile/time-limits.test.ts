@@ -43,11 +43,11 @@ describe('time limits', () => {
     hangs = false;
     await clock.advance(1);
     expect(condition('EngineReady')).toMatchObject({ reason: 'StepFailed', concern: 'attention' });
-    expect(condition('EngineReady')?.message).toContain('engine start did not end within 5 minutes');
+    expect(condition('EngineReady')?.message).toContain('engine start did not finish within 5 minutes');
     expect(controllers.status().phases.at(-1)).toMatchObject({
       outcome: 'failed',
       ms: STEP_LIMITS_MS['engine start'],
-      reason: expect.stringContaining('engine start did not end within 5 minutes'),
+      reason: expect.stringContaining('engine start did not finish within 5 minutes'),
     });
     await clock.advance(1_000);
     expect(controllers.status()).toMatchObject({ converged: true, counters: { failures: 1 } });
@@ -62,7 +62,7 @@ describe('time limits', () => {
     expect(controllers.status().backendState).toBe('STARTING');
     await clock.advance(1_000);
     expect(controllers.status()).toMatchObject({ backendState: 'ERROR', counters: { failures: 2 } });
-    expect(condition('EngineReady')?.message).toContain('did not end within 5 minutes');
+    expect(condition('EngineReady')?.message).toContain('did not finish within 5 minutes');
     await clock.advance(4 * limit);
     expect(controllers.status().counters.failures).toBe(2);
   });
@@ -81,8 +81,8 @@ describe('time limits', () => {
     onTestFinished(() => controllers.close());
     const message = () => controllers.status().conditions.find(({ type }) => type === 'Converged')?.message;
     await clock.advance(STEP_LIMITS_MS['machine start']);
-    const late = 'machine start did not end within 10 minutes with the simulated driver and was called off';
-    expect(message()).toBe(`${late}: half of it is done. It is tried again.`);
+    const late = 'machine start did not finish within 10 minutes with the simulated driver and was canceled';
+    expect(message()).toBe(`${late}: half of it is done. Retrying.`);
     await clock.advance(STEP_LIMITS_MS['machine start'] + 1_000);
     expect(message()).toBe(`${late}: half of it is done (2 attempts). Ask for it again.`);
   });
@@ -97,7 +97,7 @@ describe('time limits', () => {
         await clock.sleep(60_000, signal);
         progress?.();
       }
-      if (signal.aborted) throw new RdError('ERR_CANCELLED', 'it was called off');
+      if (signal.aborted) throw new RdError('ERR_CANCELLED', 'it was canceled');
       await simulated.machine.perform(step, signal);
     };
     const driver = { ...simulated, machine: { observe: simulated.machine.observe, perform } };
@@ -136,7 +136,7 @@ describe('time limits', () => {
         progress?.();
       }
       await clock.sleep(Number.MAX_SAFE_INTEGER, signal);
-      throw new RdError('ERR_CANCELLED', 'it was called off');
+      throw new RdError('ERR_CANCELLED', 'it was canceled');
     };
     const driver = { ...simulated, machine: { observe: simulated.machine.observe, perform } };
     const desired = { settings: NO_CLUSTER, power: 'started' as const, generation: 1 };
@@ -144,7 +144,7 @@ describe('time limits', () => {
     onTestFinished(() => controllers.close());
     await clock.advance(30 * 60_000 + STEP_LIMITS_MS['machine start']);
     const message = controllers.status().conditions.find(({ type }) => type === 'Converged')?.message;
-    expect(message).toMatch(/machine start did not get any further for 10 minutes .* It is tried again/);
+    expect(message).toMatch(/machine start did not make progress for 10 minutes .* Retrying/);
     expect(controllers.status()).toMatchObject({ counters: { failures: 1 } });
     expect(controllers.status().backendState).not.toBe('ERROR');
   });
@@ -177,7 +177,7 @@ describe('time limits', () => {
     const status = await controllers.quiesce(new AbortController().signal);
     expect(status).toMatchObject({ backendState: 'ERROR', observedGeneration: 1, counters: { failures: 1 } });
     expect(status.conditions.at(-1)).toMatchObject({ reason: 'Failed' });
-    expect(status.conditions.at(-1)?.message).toMatch(/still has not ended .* rdctl shutdown, then rdctl start\.$/);
+    expect(status.conditions.at(-1)?.message).toMatch(/is still running with .* rdctl shutdown, then rdctl start\.$/);
     await clock.advance(10 * STEP_LIMITS_MS['engine start']);
     expect(begun()).toBe(1);
   });
@@ -237,7 +237,7 @@ describe('time limits', () => {
     expect(await controllers.quiesce(new AbortController().signal)).toMatchObject({ backendState: 'ERROR' });
     expect(condition('ClusterReady')).toMatchObject({ reason: 'NotReadyInTime', concern: 'attention' });
     expect(condition('ClusterReady')?.message).toMatch(
-      /has not answered for 10 minutes.* kubernetes\.enabled to false\.$/,
+      /has not responded for 10 minutes.* kubernetes\.enabled to false\.$/,
     );
     expect(condition('Converged')).toMatchObject({ reason: 'Failed' });
     expect(controllers.status().counters.failures).toBe(1);

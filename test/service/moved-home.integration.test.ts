@@ -32,7 +32,7 @@ test('a home that was moved while its service runs is refused by every command, 
   renameSync(home, elsewhere.home);
   const told = {
     code: 'ERR_HOME_MOVED',
-    message: `${elsewhere.home} was ${home} until it was moved, and the service (pid ${process.pid}) that was started with ${home} runs on`,
+    message: `${elsewhere.home} was moved from ${home}, and the service (pid ${process.pid}) that was started with ${home} is still running`,
     advice: expect.stringMatching(`^Move it back \\(\`mv ${elsewhere.home} ${home}\`\\), stop everything`),
   };
   await expect(homeService(elsewhere.here)).rejects.toMatchObject(told);

@@ -155,8 +155,8 @@ test.each([
   ['of a version that is text', '{"version":"19"}', ':1:12: "19" is not a settings version (/version)'],
   ['of version 0', '{"version":0}', ':1:12: 0 is not a settings version (/version)'],
   ['of version 2.5', '{"version":2.5}', ':1:12: 2.5 is not a settings version (/version)'],
-  ['with a list', '[]', ':1:1: this is not an object with settings'],
-  ['with a number', '7', ':1:1: this is not an object with settings'],
+  ['with a list', '[]', ':1:1: not an object with settings'],
+  ['with a number', '7', ':1:1: not an object with settings'],
   ['with a wrong type', '{"version":19,\n"kubernetes":{"port":"many"}}', ':2:22: "kubernetes.port" cannot be "many"'],
   ['with null', '{"version":19,\n"kubernetes":{"port":null}}', ':2:22: "kubernetes.port" cannot be null'],
   ['out of range', '{"version":19,"kubernetes":{"port":70000}}', ':1:36: "kubernetes.port" cannot be 70000'],
@@ -176,7 +176,7 @@ test.each([
   const error = await startService({ home, power: 'stopped' }).catch((thrown: unknown) => thrown);
   expect(error).toMatchObject({
     code: 'ERR_SETTINGS_FILE',
-    message: `the settings file ${settingsFile} has mistakes, and nothing was started or changed`,
+    message: `the settings file ${settingsFile} has errors; nothing was started or changed`,
     advice: 'Correct it, or remove it to begin with default settings',
     details: [expect.stringContaining(settingsFile)],
   });
@@ -250,7 +250,7 @@ test.each([
   const [aside = ''] = asides(settingsFile);
   expect(readFileSync(aside, 'utf8')).toBe(content);
   expect(notices).toEqual([
-    `The settings file was not JSON. It is kept as ${aside}, and the settings from before the last change are in force again.`,
+    `The settings file was not JSON. It is kept as ${aside}, and the settings from before the last change are in effect again.`,
   ]);
   expect((await client.settings()).settings).toEqual(JSON.parse(good));
   // The settings in force, the file and the copy are equal; the next change moves those in force into the copy.
@@ -280,8 +280,8 @@ test('a missing settings file is replaced by the copy from before the last chang
   write(defaults, '{"version":19,"containers":{"namespace":"of the administrator"}}');
   const second = await startService({ home, power: 'stopped', policies: { defaults } });
   expect((await second.client.status()).notices).toEqual([
-    `The settings file ${settingsFile} was gone, and the settings from before the last change are in force again. ` +
-      `To begin with default settings, stop the service and delete ${previousSettingsFile} together with it.`,
+    `The settings file ${settingsFile} was missing, and the settings from before the last change are in effect again. ` +
+      `To start with default settings, stop the service and delete ${previousSettingsFile} together with it.`,
   ]);
   expect((await second.client.settings()).settings).toMatchObject({ containers: { namespace: 'good' } });
   expect([settingsFile, previousSettingsFile].map((path) => readFileSync(path, 'utf8'))).toEqual([good, good]);
@@ -299,7 +299,7 @@ test('an unusable copy is reported and kept when the settings file is missing', 
   const { previousSettingsFile } = paths(home);
   write(previousSettingsFile, '{"version": 1');
   const { client } = await startService({ home, power: 'stopped' });
-  expect((await client.status()).notices).toEqual([expect.stringContaining('default settings are in force')]);
+  expect((await client.status()).notices).toEqual([expect.stringContaining('default settings are in effect')]);
   expect(asides(previousSettingsFile).map((each) => readFileSync(each, 'utf8'))).toEqual(['{"version": 1']);
 });
 
@@ -378,7 +378,7 @@ test('a file of a newer release fails the start and stays unchanged', async () =
   write(paths(home).settingsFile, '{"version":25}');
   await expect(startService({ home })).rejects.toMatchObject({
     code: 'ERR_SETTINGS_FILE',
-    message: expect.stringContaining('has settings of version 25'),
+    message: expect.stringContaining('has settings version 25'),
   });
   expect(readFileSync(paths(home).settingsFile, 'utf8')).toBe('{"version":25}');
 });

@@ -55,7 +55,7 @@ test('what cannot be stopped is found by the next one', async () => {
   const faults = { RDCTL_SIMULATED_FAULTS: 'moby.stop:terminal' };
   await expect(stopLeft({ ...options, env: { ...env, ...faults } })).rejects.toMatchObject({
     code: 'ERR_DRIVER_FAILED',
-    message: expect.stringMatching(/^what the last service left does not stop: /),
+    message: expect.stringMatching(/^programs left by the previous service do not stop: /),
   });
   expect(await homeService(here)).toMatchObject({ kind: 'left', pid: process.pid });
   await stopLeft({ ...options, env });

@@ -51,7 +51,7 @@ test('a factory reset removes nothing while the backend does not stop', async ()
   expect(service.resetSummary()).toEqual({
     removed: [],
     kept: [],
-    failed: [{ path: here.data, reason: 'the backend did not stop, and nothing was removed' }],
+    failed: [{ path: here.data, reason: 'the backend did not stop; nothing was removed' }],
   });
   expect(existsSync(here.settingsFile)).toBe(true);
   expect(readdirSync(home).sort()).toEqual(before.filter((name) => name !== basename(here.connectionFile)));

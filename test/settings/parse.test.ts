@@ -67,7 +67,7 @@ describe('documents with errors', () => {
   test.each<[string, string, string[]]>([
     ['an empty file', '', ['p.yaml:1:1: the document is empty']],
     ['only a comment', '# nothing\n', ['p.yaml:1:1: the document is empty']],
-    ['two documents', 'a: 1\n---\nb: 2\n', ['p.yaml:2:1: a second document begins here; a file holds one']],
+    ['two documents', 'a: 1\n---\nb: 2\n', ['p.yaml:2:1: a second document starts here; a file may contain only one']],
     ['a duplicate key', 'a: 1\nb:\n  c: 1\n  c: 2\n', ['p.yaml:4:3: the key "c" appears twice (/b/c)']],
     ['a prototype', '{"__proto__": {"a": 1}}', ['p.yaml:1:2: the key "__proto__" is not allowed (/__proto__)']],
     [
@@ -76,20 +76,16 @@ describe('documents with errors', () => {
       ['p.yaml:2:3: the key "constructor" is not allowed (/a/constructor)'],
     ],
     ['tabs', 'a:\n\tb: 1\n', ['p.yaml:2:1: tabs are not allowed as indentation']],
-    ['another YAML version', '%YAML 1.1\n---\na: yes\n', ['p.yaml:1:1: the document says that it is not YAML 1.2']],
-    ['an unknown tag', 'a: !secret x\n', ['p.yaml:1:4: a "!" begins a tag here, and the tag is not known']],
-    ['a number without end', 'a: .inf\n', ['p.yaml:1:4: .inf has no meaning in JSON (/a)']],
+    [
+      'another YAML version',
+      '%YAML 1.1\n---\na: yes\n',
+      ['p.yaml:1:1: the document declares a version other than YAML 1.2'],
+    ],
+    ['an unknown tag', 'a: !secret x\n', ['p.yaml:1:4: unknown tag; "!" starts a tag']],
+    ['a number without end', 'a: .inf\n', ['p.yaml:1:4: .inf cannot be represented in JSON (/a)']],
     ['a list as a key', '? [a]\n: 1\n', ['p.yaml:1:3: a key must be a name']],
-    [
-      'an alias to nothing',
-      'a: *b\n',
-      ['p.yaml:1:4: a "*" begins an alias here, and it stands for nothing that is complete before it (/a)'],
-    ],
-    [
-      'an alias to itself',
-      'a: &a [*a]\n',
-      ['p.yaml:1:8: a "*" begins an alias here, and it stands for nothing that is complete before it (/a/0)'],
-    ],
+    ['an alias to nothing', 'a: *b\n', ['p.yaml:1:4: unknown alias; "*" starts an alias (/a)']],
+    ['an alias to itself', 'a: &a [*a]\n', ['p.yaml:1:8: unknown alias; "*" starts an alias (/a/0)']],
     ['a control character', 'a: 1\nb: \u0000\n', ['p.yaml:2:4: the document contains the control character U+0000']],
     ['brackets without end', '['.repeat(10_000), ['p.yaml:1:101: the document is nested too deeply']],
     ['objects without end', '{"a":'.repeat(10_000), ['p.yaml:1:501: the document is nested too deeply']],
@@ -105,17 +101,17 @@ describe('documents with errors', () => {
     [' \n{"a":{"b":1}\n', '3:1: an object is not closed: a "}" is missing here'],
     ['{"a": [1, 2}', '1:12: a list is not closed: a "]" is missing here'],
     ['[', '1:2: a list is not closed: a "]" is missing here'],
-    ['{"a": "x}', '1:10: a text is not closed: a quotation mark is missing'],
+    ['{"a": "x}', '1:10: a string is not closed: a quotation mark is missing'],
     ['{"a" 1}', '1:6: a ":" or a "," is missing here'],
     ['{"a": 1 "b": 2}', '1:7: a "," is missing after this value'],
     ['{"a": 1\n"b": 2}', '1:7: a "," is missing after this value'],
-    ['{,}', '1:2: this "," does not belong here'],
-    ['{"a":: 1}', '1:6: this ":" does not belong here'],
-    ['{"a":1}}', '1:8: the document has ended before this'],
-    ['{"a":1} {"b":2}', '1:9: the document has ended before this'],
-    ['{"a":1}\nb: 2', '2:1: the document has ended before this'],
-    ['{"a": @}', '1:7: a value cannot begin like this'],
-    ['{"a": "x\\q"}', '1:9: this is no escape sequence'],
+    ['{,}', '1:2: unexpected ","'],
+    ['{"a":: 1}', '1:6: unexpected ":"'],
+    ['{"a":1}}', '1:8: unexpected content after the end of the document'],
+    ['{"a":1} {"b":2}', '1:9: unexpected content after the end of the document'],
+    ['{"a":1}\nb: 2', '2:1: unexpected content after the end of the document'],
+    ['{"a": @}', '1:7: invalid start of a value'],
+    ['{"a": "x\\q"}', '1:9: invalid escape sequence'],
   ])('one error in JSON is one finding in terms of JSON: %j', (source, line) => {
     expect(findings(source)).toEqual([`p.yaml:${line}`]);
   });
@@ -159,7 +155,7 @@ describe('documents with errors', () => {
     const line = (name: string, of: string) => `${name}: &${name} [${Array.from({ length: 9 }, () => of).join(',')}]\n`;
     const bomb =
       line('a', 'x') + line('b', '*a') + line('c', '*b') + line('d', '*c') + line('e', '*d') + line('f', '*e');
-    expect(findings(bomb)).toEqual(['p.yaml:5:8: the aliases stand for more than 10000 values (/e/0)']);
+    expect(findings(bomb)).toEqual(['p.yaml:5:8: the aliases expand to more than 10000 values (/e/0)']);
   });
 
   test('bytes that are not UTF-8', () => {

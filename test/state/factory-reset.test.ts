@@ -136,7 +136,7 @@ test('directories of the user behind links are left alone', async () => {
   await factoryReset(here, { cache: true });
   symlinkSync(elsewhere, here.config);
   const { removed, kept } = await factoryReset(here, { cache: true });
-  expect([removed, kept]).toEqual([[], [{ path: here.config, why: 'a link, which is not followed' }]]);
+  expect([removed, kept]).toEqual([[], [{ path: here.config, why: 'a link; links are not followed' }]]);
   expect(filesBelow(elsewhere)).toEqual(['settings.json']);
 });
 
@@ -177,7 +177,7 @@ describe('directories in which no service ever ran', () => {
     write(join(here.data, 'logs', 'web.log'));
     expect(await untouchedSummary(here, true)).toEqual({
       removed: [],
-      kept: [{ path: here.settingsFile, why: 'nothing tells that rdctl made it' }],
+      kept: [{ path: here.settingsFile, why: 'not created by rdctl' }],
       failed: [],
     });
   });
@@ -222,7 +222,7 @@ test('links are removed and never followed', async () => {
   symlinkSync(join(elsewhere, 'config'), here.config);
   const { removed, kept } = await factoryReset(here, { cache: true });
   expect(removed).toEqual([here.config]);
-  expect(kept).toEqual([{ path: join(elsewhere, 'config'), why: 'a link led there' }]);
+  expect(kept).toEqual([{ path: join(elsewhere, 'config'), why: 'reached through a link' }]);
   expect(filesBelow(elsewhere)).toEqual(['config/settings.json', 'disk/large']);
 });
 

@@ -164,7 +164,7 @@ describe.runIf(POSIX)('a path', () => {
     expect(() => requirePrivate(places({ RDCTL_HOME: home }, 'linux', ''))).toThrow(
       expect.objectContaining({
         message: expect.stringMatching(/ belongs to another user \(owner nobody, mode 0700, and you are root\), so /),
-        advice: expect.stringMatching(/^Set RDCTL_HOME to a directory that is yours alone/),
+        advice: expect.stringMatching(/^Set RDCTL_HOME to a directory that only you can write/),
       }),
     );
   });

@@ -109,7 +109,9 @@ describe('drop-in mode', () => {
   });
 
   test('is enabled by one value; any other is refused, an empty one is unset', () => {
-    expect(() => places({ RDCTL_COMPAT: '1' }, 'linux', '/home/u')).toThrow('the only value is "rancher-desktop"');
+    expect(() => places({ RDCTL_COMPAT: '1' }, 'linux', '/home/u')).toThrow(
+      'the only valid value is "rancher-desktop"',
+    );
     expect(places({ RDCTL_COMPAT: '' }, 'linux', '/home/u').dropIn).toBeUndefined();
   });
 });

@@ -9,7 +9,7 @@ import { JSON_TYPE, TEXT_TYPE, TEXTS } from '../wire-texts.ts';
 
 const STATES = ['STOPPED', 'STARTING', 'STARTED', 'STOPPING', 'ERROR', 'DISABLED'] as const satisfies BackendState[];
 const GET_DOC = documented({
-  summary: 'What the backend is doing',
+  summary: 'Get the state of the backend',
   replies: {
     200: {
       description: 'always',
@@ -20,7 +20,7 @@ const GET_DOC = documented({
         additionalProperties: false,
         properties: {
           vmState: { description: 'STARTED or DISABLED (no cluster): the engine runs.', enum: STATES },
-          locked: { description: 'An operation on snapshots keeps the backend still.', type: 'boolean' },
+          locked: { description: 'A snapshot operation is using the backend.', type: 'boolean' },
         },
       },
       example: { vmState: 'STARTED', locked: false },
@@ -28,11 +28,11 @@ const GET_DOC = documented({
   },
 });
 const PUT_DOC = documented({
-  summary: 'Say whether the backend is wanted',
+  summary: 'Start or stop the backend',
   description:
-    'Answers at once; the wish is kept over restarts of the service. Poll the state, or wait for the generation.',
+    'Returns immediately; the desired state persists across restarts of the service. Poll the state, or wait for the generation.',
   body: {
-    description: 'The wish; the member `locked` is accepted and has no effect',
+    description: 'The desired state; the member `locked` is accepted and ignored',
     required: true,
     schema: {
       type: 'object',
@@ -42,12 +42,12 @@ const PUT_DOC = documented({
   },
   replies: {
     202: {
-      description: 'the wish is kept',
+      description: 'the desired state is stored',
       body: 'text',
       example: TEXTS.backendState,
       headers: { 'Rdctl-Generation': 'Version of the desired state after this write' },
     },
-    400: { description: 'another state, or no JSON', body: 'text' },
+    400: { description: 'unknown state, or invalid JSON', body: 'text' },
     503: { description: 'the service is shutting down', body: 'text' },
   },
 });
@@ -104,7 +104,7 @@ export function shutdownRoutes(app: FastifyInstance, { requestStop, log }: ApiCo
       ...documented({
         summary: 'Stop the backend and the service',
         ...(path.startsWith('/v0/') ? { unlisted: true as const } : {}),
-        replies: { 202: { description: 'always, before anything has stopped', body: 'text', example: TEXTS.shutdown } },
+        replies: { 202: { description: 'always, before anything stops', body: 'text', example: TEXTS.shutdown } },
       }),
       handler: async (_request, reply) => {
         log('info', 'shutdown requested over the API');
@@ -116,21 +116,20 @@ export function shutdownRoutes(app: FastifyInstance, { requestStop, log }: ApiCo
 }
 
 const RESET_DOC = documented({
-  summary: 'Delete the data of the cluster, or everything that the backend keeps',
+  summary: 'Delete the cluster data, or all data of the backend',
   description:
-    'Answers when the backend is up again, which may take minutes, or off where it was to be off. Without a cluster `fast` is a restart.',
+    'Returns when the backend is running again, which may take minutes, or stopped if it should be. Without a cluster, `fast` is a restart.',
   body: {
-    description:
-      '`fast` (also when left out) keeps images, containers and volumes; `wipe` keeps nothing but the settings',
+    description: '`fast` (the default) keeps images, containers and volumes; `wipe` keeps only the settings',
     required: true,
     schema: { type: 'object', properties: { mode: { enum: ['fast', 'wipe'] } } },
   },
   replies: {
     200: { description: 'done', body: 'text', example: TEXTS.resetDone.fast },
-    400: { description: 'no JSON, or another mode', body: 'text' },
+    400: { description: 'invalid JSON, or an unknown mode', body: 'text' },
     409: { description: 'a snapshot operation is in progress', body: 'text' },
-    502: { description: 'the backend did not stop or did not come up again', body: 'text' },
-    503: { description: 'the backend starts or stops; nothing was done', body: 'text' },
+    502: { description: 'the backend did not stop or did not start again', body: 'text' },
+    503: { description: 'the backend is starting or stopping; nothing was done', body: 'text' },
   },
 });
 
@@ -156,18 +155,18 @@ function wantedMode(bytes: Buffer): 'fast' | 'wipe' {
 }
 
 const DOC = documented({
-  summary: 'Remove everything of this installation, and end',
+  summary: 'Remove this installation and exit',
   description:
-    'The answer comes first. Then the API stops listening, the backend stops, and settings, data, extensions, logs and what was ' +
-    'changed in files of the user go. Snapshots that exist stay.',
+    'Responds first. Then the API stops listening, the backend stops, and settings, data, extensions, logs and changes ' +
+    'to user files are removed. Existing snapshots stay.',
   body: {
-    description: 'Whether downloads stay too; they go unless told',
+    description: 'Whether to keep downloads; by default they are removed',
     schema: { type: 'object', properties: { keepSystemImages: { type: 'boolean' } } },
     required: false,
   },
   replies: {
     202: { description: 'it begins now', body: 'text', example: TEXTS.factoryReset },
-    400: { description: 'the body is not what it should be', body: 'text' },
+    400: { description: 'invalid body', body: 'text' },
   },
 });
 
@@ -199,10 +198,13 @@ function keepsDownloads(bytes: Buffer): boolean {
   const { keepSystemImages = false, ...others } = body;
   const [unknown] = Object.keys(others);
   if (unknown !== undefined) {
-    throw new RdError('ERR_BODY_INVALID', `"${unknown}" is nothing that a factory reset knows`, {
+    throw new RdError('ERR_BODY_INVALID', `unknown field "${unknown}"`, {
       advice: 'Send {"keepSystemImages": true} to keep downloads, or nothing.',
     });
   }
   if (typeof keepSystemImages === 'boolean') return keepSystemImages;
-  throw new RdError('ERR_BODY_INVALID', `"keepSystemImages" is ${JSON.stringify(keepSystemImages)}, not true or false`);
+  throw new RdError(
+    'ERR_BODY_INVALID',
+    `"keepSystemImages" must be true or false, not ${JSON.stringify(keepSystemImages)}`,
+  );
 }

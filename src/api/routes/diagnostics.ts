@@ -32,11 +32,11 @@ const REPORT: JsonSchema = {
               properties: { description: { type: 'string' }, url: { type: 'string' } },
             },
           },
-          id: { description: '`CHECK`, or `CHECK:sub` for one of several answers.', type: 'string' },
+          id: { description: '`CHECK`, or `CHECK:sub` for one of several results.', type: 'string' },
           category: { type: 'string' },
-          mute: { description: 'The setting `diagnostics.mutedChecks` names it.', type: 'boolean' },
+          mute: { description: 'Muted by the setting `diagnostics.mutedChecks`.', type: 'boolean' },
           documentation: {
-            description: 'Address of what explains the check; absent where no documentation is installed.',
+            description: 'URL of the documentation of the check; absent if no documentation is installed.',
             type: 'string',
             format: 'uri',
           },
@@ -67,8 +67,8 @@ export function diagnosticsRoutes(app: FastifyInstance, { diagnostics }: ApiCont
   app.get<{ Querystring: Query }>(
     '/v1/diagnostic_ids',
     documented({
-      summary: 'Checks of a category, those that do not apply here included',
-      query: { category: { description: 'Name of the category, in the same letters', required: true } },
+      summary: 'Checks of a category, including those that do not apply here',
+      query: { category: { description: 'Name of the category (case-sensitive)', required: true } },
       replies: {
         200: { description: 'the category exists', body: 'json', schema: NAMES },
         400: { description: 'no category given', body: 'text', example: 'diagnostic_ids: no category specified' },
@@ -89,11 +89,11 @@ export function diagnosticsRoutes(app: FastifyInstance, { diagnostics }: ApiCont
   app.get<{ Querystring: Query }>(
     '/v1/diagnostic_checks',
     documented({
-      summary: 'What is known of the checks that apply here',
+      summary: 'Results of the checks that apply here',
       query: {
         category: { description: 'Only this category' },
-        id: { description: 'Only this check, with all of its answers, or only this answer' },
-        checkID: { description: 'As `id`, which wins' },
+        id: { description: 'Only this check with all of its results, or only this result' },
+        checkID: { description: 'Same as `id`, which takes precedence' },
       },
       replies: { 200: { description: 'always; without checks when nothing matches', body: 'json', schema: REPORT } },
     }),

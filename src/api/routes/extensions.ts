@@ -49,17 +49,17 @@ export function extensionRoutes(app: FastifyInstance, context: ApiContext): void
   app.post(
     '/v1/extensions/install',
     documented({
-      summary: 'Install an extension out of an image, or another version of one',
-      description: `An interim 102 comes first. The header ${REASON} says why something was refused, ${LEFT_OUT} what the extension asks for and does not get.`,
+      summary: 'Install an extension from an image, or another version of it',
+      description: `An interim 102 is sent first. The header ${REASON} says why a request was refused, ${LEFT_OUT} which features of the extension are not supported.`,
       query: QUERY,
       replies: {
         201: { description: 'it is installed', body: 'text', example: 'Created' },
-        204: { description: 'this version is installed already', body: 'none' },
+        204: { description: 'this version is already installed', body: 'none' },
         400: { description: 'no id, several ids, or the map of installed extensions is locked', body: 'text' },
-        403: { description: 'the allow list has no entry for it, or it is no image name', body: 'text' },
-        422: { description: 'the image is missing or is no extension', body: 'text' },
-        500: { description: 'no tag can be determined, or something else went wrong', body: 'text' },
-        503: { ...NOT_READY, description: `${NOT_READY.description}, or none runs now` },
+        403: { description: 'not on the allow list, or not an image name', body: 'text' },
+        422: { description: 'the image is missing or is not an extension', body: 'text' },
+        500: { description: 'the tag cannot be determined, or another error', body: 'text' },
+        503: { ...NOT_READY, description: `${NOT_READY.description}, or none is running` },
       },
     }),
     async (request, reply) => {
@@ -78,7 +78,7 @@ export function extensionRoutes(app: FastifyInstance, context: ApiContext): void
       query: QUERY,
       replies: {
         201: { description: 'it is gone', body: 'text', example: 'Deleted example/tool' },
-        204: { description: 'it was not installed, or in another version than the one named', body: 'none' },
+        204: { description: 'not installed, or installed in another version', body: 'none' },
         400: { description: 'no id, several ids, or the map of installed extensions is locked', body: 'text' },
         500: { description: 'its files cannot be removed', body: 'text' },
         503: NOT_READY,

@@ -58,7 +58,7 @@ function list(app: FastifyInstance, path: string, summary: string, endpoints: re
   const body = Buffer.from(JSON.stringify(endpoints));
   const doc = documented({
     summary,
-    description: 'Our own endpoints below /v2 are in GET /v2/openapi.json.',
+    description: 'Endpoints under /v2 are described in GET /v2/openapi.json.',
     replies: {
       200: {
         description: 'always, in the order of the compatible interface',
@@ -93,7 +93,7 @@ export function olderVersionRoutes(app: FastifyInstance): void {
     if (since !== 0 || SERVED.has(`${method} ${name}`)) continue;
     app.route({
       ...documented({
-        summary: `Names the path of this endpoint below /v1`,
+        summary: `Returns the path of this endpoint under /v1`,
         description: 'Nothing is done.',
         unlisted: true,
         replies: {

@@ -17,19 +17,19 @@ const USUAL_WAIT = 3_000;
 const LONGEST_WAIT = 600_000;
 
 const PLAN_DOC = documented({
-  summary: 'What a desired state would change here, at what cost',
+  summary: 'Plan the changes that reach a desired state, with their cost',
   description:
-    'Changes nothing. Locked fields and fields that the driver cannot give effect to are changes with `blocked`, not errors.',
+    'Changes nothing. Locked fields and fields that the driver does not support are changes with `blocked`, not errors.',
   query: {
     waitMs: {
-      description: `How long to wait for a look at what runs, in milliseconds up to ${LONGEST_WAIT}; ${USUAL_WAIT} where it is missing`,
+      description: `How long to wait for an observation of the backend, in milliseconds, up to ${LONGEST_WAIT}; the default is ${USUAL_WAIT}`,
     },
   },
   body: { description: 'The desired state', required: true, schema: PLAN_REQUEST },
   replies: {
     200: { description: 'the plan', body: 'json', schema: schemaOf('Plan') },
     400: {
-      description: 'a malformed request or bad settings, each with its pointer',
+      description: 'a malformed request or invalid settings, each with its pointer',
       body: 'json',
       schema: schemaOf('Error'),
     },
@@ -60,7 +60,7 @@ function waitOf(query: unknown): number {
   if (given === undefined) return USUAL_WAIT;
   const ms = typeof given === 'string' && /^\d{1,6}$/.test(given) ? Number(given) : Number.NaN;
   if (ms <= LONGEST_WAIT) return ms;
-  throw new RdError('ERR_BODY_INVALID', `waitMs is a number of milliseconds between 0 and ${LONGEST_WAIT}`);
+  throw new RdError('ERR_BODY_INVALID', `waitMs must be a number of milliseconds from 0 to ${LONGEST_WAIT}`);
 }
 
 /** Aborted when nobody waits for the answer any more. */
@@ -82,30 +82,30 @@ const REPLY = {
   properties: {
     kind: { const: 'ApplyReply' },
     formatVersion: { const: 1 },
-    generation: { description: 'Version of the desired state after it.', type: 'integer' },
+    generation: { description: 'Version of the desired state after this write.', type: 'integer' },
     sent: {
-      description: 'What was written; `retry`: nothing differed, and a backend that had given up is tried again.',
+      description: 'What was written; `retry`: nothing differed, and a failed backend is retried.',
       type: 'array',
       items: { enum: ['settings', 'power', 'retry'] },
     },
-    continues: { description: 'Port forwards and extensions follow: `apply` in the status tells.', type: 'boolean' },
+    continues: { description: 'Port forwards and extensions follow; see `apply` in the status.', type: 'boolean' },
   },
 } as const;
 
 const APPLY_DOC = documented({
-  summary: 'Carry out a plan that was agreed to',
+  summary: 'Apply a plan',
   description:
-    'Takes what `POST /v2/plan` takes, and the `tag` of its plan. Settings and power are written at once, as one version of the desired state; port forwards and extensions follow, and need no caller to wait for them.',
+    'Takes the body of `POST /v2/plan` and the `tag` of its plan. Settings and power state are written immediately, as one version of the desired state; port forwards and extensions follow, even if the client disconnects.',
   body: { description: 'The desired state, and the tag', required: true, schema: BODY },
   replies: {
     202: { description: 'it is written; wait for the generation', body: 'json', schema: REPLY },
     400: {
-      description: 'a malformed request, bad settings, or changes that cannot be made',
+      description: 'a malformed request, invalid settings, or blocked changes',
       body: 'json',
       schema: schemaOf('Error'),
     },
     409: {
-      description: 'a plan made now is another one, or an earlier apply is still at work; nothing was changed',
+      description: 'the plan is stale, or an earlier apply is still running; nothing was changed',
       body: 'json',
       schema: schemaOf('Error'),
     },
@@ -127,8 +127,8 @@ export function applyRoutes(app: FastifyInstance, context: ApiContext): void {
           const plan = planOf(request, context, { desired });
           steps = applies.reserve(plan, request);
           if (plan.tag !== tag) {
-            throw new RdError('ERR_PLAN_STALE', 'a plan made now is another one, so nothing was changed', {
-              advice: 'Plan again, and look at what is different.',
+            throw new RdError('ERR_PLAN_STALE', 'the plan is stale; nothing was changed', {
+              advice: 'Plan again and review the changes.',
             });
           }
           refuseBlocked(plan);

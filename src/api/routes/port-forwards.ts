@@ -12,7 +12,7 @@ const PORT = { type: 'integer', minimum: 1, maximum: 65_535 };
 const NAMES = {
   namespace: { type: 'string' },
   service: { type: 'string' },
-  k8sPort: { description: 'Number or name of the port of the service.', anyOf: [PORT, { type: 'string' }] },
+  k8sPort: { description: 'Number or name of the service port.', anyOf: [PORT, { type: 'string' }] },
 };
 const FORWARD: JsonSchema = {
   type: 'object',
@@ -20,7 +20,7 @@ const FORWARD: JsonSchema = {
   properties: {
     ...NAMES,
     hostPort: {
-      description: 'Number, or text of its digits.',
+      description: 'Number, or a string of digits.',
       anyOf: [
         { type: 'integer', minimum: 0, maximum: 65_535 },
         { type: 'string', pattern: '^[0-9]{1,6}$' },
@@ -37,7 +37,7 @@ const ENTRY: JsonSchema = {
     state: { enum: ['listening', 'waiting', 'failed'] },
     reason: { description: 'Why it is not listening.', type: 'string' },
     connections: { type: 'integer', minimum: 0 },
-    lastError: { description: 'Why the last connection that failed did.', type: 'string' },
+    lastError: { description: 'Error of the last failed connection.', type: 'string' },
   },
 };
 const LIST: JsonSchema = {
@@ -46,7 +46,7 @@ const LIST: JsonSchema = {
   properties: {
     kind: { const: 'PortForwards' },
     formatVersion: { const: 1 },
-    supported: { description: 'False where the driver has no cluster that can be reached.', type: 'boolean' },
+    supported: { description: 'False if the driver has no reachable cluster.', type: 'boolean' },
     reason: { type: 'string' },
     portForwards: { type: 'array', items: ENTRY },
   },
@@ -57,13 +57,17 @@ export function portForwardRoutes(app: FastifyInstance, { portForwards }: Pick<A
   app.post(
     '/v1/port_forwarding',
     documented({
-      summary: 'Forward a port of this machine to a service of the cluster',
+      summary: 'Forward a local port to a service of the cluster',
       description:
-        'One of the same service port on another host port moves there. The answer does not say that anything serves the port: that is looked up by each connection.',
+        'An existing forward of the same service port moves to the new host port. Success does not mean that anything serves the port; each connection looks that up.',
       body: { description: '`hostPort` 0 means any free port.', schema: FORWARD, required: true },
       replies: {
-        200: { description: 'the port listens; the body is its number', body: 'text', example: '8080' },
-        400: { description: 'it cannot be forwarded, and why', body: 'text', example: TEXTS.cannotForward },
+        200: { description: 'the port is listening; the body is its number', body: 'text', example: '8080' },
+        400: {
+          description: 'the port cannot be forwarded; the body says why',
+          body: 'text',
+          example: TEXTS.cannotForward,
+        },
       },
     }),
     async (request, reply) => {
@@ -86,11 +90,11 @@ export function portForwardRoutes(app: FastifyInstance, { portForwards }: Pick<A
       },
       replies: {
         200: {
-          description: 'there is no such forward any more, or never was',
+          description: 'the forward was removed, or did not exist',
           body: 'text',
           example: TEXTS.forwardDeleted,
         },
-        400: { description: 'a parameter is missing or given twice, or the change cannot be kept', body: 'text' },
+        400: { description: 'a parameter is missing or repeated, or the change cannot be stored', body: 'text' },
       },
     }),
     async (request, reply) => {
@@ -104,7 +108,7 @@ export function portForwardRoutes(app: FastifyInstance, { portForwards }: Pick<A
   app.get(
     '/v2/port_forwards',
     documented({
-      summary: 'The port forwards that are wanted, and how each stands',
+      summary: 'List the desired port forwards and their state',
       replies: { 200: { description: 'always', body: 'json', schema: LIST } },
     }),
     (_request, reply) => {
@@ -115,15 +119,16 @@ export function portForwardRoutes(app: FastifyInstance, { portForwards }: Pick<A
   app.post(
     '/v2/port_forwards',
     documented({
-      summary: 'Want a port forward, also while the cluster does not run',
-      description: 'As `POST /v1/port_forwarding`, but it may wait for the cluster: it then opens with it.',
-      body: { description: '`hostPort` 0 needs a cluster that runs.', schema: FORWARD, required: true },
+      summary: 'Set a port forward, even if the cluster is not running',
+      description:
+        'Like `POST /v1/port_forwarding`, but the cluster may be off: the forward then opens when the cluster starts.',
+      body: { description: '`hostPort` 0 needs a running cluster.', schema: FORWARD, required: true },
       replies: {
-        200: { description: 'it is wanted from now on', body: 'json', schema: ENTRY },
-        400: { description: 'the body is not a forward, or there is no cluster', body: 'json' },
-        403: { description: 'the port is not for this user, or there are too many', body: 'json' },
-        409: { description: 'the port of this machine is taken', body: 'json' },
-        503: { description: 'port 0 was asked for, and the cluster does not run', body: 'json' },
+        200: { description: 'the forward is stored', body: 'json', schema: ENTRY },
+        400: { description: 'the body is not a forward, or the driver has no cluster', body: 'json' },
+        403: { description: 'the user may not open this port, or there are too many forwards', body: 'json' },
+        409: { description: 'the local port is in use', body: 'json' },
+        503: { description: 'port 0 was requested, and the cluster is not running', body: 'json' },
       },
     }),
     async (request, reply) => {

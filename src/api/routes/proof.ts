@@ -26,7 +26,7 @@ export function proofRoutes(
     description:
       'HMAC-SHA256, keyed with the password of the connection file, of four lines: "rdctl service proof 1", the port, the nonce, and an empty one.',
     open: true,
-    query: { nonce: { description: '16 to 64 random bytes as lower-case hexadecimal digits', required: true } },
+    query: { nonce: { description: '16 to 64 random bytes as lowercase hexadecimal digits', required: true } },
     replies: {
       200: {
         description: 'the proof',
@@ -37,19 +37,19 @@ export function proofRoutes(
           properties: { proof: { type: 'string', pattern: '^[0-9a-f]{64}$' } },
         },
       },
-      400: { description: 'no such nonce', body: 'json', schema: schemaOf('Error') },
-      503: { description: 'asked too often', body: 'json', schema: schemaOf('Error') },
+      400: { description: 'invalid nonce', body: 'json', schema: schemaOf('Error') },
+      503: { description: 'too many requests', body: 'json', schema: schemaOf('Error') },
     },
   });
   app.get<{ Querystring: { nonce?: unknown } }>('/v2/proof', doc, (request, reply) => {
     const { nonce } = request.query;
     if (typeof nonce !== 'string' || !NONCE.test(nonce)) {
-      throw new RdError('ERR_BODY_INVALID', 'nonce is not 16 to 64 bytes in lower-case hexadecimal digits');
+      throw new RdError('ERR_BODY_INVALID', 'nonce must be 16 to 64 bytes in lowercase hexadecimal digits');
     }
     const present = Math.floor(now() / 1000);
     answered = present === second ? answered + 1 : 1;
     second = present;
-    if (answered > MOST) throw new RdError('ERR_NOT_READY', `more than ${MOST} proofs in a second were asked for`);
+    if (answered > MOST) throw new RdError('ERR_NOT_READY', `more than ${MOST} proofs per second were requested`);
     reply.type(JSON_TYPE).send(`${JSON.stringify({ proof: prove(nonce) })}\n`);
   });
 }

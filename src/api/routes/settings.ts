@@ -20,23 +20,23 @@ const GET_DOC = {
       description: 'always; never 304',
       body: 'text',
       schema: schemaOf('Settings'),
-      headers: { ETag: 'Strong tag over settings and locks' },
+      headers: { ETag: 'Strong tag of settings and locks' },
     },
   },
 } as const satisfies RouteDoc;
 const WRITTEN = {
-  ETag: 'Of the settings as they are now',
-  'Rdctl-Generation': 'Version of the desired state; in force when `observedGeneration` of the status has reached it',
-  'Rdctl-Ignored-Keys': 'Keys of the body that are no settings, percent-encoded; absent when there are none',
+  ETag: 'Tag of the current settings',
+  'Rdctl-Generation': 'Version of the desired state; in effect when `observedGeneration` of the status has reached it',
+  'Rdctl-Ignored-Keys': 'Keys of the body that are not settings, percent-encoded; absent if there are none',
 };
 const PUT_DOC = {
   summary: 'Change settings',
   description:
-    'Keys that are left out stay; a list replaces the list; a map is merged by key, and `null` removes an entry. Everything is checked before anything is changed.',
+    'Omitted keys stay unchanged; lists are replaced; maps are merged by key, and `null` removes an entry. Everything is validated before anything is changed.',
   headers: { 'If-Match': 'Tag of the settings that were read; any number, separated by commas' },
   body: {
     description:
-      'Any part of the settings with its `version`; shapes of older versions are migrated. Numbers and booleans may be texts.',
+      'Any part of the settings with its `version`; older versions are migrated. Numbers and booleans may be strings.',
     required: true,
     schema: {
       type: 'object',
@@ -49,22 +49,22 @@ const PUT_DOC = {
   },
   replies: {
     202: {
-      description: 'accepted; the sentence says what follows',
+      description: 'accepted; the body says what happens next',
       body: 'text',
       headers: WRITTEN,
       example: TEXTS.noRestart,
     },
     400: {
-      description: 'no settings, or bad ones: a heading and a line each',
+      description: 'no settings, or invalid ones: a heading and one line per error',
       body: 'text',
       example: TEXTS.noSettings,
     },
-    412: { description: '`If-Match` was sent and something has changed since', body: 'text' },
+    412: { description: '`If-Match` was sent and the settings have changed since', body: 'text' },
     503: { description: 'the service is shutting down', body: 'text' },
   },
 } as const satisfies RouteDoc;
 const LOCKED_DOC = documented({
-  summary: 'Which fields an administrator has locked',
+  summary: 'List the fields that an administrator has locked',
   replies: {
     200: {
       description: 'always; `true` for every locked field',
@@ -130,7 +130,7 @@ async function putSettings(request: FastifyRequest, reply: FastifyReply, context
     log('info', 'settings changed', { paths, generation: now.desired.generation, answer: text });
   }
   if (ignored.length > 0) {
-    log('warn', 'settings ignored: no such keys', { keys: ignored.slice(0, LOGGED_KEYS), count: ignored.length });
+    log('warn', 'settings ignored: unknown keys', { keys: ignored.slice(0, LOGGED_KEYS), count: ignored.length });
     reply.header('Rdctl-Ignored-Keys', ignoredKeysHeader(ignored));
   }
   return reply
@@ -150,7 +150,7 @@ function checkCondition(header: string | undefined, { etag }: DesiredSnapshot): 
   if (header === undefined || header.trim() === '*') return;
   if (header.split(',').some((tag) => tag.trim() === etag)) return;
   throw new RdError('ERR_PRECONDITION_FAILED', 'the settings have changed since they were read', {
-    advice: 'Read them again and decide anew.',
+    advice: 'Read them again and retry.',
   });
 }
 
@@ -175,12 +175,12 @@ function encoded(key: string): string {
 }
 
 const DOC = documented({
-  summary: 'Which fields of a proposal would restart the backend or destroy cluster data',
-  description: 'Changes nothing. No `version` is needed; shapes of older versions are not migrated.',
+  summary: 'List the proposed fields that would restart the backend or destroy cluster data',
+  description: 'Changes nothing. No `version` is needed; older versions are not migrated.',
   body: { description: 'Any part of the settings', required: true, schema: schemaOf('SettingsPart') },
   replies: {
     200: {
-      description: 'the proposal is valid; only fields of it are named',
+      description: 'the proposal is valid; only its fields are listed',
       body: 'json',
       schema: {
         type: 'object',
@@ -197,7 +197,7 @@ const DOC = documented({
       example: { 'containerEngine.name': { current: 'moby', desired: 'containerd', severity: 'restart' } },
     },
     400: {
-      description: 'no settings, or bad ones: a heading and a line each',
+      description: 'no settings, or invalid ones: a heading and one line per error',
       body: 'text',
       example: TEXTS.noSettings,
     },
@@ -225,8 +225,8 @@ const PROFILE = {
   required: ['source', 'version', 'settings'],
   properties: {
     source: { description: 'Path of the file, or the registry key.', type: 'string' },
-    version: { description: 'Settings version that it was written for.', type: 'integer' },
-    settings: { description: 'What it says, at the newest version.', type: 'object' },
+    version: { description: 'Settings version of the profile.', type: 'integer' },
+    settings: { description: 'Its settings, migrated to the newest version.', type: 'object' },
   },
 } as const;
 
@@ -241,7 +241,7 @@ const LAYERS = {
     builtIn: { description: 'Settings of a first run on this computer.', type: 'object' },
     settingsFile: { type: 'string' },
     looked: {
-      description: 'Places of deployment profiles that were looked at, best first.',
+      description: 'Locations of deployment profiles that were checked, highest precedence first.',
       type: 'array',
       items: { type: 'string' },
     },
@@ -253,14 +253,14 @@ const LAYERS = {
       properties: { at: { type: 'string' }, defaults: { type: 'string' } },
     },
     inForce: { description: 'What counts now.', type: 'object' },
-    stored: { description: 'What the settings file holds.', type: 'object' },
+    stored: { description: 'Content of the settings file.', type: 'object' },
     driver: {
       type: 'object',
       required: ['name', 'simulated', 'support', 'liveFields'],
       properties: {
         name: { type: 'string' },
         simulated: { type: 'boolean' },
-        support: { description: 'By dotted path: what the driver does with the setting.', type: 'object' },
+        support: { description: 'By dotted path: how the driver supports the setting.', type: 'object' },
         liveFields: { description: 'Applied to what runs.', type: 'array', items: { type: 'string' } },
       },
     },
@@ -270,7 +270,7 @@ const LAYERS = {
 /** `GET /v2/settings/layers`: what every setting would be without the layers above it, and where each layer comes from. */
 export function layerRoutes(app: FastifyInstance, { layers, store, driver }: ApiContext): void {
   const doc = documented({
-    summary: 'List the layers that the settings in force are made of',
+    summary: 'List the layers of the effective settings',
     description: 'Built-in defaults, defaults profile, stored settings, locked profile. Secrets are masked.',
     replies: { 200: { description: 'all layers', body: 'json', schema: LAYERS } },
   });

@@ -12,11 +12,11 @@ const RECORD = {
   properties: {
     created: { description: 'RFC 3339 with up to nine digits of a second and the local offset.', type: 'string' },
     name: { type: 'string' },
-    description: { description: 'Empty when there is none.', type: 'string' },
+    description: { description: 'Empty if there is none.', type: 'string' },
   },
 };
 const REFUSED = {
-  description: 'refused or failed, and everything is as it was; the text says why',
+  description: 'refused or failed; nothing was changed, and the body says why',
   body: 'text',
 } as const;
 const NAME_QUERY = { name: { description: 'Name of the snapshot.', required: true } };
@@ -25,15 +25,15 @@ const LIST_DOC = documented({
   summary: 'List the complete snapshots, oldest first',
   replies: {
     200: { description: 'always', body: 'json', schema: { type: 'array', items: RECORD } },
-    500: { description: 'the directory of snapshots cannot be read', body: 'text' },
+    500: { description: 'the snapshot directory cannot be read', body: 'text' },
   },
 });
 const CREATE_DOC = documented({
-  summary: 'Save the settings and everything that the backend keeps',
+  summary: 'Create a snapshot of the settings and all backend data',
   description:
-    'Where the driver can copy a machine that is on, the backend goes on meanwhile. Otherwise it is stopped, and becomes what it was to be when the files are copied.',
+    'If the driver can copy a running machine, the backend keeps running. Otherwise it is stopped, and returns to its desired state once the files are copied.',
   body: {
-    description: 'Name, description, and whether to stop the backend for it',
+    description: 'Name, description, and whether to stop the backend',
     required: true,
     schema: {
       type: 'object',
@@ -41,7 +41,7 @@ const CREATE_DOC = documented({
       properties: {
         name: { type: 'string', maxLength: 250 },
         description: { type: 'string' },
-        stop: { description: 'The backend is stopped even where it could go on.', type: 'boolean', default: false },
+        stop: { description: 'Stop the backend even if it could keep running.', type: 'boolean', default: false },
       },
     },
   },
@@ -53,15 +53,15 @@ const DELETE_DOC = documented({
   replies: { 200: { description: 'deleted', body: 'text', example: TEXTS.snapshotDeleted }, 400: REFUSED },
 });
 const RESTORE_DOC = documented({
-  summary: 'Go back to a snapshot',
+  summary: 'Restore a snapshot',
   description:
-    'Answers when what was restored runs, or at once where the backend is to be off. Until then what was there before is kept, and comes back when that fails or is canceled.',
+    'Returns when the restored state is running, or immediately if the backend should be off. Until then, the previous state is kept; it returns if the operation fails or is canceled.',
   query: NAME_QUERY,
   replies: { 200: { description: 'restored', body: 'text', example: TEXTS.snapshotRestored }, 400: REFUSED },
 });
 const CANCEL_DOC = documented({
-  summary: 'Cancel the snapshot operation that is under way',
-  description: 'Answers when it has been undone; the request that began it answers 400.',
+  summary: 'Cancel the snapshot operation in progress',
+  description: 'Returns when the operation has been undone; the request that started it gets 400.',
   replies: { 200: { description: 'always', body: 'text', example: TEXTS.snapshotCanceled } },
 });
 

@@ -8,7 +8,7 @@ import { JSON_TYPE } from '../wire-texts.ts';
 /** `GET /v2/status`: the document of `schemas/status.json`. */
 export function statusRoutes(app: FastifyInstance, context: ApiContext): void {
   const doc = documented({
-    summary: 'Who is speaking, what is wanted and what is',
+    summary: 'Get the service, the desired state and the observed state',
     replies: { 200: { description: 'always', body: 'json', schema: schemaOf('Status') } },
   });
   app.get('/v2/status', doc, (_request, reply) => {
@@ -73,9 +73,9 @@ const RECHECK_MS = 1_000;
  */
 export function eventRoutes(app: FastifyInstance, context: ApiContext): void {
   const doc = documented({
-    summary: 'The status now, and again whenever it changes',
+    summary: 'Stream the status: now, and on every change',
     description:
-      'Server-sent events named `status`; the data of each is the document of `GET /v2/status`. Ends when the service does.',
+      'Server-sent events named `status`; the data of each is the document of `GET /v2/status`. Ends when the service stops.',
     replies: { 200: { description: 'always; `text/event-stream`', body: 'text' } },
   });
   // A HEAD would never end.

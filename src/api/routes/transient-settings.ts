@@ -126,12 +126,12 @@ function recordSchema(whole: boolean): JsonSchema {
     properties,
   });
   return section({
-    noModalDialogs: { description: 'No window may ask anything.', type: 'boolean' },
+    noModalDialogs: { description: 'Suppress dialogs.', type: 'boolean' },
     preferences: section({
       navItem: section({
-        current: { description: 'Page that is shown.', enum: PAGES },
+        current: { description: 'Current page.', enum: PAGES },
         currentTabs: {
-          description: 'Tab that is shown on each page. Which tabs there are depends on the system.',
+          description: 'Current tab of each page. The available tabs depend on the system.',
           type: 'object',
           propertyNames: { enum: PAGES },
           additionalProperties: { type: 'string' },
@@ -142,16 +142,16 @@ function recordSchema(whole: boolean): JsonSchema {
 }
 
 const GET_DOC = documented({
-  summary: 'What the windows of the application remember while it runs',
+  summary: 'Get the transient settings of the application windows',
   replies: { 200: { description: 'always', body: 'json', schema: recordSchema(true) } },
 });
 const PUT_DOC = documented({
-  summary: 'Change what the windows of the application remember',
-  description: 'Kept in memory until the service stops. Members that are left out stay.',
-  body: { description: 'Any part of the record', required: true, schema: recordSchema(false) },
+  summary: 'Change the transient settings of the application windows',
+  description: 'Kept in memory until the service stops. Omitted members stay unchanged.',
+  body: { description: 'Any part of the transient settings', required: true, schema: recordSchema(false) },
   replies: {
     202: { description: 'accepted', body: 'text', example: TEXTS.transientUpdated },
-    400: { description: 'no settings, or bad ones: a heading and a line each', body: 'text' },
+    400: { description: 'no settings, or invalid ones: a heading and one line per error', body: 'text' },
   },
 });
 

@@ -7,7 +7,7 @@ import { readRecord, writeRecord } from '../../os/record.ts';
 export interface ForwardKey {
   namespace: string;
   service: string;
-  /** Number or name of the port of the service. */
+  /** Number or name of the service port. */
   k8sPort: number | string;
 }
 

@@ -11,74 +11,73 @@ tensions.installed","WSL.integrations","diagnostics.mutedChecks","portForwards"]
 rs become its defaults.",type:"object"},state:{description:"Whether the backend runs. Left out it is unmanaged: what runs goes on, and what is stopped stays so.",
 enum:["started","stopped","unmanaged"],default:"unmanaged"},portForwards:{description:"Services of the cluster that answer on a port of this machine.",type:"arr\
 ay",items:{type:"object",additionalProperties:!1,required:["namespace","service","k8sPort","hostPort"],properties:{namespace:{type:"string",pattern:"^[a-z0-9](?\
-:[-a-z0-9]{0,61}[a-z0-9])?$"},service:{type:"string",pattern:"^[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?$"},k8sPort:{description:"Number or name of the port of the s\
-ervice.",anyOf:[{$ref:"#/$defs/port"},{type:"string",pattern:"^(?=[-0-9]*[a-z])[a-z0-9](?:-?[a-z0-9]){0,14}$"}]},hostPort:{description:"Port of this machine; nu\
-ll removes the forward.",anyOf:[{$ref:"#/$defs/port"},{type:"null"}]}}}}},$defs:{port:{type:"integer",minimum:1,maximum:65535},secret:{description:"Where a secr\
-et comes from.",anyOf:[{type:"object",additionalProperties:!1,required:["fromEnv"],properties:{fromEnv:{type:"string"}}},{type:"object",additionalProperties:!1,
-required:["fromFile"],properties:{fromFile:{type:"string"}}}]},settings:{title:"Settings",description:"All settings, version 19. The only place where a setting \
-is declared; schemas/README.md explains the x-rd words.",type:"object",additionalProperties:!1,properties:{version:{description:"Version of the settings shape. \
-Every document and every update names it; it cannot be changed.",type:"integer",const:19,default:19},application:{description:"The desktop application.",type:"o\
-bject",additionalProperties:!1,properties:{adminAccess:{description:"Lets the application do what needs administrator rights on this computer, such as privilege\
-d networking and the system-wide engine socket.",type:"boolean",default:!1},debug:{description:"Writes more detail to the logs. Cluster components follow at the\
-ir next start.",type:"boolean",default:!1},extensions:{description:"Extensions.",type:"object",additionalProperties:!1,properties:{allowed:{description:"Allow l\
-ist of extensions.",type:"object",additionalProperties:!1,properties:{enabled:{description:"Limits extensions to those that the allow list names. With an empty \
-list nothing can be installed.",type:"boolean",default:!1},list:{description:"Extension images that may be installed while the allow list is on: `org/name`, `or\
-g/name:tag`, `org/` for a whole organisation, `host.domain/` for a whole registry.",type:"array",items:{type:"string"},default:[]}}},installed:{description:"Ins\
-talled extensions: image name to tag. Changed by installing and uninstalling.",type:"object",additionalProperties:{anyOf:[{type:"string"},{type:"null"}]},default:{}}}},
-pathManagementStrategy:{description:"How the tools get onto your PATH: `rcfiles` edits the shell start-up files, `manual` leaves it to you.",type:"string",enum:[
-"manual","rcfiles"],default:"rcfiles"},telemetry:{description:"Usage statistics.",type:"object",additionalProperties:!1,properties:{enabled:{description:"Sends \
-anonymous usage statistics.",type:"boolean",default:!0}}},updater:{description:"Updates.",type:"object",additionalProperties:!1,properties:{enabled:{description:"\
-Looks for new releases and installs them.",type:"boolean",default:!0}}},autoStart:{description:"Starts the application when you log in.",type:"boolean",default:!1},
-startInBackground:{description:"Starts without opening the main window.",type:"boolean",default:!1},hideNotificationIcon:{description:"Keeps the icon out of the\
- notification area.",type:"boolean",default:!1},locale:{description:"Language of the user interface.",type:"string",enum:["de","en-us","es","fr","it","ja","ko",
-"pt-br","zh-hans"],default:"en-us"},window:{description:"Main window.",type:"object",additionalProperties:!1,properties:{quitOnClose:{description:"Ends the appl\
-ication when its main window is closed.",type:"boolean",default:!1}}},theme:{description:"Colours of the user interface; `system` follows the desktop.",type:"st\
-ring",enum:["system","light","dark"],default:"system"}}},containerEngine:{description:"The container engine.",type:"object",additionalProperties:!1,properties:{
-allowedImages:{description:"Allow list of images.",type:"object",additionalProperties:!1,properties:{enabled:{description:"Only images that match the patterns c\
-an be pulled.",type:"boolean",default:!1},patterns:{description:"Images that may be pulled while the allow list is on: `org/name`, `host.domain/org/name:tag`, `\
-org/` for everything below, `*` within a part of a name; see allowed-images.md.",type:"array",items:{type:"string"},default:[]}}},mobyStorageDriver:{description:"\
-Where moby keeps images: its `classic` store, the containerd `snapshotter`, or `auto` to decide from existing data.",type:"string",enum:["classic","snapshotter",
-"auto"],default:"auto"},name:{description:"The container engine that runs. `docker` is another spelling of `moby`.",type:"string",enum:["containerd","moby","doc\
-ker"],default:"moby"}}},virtualMachine:{description:"The virtual machine.",type:"object",additionalProperties:!1,properties:{memoryInGB:{description:"Memory of \
-the virtual machine.",type:"integer",minimum:1,default:2},numberCPUs:{description:"Processors of the virtual machine.",type:"integer",minimum:1,default:2},type:{
-description:"What runs the virtual machine: QEMU or the Virtualization framework of macOS (`vz`).",type:"string",enum:["qemu","vz"],default:"qemu"},useRosetta:{
-description:"Runs amd64 programs in the virtual machine through Rosetta.",type:"boolean",default:!1},mount:{description:"Shared directories.",type:"object",additionalProperties:!1,
-properties:{type:{description:"How directories of this computer appear in the virtual machine.",type:"string",enum:["9p","reverse-sshfs","virtiofs"],default:"re\
-verse-sshfs"}}}}},WSL:{description:"Windows Subsystem for Linux.",type:"object",additionalProperties:!1,properties:{integrations:{description:"WSL distributions\
- that get the engine and the cluster tools: name to on or off.",type:"object",additionalProperties:{anyOf:[{type:"boolean"},{type:"null"}]},default:{}}}},kubernetes:{
-description:"The cluster.",type:"object",additionalProperties:!1,properties:{version:{description:"Version of the cluster, as `X.Y.Z`. Empty: the service choose\
-s at the first start.",type:"string",default:""},port:{description:"Port of the cluster API server.",type:"integer",minimum:1,maximum:65535,default:6443},enabled:{
-description:"Runs a Kubernetes cluster.",type:"boolean",default:!0},options:{description:"Parts of the cluster.",type:"object",additionalProperties:!1,properties:{
-traefik:{description:"Installs the Traefik ingress controller in the cluster.",type:"boolean",default:!0},flannel:{description:"Uses Flannel as the pod network.\
- Turn it off to install another one.",type:"boolean",default:!0}}},ingress:{description:"Published services.",type:"object",additionalProperties:!1,properties:{
-localhostOnly:{description:"Publishes cluster services on the loopback address alone.",type:"boolean",default:!1}}}}},portForwarding:{description:"Port forwards\
-.",type:"object",additionalProperties:!1,properties:{includeKubernetesServices:{description:"Shows the services of the cluster itself among the port forwards.",
-type:"boolean",default:!1}}},images:{description:"The list of images.",type:"object",additionalProperties:!1,properties:{showAll:{description:"Shows system imag\
-es in the list of images.",type:"boolean",default:!0},namespace:{description:"Namespace of the list of images (containerd only).",type:"string",default:"default"}}},
-containers:{description:"The list of containers.",type:"object",additionalProperties:!1,properties:{showAll:{description:"Shows system containers in the list of\
- containers.",type:"boolean",default:!0},namespace:{description:"Namespace of the list of containers (containerd only).",type:"string",default:"default"}}},diagnostics:{
-description:"Diagnostics.",type:"object",additionalProperties:!1,properties:{showMuted:{description:"Shows muted diagnostics too.",type:"boolean",default:!1},mutedChecks:{
-description:"Diagnostics that are muted: id of the check to true or false.",type:"object",additionalProperties:{anyOf:[{type:"boolean"},{type:"null"}]},default:{}},
-connectivity:{description:"Connectivity checks.",type:"object",additionalProperties:!1,properties:{interval:{description:"Time between two connectivity checks; \
-0 turns them off.",type:"integer",minimum:0,maximum:2147483647,default:5e3},timeout:{description:"Time that one connectivity check may take.",type:"integer",minimum:1,
-maximum:2147483647,default:5e3}}}}},experimental:{description:"Settings that may still change.",type:"object",additionalProperties:!1,properties:{containerEngine:{
-description:"The container engine.",type:"object",additionalProperties:!1,properties:{webAssembly:{description:"WebAssembly.",type:"object",additionalProperties:!1,
-properties:{enabled:{description:"Installs the WebAssembly shims for the container engine.",type:"boolean",default:!1}}}}},kubernetes:{description:"The cluster.",
-type:"object",additionalProperties:!1,properties:{options:{description:"Parts of the cluster.",type:"object",additionalProperties:!1,properties:{spinkube:{description:"\
-Installs the Spin operator in the cluster.",type:"boolean",default:!1}}}}},virtualMachine:{description:"The virtual machine.",type:"object",additionalProperties:!1,
-properties:{diskSize:{description:"Size of the disk of the virtual machine, such as `100GiB`. A disk never shrinks.",type:"string",maxLength:64,pattern:"^[0-9]+\
-(\\.[0-9]+)? ?[kKmMgGtTpPeEzZyY]?([iI]?[bB])?$",default:"100GiB"},mount:{description:"Shared directories.",type:"object",additionalProperties:!1,properties:{"9p":{
-description:"9p mounts.",type:"object",additionalProperties:!1,properties:{securityModel:{description:"How 9p mounts map owners and permissions.",type:"string",
-enum:["passthrough","mapped-xattr","mapped-file","none"],default:"none"},protocolVersion:{description:"Dialect of the 9p protocol.",type:"string",enum:["9p2000",
-"9p2000.u","9p2000.L"],default:"9p2000.L"},msizeInKib:{description:"Largest 9p packet.",type:"integer",minimum:4,default:128},cacheMode:{description:"How the vi\
-rtual machine caches 9p mounts.",type:"string",enum:["none","loose","fscache","mmap"],default:"mmap"}}}}},proxy:{description:"Proxy of the virtual machine.",type:"\
-object",additionalProperties:!1,properties:{enabled:{description:"Sends the traffic of the virtual machine through the proxy.",type:"boolean",default:!1},address:{
-description:"Host of the proxy. A scheme in front (`http`, `https`, `socks5`) chooses the protocol.",type:"string",default:""},password:{description:"Password f\
-or the proxy. Shown nowhere but in the settings themselves.",anyOf:[{type:"string",default:""},{$ref:"#/$defs/secret"}]},port:{description:"Port of the proxy.",
-type:"integer",minimum:1,maximum:65535,default:3128},username:{description:"User name for the proxy.",type:"string",default:""},noproxy:{description:"Destinatio\
-ns reached without the proxy: IP addresses, CIDR ranges, domain names (with `*.` or `.` in front if you like).",type:"array",items:{type:"string"},default:["0.0\
-.0.0/8","10.0.0.0/8","127.0.0.0/8","169.254.0.0/16","172.16.0.0/12","192.168.0.0/16","224.0.0.0/4","240.0.0.0/4"]}}},sshPortForwarder:{description:"Forwards por\
-ts of the virtual machine over SSH instead of gRPC.",type:"boolean",default:!0}}}}}}}}};var g={title:"Settings",description:"All settings, version 19. The only place where a setting is declared; schemas/README.md explains the x-rd words.",type:"obj\
+:[-a-z0-9]{0,61}[a-z0-9])?$"},service:{type:"string",pattern:"^[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?$"},k8sPort:{description:"Number or name of the service port.",
+anyOf:[{$ref:"#/$defs/port"},{type:"string",pattern:"^(?=[-0-9]*[a-z])[a-z0-9](?:-?[a-z0-9]){0,14}$"}]},hostPort:{description:"Port of this machine; null remove\
+s the forward.",anyOf:[{$ref:"#/$defs/port"},{type:"null"}]}}}}},$defs:{port:{type:"integer",minimum:1,maximum:65535},secret:{description:"Where a secret comes \
+from.",anyOf:[{type:"object",additionalProperties:!1,required:["fromEnv"],properties:{fromEnv:{type:"string"}}},{type:"object",additionalProperties:!1,required:[
+"fromFile"],properties:{fromFile:{type:"string"}}}]},settings:{title:"Settings",description:"All settings, version 19. The only place where a setting is declare\
+d; schemas/README.md explains the x-rd words.",type:"object",additionalProperties:!1,properties:{version:{description:"Version of the settings shape. Every docu\
+ment and every update names it; it cannot be changed.",type:"integer",const:19,default:19},application:{description:"The desktop application.",type:"object",additionalProperties:!1,
+properties:{adminAccess:{description:"Lets the application do what needs administrator rights on this computer, such as privileged networking and the system-wid\
+e engine socket.",type:"boolean",default:!1},debug:{description:"Writes more detail to the logs. Cluster components follow at their next start.",type:"boolean",
+default:!1},extensions:{description:"Extensions.",type:"object",additionalProperties:!1,properties:{allowed:{description:"Allow list of extensions.",type:"objec\
+t",additionalProperties:!1,properties:{enabled:{description:"Limits extensions to those that the allow list names. With an empty list nothing can be installed.",
+type:"boolean",default:!1},list:{description:"Extension images that may be installed while the allow list is on: `org/name`, `org/name:tag`, `org/` for a whole \
+organisation, `host.domain/` for a whole registry.",type:"array",items:{type:"string"},default:[]}}},installed:{description:"Installed extensions: image name to\
+ tag. Changed by installing and uninstalling.",type:"object",additionalProperties:{anyOf:[{type:"string"},{type:"null"}]},default:{}}}},pathManagementStrategy:{
+description:"How the tools get onto your PATH: `rcfiles` edits the shell start-up files, `manual` leaves it to you.",type:"string",enum:["manual","rcfiles"],default:"\
+rcfiles"},telemetry:{description:"Usage statistics.",type:"object",additionalProperties:!1,properties:{enabled:{description:"Sends anonymous usage statistics.",
+type:"boolean",default:!0}}},updater:{description:"Updates.",type:"object",additionalProperties:!1,properties:{enabled:{description:"Looks for new releases and \
+installs them.",type:"boolean",default:!0}}},autoStart:{description:"Starts the application when you log in.",type:"boolean",default:!1},startInBackground:{description:"\
+Starts without opening the main window.",type:"boolean",default:!1},hideNotificationIcon:{description:"Keeps the icon out of the notification area.",type:"boole\
+an",default:!1},locale:{description:"Language of the user interface.",type:"string",enum:["de","en-us","es","fr","it","ja","ko","pt-br","zh-hans"],default:"en-u\
+s"},window:{description:"Main window.",type:"object",additionalProperties:!1,properties:{quitOnClose:{description:"Ends the application when its main window is \
+closed.",type:"boolean",default:!1}}},theme:{description:"Colours of the user interface; `system` follows the desktop.",type:"string",enum:["system","light","da\
+rk"],default:"system"}}},containerEngine:{description:"The container engine.",type:"object",additionalProperties:!1,properties:{allowedImages:{description:"Allo\
+w list of images.",type:"object",additionalProperties:!1,properties:{enabled:{description:"Only images that match the patterns can be pulled.",type:"boolean",default:!1},
+patterns:{description:"Images that may be pulled while the allow list is on: `org/name`, `host.domain/org/name:tag`, `org/` for everything below, `*` within a p\
+art of a name; see allowed-images.md.",type:"array",items:{type:"string"},default:[]}}},mobyStorageDriver:{description:"Where moby keeps images: its `classic` s\
+tore, the containerd `snapshotter`, or `auto` to decide from existing data.",type:"string",enum:["classic","snapshotter","auto"],default:"auto"},name:{description:"\
+The container engine that runs. `docker` is another spelling of `moby`.",type:"string",enum:["containerd","moby","docker"],default:"moby"}}},virtualMachine:{description:"\
+The virtual machine.",type:"object",additionalProperties:!1,properties:{memoryInGB:{description:"Memory of the virtual machine.",type:"integer",minimum:1,default:2},
+numberCPUs:{description:"Processors of the virtual machine.",type:"integer",minimum:1,default:2},type:{description:"What runs the virtual machine: QEMU or the V\
+irtualization framework of macOS (`vz`).",type:"string",enum:["qemu","vz"],default:"qemu"},useRosetta:{description:"Runs amd64 programs in the virtual machine t\
+hrough Rosetta.",type:"boolean",default:!1},mount:{description:"Shared directories.",type:"object",additionalProperties:!1,properties:{type:{description:"How di\
+rectories of this computer appear in the virtual machine.",type:"string",enum:["9p","reverse-sshfs","virtiofs"],default:"reverse-sshfs"}}}}},WSL:{description:"W\
+indows Subsystem for Linux.",type:"object",additionalProperties:!1,properties:{integrations:{description:"WSL distributions that get the engine and the cluster \
+tools: name to on or off.",type:"object",additionalProperties:{anyOf:[{type:"boolean"},{type:"null"}]},default:{}}}},kubernetes:{description:"The cluster.",type:"\
+object",additionalProperties:!1,properties:{version:{description:"Version of the cluster, as `X.Y.Z`. Empty: the service chooses at the first start.",type:"stri\
+ng",default:""},port:{description:"Port of the cluster API server.",type:"integer",minimum:1,maximum:65535,default:6443},enabled:{description:"Runs a Kubernetes\
+ cluster.",type:"boolean",default:!0},options:{description:"Parts of the cluster.",type:"object",additionalProperties:!1,properties:{traefik:{description:"Insta\
+lls the Traefik ingress controller in the cluster.",type:"boolean",default:!0},flannel:{description:"Uses Flannel as the pod network. Turn it off to install ano\
+ther one.",type:"boolean",default:!0}}},ingress:{description:"Published services.",type:"object",additionalProperties:!1,properties:{localhostOnly:{description:"\
+Publishes cluster services on the loopback address alone.",type:"boolean",default:!1}}}}},portForwarding:{description:"Port forwards.",type:"object",additionalProperties:!1,
+properties:{includeKubernetesServices:{description:"Shows the services of the cluster itself among the port forwards.",type:"boolean",default:!1}}},images:{description:"\
+The list of images.",type:"object",additionalProperties:!1,properties:{showAll:{description:"Shows system images in the list of images.",type:"boolean",default:!0},
+namespace:{description:"Namespace of the list of images (containerd only).",type:"string",default:"default"}}},containers:{description:"The list of containers.",
+type:"object",additionalProperties:!1,properties:{showAll:{description:"Shows system containers in the list of containers.",type:"boolean",default:!0},namespace:{
+description:"Namespace of the list of containers (containerd only).",type:"string",default:"default"}}},diagnostics:{description:"Diagnostics.",type:"object",additionalProperties:!1,
+properties:{showMuted:{description:"Shows muted diagnostics too.",type:"boolean",default:!1},mutedChecks:{description:"Diagnostics that are muted: id of the che\
+ck to true or false.",type:"object",additionalProperties:{anyOf:[{type:"boolean"},{type:"null"}]},default:{}},connectivity:{description:"Connectivity checks.",type:"\
+object",additionalProperties:!1,properties:{interval:{description:"Time between two connectivity checks; 0 turns them off.",type:"integer",minimum:0,maximum:2147483647,
+default:5e3},timeout:{description:"Time that one connectivity check may take.",type:"integer",minimum:1,maximum:2147483647,default:5e3}}}}},experimental:{description:"\
+Settings that may still change.",type:"object",additionalProperties:!1,properties:{containerEngine:{description:"The container engine.",type:"object",additionalProperties:!1,
+properties:{webAssembly:{description:"WebAssembly.",type:"object",additionalProperties:!1,properties:{enabled:{description:"Installs the WebAssembly shims for t\
+he container engine.",type:"boolean",default:!1}}}}},kubernetes:{description:"The cluster.",type:"object",additionalProperties:!1,properties:{options:{description:"\
+Parts of the cluster.",type:"object",additionalProperties:!1,properties:{spinkube:{description:"Installs the Spin operator in the cluster.",type:"boolean",default:!1}}}}},
+virtualMachine:{description:"The virtual machine.",type:"object",additionalProperties:!1,properties:{diskSize:{description:"Size of the disk of the virtual mach\
+ine, such as `100GiB`. A disk never shrinks.",type:"string",maxLength:64,pattern:"^[0-9]+(\\.[0-9]+)? ?[kKmMgGtTpPeEzZyY]?([iI]?[bB])?$",default:"100GiB"},mount:{
+description:"Shared directories.",type:"object",additionalProperties:!1,properties:{"9p":{description:"9p mounts.",type:"object",additionalProperties:!1,properties:{
+securityModel:{description:"How 9p mounts map owners and permissions.",type:"string",enum:["passthrough","mapped-xattr","mapped-file","none"],default:"none"},protocolVersion:{
+description:"Dialect of the 9p protocol.",type:"string",enum:["9p2000","9p2000.u","9p2000.L"],default:"9p2000.L"},msizeInKib:{description:"Largest 9p packet.",type:"\
+integer",minimum:4,default:128},cacheMode:{description:"How the virtual machine caches 9p mounts.",type:"string",enum:["none","loose","fscache","mmap"],default:"\
+mmap"}}}}},proxy:{description:"Proxy of the virtual machine.",type:"object",additionalProperties:!1,properties:{enabled:{description:"Sends the traffic of the v\
+irtual machine through the proxy.",type:"boolean",default:!1},address:{description:"Host of the proxy. A scheme in front (`http`, `https`, `socks5`) chooses the\
+ protocol.",type:"string",default:""},password:{description:"Password for the proxy. Shown nowhere but in the settings themselves.",anyOf:[{type:"string",default:""},
+{$ref:"#/$defs/secret"}]},port:{description:"Port of the proxy.",type:"integer",minimum:1,maximum:65535,default:3128},username:{description:"User name for the p\
+roxy.",type:"string",default:""},noproxy:{description:"Destinations reached without the proxy: IP addresses, CIDR ranges, domain names (with `*.` or `.` in fron\
+t if you like).",type:"array",items:{type:"string"},default:["0.0.0.0/8","10.0.0.0/8","127.0.0.0/8","169.254.0.0/16","172.16.0.0/12","192.168.0.0/16","224.0.0.0\
+/4","240.0.0.0/4"]}}},sshPortForwarder:{description:"Forwards ports of the virtual machine over SSH instead of gRPC.",type:"boolean",default:!0}}}}}}}}};var g={title:"Settings",description:"All settings, version 19. The only place where a setting is declared; schemas/README.md explains the x-rd words.",type:"obj\
 ect",additionalProperties:!1,properties:{version:{description:"Version of the settings shape. Every document and every update names it; it cannot be changed.",type:"\
 integer",const:19,default:19},application:{description:"The desktop application.",type:"object",additionalProperties:!1,properties:{adminAccess:{description:"Le\
 ts the application do what needs administrator rights on this computer, such as privileged networking and the system-wide engine socket.",type:"boolean",default:!1},

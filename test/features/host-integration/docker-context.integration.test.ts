@@ -75,7 +75,7 @@ test.runIf(process.platform !== 'win32')('a pipe in place of config.json is repo
   expect(chosen).toMatchObject({
     file: config,
     state: 'failed',
-    message: `could not open ${config}: it is a named pipe, and no file`,
+    message: `could not open ${config}: it is a named pipe, not a file`,
   });
   expect((await withdrawContext(targets)).map(({ state }) => state)).toEqual(['clean', 'clean']);
   expect(statSync(config).isFIFO()).toBe(true);
