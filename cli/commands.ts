@@ -181,7 +181,7 @@ export const COMMANDS: readonly CommandEntry[] = [
   },
   {
     name: 'internal',
-    summary: 'Commands that the application calls',
+    summary: 'Commands used by the application',
     group: 'other',
     hidden: true,
     load: async () => (await import('./commands/internal.ts')).internal,
@@ -195,7 +195,7 @@ export const COMMANDS: readonly CommandEntry[] = [
   },
   {
     name: '__completeNoDesc',
-    summary: 'Answer a completion script, words alone',
+    summary: 'Answer a completion script, without descriptions',
     group: 'other',
     hidden: true,
     load: async () => (await import('./commands/complete.ts')).completeNoDesc,

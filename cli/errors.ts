@@ -42,7 +42,7 @@ const OUTPUT_PROBLEMS: Readonly<Record<string, string>> = {
   ENOSPC: 'no space left on the device',
   EDQUOT: 'the disk quota is used up',
   EFBIG: 'the file would be too large',
-  EIO: 'the device reports an error',
+  EIO: 'device error',
 };
 
 function reportText({ error, command, verbose }: Failure, io: Io): number {
@@ -51,13 +51,11 @@ function reportText({ error, command, verbose }: Failure, io: Io): number {
     if (aborted && (error === io.signal.reason || isAbort(error))) return cancelled(io);
     const problem = outputProblem(error);
     if (problem !== undefined) {
-      io.err(`Error: could not write the output: ${problem}\nWhat was written of it is not complete.\n`);
+      io.err(`Error: could not write the output: ${problem}\nThe output is incomplete.\n`);
       return 1;
     }
     io.err(`Error: ${escapedInLines(unexpected(error))}\n`);
-    io.err(
-      verbose ? `${trace(error)}\n` : 'This is a defect of rdctl. Run again with --verbose to see where it happened.\n',
-    );
+    io.err(verbose ? `${trace(error)}\n` : 'This is a bug in rdctl. Run again with --verbose for details.\n');
     return 1;
   }
   if (error.code === 'ERR_CANCELLED' && aborted && error.advice === undefined) return cancelled(io);
@@ -109,7 +107,7 @@ function isAbort(error: unknown): boolean {
 
 function unexpected(error: unknown): string {
   const text = error instanceof Error ? error.message : String(error);
-  return text === '' ? 'something unexpected happened' : text.split('\n', 1).join('');
+  return text === '' ? 'unexpected error' : text.split('\n', 1).join('');
 }
 
 /** The causes of an expected failure, one sentence each, without repetitions. */

@@ -168,7 +168,7 @@ function literal({ name, flag }: Entry, typed: string, text: string): boolean | 
 
 function parsePort(text: string): number {
   const port = parseInteger(text);
-  if (port < 0 || port > 65_535) throw new LiteralError('a port is a number from 1 to 65535');
+  if (port < 0 || port > 65_535) throw new LiteralError('must be a port from 1 to 65535');
   return port;
 }
 

@@ -26,10 +26,10 @@ export function outFilePath<T extends string | undefined>(
   flag = 'out-file',
 ): T | string {
   if (name === undefined) return name;
-  if (name === '') throw usage(`--${flag} was given an empty name`);
-  if (name === '-') throw usage(`--${flag} "-" is no name of a file`, 'For a file that is called so, write ./-');
+  if (name === '') throw usage(`--${flag} requires a non-empty name`);
+  if (name === '-') throw usage(`--${flag} "-" is not a file name`, 'For a file named "-", use ./-');
   if ((platform === 'win32' ? /(?:^|[\\/])\.{0,2}$/ : /(?:^|\/)\.{0,2}$/).test(name)) {
-    throw usage(`--${flag} ${quote(name)} names a directory, and a file is written`);
+    throw usage(`--${flag} ${quote(name)} names a directory; specify a file`);
   }
   return resolve(cwd, name);
 }
@@ -73,7 +73,7 @@ export async function writeOutFiles(
     const { path, data } = file;
     const found = await lstat(path).catch(() => undefined);
     if (found && !replace) {
-      throw new RdError('ERR_IO', `${path} exists already`, { advice: 'Choose another name, or add --force.' });
+      throw new RdError('ERR_IO', `${path} already exists`, { advice: 'Choose another name, or add --force.' });
     }
     const reached = found && (await reachedBy(path));
     replaced.push(reached?.isFile() ?? false);
@@ -96,7 +96,7 @@ export async function writeOutFiles(
 async function reachedBy(path: string): Promise<Stats> {
   const { stat } = await import('node:fs/promises');
   return stat(path).catch((cause: unknown) => {
-    throw new RdError('ERR_IO', `could not write ${path}: it is a link that leads nowhere`, {
+    throw new RdError('ERR_IO', `could not write ${path}: it is a dangling symbolic link`, {
       cause,
       advice: 'Remove the link, or choose another path.',
     });
@@ -117,7 +117,7 @@ async function outFileError(path: string | undefined, failure: unknown): Promise
   const ours = advice?.includes('RDCTL_HOME') ?? false;
   return new RdError('ERR_IO', message, {
     cause,
-    ...(ours ? { advice: 'Choose a path that can be written to.' } : advice === undefined ? {} : { advice }),
+    ...(ours ? { advice: 'Choose a writable path.' } : advice === undefined ? {} : { advice }),
   });
 }
 
@@ -129,7 +129,7 @@ export async function readInput(file: string, io: Pick<Io, 'cwd' | 'readStdin'>)
   if (file === '-') {
     const bytes = await io.readStdin(LIMIT);
     if (bytes.length <= LIMIT) return bytes;
-    throw new RdError('ERR_IO', 'standard input has more than 16 MiB, and no more is read');
+    throw new RdError('ERR_IO', 'standard input exceeds 16 MiB');
   }
   try {
     return await readFile(resolve(io.cwd, file));

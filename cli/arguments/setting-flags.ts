@@ -79,7 +79,7 @@ export function valueAdvice([word]: readonly string[], given: readonly GivenFlag
   if (word !== 'true' && word !== 'false') return undefined;
   const switches = given.filter(({ value }) => typeof value === 'boolean').map(({ typed }) => typed);
   const name = switches.length === 1 ? switches[0] : 'FLAG';
-  return `Give a boolean its value after an equals sign: --${name}=${word}`;
+  return `Specify boolean values with an equals sign: --${name}=${word}`;
 }
 
 function settingValue(row: SettingFlagRow, flags: readonly GivenFlag[], last: GivenFlag): JsonValue {

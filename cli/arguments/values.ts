@@ -107,7 +107,7 @@ export function quote(text: string): string {
 /** Throws `ERR_USAGE` on an unsupported operating system. */
 export function supportedPlatform(platform: NodeJS.Platform): Platform {
   if (platform === 'darwin' || platform === 'linux' || platform === 'win32') return platform;
-  throw new RdError('ERR_USAGE', `rdctl does not know the operating system ${platform}`, {
+  throw new RdError('ERR_USAGE', `rdctl does not support the operating system ${platform}`, {
     advice: 'It runs on Linux, macOS and Windows.',
   });
 }

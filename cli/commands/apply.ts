@@ -71,8 +71,8 @@ Exit codes: 0 success; 1 failure; 3 refused: invalid profile, locked or unsuppor
 
 /** A plan's digests detect drift, but not who wrote the plan. */
 const PLAN_EXPOSED = {
-  because: 'so the saved plan there need not be the one that was looked at',
-  otherwise: 'Save it in a directory that is yours alone, and look at it again before you apply it',
+  because: 'so the saved plan may not be the one you reviewed',
+  otherwise: 'Save it in a directory that only you can write to, and review it again before applying it',
 } as const;
 
 interface WantedInput {
@@ -88,14 +88,14 @@ interface WantedInput {
 /** Reads the requested state before contacting anything. Throws `ERR_USAGE` unless exactly one source is given. */
 async function requestedState({ files, args, previous, io, view, where }: WantedInput): Promise<RequestedState> {
   const [planFile, extra] = args;
-  if (extra !== undefined) throw new RdError('ERR_USAGE', 'one saved plan can be applied at a time');
+  if (extra !== undefined) throw new RdError('ERR_USAGE', 'only one saved plan can be applied at a time');
   const asked = [planFile !== undefined, previous, files.length > 0 && planFile === undefined].filter(Boolean).length;
   if (asked !== 1 || (previous && files.length > 0)) {
     throw new RdError(
       'ERR_USAGE',
-      asked === 0 ? 'nothing to apply was given' : 'a profile, a saved plan and --previous exclude each other',
+      asked === 0 ? 'no profile or plan specified' : 'a profile, a saved plan and --previous are mutually exclusive',
       {
-        advice: 'Give a profile with -f FILE, the file of a saved plan, or --previous.',
+        advice: 'Specify a profile with -f FILE, a saved plan file, or --previous.',
       },
     );
   }
@@ -105,7 +105,7 @@ async function requestedState({ files, args, previous, io, view, where }: Wanted
   }
   const profile = files.length > 0 ? await desiredOf(files, io, view) : undefined;
   if (planFile === undefined) {
-    if (!profile) throw new RdError('ERR_USAGE', 'nothing to apply was given');
+    if (!profile) throw new RdError('ERR_USAGE', 'no profile or plan specified');
     return { asked: { request: profile.request, portForwards: forwardsOf(profile) }, locate: profile.locate };
   }
   const { readSavedPlan, replayRequest } = await import('../../src/client/saved-plan.ts');
@@ -128,10 +128,11 @@ async function planText(path: string, name: string): Promise<string> {
   } catch (cause) {
     const { systemCode } = await import('../../src/os/io-error.ts');
     const code = systemCode(cause);
-    const reason = code === 'ENOENT' ? 'there is no such file' : code === 'EISDIR' ? 'it is a directory' : String(code);
+    const reason =
+      code === 'ENOENT' ? 'no such file or directory' : code === 'EISDIR' ? 'is a directory' : String(code);
     throw new RdError('ERR_IO', `${name} could not be read: ${reason}`, {
       cause,
-      advice: 'Give a profile with -f FILE; the file of a saved plan stands without -f.',
+      advice: 'Specify a profile with -f FILE; a saved plan is given without -f.',
     });
   }
 }

@@ -19,9 +19,9 @@ export const completeNoDesc = completing('__completeNoDesc', false);
 function completing(name: string, descriptions: boolean) {
   return defineCommand({
     name,
-    summary: descriptions ? 'Answer a completion script' : 'Answer a completion script, words alone',
+    summary: descriptions ? 'Answer a completion script' : 'Answer a completion script, without descriptions',
     usage: '[WORD]...',
-    description: 'Of the words of a command line, the last is the one that is being typed; it may be empty.',
+    description: 'The last word is the one being typed; it may be empty.',
     flags: {},
     classic: true,
     passesWords: true,

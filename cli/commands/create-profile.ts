@@ -20,9 +20,9 @@ export const createProfile = defineCommand({
   name: 'create-profile',
   summary: 'Write a deployment profile for macOS, Windows or Linux',
   usage: '',
-  description: `Writes settings in the form that the application reads from its administrator. The
+  description: `Writes settings as a deployment profile that administrators can roll out. The
 input is JSON or YAML: bare settings, or a profile, whose locked settings form the locked part and all others the defaults
-part. Mistakes are errors; unknown names are left out and reported on stderr, except in a profile, where they are errors.
+part. Invalid settings are errors; unknown names are left out and reported on stderr, except in a profile, where they are errors.
 With --check, settings that the newest application would refuse or ignore are reported as warnings (rdctl profile check covers all
 releases); --strict includes --check.
 Notes are additional information, not warnings.
@@ -104,9 +104,9 @@ async function writeProfile(
   });
   const bits = await permissionsOf(file);
   const alone = selected.secret && (bits & 0o077) === 0;
-  io.err(`${written(file, replaced)}${alone ? ', for your user alone: it holds a password' : ''}.\n`);
+  io.err(`${written(file, replaced)}${alone ? ', readable only by you: it contains a password' : ''}.\n`);
   if (replaced && !selected.secret && (bits & 0o044) !== 0o044) {
-    io.err(`Note: ${file} allows others as little as before, and the application reads it as whoever has logged in.\n`);
+    io.err(`Note: ${file} keeps its restrictive permissions, but the application reads it as the logged-in user.\n`);
   }
   return 0;
 }
@@ -151,9 +151,9 @@ async function makeOneDirectory(path: string): Promise<void> {
     const code = cause instanceof Error && 'code' in cause ? cause.code : undefined;
     const [reason, advice] =
       code === 'EEXIST'
-        ? ['a file is there', 'Choose another path; --out-file names a file.']
+        ? ['a file with this name exists', 'Choose another path; --out-file names a file.']
         : [
-            code === 'ENOENT' ? 'the directory above it is missing' : String(code),
+            code === 'ENOENT' ? 'the parent directory does not exist' : String(code),
             'Create it first, or choose another path.',
           ];
     throw new RdError('ERR_IO', `could not create the directory ${path}: ${reason}`, { cause, advice });
@@ -180,11 +180,11 @@ function remarks(
   const notes = otherPart(elsewhere, request);
   if (request.format !== 'reg' || request.encoding !== 'utf-8') return { warnings, notes };
   if (!isAscii(text)) {
-    warnings.push('regedit would read what is not ASCII in the code page of its computer; use --encoding utf-16le.');
+    warnings.push('regedit would misread non-ASCII characters; use --encoding utf-16le.');
   }
   if (TEXT_BYTES.test(text)) {
     notes.push(
-      'lists, and texts with control characters, are safe with --encoding utf-16le: in a file in UTF-8, some programs read their bytes in the code page of their computer.',
+      'use --encoding utf-16le for lists and text with control characters: some programs misread them in UTF-8.',
     );
   }
   return { warnings, notes };
@@ -194,7 +194,7 @@ function otherPart({ settings, only }: SelectedSettings['elsewhere'], { part, fo
   const other: Part = part === 'locked' ? 'defaults' : 'locked';
   const writes = (it: string) => `(--${format === 'reg' ? 'type' : 'part'} ${other} writes ${it})`;
   const among = other === 'locked' ? 'locked' : 'among the defaults';
-  const notes = only.map((name) => `nothing of --only ${name} is in this file: it is ${among} ${writes('it')}.`);
+  const notes = only.map((name) => `--only ${name} matches nothing in this file: it is ${among} ${writes('it')}.`);
   const what = other === 'locked' ? ['locked', 'locked'] : ['a default', 'defaults'];
   if (settings === 1) notes.push(`1 setting is ${what[0]} and not in this file ${writes('it')}.`);
   else if (settings > 1) notes.push(`${settings} settings are ${what[1]} and not in this file ${writes('them')}.`);

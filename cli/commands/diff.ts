@@ -29,7 +29,7 @@ import { PLAN_TIMEOUT_FLAG } from '../session/service-display.ts';
 import { count, pathText, plainText, type Style, style, valueText } from '../views/text.ts';
 import { OUTPUT_FLAG, viewFor } from '../views/view.ts';
 
-const LAYERS = 'two names are compared with each other; give layers with -f: -f a.yaml -f b.yaml';
+const LAYERS = 'two files are compared with each other; specify layers with -f: -f a.yaml -f b.yaml';
 
 export const diff = defineCommand({
   name: 'diff',
@@ -63,11 +63,11 @@ intended one; 1 failure.
     const [a, b, ...more] = args;
     if (a !== undefined && b !== undefined) {
       if (more.length > 0 || flags.file) throw usage(LAYERS);
-      if (flags.timeout !== undefined) throw usage('--timeout is about the desktop, and two files are compared');
-      if (flags.driver !== undefined) throw usage('--driver is about the desktop, and two files are compared');
+      if (flags.timeout !== undefined) throw usage('--timeout cannot be used when comparing two files');
+      if (flags.driver !== undefined) throw usage('--driver cannot be used when comparing two files');
       return compareTwo([a, b], { output: flags.output, part: PARTS.find((part) => part === flags.part) }, invocation);
     }
-    if (flags.part !== undefined) throw usage('--part is for the comparison of two: rdctl diff A B --part locked');
+    if (flags.part !== undefined) throw usage('--part requires two files: rdctl diff A B --part locked');
     checkDriver(flags.driver, io.env);
     const view = viewFor(flags.output, io);
     const desired = await desiredOf([...(flags.file ?? []), ...args], io, view);
@@ -92,8 +92,8 @@ async function compareTwo(
   { output, part }: { output: string | undefined; part: Part | undefined },
   invocation: Caller,
 ): Promise<number> {
-  if (names[0] === '-' && names[1] === '-') throw usage('standard input can be read once, and - was given twice');
-  if (names[0] === LIVE && names[1] === LIVE) throw usage('the live settings were named twice');
+  if (names[0] === '-' && names[1] === '-') throw usage('standard input (-) can be specified only once');
+  if (names[0] === LIVE && names[1] === LIVE) throw usage('live can be specified only once');
   const before = await read(names[0], part, invocation);
   const after = await read(names[1], part, invocation);
   const { a, b, notes } = settleSecrets(before, after);

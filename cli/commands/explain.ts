@@ -106,13 +106,13 @@ async function layersOfFiles(io: Io, host: Host): Promise<SettingLayers> {
 }
 
 const EFFECTS: Record<Explanation['effect'], string> = {
-  none: 'is stored; nothing that runs uses it',
-  live: 'is applied to what runs',
+  none: 'is only stored; nothing running uses it',
+  live: 'is applied live',
   restart: 'restarts the backend',
-  'restart-or-reset': 'restarts the backend; a lower version deletes the data of the cluster',
+  'restart-or-reset': 'restarts the backend; a lower version deletes the cluster data',
 };
 
-const PARTLY_LIVE = 'is applied to what runs where that takes it, else restarts the backend; a plan tells which';
+const PARTLY_LIVE = 'is applied live where supported, otherwise restarts the backend; `rdctl plan` shows which';
 
 const LEVELS = {
   enforced: 'takes effect',
@@ -122,8 +122,8 @@ const LEVELS = {
 
 const BASES: Record<Explanation['basis'], string> = {
   service: '',
-  files: 'No service is running: this is what the next start takes.',
-  application: 'Told by another application, as far as it tells.',
+  files: 'No service is running: this is what the next start uses.',
+  application: 'Reported by another application; may be incomplete.',
 };
 
 /** Where a setting's value comes from, as text: the value, every layer, then the setting's description. */
@@ -152,7 +152,7 @@ function sectionText({ path, settings, basis }: SectionExplanation, paint: Style
     BASES[basis],
     `${paint.bold(path === '' ? 'All settings' : path)}: ${count(settings.length, 'setting')}`,
     table(rows),
-    'Ask for one of them to see its layers: rdctl explain SETTING',
+    'To see the layers of a setting: rdctl explain SETTING',
   ];
   return `${sections.filter((section) => section !== '').join('\n\n')}\n`;
 }
@@ -242,13 +242,13 @@ function unknown(name: string): RdError {
   const map = FIELDS.find(({ path, type }) => type.startsWith('map') && name.startsWith(`${path}.`));
   if (map) {
     return new RdError('ERR_USAGE', `${JSON.stringify(name)} is an entry of the map ${map.path}`, {
-      advice: `Ask for the map: rdctl explain ${map.path}`,
+      advice: `Use the map: rdctl explain ${map.path}`,
     });
   }
   const today = laterPlace(name, SCHEMA_VERSION);
   if (today !== undefined) {
-    return new RdError('ERR_USAGE', `${JSON.stringify(name)} is called ${today} today`, {
-      advice: `Ask for it by that name: rdctl explain ${today}`,
+    return new RdError('ERR_USAGE', `${JSON.stringify(name)} is now called ${today}`, {
+      advice: `Use the new name: rdctl explain ${today}`,
     });
   }
   const meant = lastNameMeant(name) ?? nearest(name, [...FIELDS.map(({ path }) => path), ...sections()]);

@@ -56,7 +56,7 @@ const extensionInstall = defineCommand({
   usage: 'IMAGE[:TAG]',
   description: `Pulls the image with the running engine and extracts the extension from it. Without a tag, the
 highest version that the registry and the engine have is installed. A different installed version is
-replaced. If the same version is installed, nothing is done, nothing stands after the colon, and a note says so.`,
+replaced. If the same version is already installed, nothing is done and a note says so.`,
   flags: { force: { type: 'boolean', summary: 'Accepted for compatibility; there are no prompts' } },
   classic: true,
   run: (invocation) =>
@@ -101,8 +101,8 @@ const extensionUninstall = defineCommand({
   summary: 'Uninstall an extension',
   usage: 'IMAGE[:TAG]',
   description: `Removes the extension's files and, with moby, its container; the image stays in the engine. With a tag, only that
-version is uninstalled. If it is not installed, nothing is done,
-nothing stands after the colon, and a note says so.`,
+version is uninstalled. If it is not installed, nothing is done
+and a note says so.`,
   flags: {},
   classic: true,
   run: (invocation) =>

@@ -46,7 +46,7 @@ Exit codes: 0 success; 3 not a readable profile, or settings were lost with --st
     const path = outFilePath(flags['out-file'], io);
     const report = outFilePath(flags.report, io, 'report');
     if (report !== undefined && (await isAmong(report, [path ?? '', ...invocation.args], io.cwd))) {
-      throw usage(`--report ${flags.report} names a file that is read or written besides`);
+      throw usage(`--report ${flags.report} names an input or output file`);
     }
     const found = await partsFor(invocation);
     const [{ importedProfile, joinParts, profileDocument }, { jsonText }, { reportJson, reportText }] =
@@ -74,9 +74,9 @@ Exit codes: 0 success; 3 not a readable profile, or settings were lost with --st
     if (flags.strict && lost > 0) {
       throw new RdError(
         'ERR_PROFILE_INVALID',
-        `${lost} ${lost === 1 ? 'thing is' : 'things are'} lost; ${flags.report ? `no profile was written; the report is in ${flags.report}` : 'nothing was written'}`,
+        `${lost} ${lost === 1 ? 'item was' : 'items were'} lost; ${flags.report ? `no profile was written; the report is in ${flags.report}` : 'nothing was written'}`,
         {
-          advice: 'Leave --strict out to write the rest.',
+          advice: 'Omit --strict to write the rest.',
         },
       );
     }
@@ -115,24 +115,19 @@ function writtenText(name: string, variables: readonly string[]): string {
 
 async function partsFor({ flags, args, io }: ImportProfile): Promise<FoundParts> {
   const part = PARTS.find((each) => each === flags.part);
-  if (flags['from-system'] && args.length > 0) throw usage('FILE and --from-system cannot be given together');
-  if (!flags['from-system'] && args.length === 0) throw usage('no file was given, and no --from-system');
-  if (args.filter((name) => name === '-').length > 1)
-    throw usage('standard input can be read once, and - was given twice');
-  if (flags.force && flags['out-file'] === undefined) throw usage('--force is about the file of --out-file');
+  if (flags['from-system'] && args.length > 0) throw usage('FILE and --from-system cannot be used together');
+  if (!flags['from-system'] && args.length === 0) throw usage('no FILE or --from-system specified');
+  if (args.filter((name) => name === '-').length > 1) throw usage('standard input (-) can be specified only once');
+  if (flags.force && flags['out-file'] === undefined) throw usage('--force requires --out-file');
   return flags['from-system'] ? partsOfSystem(part, io) : partsOfFiles(args, part, io);
 }
 
 async function refuseUnread({ unread }: JoinedParts): Promise<void> {
   if (unread.length === 0) return;
   const { formatFindings } = await import('../../src/settings/issue.ts');
-  throw new RdError(
-    'ERR_PROFILE_INVALID',
-    'the version of a profile says how it is to be read, and that is not known:',
-    {
-      details: formatFindings(unread),
-    },
-  );
+  throw new RdError('ERR_PROFILE_INVALID', 'cannot read a profile without a known version:', {
+    details: formatFindings(unread),
+  });
 }
 
 /** Warnings about what the application rejects on some computers, and what has no effect here. */
@@ -142,7 +137,7 @@ async function warningsFor({ warnings }: JoinedParts, text: string): Promise<str
     import('../../src/settings/source-text.ts'),
   ]);
   const size = Buffer.byteLength(text);
-  const large = `the result has ${(size / SIZE_LIMIT).toFixed(1)} MiB; of a YAML or JSON document at most 1 MiB is read.`;
+  const large = `the result has ${(size / SIZE_LIMIT).toFixed(1)} MiB; YAML and JSON documents are limited to 1 MiB.`;
   return [...formatFindings(warnings), ...(size > SIZE_LIMIT ? [large] : [])];
 }
 
@@ -179,7 +174,7 @@ async function partsOfFiles(names: readonly string[], wanted: Part | undefined, 
     for (const part of found) {
       if (part.part === undefined && wanted === undefined) {
         notices.push(
-          `${part.source} does not say which part it is and counts as locked; --part defaults makes it the other.`,
+          `${part.source} does not name its part and is treated as locked; for defaults, use --part defaults.`,
         );
       }
       parts.push({
@@ -220,14 +215,14 @@ function chosen(parts: FoundPart[], wanted: Part | undefined, notices: string[])
   const kept = parts.filter(({ part }) => part === wanted);
   const others = parts.filter(({ part }) => part !== wanted);
   if (kept.length === 0) {
-    throw new RdError('ERR_PROFILE_INVALID', `there is no ${wanted} profile in what was given`, {
+    throw new RdError('ERR_PROFILE_INVALID', `the input contains no ${wanted} profile`, {
       details: others.map(({ source, part }) => `${source} is the ${part} profile`),
-      advice: 'Leave --part out: it chooses among profiles that say which part they are.',
+      advice: 'Omit --part: it selects among profiles that name their part.',
     });
   }
   return {
     parts: kept,
-    notices: [...notes, ...others.map(({ source }) => `${source} was left out because of --part ${wanted}.`)],
+    notices: [...notes, ...others.map(({ source }) => `${source} was skipped because of --part ${wanted}.`)],
   };
 }
 
@@ -235,8 +230,8 @@ function chosen(parts: FoundPart[], wanted: Part | undefined, notices: string[])
 async function readerOfBroken({ bytes, label }: Source): Promise<Importer> {
   const { isBrokenJson, jsonImporter } = await import('../../profiles/formats/json.ts');
   if (isBrokenJson(bytes)) return jsonImporter;
-  throw new RdError('ERR_PROFILE_INVALID', `${label} is of no deployment format`, {
-    details: ['Read are property lists, .mobileconfig, .reg, Registry.pol, and settings as JSON.'],
+  throw new RdError('ERR_PROFILE_INVALID', `${label} is not a deployment file`, {
+    details: ['Supported are property lists, .mobileconfig, .reg, Registry.pol, and JSON settings.'],
     advice: 'A profile in YAML or JSON needs no import: check it with `rdctl validate`.',
   });
 }

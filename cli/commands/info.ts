@@ -73,7 +73,7 @@ function acceleratorText({ accelerator, emulatedBecause }: MachineFacts): string
 
 function whyNot({ code, message }: RdError): string {
   if (code !== 'ERR_NOT_FOUND') return message;
-  return `what runs is another application (${COMPATIBLE.productName}, or an older release), and those do not tell it.`;
+  return `another application (${COMPATIBLE.productName}, or an older release) is running, which does not report it.`;
 }
 
 async function machineFacts({ connect, io }: Invocation): Promise<MachineFacts> {

@@ -6,9 +6,9 @@ import { defineGroup } from '../group.ts';
 
 const waitKill = defineCommand({
   name: 'internal process wait-kill',
-  summary: 'Wait for a process to end, then end the group that it led',
+  summary: 'Wait for a process to exit, then kill its process group',
   usage: '',
-  description: 'For the application, which calls it beside a process of its own. Linux only.',
+  description: 'Used by the application alongside a process it starts. Linux only.',
   flags: { pid: { type: 'integer', summary: 'The process; 0 does nothing' } },
   classic: true,
   async run({ flags, args, io }) {
@@ -17,7 +17,7 @@ const waitKill = defineCommand({
     if (pid === undefined) throw usage('required flag(s) "pid" not set');
     if (pid < 0) throw usage(`there is no process ${pid}`);
     if (pid === 0) return 0;
-    if (io.platform !== 'linux') throw new RdError('ERR_USAGE', 'processes can be followed on Linux only');
+    if (io.platform !== 'linux') throw new RdError('ERR_USAGE', 'only supported on Linux');
     const { endGroupAfter } = await import('../../src/os/process-table.ts');
     const { steadyClock } = await import('../../src/os/clock.ts');
     await endGroupAfter(pid, steadyClock, io.signal);
@@ -39,7 +39,7 @@ const processes = defineGroup({
 
 export const internal = defineGroup({
   name: 'internal',
-  summary: 'Commands that the application calls',
+  summary: 'Commands used by the application',
   description: '',
   flags: {},
   classic: true,

@@ -56,8 +56,8 @@ async function save(
   io: Io,
 ): Promise<void> {
   if (!service) {
-    throw new RdError('ERR_NOT_RUNNING', 'A plan is saved for a service, and none is running.', {
-      advice: 'Start one with `rdctl start`; without --out-file the estimated plan is shown.',
+    throw new RdError('ERR_NOT_RUNNING', 'Saving a plan requires a running service.', {
+      advice: 'Start one with `rdctl start`; omit --out-file to see an estimated plan.',
     });
   }
   const [{ savePlan }, { writeFileAtomic }, { exposureOf, exposureText }] = await Promise.all([

@@ -78,7 +78,7 @@ is 1 if something could not be removed.`,
 
 const LOSSES = {
   wipe: 'the machine with all images, containers and volumes',
-  fast: 'everything that is in the cluster',
+  fast: 'everything in the cluster',
 };
 
 async function resetBackend(
@@ -139,7 +139,7 @@ async function resetEverything(wish: FactoryResetInput, caller: Caller): Promise
   await requireMarked(here);
   checkPlaces(here, wish.cache);
   if (!(await isInstalled(here))) return report(await untouchedSummary(here, wish.cache), wish, io);
-  await consent(`everything of ${PRODUCT.name} in ${here.data}`, wish, io);
+  await consent(`all ${PRODUCT.name} data in ${here.data}`, wish, io);
   // A backend that does not stop is reported in terms of the reset.
   await stopOwn(wish, caller).catch(async (error: unknown) => {
     await requireStoppedBackend(here);
@@ -189,10 +189,10 @@ async function overTheApi(connection: Connection, wish: FactoryResetInput, io: I
   // Check first: the listener may be another program.
   await client.backendState({ signal: io.signal });
   const who = connection.foreign ? COMPATIBLE.productName : 'the application';
-  await consent(`everything of ${who} at ${connection.host}:${connection.port}`, wish, io);
+  await consent(`all data of ${who} at ${connection.host}:${connection.port}`, wish, io);
   const body = JSON.stringify({ keepSystemImages: !wish.cache });
   const sentence = await sentenceOf(client, { method: 'PUT', path: '/v1/factory_reset', body, signal: io.signal });
-  io.err(`${sentence}\n${who} performs the reset itself; what was removed is not known here.\n`);
+  io.err(`${sentence}\n${who} performs the reset itself; details are not available.\n`);
   return 0;
 }
 
@@ -217,7 +217,7 @@ async function requireStoppedBackend(here: Places): Promise<void> {
   if (home.kind !== 'left') return;
   throw new RdError('ERR_DRIVER_FAILED', 'the backend did not stop; nothing was removed', {
     details: [leftoverText(home, '.')],
-    advice: `Look for the reason in ${here.logs}, and try again.`,
+    advice: `Check the logs in ${here.logs}, then try again.`,
   });
 }
 
@@ -244,7 +244,7 @@ export const factoryResetCommand = defineCommand({
   name: 'factory-reset',
   summary: 'Remove everything in this installation',
   usage: '',
-  description: 'The older name of `rdctl reset --factory`.',
+  description: 'Former name of `rdctl reset --factory`.',
   flags: {
     'remove-kubernetes-cache': { type: 'boolean', summary: 'Also remove downloads' },
     yes: { type: 'boolean', short: 'y', summary: 'Do not ask' },

@@ -51,17 +51,17 @@ real one that can run here. \`simulated\` runs nothing and is never chosen autom
       placeholder: 'NAME',
     },
     adopt: { type: 'boolean', summary: ADOPT },
-    power: { type: 'string', summary: 'Desired power to begin with', values: POWERS, hidden: true },
+    power: { type: 'string', summary: 'Initial desired power state', values: POWERS, hidden: true },
     idle: {
       type: 'integer',
-      summary: 'Keep the backend off, and end with the process that started this',
+      summary: 'Keep the backend off, and exit with the parent process',
       hidden: true,
     },
-    launched: { type: 'boolean', summary: 'Say the code of what kept it from starting', hidden: true },
-    'stop-left': { type: 'boolean', summary: 'Stop what a killed service left running, and end', hidden: true },
+    launched: { type: 'boolean', summary: 'Print the error code if startup fails', hidden: true },
+    'stop-left': { type: 'boolean', summary: 'Stop what a killed service left running, and exit', hidden: true },
     settings: {
       type: 'string',
-      summary: 'Partial settings to begin with: `-` reads them',
+      summary: 'Initial settings (partial): `-` reads them',
       values: ['-'],
       hidden: true,
     },
@@ -120,7 +120,7 @@ real one that can run here. \`simulated\` runs nothing and is never chosen autom
       aborted(signal),
       ...(flags.idle === undefined ? [] : [orphaned(flags.idle, signal)]),
     ]);
-    await service.stop(signal.aborted ? String(signal.reason) : 'the command that it worked for is gone');
+    await service.stop(signal.aborted ? String(signal.reason) : 'the command that started it has exited');
     await service.stopped;
     const summary = service.resetSummary();
     if (summary) {
@@ -128,9 +128,8 @@ real one that can run here. \`simulated\` runs nothing and is never chosen autom
       return summary.failed.length === 0 ? 0 : 1;
     }
     if (service.backendStopped()) return 0;
-    throw new RdError('ERR_DRIVER_FAILED', 'the service has ended, and what it ran did not stop', {
-      advice:
-        'Look into its log for the reason (`rdctl paths logs`). `rdctl shutdown` tries again, and `rdctl start` takes it over.',
+    throw new RdError('ERR_DRIVER_FAILED', 'the service exited, but its backend did not stop', {
+      advice: 'Check its log (`rdctl paths logs`). `rdctl shutdown` tries again; `rdctl start` takes the backend over.',
     });
   },
 });

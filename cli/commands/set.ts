@@ -48,7 +48,8 @@ export async function writeSettings(client: Client, settings: readonly GivenSett
   const reply = await client.putSettings(body, { signal: io.signal });
   const text = reply.text.trim();
   io.out(text === '' ? 'Operation successfully returned with no output.\n' : `Status: ${text}.\n`);
-  for (const key of reply.ignoredKeys) io.err(`The service does not know the setting ${key} and did not store it.\n`);
+  for (const key of reply.ignoredKeys)
+    io.err(`The service does not recognize the setting ${key} and did not store it.\n`);
   if (!client.foreign && settings.some(({ row }) => row.path === 'containerEngine.allowedImages.patterns')) {
     const { patternWarnings } = await import('../../src/allowed-images/pattern.ts');
     for (const warning of patternWarnings(body)) io.err(`warning: ${warning}\n`);
@@ -69,7 +70,7 @@ async function bodyFor(client: Client, settings: readonly GivenSetting[], io: Io
   if (typeof live !== 'number' || live === SCHEMA_VERSION) return body;
   if (live > SCHEMA_VERSION) {
     io.err(
-      `The application has settings version ${live}; rdctl knows ${SCHEMA_VERSION} and touches only what is named.\n`,
+      `The application has settings version ${live}; rdctl supports ${SCHEMA_VERSION} and changes only the named settings.\n`,
     );
     return settingsPayload(settings, live, stored);
   }

@@ -23,18 +23,18 @@ export const setup = defineCommand({
     const targets = hostTargets(io);
     if ('offBecause' in targets) {
       throw new RdError('ERR_IO', `no autostart entry was changed: ${targets.offBecause}`, {
-        advice: 'Unset RDCTL_HOME for the installation that the computer is to start.',
+        advice: 'Unset RDCTL_HOME to set up the default installation.',
       });
     }
     await requireOurs(wanted, io);
     if (wanted) {
       const { kept } = await writeLauncher(targets);
-      if (kept !== undefined) io.err(`notice: what was in the place of our launcher is kept as ${kept}\n`);
+      if (kept !== undefined) io.err(`notice: the existing file was saved as ${kept}\n`);
     }
     const { state, file, message } = await manageAutostart(wanted, targets);
     if (state === 'managed' || state === 'clean') return 0;
-    throw new RdError('ERR_IO', `the autostart entry ${file} is not as wanted: ${message}`, {
-      advice: 'Look at it, and remove it if nobody needs it.',
+    throw new RdError('ERR_IO', `the autostart entry ${file} is not correct: ${message}`, {
+      advice: 'Review it, and remove it if it is not needed.',
     });
   },
 });

@@ -87,7 +87,7 @@ async function ownShell(status: StatusDocument, args: readonly string[], io: Io)
   const endpoint = way.in === 'host' && engine.state === 'running' ? way.endpoints[name] : undefined;
   if (endpoint === undefined) {
     throw new RdError('ERR_NOT_READY', `The engine ${name} is not running: it is ${plainText(engine.state)}.`, {
-      advice: 'Wait for it, or look for the reason with `rdctl status`.',
+      advice: 'Wait for it, or check `rdctl status`.',
     });
   }
   const { bin } = here;
@@ -183,11 +183,11 @@ const INSTANCE = '0';
 async function foreignShell({ file }: Connection, args: readonly string[], io: Io): Promise<number> {
   if (io.platform === 'win32')
     throw unreachable('on Windows its machine is a WSL distribution: `wsl --distribution rancher-desktop`');
-  if (file === undefined) throw unreachable('it was named by flags, so its directories are not known');
+  if (file === undefined) throw unreachable('it was specified by flags, so its directories are unknown');
   const home = join(dirname(file), 'lima');
   if (!existsSync(home)) throw unreachable(`can't find the lima-home directory at ${JSON.stringify(home)}`);
   const limactl = candidates(io).find((path) => existsSync(path));
-  if (limactl === undefined) throw unreachable('its limactl is not where it installs it');
+  if (limactl === undefined) throw unreachable('its limactl was not found');
   const env = { ...io.env, LIMA_HOME: home };
   const { stdout, stderr, exitCode } = await run([limactl, 'ls', INSTANCE, '--format', '{{.Status}}'], {
     env,

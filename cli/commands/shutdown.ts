@@ -14,12 +14,12 @@ import { hungServiceAdvice, requireNamed, TARGET_FLAG, waitForExit } from '../se
 /** The service's reply. */
 const SHUTDOWN_REPLY = 'Shutting down.\n';
 const STOPPING = {
-  late: 'the service was asked to stop and still runs',
+  late: 'the service was asked to stop but is still running',
   waiting: 'Waiting until the backend has stopped',
-  cancelled: 'Interrupted; the service goes on stopping.',
+  cancelled: 'Interrupted; the service is still stopping.',
 };
 const STARTING = {
-  late: 'the service is starting, and cannot be asked to stop',
+  late: 'the service is starting and cannot be stopped yet',
   waiting: 'Waiting until the service has started',
   cancelled: 'Interrupted before anything was stopped.',
 };
@@ -121,7 +121,7 @@ async function shutdownUnreachable(
       if (error.code === 'ERR_UNAUTHORIZED' || (error.code === 'ERR_CONNECTION_SETTINGS' && connection)) throw error;
       // The last service was not stopped, so the next one would restart what ran.
       if (home.cut !== undefined) return stopLeft(wait, io);
-      if (!refused) io.err(`No service of this home runs, and nothing was stopped: ${error.message}.\n`);
+      if (!refused) io.err(`No service is running for this home; nothing was stopped: ${error.message}.\n`);
       return 'done';
   }
 }
@@ -157,13 +157,9 @@ async function refuseLeft(io: Io): Promise<void> {
   const where = homeOf(io);
   const home = await homeService(where);
   if (home.kind !== 'left') return;
-  throw new RdError(
-    'ERR_DRIVER_FAILED',
-    `the service has ended, and what it ran with the driver ${home.driver} did not stop`,
-    {
-      advice: `Look into ${where.logs} for the reason. \`rdctl shutdown\` tries again, and \`rdctl start\` takes it over.`,
-    },
-  );
+  throw new RdError('ERR_DRIVER_FAILED', `the service exited, but its backend (driver ${home.driver}) did not stop`, {
+    advice: `Check the logs in ${where.logs}. \`rdctl shutdown\` tries again; \`rdctl start\` takes the backend over.`,
+  });
 }
 
 /** Nothing listens on the given port, so nothing left by a killed service is there either. */
@@ -171,18 +167,22 @@ async function warnLeftover(port: number | undefined, io: Io): Promise<void> {
   const { leftoverText } = await import('../session/missing-service.ts');
   const home = await homeService(homeOf(io));
   if (home.kind !== 'left') return;
-  io.err(`Nothing listens on port ${port}, and nothing was stopped.\n`);
+  io.err(`Nothing is listening on port ${port}; nothing was stopped.\n`);
   io.err(`${leftoverText(home, ': `rdctl shutdown` without --port stops it.')}\n`);
 }
 
 async function endBySignal(holder: ProcessIdentity, who: string, wait: boolean, io: Io): Promise<void> {
   const { terminate } = await import('../../src/os/process-table.ts');
   if (!(await terminate(holder))) {
-    throw new RdError('ERR_CONNECTION', `the service (${who}) cannot be reached, because its connection file is lost`, {
-      advice: `See that the process ${holder.pid} is the service, and end it.`,
-    });
+    throw new RdError(
+      'ERR_CONNECTION',
+      `the service (${who}) cannot be reached because its connection file is missing`,
+      {
+        advice: `Check that process ${holder.pid} is the service, then kill it.`,
+      },
+    );
   }
-  io.err(`The connection file of the service (${who}) does not lead to it; asked it to stop by SIGTERM.\n`);
+  io.err(`The connection file of the service (${who}) does not point to it; sent SIGTERM.\n`);
   if (wait) await waitUntilGone(() => processTable.isAlive(holder), holder.pid, io);
 }
 
@@ -204,7 +204,7 @@ async function waitUntilGone(
   const advice =
     pid !== undefined && own
       ? hungServiceAdvice(pid, io)
-      : `Look at its log${pid === undefined ? '' : `, or end the process ${pid}`}.`;
+      : `Check its log${pid === undefined ? '' : `, or kill process ${pid}`}.`;
   await waitForExit({ lives, io, advice, ...words });
 }
 

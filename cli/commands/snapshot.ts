@@ -31,10 +31,9 @@ const snapshotCreate = defineCommand({
   name: 'snapshot create',
   summary: 'Save the settings and all data of the backend',
   usage: 'NAME',
-  description: `A virtual machine keeps running while it is copied as it is at one moment. With other backends, and with --stop,
+  description: `A virtual machine keeps running: the copy is taken at a single point in time. With other backends, and with --stop,
 the backend is stopped while its data is copied; the command returns when it is running again. If
-the file system can share blocks, the copy takes no space until something changes. Ctrl-C rolls back
-and waits for that.
+the file system can share blocks, the copy takes no space until something changes. Ctrl-C rolls back before exiting.
 
   rdctl snapshot create before-upgrade --description "k3s 1.29, all green"`,
   flags: {
@@ -54,7 +53,7 @@ and waits for that.
     const [name = ''] = args;
     const from = flags['description-from'];
     if (flags.description !== undefined && from !== undefined) {
-      throw usage('only one of --description and --description-from can be given');
+      throw usage('only one of --description and --description-from can be used');
     }
     const description = from === undefined ? (flags.description ?? '') : (await readInput(from, io)).toString('utf8');
     const json = flags.json ?? false;

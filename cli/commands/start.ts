@@ -75,7 +75,7 @@ are changed as with \`set\`, and a stopped backend is started.`,
       done = pid === undefined ? await changeRunning(running, { driver, settings }, invocation) : { client: running };
       if (!done) continue;
       const status = await running.status({ signal: io.signal });
-      io.err(`The service runs: pid ${status.pid}, ${driverText(status.driver)}\n`);
+      io.err(`Service running: pid ${status.pid}, ${driverText(status.driver)}\n`);
       showNotices(status, io);
     }
     if (flags.wait === true) {
@@ -231,7 +231,7 @@ async function waitForeign({ client, sent, timeoutMs, io }: WaitInput, clock: Cl
         throw error;
       },
     );
-    if (state === 'ERROR') throw new RdError('ERR_CONVERGE_FAILED', 'The backend is in the state ERROR.');
+    if (state === 'ERROR') throw new RdError('ERR_CONVERGE_FAILED', 'The backend is in state ERROR.');
     if ((state === 'STARTED' || state === 'DISABLED') && !(sent && (await restartDue(client, sent, signal)))) return;
     const left = deadline - clock.now();
     if (left <= 0) throw new RdError('ERR_DEADLINE', `The last state seen was ${state ?? 'unknown'}.`);

@@ -62,7 +62,7 @@ export interface ApplyOptions {
   target?: string;
 }
 
-const FORWARDS_UNKNOWN = 'Which port forwards there were was not recorded, so they stay as they are.';
+const FORWARDS_UNKNOWN = 'The previous port forwards were not recorded, so they are left unchanged.';
 
 /** A service, and how this apply started it. */
 interface Found extends Service {
@@ -168,7 +168,7 @@ async function applyWith(service: Found, options: ApplyOptions, { leftMs, decide
     .catch(async (error: unknown) => {
       if (service.wasCut && !sent) await client.setBackendState('STARTED').catch(() => undefined);
       if (service.started && !sent)
-        io.err('The service that was started for this still runs; `rdctl shutdown` stops it.\n');
+        io.err('The service started for this is still running; stop it with `rdctl shutdown`.\n');
       throw error;
     })
     .catch((error: unknown) => withServiceExit(error, service, where, sent))
@@ -235,8 +235,8 @@ async function serviceFor(
     return running;
   }
   if (!start) {
-    throw new RdError('ERR_NOT_RUNNING', 'No service is running, and --no-start forbids starting one.', {
-      advice: 'Start one with `rdctl start`, or leave --no-start out.',
+    throw new RdError('ERR_NOT_RUNNING', 'No service is running, and --no-start is set.', {
+      advice: 'Start one with `rdctl start`, or omit --no-start.',
     });
   }
   const [{ recordedState }, { homeService, mayRun, wasUnclean }] = await Promise.all([

@@ -12,8 +12,8 @@ import type { View } from '../views/view.ts';
 /** Loads the `-f` sources of a command. Throws `ERR_USAGE` without any and `ERR_IO` for one that cannot be read. */
 export async function loadFiles(files: readonly string[] | undefined, io: Io): Promise<LoadedDocument> {
   if (files === undefined || files.length === 0) {
-    throw new RdError('ERR_USAGE', 'no profile was given', {
-      advice: 'Give one with -f FILE, or -f - for standard input.',
+    throw new RdError('ERR_USAGE', 'no profile specified', {
+      advice: 'Specify one with -f FILE, or -f - for standard input.',
     });
   }
   return loadDesired(files, documentContext(io));

@@ -48,7 +48,7 @@ export function checkDriver(flag: string | undefined, env: Readonly<Record<strin
   const name = flag ?? env.RDCTL_DRIVER;
   if (name === undefined || name === '' || DRIVER_NAMES.some((known) => known === name)) return;
   const source = flag === undefined ? ' (RDCTL_DRIVER)' : '';
-  throw usage(`there is no driver ${quote(name)}${source}`, `Drivers are: ${DRIVER_NAMES.join(', ')}.`);
+  throw usage(`there is no driver ${quote(name)}${source}`, `Available drivers: ${DRIVER_NAMES.join(', ')}.`);
 }
 
 /**

@@ -109,7 +109,7 @@ async function launchOnce(input: LaunchInput, deadline: number): Promise<Launche
         'ERR_DEADLINE',
         `the service (pid ${child.pid}) did not answer within ${formatDuration(timeoutMs)}`,
         {
-          advice: `Look into ${here.logs}, or run \`rdctl serve\` in the foreground.`,
+          advice: `Check the logs in ${here.logs}, or run \`rdctl serve\` in the foreground.`,
         },
       );
     }
@@ -193,7 +193,7 @@ async function endedEarly(child: Detached): Promise<RdError> {
   const [message, ...rest] = (said.split('\nUsage:\n', 1)[0] ?? '').trimEnd().split('\n');
   const details = rest.slice(0, -1);
   const advice = rest.at(-1);
-  return new RdError(code, message?.replace(/^Error: /, '') || 'the service ended before it answered', {
+  return new RdError(code, message?.replace(/^Error: /, '') || 'the service exited before it was ready', {
     details,
     ...(advice === undefined ? {} : { advice }),
   });

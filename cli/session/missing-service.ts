@@ -54,8 +54,8 @@ function missing(error: RdError, home: HomeService): RdError {
     case 'running':
       return new RdError(
         'ERR_CONNECTION_SETTINGS',
-        `${error.message}, although a service of this home runs (${processText(home)})`,
-        { cause: error, advice: `Without the file nobody reaches the service. ${RESTART_ADVICE}` },
+        `${error.message}, although a service is running for this home (${processText(home)})`,
+        { cause: error, advice: `Without the file, the service cannot be reached. ${RESTART_ADVICE}` },
       );
     case 'passing':
       return new RdError('ERR_NOT_RUNNING', error.message, {
@@ -68,7 +68,7 @@ function missing(error: RdError, home: HomeService): RdError {
       if (error.code === 'ERR_NOT_RUNNING') return error;
       return new RdError('ERR_NOT_RUNNING', error.message, {
         cause: error,
-        advice: 'No service runs; `rdctl start` starts one and writes the file anew.',
+        advice: 'No service is running; `rdctl start` starts one and rewrites the file.',
       });
   }
 }
@@ -102,13 +102,13 @@ export async function missingService(
   if (error.code === 'ERR_DEADLINE') {
     throw new RdError(error.code, `${error.message}; the service of this home is pid ${pid}`, {
       cause: error,
-      advice: `It may be busy or stopped (look into ${logs}); when it does not come back, end the process ${pid} and start it again with \`rdctl start\`.`,
+      advice: `It may be busy or stopped (check ${logs}). If it does not recover, kill process ${pid} and run \`rdctl start\`.`,
     });
   }
   throw new RdError(
     'ERR_CONNECTION',
     `${error.message}; the service of this home is pid ${pid}${port === undefined ? '' : ` on port ${port}`}`,
-    { cause: error, advice: `The connection file does not lead to it. ${RESTART_ADVICE}` },
+    { cause: error, advice: `The connection file does not point to it. ${RESTART_ADVICE}` },
   );
 }
 
@@ -119,7 +119,7 @@ export function warnStale(error: RdError, connection: Connection | undefined, io
   if (stale === undefined || (connection?.foreign && error.cause !== undefined)) return;
   // "Nothing listens" needs no further explanation.
   const what = error.cause === undefined ? `; ${error.message}` : '';
-  io.err(`notice: ${stale}${what}. \`rdctl start\` starts a service and writes the file anew.\n`);
+  io.err(`notice: ${stale}${what}. \`rdctl start\` starts a service and rewrites the file.\n`);
 }
 
 /** Whether the connection file points to another service now. */
@@ -148,7 +148,7 @@ export function leftoverText(
 export function startAdvice(home: HomeService): string {
   if (home.kind === 'left') return leftoverText(home);
   if (home.kind === 'passing') return `One (${processText(home)}) is starting or stopping; try again in a moment.`;
-  return 'Start one with `rdctl start`, or let `rdctl apply -f FILE` do it.';
+  return 'Start one with `rdctl start` or `rdctl apply -f FILE`.';
 }
 
 /** The file is missing or invalid; an unreadable file is a different problem. */

@@ -39,7 +39,7 @@ export function patientClient(client: Client, io: Io, waitMs: () => number): Cli
 function waitingText({ phases, maintenance, conditions }: StatusDocument): string {
   const step = phases.findLast(({ ms }) => ms === undefined);
   const trouble = conditions.find(({ type, status }) => type === 'Converged' && status !== 'True');
-  return `Waiting for a look at what runs: ${step ? `${step.name} …` : (maintenance ?? trouble?.message ?? 'the driver is asked …')}`;
+  return `Waiting for the current state: ${step ? `${step.name} …` : (maintenance ?? trouble?.message ?? 'querying the driver …')}`;
 }
 
 const LOOK_MS = 400;
@@ -94,7 +94,7 @@ export async function printInterruptions(
   const plan = await client.plan(request, { signal: io.signal, waitMs: HIDDEN_PLAN_MS }).catch(() => undefined);
   if (!plan) return false;
   for (const item of plan.blastRadius) {
-    io.err(`notice: ${plainText(inWords(item))}${item.lost ? ' (cannot be had back)' : ''}\n`);
+    io.err(`notice: ${plainText(inWords(item))}${item.lost ? ' (cannot be recovered)' : ''}\n`);
   }
   return plan.blastRadius.length > 0;
 }

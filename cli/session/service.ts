@@ -41,7 +41,7 @@ export interface Service {
 }
 
 /**
- * The running service, ours or another application's; `undefined` when none runs, or when another program listens on
+ * The running service, ours or another application's; `undefined` when none runs, or when another program is listening on
  * the port of a stopped one. No request outlives `leftMs`. Throws the failure when a service was named or is alive.
  */
 export async function runningService(invocation: Caller, leftMs?: () => number): Promise<Service | undefined> {
@@ -132,7 +132,7 @@ export function requireNamed(
   if (names(target, globals, io)) return;
   const where = file === undefined ? `at ${host}:${port}` : `through ${file}`;
   throw new RdError('ERR_WRONG_TARGET', `what runs is ${COMPATIBLE.productName}, found ${where}`, {
-    advice: `If it is meant, say so: rdctl ${command} --target ${COMPATIBLE.target}`,
+    advice: `To use it, add --target: rdctl ${command} --target ${COMPATIBLE.target}`,
   });
 }
 
@@ -187,27 +187,27 @@ export async function waitForOtherService(
   try {
     for (;;) {
       const holder = await exitingService(io);
-      if (io.signal.aborted) throw new RdError('ERR_CANCELLED', 'Nothing was begun.');
+      if (io.signal.aborted) throw new RdError('ERR_CANCELLED', 'Nothing was started.');
       if (!holder) return;
       const on = reason(holder);
       if (waiting?.on !== on) {
         waiting = { on, since: clock.now() };
         line.clear();
-        if (!quiet) io.err(`notice: ${on}; waiting for its end.\n`);
+        if (!quiet) io.err(`notice: ${on}; waiting for it to exit.\n`);
       }
       const waited = clock.now() - waiting.since;
       if (leftMs && leftMs() <= 0) {
-        throw new RdError('ERR_DEADLINE', `the last service (pid ${holder.pid}) has not ended in time`, {
+        throw new RdError('ERR_DEADLINE', `the last service (pid ${holder.pid}) did not exit in time`, {
           advice: 'Wait for it, or use a longer --timeout.',
         });
       }
       if (holder.ending && waited >= SERVICE_STOP_MS) {
         throw hangs(
-          `the last service (pid ${holder.pid}) was asked to stop and still runs`,
+          `the last service (pid ${holder.pid}) was asked to stop but is still running`,
           hungServiceAdvice(holder.pid, io),
         );
       }
-      if (waited >= QUIET_MS) line.draw(waitedText(`Waiting for the end of the service ${holder.pid}`, waited, holder));
+      if (waited >= QUIET_MS) line.draw(waitedText(`Waiting for service ${holder.pid} to exit`, waited, holder));
       await clock.sleep(LOOK_MS, io.signal);
     }
   } finally {
@@ -218,7 +218,7 @@ export async function waitForOtherService(
 function reason({ pid, ending }: LockHolder): string {
   return ending
     ? `The last service (pid ${pid}) is stopping`
-    : `Another command works with the backend off (service ${pid})`;
+    : `Another command needs the backend off (service ${pid})`;
 }
 
 export interface ExitWait {
@@ -268,7 +268,7 @@ function hangs(late: string, advice: string): RdError {
 /** Advice for a hung service of this home. */
 export function hungServiceAdvice(pid: number, io: Io): string {
   const kill = io.platform === 'win32' ? `taskkill /F /PID ${pid}` : `kill -9 ${pid}`;
-  return `Look into ${homeOf(io).logs} for what it waits for. To give it up, end its process: \`${kill}\`. After that \`rdctl start\` takes over what it left running, \`rdctl shutdown\` stops that, and \`rdctl factory-reset\` stops and removes it.`;
+  return `Check the logs in ${homeOf(io).logs}. To force it to exit, run \`${kill}\`. Then \`rdctl start\` takes over what it left running, \`rdctl shutdown\` stops it, and \`rdctl factory-reset\` stops and removes it.`;
 }
 
 /**
@@ -292,8 +292,8 @@ export async function stopOwnService(
     lives,
     io,
     quiet,
-    late: `the service that was started for this (pid ${pid}) was asked to stop and still runs`,
-    waiting: `Waiting for the end of the service ${pid}`,
+    late: `the service that was started for this (pid ${pid}) was asked to stop but is still running`,
+    waiting: `Waiting for service ${pid} to exit`,
     advice: hungServiceAdvice(pid, io),
   });
 }

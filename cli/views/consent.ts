@@ -8,7 +8,7 @@ import type { Io } from '../command.ts';
  */
 export async function askConsent(plan: Plan, io: Io): Promise<boolean> {
   if (!io.interactive) return false;
-  await askYes(`${plan.summary.text}. Go on and lose it?`, io);
+  await askYes(`${plan.summary.text}. Continue and lose this data?`, io);
   return true;
 }
 

@@ -49,7 +49,7 @@ export function reportJson({ parts, fidelity, warnings }: ImportReport): string 
 
 function shown(lines: readonly string[]): string[] {
   const more = lines.length - MOST_SHOWN;
-  return more <= 0 ? [...lines] : [...lines.slice(0, MOST_SHOWN), `  … and ${more} more; --report FILE has them all`];
+  return more <= 0 ? [...lines] : [...lines.slice(0, MOST_SHOWN), `  … and ${more} more; use --report FILE to see all`];
 }
 
 function changedText({ part, path, from, reason }: Extract<Fidelity, { outcome: 'changed' }>): string {

@@ -26,7 +26,7 @@ export function planText(plan: Plan, paint: Style, locate?: Locate): string {
     listText(
       'Blast radius:',
       plan.blastRadius.map(
-        (item) => `  * ${plainText(item.what)}${item.lost ? paint.bad(' (cannot be had back)') : ''}`,
+        (item) => `  * ${plainText(item.what)}${item.lost ? paint.bad(' (cannot be recovered)') : ''}`,
       ),
     ),
     listText(
@@ -36,7 +36,7 @@ export function planText(plan: Plan, paint: Style, locate?: Locate): string {
       ),
     ),
     listText(
-      'A restart is already due:',
+      'Restart already pending:',
       plan.pendingRestart.map((reason) => `  * ${plainText(reason)}`),
     ),
     warningsText(plan, paint),
@@ -62,14 +62,14 @@ export function warningsText({ warnings }: Plan, paint: Style): string {
 export function targetText(target: Target, basis: Plan['basis'], paint: Style): string {
   if (target.settingsVersion !== undefined) {
     const who = `${target.product} (version unknown, settings version ${target.settingsVersion})`;
-    const costs = basis === 'estimated' ? ['Basis:  estimated, the application did not tell'] : [];
-    return [`Target: ${who} at ${target.home ?? 'a place unknown'}`, ...costs].join('\n');
+    const costs = basis === 'estimated' ? ['Basis:  estimated, not reported by the application'] : [];
+    return [`Target: ${who} at ${target.home ?? 'an unknown location'}`, ...costs].join('\n');
   }
   const lines = [`Target: ${target.product}${target.home === undefined ? '' : ` at ${target.home}`}`];
   if (target.simulated)
     lines.push(`Driver: ${paint.warn(`${target.driver} (SIMULATED: a model, nothing real is touched)`)}`);
   else lines.push(`Driver: ${target.driver}`);
-  if (basis === 'estimated') lines.push('Basis:  estimated, no service was asked');
+  if (basis === 'estimated') lines.push('Basis:  estimated, no running service');
   return lines.join('\n');
 }
 

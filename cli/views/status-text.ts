@@ -63,7 +63,7 @@ function foreignText(status: StatusDocument, paint: Style): string {
   const rows = [
     `Application  ${product} (version ${version}, settings version ${settingsVersion}), ${home}`,
     `State        ${status.backendState === 'ERROR' ? paint.bad(status.backendState) : stateWord(status)}`,
-    `Engine       ${engine.name}, as its settings say`,
+    `Engine       ${engine.name}, according to its settings`,
     ...notableConditions(conditions).map((condition) => conditionText(condition, paint)),
   ];
   return `${rows.join('\n')}\n`;
@@ -79,7 +79,7 @@ function stateText(status: StatusDocument, paint: Style): string {
 /** The state constant that scripts use, with an explanation where needed. */
 function stateWord({ backendState, cluster }: StatusDocument): string {
   if (backendState !== 'DISABLED') return backendState;
-  const why = cluster.state === 'unsupported' ? 'this driver has no Kubernetes' : 'Kubernetes is switched off';
+  const why = cluster.state === 'unsupported' ? 'this driver has no Kubernetes' : 'Kubernetes is disabled';
   return `${backendState} (the engine runs, ${why})`;
 }
 
@@ -127,12 +127,12 @@ function clusterText({ cluster }: StatusDocument): string {
 /** Without the home directory, bind mounts of it appear empty in the machine. */
 function homeMissing({ machine }: StatusDocument, paint: Style): string {
   if (machine.state !== 'on' || !machine.shared || !('missing' in machine.shared)) return '';
-  return `${paint.warn('!')} The home directory is not in the machine: ${plainText(machine.shared.missing)}`;
+  return `${paint.warn('!')} The home directory is not shared with the machine: ${plainText(machine.shared.missing)}`;
 }
 
 function flawText({ machine }: StatusDocument, paint: Style): string {
   if (machine.state !== 'on' || machine.flaw === undefined) return '';
-  return `${paint.warn('!')} The machine is not all that was asked for: ${plainText(machine.flaw)}`;
+  return `${paint.warn('!')} The machine is only partly configured: ${plainText(machine.flaw)}`;
 }
 
 /** Without KVM the machine converges but is slow, so explain how to get it. */
@@ -163,12 +163,12 @@ function portFailures({ ports = [] }: StatusDocument, paint: Style): string {
 /** User files that need attention; those in sync are omitted. */
 function integrationText({ hostIntegration }: StatusDocument, paint: Style): string {
   const { offBecause, files = [] } = hostIntegration ?? {};
-  if (offBecause !== undefined) return `- Files of the user are left alone: ${plainText(offBecause)}.`;
+  if (offBecause !== undefined) return `- User files are not managed: ${plainText(offBecause)}.`;
   return files
     .filter(({ state }) => state === 'left' || state === 'failed')
     .map(({ file, state, message = '' }) => {
       const mark = state === 'failed' ? paint.warn('!') : '-';
-      return `${mark} ${plainText(file)} was left alone: ${plainText(message)}`;
+      return `${mark} ${plainText(file)} was not changed: ${plainText(message)}`;
     })
     .join('\n');
 }

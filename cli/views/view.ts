@@ -108,7 +108,7 @@ function printEvent(
       return;
     case 'started':
       io.err(
-        `The service runs${event.target.simulated ? ` (driver ${event.target.driver}, SIMULATED)` : ` (driver ${event.target.driver})`}.\n`,
+        `The service is running${event.target.simulated ? ` (driver ${event.target.driver}, SIMULATED)` : ` (driver ${event.target.driver})`}.\n`,
       );
       return;
     case 'planned':
@@ -128,7 +128,7 @@ function printEvent(
       if (event.ignoredKeys.length > 0) io.err(`The service ignored: ${plainText(event.ignoredKeys.join(', '))}\n`);
       return;
     case 'retrying':
-      io.err('Nothing differs, but the backend gave up; asked it to try again.\n');
+      io.err('No differences, but the backend failed; retrying.\n');
       return;
     case 'earlier':
       io.err('The service is still carrying out an earlier apply; waiting for it.\n');
@@ -165,7 +165,7 @@ function appliedText(
     skipped.length === 0 ? '' : ` ${count(skipped.length, byLocks(skipped) ? 'locked change' : 'change')} skipped.`;
   const where = status.engine.endpoint === undefined ? '' : `Endpoint: ${plainText(status.engine.endpoint)}\n`;
   const stays = staysStopped
-    ? 'The backend is stopped and stays so; add `state: started` to the profile to start it.\n'
+    ? 'The backend is stopped and stays stopped; add `state: started` to the profile to start it.\n'
     : '';
   switch (outcome) {
     case 'unchanged':

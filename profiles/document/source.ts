@@ -81,7 +81,7 @@ async function readBounded(path: string, name: string, limit: number): Promise<P
 
 function reason(cause: unknown): string {
   const code = typeof cause === 'object' && cause !== null && 'code' in cause ? cause.code : undefined;
-  if (code === 'ENOENT') return 'there is no such file';
+  if (code === 'ENOENT') return 'no such file or directory';
   if (code === 'EISDIR') return 'it is a directory';
   if (code === 'EACCES' || code === 'EPERM') return 'permission denied';
   return cause instanceof Error ? cause.message : String(cause);

@@ -66,9 +66,13 @@ export async function applyDesired(input: ApplyInput): Promise<ApplyOutcome> {
       ms: clock.now() - begun,
     };
   }
-  throw new RdError('ERR_PLAN_STALE', `The settings changed under each of ${MOST_PLANS} plans; nothing was changed.`, {
-    advice: 'See who else changes them, and apply again.',
-  });
+  throw new RdError(
+    'ERR_PLAN_STALE',
+    `The settings changed during each of ${MOST_PLANS} attempts; nothing was changed.`,
+    {
+      advice: 'Find out what else is changing the settings, then apply again.',
+    },
+  );
 }
 
 /** True when a plan destroys data irrecoverably. */
@@ -89,9 +93,9 @@ export function isWorse(plan: Plan, agreed: Plan): boolean {
 }
 
 function consentNeeded(plan: Plan): RdError {
-  return new RdError('ERR_CONSENT_NEEDED', 'This plan destroys data, and nobody agreed to that; nothing was changed.', {
+  return new RdError('ERR_CONSENT_NEEDED', 'This plan destroys data and requires consent; nothing was changed.', {
     details: plan.blastRadius.filter((item) => item.lost).map((item) => item.what),
-    advice: 'Look at it with `rdctl plan`, then apply with --allow-reset.',
+    advice: 'Review it with `rdctl plan`, then apply with --allow-reset.',
   });
 }
 

@@ -91,8 +91,8 @@ export async function carryOut(
     return { status: asFound ? found : await settle(input, { generation: planned, found }), writes: 0 };
   }
   if (plan.tag === undefined) {
-    throw new RdError('ERR_NOT_FOUND', 'The running service is an older release, which cannot carry out a plan.', {
-      advice: 'Stop it with `rdctl shutdown` and apply again: that starts the new release.',
+    throw new RdError('ERR_NOT_FOUND', 'The running service is an older release that cannot apply plans.', {
+      advice: 'Stop it with `rdctl shutdown`, then apply again to start the new release.',
     });
   }
   const reply = await client.apply(request, plan.tag, { signal }).catch((error: unknown) => {
@@ -153,8 +153,8 @@ export async function settle(input: ApplyInput, { generation, found, work }: Aim
 function isWorkOver({ apply, generation }: StatusDocument, work: number): boolean {
   if (apply && apply.generation >= work) return apply.generation > work || apply.state !== 'running';
   if (generation <= work) return false;
-  throw new RdError('ERR_CONNECTION', 'The service was restarted while it was at work.', {
-    advice: 'What was written is kept. Apply again to finish it.',
+  throw new RdError('ERR_CONNECTION', 'The service was restarted during the apply.', {
+    advice: 'Changes already written are kept. Apply again to finish.',
   });
 }
 

@@ -93,7 +93,7 @@ export function createClient(connection: Connection, transport: Transport = http
     request: (request) => transport(connection, request),
     async settings(options) {
       const { value, response } = await object({ method: 'GET', path: '/v1/settings', ...options });
-      if (!looksLikeSettings(value)) throw notOurService(connection, '/v1/settings has no settings in it');
+      if (!looksLikeSettings(value)) throw notOurService(connection, '/v1/settings returned no settings');
       const { etag } = response.headers;
       return { settings: value, text: response.body.toString(), ...(etag === undefined ? {} : { etag }) };
     },
@@ -113,7 +113,7 @@ export function createClient(connection: Connection, transport: Transport = http
     },
     async backendState(options) {
       const { value } = await object({ method: 'GET', path: '/v1/backend_state', ...options });
-      if (typeof value.vmState !== 'string') throw notOurService(connection, '/v1/backend_state has no state in it');
+      if (typeof value.vmState !== 'string') throw notOurService(connection, '/v1/backend_state returned no state');
       return value as unknown as BackendStateReply;
     },
     async setBackendState(state, options) {
@@ -126,19 +126,19 @@ export function createClient(connection: Connection, transport: Transport = http
     async plan(request, { waitMs, ...options } = {}) {
       const path = waitMs === undefined ? '/v2/plan' : `/v2/plan?waitMs=${Math.round(waitMs)}`;
       const { value } = await object({ method: 'POST', path, body: JSON.stringify(request), ...options });
-      if (!isDocument(value, 'Plan', PLAN_PARTS)) throw notOurService(connection, '/v2/plan has no plan in it');
+      if (!isDocument(value, 'Plan', PLAN_PARTS)) throw notOurService(connection, '/v2/plan returned no plan');
       return value as unknown as Plan;
     },
     async apply(request, tag, options) {
       const body = JSON.stringify({ ...request, tag });
       const { value } = await object({ method: 'POST', path: '/v2/apply', body, ...options });
       if (isDocument(value, 'ApplyReply', REPLY_PARTS)) return value as unknown as ApplyReply;
-      throw notOurService(connection, '/v2/apply says nothing of what was written');
+      throw notOurService(connection, '/v2/apply did not report what was written');
     },
     async portForwards(options) {
       const { value } = await object({ method: 'GET', path: '/v2/port_forwards', ...options });
       if (isDocument(value, 'PortForwards', FORWARD_PARTS)) return value as unknown as ForwardsReport;
-      throw notOurService(connection, '/v2/port_forwards has no port forwards in it');
+      throw notOurService(connection, '/v2/port_forwards returned no port forwards');
     },
     async addPortForward(forward, options) {
       await call({ method: 'POST', path: '/v2/port_forwards', body: JSON.stringify(forward), ...options });
@@ -174,7 +174,7 @@ const REPLY_PARTS = { objects: [], lists: ['sent'] };
 
 function statusIn(value: JsonObject, connection: Connection, path: string): StatusDocument {
   if (isDocument(value, 'Status', STATUS_PARTS)) return value as unknown as StatusDocument;
-  throw notOurService(connection, `${path} has no status in it`);
+  throw notOurService(connection, `${path} returned no status`);
 }
 
 const FORWARD_PARTS = { objects: [], lists: ['portForwards'] };
@@ -212,10 +212,10 @@ function parseObject(connection: Connection, request: HttpRequest, response: Htt
   try {
     value = JSON.parse(response.body.toString());
   } catch (cause) {
-    throw notOurService(connection, `the answer to ${request.method} ${request.path} is not JSON`, cause);
+    throw notOurService(connection, `the response to ${request.method} ${request.path} is not JSON`, cause);
   }
   if (!isObject(value))
-    throw notOurService(connection, `the answer to ${request.method} ${request.path} is not an object`);
+    throw notOurService(connection, `the response to ${request.method} ${request.path} is not an object`);
   return value;
 }
 

@@ -41,7 +41,7 @@ export async function readConnectionFile(
     const reason = code === 'EACCES' ? 'permission denied' : code === 'EISDIR' ? 'is a directory' : String(code);
     throw new RdError('ERR_CONNECTION_SETTINGS', `${NO_CONNECTION}open ${path}: ${reason}`, {
       cause,
-      advice: 'The file belongs to the user that runs the service; call as that user.',
+      advice: 'The file belongs to the user running the service; run rdctl as that user.',
     });
   }
   const fields = fieldsOf(path, parse(path, text));
@@ -77,8 +77,8 @@ function isOnWindows(path: string): boolean {
 function untrusted(path: string, reason: string, remedy?: string): RdError {
   return new RdError('ERR_CONNECTION_SETTINGS', `${NO_CONNECTION}open ${path}: ${reason}, and nothing was sent`, {
     advice: remedy
-      ? `What it says may be theirs. If it is yours: \`${remedy}\`, and start the service again.`
-      : 'Call as the user that runs the service, or name it with --host, --port, --user and --password-file.',
+      ? `Another user may have changed it. If the file is yours, run \`${remedy}\` and restart the service.`
+      : 'Run rdctl as the user running the service, or connect with --host, --port, --user and --password-file.',
   });
 }
 
@@ -111,7 +111,7 @@ function fieldsOf(path: string, value: unknown): Pick<ConnectionFile, 'user' | '
 function unusable(path: string, reason: string, cause?: unknown): RdError {
   return new RdError('ERR_CONNECTION_SETTINGS', `${NO_CONNECTION}error parsing config file "${path}": ${reason}`, {
     ...(cause === undefined ? {} : { cause }),
-    advice: 'A running service writes this file anew at its next start; remove it if none runs.',
+    advice: 'The service rewrites this file when it starts; if no service is running, remove the file.',
   });
 }
 

@@ -30,20 +30,20 @@ export type Reached =
   | { by: 'user'; unseen?: 'accepted' };
 
 /**
- * `/home/x/app-engine.json is stale: the process 12 that wrote it does not listen there any more`; undefined without a
+ * `/home/x/app-engine.json is stale: the process 12 that wrote it is no longer listening`; undefined without a
  * file.
  */
 export function staleText({ file, pid, reached }: Connection): string | undefined {
   if (file === undefined || reached.by === 'word') return undefined;
-  const who = pid === undefined ? 'what wrote it' : `the process that wrote it (pid ${pid})`;
-  return `${file} is stale: ${who} does not listen there any more`;
+  const who = pid === undefined ? 'the process that wrote it' : `the process that wrote it (pid ${pid})`;
+  return `${file} is stale: ${who} is no longer listening`;
 }
 
 /** Advice for a missing or wrong listener. */
 export function staleAdvice(connection: Connection): string {
   const stale = staleText(connection);
   if (stale === undefined) return 'Start it with `rdctl start`.';
-  const other = connection.foreign ? `Start ${COMPATIBLE.productName}, or a service of ours` : 'Start one';
+  const other = connection.foreign ? `Start ${COMPATIBLE.productName}, or an rdctl service,` : 'Start one';
   return `${stale}. ${other} with \`rdctl start\`.`;
 }
 

@@ -173,9 +173,11 @@ function convergeFailed(status: LoopStatus): RdError {
     'ERR_CONVERGE_FAILED',
     condition
       ? `The backend did not reach the desired state (${condition.type}: ${condition.reason}): ${sentence(condition)}`
-      : 'The backend is in the state ERROR.',
+      : 'The backend is in state ERROR.',
     // Other settings would not help.
-    condition?.reason === 'DataNotWhole' ? { advice: 'What was sent is kept, and counts from then on.' } : {},
+    condition?.reason === 'DataNotWhole'
+      ? { advice: 'The settings already sent are kept and apply from then on.' }
+      : {},
   );
 }
 
@@ -185,11 +187,11 @@ function deadline(timeoutMs: number, last: Seen | undefined): RdError {
   const missing = condition
     ? ` (${condition.type}: ${condition.reason}): ${sentence(condition)}`
     : step
-      ? `: ${step.what} ${step.name} is under way.`
+      ? `: ${step.what} ${step.name} is in progress.`
       : '.';
   const limit = `${timeoutMs / 1000} s`;
   return new RdError('ERR_DEADLINE', `The backend has not converged within ${limit}${missing}`, {
-    advice: 'The service goes on working; look with `rdctl status`, or apply again with a longer --timeout.',
+    advice: 'The service keeps working; check `rdctl status`, or apply again with a longer --timeout.',
   });
 }
 
@@ -199,15 +201,15 @@ function sentence({ message, reason }: Condition): string {
 }
 
 function serviceGoneError(cause: RdError): RdError {
-  return new RdError(cause.code, `The service went away while it was at work: ${cause.message}.`, {
+  return new RdError(cause.code, `Lost the connection to the service during the apply: ${cause.message}.`, {
     cause,
-    advice: 'What was sent is kept. Apply again: that starts the service, and it finishes.',
+    advice: 'Changes already sent are kept. Apply again to start the service and finish.',
   });
 }
 
 function cancelled(): RdError {
   return new RdError('ERR_CANCELLED', 'Interrupted while waiting for the backend.', {
-    advice: 'What was sent stays in force and the service goes on; look with `rdctl status`.',
+    advice: 'Changes already sent remain in effect and the service continues; check `rdctl status`.',
   });
 }
 

@@ -28,10 +28,10 @@ export async function readFindings(client: Client, anew: boolean, settings: Json
   const method = anew ? 'POST' : 'GET';
   const { status, body } = await client.request({ method, path: '/v1/diagnostic_checks', timeoutMs: RUN_LIMIT });
   if (status !== 200) {
-    throw new RdError('ERR_CONNECTION', `the service did not show its diagnostics: ${status} ${body.toString()}`);
+    throw new RdError('ERR_CONNECTION', `the service did not return its diagnostics: ${status} ${body.toString()}`);
   }
   const report = parsed(body.toString());
-  if (report === undefined) throw notOurService(client.connection, '/v1/diagnostic_checks has no checks in it');
+  if (report === undefined) throw notOurService(client.connection, '/v1/diagnostic_checks returned no checks');
   const muted = mutedIn(settings);
   const isMuted = (id: string) => muted.has(id) || muted.has(id.split(':', 1)[0] ?? '');
   return { ...report, checks: report.checks.map((check) => ({ ...check, mute: check.mute || isMuted(check.id) })) };

@@ -75,7 +75,7 @@ export async function discover(
     throw new RdError(
       'ERR_CONNECTION_SETTINGS',
       `${NO_CONNECTION}insufficient connection settings (missing one or more of: port, user, and password)`,
-      { advice: `Give --port, --user and --password-file, or correct ${file?.path ?? here.connectionFile}.` },
+      { advice: `Specify --port, --user and --password-file, or fix ${file?.path ?? here.connectionFile}.` },
     );
   }
   return {
@@ -169,7 +169,7 @@ async function explicitFile(path: string): Promise<ConnectionFile> {
   if (file?.reached.by === 'proof') return { ...file, reached: { ...file.reached, orUser: true } };
   if (file) return file;
   throw new RdError('ERR_CONNECTION_SETTINGS', `${NO_CONNECTION}open ${path}: no such file or directory`, {
-    advice: 'Check --config-path or RDCTL_CONFIG_PATH; the file exists only while its service runs.',
+    advice: 'Check --config-path or RDCTL_CONFIG_PATH; the file exists only while its service is running.',
   });
 }
 
@@ -182,7 +182,7 @@ async function givenPassword(flags: ConnectionFlags, env: Environment): Promise<
   } catch (cause) {
     throw new RdError('ERR_CONNECTION_SETTINGS', ioError('read the password file', path, cause).message, {
       cause,
-      advice: 'Give --password-file a file that you can read and that holds the password alone.',
+      advice: 'Use a readable file that contains only the password.',
     });
   }
 }

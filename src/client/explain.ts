@@ -208,7 +208,7 @@ function profileLayer(
 function defaultNote(field: Field, { platform, builtIn, basis }: SettingLayers): string | undefined {
   const { path, defaultByPlatform, defaultFromKernel } = field;
   if (path === 'virtualMachine.memoryInGB' && basis !== 'application' && field.platforms.includes(platform)) {
-    return 'a quarter of the memory of this computer, from 1 to 6 GiB, on a first run';
+    return 'a quarter of system memory, from 1 to 6 GiB, on first run';
   }
   if (defaultByPlatform?.[platform] === undefined) return undefined;
   const own = equal(leafAt(builtIn, path), defaultByPlatform[platform]);
@@ -219,11 +219,11 @@ function defaultNote(field: Field, { platform, builtIn, basis }: SettingLayers):
 
 /** A defaults profile applies once, and the settings may predate it. */
 function firstRunNote({ defaultsProfile, stored, firstRun, basis }: SettingLayers): string {
-  if (basis === 'application') return 'counts on the first run of the application alone';
-  if (!stored) return 'counts at the first start';
-  if (!firstRun) return 'counts on a first run alone; how these settings began is not recorded';
+  if (basis === 'application') return 'applies only on the first run of the application';
+  if (!stored) return 'applies at the first start';
+  if (!firstRun) return 'applies only on first run; the origin of these settings is not recorded';
   if (firstRun.defaults === defaultsProfile?.source) return `applied at the first run, ${firstRun.at}`;
-  return `not applied: the settings began ${firstRun.at} ${firstRun.defaults === undefined ? 'without a defaults profile' : `with ${firstRun.defaults}`}`;
+  return `not applied: the settings were created ${firstRun.at} ${firstRun.defaults === undefined ? 'without a defaults profile' : `with ${firstRun.defaults}`}`;
 }
 
 function storedNote(

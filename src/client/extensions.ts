@@ -47,7 +47,7 @@ export async function listExtensions(
   try {
     const document: unknown = JSON.parse(reply.text);
     if (isObject(document)) return { reply, document };
-    throw new Error('it is no object');
+    throw new Error('it is not an object');
   } catch (cause) {
     const text = cause instanceof Error ? cause.message : String(cause);
     const message = `failed to unmarshal extension list API response: ${text}`;

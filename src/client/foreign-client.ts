@@ -126,7 +126,7 @@ function refuseUnlessOk({ status, statusText, body }: { status: number; statusTe
   if (status >= 200 && status < 300) return;
   const text = body.toString().trim();
   throw new RdError(status === 400 ? 'ERR_BODY_INVALID' : 'ERR_CONNECTION', text || `${status} ${statusText}`, {
-    advice: 'It forwards only while its cluster runs, and only to a host port that is free.',
+    advice: 'Port forwards require a running cluster and a free host port.',
   });
 }
 
@@ -136,9 +136,9 @@ function refuseLost(body: JsonObject, after: ForeignSettings): void {
     ([path, wanted]) => path !== 'version' && !holds(path, wanted, leafAt(after.known, path)),
   );
   if (lost.length === 0) return;
-  throw new RdError('ERR_CONVERGE_FAILED', 'The application accepted the settings, and does not hold what was sent.', {
-    details: lost.map(([path]) => `${path} is not what was sent`),
-    advice: 'See whether somebody else changed it just now, and apply again.',
+  throw new RdError('ERR_CONVERGE_FAILED', 'The application accepted the settings but did not store them as sent.', {
+    details: lost.map(([path]) => `${path} differs from the value sent`),
+    advice: 'Another client may have changed it; apply again.',
   });
 }
 
@@ -166,7 +166,7 @@ function statusOf(
     message: settled
       ? ''
       : vmState === 'ERROR'
-        ? `${COMPATIBLE.productName} is in the state ERROR; its own log tells why.`
+        ? `${COMPATIBLE.productName} is in state ERROR; see its log.`
         : `${COMPATIBLE.productName}: ${missing}.`,
     observedGeneration: GENERATION,
     lastTransitionTime: since,
@@ -281,7 +281,7 @@ export function foreignProgress(): ForeignProgress {
       errors = state === 'ERROR' ? errors + 1 : 0;
       const repeat = wish !== undefined && opposite > 0 && opposite % PATIENCE === 0 ? { repeat: wish } : {};
       const failed = state === 'ERROR' && (!oldError || errors > OLD_ERROR_LOOKS);
-      const missing = `it is in the state ${state}`;
+      const missing = `it is in state ${state}`;
       if (deferred) {
         const over = ready && !(await isDue(restartDue));
         if (over) deferred = false;
@@ -291,7 +291,7 @@ export function foreignProgress(): ForeignProgress {
       if (!ready) return { settled: wish === undefined && state === 'STOPPED', failed, ...repeat, missing };
       if (wish === undefined) return { settled: true, failed: false, missing };
       const settled = !(await isDue(restartDue));
-      return { settled, failed: false, missing: 'it has not restarted yet for the settings that it accepted' };
+      return { settled, failed: false, missing: 'it has not restarted yet to apply the accepted settings' };
     },
   };
 }

@@ -86,7 +86,7 @@ function withoutPlace(change: Change, settings: ForeignSettings): Change {
 }
 
 function blockedBy(change: Change, by: 'lock' | 'unsupported', message: string): Change {
-  return { ...change, severity: 'none', reason: 'it cannot be made', blocked: { by, message } };
+  return { ...change, severity: 'none', reason: 'not available', blocked: { by, message } };
 }
 
 async function ask(body: JsonObject, { propose }: ForeignFacts): Promise<Answer | { kind: 'refused'; error: RdError }> {
@@ -119,19 +119,19 @@ function withCost(change: Change, proposal: Proposal, { settings, vmState }: For
         ...change,
         action: 'replace',
         severity: 'reset',
-        reason: 'a lower version deletes the data of the cluster',
+        reason: 'a lower version deletes the cluster data',
       };
     }
     const idle = vmState === 'STOPPED';
-    const reason = idle ? 'the application starts its backend to take it' : 'the application takes it by a restart';
+    const reason = idle ? 'the application starts its backend to apply it' : 'the application restarts to apply it';
     return { ...change, severity: 'restart', reason };
   }
   const effect = fieldAt(change.path)?.effect;
   const live = vmState !== 'STOPPED' && (effect?.lima === 'live' || effect?.wsl === 'live');
   const action = change.action === 'replace' ? 'update' : change.action;
   return live
-    ? { ...change, action, severity: 'live', reason: 'a running backend takes it' }
-    : { ...change, action, severity: 'none', reason: 'the application takes it without a restart' };
+    ? { ...change, action, severity: 'live', reason: 'applied to the running backend' }
+    : { ...change, action, severity: 'none', reason: 'applied without a restart' };
 }
 
 function powerChangeOf({ state }: PlanRequest, vmState: BackendState): Change | undefined {
@@ -175,11 +175,11 @@ function finished({
   );
   const blastRadius: BlastItem[] = [];
   if (power?.after === 'stopped')
-    blastRadius.push({ what: 'stops everything that runs there (not counted)', lost: false });
+    blastRadius.push({ what: 'stops everything running there (not counted)', lost: false });
   else if (restart && runs)
-    blastRadius.push({ what: 'interrupts everything that runs there (not counted)', lost: false });
+    blastRadius.push({ what: 'interrupts everything running there (not counted)', lost: false });
   if (open.some(({ severity }) => severity === 'reset')) {
-    blastRadius.push({ what: 'deletes the workloads and the data of the cluster', lost: true });
+    blastRadius.push({ what: 'deletes the workloads and data of the cluster', lost: true });
   }
   const estimated = answer.kind === 'unknown';
   const summary = summarize({ changes, blastRadius, restart, pending: pending.length > 0 });
@@ -199,10 +199,10 @@ function finished({
 function versionWarning({ version }: ForeignSettings): string[] {
   if (version <= SCHEMA_VERSION) return [];
   return [
-    `${COMPATIBLE.productName} has settings version ${version}, and rdctl knows ${SCHEMA_VERSION}: only what the profile names is touched.`,
+    `${COMPATIBLE.productName} has settings version ${version}; rdctl supports ${SCHEMA_VERSION}: only settings named in the profile are changed.`,
   ];
 }
 
 function costWarning(why: string): string {
-  return `The application did not tell what the changes cost (${why}); what is shown is an estimate.`;
+  return `The application did not report the cost of the changes (${why}); costs are estimates.`;
 }

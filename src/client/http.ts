@@ -99,7 +99,7 @@ const exchange = (connection: Connection, request: HttpRequest, way: RequestOpti
           incoming.on('data', (part: Buffer) => {
             if (onPart) return forwardPart(onPart, part, incoming);
             size += part.length;
-            if (size > ANSWER_LIMIT) incoming.destroy(new Error(`the answer exceeds ${ANSWER_LIMIT} bytes`));
+            if (size > ANSWER_LIMIT) incoming.destroy(new Error(`the response exceeds ${ANSWER_LIMIT} bytes`));
             else parts.push(part);
           });
           incoming.on('error', (cause) =>
@@ -185,7 +185,7 @@ function transportError(connection: Connection, request: HttpRequest, cause: unk
       advice: staleAdvice(connection),
     });
   }
-  if (code.startsWith('HPE_')) return notOurService(connection, 'its answer is not HTTP', cause);
+  if (code.startsWith('HPE_')) return notOurService(connection, 'its response is not HTTP', cause);
   const text = cause instanceof CutOffError ? cause.message : requestText(connection, request, cause);
   return new RdError('ERR_CONNECTION', text, {
     cause,

@@ -16,8 +16,8 @@ export async function layersOfService(client: Client, signal: AbortSignal): Prom
   const response = await client.request({ method: 'GET', path: '/v2/settings/layers', signal });
   const value = documentOf(response);
   if (value?.kind !== 'SettingLayers' || !PARTS.every((name) => isObject(value[name]))) {
-    throw new RdError('ERR_NOT_FOUND', 'the service does not tell where its settings come from', {
-      advice: 'It may be of an older release: stop it with `rdctl shutdown`, then start it again with `rdctl start`.',
+    throw new RdError('ERR_NOT_FOUND', 'the service does not report where its settings come from', {
+      advice: 'It may be an older release: restart it with `rdctl shutdown` and `rdctl start`.',
     });
   }
   return value as unknown as SettingLayers;
@@ -51,7 +51,7 @@ export async function layersOfApplication(
   const { lockedProfile, ...rest } = facts;
   const known = lockedProfile && leaves(held).every(([path]) => leafAt(lockedProfile.settings, path) !== undefined);
   const profile = {
-    source: known ? lockedProfile.source : 'a deployment profile that the application has read',
+    source: known ? lockedProfile.source : 'a deployment profile read by the application',
     version: known ? lockedProfile.version : version,
     settings: held,
   };

@@ -26,7 +26,7 @@ export async function assuredSocket(connection: Connection, { signal }: Assuranc
     const socket = await opened(connection, signal);
     if (await proves(socket, connection, reached.password, signal)) return socket;
     socket.destroy();
-    if (!reached.orUser) throw unproven(connection, 'it does not prove that it is the service that wrote the file');
+    if (!reached.orUser) throw unproven(connection, 'it did not prove that it is the service that wrote the file');
   }
   const socket = await opened(connection, signal);
   // Check after connecting: the previous listener may have been another program.
@@ -73,7 +73,7 @@ function proves(socket: Socket, { host, port }: Connection, password: string, si
       let size = 0;
       response.on('data', (part: Buffer) => {
         size += part.length;
-        if (size > ANSWER_LIMIT) asked.destroy(new Error('too long for a proof'));
+        if (size > ANSWER_LIMIT) asked.destroy(new Error('proof too large'));
         else parts.push(part);
       });
       response.on('error', failed);
@@ -98,7 +98,7 @@ function proofIn(text: string): unknown {
 }
 
 function unproven(connection: Connection, why: string): RdError {
-  const message = `another program listens on ${addressOf(connection)}, and nothing was sent to it: ${why}`;
+  const message = `another program is listening on ${addressOf(connection)}; nothing was sent to it: ${why}`;
   return new RdError('ERR_NOT_RUNNING', message, { advice: staleAdvice(connection) });
 }
 
@@ -126,10 +126,10 @@ export function listenerMismatch(
   const own = process.getuid?.();
   const users = own === undefined ? [] : listeningUsers(at.address ?? '', at.port);
   const other = users.find((uid) => uid !== own);
-  if (other !== undefined) return `it is a program of another user (uid ${other})`;
+  if (other !== undefined) return `it belongs to another user (uid ${other})`;
   if (users.length > 0 || (reached.by === 'user' && reached.unseen === 'accepted')) return undefined;
-  if (pid === undefined) return 'the system does not tell whose it is, and the file names no process';
-  return isOwnProcess(pid, file) ? undefined : `the process ${pid} that the file names is not one of yours any more`;
+  if (pid === undefined) return 'its owner is unknown, and the file names no process';
+  return isOwnProcess(pid, file) ? undefined : `process ${pid}, named in the file, is no longer yours`;
 }
 
 /**

@@ -65,8 +65,8 @@ export async function storedSettings(
     return { settings: inForce(defaults ? mergeSettings(first, defaults.settings) : first), from: 'defaults', ...rest };
   }
   if (loaded.kind === 'loaded') return { settings: inForce(loaded.settings), from: 'file', ...rest };
-  throw new RdError('ERR_SETTINGS_FILE', `the settings file ${where.settingsFile} is cut off or not JSON`, {
-    advice: 'Start the service with `rdctl start`: it sets the file aside and goes on.',
+  throw new RdError('ERR_SETTINGS_FILE', `the settings file ${where.settingsFile} is truncated or not JSON`, {
+    advice: 'Start the service with `rdctl start`: it moves the file aside and continues.',
   });
 }
 
@@ -135,13 +135,13 @@ function powerChanges({ state }: PlanRequest, stored: StoredSettings): Change[] 
 
 const STOP_LEFT = powerChange('stopped', {
   severity: 'restart',
-  reason: 'everything that the last service left running is stopped',
+  reason: 'stops everything left running by the last service',
 });
 
 /** The forwards of this home's next service. A file that the service could not use counts as empty. */
 export async function storedForwards({ state }: Places): Promise<ForwardsReport> {
   const text = await readIfThere(join(state, 'port-forwards.json')).catch(() => undefined);
-  const reason = 'no service runs';
+  const reason = 'no service is running';
   return {
     kind: 'PortForwards',
     formatVersion: 1,

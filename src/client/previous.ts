@@ -52,7 +52,7 @@ export async function recordPrevious(
 export async function previousState(where: Places): Promise<(target: Target) => Rollback> {
   const kept = await keptFiles(where.state);
   if (kept.size === 0) {
-    throw new RdError('ERR_NOT_FOUND', 'There is nothing to go back to: no apply has changed anything here.', {
+    throw new RdError('ERR_NOT_FOUND', 'There is no previous state: no apply has changed anything here.', {
       advice: 'Apply a profile with `rdctl apply -f FILE`.',
     });
   }
@@ -69,9 +69,11 @@ export async function previousState(where: Places): Promise<(target: Target) => 
 }
 
 function wrongTargetError(previous: Previous | undefined, target: Target): RdError {
-  const kept = previous ? `What was kept is of ${targetName(previous.target)}` : 'What was kept is of another target';
-  return new RdError('ERR_WRONG_TARGET', `${kept}, and this is ${targetName(target)}; nothing was changed.`, {
-    advice: 'Connect to the target that the last apply changed, or apply the profile that you want here.',
+  const kept = previous
+    ? `The previous state is from ${targetName(previous.target)}`
+    : 'The previous state is from another target';
+  return new RdError('ERR_WRONG_TARGET', `${kept}, but this is ${targetName(target)}; nothing was changed.`, {
+    advice: 'Connect to the target that the last apply changed, or apply a profile.',
   });
 }
 
@@ -105,8 +107,8 @@ function parse(text: string, file: string): Previous {
     value = undefined;
   }
   if (isPrevious(value)) return value;
-  throw new RdError('ERR_IO', `${file} does not hold the state before an apply.`, {
-    advice: 'Remove the file, and apply the profile that you want back.',
+  throw new RdError('ERR_IO', `${file} does not contain a previous state.`, {
+    advice: 'Remove the file, then apply the profile you want.',
   });
 }
 

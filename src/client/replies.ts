@@ -11,7 +11,7 @@ export function refusal(connection: Connection, request: HttpRequest, response: 
   const text = response.body.toString().trim();
   const { status, statusText } = response;
   if (isWebPage(response)) {
-    return notOurService(connection, `its answer to ${request.method} ${request.path} is a web page`);
+    return notOurService(connection, `its response to ${request.method} ${request.path} is a web page`);
   }
   if (status === 401) return unauthorized(connection, response);
   const structured = structuredError(response);
@@ -49,7 +49,7 @@ export function refusal(connection: Connection, request: HttpRequest, response: 
 
 function unknownEndpoint({ method, path }: HttpRequest, unexpected: string): RdError {
   const what = `the service has no ${method} ${path}`;
-  const advice = 'It may be the compatible application or an older release; `rdctl api /` lists what it has.';
+  const advice = 'It may be the compatible application or an older release; `rdctl api /` lists its endpoints.';
   return path.startsWith('/v2/')
     ? new RdError('ERR_NOT_FOUND', what, { advice })
     : new RdError('ERR_NOT_FOUND', `${unexpected}: ${what}`, { advice });
@@ -62,7 +62,7 @@ function unknownEndpoint({ method, path }: HttpRequest, unexpected: string): RdE
 export function unauthorized(connection: Connection, { body }: Pick<HttpResponse, 'body'>): RdError {
   const text = body.toString().trim();
   if (text !== 'Unauthorized' && !/"code": *"ERR_UNAUTHORIZED"/.test(text)) {
-    return notOurService(connection, 'it wants credentials of another kind');
+    return notOurService(connection, 'it requires a different kind of credentials');
   }
   const { host, port, user, file, passwordFrom } = connection;
   const source = passwordFrom ?? file ?? 'the connection flags';
@@ -76,10 +76,10 @@ export function unauthorized(connection: Connection, { body }: Pick<HttpResponse
 function passwordAdvice({ passwordFrom, file, foreign }: Connection): string {
   if (passwordFrom === undefined && file !== undefined) {
     if (foreign) return `Restart the application that wrote ${file}, or give --user and --password-file.`;
-    return `${file} is of an earlier run, of another service, or was changed: stop the service with \`rdctl shutdown\`, then start it again with \`rdctl start\`.`;
+    return `${file} is from an earlier run or another service, or was changed: restart the service with \`rdctl shutdown\` and \`rdctl start\`.`;
   }
-  const omit = passwordFrom === 'RDCTL_PASSWORD' ? 'unset it' : 'leave it out';
-  const rest = file === undefined ? '' : `, or ${omit} to use that of ${file}`;
+  const omit = passwordFrom === 'RDCTL_PASSWORD' ? 'unset it' : 'omit it';
+  const rest = file === undefined ? '' : `, or ${omit} to use the one in ${file}`;
   return `Correct ${passwordFrom ?? '--user and --password-file'}${rest}.`;
 }
 
@@ -181,7 +181,7 @@ export async function answerOf({ connection, request: send }: Caller, request: H
     throw fullConnectionError(connection, request, error);
   });
   if (!isWebPage(response)) return response;
-  throw notOurService(connection, `its answer to ${request.method} ${request.path.split('?', 1)[0]} is a web page`);
+  throw notOurService(connection, `its response to ${request.method} ${request.path.split('?', 1)[0]} is a web page`);
 }
 
 /** Advice to print beside such a reply; `undefined` when it needs none. */
@@ -207,7 +207,7 @@ export function notOurService(connection: Connection, detail: string, cause?: un
     `another program answers on ${connection.host}:${connection.port}, the address in ${from}: ${detail}`,
     {
       ...(cause === undefined ? {} : { cause }),
-      advice: 'If the service is not running, start it with `rdctl start`; it takes the next free port.',
+      advice: 'If the service is not running, start it with `rdctl start`; it uses the next free port.',
     },
   );
 }

@@ -69,7 +69,7 @@ export function readSavedPlan(text: string, label: string): SavedPlan {
   const invalid = (what: string, cause?: unknown) =>
     new RdError('ERR_PLAN_INVALID', `${label} is not a saved plan: ${what}.`, {
       cause,
-      advice: 'Make one with `rdctl plan -f FILE --out-file PLAN`; a profile is applied with `rdctl apply -f FILE`.',
+      advice: 'Create one with `rdctl plan -f FILE --out-file PLAN`; to apply a profile, use `rdctl apply -f FILE`.',
     });
   let document: JsonValue;
   try {
@@ -79,11 +79,10 @@ export function readSavedPlan(text: string, label: string): SavedPlan {
   }
   if (!isObject(document) || document.kind !== 'Plan') throw invalid('its kind is not Plan');
   if (document.formatVersion !== 1)
-    throw invalid(`format version ${JSON.stringify(document.formatVersion)} is unknown, 1 is`);
+    throw invalid(`unsupported format version ${JSON.stringify(document.formatVersion)} (expected 1)`);
   const { target, changes, saved, blastRadius } = document;
   if (!isTarget(target)) throw invalid('its target is incomplete');
-  if (!isSavedPart(saved))
-    throw invalid('the part named saved is missing or incomplete, so it was not written by --out-file');
+  if (!isSavedPart(saved)) throw invalid('"saved" is missing or incomplete, so it was not written by --out-file');
   if (!Array.isArray(changes) || !Array.isArray(blastRadius)) throw invalid('its changes are missing');
   const lost = blastRadius.filter((item) => isObject(item) && item.lost === true).length;
   return { target, changes, lost, saved };
@@ -105,8 +104,8 @@ export function replayRequest(
   const touched = Array.isArray(plan.changes) ? plan.changes.filter(isObject).map((change) => change.path) : [];
   const secret = SENSITIVE.find((path) => touched.includes(path));
   if (secret !== undefined) {
-    throw new RdError('ERR_PLAN_INVALID', `The plan sets ${secret}, and a saved plan holds no secrets.`, {
-      advice: `Give the profile again: rdctl apply PLAN ${plan.saved.files.map((file) => `-f ${file}`).join(' ')}`,
+    throw new RdError('ERR_PLAN_INVALID', `The plan sets ${secret}, but saved plans contain no secrets.`, {
+      advice: `Pass the profile again: rdctl apply PLAN ${plan.saved.files.map((file) => `-f ${file}`).join(' ')}`,
     });
   }
   return { ...plan.saved.request, settings: withoutSecrets(plan.saved.request.settings) };
@@ -115,7 +114,7 @@ export function replayRequest(
 /** Rejects a plan made for another target: throws `ERR_WRONG_TARGET`. */
 export function checkTarget(plan: SavedPlan, target: Target): void {
   if (isSameTarget(plan.target, target)) return;
-  const text = `The plan was made for ${targetName(plan.target)}, and this is ${targetName(target)}.`;
+  const text = `The plan was made for ${targetName(plan.target)}, but this is ${targetName(target)}.`;
   throw new RdError('ERR_WRONG_TARGET', text, {
     advice: 'Make a plan for this target, or connect to the one the plan names.',
   });
@@ -125,20 +124,20 @@ export function checkTarget(plan: SavedPlan, target: Target): void {
 export function checkFresh(plan: SavedPlan, fresh: Plan, live: LiveState): void {
   const { digests, request } = plan.saved;
   if (plan.target.settingsVersion !== fresh.target.settingsVersion)
-    throw stale('the application is of another release');
+    throw stale('the application is a different release');
   if (schemaDigest() !== digests.schema)
-    throw stale('this version knows other settings than the one that made the plan');
+    throw stale('this version has different settings from the one that made the plan');
   if (digestOf(live.locks) !== digests.locks) throw stale('the locks have changed');
   if (liveDigest(request, live) !== digests.live)
     throw stale('a setting or the power state that the plan manages has changed');
   if (live.generation !== undefined && live.generation !== fresh.generation)
-    throw stale('the settings or the power state changed while it was checked');
+    throw stale('the settings or the power state changed while the plan was checked');
   if (
     canonicalJson(toJson(comparableChanges(fresh.changes))) !== canonicalJson(toJson(comparableChanges(plan.changes)))
   )
-    throw stale('the same changes now cost something else');
+    throw stale('the cost of the same changes is different now');
   if (fresh.blastRadius.filter((item) => item.lost).length > plan.lost)
-    throw stale('more would be lost than the plan says');
+    throw stale('more would be lost than the plan lists');
 }
 
 /** Processes start and stop independently of the plan; the cost of that is compared below. */
@@ -147,8 +146,8 @@ function comparableChanges(changes: unknown): unknown {
 }
 
 function stale(what: string): RdError {
-  return new RdError('ERR_PLAN_STALE', `The saved plan no longer holds: ${what}. Nothing was changed.`, {
-    advice: 'Make a new plan with `rdctl plan -f FILE --out-file PLAN` and look at it again.',
+  return new RdError('ERR_PLAN_STALE', `The saved plan is stale: ${what}. Nothing was changed.`, {
+    advice: 'Make a new plan with `rdctl plan -f FILE --out-file PLAN` and review it.',
   });
 }
 
@@ -213,7 +212,7 @@ export function isSameTarget(one: Target, other: Target): boolean {
 /** `rdctl at /home/x/.local/share/rdctl with driver host` */
 export function targetName({ product, home, driver, settingsVersion }: Target): string {
   if (settingsVersion !== undefined)
-    return `${product} (settings version ${settingsVersion}) at ${home ?? 'a place unknown'}`;
+    return `${product} (settings version ${settingsVersion}) at ${home ?? 'an unknown location'}`;
   return `${product} ${home === undefined ? '' : `at ${home} `}with driver ${driver}`;
 }
 

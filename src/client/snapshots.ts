@@ -31,7 +31,7 @@ export function snapshotCalls(client: Pick<Client, 'connection' | 'request'>): S
       ...(signal ? { signal } : {}),
     });
     const text = response.body.toString().trim();
-    if (isWebPage(response)) throw notOurService(client.connection, `its answer to ${method} ${path} is a web page`);
+    if (isWebPage(response)) throw notOurService(client.connection, `its response to ${method} ${path} is a web page`);
     if (response.status >= 200 && response.status < 300) return text;
     if (response.status === 401) throw unauthorized(client.connection, response);
     if (response.status === 404) throw new RdError('ERR_SNAPSHOT', 'the service has no snapshots');
@@ -41,7 +41,7 @@ export function snapshotCalls(client: Pick<Client, 'connection' | 'request'>): S
     async list(signal) {
       const text = await call('GET', '/v1/snapshots', undefined, signal);
       const value = parsed(text);
-      if (!Array.isArray(value)) throw notOurService(client.connection, '/v1/snapshots has no list in it');
+      if (!Array.isArray(value)) throw notOurService(client.connection, '/v1/snapshots returned no list');
       return value.flatMap((record) => recordOf(record));
     },
     async create(name, description, { stop = false } = {}) {

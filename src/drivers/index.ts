@@ -65,7 +65,7 @@ export function driverNamed(name: string, drivers: readonly DriverFactory[] = DR
   const found = drivers.find((factory) => factory.name === name);
   if (found) return found;
   throw new RdError('ERR_USAGE', `there is no driver "${name}"`, {
-    advice: `Drivers are: ${drivers.map((factory) => factory.name).join(', ')}.`,
+    advice: `Available drivers: ${drivers.map((factory) => factory.name).join(', ')}.`,
   });
 }
 

@@ -59,7 +59,7 @@ async function obstacle(path: string): Promise<string> {
     () => false,
     () => true,
   );
-  return `${path} is ${isLink ? 'a link that leads nowhere' : 'a file'}`;
+  return `${path} is ${isLink ? 'a dangling symbolic link' : 'a file'}`;
 }
 
 /** The path itself or its nearest existing parent, including a dangling link. */

@@ -138,8 +138,8 @@ function clusterItems({ consequences: { goal, observed, cluster }, downgrade }: 
 
 function deletion(installed: string): string {
   return installed === ''
-    ? 'deletes the workloads and the data of the cluster, should a newer one be installed,'
-    : `deletes the workloads and the data of the cluster (version ${installed})`;
+    ? 'deletes the workloads and data of the cluster, should a newer one be installed,'
+    : `deletes the workloads and data of the cluster (version ${installed})`;
 }
 
 function interrupted(goal: Goal): string {

@@ -65,7 +65,7 @@ export function estimatePlan(input: EstimateInput): Plan {
   const restart =
     !idle && changes.some(({ severity, blocked }) => !blocked && (severity === 'restart' || severity === 'reset'));
   const lost = changes.some(({ severity }) => severity === 'reset');
-  const blastRadius = lost ? [{ what: 'deletes the workloads and the data of the cluster', lost: true }] : [];
+  const blastRadius = lost ? [{ what: 'deletes the workloads and data of the cluster', lost: true }] : [];
   const summary = summarize({ changes, blastRadius, restart, pending: false });
   return {
     kind: 'Plan',
@@ -124,20 +124,20 @@ function atRest(cost: Cost, { state }: PlanRequest): Cost {
   };
 }
 
-const BLOCKED: Cost = { severity: 'none', reason: 'it cannot be made' };
+const BLOCKED: Cost = { severity: 'none', reason: 'not available' };
 
 function estimate(path: SettingPath, base: Settings, desired: Settings): Cost {
   const effect = fieldAt(path)?.effect;
   const levels = [effect?.lima, effect?.wsl];
   if (levels.includes('restart-or-reset')) return clusterVersion(base, desired);
   if (levels.includes('restart')) return conditional(path, desired);
-  if (levels.includes('live')) return { severity: 'live', reason: 'a running backend takes it' };
+  if (levels.includes('live')) return { severity: 'live', reason: 'applied to the running backend' };
   return { severity: 'none', reason: 'nothing that runs uses it' };
 }
 
 function clusterVersion(base: Settings, desired: Settings): Cost {
   if (isDowngrade(base.kubernetes.version, desired.kubernetes.version)) {
-    return { severity: 'reset', reason: 'a lower version deletes the data of the cluster' };
+    return { severity: 'reset', reason: 'a lower version deletes the cluster data' };
   }
   if (!desired.kubernetes.enabled) return { severity: 'none', reason: 'the cluster is off' };
   return { severity: 'restart', reason: 'the cluster restarts; a newer one that is installed would lose its data' };

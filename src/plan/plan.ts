@@ -61,7 +61,7 @@ export function makePlan(input: PlanInput): Plan {
   const at: Circumstances = { ...consequences, desired };
   const changes = judged.map(({ difference, blocked, cost }) =>
     blocked
-      ? { ...changeOf(difference, { severity: 'none', reason: 'it cannot be made' }), blocked }
+      ? { ...changeOf(difference, { severity: 'none', reason: 'not available' }), blocked }
       : changeOf(difference, cost ?? costOfDifference(difference, at)),
   );
   const state = powerChangeOf(power, consequences);
@@ -201,7 +201,7 @@ function unseenWarnings({ observed: { assumed }, outdated = false }: PlanInput):
 /** Problems that no change of this plan fixes, because the settings are already as desired. */
 function machineProblems({ machine }: Observed): string[] {
   if (machine.state !== 'on' || machine.flaw === undefined) return [];
-  return [`The machine is not all that was asked for: ${machine.flaw}.`];
+  return [`The machine is only partly configured: ${machine.flaw}.`];
 }
 
 /** Settings that are stored without effect are reported on every plan, even when unchanged. */

@@ -76,7 +76,7 @@ export function withPortForwards(plan: Plan, wanted: WantedForwards, live: Forwa
       ? holderOf(hostPort, wanted, present)
       : { by: 'unsupported' as const, message: `Port forwards: ${live.reason ?? 'there is no cluster'}.` };
     if (obstacle === undefined) return [change];
-    return [{ ...change, severity: 'none', reason: 'it cannot be made', blocked: obstacle }];
+    return [{ ...change, severity: 'none', reason: 'not available', blocked: obstacle }];
   });
   const deletions = gone.map(
     (forward): Change => ({

@@ -52,7 +52,7 @@ describe('a connection file without a service behind it', () => {
     writeFileSync(join(home, 'app-engine.json'), '{"user":');
     const seen = await rdctl(['list-settings'], { env: { RDCTL_HOME: home } });
     expect(seen.err).toMatch(
-      /^Error: failed to get connection info: error parsing .*it is not JSON\nNo service runs; `rdctl start`/,
+      /^Error: failed to get connection info: error parsing .*it is not JSON\nNo service is running; `rdctl start`/,
     );
     expect(await at(home)(['start', '--driver', 'simulated'])).toMatchObject({ exit: 0 });
   });
@@ -140,7 +140,7 @@ test('a wrong password gets the same message from every command', async () => {
     expect([argv, exit]).toEqual([argv, 1]);
     expect(err).toMatch(
       // Commands that print a response of any status put the message after it.
-      /^(?:Error: |Unauthorized\n)?401 Unauthorized: user\/password not accepted by http:\/\/127\.0\.0\.1:\d+ for the user "user" with the password of RDCTL_PASSWORD\nCorrect RDCTL_PASSWORD, or unset it to use that of \S+app-engine\.json\.\n$/,
+      /^(?:Error: |Unauthorized\n)?401 Unauthorized: user\/password not accepted by http:\/\/127\.0\.0\.1:\d+ for the user "user" with the password of RDCTL_PASSWORD\nCorrect RDCTL_PASSWORD, or unset it to use the one in \S+app-engine\.json\.\n$/,
     );
   }
 });

@@ -186,7 +186,7 @@ describe('a saved plan', () => {
     expect((await client.status()).engine.name).toBe('containerd');
     const again = await rdctl(['apply', 'plan.json']);
     expect(again.exit).toBe(6);
-    expect(again.err).toContain('no longer holds');
+    expect(again.err).toContain('saved plan is stale');
     expect(proxy.writes()).toHaveLength(1);
   });
 
@@ -293,7 +293,7 @@ state: stopped
     const { rdctl } = await stage();
     const { exit, err } = await rdctl(['apply', '--previous']);
     expect(exit).toBe(1);
-    expect(err).toContain('nothing to go back to');
+    expect(err).toContain('no previous state');
   });
 });
 
@@ -367,7 +367,7 @@ describe('failures', () => {
     const before = (await client.status()).generation;
     const second = await rdctl(['apply', '-f', 'p.json']);
     expect(second.exit).toBe(1);
-    expect(second.err).toContain('asked it to try again');
+    expect(second.err).toContain('the backend failed; retrying');
     expect(proxy.writes()).toEqual(['POST /v2/apply', 'POST /v2/apply']);
     expect((await client.status()).generation).toBe(before + 1);
     await service.stop('the fault is repaired');

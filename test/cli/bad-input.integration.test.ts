@@ -65,7 +65,7 @@ describe.each(COMMANDS)('%s', (command) => {
   });
 
   test.each([
-    ['a missing file', 'nope.yaml', /nope\.yaml could not be read: there is no such file/],
+    ['a missing file', 'nope.yaml', /nope\.yaml could not be read: no such file or directory/],
     ['a directory', 'folder', /folder could not be read: it is a directory/],
   ])('%s: exit 1, and nothing is sent', async (_name, file, says) => {
     await using server = await scriptedServer(() => undefined);

@@ -184,7 +184,7 @@ describe('set', () => {
     [['set'], 'set command: no settings to change were given', true],
     [
       ['set', '--kubernetes.enabled', 'false'],
-      'unknown command "false" for "rdctl set"\nGive a boolean its value after an equals sign: --kubernetes.enabled=false',
+      'unknown command "false" for "rdctl set"\nSpecify boolean values with an equals sign: --kubernetes.enabled=false',
       true,
     ],
     [['set', '--images.namespace=x', 'y'], 'unknown command "y" for "rdctl set"\nUsage:', true],
@@ -278,7 +278,7 @@ describe('api', () => {
     const page = { body: '<!DOCTYPE html><html>', headers: { 'content-type': 'text/html' } };
     const { exit, out, err } = await against(page, ['api', '/']);
     expect({ exit, out }).toEqual({ exit: 1, out: '' });
-    expect(err).toMatch(/^Error: another program answers on .*: its answer to GET \/ is a web page\n/);
+    expect(err).toMatch(/^Error: another program answers on .*: its response to GET \/ is a web page\n/);
   });
 
   test('has a message for a refused password', async () => {
@@ -292,7 +292,7 @@ describe('api', () => {
   test('reports a refused connection in full', async () => {
     await using server = await scriptedServer(() => OK);
     await server.close();
-    const failed = `dial tcp 127.0.0.1:${server.port}: connect: connection refused\n${server.home}/app-engine.json is stale: what wrote it does not listen there any more. Start one with \`rdctl start\`.\n`;
+    const failed = `dial tcp 127.0.0.1:${server.port}: connect: connection refused\n${server.home}/app-engine.json is stale: the process that wrote it is no longer listening. Start one with \`rdctl start\`.\n`;
     for (const [argv, verb, path] of [
       [['api', '/'], 'Get', '/'],
       [['api', 'x', '-b', '{}'], 'Put', '/v1/x'],
@@ -422,7 +422,7 @@ describe('version and info', () => {
     expect(await against(other, ['info'])).toMatchObject({
       exit: 0,
       out: expect.stringMatching(/^Version: {3}v\S+\n$/),
-      err: 'The address is not known: what runs is another application (Rancher Desktop, or an older release), and those do not tell it.\n',
+      err: 'The address is not known: another application (Rancher Desktop, or an older release) is running, which does not report it.\n',
     });
   });
 

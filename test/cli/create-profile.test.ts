@@ -53,7 +53,11 @@ describe('refuses bad usage, in this order', () => {
     [['--output', 'plist', '-b', '{}', '--part=both'], 'invalid part of "both" specified, must be "locked"', true],
     [['--output', 'plist', '-b', '{}', '--encoding=utf-8'], `--encoding can't be specified with "plist"`, true],
     [['--output', 'reg', '-b', '{}', '--encoding=latin1'], 'invalid encoding of "latin1" specified, must be', true],
-    [['--output', 'reg', '-b', '{}', '--out-file=a', '--out-dir=b'], '--out-file and --out-dir cannot be given', true],
+    [
+      ['--output', 'reg', '-b', '{}', '--out-file=a', '--out-dir=b'],
+      '--out-file and --out-dir cannot be used together',
+      true,
+    ],
     [['--output', 'admx'], '"admx" is more than one file: an "--out-dir DIR" option must be specified', true],
     [['--output', 'admx', '--out-dir', '/no/such', '-b', '{}'], `--body can't be specified with "admx"`, true],
     [['--output', 'admx', '--out-dir', '/no/such/x'], 'could not create the directory /no/such/x: ', false],
@@ -280,7 +284,7 @@ locked: { containerEngine: true, kubernetes: { enabled: true } }
     expect(await said('--output=reg', '--type=defaults')).toBe(`${two} (--type locked writes them).\n`);
     const nothing = await said('--output=json', '--part=defaults', '--only=containerEngine');
     expect(nothing).toContain(
-      'Note: nothing of --only containerEngine is in this file: it is locked (--part locked writes it).\n',
+      'Note: --only containerEngine matches nothing in this file: it is locked (--part locked writes it).\n',
     );
     expect(await said('--output=json', '--strict')).toMatch(/^Note: /);
   });
@@ -326,7 +330,7 @@ describe('files', () => {
     const { exit, err } = await write(cwd, '--output=reg', '-b', SECRET, '--out-file=locked.reg');
     expect(exit).toBe(0);
     expect(err).toMatch(
-      /^Warning: .*password is written in plain text.*\nReplaced .*locked\.reg, for your user alone: /,
+      /^Warning: .*password is written in plain text.*\nReplaced .*locked\.reg, readable only by you: /,
     );
     expect(err).not.toContain('hush');
     expect(mode(join(cwd, 'locked.reg'))).toBe(0o600);
@@ -375,11 +379,11 @@ describe('files', () => {
       await write(cwd, '--output', format, '-b', '{}', '--out-file', `old.${format}`);
       expect(await write(cwd, '--output=json', '--input', `old.${format}`)).toMatchObject({
         exit: 1,
-        err: `Error: old.${format} is a deployment profile already (${format}), and settings in JSON or YAML are expected\nrdctl import-profile "old.${format}" --out-file profile.yaml makes a profile of it that can be given here.\n`,
+        err: `Error: old.${format} is already a deployment profile (${format}); settings in JSON or YAML are expected\nConvert it first: rdctl import-profile "old.${format}" --out-file profile.yaml\n`,
       });
     }
     expect((await write(cwd, '--output=json', 'team.yaml')).err).toContain(
-      'Give a settings file with --input FILE: --input "team.yaml"\n',
+      'Specify a settings file with --input FILE: --input "team.yaml"\n',
     );
   });
 
@@ -392,7 +396,7 @@ describe('files', () => {
     expect(readFileSync(join(cwd, 'f'), 'utf8')).toContain('"version": 19');
     expect(lstatSync(join(cwd, 'link')).isSymbolicLink()).toBe(true);
     const lost = await write(cwd, '--output=json', '-b', '{}', '--out-file=lost');
-    expect(lost).toMatchObject({ exit: 1, err: expect.stringContaining('lost: it is a link that leads nowhere\n') });
+    expect(lost).toMatchObject({ exit: 1, err: expect.stringContaining('lost: it is a dangling symbolic link\n') });
   });
 
   test.each([
@@ -441,7 +445,7 @@ describe('files', () => {
     const cwd = temporaryDirectory();
     const argv = ['--output=reg', '-b', '{"WSL":{"integrations":{"Бук😀":true}}}'];
     const plain = await write(cwd, ...argv);
-    expect(plain.err).toMatch(/^Warning: regedit would read what is not ASCII .* --encoding utf-16le\.\n$/);
+    expect(plain.err).toMatch(/^Warning: regedit would misread non-ASCII characters; use --encoding utf-16le\.\n$/);
     const wide = await write(cwd, ...argv, '--encoding', 'UTF-16LE');
     expect(wide).toMatchObject({ exit: 0, err: '' });
     const bytes = Buffer.from(wide.out, 'latin1');
@@ -453,7 +457,7 @@ describe('files', () => {
 
 test('bytes in a registry file that is not UTF-16 are noted once', async () => {
   const patterns = '{"containerEngine":{"allowedImages":{"patterns":["a","b"]}}}';
-  const note = /^Note: lists, and texts with control characters, are safe with --encoding utf-16le: .*\n$/;
+  const note = /^Note: use --encoding utf-16le for lists and text with control characters: .*\n$/;
   expect((await create('--output=reg', '-b', patterns, '--strict')).err).toMatch(note);
   expect((await create('--output=reg', '-b', patterns, '--encoding=utf-16le')).err).toBe('');
   expect((await create('--output=plist', '-b', patterns)).err).toBe('');

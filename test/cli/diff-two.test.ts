@@ -159,14 +159,14 @@ describe('diff A B', () => {
   });
 
   test.each([
-    [['a', 'b', 'c'], 'give layers with -f'],
-    [['-f', 'x', 'a', 'b'], 'give layers with -f'],
-    [['a', '--part', 'locked'], '--part is for the comparison of two'],
-    [['-', '-'], 'standard input can be read once'],
-    [['live', 'live'], 'named twice'],
-    [['a', 'b', '--driver', 'simulated'], '--driver is about the desktop'],
+    [['a', 'b', 'c'], 'specify layers with -f'],
+    [['-f', 'x', 'a', 'b'], 'specify layers with -f'],
+    [['a', '--part', 'locked'], '--part requires two files'],
+    [['-', '-'], 'standard input (-) can be specified only once'],
+    [['live', 'live'], 'specified only once'],
+    [['a', 'b', '--driver', 'simulated'], '--driver cannot be used'],
     [['a', 'b', '--part', 'all'], 'part'],
-    [['live', 'none.yaml'], 'there is no such file'],
+    [['live', 'none.yaml'], 'no such file or directory'],
   ])('%j', async (argv, message) => {
     expect(await scene().diff(argv)).toMatchObject({ exit: 1, out: '', err: expect.stringContaining(message) });
   });

@@ -69,7 +69,7 @@ describe('with nothing running', () => {
     const { explain, json, where } = offline();
     expect((await explain('images.namespace')).out).toBe(
       [
-        'No service is running: this is what the next start takes.',
+        'No service is running: this is what the next start uses.',
         '',
         'images.namespace = default  (built-in default)',
         '',
@@ -79,14 +79,14 @@ describe('with nothing running', () => {
         `  stored            -        ${where.settingsFile} (nothing is stored before the first run)`,
         '',
         'Takes     a string',
-        'A change  is stored; nothing that runs uses it',
+        'A change  is only stored; nothing running uses it',
         'Flag      --images.namespace',
         'Docs      docs/settings.md#imagesnamespace',
         '',
       ].join('\n'),
     );
     expect(layer(await json('virtualMachine.memoryInGB'), 'built-in default')).toMatchObject({
-      note: 'a quarter of the memory of this computer, from 1 to 6 GiB, on a first run',
+      note: 'a quarter of system memory, from 1 to 6 GiB, on first run',
     });
   });
 
@@ -115,7 +115,7 @@ describe('with nothing running', () => {
           value: 'team',
           source: files.defaults,
           wins: true,
-          note: 'counts at the first start',
+          note: 'applies at the first start',
         },
         { layer: 'stored', wins: false },
       ],
@@ -125,7 +125,7 @@ describe('with nothing running', () => {
     expect(after).toMatchObject({ value: 'mine', from: 'stored' });
     expect(layer(after, 'defaults profile')).toMatchObject({
       wins: false,
-      note: 'counts on a first run alone; how these settings began is not recorded',
+      note: 'applies only on first run; the origin of these settings is not recorded',
     });
   });
 
@@ -200,7 +200,7 @@ describe('with a running service', () => {
     const { out } = await rdctl(['explain', 'images.namespace', '-o', 'json'], { env, policies: sources });
     expect(layer(JSON.parse(out), 'defaults profile')).toMatchObject({
       wins: false,
-      note: expect.stringMatching(/^not applied: the settings began .* without a defaults profile$/),
+      note: expect.stringMatching(/^not applied: the settings were created .* without a defaults profile$/),
     });
   });
 
@@ -281,7 +281,7 @@ describe('with another application', () => {
       layers: [
         { layer: 'built-in default' },
         { layer: 'stored', source: 'the application' },
-        { layer: 'locked profile', source: 'a deployment profile that the application has read' },
+        { layer: 'locked profile', source: 'a deployment profile read by the application' },
       ],
     });
     expect(await json('containerEngine.name')).toMatchObject({ locked: false, from: 'stored' });
@@ -292,7 +292,7 @@ describe('with another application', () => {
     const { sources } = profiles();
     const { env } = await application(oldest);
     const { out } = await rdctl(['explain', 'application.theme'], { env, policies: sources });
-    expect(out).toContain('Told by another application, as far as it tells.');
+    expect(out).toContain('Reported by another application; may be incomplete.');
     expect(out).toContain('application.theme = (nothing)');
     expect(out).toContain('the application (it does not have this setting)');
   });

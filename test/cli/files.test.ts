@@ -23,7 +23,7 @@ describe('files as arguments', () => {
     const init = (...argv: string[]) => rdctl(['init', '--out-file', ...argv], { env, cwd });
     expect((await init('p.yaml')).exit).toBe(0);
     const before = readFileSync(join(cwd, 'p.yaml'), 'utf8');
-    expect(await init('p.yaml')).toMatchObject({ exit: 1, err: expect.stringContaining('exists already') });
+    expect(await init('p.yaml')).toMatchObject({ exit: 1, err: expect.stringContaining('already exists') });
     symlinkSync('p.yaml', join(cwd, 'link.yaml'));
     expect((await init('link.yaml', '--force', '--all')).exit).toBe(0);
     expect(readFileSync(join(cwd, 'p.yaml'), 'utf8')).not.toBe(before);

@@ -30,18 +30,18 @@ describe('output that cannot be written', () => {
   ])('%j is reported as such', async (argv) => {
     expect(await withFullOutput(argv)).toEqual({
       exit: 1,
-      err: 'Error: could not write the output: no space left on the device\nWhat was written of it is not complete.\n',
+      err: 'Error: could not write the output: no space left on the device\nThe output is incomplete.\n',
     });
   });
 
   test('does not hide an earlier error', async () => {
     const { exit, err } = await withFullOutput(['validate', 'no-such-file.yaml', '-o', 'json']);
     expect(exit).toBe(1);
-    expect(err).toMatch(/^Error: no-such-file.yaml could not be read: there is no such file\n/);
+    expect(err).toMatch(/^Error: no-such-file.yaml could not be read: no such file or directory\n/);
   });
 
   test('other write failures remain defects', async () => {
-    expect((await withFullOutput(['help'], 'EINVAL')).err).toContain('This is a defect of rdctl.');
+    expect((await withFullOutput(['help'], 'EINVAL')).err).toContain('This is a bug in rdctl.');
   });
 });
 
@@ -54,7 +54,7 @@ test.runIf(existsSync('/dev/full'))('the program exits cleanly when both of its 
   const { status, stderr } = ended(['help'], [full, 'pipe']);
   expect({ status, stderr }).toEqual({
     status: 1,
-    stderr: 'Error: could not write the output: no space left on the device\nWhat was written of it is not complete.\n',
+    stderr: 'Error: could not write the output: no space left on the device\nThe output is incomplete.\n',
   });
   expect(ended(['help'], [full, full]).status).toBe(1);
   expect(ended(['nonsense'], [full, full]).status).toBe(1);

@@ -111,22 +111,22 @@ describe('both parts become one profile', () => {
     const argv = ['locked.json', 'defaults.json', '--strict', '--report', 'r.json', '--out-file', 'team.yaml'];
     const { exit, out, err } = await importProfile(argv);
     expect({ exit, out }).toEqual({ exit: 3, out: '' });
-    expect(err).toContain('Error: 2 things are lost; no profile was written; the report is in r.json\n');
+    expect(err).toContain('Error: 2 items were lost; no profile was written; the report is in r.json\n');
     expect(existsSync(join(cwd, 'team.yaml'))).toBe(false);
     expect(JSON.parse(read('r.json')).counts.lost).toBe(2);
-    expect((await importProfile(argv.slice(0, 3))).err).toContain('Error: 2 things are lost; nothing was written\n');
+    expect((await importProfile(argv.slice(0, 3))).err).toContain('Error: 2 items were lost; nothing was written\n');
     expect(await importProfile(['locked.json', '--strict'])).toMatchObject({ exit: 0 });
   });
 
   test('--part takes one of them', async () => {
     const { exit, out, err } = await importProfile(['locked.json', 'defaults.json', '--part=defaults', '-o=json']);
     expect(exit).toBe(0);
-    expect(err).toContain('Note: locked.json was left out because of --part defaults.\n');
+    expect(err).toContain('Note: locked.json was skipped because of --part defaults.\n');
     expect(JSON.parse(out)).toMatchObject({ settings: { kubernetes: { enabled: true, port: 6444 } }, locked: {} });
     expect(await importProfile(['locked.json', '--part', 'defaults'])).toMatchObject({
       exit: 3,
       err: expect.stringContaining(
-        'Error: there is no defaults profile in what was given\nlocked.json is the locked profile\n',
+        'Error: the input contains no defaults profile\nlocked.json is the locked profile\n',
       ),
     });
   });
@@ -134,7 +134,7 @@ describe('both parts become one profile', () => {
   test('does not overwrite a file or create a directory', async () => {
     file('team.yaml', 'mine');
     const refused = await importProfile(['locked.json', '--out-file', 'team.yaml']);
-    expect(refused).toMatchObject({ exit: 1, err: expect.stringContaining('exists already') });
+    expect(refused).toMatchObject({ exit: 1, err: expect.stringContaining('already exists') });
     expect(read('team.yaml')).toBe('"mine"');
     expect(await importProfile(['locked.json', '--out-file', 'team.yaml', '--force'])).toMatchObject({ exit: 0 });
     expect(read('team.yaml')).toContain('kind: Profile');
@@ -146,7 +146,7 @@ describe('which part a file is', () => {
   test('is locked by default, with a warning; --part overrides', async () => {
     file('x.json', { version: 19, images: { showAll: true } });
     const silent = await importProfile(['x.json', '-o', 'json']);
-    expect(silent.err).toContain('Note: x.json does not say which part it is and counts as locked;');
+    expect(silent.err).toContain('Note: x.json does not name its part and is treated as locked;');
     expect(JSON.parse(silent.out).locked).toEqual({ images: { showAll: true } });
     const said = await importProfile(['x.json', '-o', 'json', '--part', 'defaults']);
     expect(said.err).toBe('1 kept, 0 changed, 0 lost\n');
@@ -175,7 +175,7 @@ describe('which part a file is', () => {
     const stdin = JSON.stringify(LOCKED);
     expect(await importProfile(['-', '-o', 'json'], { stdin })).toMatchObject({
       exit: 0,
-      err: expect.stringContaining('<stdin> does not say which part it is'),
+      err: expect.stringContaining('<stdin> does not name its part'),
     });
   });
 });
@@ -251,7 +251,7 @@ test('a report does not overwrite an input behind a link', async () => {
   expect(await importProfile(['locked.json', '--report', 'link.json'])).toMatchObject({
     exit: 1,
     out: '',
-    err: expect.stringContaining('--report link.json names a file that is read or written besides'),
+    err: expect.stringContaining('--report link.json names an input or output file'),
   });
   expect(read('locked.json')).toBe(text);
 });
@@ -259,8 +259,8 @@ test('a report does not overwrite an input behind a link', async () => {
 describe('refusals', () => {
   test.each<[string, unknown, number, RegExp]>([
     ['an empty file', Buffer.from(''), 3, /^Error: locked\.json is empty\n$/],
-    ['YAML', Buffer.from('version: 19\n'), 3, /is of no deployment format[\s\S]*rdctl validate/],
-    ['a profile document', PROFILE, 3, /is of no deployment format/],
+    ['YAML', Buffer.from('version: 19\n'), 3, /is not a deployment file[\s\S]*rdctl validate/],
+    ['a profile document', PROFILE, 3, /is not a deployment file/],
     ['JSON with a mistake', Buffer.from('{\n"version": 19,\n}'), 3, /it is not JSON\nlocked\.json:3:1: a ","/],
     ['JSON that is too deep', Buffer.from(`{"a":${'['.repeat(200)}`), 3, /nests deeper than 100 levels/],
     ['a truncated list', Buffer.from('<plist><dict>'), 3, /<dict> is not closed/],
@@ -282,12 +282,12 @@ describe('refusals', () => {
   });
 
   test.each([
-    [[], 'no file was given'],
-    [['x', '--from-system'], 'cannot be given together'],
-    [['-', '-'], 'standard input can be read once'],
-    [['x', '--force'], '--force is about'],
-    [['x', '--report', './x'], '--report ./x names a file that is read'],
-    [['x', '--out-file', 'y', '--report', 'y'], '--report y names a file that is read or written'],
+    [[], 'no FILE or --from-system specified'],
+    [['x', '--from-system'], 'cannot be used together'],
+    [['-', '-'], 'standard input (-) can be specified only once'],
+    [['x', '--force'], '--force requires'],
+    [['x', '--report', './x'], '--report ./x names an input or output file'],
+    [['x', '--out-file', 'y', '--report', 'y'], '--report y names an input or output file'],
     [['x', '-o', 'xml'], 'not one of the allowed values'],
   ])('%j', async (argv, message) => {
     expect(await importProfile(argv)).toMatchObject({ exit: 1, out: '', err: expect.stringContaining(message) });
@@ -308,7 +308,7 @@ test('of many losses, fifty are shown and the report has all', async () => {
   file('locked.json', { version: 19, ...many });
   const { err } = await importProfile(['locked.json', '--report', 'r.json']);
   expect(err.split('\n')).toHaveLength(53);
-  expect(err).toContain('  … and 2950 more; --report FILE has them all\n');
+  expect(err).toContain('  … and 2950 more; use --report FILE to see all\n');
   expect(JSON.parse(read('r.json')).lost).toHaveLength(3000);
 });
 

@@ -66,7 +66,7 @@ describe('a connection file that is missing at the first look', () => {
     await (await take()).update({ port: 1, announced: true });
     await expect(rediscover(() => Promise.reject(NOT_THERE), NOT_THERE, {}, io)).rejects.toMatchObject({
       code: 'ERR_CONNECTION_SETTINGS',
-      message: expect.stringContaining('although a service of this home runs'),
+      message: expect.stringContaining('although a service is running for this home'),
     });
   });
 
@@ -156,8 +156,8 @@ describe('a service that will not stay', () => {
   }
 
   test.each([
-    [{ ending: true }, /^notice: The last service \(pid \d+\) is stopping; waiting for its end\.\n$/],
-    [{ idle: true }, /^notice: Another command works with the backend off \(service \d+\); waiting for its end\.\n$/],
+    [{ ending: true }, /^notice: The last service \(pid \d+\) is stopping; waiting for it to exit\.\n$/],
+    [{ idle: true }, /^notice: Another command needs the backend off \(service \d+\); waiting for it to exit\.\n$/],
   ])('is waited for: %j', async (facts, notice) => {
     const { io, take } = newHome();
     const lock = await take();
@@ -180,7 +180,7 @@ describe('a service that will not stay', () => {
     const options = { clock: time, leftMs: () => 100 - time.now(), quiet: true };
     await expect(waitForOtherService(io, options)).rejects.toMatchObject({
       code: 'ERR_DEADLINE',
-      message: `the last service (pid ${process.pid}) has not ended in time`,
+      message: `the last service (pid ${process.pid}) did not exit in time`,
     });
     expect(io.text.err).toBe('');
   });
@@ -193,12 +193,12 @@ describe('a service that will not stay', () => {
     const seconds = SERVICE_STOP_MS / 1000;
     await expect(waitForOtherService(io, { clock: time })).rejects.toMatchObject({
       code: 'ERR_DEADLINE',
-      message: `the last service (pid ${process.pid}) was asked to stop and still runs after ${seconds} s`,
+      message: `the last service (pid ${process.pid}) was asked to stop but is still running after ${seconds} s`,
       advice: expect.stringMatching(`^Look into ${home}/logs .*\\bkill -9 ${process.pid}\\b.*\\brdctl start\\b`),
     });
     expect(time.now()).toBe(SERVICE_STOP_MS);
     const drawn = io.text.err.split('\r\u001b[2K');
-    expect(drawn[0]).toMatch(/waiting for its end\.\n.* 1 s of at most 180 s …$/);
+    expect(drawn[0]).toMatch(/waiting for it to exit\.\n.* 1 s of at most 180 s …$/);
     expect(drawn).toHaveLength(seconds);
     expect(drawn.at(-1)).toBe('');
   });
@@ -221,7 +221,7 @@ describe('a service that will not stay', () => {
     const input = { io, globals: {}, power: 'started' as const, quiet: true, clock: time };
     await expect(launchService(input)).rejects.toMatchObject({
       code: 'ERR_DEADLINE',
-      message: expect.stringContaining('was asked to stop and still runs'),
+      message: expect.stringContaining('was asked to stop but is still running'),
     });
     expect(io.text.err).toBe('');
   });
@@ -323,7 +323,7 @@ describe('shutdown', () => {
     writeConnection(join(home, 'app-engine.json'), { user: 'user', password: 'secret', port: server.port, pid });
     const { exit, out, err } = await rdctl(['shutdown'], { env });
     expect({ exit, out }).toEqual({ exit: 1, out: '' });
-    expect(err).toMatch(/^Error: the service was asked to stop and still runs after 180 s\n/);
+    expect(err).toMatch(/^Error: the service was asked to stop but is still running after 180 s\n/);
     expect(err).toContain(`kill -9 ${pid}`);
     expect(now).toBe(SERVICE_STOP_MS);
   });
@@ -357,7 +357,7 @@ describe('a start', () => {
             'apiVersion: rdctl/v1\nkind: Profile\nstate: started\nsettings: { version: 19, kubernetes: { enabled: false } }\n',
           onSpawn: (child) => child.stderr?.on('data', (part: Buffer) => (said += part.toString())),
         });
-        await expect.poll(() => said, { timeout: 60_000 }).toContain('waiting for its end');
+        await expect.poll(() => said, { timeout: 60_000 }).toContain('waiting for it to exit');
         await lock.release();
         expect(await ended).toMatchObject({ exit: 0 });
         expect((await rdctlProgram(['status'], { entry: tool.entry(), env })).exit).not.toBe(1);

@@ -31,21 +31,21 @@ describe.each(COMMANDS)('%s', (_, argv) => {
     put('there.yaml', 'mine');
     const { exit, out, err } = await tool([...argv, '--out-file', name]);
     expect({ exit, out }).toEqual({ exit: 1, out: '' });
-    expect(err).toContain(`--out-file "${name}" names a directory, and a file is written`);
+    expect(err).toContain(`--out-file "${name}" names a directory; specify a file`);
     expect(readFileSync(join(cwd, 'there.yaml'), 'utf8')).toBe('mine');
   });
 
   test('--out-file - creates no file of that name', async () => {
     const { exit, out, err } = await tool([...argv, '--out-file', '-']);
     expect({ exit, out }).toEqual({ exit: 1, out: '' });
-    expect(err).toContain('--out-file "-" is no name of a file\nFor a file that is called so, write ./-');
+    expect(err).toContain('--out-file "-" is not a file name\nFor a file named "-", use ./-');
     expect(existsSync(join(cwd, '-'))).toBe(false);
   });
 
   test('an empty --out-file is an error, not standard output', async () => {
     const { exit, out, err } = await tool([...argv, '--out-file', '']);
     expect({ exit, out }).toEqual({ exit: 1, out: '' });
-    expect(err).toContain('--out-file was given an empty name');
+    expect(err).toContain('--out-file requires a non-empty name');
   });
 });
 
@@ -54,13 +54,13 @@ test('so is an empty --report or --out-dir', async () => {
   expect(imported).toMatchObject({
     exit: 1,
     out: '',
-    err: expect.stringContaining('--report was given an empty name'),
+    err: expect.stringContaining('--report requires a non-empty name'),
   });
   const created = await tool(['create-profile', '--output', 'json', '--input', 'settings.json', '--out-dir', '']);
   expect(created).toMatchObject({
     exit: 1,
     out: '',
-    err: expect.stringContaining('--out-dir was given an empty name'),
+    err: expect.stringContaining('--out-dir requires a non-empty name'),
   });
 });
 
@@ -84,7 +84,7 @@ describe.skipIf(process.platform === 'win32')('permissions', () => {
     const { exit, err } = await create({ kubernetes: { enabled: false } });
     expect(exit).toBe(0);
     expect(err).toContain(
-      'out.reg allows others as little as before, and the application reads it as whoever has logged in.',
+      'out.reg keeps its restrictive permissions, but the application reads it as the logged-in user.',
     );
     expect(readFileSync(join(cwd, 'out.reg'), 'utf8')).toContain('kubernetes');
     expect(modeOf('out.reg')).toBe(mode);

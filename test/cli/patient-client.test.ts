@@ -38,7 +38,7 @@ test('shows on a terminal what it waits for, and clears the line', async () => {
     };
   });
   const plan = client.plan(NOTHING);
-  expect(await drawn).toBe('Waiting for a look at what runs: the driver is asked …');
+  expect(await drawn).toBe('Waiting for the current state: querying the driver …');
   answer();
   expect((await plan).kind).toBe('Plan');
   expect(io.text.err.endsWith('\r\u001b[2K')).toBe(true);

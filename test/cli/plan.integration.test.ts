@@ -101,7 +101,7 @@ describe('with no service running', () => {
     const env = { RDCTL_HOME: temporaryDirectory() };
     const { exit, out } = await rdctl(['plan', '-f', 'examples/containerd.yaml'], { env });
     expect(exit).toBe(0);
-    expect(out).toMatch(/estimated, no service was asked/);
+    expect(out).toMatch(/estimated, no running service/);
     expect(out).toContain('compared with the defaults');
     expect(out).toContain('containerEngine.name: moby → containerd');
     expect(out).not.toContain('nothing is lost');

@@ -37,7 +37,7 @@ test('the state kept for one service is not applied to another', async () => {
   const refused = await other.apply('--previous');
   expect(refused.exit).toBe(3);
   expect(refused.err).toMatch(
-    /^Error: What was kept is of another target, and this is rdctl at .*; nothing was changed\./,
+    /^Error: The previous state is from another target, but this is rdctl at .*; nothing was changed\./,
   );
   expect((await other.client.status()).generation).toBe(before);
 });

@@ -162,8 +162,8 @@ describe('exit code', () => {
   });
 
   test.each([
-    [[], 'no file was given'],
-    [['-', '-'], 'standard input can be read once'],
+    [[], 'no file specified'],
+    [['-', '-'], 'standard input (-) can be specified only once'],
     [['x', '--release=1.7'], '--release "1.7": known are 1.8 to 1.24'],
     [['x', '--release=newest'], '--release "newest": known are 1.8 to 1.24'],
     [['x', '--platform=beos'], '--platform "beos": known are macos, linux, windows'],
@@ -186,7 +186,7 @@ describe('exit code', () => {
   test('is an error for a missing file', async () => {
     const { exit, err } = await check(['missing.yaml'], { cwd: temporaryDirectory() });
     expect(exit).toBe(1);
-    expect(err).toMatch(/^Error: missing\.yaml could not be read: there is no such file\n/);
+    expect(err).toMatch(/^Error: missing\.yaml could not be read: no such file or directory\n/);
   });
 });
 
@@ -276,7 +276,7 @@ test('a part or system that does not match the file is reported', async () => {
   );
   expect((await reportOf('locked.json', settings, '--part=locked')).err).toBe('');
   expect((await reportOf('locked.json', settings, '--platform=macOS')).err).toBe(
-    'Note: locked.json: macOS reads no such file; its settings are checked there all the same.\n',
+    'Note: locked.json: macOS does not read this format; its settings are checked there anyway.\n',
   );
 });
 
@@ -451,10 +451,10 @@ describe('what is checked', () => {
   });
 
   test.each([
-    ['examples/policies/locked.json', 'macos', 0, /: macOS reads no such file; .*\n$/],
-    ['examples/policies/locked.json', 'windows', 0, /: Windows reads no such file; .*\n$/],
+    ['examples/policies/locked.json', 'macos', 0, /: macOS does not read this format; .*\n$/],
+    ['examples/policies/locked.json', 'windows', 0, /: Windows does not read this format; .*\n$/],
     ['examples/policies/defaults.json', 'linux', 0],
-    ['examples/policies/defaults.json', 'windows', 3, /: Windows reads no such file; .*\n$/],
+    ['examples/policies/defaults.json', 'windows', 3, /: Windows does not read this format; .*\n$/],
     ['examples/policies/io.rancherdesktop.profile.locked.plist', 'macos', 0],
     ['examples/policies/io.rancherdesktop.profile.defaults.plist', 'macos', 0],
     ['examples/policies/policies.reg', 'windows', 0],

@@ -64,7 +64,7 @@ describe('profile upgrade', () => {
     expect(await rdctl(['p.yaml'])).toEqual({
       exit: 0,
       out: '',
-      err: 'p.yaml is of version 19, the newest: nothing to do.\n',
+      err: 'p.yaml is already at version 19, the newest: nothing to do.\n',
     });
     expect(text()).toBe(NEW);
   });
@@ -151,7 +151,7 @@ describe('profile upgrade', () => {
     const here = await rdctl(['p.yaml', '--dry-run']);
     expect(here.out).toContain('{pathManagementStrategy: rcfiles}');
     expect(here.err).toBe(
-      'Note: application.pathManagementStrategy: as on Linux, where this runs; for another system give --platform\n',
+      'Note: application.pathManagementStrategy: as on Linux, this platform; for another one, use --platform\n',
     );
     const windows = await rdctl(['p.yaml', '--platform', 'windows', '--dry-run']);
     expect(windows).toMatchObject({
@@ -194,11 +194,11 @@ describe('profile upgrade', () => {
   });
 
   test.each([
-    [[], 'no file was given'],
-    [['a', 'b'], 'one file is upgraded at a time, and 2 were given'],
+    [[], 'no file specified'],
+    [['a', 'b'], 'only one file can be upgraded at a time; got 2'],
     [['p.yaml', '--platform', 'beos'], 'platform'],
-    [['p.yaml', '--dry-run', '--out-file', 'x'], '--dry-run writes nothing'],
-    [['none.yaml'], 'there is no such file'],
+    [['p.yaml', '--dry-run', '--out-file', 'x'], '--dry-run and --out-file cannot be used together'],
+    [['none.yaml'], 'no such file or directory'],
     [['p.yaml', '--out-file', 'no/x'], 'there is no directory'],
   ])('%j', async (argv, message) => {
     const { rdctl, text } = scene();

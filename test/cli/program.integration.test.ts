@@ -119,9 +119,7 @@ describe('the service as a program', () => {
     expect(started).toEqual({
       exit: 0,
       out: '',
-      err: expect.stringMatching(
-        /^The service runs: pid \d+, driver simulated \(a model: nothing real is touched\)\n$/,
-      ),
+      err: expect.stringMatching(/^Service running: pid \d+, driver simulated \(a model: nothing real is touched\)\n$/),
     });
     const { pid } = JSON.parse(readFileSync(join(env.RDCTL_HOME, 'app-engine.json'), 'utf8'));
     try {

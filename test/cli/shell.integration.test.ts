@@ -147,9 +147,7 @@ describe('no shell', () => {
   test('while the engine does not run', async () => {
     const { exit, err } = await refused(status({ engine: { name: 'moby', state: 'stopped' } }));
     expect(exit).toBe(1);
-    expect(err).toBe(
-      'Error: The engine moby is not running: it is stopped.\nWait for it, or look for the reason with `rdctl status`.\n',
-    );
+    expect(err).toBe('Error: The engine moby is not running: it is stopped.\nWait for it, or check `rdctl status`.\n');
   });
 
   test('in a simulation', async () => {

@@ -53,7 +53,7 @@ test('sends nothing to another program', async () => {
   await using server = await scriptedServer(() => ({ body: '<html>' }));
   const { exit, out, err } = await rdctl(['shutdown'], { env: server.env });
   expect({ exit, out }).toEqual({ exit: 0, out: '' });
-  expect(err).toMatch(/^No service of this home runs, and nothing was stopped: another program answers on /);
+  expect(err).toMatch(/^No service is running for this home; nothing was stopped: another program answers on /);
   expect(server.received.map(({ method }) => method)).toEqual(['GET']);
   const flags = ['--port', String(server.port), '--user=u', '--password=p'];
   expect(await rdctl(['shutdown', ...flags], { env: server.env })).toMatchObject({ exit: 1, out: '' });
@@ -70,7 +70,7 @@ test('when nothing runs, only reports a stale file', async () => {
   expect(await rdctl(['shutdown'], { env: server.env })).toEqual({
     exit: 0,
     out: '',
-    err: `notice: ${server.home}/app-engine.json is stale: what wrote it does not listen there any more. \`rdctl start\` starts a service and writes the file anew.\n`,
+    err: `notice: ${server.home}/app-engine.json is stale: the process that wrote it is no longer listening. \`rdctl start\` starts a service and rewrites the file.\n`,
   });
 });
 
@@ -90,7 +90,7 @@ test('has nothing to do when nothing listens on the port, but reports what a kil
   writeFileSync(stateFile, JSON.stringify({ format: 1, driver: 'host', power: 'started', generation: 3 }));
   const { exit, out, err } = await rdctl(port, { env });
   expect({ exit, out }).toEqual({ exit: 0, out: '' });
-  expect(err).toContain(`Nothing listens on port ${server.port}, and nothing was stopped.\n`);
+  expect(err).toContain(`Nothing is listening on port ${server.port}; nothing was stopped.\n`);
   expect(err).toMatch(/^The last service \(pid \d+\) ended .*: `rdctl shutdown` without --port stops it\.$/m);
   expect(await rdctl(argv, { env })).toEqual({ exit: 0, out: '', err: '' });
 });

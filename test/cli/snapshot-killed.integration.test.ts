@@ -53,7 +53,7 @@ test('a service that is killed with -9 during a restore leaves the old state or 
       expect(err, instant).toBe(
         `notice: stops the workloads of the cluster
 notice: This happens once the snapshot is verified; the backend then starts with its data.
-Error: failed to restore snapshot "one": the service exited before it was done
+Error: failed to restore snapshot "one": the service exited before it finished
 The next start of the service completes the restore, or rolls it back: \`rdctl start\`.
 `,
       );

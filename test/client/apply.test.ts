@@ -38,7 +38,7 @@ const LOCKED: Change = {
   before: true,
   after: false,
   severity: 'none',
-  reason: 'it cannot be made',
+  reason: 'not available',
   blocked: { by: 'lock', message: '"images.showAll" is locked by /etc/x/locked.json.' },
 };
 

@@ -86,7 +86,7 @@ describe('a service on a TCP port', () => {
     const answer = httpTransport(to(port, { by: 'proof', password: PASSWORD }, 77), GET);
     await expect(answer).rejects.toMatchObject({
       code: 'ERR_NOT_RUNNING',
-      message: `another program listens on 127.0.0.1:${port}, and nothing was sent to it: it does not prove that it is the service that wrote the file`,
+      message: `another program is listening on 127.0.0.1:${port}; nothing was sent to it: it did not prove that it is the service that wrote the file`,
       advice: expect.stringMatching(/^\/f\.json is stale: the process that wrote it \(pid 77\) .*`rdctl start`/),
     });
     expect(requests.map(({ line }) => line)).toEqual(['GET /v2/proof']);
@@ -247,8 +247,8 @@ describe('the owner of a listening socket', () => {
     expect(listenerMismatch({ file, pid: process.pid, reached }, nowhere)).toBeUndefined();
     const child: ChildProcess = spawn(process.execPath, ['-e', '']);
     await once(child, 'exit');
-    expect(listenerMismatch({ file, pid: child.pid ?? 0, reached }, nowhere)).toMatch(/is not one of yours any more$/);
-    expect(listenerMismatch({ file, reached }, nowhere)).toMatch(/^the system does not tell whose it is/);
+    expect(listenerMismatch({ file, pid: child.pid ?? 0, reached }, nowhere)).toMatch(/is no longer yours$/);
+    expect(listenerMismatch({ file, reached }, nowhere)).toMatch(/^its owner is unknown/);
     expect(listenerMismatch({ file, reached: { by: 'user', unseen: 'accepted' } }, nowhere)).toBeUndefined();
   });
 });

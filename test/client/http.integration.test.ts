@@ -84,7 +84,7 @@ test('reports a timeout, a canceled call, and an unknown host', async () => {
 test('recognizes another program on the port by its answers', async () => {
   const notHttp = await listening(createTcpServer((socket) => socket.end('220 mail ready\r\n')));
   await expect(createClient(notHttp).settings()).rejects.toThrow(
-    /another program answers on .* \/f\.json: its answer is not HTTP/,
+    /another program answers on .* \/f\.json: its response is not HTTP/,
   );
   for (const [status, body] of [
     [200, '<html>'],
@@ -150,9 +150,9 @@ test.each([
 
 test.each([
   [undefined, 'of /f.json', /^\/f\.json is .* `rdctl shutdown`, .* `rdctl start`\.$/],
-  ['--password', 'of --password', /^Correct --password, or leave it out to use that of \/f\.json\.$/],
+  ['--password', 'of --password', /^Correct --password, or omit it to use the one in \/f\.json\.$/],
   ['--password-file /p', 'of --password-file /p', /^Correct --password-file \/p, or leave it out/],
-  ['RDCTL_PASSWORD', 'of RDCTL_PASSWORD', /^Correct RDCTL_PASSWORD, or unset it to use that of \/f\.json\.$/],
+  ['RDCTL_PASSWORD', 'of RDCTL_PASSWORD', /^Correct RDCTL_PASSWORD, or unset it to use the one in \/f\.json\.$/],
 ])(
   'a password from %s that is refused: reports who refused it, its source and a remedy',
   async (passwordFrom, source, advice) => {

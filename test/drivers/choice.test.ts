@@ -66,7 +66,7 @@ describe('the default driver', () => {
     }
     await expect(chooseDriver({ requested: 'hsot', env: {}, drivers: drivers(YES) })).rejects.toMatchObject({
       code: 'ERR_USAGE',
-      advice: 'Drivers are: simulated, host.',
+      advice: 'Available drivers: simulated, host.',
     });
   });
 });

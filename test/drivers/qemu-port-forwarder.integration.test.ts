@@ -352,6 +352,6 @@ describe('the methods', () => {
     const server = createServer();
     await new Promise<void>((resolve) => server.listen(port, '0.0.0.0', resolve));
     onTestFinished(() => void server.close());
-    expect(await portConflict(port)).toBe(`another program listens on 127.0.0.1:${port}`);
+    expect(await portConflict(port)).toBe(`another program is listening on 127.0.0.1:${port}`);
   });
 });

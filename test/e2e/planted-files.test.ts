@@ -224,7 +224,7 @@ describe.skipIf(cannotBeOthers())('beside another user', () => {
 });
 
 /** What a start prints when there is nothing else to report. */
-const STARTED = expect.stringMatching(/^The service runs: [^\n]*\n$/);
+const STARTED = expect.stringMatching(/^Service running: [^\n]*\n$/);
 
 describe.skipIf(cannotBeOthers())('silently', () => {
   const works = async (rdctl: ReturnType<typeof toolOn>) => {

@@ -71,7 +71,7 @@ describe.skipIf(reason !== undefined)('container ports in a guest', () => {
       await new Promise<void>((resolve) => other.listen(taken, '127.0.0.1', resolve));
       onTestFinished(() => void other.close());
       const two = await publish('two', taken);
-      const why = `another program listens on 127.0.0.1:${taken}`;
+      const why = `another program is listening on 127.0.0.1:${taken}`;
       await told(taken).toEqual({ port: taken, state: 'failed', reason: why });
       expect(await fetched(taken)).toBe('other');
       expect(await rdctl('status')).toMatchObject({ exit: 0, out: expect.stringContaining(why) });

@@ -135,7 +135,7 @@ test('a socket that another user created is not used', async () => {
   const other = await impostor(secrets.port, { uid: OTHER });
   for (const spoil of [() => chmodSync(run, 0o777), () => chownSync(run, OTHER, OTHER)]) {
     spoil();
-    expect((await rdctl('list-settings')).err).toContain('does not prove that it is the service');
+    expect((await rdctl('list-settings')).err).toContain('did not prove that it is the service');
   }
   expect(other.received()).not.toContain('Authorization');
 });

@@ -289,7 +289,7 @@ test('apply --previous rolls back', async () => {
   const back = await apply('--previous');
   expect(back.exit).toBe(0);
   // They cannot be read there, so rolling back says that it leaves them alone.
-  expect(back.err).toContain('warning: Which port forwards there were was not recorded, so they stay as they are.\n');
+  expect(back.err).toContain('warning: The previous port forwards were not recorded, so they are left unchanged.\n');
   expect(app.settings).toEqual(before);
 });
 
@@ -341,7 +341,7 @@ test('a newer application causes a warning, and only given settings are sent', a
   const { app, file, apply, run } = await stage({ version: 25 });
   file('p.json', profile({ images: { showAll: false } }));
   expect((await run('plan', '-f', 'p.json')).out).toContain(
-    'warning: Rancher Desktop has settings version 25, and rdctl knows 19',
+    'warning: Rancher Desktop has settings version 25; rdctl supports 19',
   );
   expect((await apply('-f', 'p.json')).exit).toBe(0);
   expect(app.bodies()).toEqual([{ version: 25, images: { showAll: false } }]);
@@ -427,7 +427,7 @@ describe('concurrent changes', () => {
     file('p.json', profile({ images: { showAll: false } }));
     const { exit, err } = await apply('-f', 'p.json');
     expect(exit).toBe(1);
-    expect(err).toContain('does not hold what was sent');
+    expect(err).toContain('did not store them as sent');
     expect(err).toContain('images.showAll');
   });
 
@@ -440,7 +440,7 @@ describe('concurrent changes', () => {
     expect((await apply('plan.json')).exit).toBe(6);
     app.set('images.showAll', true);
     app.set('version', 18);
-    expect((await apply('plan.json')).err).toContain('the application is of another release');
+    expect((await apply('plan.json')).err).toContain('the application is a different release');
     app.set('version', 16);
     expect((await apply('plan.json')).exit).toBe(0);
     expect(app.get('images.showAll')).toBe(false);
@@ -463,10 +463,10 @@ describe('its backend', () => {
     file('p.json', profile({ containerEngine: { name: 'containerd' } }));
     const { exit, err } = await apply('-f', 'p.json');
     expect(exit).toBe(1);
-    expect(err).toContain('Rancher Desktop is in the state ERROR');
+    expect(err).toContain('Rancher Desktop is in state ERROR');
     const second = await apply('-f', 'p.json');
     expect(second.exit).toBe(0);
-    expect(second.err).toContain('asked it to try again');
+    expect(second.err).toContain('the backend failed; retrying');
     expect(app.state).toBe('STARTED');
   });
 
@@ -483,7 +483,7 @@ describe('its backend', () => {
     file('p.json', profile({ containerEngine: { name: 'containerd' } }));
     const { exit, err } = await apply('-f', 'p.json', '--timeout', '5s');
     expect(exit).toBe(4);
-    expect(err).toContain('it has not restarted yet for the settings that it accepted');
+    expect(err).toContain('it has not restarted yet to apply the accepted settings');
   });
 
   test('unknown costs are estimated and marked', async () => {
@@ -493,7 +493,7 @@ describe('its backend', () => {
     });
     file('p.json', profile({ containerEngine: { name: 'containerd' } }));
     const { out } = await run('plan', '-f', 'p.json');
-    expect(out).toContain('Basis:  estimated, the application did not tell');
+    expect(out).toContain('Basis:  estimated, not reported by the application');
     expect(out).toContain('restart');
     expect((await apply('-f', 'p.json')).exit).toBe(0);
     expect(app).toMatchObject({ state: 'STARTED', starts: 1 });

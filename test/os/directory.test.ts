@@ -38,7 +38,7 @@ test('reports a dangling link in the way as one', async () => {
   for (const path of [link, join(link, 'a'), join(link, 'a', 'b')]) {
     await expect(makeDirectory(path)).rejects.toMatchObject({
       code: 'ERR_IO',
-      message: `could not create the directory ${path}: ${link} is a link that leads nowhere`,
+      message: `could not create the directory ${path}: ${link} is a dangling symbolic link`,
     });
   }
 });

@@ -61,9 +61,7 @@ test('every plan warns about what the machine lacks', () => {
   const observed = machineWith(machineSpec(settingsWith(LIVE)), ROOM);
   expect(planFor(LIVE, {}, observed).warnings).toEqual([]);
   const lacking = { ...observed, machine: { ...observed.machine, flaw: 'its disk is small' } as MachineStatus };
-  expect(planFor(LIVE, {}, lacking).warnings).toEqual([
-    'The machine is not all that was asked for: its disk is small.',
-  ]);
+  expect(planFor(LIVE, {}, lacking).warnings).toEqual(['The machine is only partly configured: its disk is small.']);
 });
 
 test.each<[string, Values, string, RegExp]>([

@@ -150,7 +150,7 @@ describe('what cannot be read', () => {
     mkdirSync(join(cwd, 'locked.json'));
     for (const [name, reason] of [
       ['locked.json', 'it is a directory'],
-      ['other', 'there is no such file'],
+      ['other', 'no such file or directory'],
     ] as const) {
       await expect(loadAnyFile(name, { cwd, ...context })).rejects.toMatchObject({
         code: 'ERR_IO',

@@ -439,7 +439,7 @@ test.each(['driver', 'environment'])(
     await expect(start).rejects.toMatchObject({
       code: 'ERR_USAGE',
       message: 'there is no driver "nothing"',
-      advice: 'Drivers are: simulated, qemu, host.',
+      advice: 'Available drivers: simulated, qemu, host.',
     });
     expect(existsSync(home)).toBe(false);
   },

@@ -23,10 +23,10 @@ const LAYERS: SettingLayers = {
 test.each([
   [
     'virtualMachine.memoryInGB',
-    'is applied to what runs where that takes it, else restarts the backend; a plan tells which',
+    'is applied live where supported, otherwise restarts the backend; `rdctl plan` shows which',
   ],
   ['virtualMachine.mount.type', 'restarts the backend'],
-  ['experimental.virtualMachine.sshPortForwarder', 'is applied to what runs'],
+  ['experimental.virtualMachine.sshPortForwarder', 'is applied live'],
 ])('says what changing %s costs with the driver', (path, cost) => {
   const field = FIELDS.find((each) => each.path === path);
   if (!field) throw new Error(`no setting ${path}`);

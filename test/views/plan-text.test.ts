@@ -63,13 +63,13 @@ Cannot be changed:
 
 Blast radius:
   * stops 7 containers
-  * deletes the cluster (cannot be had back)
+  * deletes the cluster (cannot be recovered)
 
 Your files:
   ~ /home/user/.bashrc: removes /home/user/bin from PATH
   - /home/user/.docker/config.json: selects docker context default
 
-A restart is already due:
+Restart already pending:
   * the storage driver changed
 
 warning: "kubernetes.port" has no effect here.

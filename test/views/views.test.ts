@@ -123,8 +123,8 @@ describe('the end of an apply', () => {
 
 describe('status', () => {
   test.each([
-    [{ cluster: { state: 'absent' } }, 'Kubernetes is switched off'],
-    [{ cluster: { state: 'stopped', installedVersion: '1.32.1' } }, 'Kubernetes is switched off'],
+    [{ cluster: { state: 'absent' } }, 'Kubernetes is disabled'],
+    [{ cluster: { state: 'stopped', installedVersion: '1.32.1' } }, 'Kubernetes is disabled'],
     [{ cluster: { state: 'unsupported' } }, 'this driver has no Kubernetes'],
   ] as const)('DISABLED is explained: %j', (part, why) => {
     const text = statusText(statusWith({ ...part, backendState: 'DISABLED' }), style(false));
@@ -136,7 +136,7 @@ describe('status', () => {
   test('shows what a machine lacks', () => {
     const machine = { state: 'on', spec: MACHINE, flaw: 'it is \u001b[2Jsmall' } as const;
     const text = statusText(statusWith({ machine }), style(false));
-    expect(text).toContain('\n! The machine is not all that was asked for: it is  [2Jsmall\n');
+    expect(text).toContain('\n! The machine is only partly configured: it is  [2Jsmall\n');
   });
 
   test('shows the accelerator, and how to get KVM', () => {
@@ -156,7 +156,7 @@ describe('status', () => {
   test('DISABLED of another application is explained the same way', () => {
     const other = { settingsVersion: 16, cluster: { state: 'unknown' }, backendState: 'DISABLED' } as const;
     const text = statusText(statusWith(other), style(false));
-    expect(text).toContain('\nState        DISABLED (the engine runs, Kubernetes is switched off)\n');
+    expect(text).toContain('\nState        DISABLED (the engine runs, Kubernetes is disabled)\n');
   });
 
   test('names what is not converged', () => {
@@ -245,7 +245,9 @@ describe('status', () => {
     const text = (shared: SharedDirectory) =>
       statusText(statusWith({ machine: { state: 'on', spec: MACHINE, shared } }), style(false));
     const missing = 'HOME is /etc, and the\u001b[2J guest has that for itself';
-    expect(text({ missing })).toMatch(/^! The home directory is not in the machine: HOME is \/etc, and the.* itself$/m);
+    expect(text({ missing })).toMatch(
+      /^! The home directory is not shared with the machine: HOME is \/etc, and the.* itself$/m,
+    );
     expect(text({ missing })).not.toContain('\u001b');
     expect(text({ path: '/home/a', by: '9p' })).not.toContain('home directory');
   });

@@ -95,8 +95,8 @@ export function requestOf(invocation: CreateProfile): ProfileRequest {
   const registry = format === 'reg' ? registryFlags(invocation) : otherFlags(invocation, format);
   const file = flags['out-file'];
   const directory = flags['out-dir'];
-  if (file !== undefined && directory !== undefined) throw usage('--out-file and --out-dir cannot be given together');
-  if (directory === '') throw usage('--out-dir was given an empty name');
+  if (file !== undefined && directory !== undefined) throw usage('--out-file and --out-dir cannot be used together');
+  if (directory === '') throw usage('--out-dir requires a non-empty name');
   const path = outFilePath(file, io);
   return {
     what: 'profile',
@@ -110,7 +110,7 @@ export function requestOf(invocation: CreateProfile): ProfileRequest {
 /** Worded as in Rancher Desktop's `rdctl`; a stray argument usually means `--input`. */
 export function strayArgument(word: string): RdError {
   const message = `unknown command ${quote(word)} for "rdctl create-profile"`;
-  return usage(message, `Give a settings file with --input FILE: --input ${quote(word)}`);
+  return usage(message, `Specify a settings file with --input FILE: --input ${quote(word)}`);
 }
 
 function formatOf(output: string | undefined): string {
@@ -169,7 +169,7 @@ function templates({ flags, given, io }: CreateProfile): ProfileRequest {
   if (other) {
     throw usage(
       `--${other.typed} can't be specified with "admx"`,
-      'Its policies cover every setting, and both parts; their values are chosen in the editor of the policies.',
+      'Its policies cover every setting and both parts; values are set in the policy editor.',
     );
   }
   const directory = flags['out-dir'];
@@ -207,9 +207,9 @@ async function refuseDeploymentFile(source: Source): Promise<void> {
   if (!importer || importer.name === 'json') return;
   throw new RdError(
     'ERR_PROFILE_INVALID',
-    `${source.label} is a deployment profile already (${importer.name}), and settings in JSON or YAML are expected`,
+    `${source.label} is already a deployment profile (${importer.name}); settings in JSON or YAML are expected`,
     {
-      advice: `rdctl import-profile ${quote(source.name)} --out-file profile.yaml makes a profile of it that can be given here.`,
+      advice: `Convert it first: rdctl import-profile ${quote(source.name)} --out-file profile.yaml`,
     },
   );
 }

@@ -29,7 +29,7 @@ something is ignored or changed; 1 failure.
     output: OUTPUT_FLAG,
     part: {
       type: 'string',
-      summary: 'Part of files whose name does not tell it (default locked)',
+      summary: 'Part of files whose name does not indicate it (default locked)',
       values: PARTS,
     },
     platform: {
@@ -49,10 +49,10 @@ something is ignored or changed; 1 failure.
   classic: false,
   async run({ flags, args, io }) {
     if (args.length === 0) {
-      throw usage('no file was given', 'Give one or more files, or - for standard input.');
+      throw usage('no file specified', 'Specify one or more files, or - for standard input.');
     }
     if (args.filter((name) => name === '-').length > 1) {
-      throw usage('standard input can be read once, and - was given twice');
+      throw usage('standard input (-) can be specified only once');
     }
     const [{ checkText }, { style }, { plainText }] = await Promise.all([
       import('../../views/profile-check-text.ts'),
@@ -129,7 +129,7 @@ async function checkFiles(
         ...input.notices,
         ...strangers.map(
           (platform) =>
-            `${label}: ${PLATFORM_NAMES[platform]} reads no such file; its settings are checked there all the same.`,
+            `${label}: ${PLATFORM_NAMES[platform]} does not read this format; its settings are checked there anyway.`,
         ),
         ...reachNotices(input, cells),
       ];

@@ -84,7 +84,7 @@ invalid; 1 failure.
       const piped = name === '-' && flags['out-file'] === undefined && !dry;
       if (piped) io.out(upgraded.after);
       if (todo) (piped ? io.err : io.out)(upgradeDiff(source.label, upgraded));
-      else io.err(`${source.label} is of version ${upgraded.to}, the newest: nothing to do.\n`);
+      else io.err(`${source.label} is already at version ${upgraded.to}, the newest: nothing to do.\n`);
     }
     const file = flags['out-file'] ?? name;
     if (written && file !== '-') io.err(`Wrote ${plainText(file)}.\n`);
@@ -95,10 +95,10 @@ invalid; 1 failure.
 /** One file at a time: each has its own exit code, diff and report. */
 function fileOf(args: readonly string[]): string {
   const [name, ...more] = args;
-  if (name === undefined) throw usage('no file was given', 'Give one, or - for standard input.');
+  if (name === undefined) throw usage('no file specified', 'Specify one, or - for standard input.');
   if (more.length > 0) {
     throw usage(
-      `one file is upgraded at a time, and ${args.length} were given`,
+      `only one file can be upgraded at a time; got ${args.length}`,
       'In a shell: for file in *.yaml; do rdctl profile upgrade "$file"; done',
     );
   }
@@ -107,11 +107,11 @@ function fileOf(args: readonly string[]): string {
 
 function checkFlags({ flags }: Invocation<typeof FLAGS>, name: string): void {
   if (flags['dry-run'] && flags['out-file'] !== undefined) {
-    throw usage('--dry-run writes nothing, and --out-file says where to write');
+    throw usage('--dry-run and --out-file cannot be used together');
   }
   if (flags.output === 'json' && name === '-' && !flags['dry-run'] && flags['out-file'] === undefined) {
     throw new RdError('ERR_USAGE', 'two documents cannot go to standard output: the upgraded one and the report', {
-      advice: 'Add --out-file FILE or --dry-run, or leave -o json away.',
+      advice: 'Add --out-file FILE or --dry-run, or omit -o json.',
     });
   }
 }
@@ -136,7 +136,7 @@ async function refuseDeployment(source: Source): Promise<void> {
   const output = importer.name === 'registry.pol' ? 'reg' : importer.name;
   throw new RdError(
     'ERR_PROFILE_INVALID',
-    `${label} is a deployment file (${importer.name}), which is written anew instead`,
+    `${label} is a deployment file (${importer.name}), which must be regenerated instead`,
     {
       advice: `rdctl import-profile ${file} --out-file profile.yaml && rdctl create-profile --output ${output} --input profile.yaml`,
     },
@@ -163,7 +163,7 @@ function upgradeNotes({ changes, notices }: Pick<Upgraded, 'changes' | 'notices'
 function platformNotices({ platformDependent }: Upgraded, here: Platform): string[] {
   if (platformDependent.length === 0) return [];
   return [
-    `${platformDependent.join(', ')}: as on ${PLATFORM_NAMES[here]}, where this runs; for another system give --platform`,
+    `${platformDependent.join(', ')}: as on ${PLATFORM_NAMES[here]}, this platform; for another one, use --platform`,
   ];
 }
 
@@ -206,7 +206,7 @@ export async function replaceFile(path: string, before: Uint8Array, after: strin
   if (!writable) throw new RdError('ERR_IO', `${path} was not changed: it is read-only`, { advice: ADVICE });
   const same = (now: Buffer) => {
     if (!now.equals(before)) {
-      throw new RdError('ERR_IO', `${path} was not changed: another program has written it meanwhile`, {
+      throw new RdError('ERR_IO', `${path} was not changed: another program changed it in the meantime`, {
         advice: 'Try again.',
       });
     }

@@ -95,7 +95,7 @@ async function cancelOnSignal(
     await cancel;
     if (!(error instanceof RdError)) throw error;
     if (await hasEnded(client, error, caller)) {
-      throw new RdError(error.code, `${cutOff.message}: the service exited before it was done`, {
+      throw new RdError(error.code, `${cutOff.message}: the service exited before it finished`, {
         cause: error,
         advice: cutOff.advice,
       });

@@ -162,7 +162,7 @@ async function reached(path: string): Promise<string> {
   if (!there) return dirname(path) === path ? path : join(await reached(dirname(path)), basename(path));
   return realpath(path).catch((cause: unknown) => {
     if (systemCode(cause) === 'ELOOP') throw refused(path, 'it is a link that leads in a circle');
-    if (systemCode(cause) === 'ENOENT') throw refused(path, 'it is a link that leads nowhere');
+    if (systemCode(cause) === 'ENOENT') throw refused(path, 'it is a dangling symbolic link');
     throw ioError('follow', path, cause);
   });
 }

@@ -82,7 +82,7 @@ export async function removeJournal(path: string): Promise<void> {
 
 /** Throws the problem as a clause. */
 function journalOf(value: unknown, kept: readonly string[], phases: readonly Phase[]): Journal {
-  if (!isObject(value)) throw new Error('it is no object');
+  if (!isObject(value)) throw new Error('it is not an object');
   const { snapshot, settings, earlier } = value;
   const phase = phases.find((each) => each === value.phase);
   if (phase === undefined) throw new Error(`its phase is ${JSON.stringify(value.phase)}`);

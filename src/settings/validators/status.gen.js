@@ -41,7 +41,7 @@ type:"string"}}}},cluster:{description:"As last seen; while ClusterReady is Unkn
 e the service started.",type:"object",required:["state"],properties:{state:{enum:["unsupported","absent","stopped","running","unresponsive","unknown"]},installedVersion:{
 type:"string"},spec:{description:"What it was started with.",type:"object"},ready:{type:"boolean"},kubeconfig:{description:"Path of a file.",type:"string"},message:{
 type:"string"}}},phases:{description:"What was done since the last change of the desired state.",type:"array",items:{type:"object",required:["name","startedAt"],
-properties:{name:{type:"string"},startedAt:{$ref:"#/$defs/time"},ms:{description:"Absent while it is under way.",type:"number",minimum:0},outcome:{enum:["done",
+properties:{name:{type:"string"},startedAt:{$ref:"#/$defs/time"},ms:{description:"Absent while it is in progress.",type:"number",minimum:0},outcome:{enum:["done",
 "failed"]},reason:{description:"Why it failed.",type:"string"}}}},counters:{description:"Since the service started.",type:"object",required:["steps","restarts",
 "resets","failures","settingsPuts","settingsWrites"],properties:{settingsPuts:{description:"PUT /v1/settings that arrived, whatever became of them."},settingsWrites:{
 description:"Those of them that changed something."}},additionalProperties:{type:"integer",minimum:0}},policies:{description:"Deployment profiles of the adminis\

@@ -118,7 +118,7 @@ describe('is refused, and the file unchanged, for', () => {
 
   test('a dangling link', async () => {
     symlinkSync('gone', file);
-    await untouched(file, 'leads nowhere');
+    await untouched(file, 'dangling symbolic link');
   });
 
   test('a link out of the home directory', async () => {

@@ -177,7 +177,7 @@ export function portConflict(port: number): Promise<string | undefined> {
 }
 
 function refusal(port: number, { code, message }: NodeJS.ErrnoException): string {
-  if (code === 'EADDRINUSE') return `another program listens on 127.0.0.1:${port}`;
+  if (code === 'EADDRINUSE') return `another program is listening on 127.0.0.1:${port}`;
   if (code === 'EACCES') return 'ports below 1024 are reserved for the administrator of this computer';
   return message;
 }
