@@ -73,7 +73,7 @@ describe('the session runs', () => {
   test.each(['create-profile', 'import-profile', 'profile check', 'profile upgrade'])(
     '%s with each of its flags',
     async (name) => {
-      const [, own = ''] = (await runner(scene(), entry())(`rdctl ${name} --help`)).split(/^Flags.*:$/m);
+      const [, own = ''] = (await runner(scene(), entry())(`rdctl ${name} --help`)).split(/^(?:Global flags|Flags):$/m);
       const flags = [...own.matchAll(/^ +(?:-\w, +)?(--[\w-]+)/gm)].map(([, flag = '']) => flag);
       expect(flags.length).toBeGreaterThan(3);
       const runs = commands().filter((command) => command.startsWith(`rdctl ${name} `));

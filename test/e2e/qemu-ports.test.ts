@@ -90,7 +90,7 @@ describe.skipIf(reason !== undefined)('container ports in a guest', () => {
       const running = (await status()).counters;
       expect(await rdctl('set', `${WAY}=false`)).toMatchObject({ exit: 0 });
       await expect.poll(async () => (await status()).phases.map(({ name }) => name), POLL).toEqual(['machine adjust']);
-      await told(own).toMatchObject({ state: 'failed', reason: expect.stringContaining('over SSH') });
+      await told(own).toMatchObject({ state: 'failed', reason: expect.stringContaining('SSH port forwarding') });
       await told(taken).toEqual({ port: taken, state: 'forwarded' });
       await reach(taken).toBe('two');
       expect(await fetched(own)).toBe('');

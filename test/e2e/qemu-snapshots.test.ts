@@ -73,7 +73,7 @@ describe.skipIf(reason !== undefined)('snapshots of a QEMU machine', () => {
       const killed = rdctl('snapshot', 'create', 'never');
       await expect.poll(() => existsSync(join(directory, 'live-copy')), POLL).toBe(true);
       process.kill(servicePid(), 'SIGKILL');
-      expect(await killed).toMatchObject({ exit: 1, err: expect.stringContaining('the service ended') });
+      expect(await killed).toMatchObject({ exit: 1, err: expect.stringContaining('the service exited') });
       await apply();
       expect(await status()).toMatchObject({ converged: true, counters: { steps: 0 } });
       await expect.poll(() => existsSync(join(directory, 'live-copy')), POLL).toBe(false);
