@@ -19,6 +19,13 @@ const INTEGRATION = 'test/**/*.integration.test.ts';
 /** Those that boot virtual machines: they touch nothing that the others look at, so that both may run at once. */
 const MACHINES = 'test/e2e/**/*qemu*.test.ts';
 
+/**
+ * Virtual machines that only a long run boots: 9p takes an image with another kernel, and a full disk of the host is also in the tests of
+ * faults.
+ */
+const LONG_MACHINES =
+  process.env.RDCTL_TEST_LONG === '1' ? [] : ['test/e2e/qemu-9p.test.ts', 'test/e2e/full-disk-qemu.test.ts'];
+
 /** Services flush every small file that they write, which takes most of their time on a disk and none in memory. */
 const IN_MEMORY = hasMemoryFiles() ? { TMPDIR: '/dev/shm' } : {};
 
@@ -86,6 +93,7 @@ export default defineConfig({
           name: 'e2e-machine',
           globalSetup: BUILDS,
           include: [MACHINES],
+          exclude: LONG_MACHINES,
           ...PATIENT,
           testTimeout: 180_000,
           hookTimeout: 180_000,
