@@ -26,7 +26,7 @@ test('the same home with another driver is another target', async () => {
   expect(() => wayBackFor({ ...TARGET, driver: 'host' })).toThrow(
     expect.objectContaining({
       code: 'ERR_WRONG_TARGET',
-      message: expect.stringMatching(/with driver simulated, and this is .* with driver host/),
+      message: expect.stringMatching(/with driver simulated, but this is .* with driver host/),
     }),
   );
 });

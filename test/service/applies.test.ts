@@ -119,7 +119,7 @@ test('without a backend, extensions stay unchanged', async () => {
   const running = stage(statusWith({ converged: false, backendState: 'ERROR' }));
   running.applies.reserve(planWith([INSTALL, OPEN]), REQUEST)?.begin(7);
   expect(await ended(running)).toMatchObject({
-    error: { code: 'ERR_CONVERGE_FAILED', message: expect.stringContaining('state ERROR') },
+    error: { code: 'ERR_CONVERGE_FAILED', message: expect.stringContaining('state is ERROR') },
   });
   expect(running.calls).toEqual([OPENED]);
 });
