@@ -216,7 +216,9 @@ describe('a saved plan', () => {
         const { exit, err } = await rdctl(['apply', 'plan.json']);
         expect(exit).toBe(3);
         expect(err).toContain(`${exposed} can be written by other users`);
-        expect(err).toContain(`Run \`chmod go-w ${exposed}\`. Otherwise: save it in a directory that is yours alone`);
+        expect(err).toContain(
+          `Run \`chmod go-w ${exposed}\`. Otherwise: save it in a directory that only you can write to`,
+        );
         // A new plan is a new file; the directory stays as it is, which is reported at once.
         const again = await rdctl(['plan', '-f', 'p.json', '--out-file', 'plan.json']);
         expect(again.err.includes('so `rdctl apply` refuses the plan there')).toBe(exposed === cwd);

@@ -355,7 +355,7 @@ describe('names', () => {
     ['kubernetes.prot', 'there is no setting "kubernetes.prot"\nDid you mean kubernetes.port?'],
     ['memoryInGB', 'there is no setting "memoryInGB"\nDid you mean virtualMachine.memoryInGB?'],
     ['kuberntes', 'there is no setting "kuberntes"\nDid you mean kubernetes?'],
-    ['kubernetes.memoryInGB', '"kubernetes.memoryInGB" is called virtualMachine.memoryInGB today\n'],
+    ['kubernetes.memoryInGB', '"kubernetes.memoryInGB" is now called virtualMachine.memoryInGB\n'],
     ['WSL.integrations.Ubuntu', '"WSL.integrations.Ubuntu" is an entry of the map WSL.integrations\n'],
     ['zzzzzzzzzzzz', 'there is no setting "zzzzzzzzzzzz"\nList all of them with: rdctl explain'],
     ['__proto__', 'there is no setting "__proto__"'],

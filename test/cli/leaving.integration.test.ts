@@ -194,7 +194,9 @@ describe('a service that will not stay', () => {
     await expect(waitForOtherService(io, { clock: time })).rejects.toMatchObject({
       code: 'ERR_DEADLINE',
       message: `the last service (pid ${process.pid}) was asked to stop but is still running after ${seconds} s`,
-      advice: expect.stringMatching(`^Check the logs in ${home}/logs .*\\bkill -9 ${process.pid}\\b.*\\brdctl start\\b`),
+      advice: expect.stringMatching(
+        `^Check the logs in ${home}/logs\\. .*\\bkill -9 ${process.pid}\\b.*\\brdctl start\\b`,
+      ),
     });
     expect(time.now()).toBe(SERVICE_STOP_MS);
     const drawn = io.text.err.split('\r\u001b[2K');

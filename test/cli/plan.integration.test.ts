@@ -137,7 +137,7 @@ describe('with no service running', () => {
     const argv = ['plan', '-f', 'p.json', '--out-file', 'plan.json'];
     const { exit, err } = await rdctl(argv, { cwd, env: { RDCTL_HOME: temporaryDirectory() } });
     expect(exit).toBe(1);
-    expect(err).toContain('none is running');
+    expect(err).toContain('requires a running service');
     expect(existsSync(join(cwd, 'plan.json'))).toBe(false);
   });
 

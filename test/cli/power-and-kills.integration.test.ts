@@ -123,7 +123,7 @@ test('a profile without a power state starts nothing after a shutdown, but its s
     const stored = await rdctl(['plan', '--detailed-exitcode', '-f', '-'], CALM.replace('true', String(starts)));
     expect(stored).toMatchObject({ exit: 0 });
     const second = await rdctl(['apply', '-f', '-'], CALM.replace('"debug":true', `"debug":${starts}`));
-    expect(second.out).toMatch(/^Nothing to change\.\nThe backend is stopped and stays so/);
+    expect(second.out).toMatch(/^Nothing to change\.\nThe backend is stopped and stays stopped/);
     // The desired power is unchanged: a manual start works, and a shutdown afterwards leaves everything as before.
     expect(await rdctl(['start', '--wait'])).toMatchObject({ exit: 0 });
     expect(JSON.parse((await rdctl(['status', '-o', 'json'])).out)).toMatchObject({

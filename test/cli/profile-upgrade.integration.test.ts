@@ -246,7 +246,7 @@ describe('the file', () => {
     const { file, text } = scene();
     await expect(replaceFile(file, Buffer.from('older'), 'new')).rejects.toMatchObject({
       code: 'ERR_IO',
-      message: expect.stringContaining('meanwhile'),
+      message: expect.stringContaining('changed'),
     });
     expect(text()).toBe(OLD);
   });

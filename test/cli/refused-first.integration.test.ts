@@ -70,7 +70,7 @@ describe('before anything is created', () => {
     const refused = await rdctl(['apply', plan], { env: { RDCTL_HOME: other } });
     expect(refused).toMatchObject({ exit: 3, out: '' });
     expect(refused.err).toMatch(
-      new RegExp(`^Error: The plan was made for rdctl at ${home} with driver simulated, and this is rdctl at ${other}`),
+      new RegExp(`^Error: The plan was made for rdctl at ${home} with driver simulated, but this is rdctl at ${other}`),
     );
     nothing(other);
   });

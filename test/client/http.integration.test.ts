@@ -149,9 +149,9 @@ test.each([
 });
 
 test.each([
-  [undefined, 'of /f.json', /^\/f\.json is .* `rdctl shutdown`, .* `rdctl start`\.$/],
+  [undefined, 'of /f.json', /^\/f\.json is .* `rdctl shutdown` and `rdctl start`\.$/],
   ['--password', 'of --password', /^Correct --password, or omit it to use the one in \/f\.json\.$/],
-  ['--password-file /p', 'of --password-file /p', /^Correct --password-file \/p, or leave it out/],
+  ['--password-file /p', 'of --password-file /p', /^Correct --password-file \/p, or omit it/],
   ['RDCTL_PASSWORD', 'of RDCTL_PASSWORD', /^Correct RDCTL_PASSWORD, or unset it to use the one in \/f\.json\.$/],
 ])(
   'a password from %s that is refused: reports who refused it, its source and a remedy',

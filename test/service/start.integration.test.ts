@@ -319,8 +319,8 @@ test('settings given at a start after a corrupt file do not change the copy', as
 
 test.each([
   ['is missing', undefined, 'there is no copy from before the last change.'],
-  ['is garbled', '{"version": 1', 'the copy from before the last change cannot be used either'],
-  ['has mistakes', '{"version": 19, "kubernetes": 1}', 'the copy from before the last change cannot be used either'],
+  ['is garbled', '{"version": 1', 'the copy from before the last change is not usable either'],
+  ['has mistakes', '{"version": 19, "kubernetes": 1}', 'the copy from before the last change is not usable either'],
 ])('defaults replace a corrupt file when the copy %s, and nothing is lost', async (_name, copy, notice) => {
   const home = temporaryDirectory();
   const { settingsFile, previousSettingsFile } = paths(home);

@@ -33,7 +33,7 @@ test('a backend that did not stop is remembered until it has stopped, even acros
   expect(await homeService(here)).toMatchObject({ kind: 'left' });
   const before = readFileSync(here.settingsFile, 'utf8');
   writeFileSync(here.settingsFile, '{"version":19,"kubernetes":{"port":"no number"}}');
-  await expect(startService({ home })).rejects.toThrow('has mistakes');
+  await expect(startService({ home })).rejects.toThrow('has errors');
   expect(await homeService(here)).toMatchObject({ kind: 'left' });
   writeFileSync(here.settingsFile, before);
   const next = await startService({ home });

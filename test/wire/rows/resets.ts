@@ -74,8 +74,8 @@ export const resetRows: readonly Row[] = [
   badFactoryReset(
     'text for a switch',
     { keepSystemImages: 'false' },
-    '"keepSystemImages" is "false", not true or false',
+    '"keepSystemImages" must be true or false, not "false"',
   ),
-  badFactoryReset('another key', { keep: true }, /^"keep" is nothing that a factory reset knows/),
+  badFactoryReset('another key', { keep: true }, /^unknown field "keep"/),
   ...bodyRows('PUT /v1/factory_reset', { notJson: NOT_JSON, null: NOT_JSON, scalar: NOT_JSON, array: NOT_JSON }),
 ];
