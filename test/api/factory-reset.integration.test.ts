@@ -29,9 +29,9 @@ test.each([
 });
 
 test.each([
-  ['{"keepSystemImages":"true"}', '"keepSystemImages" is "true", not true or false'],
-  ['{"keepSystemImages":null}', '"keepSystemImages" is null, not true or false'],
-  ['{"keepSystemImage":true}', '"keepSystemImage" is nothing that a factory reset knows'],
+  ['{"keepSystemImages":"true"}', '"keepSystemImages" must be true or false, not "true"'],
+  ['{"keepSystemImages":null}', '"keepSystemImages" must be true or false, not null'],
+  ['{"keepSystemImage":true}', 'unknown field "keepSystemImage"'],
   ['null', 'error processing JSON request block'],
   ['[]', 'error processing JSON request block'],
   ['{', 'error processing JSON request block'],

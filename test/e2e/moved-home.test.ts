@@ -35,7 +35,7 @@ async function scene() {
 describe.skipIf(reason !== undefined)('a home that is moved or copied while its engine runs', () => {
   test('moved: no second engine starts under either name, and everything continues when it is back', async () => {
     const { home, elsewhere, rdctl, there, status, servicePid, dockerds, engine } = await scene();
-    const moved = { exit: 1, err: expect.stringContaining(`${elsewhere} was ${home} until it was moved`) };
+    const moved = { exit: 1, err: expect.stringContaining(`${elsewhere} was moved from ${home}`) };
     const commands = [['plan', ...PROFILE], ['apply', ...PROFILE], ['start'], ['shutdown']];
 
     renameSync(home, elsewhere);
