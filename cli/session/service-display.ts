@@ -106,5 +106,5 @@ export function showNotices({ notices }: Pick<StatusDocument, 'notices'>, io: Pi
 
 /** `driver host`; a simulation is always marked. */
 export function driverText({ name, simulated }: StatusDocument['driver']): string {
-  return `driver ${name}${simulated ? ' (a model: nothing real is touched)' : ''}`;
+  return `driver ${name}${simulated ? ' (simulated: no real machine or engine)' : ''}`;
 }

@@ -66,8 +66,7 @@ export function targetText(target: Target, basis: Plan['basis'], paint: Style): 
     return [`Target: ${who} at ${target.home ?? 'an unknown location'}`, ...costs].join('\n');
   }
   const lines = [`Target: ${target.product}${target.home === undefined ? '' : ` at ${target.home}`}`];
-  if (target.simulated)
-    lines.push(`Driver: ${paint.warn(`${target.driver} (SIMULATED: a model, nothing real is touched)`)}`);
+  if (target.simulated) lines.push(`Driver: ${paint.warn(`${target.driver} (SIMULATED: no real machine or engine)`)}`);
   else lines.push(`Driver: ${target.driver}`);
   if (basis === 'estimated') lines.push('Basis:  estimated, no running service');
   return lines.join('\n');

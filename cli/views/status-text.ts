@@ -11,14 +11,11 @@ export function statusText(status: StatusDocument, paint: Style): string {
   const { driver, engine } = status;
   const rows: [string, string][] = [
     ['Service', `${status.product} ${status.version}, pid ${status.pid}, ${status.home}`],
-    [
-      'Driver',
-      driver.simulated ? paint.warn(`${driver.name} (SIMULATED: a model, nothing real is touched)`) : driver.name,
-    ],
+    ['Driver', driver.simulated ? paint.warn(`${driver.name} (SIMULATED: no real machine or engine)`) : driver.name],
     ['State', stateText(status, paint)],
     ...(status.maintenance === undefined
       ? []
-      : [['At work', plainText(status.maintenance)] satisfies [string, string]]),
+      : [['Maintenance', plainText(status.maintenance)] satisfies [string, string]]),
     ...applyRows(status),
     ['Machine', seenText(status, 'MachineReady', machineText(status))],
     ['Engine', seenText(status, 'EngineReady', engineText(engine))],
@@ -70,10 +67,10 @@ function foreignText(status: StatusDocument, paint: Style): string {
 }
 
 function stateText(status: StatusDocument, paint: Style): string {
-  const wanted = `wanted ${status.power}, generation ${status.generation}`;
-  if (status.converged) return `${stateWord(status)}, ${paint.good('converged')} (${wanted})`;
+  const desired = `desired: ${status.power}, generation ${status.generation}`;
+  if (status.converged) return `${stateWord(status)}, ${paint.good('converged')} (${desired})`;
   const word = status.backendState === 'ERROR' ? paint.bad('not converged') : paint.warn('not converged yet');
-  return `${stateWord(status)}, ${word} (${wanted})`;
+  return `${stateWord(status)}, ${word} (${desired})`;
 }
 
 /** The state constant that scripts use, with an explanation where needed. */
@@ -86,7 +83,7 @@ function stateWord({ backendState, cluster }: StatusDocument): string {
 /** Marks a value from an earlier observation as such. */
 function seenText({ conditions }: StatusDocument, type: ConditionType, text: string): string {
   const stale = conditions.some((condition) => condition.type === type && condition.reason === 'ObservationFailed');
-  return stale && !text.endsWith('unknown') ? `${text}, as last seen` : text;
+  return stale && !text.endsWith('unknown') ? `${text}, last known` : text;
 }
 
 function machineText({ machine }: StatusDocument): string {

@@ -117,10 +117,7 @@ function atRest(cost: Cost, { state }: PlanRequest): Cost {
   if (cost.severity === 'reset' || cost.severity === 'none') return cost;
   return {
     severity: 'none',
-    reason:
-      state === 'started'
-        ? 'nothing runs yet; it is used at the start'
-        : 'the backend is off; it is used at the next start',
+    reason: state === 'started' ? 'takes effect at the next start' : 'the backend is off; it is used at the next start',
   };
 }
 
@@ -132,7 +129,7 @@ function estimate(path: SettingPath, base: Settings, desired: Settings): Cost {
   if (levels.includes('restart-or-reset')) return clusterVersion(base, desired);
   if (levels.includes('restart')) return conditional(path, desired);
   if (levels.includes('live')) return { severity: 'live', reason: 'applied to the running backend' };
-  return { severity: 'none', reason: 'nothing that runs uses it' };
+  return { severity: 'none', reason: 'does not affect the machine, engine or cluster' };
 }
 
 function clusterVersion(base: Settings, desired: Settings): Cost {

@@ -35,7 +35,7 @@ export function runtimeChanges(input: RuntimeInput): Change[] {
 }
 
 const POWER_COSTS: Record<'started' | 'stopped', Cost> = {
-  started: { severity: 'live', reason: 'the backend is started with these settings' },
+  started: { severity: 'live', reason: 'the backend starts with these settings' },
   stopped: { severity: 'restart', reason: 'everything that runs is stopped' },
 };
 

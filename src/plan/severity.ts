@@ -127,16 +127,14 @@ function diskSize(at: Circumstances): Cost | undefined {
 
 function quiet({ goal, observed }: Circumstances): Cost | undefined {
   if (!goal.on) return free('the backend is off; it is used at the next start');
-  return isUp(observed) || observed.machine.state === 'on'
-    ? undefined
-    : free('nothing runs yet; it is used at the start');
+  return isUp(observed) || observed.machine.state === 'on' ? undefined : free('takes effect at the next start');
 }
 
 function defaultCost(path: SettingPath, at: Circumstances): Cost {
   const effect = fieldAt(path)?.effect;
   const owner = ownerOf(path);
   if (effect === undefined || (effect.lima === 'none' && effect.wsl === 'none'))
-    return free('nothing that runs uses it');
+    return free('does not affect the machine, engine or cluster');
   if (owner === undefined) return free('nothing that runs depends on it');
   const { drift } = owner === 'engine' ? at.engines[at.goal.engine.name] : at[owner];
   if (drift && ![...drift.live, ...drift.restart].includes(path)) return free('what runs has this value already');
@@ -172,6 +170,6 @@ function free(reason: string): Cost {
 
 function storedReason(path: SettingPath, driver: DriverInfo): string {
   const support = driver.support[path];
-  if (support.level === 'enforced') return 'nothing that runs uses it';
-  return support.reason ?? 'nothing that runs uses it';
+  if (support.level === 'enforced') return 'does not affect the machine, engine or cluster';
+  return support.reason ?? 'does not affect the machine, engine or cluster';
 }

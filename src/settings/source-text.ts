@@ -25,7 +25,7 @@ export function readSource(source: string | Uint8Array): SourceText {
 export function tooLong(size: number, limit: number): string {
   const most = limit / MEBIBYTE;
   const has = (size / MEBIBYTE).toFixed(1);
-  if (has === most.toFixed(1)) return `has more than ${most} MiB, and no more is read`;
+  if (has === most.toFixed(1)) return `has more than ${most} MiB, which is the most that is read`;
   return `has ${has} MiB; at most ${most} MiB ${most === 1 ? 'is' : 'are'} read`;
 }
 

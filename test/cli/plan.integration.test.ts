@@ -25,7 +25,7 @@ describe('plan', () => {
     expect(exit).toBe(0);
     expect(out.split('\n').slice(0, 2)).toEqual([
       `Target: rdctl at ${home}`,
-      'Driver: simulated (SIMULATED: a model, nothing real is touched)',
+      'Driver: simulated (SIMULATED: no real machine or engine)',
     ]);
     expect(out).toContain('  ± containerEngine.name: moby → containerd\n      restart: ');
     expect(out).toMatch(/\n1 change, 1 restart, .*\n$/);

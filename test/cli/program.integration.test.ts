@@ -119,7 +119,9 @@ describe('the service as a program', () => {
     expect(started).toEqual({
       exit: 0,
       out: '',
-      err: expect.stringMatching(/^Service running: pid \d+, driver simulated \(a model: nothing real is touched\)\n$/),
+      err: expect.stringMatching(
+        /^Service running: pid \d+, driver simulated \(simulated: no real machine or engine\)\n$/,
+      ),
     });
     const { pid } = JSON.parse(readFileSync(join(env.RDCTL_HOME, 'app-engine.json'), 'utf8'));
     try {
@@ -220,7 +222,7 @@ describe('the service as a program', () => {
       exit: 0,
       out: '',
       err: expect.stringMatching(
-        /^rdctl listens on http:\/\/127\.0\.0\.1:\d+, driver simulated \(a model: nothing real is touched\)\n$/,
+        /^rdctl listens on http:\/\/127\.0\.0\.1:\d+, driver simulated \(simulated: no real machine or engine\)\n$/,
       ),
     });
     expect(() => statSync(join(env.RDCTL_HOME, 'app-engine.json'))).toThrow('ENOENT');

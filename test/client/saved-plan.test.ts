@@ -21,7 +21,7 @@ const PASSWORD_CHANGE: Change = {
   before: { sensitive: true },
   after: { sensitive: true },
   severity: 'none',
-  reason: 'nothing that runs uses it',
+  reason: 'does not affect the machine, engine or cluster',
 };
 
 function request(password?: string): PlanRequest {

@@ -20,7 +20,13 @@ function installed(version: string, live: Values = {}): Model {
 
 describe('the severity of a change while the backend runs', () => {
   test.each<[string, Values, Values, Severity, RegExp]>([
-    ['a setting that is only stored', {}, { 'application.theme': 'dark' }, 'none', /nothing that runs uses it|window/],
+    [
+      'a setting that is only stored',
+      {},
+      { 'application.theme': 'dark' },
+      'none',
+      /does not affect the machine, engine or cluster|window/,
+    ],
     ['a setting of the service', {}, { 'application.debug': true }, 'none', /the log follows at once/],
     ['another engine', {}, CONTAINERD, 'restart', /moby is stopped and containerd is started/],
     ['another engine back', CONTAINERD, { 'containerEngine.name': 'moby' }, 'restart', /containerd is stopped/],

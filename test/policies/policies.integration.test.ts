@@ -212,7 +212,7 @@ test('an oversized profile, or one that is not a file, is refused before it is r
     message: `Error parsing deployment profile from ${path}: it nests deeper than 100 levels`,
   });
   write('a', 'locked', `{"version":19,"x":"${'x'.repeat(16 * 1024 * 1024)}"}`);
-  await expect(read('a')).rejects.toThrow('it has more than 16 MiB, and no more is read');
+  await expect(read('a')).rejects.toThrow('it has more than 16 MiB, which is the most that is read');
   writeFileSync(path, Buffer.from([0x7b, 0xff, 0x7d]));
   await expect(read('a')).rejects.toThrow('it is not UTF-8');
 });

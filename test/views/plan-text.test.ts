@@ -8,7 +8,13 @@ import { ENGINE_CHANGE, planWith } from '../helpers/plans.ts';
 const PLAIN = style(false);
 
 function change(rest: Partial<Change>): Change {
-  return { path: 'images.namespace', action: 'update', severity: 'none', reason: 'nothing that runs uses it', ...rest };
+  return {
+    path: 'images.namespace',
+    action: 'update',
+    severity: 'none',
+    reason: 'does not affect the machine, engine or cluster',
+    ...rest,
+  };
 }
 
 test('a plan with everything', () => {
@@ -44,18 +50,18 @@ test('a plan with everything', () => {
     },
   );
   expect(planText(plan, PLAIN)).toBe(`Target: rdctl at /home/user/.local/share/rdctl
-Driver: simulated (SIMULATED: a model, nothing real is touched)
+Driver: simulated (SIMULATED: no real machine or engine)
 
   ± containerEngine.name: moby → containerd
       restart: moby is stopped and containerd is started
   ~ images.namespace: default → k8s.io
-      stored: nothing that runs uses it
+      stored: does not affect the machine, engine or cluster
   + diagnostics.mutedChecks[CHECK]: true
-      stored: nothing that runs uses it
+      stored: does not affect the machine, engine or cluster
   - diagnostics.mutedChecks["a b"]: false → (removed)
-      stored: nothing that runs uses it
+      stored: does not affect the machine, engine or cluster
   ~ experimental.virtualMachine.proxy.password: (sensitive) → (sensitive)
-      stored: nothing that runs uses it
+      stored: does not affect the machine, engine or cluster
 
 Cannot be changed:
   ! images.showAll: true → false

@@ -129,7 +129,7 @@ describe('status', () => {
   ] as const)('DISABLED is explained: %j', (part, why) => {
     const text = statusText(statusWith({ ...part, backendState: 'DISABLED' }), style(false));
     expect(text).toContain(
-      `\nState     DISABLED (the engine runs, ${why}), converged (wanted started, generation 3)\n`,
+      `\nState     DISABLED (the engine runs, ${why}), converged (desired: started, generation 3)\n`,
     );
   });
 
@@ -191,7 +191,7 @@ describe('status', () => {
       }),
       style(false),
     );
-    expect(text).toContain('State    STARTING, not converged yet (wanted started, generation 3)\n');
+    expect(text).toContain('State    STARTING, not converged yet (desired: started, generation 3)\n');
     expect(text).toContain('Engine   moby, running (1 running container, 2 images)\n');
     expect(text).toContain('Cluster  none with this driver\n');
     expect(text).toContain('~ EngineReady: moby is starting (Starting)\n');
@@ -214,16 +214,16 @@ describe('status', () => {
     );
     const before = statusWith({ machine: { state: 'off' }, engine: { name: 'moby', state: 'stopped' }, conditions });
     expect(statusText(before, style(false))).toMatch(
-      /^Machine {2}off, as last seen\nEngine {3}moby, stopped, as last seen\nCluster {2}not installed$/m,
+      /^Machine {2}off, last known\nEngine {3}moby, stopped, last known\nCluster {2}not installed$/m,
     );
   });
 
   test('shows an operation on the backend data while it runs', () => {
     const maintenance = 'Creating snapshot "a\u001b[2J": copying 1.2 GiB, 40 %.';
     const text = statusText(statusWith({ maintenance }), style(false));
-    expect(text).toMatch(/^At work {2,}Creating snapshot .*copying 1\.2 GiB, 40 %\.$/m);
+    expect(text).toMatch(/^Maintenance {2,}Creating snapshot .*copying 1\.2 GiB, 40 %\.$/m);
     expect(text).not.toContain('\u001b');
-    expect(statusText(statusWith({}), style(false))).not.toContain('At work');
+    expect(statusText(statusWith({}), style(false))).not.toContain('Maintenance');
   });
 
   test('shows how a machine came up, and what took time', () => {
