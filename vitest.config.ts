@@ -24,7 +24,9 @@ const MACHINES = 'test/e2e/**/*qemu*.test.ts';
  * faults.
  */
 const LONG_MACHINES =
-  process.env.RDCTL_TEST_LONG === '1' ? [] : ['test/e2e/qemu-9p.test.ts', 'test/e2e/full-disk-qemu.test.ts'];
+  process.env.RDCTL_TEST_LONG === '1'
+    ? []
+    : ['test/e2e/qemu-9p.test.ts', 'test/e2e/qemu-upgrade.test.ts', 'test/e2e/full-disk-qemu.test.ts'];
 
 /** Services flush every small file that they write, which takes most of their time on a disk and none in memory. */
 const IN_MEMORY = hasMemoryFiles() ? { TMPDIR: '/dev/shm' } : {};

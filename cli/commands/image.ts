@@ -1,7 +1,6 @@
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { type GuestImage, IMAGE_FILES } from '../../src/drivers/guest-images/image.ts';
-import { type ImageStore, imageInUse, imageStore } from '../../src/drivers/guest-images/store.ts';
+import { imageInUse } from '../../src/drivers/guest-images/store.ts';
 import { RdError } from '../../src/errors.ts';
 import { sizeText } from '../../src/os/size.ts';
 import { noArguments } from '../arguments/arguments.ts';
@@ -12,92 +11,76 @@ import { defineGroup } from '../group.ts';
 import { homeOf } from '../session/home.ts';
 import { downloadProgress } from '../views/progress.ts';
 import { OUTPUT_FLAG } from '../views/view.ts';
-
-/** The guest images stored in this home. */
-function ownImages(io: Io): ImageStore {
-  return imageStore(homeOf(io).guestImages);
-}
+import { imageBuild, imageUpgrade } from './image/build.ts';
+import {
+  imageRecord,
+  machineUse,
+  mainVersions,
+  ownImages,
+  printImage,
+  restartHint,
+  shortDigest,
+  useText,
+} from './image/record.ts';
 
 /** Where unfinished downloads are kept. */
 function downloads(io: Io): string {
   return join(homeOf(io).cache, 'downloads');
 }
 
-/** An image in `-o json`. */
-interface ImageRecord {
-  digest: string;
-  name: string;
-  architecture: string;
-  /** RFC 3339. */
-  created: string;
-  /** Total size of its files. */
-  bytes: number;
-  /** Optional features of the image. */
-  features: readonly string[];
-  directory: string;
-}
-
-function imageRecord({
-  digest,
-  name,
-  architecture,
-  created,
-  files,
-  features = [],
-  directory,
-}: GuestImage): ImageRecord {
-  const bytes = IMAGE_FILES.reduce((sum, file) => sum + files[file].bytes, 0);
-  return { digest, name, architecture, created, bytes, features, directory };
-}
-
-/** The short form of a digest for display and input. */
-function shortDigest({ digest }: Pick<GuestImage, 'digest'>): string {
-  return digest.slice(7, 19);
-}
-
-const imageBuild = defineCommand({
-  name: 'image build',
-  summary: 'Build a Debian guest image on this computer',
-  usage: '',
-  description: `Installs Debian 12 with docker and containerd into a new image, which takes about two minutes. Requires Linux with
-mmdebstrap, e2fsprogs and qemu-utils, and root or user namespaces (package uidmap). Existing images stay.
-The cloud kernel is small and starts fast; the generic one has more drivers, such as 9p.
--o json prints {digest, name, architecture, created, bytes, features, directory}.`,
-  flags: {
-    kernel: { type: 'string', summary: 'Debian kernel (default cloud)', values: ['cloud', 'generic'] },
-    mirror: { type: 'string', summary: 'Base URL of the Debian archive to install from', placeholder: 'URL' },
-    output: OUTPUT_FLAG,
+const imageUse = defineCommand({
+  name: 'image use',
+  summary: 'Select the guest image that the machine boots',
+  usage: 'IMAGE',
+  description: `Takes effect at the next start of the machine, with a new root disk. The data disk stays. Going back to an older release of
+Debian can fail if an engine has changed its data since; take a snapshot before.`,
+  flags: {},
+  classic: false,
+  async run({ args, io }) {
+    const [reference, ...more] = args;
+    if (reference === undefined || more.length > 0) throw usage('image use takes one image');
+    const store = ownImages(io);
+    const image = await store.find(reference);
+    await store.select(image);
+    io.err(`Selected ${shortDigest(image)} ${image.name}.\n`);
+    await restartHint(io, image);
+    return 0;
   },
+});
+
+const imageShow = defineCommand({
+  name: 'image show',
+  summary: 'Show what a guest image was built from',
+  usage: 'IMAGE',
+  description: `Prints the main packages with their versions; -o json prints the record of \`rdctl image list\` and, for an image of a release
+that records it, source {suite, kernel, recipe, packages [{name, version, sha256}]} with all packages.`,
+  flags: { output: OUTPUT_FLAG },
   classic: false,
   async run({ flags, args, io }) {
-    noArguments(args, 'image build');
-    if (io.platform !== 'linux') {
-      throw new RdError('ERR_USAGE', 'guest images can only be built on Linux', {
-        advice:
-          'Build the image on Linux, save it with `rdctl image save`, and download it here with `rdctl image fetch`.',
-      });
+    const [reference, ...more] = args;
+    if (reference === undefined || more.length > 0) throw usage('image show takes one image');
+    const store = ownImages(io);
+    const image = await store.find(reference);
+    const use = (await machineUse(io, await store.list()))(image);
+    const record = { ...imageRecord(image), ...use, ...(image.source ? { source: image.source } : {}) };
+    if (flags.output === 'json') {
+      io.out(`${JSON.stringify(record, null, 2)}\n`);
+      return 0;
     }
-    const { mirror } = flags;
-    if (mirror !== undefined && !/^(?:https?|file|copy):\/\/[!-~]+$/.test(mirror)) {
-      throw new RdError('ERR_USAGE', `${JSON.stringify(mirror)} is not the URL of a Debian archive`, {
-        advice: 'Give a base URL, for example http://deb.debian.org/debian.',
-      });
-    }
-    const { buildImage } = await import('../../src/drivers/guest-images/build.ts');
-    const { run } = await import('../../src/os/run.ts');
-    const image = await buildImage({
-      asRoot: process.getuid?.() === 0,
-      store: ownImages(io),
-      run,
-      ...(mirror === undefined ? {} : { mirror }),
-      kernel: flags.kernel === 'generic' ? 'generic' : 'cloud',
-      onPhase: (phase) => io.err(`${phase} …\n`),
-      now: Date.now,
-      signal: io.signal,
-    });
-    const record = imageRecord(image);
-    if (flags.output === 'json') io.out(`${JSON.stringify(record, null, 2)}\n`);
-    else io.out(`${shortDigest(image)}  ${record.name}  ${sizeText(record.bytes)}\n`);
+    const rows: [string, string][] = [
+      ['Digest', image.digest],
+      ['Name', image.name],
+      ['Created', image.created],
+      ['Size', sizeText(record.bytes)],
+      ['Machine', useText(use) || 'not used'],
+    ];
+    if (image.source) {
+      const { suite, kernel, packages } = image.source;
+      rows.push(['Source', `Debian ${suite}, ${kernel} kernel, ${packages.length} packages`]);
+      for (const { name, version } of mainVersions(image)) rows.push([`  ${name}`, version]);
+    } else rows.push(['Source', 'not recorded']);
+    const width = Math.max(...rows.map(([label]) => label.length)) + 2;
+    for (const [label, text] of rows) io.out(`${label.padEnd(width)}${text}\n`);
     return 0;
   },
 });
@@ -145,8 +128,7 @@ A file with a different checksum is deleted and never used.
       throw error;
     });
     await file.discard();
-    if (flags.output === 'json') io.out(`${JSON.stringify(imageRecord(image), null, 2)}\n`);
-    else io.out(`${shortDigest(image)}  ${image.name}\n`);
+    printImage(io, image, flags.output);
     return 0;
   },
 });
@@ -156,27 +138,41 @@ const imageList = defineCommand({
   aliases: ['ls'],
   summary: 'List the guest images, newest first',
   usage: '',
-  description: '-o json prints a list of {digest, name, architecture, created, bytes, features, directory}.',
+  description: `MACHINE shows the image that the machine of this home boots: current, or next start if another one is selected.
+-o json prints a list of {digest, name, architecture, created, bytes, features, directory, current, next}.`,
   flags: { output: OUTPUT_FLAG },
   classic: false,
   async run({ flags, args, io }) {
     noArguments(args, 'image list');
     const images = await ownImages(io).list();
+    const use = await machineUse(io, images);
     if (flags.output === 'json') {
-      io.out(`${JSON.stringify(images.map(imageRecord), null, 2)}\n`);
+      io.out(
+        `${JSON.stringify(
+          images.map((image) => ({ ...imageRecord(image), ...use(image) })),
+          null,
+          2,
+        )}\n`,
+      );
       return 0;
     }
-    if (images.length === 0) io.err('There are no guest images. Build one with `rdctl image build`.\n');
-    else {
-      const rows = images.map((image) => {
-        const { name, created, bytes } = imageRecord(image);
-        return [shortDigest(image), name, created.slice(0, 16).replace('T', ' '), sizeText(bytes)];
-      });
-      const table = [['DIGEST', 'NAME', 'CREATED (UTC)', 'SIZE'], ...rows];
-      const widths = [0, 1, 2].map((column) => Math.max(...table.map((row) => row[column]?.length ?? 0)) + 2);
-      for (const row of table) {
-        io.out(`${row.map((text, column) => text.padEnd(widths[column] ?? 0)).join('')}\n`);
-      }
+    if (images.length === 0) {
+      io.err('There are no guest images. Build one with `rdctl image build`.\n');
+      return 0;
+    }
+    const rows = images.map((image) => {
+      const { name, created, bytes } = imageRecord(image);
+      return [shortDigest(image), name, created.slice(0, 16).replace('T', ' '), sizeText(bytes), useText(use(image))];
+    });
+    const table = [['DIGEST', 'NAME', 'CREATED (UTC)', 'SIZE', 'MACHINE'], ...rows];
+    const widths = [0, 1, 2, 3, 4].map((column) => Math.max(...table.map((row) => row[column]?.length ?? 0)) + 2);
+    for (const row of table) {
+      io.out(
+        `${row
+          .map((text, column) => text.padEnd(widths[column] ?? 0))
+          .join('')
+          .trimEnd()}\n`,
+      );
     }
     return 0;
   },
@@ -187,18 +183,19 @@ const imageRemove = defineCommand({
   aliases: ['rm'],
   summary: 'Remove guest images',
   usage: 'IMAGE...',
-  description: `Identify an image by its name, its digest, or the beginning of its digest. The image that the machine of this home boots
-is only removed with --force; the next start then creates a new root disk from another image. The data disk stays.`,
-  flags: { force: { type: 'boolean', summary: 'Also remove an image that the machine boots' } },
+  description: `Identify an image by its name, its digest, or the beginning of its digest. The image that the machine of this home boots,
+now or at its next start, is only removed with --force; the next start then creates a new root disk from another image.
+The data disk stays.`,
+  flags: { force: { type: 'boolean', summary: 'Also remove the image that the machine boots' } },
   classic: false,
   async run({ flags, args, io }) {
     if (args.length === 0) throw usage('image remove takes at least one image');
     const store = ownImages(io);
     // Resolve all images before removing any.
     const images = [];
-    for (const wanted of args) images.push(await store.find(wanted));
-    const used = flags.force ? undefined : await imageInUse(homeOf(io).state);
-    const needed = images.find(({ digest }) => digest === used);
+    for (const reference of args) images.push(await store.find(reference));
+    const used = flags.force ? [] : [await imageInUse(homeOf(io).state), await store.selected()];
+    const needed = images.find(({ digest }) => used.includes(digest));
     if (needed) {
       throw new RdError(
         'ERR_USAGE',
@@ -225,13 +222,13 @@ file.`,
   flags: { 'out-file': { type: 'string', summary: 'File to write', placeholder: 'FILE' } },
   classic: false,
   async run({ flags, args, io }) {
-    const [wanted, ...more] = args;
-    if (wanted === undefined || more.length > 0) throw usage('image save takes one image');
+    const [reference, ...more] = args;
+    if (reference === undefined || more.length > 0) throw usage('image save takes one image');
     const name = flags['out-file'];
     if (name === undefined) throw usage('image save requires --out-file FILE');
     const path = outFilePath(name, io);
     const store = ownImages(io);
-    const image = await store.find(wanted);
+    const image = await store.find(reference);
     await store.verify(image, io.signal);
     const { saveArchive } = await import('../../src/drivers/guest-images/archive.ts');
     const sha256 = await saveArchive(image, path, io.signal);
@@ -247,5 +244,5 @@ export const image = defineGroup({
 It is identified by the digest of its files, and never changes. The data of a machine is on a separate disk.`,
   flags: {},
   classic: false,
-  subcommands: [imageBuild, imageFetch, imageList, imageRemove, imageSave],
+  subcommands: [imageBuild, imageFetch, imageList, imageRemove, imageSave, imageShow, imageUpgrade, imageUse],
 });

@@ -3,7 +3,7 @@ import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, onTestFinished, test, vi } from 'vitest';
 import { imageStore } from '../../src/drivers/guest-images/store.ts';
 import { sampleImage } from '../drivers/guest-images/guest-image.ts';
 import { rdctl } from '../helpers/cli.ts';
@@ -20,7 +20,7 @@ test('list shows the images', async () => {
   const { exit, out, err } = await rdctl(['image', 'list'], { env });
   expect({ exit, err }).toEqual({ exit: 0, err: '' });
   expect(out).toBe(
-    `DIGEST        NAME      CREATED (UTC)     SIZE\n${image.digest.slice(7, 19)}  debian-a  2026-11-01 12:00  31.3 KiB\n`,
+    `DIGEST        NAME      CREATED (UTC)     SIZE      MACHINE\n${image.digest.slice(7, 19)}  debian-a  2026-11-01 12:00  31.3 KiB  next start\n`,
   );
   const json = await rdctl(['image', 'list', '-o', 'json'], { env });
   expect(JSON.parse(json.out)).toEqual([
@@ -32,8 +32,83 @@ test('list shows the images', async () => {
       features: [],
       bytes: 32_000,
       directory: image.directory,
+      current: false,
+      next: true,
     },
   ]);
+});
+
+/** A `mmdebstrap` in the PATH that creates what it is asked to download. */
+function installMmdebstrap(directory: string, packages: string): void {
+  const bin = join(directory, 'bin');
+  mkdirSync(bin, { recursive: true });
+  writeFileSync(join(bin, 'packages'), packages);
+  const script = `#!/bin/sh
+for word; do
+  case $word in
+  --customize-hook=download*) eval "set -- \${word#*=}"; cp '${bin}/packages' "$3" ;;
+  esac
+done
+`;
+  writeFileSync(join(bin, 'mmdebstrap'), script, { mode: 0o755 });
+  vi.stubEnv('PATH', `${bin}:${process.env.PATH}`);
+  onTestFinished(() => void vi.unstubAllEnvs());
+}
+
+test('upgrade builds a current image for the next start, and use goes back to the old one', async () => {
+  const { env, directory, image } = await home();
+  const driver = join(directory, 'state', 'drivers', 'qemu');
+  mkdirSync(driver, { recursive: true });
+  writeFileSync(join(driver, 'machine.json'), JSON.stringify({ power: 'on', image: image.digest }));
+  installMmdebstrap(
+    directory,
+    `docker.io 26.1.5+dfsg1-9 ${'a'.repeat(64)}\nlinux-image-6.12-cloud-amd64 6.12.1 ${'b'.repeat(64)}\n`,
+  );
+  const old = image.digest.slice(7, 19);
+  const uses = async () => {
+    const list = JSON.parse((await rdctl(['image', 'list', '-o', 'json'], { env })).out);
+    return Object.fromEntries(
+      list.map(({ name, current, next }: Record<string, unknown>) => [name, { current, next }]),
+    );
+  };
+
+  const upgraded = await rdctl(['image', 'upgrade'], { env });
+  expect(upgraded.err).toBe(
+    [
+      'installing packages …',
+      'checking …',
+      '  docker.io 26.1.5+dfsg1-9',
+      '  linux 6.12.1',
+      `To go back, run \`rdctl image use ${old}\`.`,
+      'The machine boots it at its next start: `rdctl shutdown`, then `rdctl start`.',
+      '',
+    ].join('\n'),
+  );
+  expect(upgraded).toMatchObject({ exit: 0, out: expect.stringMatching(/^[0-9a-f]{12} {2}debian-13 {2}/) });
+  expect(await uses()).toEqual({
+    'debian-13': { current: false, next: true },
+    'debian-a': { current: true, next: false },
+  });
+  const shown = await rdctl(['image', 'show', 'debian-13'], { env });
+  expect(shown.out).toContain(
+    'Source       Debian trixie, cloud kernel, 2 packages\n  docker.io  26.1.5+dfsg1-9\n  linux      6.12.1\n',
+  );
+  expect((await rdctl(['image', 'show', 'debian-a'], { env })).out).toMatch(
+    /^Machine {2}until restart$\n^Source {3}not recorded$/m,
+  );
+  expect((await rdctl(['image', 'remove', 'debian-13'], { env })).err).toContain('debian-13; nothing was removed');
+
+  const again = await rdctl(['image', 'upgrade'], { env });
+  expect(again.err).toContain('debian-13 is current: nothing to upgrade.\n');
+  expect(again.out).toBe(upgraded.out);
+  expect(await uses()).toHaveProperty('debian-13', { current: false, next: true });
+
+  const back = await rdctl(['image', 'use', old], { env });
+  expect(back).toEqual({ exit: 0, out: '', err: `Selected ${old} debian-a.\n` });
+  expect(await uses()).toEqual({
+    'debian-13': { current: false, next: false },
+    'debian-a': { current: true, next: true },
+  });
 });
 
 test('what save wrote is fetched as the same image in another home', async () => {
@@ -47,7 +122,7 @@ test('what save wrote is fetched as the same image in another home', async () =>
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/image.tar`;
   const other = { RDCTL_HOME: temporaryDirectory() };
   const fetched = await rdctl(['image', 'fetch', url, '--sha256', saved.out.trim()], { env: other });
-  expect(fetched).toMatchObject({ exit: 0, err: '', out: `${image.digest.slice(7, 19)}  debian-a\n` });
+  expect(fetched).toMatchObject({ exit: 0, err: '', out: `${image.digest.slice(7, 19)}  debian-a  31.3 KiB\n` });
   const listed = JSON.parse((await rdctl(['image', 'list', '-o', 'json'], { env: other })).out);
   expect(listed).toMatchObject([{ digest: image.digest }]);
 

@@ -116,7 +116,7 @@ function scene(directory = temporaryDirectory()) {
   const parts = {
     places,
     logFile: join(directory, 'qemu.log'),
-    images: { list: async () => [IMAGE], verify: async () => undefined },
+    images: { list: async () => [IMAGE], selected: async () => undefined, verify: async () => undefined },
     run,
     environment,
     guest,

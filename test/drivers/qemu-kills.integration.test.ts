@@ -162,7 +162,11 @@ function machineOf(directory: string, { call }: Life = life(), changes: Partial<
   const parts: QemuMachineParts = {
     places,
     logFile: join(directory, 'qemu.log'),
-    images: { list: () => call('images', async () => [IMAGE]), verify: nothing('verify') },
+    images: {
+      list: () => call('images', async () => [IMAGE]),
+      selected: async () => undefined,
+      verify: nothing('verify'),
+    },
     run,
     environment: {
       PATH: `${programs}:${dirname(process.execPath)}:${process.env.PATH}`,
@@ -385,7 +389,7 @@ describe('a failed start', () => {
     const damaged = new RdError('ERR_DRIVER_TERMINAL', 'vmlinuz of the image is damaged');
     const { start } = machineOf(directory, life(), {
       ...refusing(directory, 'qemu-system-x86_64: could not load kernel'),
-      images: { list: async () => [IMAGE], verify: () => Promise.reject(damaged) },
+      images: { list: async () => [IMAGE], selected: async () => undefined, verify: () => Promise.reject(damaged) },
     });
     await expect(start()).rejects.toBe(damaged);
     await expectWhole(directory, 'on', 'the image is damaged');
@@ -400,7 +404,9 @@ test(
   'a service that is killed while it switches images never leaves a root disk of the first image',
   async () => {
     const other: GuestImage = { ...IMAGE, digest: 'sha256:1', directory: '/images/sha256-1' };
-    const images = (image: GuestImage) => ({ images: { list: async () => [image], verify: async () => undefined } });
+    const images = (image: GuestImage) => ({
+      images: { list: async () => [image], selected: async () => undefined, verify: async () => undefined },
+    });
     /** The text of the disk is the image it is based on. */
     const run: Run = async ([program = '', ...args]) => {
       const last = args.at(-1) ?? '';

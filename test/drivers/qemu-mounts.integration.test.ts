@@ -14,7 +14,6 @@ import {
 import { featureFor, MOUNTERS, virtiofsdArguments } from '../../src/drivers/machines/qemu/mounts/mount-types.ts';
 import { guestMounts, PLACE_SCRIPT, REFUSED, readHomeRecord } from '../../src/drivers/machines/qemu/mounts/mounts.ts';
 import { qemuPlaces } from '../../src/drivers/machines/qemu/places.ts';
-import { chooseImage } from '../../src/drivers/machines/qemu/start.ts';
 import { mountSupport } from '../../src/drivers/machines/qemu/support.ts';
 import { parseMounts } from '../../src/drivers/machines/shared/mountinfo.ts';
 import { RdError } from '../../src/errors.ts';
@@ -162,16 +161,10 @@ describe('what this host supports', () => {
     expect(machineDrift({ spec: with9p }, MACHINE, qemu).restart).toEqual(['virtualMachine.mount.type']);
   });
 
-  test('an image is kept unless another one has what is needed', () => {
-    const [plain, newer, special] = [{}, { features: [] }, { features: ['9p'] }];
+  test('9p is a feature of images, and other mount types need none', () => {
     expect(featureFor(with9p)).toBe('9p');
     expect(featureFor(MACHINE)).toBeUndefined();
-    expect(featuresOf([plain, newer, special, special])).toEqual(['9p']);
-    expect(chooseImage([newer, plain], plain, undefined)).toBe(plain);
-    expect(chooseImage([newer, special], plain, '9p')).toBe(special);
-    expect(chooseImage([newer, plain], plain, '9p')).toBe(plain);
-    expect(chooseImage([newer, special], undefined, undefined)).toBe(newer);
-    expect(chooseImage([], undefined, '9p')).toBeUndefined();
+    expect(featuresOf([{}, { features: [] }, { features: ['9p'] }, { features: ['9p'] }])).toEqual(['9p']);
   });
 });
 

@@ -1,23 +1,48 @@
 import { mkdirSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { basename, join, resolve } from 'node:path';
+import type { GuestImage } from '../../src/drivers/guest-images/image.ts';
+import { DEFAULT_SUITE, type Suite } from '../../src/drivers/guest-images/recipe.ts';
 import { imageStore } from '../../src/drivers/guest-images/store.ts';
 import { qemu } from '../../src/drivers/index.ts';
 
 /** A store of guest images that CI fills with `rdctl image build`; tests only read it. */
 const STORE = resolve(process.env.RDCTL_TEST_IMAGES ?? 'node_modules/.cache/rdctl/guest-images');
-const images = await imageStore(STORE).list();
+const all = await imageStore(STORE).list();
+/** Those of one suite. */
+const images = suiteImages(process.env.RDCTL_TEST_SUITE ?? DEFAULT_SUITE);
+
+function suiteImages(suite: string): GuestImage[] {
+  return all.filter(({ source }) => source?.suite === suite);
+}
 
 /**
  * Links images into a home: those without special features, which boot fastest, and those with no features beyond `features`.
  * Without any, the home has none.
  */
 export function linkImages(home: string, ...features: string[]): void {
+  link(
+    home,
+    images.filter(({ features: special = [] }) => special.every((each) => features.includes(each))),
+  );
+}
+
+/**
+ * Links the newest image of a suite into a home.
+ * @returns its digest.
+ */
+export function linkSuite(home: string, suite: Suite): string {
+  const image = suiteImages(suite).find(({ features = [] }) => features.length === 0);
+  if (!image)
+    throw new Error(`${STORE} has no image of ${suite}; build one with \`rdctl image build --suite ${suite}\``);
+  link(home, [image]);
+  return image.digest;
+}
+
+function link(home: string, chosen: readonly GuestImage[]): void {
   const store = join(home, 'guest-images');
   mkdirSync(store, { recursive: true });
-  for (const { directory, features: special = [] } of images) {
-    if (special.every((each) => features.includes(each))) symlinkSync(directory, join(store, basename(directory)));
-  }
+  for (const { directory } of chosen) symlinkSync(directory, join(store, basename(directory)));
 }
 
 /**

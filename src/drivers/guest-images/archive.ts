@@ -12,7 +12,8 @@ import { sizeText } from '../../os/size.ts';
 import { type GuestImage, IMAGE_FILES, type ImageManifest, manifestText, parseManifest } from './image.ts';
 import { type Draft, type ImageStore, MANIFEST } from './store.ts';
 
-const MANIFEST_LIMIT = 64 * 1024;
+/** The list of packages takes some 50 KiB of it. */
+const MANIFEST_LIMIT = 1024 * 1024;
 
 /**
  * Writes an image as one file: a tar archive with the manifest first. Deterministic.
@@ -106,11 +107,11 @@ async function unpack(
         );
         continue;
       }
-      const wanted = left.get(name);
-      if (wanted === undefined)
+      const expected = left.get(name);
+      if (expected === undefined)
         throw invalidArchive(archive, `${JSON.stringify(name)} in it does not belong to the image, or appears twice`);
-      if (wanted !== size)
-        throw invalidArchive(archive, `${name} in it has ${size} bytes instead of the ${wanted} in its manifest`);
+      if (expected !== size)
+        throw invalidArchive(archive, `${name} in it has ${size} bytes instead of the ${expected} in its manifest`);
       left.delete(name);
       await pipeline(entry, createWriteStream(join(directory, name), { flags: 'wx', mode: 0o600 }), { signal });
     }

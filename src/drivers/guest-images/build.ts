@@ -1,5 +1,5 @@
 import { createWriteStream } from 'node:fs';
-import { rm } from 'node:fs/promises';
+import { readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { pack } from 'tar-stream';
@@ -7,28 +7,34 @@ import { RdError } from '../../errors.ts';
 import { ioError } from '../../os/io-error.ts';
 import { shellLine } from '../../os/program.ts';
 import type { RunOptions, RunResult } from '../../os/run.ts';
-import type { GuestImage } from './image.ts';
+import { type GuestImage, type ImagePackage, isPackage } from './image.ts';
 import {
+  FINISH_PATH,
   FINISH_SCRIPT,
   KERNELS,
   type Kernel,
   LEFT_OUT,
-  PACKAGES,
+  PACKAGE_LIST,
+  packagesOf,
+  RECIPE_SUM,
   RESULTS,
   ROOT_BYTES,
   ROOT_FILES,
-  SUITE,
+  SUITES,
+  type Suite,
 } from './recipe.ts';
 import type { ImageStore } from './store.ts';
 
 export interface BuildInput {
   store: ImageStore;
   run(argv: readonly string[], options?: RunOptions): Promise<RunResult>;
-  /** Base URL of a Debian archive; that of mmdebstrap unless told. */
+  /** Base URL of a Debian archive; mmdebstrap's own by default. */
   mirror?: string;
-  /** `cloud` unless told. */
-  kernel?: Kernel;
-  /** Called as each part begins, with what is done. */
+  suite: Suite;
+  kernel: Kernel;
+  /** Accept an archive whose index has expired, as that of a snapshot of Debian has. */
+  allowExpired?: boolean;
+  /** Called when a phase begins, with its name. */
   onPhase?(phase: string): void;
   /** Whether this user is root, who needs no namespace. */
   asRoot: boolean;
@@ -38,7 +44,7 @@ export interface BuildInput {
 
 /** Installing packages over a slow line takes long, and shows nothing. */
 const BUILD_MS = 60 * 60_000;
-/** As they are called in the results of the recipe. */
+/** Their names in the results of the recipe. */
 const FILES = { kernel: 'vmlinuz', initrd: 'initrd', disk: 'disk.qcow2' };
 const ARCHITECTURES: Readonly<Record<string, string>> = { x64: 'x86_64' };
 
@@ -48,7 +54,18 @@ const ARCHITECTURES: Readonly<Record<string, string>> = { x64: 'x86_64' };
  *   of the one that failed; `ERR_IO`; `ERR_CANCELLED`. Nothing stays of an image that was not finished.
  */
 export async function buildImage(input: BuildInput): Promise<GuestImage> {
-  const { store, run, mirror, kernel = 'cloud', onPhase = () => undefined, asRoot, now, signal } = input;
+  const {
+    store,
+    run,
+    mirror,
+    suite,
+    kernel,
+    allowExpired = false,
+    onPhase = () => undefined,
+    asRoot,
+    now,
+    signal,
+  } = input;
   const architecture = ARCHITECTURES[process.arch];
   if (architecture === undefined) {
     throw new RdError(
@@ -59,7 +76,7 @@ export async function buildImage(input: BuildInput): Promise<GuestImage> {
       },
     );
   }
-  const { name, features, packages } = KERNELS[kernel];
+  const { suffix, features } = KERNELS[kernel];
   const draft = await store.draft();
   try {
     const files = join(draft.directory, 'files.tar');
@@ -68,19 +85,21 @@ export async function buildImage(input: BuildInput): Promise<GuestImage> {
     await run(
       [
         'mmdebstrap',
-        '--quiet',
+        // Errors of apt are reported only with this.
+        '--verbose',
         '--variant=minbase',
         '--format=null',
         '--aptopt=APT::Install-Recommends "false"',
+        ...(allowExpired ? ['--aptopt=Acquire::Check-Valid-Until "false"'] : []),
         ...LEFT_OUT.map((path) => `--dpkgopt=path-exclude=${path}`),
-        `--include=${[...PACKAGES, ...packages].join(',')}`,
-        // Its own orders carry files between this user and the one that the root belongs to.
+        `--include=${packagesOf(suite, kernel).join(',')}`,
+        // mmdebstrap's own hooks copy files between this user and the owner of the root.
         `--customize-hook=${shellLine(['tar-in', files, '/'])}`,
-        `--customize-hook=${FINISH_SCRIPT}`,
-        ...Object.values(FILES).map(
+        `--customize-hook=sh "$1${FINISH_PATH}" "$1"`,
+        ...[...Object.values(FILES), PACKAGE_LIST].map(
           (name) => `--customize-hook=${shellLine(['download', `${RESULTS}/${name}`, join(draft.directory, name)])}`,
         ),
-        SUITE,
+        suite,
         '-',
         ...(mirror === undefined ? [] : [mirror]),
       ],
@@ -90,17 +109,19 @@ export async function buildImage(input: BuildInput): Promise<GuestImage> {
         maxOutput: 64 * 1024 * 1024,
         env: { ...process.env, RDCTL_ROOT_BYTES: String(ROOT_BYTES) },
       },
-    );
-    await rm(files);
+    ).catch((error: unknown) => {
+      throw asRoot ? error : withAdvice(error);
+    });
     onPhase('checking');
-    return await draft.keep(
-      { name, architecture, rootBytes: ROOT_BYTES, created: new Date(now()).toISOString(), features },
-      FILES,
-      signal,
-    );
+    const packages = await readPackages(join(draft.directory, PACKAGE_LIST));
+    await Promise.all([files, join(draft.directory, PACKAGE_LIST)].map((path) => rm(path)));
+    const name = `${SUITES[suite].name}${suffix}`;
+    const created = new Date(now()).toISOString();
+    const source = { suite, kernel, recipe: RECIPE_SUM, packages };
+    return await draft.keep({ name, architecture, rootBytes: ROOT_BYTES, created, features, source }, FILES, signal);
   } catch (error) {
     await draft.discard();
-    throw asRoot ? error : withAdvice(error);
+    throw error;
   }
 }
 
@@ -108,12 +129,28 @@ export async function buildImage(input: BuildInput): Promise<GuestImage> {
 async function writeRoot(archive: string): Promise<void> {
   const entries = pack();
   for (const { path, mode, text } of ROOT_FILES) entries.entry({ name: path.slice(1), mode, uid: 0, gid: 0 }, text);
+  entries.entry({ name: FINISH_PATH.slice(1), mode: 0o700, uid: 0, gid: 0 }, FINISH_SCRIPT);
   entries.finalize();
   try {
     await pipeline(entries, createWriteStream(archive, { mode: 0o600 }));
   } catch (cause) {
     throw ioError('write', archive, cause);
   }
+}
+
+async function readPackages(path: string): Promise<ImagePackage[]> {
+  const text = await readFile(path, 'utf8').catch((cause: unknown) => {
+    throw ioError('read', path, cause);
+  });
+  return text
+    .trimEnd()
+    .split('\n')
+    .map((line) => {
+      const [name = '', version = '', sha256 = ''] = line.split(' ');
+      const entry = { name, version, sha256 };
+      if (!isPackage(entry)) throw new RdError('ERR_DRIVER_FAILED', `the build recorded an invalid package: ${line}`);
+      return entry;
+    });
 }
 
 /** Without root it is most often the namespace that is missing, and mmdebstrap does not say how to get one. */

@@ -14,10 +14,30 @@ export interface StoredFile {
   sha256: string;
 }
 
+/** A Debian package in an image. */
+export interface ImagePackage {
+  name: string;
+  version: string;
+  /** Of the package file; lower-case hexadecimal. */
+  sha256: string;
+}
+
+/** What an image was built from. */
+export interface ImageSource {
+  /** Debian suite: `trixie`. */
+  suite: string;
+  /** Kernel flavor: `cloud`. */
+  kernel: string;
+  /** SHA-256 of the files and scripts that rdctl added; lower-case hexadecimal. */
+  recipe: string;
+  /** All installed packages, sorted by name. */
+  packages: readonly ImagePackage[];
+}
+
 /** A guest image as described by its `manifest.json`. */
 export interface ImageManifest {
   format: 1;
-  /** Display name: `debian-12`. */
+  /** Display name: `debian-13`. */
   name: string;
   /** As `uname -m` prints it. */
   architecture: string;
@@ -27,6 +47,8 @@ export interface ImageManifest {
   rootBytes: number;
   /** Optional features, such as `9p` in its kernel; absent when there are none. */
   features?: readonly string[];
+  /** Absent from images of releases that did not record it. */
+  source?: ImageSource;
   files: Readonly<Record<ImageFile, StoredFile>>;
 }
 
@@ -40,11 +62,18 @@ export interface GuestImage extends ImageManifest {
 
 /** The canonical text from which an image's digest is computed. */
 export function manifestText(manifest: ImageManifest): string {
-  const { format, name, architecture, created, rootBytes, features = [], files } = manifest;
-  // Omitted when empty, so that images older than features keep their digests.
-  const special = features.length > 0 ? { features } : {};
+  const { format, name, architecture, created, rootBytes, features = [], source, files } = manifest;
+  // Omitted when absent, so that older images keep their digests.
+  const optional = {
+    ...(features.length > 0 ? { features } : {}),
+    ...(source ? { source: orderedSource(source) } : {}),
+  };
   const ordered = Object.fromEntries(IMAGE_FILES.map((file) => [file, files[file]]));
-  return `${JSON.stringify({ format, name, architecture, created, rootBytes, ...special, files: ordered }, undefined, 2)}\n`;
+  return `${JSON.stringify({ format, name, architecture, created, rootBytes, ...optional, files: ordered }, undefined, 2)}\n`;
+}
+
+function orderedSource({ suite, kernel, recipe, packages }: ImageSource): ImageSource {
+  return { suite, kernel, recipe, packages: packages.map(({ name, version, sha256 }) => ({ name, version, sha256 })) };
 }
 
 /** `sha256:HEX` of a manifest's text. */
@@ -58,7 +87,7 @@ export function parseManifest(text: string): ImageManifest | { problem: string }
   if (!isObject(value)) return { problem: 'it is not a JSON object' };
   if (value.format !== 1)
     return { problem: `its format is ${JSON.stringify(value.format ?? null)}, and only 1 is supported` };
-  const { name, architecture, created, rootBytes, features = [], files } = value;
+  const { name, architecture, created, rootBytes, features = [], source, files } = value;
   if (typeof name !== 'string' || !/^[a-z0-9][a-z0-9._-]{0,62}$/.test(name))
     return { problem: 'its name is missing or invalid' };
   if (typeof architecture !== 'string' || !/^[a-z0-9_]{1,20}$/.test(architecture))
@@ -66,18 +95,45 @@ export function parseManifest(text: string): ImageManifest | { problem: string }
   if (typeof created !== 'string' || Number.isNaN(Date.parse(created)))
     return { problem: 'it has no time of creation' };
   if (!isSize(rootBytes)) return { problem: 'it has no size of the root disk' };
-  if (!Array.isArray(features) || !features.every(isFeature))
-    return { problem: 'its features are not a list of words' };
+  if (!Array.isArray(features) || !features.every(isWord)) return { problem: 'its features are not a list of words' };
+  const from = source === undefined ? undefined : parseSource(source);
+  if (source !== undefined && from === undefined) return { problem: 'its source is invalid' };
   const read = isObject(files) ? IMAGE_FILES.map((file) => storedFile(files[file])) : [];
   const [kernel, initrd, disk] = read;
   if (!kernel || !initrd || !disk)
     return { problem: `it does not name ${IMAGE_FILES.join(', ')} with size and sha256` };
-  const special = features.length > 0 ? { features } : {};
-  return { format: 1, name, architecture, created, rootBytes, ...special, files: { kernel, initrd, disk } };
+  const optional = { ...(features.length > 0 ? { features } : {}), ...(from ? { source: from } : {}) };
+  return { format: 1, name, architecture, created, rootBytes, ...optional, files: { kernel, initrd, disk } };
 }
 
-function isFeature(value: JsonValue): value is string {
+function parseSource(value: JsonValue): ImageSource | undefined {
+  if (!isObject(value)) return undefined;
+  const { suite, kernel, recipe, packages } = value;
+  if (!isWord(suite) || !isWord(kernel) || !isSum(recipe)) return undefined;
+  if (!Array.isArray(packages)) return undefined;
+  const list: unknown[] = packages;
+  return list.every(isPackage) ? orderedSource({ suite, kernel, recipe, packages: list }) : undefined;
+}
+
+/** Whether a value is a package with a name and version as Debian writes them. */
+export function isPackage(value: unknown): value is ImagePackage {
+  if (!isObject(value)) return false;
+  const { name, version, sha256 } = value;
+  return (
+    typeof name === 'string' &&
+    /^[a-z0-9][a-z0-9+.-]{1,127}$/.test(name) &&
+    typeof version === 'string' &&
+    /^[A-Za-z0-9.+~:-]{1,127}$/.test(version) &&
+    isSum(sha256)
+  );
+}
+
+function isWord(value: JsonValue | undefined): value is string {
   return typeof value === 'string' && /^[a-z0-9][a-z0-9.-]{0,62}$/.test(value);
+}
+
+function isSum(value: JsonValue | undefined): value is string {
+  return typeof value === 'string' && /^[0-9a-f]{64}$/.test(value);
 }
 
 function storedFile(value: JsonValue | undefined): StoredFile | undefined {
@@ -86,10 +142,29 @@ function storedFile(value: JsonValue | undefined): StoredFile | undefined {
   // A name never leads out of the directory.
   if (typeof name !== 'string' || !/^[a-z0-9][a-z0-9._-]{0,62}$/.test(name) || name === 'manifest.json')
     return undefined;
-  if (!isSize(bytes) || typeof sha256 !== 'string' || !/^[0-9a-f]{64}$/.test(sha256)) return undefined;
+  if (!isSize(bytes) || !isSum(sha256)) return undefined;
   return { name, bytes, sha256 };
 }
 
 function isSize(value: JsonValue | undefined): value is number {
   return typeof value === 'number' && Number.isSafeInteger(value) && value > 0;
+}
+
+/**
+ * The image that a machine boots: the selected one, otherwise its current one, otherwise the newest; another one with `feature` if that
+ * lacks it. Data is on a disk of its own, so that another image costs only a boot.
+ * @param known newest first. @param selected its digest. @param current digest of the image that the machine booted last.
+ */
+export function imageToBoot<Image extends Pick<GuestImage, 'digest' | 'features'>>(
+  known: readonly Image[],
+  {
+    selected,
+    current,
+    feature,
+  }: { selected: string | undefined; current: string | undefined; feature?: string | undefined },
+): Image | undefined {
+  const find = (sought: string | undefined) => known.find(({ digest }) => digest === sought);
+  const image = find(selected) ?? find(current) ?? known[0];
+  if (feature === undefined || image?.features?.includes(feature)) return image;
+  return known.find(({ features }) => features?.includes(feature)) ?? image;
 }

@@ -1,15 +1,15 @@
+import { createHash } from 'node:crypto';
+
 /**
- * How a guest image is made of Debian. All of it is text that runs in the new root, or in the guest; what changes here makes
- * other images, never another machine out of an existing one.
+ * How a guest image is built from Debian packages. The texts run in the new root or in the guest; a change here affects images that are
+ * built later, and no existing machine.
  */
 
-/** The release that guests are. */
-export const SUITE = 'bookworm';
 /** Size of the root disk. Everything that grows is on the data disk of the machine. */
 export const ROOT_BYTES = 3 * 1024 ** 3;
 
-/** Packages of a guest; `apparmor` is not among them, and the kernel is told so. */
-export const PACKAGES: readonly string[] = [
+/** Packages of every guest; `apparmor` is not among them, and the kernel is told so. */
+const PACKAGES: readonly string[] = [
   'systemd',
   'systemd-sysv',
   'udev',
@@ -25,15 +25,34 @@ export const PACKAGES: readonly string[] = [
   'e2fsprogs',
   'procps',
   'sshfs',
-  // Root's own keys for registries and the data disk need nothing else.
 ];
 
-/** Kernels to choose from. The features are what machines look for in an image; `name` is that of the image. */
+// Packaged apart from the engine since Debian 13.
+const CLIENTS = ['docker-cli', 'docker-buildx', 'docker-compose'];
+
+/** Debian suites that a guest can be built from, oldest first. */
+export const SUITE_NAMES = ['bookworm', 'trixie', 'sid'] as const;
+export type Suite = (typeof SUITE_NAMES)[number];
+export const DEFAULT_SUITE: Suite = 'trixie';
+
+/** By suite, the name of the image and the packages that it needs beyond those of every guest. */
+export const SUITES: Readonly<Record<Suite, { name: string; packages: readonly string[] }>> = {
+  bookworm: { name: 'debian-12', packages: [] },
+  trixie: { name: 'debian-13', packages: CLIENTS },
+  sid: { name: 'debian-sid', packages: CLIENTS },
+};
+
+/** Kernels to choose from. Machines look for the features in an image; `suffix` is added to its name. */
 export const KERNELS = {
-  cloud: { name: 'debian-12', packages: ['linux-image-cloud-amd64'], features: [] },
-  generic: { name: 'debian-12-generic', packages: ['linux-image-amd64'], features: ['9p'] },
-} as const satisfies Record<string, { name: string; packages: readonly string[]; features: readonly string[] }>;
+  cloud: { suffix: '', packages: ['linux-image-cloud-amd64'], features: [] },
+  generic: { suffix: '-generic', packages: ['linux-image-amd64'], features: ['9p'] },
+} as const satisfies Record<string, { suffix: string; packages: readonly string[]; features: readonly string[] }>;
 export type Kernel = keyof typeof KERNELS;
+
+/** Packages of a guest. Their dependencies are installed too, their recommendations are not. */
+export function packagesOf(suite: Suite, kernel: Kernel): readonly string[] {
+  return [...PACKAGES, ...SUITES[suite].packages, ...KERNELS[kernel].packages];
+}
 
 /** Documentation and translations, which nobody reads in a guest. */
 export const LEFT_OUT: readonly string[] = ['/usr/share/doc/*', '/usr/share/man/*', '/usr/share/locale/*'];
@@ -207,13 +226,18 @@ const MASKED = [
 
 /** Where the finished root has the files that are the image. */
 export const RESULTS = '/rdctl-image';
+/** The one among them with what was installed: a line `NAME VERSION SHA256` for each package. */
+export const PACKAGE_LIST = 'packages';
 
+/** Where the script below is in the root while it runs. As an argument it would fill the messages of mmdebstrap. */
+export const FINISH_PATH = '/rdctl-finish';
 /**
  * Finishes the root and makes the disk of it, in the root itself: it runs where the new root belongs to root, in a user namespace too,
  * and there nothing of the home of the user can be reached. Argument: the root.
  */
 export const FINISH_SCRIPT = `set -eu
 root=$1
+rm "$root${FINISH_PATH}"
 : "\${RDCTL_ROOT_BYTES:?}"
 rm -f "$root"/etc/ssh/ssh_host_*
 mv "$root/root" "$root${ROOT_HOME}"
@@ -224,12 +248,22 @@ for unit in ${ENABLED.join(' ')}; do systemctl --root="$root" --quiet enable "$u
 for unit in ${DISABLED.join(' ')}; do systemctl --root="$root" --quiet disable "$unit"; done
 for unit in ${MASKED.join(' ')}; do systemctl --root="$root" --quiet mask "$unit"; done
 chroot "$root" update-initramfs -u -k all
+# A line for each package: name, version, and the checksum of its file.
+chroot "$root" dpkg-query --show --showformat '\${Package}=\${Version}\\n' >"$root/tmp/installed"
+chroot "$root" xargs apt-cache show <"$root/tmp/installed" | awk '
+  /^Package: / { name = $2 }
+  /^Version: / { version = $2 }
+  /^SHA256: / { print name, version, $2 }
+' | sort -u >"$root/tmp/${PACKAGE_LIST}"
+test "$(wc -l <"$root/tmp/${PACKAGE_LIST}")" -eq "$(wc -l <"$root/tmp/installed")"
 # What was installed is up to date, and the first boot need not see to it.
 touch "$root/etc/.updated" "$root/var/.updated"
 out=$(mktemp -d "\${root%/}.XXXXXX")
 trap 'if mountpoint -q "$out/bare"; then umount "$out/bare"; fi && rm -rf "$out"' EXIT
 cp "$root"/boot/vmlinuz-* "$out/vmlinuz"
 cp "$root"/boot/initrd.img-* "$out/initrd"
+mv "$root/tmp/${PACKAGE_LIST}" "$out/"
+rm "$root/tmp/installed"
 rm -rf "$root"/boot/* "$root"/var/cache/apt/* "$root"/var/lib/apt/lists/* "$root"/var/log/*.log
 # What is mounted in the root (proc, sys, dev) does not show through a mount of its directory alone.
 mkdir "$out/bare"
@@ -238,5 +272,10 @@ truncate -s "$RDCTL_ROOT_BYTES" "$out/disk.raw"
 mke2fs -q -t ext4 -L rdctl-root -d "$out/bare" "$out/disk.raw"
 qemu-img convert -f raw -O qcow2 "$out/disk.raw" "$out/disk.qcow2"
 mkdir "$root${RESULTS}"
-mv "$out/vmlinuz" "$out/initrd" "$out/disk.qcow2" "$root${RESULTS}/"
+mv "$out/vmlinuz" "$out/initrd" "$out/disk.qcow2" "$out/${PACKAGE_LIST}" "$root${RESULTS}/"
 `;
+
+/** SHA-256 of what rdctl adds to the packages; lower-case hexadecimal. */
+export const RECIPE_SUM = createHash('sha256')
+  .update(JSON.stringify([ROOT_BYTES, LEFT_OUT, ROOT_FILES, FINISH_SCRIPT]))
+  .digest('hex');

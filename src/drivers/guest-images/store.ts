@@ -25,6 +25,7 @@ export const MANIFEST = 'manifest.json';
 const DRAFT = '.draft-';
 const GONE = '.gone-';
 const OWNER = 'owner.json';
+const SELECTION = 'selected.json';
 
 /** The metadata that turns a draft into an image. */
 type DraftFacts = Omit<ImageManifest, 'format' | 'files'>;
@@ -47,7 +48,11 @@ export interface ImageStore {
    * Finds an image by digest, by digest prefix (with or without `sha256:`, at least four digits) or by name, of which the newest wins.
    * @throws RdError `ERR_NOT_FOUND` with the available images; `ERR_USAGE` for an ambiguous prefix.
    */
-  find(wanted: string): Promise<GuestImage>;
+  find(reference: string): Promise<GuestImage>;
+  /** Digest of the image that the machine boots at its next start; undefined when none was selected. It may no longer be there. */
+  selected(): Promise<string | undefined>;
+  /** Selects an image for the next start of the machine. @throws RdError `ERR_IO`. */
+  select(image: GuestImage): Promise<void>;
   draft(): Promise<Draft>;
   /** @throws RdError `ERR_IO`. The caller ensures that no machine uses it. */
   remove(image: GuestImage): Promise<void>;
@@ -110,27 +115,34 @@ export function imageStore(root: string, processes: ProcessTable = processTable)
 
   return {
     list,
-    async find(wanted) {
+    async find(reference) {
       const images = await list();
-      const digits = wanted.replace(/^sha256:/, '');
+      const digits = reference.replace(/^sha256:/, '');
       const begins = /^[0-9a-f]{4,64}$/.test(digits)
         ? images.filter(({ digest }) => digest.startsWith(`sha256:${digits}`))
         : [];
       const [first, second] = begins;
       if (first && second) {
-        throw new RdError('ERR_USAGE', `several images start with ${wanted}`, {
+        throw new RdError('ERR_USAGE', `several images start with ${reference}`, {
           details: begins.map(({ digest, name }) => `${digest} ${name}`),
           advice: 'Give more digits of the digest.',
         });
       }
-      const image = first ?? images.find(({ name }) => name === wanted);
+      const image = first ?? images.find(({ name }) => name === reference);
       if (image) return image;
-      throw new RdError('ERR_NOT_FOUND', `there is no guest image ${JSON.stringify(wanted)}`, {
+      throw new RdError('ERR_NOT_FOUND', `there is no guest image ${JSON.stringify(reference)}`, {
         details: images.map(({ digest, name }) => `${digest.slice(0, 19)} ${name}`),
         advice: /^[0-9a-f]{1,3}$/.test(digits)
           ? 'Give at least 4 digits of a digest; see `rdctl image list`.'
           : 'See `rdctl image list`; build one with `rdctl image build`, or download one with `rdctl image fetch`.',
       });
+    },
+    async selected() {
+      const record = parseJson((await readIfThere(join(root, SELECTION))) ?? '');
+      return isObject(record) && typeof record.image === 'string' ? record.image : undefined;
+    },
+    async select({ digest }) {
+      await writeFileAtomic(join(root, SELECTION), `${JSON.stringify({ image: digest })}\n`);
     },
     async draft() {
       await makeDirectory(root);
@@ -170,12 +182,12 @@ export function imageStore(root: string, processes: ProcessTable = processTable)
     },
     async verify({ directory, files, name }, signal) {
       for (const file of IMAGE_FILES) {
-        const wanted = files[file];
-        const found = await summed(directory, wanted.name, signal).catch((cause: unknown) => {
+        const expected = files[file];
+        const found = await summed(directory, expected.name, signal).catch((cause: unknown) => {
           signal.throwIfAborted();
-          throw damaged(name, join(directory, wanted.name), cause);
+          throw damaged(name, join(directory, expected.name), cause);
         });
-        if (found.sha256 !== wanted.sha256) throw damaged(name, join(directory, wanted.name));
+        if (found.sha256 !== expected.sha256) throw damaged(name, join(directory, expected.name));
       }
     },
   };

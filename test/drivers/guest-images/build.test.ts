@@ -9,8 +9,10 @@ import { temporaryDirectory } from '../../helpers/temp-home.ts';
 
 const { signal } = new AbortController();
 
+const PACKAGES = `containerd 1.7.24~ds1-6 ${'a'.repeat(64)}\ndocker.io 26.1.5+dfsg1-9 ${'b'.repeat(64)}\n`;
+
 /** mmdebstrap as far as we depend on it: it reads the given files, and extracts the requested ones. */
-function scripted(home: string) {
+function scripted(home: string, packages = PACKAGES) {
   const given: { name: string; mode: number | undefined; uid: number | undefined }[] = [];
   const orders: string[] = [];
   const run: BuildInput['run'] = async (argv) => {
@@ -28,7 +30,7 @@ function scripted(home: string) {
           entry.resume();
         }
       }
-      if (order === 'download') writeFileSync(other, `made ${one}`);
+      if (order === 'download') writeFileSync(other, one.endsWith('/packages') ? packages : `made ${one}`);
     }
     return { exitCode: 0, stdout: '', stderr: '' };
   };
@@ -39,18 +41,45 @@ function scripted(home: string) {
 test('files in the root belong to root, whoever builds and whatever the home is called', async () => {
   const home = temporaryDirectory();
   const { run, store, given, orders } = scripted(home);
-  const image = await buildImage({ store, run, asRoot: false, now: () => 0, signal });
-  expect(orders).toEqual(['tar-in', 'set -eu', 'download', 'download', 'download']);
+  const image = await buildImage({ store, run, suite: 'trixie', kernel: 'cloud', asRoot: false, now: () => 0, signal });
+  expect(orders).toEqual(['tar-in', 'sh "$1/rdctl-finish" "$1"', 'download', 'download', 'download', 'download']);
   expect(given.map(({ uid }) => uid)).toEqual(given.map(() => 0));
   expect(given).toContainEqual({ name: 'usr/lib/rdctl/boot', mode: 0o755, uid: 0 });
   expect(readFileSync(join(image.directory, image.files.disk.name), 'utf8')).toBe('made /rdctl-image/disk.qcow2');
   expect((await store.list()).map(({ digest }) => digest)).toEqual([image.digest]);
 });
 
+test('an image records the suite, the kernel and every package that it was built from', async () => {
+  const { run, store } = scripted(temporaryDirectory());
+  const image = await buildImage({ store, run, suite: 'sid', kernel: 'generic', asRoot: true, now: () => 0, signal });
+  expect(image).toMatchObject({
+    name: 'debian-sid-generic',
+    features: ['9p'],
+    source: {
+      suite: 'sid',
+      kernel: 'generic',
+      recipe: expect.stringMatching(/^[0-9a-f]{64}$/),
+      packages: [
+        { name: 'containerd', version: '1.7.24~ds1-6', sha256: 'a'.repeat(64) },
+        { name: 'docker.io', version: '26.1.5+dfsg1-9', sha256: 'b'.repeat(64) },
+      ],
+    },
+  });
+  expect(await store.list()).toEqual([image]);
+});
+
+test('a build that cannot say what it installed keeps nothing', async () => {
+  const { run, store } = scripted(temporaryDirectory(), 'docker.io 26.1.5\n');
+  const build = buildImage({ store, run, suite: 'sid', kernel: 'cloud', asRoot: false, now: () => 0, signal });
+  await expect(build).rejects.toMatchObject({ message: 'the build recorded an invalid package: docker.io 26.1.5' });
+  expect(await store.list()).toEqual([]);
+});
+
 test('a user without a user namespace is told how to get one, and nothing is left', async () => {
   const { store } = scripted(temporaryDirectory());
   const run = () => Promise.reject(new RdError('ERR_DRIVER_FAILED', 'mmdebstrap failed with exit status 25'));
-  const build = (asRoot: boolean) => buildImage({ store, run, asRoot, now: () => 0, signal });
+  const build = (asRoot: boolean) =>
+    buildImage({ store, run, suite: 'trixie', kernel: 'cloud', asRoot, now: () => 0, signal });
   await expect(build(false)).rejects.toMatchObject({ advice: expect.stringContaining('uidmap') });
   await expect(build(true)).rejects.toMatchObject({ advice: undefined });
   expect(await store.list()).toEqual([]);

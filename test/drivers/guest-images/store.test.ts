@@ -1,7 +1,6 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { digestOf, manifestText, parseManifest } from '../../../src/drivers/guest-images/image.ts';
 import { imageStore } from '../../../src/drivers/guest-images/store.ts';
 import { temporaryDirectory } from '../../helpers/temp-home.ts';
 import { sampleImage } from './guest-image.ts';
@@ -49,6 +48,20 @@ describe('the image store', () => {
     await expect(store.find('../../etc')).rejects.toMatchObject({ code: 'ERR_NOT_FOUND' });
   });
 
+  test('remembers the selected image, also when it is gone', async () => {
+    const root = temporaryDirectory();
+    const store = imageStore(root);
+    expect(await store.selected()).toBeUndefined();
+    const image = await sampleImage(store);
+    await store.select(image);
+    expect(await imageStore(root).selected()).toBe(image.digest);
+    await store.remove(image);
+    expect(await store.selected()).toBe(image.digest);
+    expect(await store.list()).toEqual([]);
+    writeFileSync(join(root, 'selected.json'), '{"image": ');
+    expect(await store.selected()).toBeUndefined();
+  });
+
   test('reports a file that differs from what was stored', async () => {
     const store = imageStore(temporaryDirectory());
     const image = await sampleImage(store);
@@ -89,50 +102,5 @@ describe('the image store', () => {
     );
     await Promise.all([present.discard(), other.discard()]);
     expect(readdirSync(root)).toEqual([]);
-  });
-});
-
-describe('a manifest', () => {
-  const file = { name: 'vmlinuz', bytes: 1, sha256: 'a'.repeat(64) };
-  const whole = {
-    format: 1,
-    name: 'debian-12',
-    architecture: 'x86_64',
-    created: '2026-11-01T12:00:00.000Z',
-    rootBytes: 1,
-    files: { kernel: file, initrd: file, disk: file },
-  };
-  test('lists the features of an image, and has the old text when there are none', () => {
-    const text = manifestText({ ...whole, format: 1, features: [] });
-    expect(text).not.toContain('features');
-    expect(text).toBe(manifestText({ ...whole, format: 1 }));
-    expect(parseManifest(text)).toEqual(whole);
-    const special = manifestText({ ...whole, format: 1, features: ['9p'] });
-    expect(parseManifest(special)).toEqual({ ...whole, features: ['9p'] });
-    expect(digestOf(special)).not.toBe(digestOf(text));
-  });
-
-  test.each<[string, unknown, string]>([
-    ['another format', { ...whole, format: 2 }, 'its format is 2'],
-    ['features that are no words', { ...whole, features: [7] }, 'its features'],
-    ['features that are no list', { ...whole, features: '9p' }, 'its features'],
-    ['no object', [], 'it is not a JSON object'],
-    ['a name that leads elsewhere', { ...whole, name: '../x' }, 'its name'],
-    [
-      'a file that leads elsewhere',
-      { ...whole, files: { ...whole.files, disk: { ...file, name: '../disk' } } },
-      'it does not name',
-    ],
-    [
-      'a file with the name of a manifest',
-      { ...whole, files: { ...whole.files, disk: { ...file, name: 'manifest.json' } } },
-      'it does not name',
-    ],
-    ['a short sum', { ...whole, files: { ...whole.files, disk: { ...file, sha256: 'aa' } } }, 'it does not name'],
-    ['no files', { ...whole, files: {} }, 'it does not name'],
-    ['no size', { ...whole, rootBytes: 0 }, 'it has no size'],
-  ])('is refused with %s', (_, value, problem) => {
-    const read = parseManifest(JSON.stringify(value));
-    expect('problem' in read && read.problem).toContain(problem);
   });
 });

@@ -16,7 +16,7 @@ export interface MachineParts {
   places: QemuPlaces;
   logFile: string;
   /** Images of this home that a machine can use. */
-  images: Pick<ImageStore, 'list' | 'verify'>;
+  images: Pick<ImageStore, 'list' | 'selected' | 'verify'>;
   run: Run;
   environment: Readonly<Record<string, string>>;
   guest: Connection;

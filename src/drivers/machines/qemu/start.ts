@@ -7,7 +7,7 @@ import { readIfThere, writeFileAtomic } from '../../../os/atomic-file.ts';
 import { startDaemon, stopDaemon } from '../../../os/daemon.ts';
 import { isThere } from '../../../os/regular-file.ts';
 import type { MachineSpec, MachineStart } from '../../driver.ts';
-import type { GuestImage } from '../../guest-images/image.ts';
+import { type GuestImage, imageToBoot } from '../../guest-images/image.ts';
 import type { Run } from '../../shell.ts';
 import { type QemuArguments, qemuArguments } from './arguments.ts';
 import { ensureData, ensureRoot } from './disks.ts';
@@ -156,12 +156,16 @@ async function imageFor(
   feature: string | undefined,
 ): Promise<GuestImage> {
   const known = await images.list();
-  const same = known.find(({ digest }) => digest === before?.image);
-  const image = chooseImage(known, same, feature);
+  const [selected, current] = [await images.selected(), before?.image];
+  const image = imageToBoot(known, { selected, current, feature });
   if (image) {
-    if (before && !same) log('warn', 'the image of the machine is missing; using another one', { gone: before.image });
-    if (same && image !== same)
-      log('info', 'using another image for the machine', { image: image.digest, for: feature });
+    for (const digest of new Set([selected, current])) {
+      if (digest === undefined || known.some((each) => each.digest === digest)) continue;
+      log('warn', `the ${digest === selected ? 'selected image' : 'image of the machine'} is missing`, { digest });
+    }
+    if (current !== undefined && image.digest !== current) {
+      log('info', 'using another image for the machine', { digest: image.digest, instead: current });
+    }
     return image;
   }
   throw new RdError('ERR_DRIVER_TERMINAL', 'there is no guest image to create a machine from', {
@@ -191,21 +195,6 @@ function freePort(): Promise<number> {
       server.close(() => resolve(typeof address === 'object' && address !== null ? address.port : 0));
     });
   });
-}
-
-/**
- * Pure: the image that a machine keeps, unless it lacks a required feature that another one has; the newest for a new machine. Data is on a
- * disk of its own, so that another image costs only a boot.
- * @param known newest first. @param same the current image of the machine.
- */
-export function chooseImage<Image extends Pick<GuestImage, 'features'>>(
-  known: readonly Image[],
-  same: Image | undefined,
-  feature: string | undefined,
-): Image | undefined {
-  const present = same ?? known[0];
-  if (feature === undefined || present?.features?.includes(feature)) return present;
-  return known.find(({ features }) => features?.includes(feature)) ?? present;
 }
 
 /** QEMU's emulated processors cannot all address more than this. */

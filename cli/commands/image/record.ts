@@ -1,0 +1,86 @@
+import { type GuestImage, IMAGE_FILES, imageToBoot } from '../../../src/drivers/guest-images/image.ts';
+import { type ImageStore, imageInUse, imageStore } from '../../../src/drivers/guest-images/store.ts';
+import { sizeText } from '../../../src/os/size.ts';
+import type { Io } from '../../command.ts';
+import { homeOf } from '../../session/home.ts';
+
+/** The guest images stored in this home. */
+export function ownImages(io: Io): ImageStore {
+  return imageStore(homeOf(io).guestImages);
+}
+
+/** An image in `-o json`. */
+interface ImageRecord {
+  digest: string;
+  name: string;
+  architecture: string;
+  /** RFC 3339. */
+  created: string;
+  /** Total size of its files. */
+  bytes: number;
+  /** Optional features of the image. */
+  features: readonly string[];
+  directory: string;
+}
+
+export function imageRecord({
+  digest,
+  name,
+  architecture,
+  created,
+  files,
+  features = [],
+  directory,
+}: GuestImage): ImageRecord {
+  const bytes = IMAGE_FILES.reduce((sum, file) => sum + files[file].bytes, 0);
+  return { digest, name, architecture, created, bytes, features, directory };
+}
+
+/** The short form of a digest for display and input. */
+export function shortDigest({ digest }: Pick<GuestImage, 'digest'>): string {
+  return digest.slice(7, 19);
+}
+
+/** What the machine of this home does with an image: boots it now, or at its next start. */
+interface MachineUse {
+  current: boolean;
+  next: boolean;
+}
+
+/** @returns the use of an image by its digest. */
+export async function machineUse(io: Io, images: readonly GuestImage[]): Promise<(image: GuestImage) => MachineUse> {
+  const current = await imageInUse(homeOf(io).state);
+  const next = imageToBoot(images, { selected: await ownImages(io).selected(), current });
+  return ({ digest }) => ({ current: digest === current, next: digest === next?.digest });
+}
+
+/** The text of column MACHINE. */
+export function useText({ current, next }: MachineUse): string {
+  if (current) return next ? 'current' : 'until restart';
+  return next ? 'next start' : '';
+}
+
+/** Prints the record of one image, or its line. */
+export function printImage(io: Io, image: GuestImage, output: string | undefined): void {
+  const record = imageRecord(image);
+  if (output === 'json') io.out(`${JSON.stringify(record, null, 2)}\n`);
+  else io.out(`${shortDigest(image)}  ${record.name}  ${sizeText(record.bytes)}\n`);
+}
+
+const ENGINES = ['docker.io', 'containerd', 'runc', 'docker-buildx', 'docker-compose'];
+
+/** Versions of the engines, their plugins and the kernel (`linux`); empty when the image does not record its packages. */
+export function mainVersions({ source }: GuestImage): { name: string; version: string }[] {
+  const packages = source?.packages ?? [];
+  return packages.flatMap(({ name, version }) => {
+    // The names of kernel packages contain their version.
+    if (/^linux-image-\d/.test(name)) return [{ name: 'linux', version }];
+    return ENGINES.includes(name) ? [{ name, version }] : [];
+  });
+}
+
+/** Tells how a selected image gets booted, unless it already is. */
+export async function restartHint(io: Io, image: GuestImage): Promise<void> {
+  if ((await imageInUse(homeOf(io).state)) === image.digest) return;
+  io.err('The machine boots it at its next start: `rdctl shutdown`, then `rdctl start`.\n');
+}
