@@ -207,7 +207,7 @@ test('a machine is frozen when it stops, and resumed from then on', async () => 
 test('a file system that did not grow, or still grows, is reported after a boot and a resume, and delays nothing', async () => {
   const { start, stop, world, logged, places } = scene();
   const record = () => readQemuRecord(places.record);
-  world.settles = `failed ${MACHINE.diskBytes / 2}\nresize2fs 1.47\nresize2fs: no space\n`;
+  world.settles = `failed ${MACHINE.diskBytes / 2}\nresize2fs 1.47\nresize2fs: no space\ncpus 2\n`;
   const flaw =
     'the file system of the data disk has 5 GiB and not 10 GiB, because it did not grow (resize2fs: no space); each start retries';
   for (const times of [1, 2]) {
@@ -217,9 +217,10 @@ test('a file system that did not grow, or still grows, is reported after a boot 
     expect(await record()).not.toHaveProperty('growing');
     await stop();
   }
-  world.settles = '';
+  world.settles = 'cpus 2\n';
   await start();
   expect(await record()).not.toHaveProperty('flaw');
+  expect(await record()).toMatchObject({ possibleCpus: 2 });
   await stop();
   world.settles = `going ${MACHINE.diskBytes / 2}\n`;
   await start();

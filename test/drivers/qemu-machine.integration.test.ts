@@ -292,6 +292,18 @@ describe('memory, processors and disk', () => {
     await expectOn(machine);
   });
 
+  test('that the kernel of the guest cannot use are not offered, and refused', async () => {
+    const { machine, places } = await scene();
+    const record = await readQemuRecord(places.record);
+    if (record === undefined || record === 'damaged') throw new Error('the scene has no record');
+    await writeQemuRecord(places.record, { ...record, possibleCpus: 3 });
+    expect(await machine.observe(signal)).toMatchObject({ room: { cpus: { least: 2, most: 3 } } });
+    await expect(change(machine, { cpus: 4 })).rejects.toMatchObject({
+      message: 'the running machine can have 2 to 3 processors, not 4',
+    });
+    await change(machine, { cpus: 3 });
+  });
+
   test('are also reported for a halted guest', async () => {
     const { machine, world } = await scene();
     world.status = 'io-error';

@@ -58,7 +58,7 @@ export function qemuMachine(input: QemuMachineParts): QemuMachine {
     const on: MachineStatus = {
       state: 'on',
       spec: runningSpec(record.spec, facts),
-      room: roomOf(facts, Date.now() / 1000),
+      room: roomOf(facts, Date.now() / 1000, record.possibleCpus),
       accelerator: record.accelerator,
       ...(record.emulatedBecause === undefined ? {} : { emulatedBecause: record.emulatedBecause }),
       ...(record.started === undefined ? {} : { started: record.started }),
@@ -125,23 +125,23 @@ export function qemuMachine(input: QemuMachineParts): QemuMachine {
     guestClock.forget();
     if ((await mounts.look()).repair !== undefined) await mounts.mount(spec, signal);
     const { sshPortForwarder } = spec;
-    const recorded = await record({});
+    const { spec: recorded, possibleCpus } = await record({});
     if (recorded.sshPortForwarder !== sshPortForwarder) {
       // Record first: if the service is killed in between, the next observation finishes.
       await record({ sshPortForwarder });
       await ports.use(forwardRoute(spec));
     }
-    await adjustMachine({ monitor, guest, clock, progress, recorded, record }, spec, signal);
+    await adjustMachine({ monitor, guest, clock, progress, recorded, possibleCpus, record }, spec, signal);
   }
 
   /** Records what the machine runs with, and returns it. `lack`: what is missing until its file system has grown. */
-  async function record(change: Partial<MachineSpec>, adjusted?: true, lack?: string): Promise<MachineSpec> {
+  async function record(change: Partial<MachineSpec>, adjusted?: true, lack?: string): Promise<QemuRecord> {
     const known = await readQemuRecord(places.record);
     if (known === undefined || known === 'damaged') {
       throw new RdError('ERR_DRIVER_FAILED', `${places.record} is missing or damaged`);
     }
     const spec = { ...known.spec, ...change };
-    if (sameSpec(spec, known.spec) && (known.adjusted || !adjusted) && lack === undefined) return spec;
+    if (sameSpec(spec, known.spec) && (known.adjusted || !adjusted) && lack === undefined) return known;
     const next: QemuRecord = { ...known, spec, ...(adjusted ? { adjusted } : {}) };
     // A disk that has grown since is no longer degraded by its start.
     if (change.diskBytes !== undefined) {
@@ -153,7 +153,7 @@ export function qemuMachine(input: QemuMachineParts): QemuMachine {
       growth.begin();
     }
     await writeQemuRecord(places.record, next);
-    return spec;
+    return next;
   }
 
   async function start(spec: MachineSpec, signal: AbortSignal): Promise<void> {

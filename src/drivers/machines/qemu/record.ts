@@ -21,6 +21,8 @@ export interface QemuRecord extends Acceleration {
   flaw?: string;
   /** The degradation is a file system that was still growing: the guest has newer facts. */
   growing?: boolean;
+  /** Processors that the guest's kernel can use until its next boot; absent when unknown. */
+  possibleCpus?: number;
   /** How it came up. */
   started?: MachineStart;
   /** The fingerprint for a frozen state; absent where none is to be saved. */
@@ -40,6 +42,7 @@ export async function writeQemuRecord(file: string, record: QemuRecord): Promise
 function parsed(value: unknown): QemuRecord | undefined {
   if (!isObject(value)) return undefined;
   const { power, image, sshPort, accelerator, emulatedBecause, booted, adjusted, flaw, growing, frozenKey } = value;
+  const { possibleCpus } = value;
   const spec = parseMachineSpec(value.spec);
   if (!spec) return undefined;
   if (power !== 'on' && power !== 'off') return undefined;
@@ -56,6 +59,7 @@ function parsed(value: unknown): QemuRecord | undefined {
     ...(typeof emulatedBecause === 'string' ? { emulatedBecause } : {}),
     ...(adjusted === true ? { adjusted } : {}),
     ...(typeof flaw === 'string' ? { flaw, ...(growing === true ? { growing } : {}) } : {}),
+    ...(typeof possibleCpus === 'number' ? { possibleCpus } : {}),
     ...(started === undefined ? {} : { started }),
     ...(typeof frozenKey === 'string' ? { frozenKey } : {}),
   };

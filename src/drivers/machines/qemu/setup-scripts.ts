@@ -106,9 +106,18 @@ export const REFUSE_WHILE_GROWING = `flock -n ${LOCK} true || { echo 'its file s
 
 /**
  * For a guest that has come up with its data disk: sets up its network and grows the file system to the size of the disk. Reports one that
- * is still growing or cannot grow. Idempotent.
+ * is still growing or cannot grow, and the number of processors that its kernel can use. Idempotent.
  */
-export const SETTLE_SCRIPT = NETWORK_SCRIPT + START_SCRIPT;
+export const SETTLE_SCRIPT = `${NETWORK_SCRIPT}${START_SCRIPT}read -r range < /sys/devices/system/cpu/possible
+echo "cpus $((\${range##*-} + 1))"
+`;
+
+/** Output of the settle script. */
+export function parseSettled(text: string): { growth: string; possibleCpus?: number } {
+  const count = /^cpus (\d+)$/m.exec(text)?.[1];
+  const growth = text.replace(/^cpus \d+\n?/m, '');
+  return count === undefined ? { growth } : { growth, possibleCpus: Number(count) };
+}
 
 /** Exit statuses of the scripts below. */
 export const CANNOT = 3;

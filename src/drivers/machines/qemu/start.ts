@@ -22,7 +22,7 @@ import { qemuFailed } from './parts.ts';
 import type { QemuPlaces } from './places.ts';
 import { makeRuntime } from './places.ts';
 import { type Phases, phases, type QemuRecord, readQemuRecord, writeQemuRecord } from './record.ts';
-import { SETTLE_SCRIPT } from './setup-scripts.ts';
+import { parseSettled, SETTLE_SCRIPT } from './setup-scripts.ts';
 
 /** Without hardware virtualization a guest boots in half a minute on an idle host. */
 const BOOT_MS = 300_000;
@@ -85,8 +85,10 @@ export async function startMachine(parts: MachineParts, spec: MachineSpec, signa
     settled = (await guest.run(['sh', '-s'], { input: SETTLE_SCRIPT, timeoutMs: SETTLE_MS, signal })).stdout;
     times.end('network');
   }
-  if (settled !== '') {
-    const growth = parseGrowth(settled);
+  const { growth: report, possibleCpus } = parseSettled(settled);
+  if (possibleCpus !== undefined) record.possibleCpus = possibleCpus;
+  if (report !== '') {
+    const growth = parseGrowth(report);
     const flaw = degradationOf(growth, dataBytes);
     log(growth.state === 'failed' ? 'warn' : 'info', 'the file system of the data disk is smaller than the disk', {
       why: flaw,

@@ -1,6 +1,6 @@
 import { RdError } from '../../../../errors.ts';
 import type { JsonObject } from '../../../../json.ts';
-import type { MachineSpec } from '../../../driver.ts';
+import type { LiveRoom, MachineSpec } from '../../../driver.ts';
 import { STATS_S } from '../arguments.ts';
 import { type LiveParts, pollUntilSettled } from './change.ts';
 import { degradationOf, growDisk } from './disk-growth.ts';
@@ -9,6 +9,8 @@ import { BALLOON_PATH, type CpuSlot, GIB, gibText, type MachineFacts, readFacts,
 export interface AdjustParts extends LiveParts {
   /** The latest record. */
   recorded: MachineSpec;
+  /** As in the record of the machine. */
+  possibleCpus?: number | undefined;
   /** Records what the machine runs with, and that it differs from its start. `growing`: what is missing until its file system has grown. */
   record(change: Partial<MachineSpec>, adjusted: true, growing?: string): Promise<unknown>;
 }
@@ -20,7 +22,7 @@ export interface AdjustParts extends LiveParts {
  */
 export async function adjustMachine(parts: AdjustParts, desired: MachineSpec, signal: AbortSignal): Promise<void> {
   const facts = await parts.monitor.use((qmp) => readFacts(qmp, signal), signal);
-  checkRoom(facts, desired);
+  checkRoom(roomOf(facts, Date.now() / 1000, parts.possibleCpus), facts, desired);
   const failures: RdError[] = [];
   const attempt = async (
     member: 'memoryGiB' | 'cpus' | 'diskBytes',
@@ -64,8 +66,7 @@ export async function adjustMachine(parts: AdjustParts, desired: MachineSpec, si
 }
 
 /** The guest may use more than when the plan was made; then refuse without a partial change. */
-function checkRoom(facts: MachineFacts, desired: MachineSpec): void {
-  const { memoryGiB, cpus } = roomOf(facts, Date.now() / 1000);
+function checkRoom({ memoryGiB, cpus }: Required<LiveRoom>, facts: MachineFacts, desired: MachineSpec): void {
   if (desired.memoryGiB * GIB !== facts.memory.bytes) within('GiB of memory', desired.memoryGiB, memoryGiB);
   within('processors', desired.cpus, cpus);
 }

@@ -138,15 +138,20 @@ export const DISK_MOST_BYTES = 8 * 2 ** 40;
 /**
  * The live limits of the guest. Memory: down to its usage plus a reserve, in whole GiB, up to what fits in. Processors are never removed
  * (QEMU hangs later), and a disk never shrinks.
- * @param seconds since 1970.
+ * @param seconds since 1970. @param possibleCpus processors that the guest's kernel can use: without KVM, recent kernels recognize no
+ *   hypervisor and ignore free slots.
  */
-export function roomOf({ memory, cpus, diskBytes }: MachineFacts, seconds: number): Required<LiveRoom> {
+export function roomOf(
+  { memory, cpus, diskBytes }: MachineFacts,
+  seconds: number,
+  possibleCpus = Number.POSITIVE_INFINITY,
+): Required<LiveRoom> {
   const { bytes, needed } = memory;
   const isFresh = needed !== undefined && Math.abs(seconds - needed.at) <= FRESH_S;
   const floor = isFresh ? Math.max(1, Math.ceil((needed.bytes + RESERVE_BYTES) / GIB)) : Number.POSITIVE_INFINITY;
   return {
     memoryGiB: { least: Math.min(floor, shownGiB(bytes)), most: Math.floor(memory.most / GIB) },
-    cpus: { least: cpus.count, most: cpus.count + cpus.free.length },
+    cpus: { least: cpus.count, most: Math.max(cpus.count, Math.min(cpus.count + cpus.free.length, possibleCpus)) },
     diskBytes: { least: diskBytes, most: Math.max(diskBytes, DISK_MOST_BYTES) },
   };
 }
