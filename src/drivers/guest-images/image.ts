@@ -23,7 +23,7 @@ export interface ImagePackage {
 }
 
 /** What an image was built from. */
-export interface ImageSource {
+interface ImageSource {
   /** Debian suite: `trixie`. */
   suite: string;
   /** Kernel flavor: `cloud`. */
