@@ -62,11 +62,11 @@ export type SettingPath =
   | 'experimental.virtualMachine.sshPortForwarder';
 
 /**
- * All settings, version 19. The only place where a setting is declared; schemas/README.md explains the x-rd words.
+ * All settings, version 19. The only place where a setting is declared; schemas/README.md explains the x-rd keywords.
  */
 export type Settings = {
   /**
-   * Version of the settings shape. Every document and every update names it; it cannot be changed.
+   * Version of the settings format. Required in every document and update; it cannot be changed.
    */
   version: number;
   /**
@@ -74,11 +74,11 @@ export type Settings = {
    */
   application: {
     /**
-     * Lets the application do what needs administrator rights on this computer, such as privileged networking and the system-wide engine socket.
+     * Allows operations that need administrator rights on this computer, such as privileged networking and the system-wide engine socket.
      */
     adminAccess: boolean;
     /**
-     * Writes more detail to the logs. Cluster components follow at their next start.
+     * Writes more detail to the logs. Cluster components pick it up at their next start.
      */
     debug: boolean;
     /**
@@ -90,11 +90,11 @@ export type Settings = {
        */
       allowed: {
         /**
-         * Limits extensions to those that the allow list names. With an empty list nothing can be installed.
+         * Limits extensions to those on the allow list. With an empty list, nothing can be installed.
          */
         enabled: boolean;
         /**
-         * Extension images that may be installed while the allow list is on: `org/name`, `org/name:tag`, `org/` for a whole organisation, `host.domain/` for a whole registry.
+         * Extension images that may be installed while the allow list is on: `org/name`, `org/name:tag`, `org/` for a whole organization, `host.domain/` for a whole registry.
          */
         list: string[];
       };
@@ -106,7 +106,7 @@ export type Settings = {
       };
     };
     /**
-     * How the tools get onto your PATH: `rcfiles` edits the shell start-up files, `manual` leaves it to you.
+     * How the tools are added to your PATH: `rcfiles` edits the shell startup files, `manual` leaves it to you.
      */
     pathManagementStrategy: 'manual' | 'rcfiles';
     /**
@@ -123,7 +123,7 @@ export type Settings = {
      */
     updater: {
       /**
-       * Looks for new releases and installs them.
+       * Checks for new releases and installs them.
        */
       enabled: boolean;
     };
@@ -148,12 +148,12 @@ export type Settings = {
      */
     window: {
       /**
-       * Ends the application when its main window is closed.
+       * Quits the application when its main window is closed.
        */
       quitOnClose: boolean;
     };
     /**
-     * Colours of the user interface; `system` follows the desktop.
+     * Color scheme of the user interface; `system` follows the desktop.
      */
     theme: 'system' | 'light' | 'dark';
   };
@@ -196,7 +196,7 @@ export type Settings = {
      */
     numberCPUs: number;
     /**
-     * What runs the virtual machine: QEMU or the Virtualization framework of macOS (`vz`).
+     * Hypervisor of the virtual machine: QEMU or the Virtualization framework of macOS (`vz`).
      */
     type: 'qemu' | 'vz';
     /**
@@ -208,7 +208,7 @@ export type Settings = {
      */
     mount: {
       /**
-       * How directories of this computer appear in the virtual machine.
+       * How directories of this computer are mounted in the virtual machine.
        */
       type: '9p' | 'reverse-sshfs' | 'virtiofs';
     };
@@ -229,7 +229,7 @@ export type Settings = {
    */
   kubernetes: {
     /**
-     * Version of the cluster, as `X.Y.Z`. Empty: the service chooses at the first start.
+     * Kubernetes version, as `X.Y.Z`. Empty: the service chooses one at the first start.
      */
     version: string;
     /**
@@ -258,7 +258,7 @@ export type Settings = {
      */
     ingress: {
       /**
-       * Publishes cluster services on the loopback address alone.
+       * Restricts published cluster services to the loopback address.
        */
       localhostOnly: boolean;
     };
@@ -327,7 +327,7 @@ export type Settings = {
     };
   };
   /**
-   * Settings that may still change.
+   * Experimental settings.
    */
   experimental: {
     /**
@@ -401,11 +401,11 @@ export type Settings = {
          */
         enabled: boolean;
         /**
-         * Host of the proxy. A scheme in front (`http`, `https`, `socks5`) chooses the protocol.
+         * Host of the proxy. A scheme prefix (`http`, `https`, `socks5`) selects the protocol.
          */
         address: string;
         /**
-         * Password for the proxy. Shown nowhere but in the settings themselves.
+         * Password for the proxy. Not shown outside the settings.
          */
         password: string;
         /**
@@ -417,7 +417,7 @@ export type Settings = {
          */
         username: string;
         /**
-         * Destinations reached without the proxy: IP addresses, CIDR ranges, domain names (with `*.` or `.` in front if you like).
+         * Destinations reached without the proxy: IP addresses, CIDR ranges, domain names (optionally starting with `*.` or `.`).
          */
         noproxy: string[];
       };
