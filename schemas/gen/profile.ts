@@ -88,7 +88,7 @@ export function profileSchema(declaration: JsonObject): JsonObject {
     $defs: {
       port: { type: 'integer', minimum: 1, maximum: 65_535 },
       secret: {
-        description: 'Where a secret comes from.',
+        description: 'Source of a secret.',
         anyOf: [
           {
             type: 'object',

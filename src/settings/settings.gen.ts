@@ -74,11 +74,11 @@ export type Settings = {
    */
   application: {
     /**
-     * Allows operations that need administrator rights on this computer, such as privileged networking and the system-wide engine socket.
+     * Allows operations that need administrator rights, such as privileged networking and the system-wide engine socket.
      */
     adminAccess: boolean;
     /**
-     * Writes more detail to the logs. Cluster components pick it up at their next start.
+     * Enables debug logging. Cluster components pick it up at their next start.
      */
     debug: boolean;
     /**
@@ -94,12 +94,12 @@ export type Settings = {
          */
         enabled: boolean;
         /**
-         * Extension images that may be installed while the allow list is on: `org/name`, `org/name:tag`, `org/` for a whole organization, `host.domain/` for a whole registry.
+         * Extensions that may be installed while the allow list is enabled: `org/name`, `org/name:tag`, `org/` for an entire organization, `host.domain/` for an entire registry.
          */
         list: string[];
       };
       /**
-       * Installed extensions: image name to tag. Changed by installing and uninstalling.
+       * Installed extensions: image name to tag. Updated when extensions are installed or uninstalled.
        */
       installed: {
         [k: string]: string;
@@ -136,7 +136,7 @@ export type Settings = {
      */
     startInBackground: boolean;
     /**
-     * Keeps the icon out of the notification area.
+     * Hides the icon in the notification area.
      */
     hideNotificationIcon: boolean;
     /**
@@ -170,16 +170,16 @@ export type Settings = {
        */
       enabled: boolean;
       /**
-       * Images that may be pulled while the allow list is on: `org/name`, `host.domain/org/name:tag`, `org/` for everything below, `*` within a part of a name; see allowed-images.md.
+       * Images that may be pulled while the allow list is enabled: `org/name`, `host.domain/org/name:tag`, `org/` for everything under it, `*` within one part of a name. See allowed-images.md.
        */
       patterns: string[];
     };
     /**
-     * Where moby keeps images: its `classic` store, the containerd `snapshotter`, or `auto` to decide from existing data.
+     * Where moby stores images: its `classic` store, the containerd `snapshotter`, or `auto` to choose based on existing data.
      */
     mobyStorageDriver: 'classic' | 'snapshotter' | 'auto';
     /**
-     * The container engine that runs. `docker` is another spelling of `moby`.
+     * The container engine to run. `docker` is an alias for `moby`.
      */
     name: 'containerd' | 'moby';
   };
@@ -192,7 +192,7 @@ export type Settings = {
      */
     memoryInGB: number;
     /**
-     * Processors of the virtual machine.
+     * Number of CPUs of the virtual machine.
      */
     numberCPUs: number;
     /**
@@ -218,7 +218,7 @@ export type Settings = {
    */
   WSL: {
     /**
-     * WSL distributions that get the engine and the cluster tools: name to on or off.
+     * WSL distributions that can use the engine and the cluster tools: name to true or false.
      */
     integrations: {
       [k: string]: boolean;
@@ -229,11 +229,11 @@ export type Settings = {
    */
   kubernetes: {
     /**
-     * Kubernetes version, as `X.Y.Z`. Empty: the service chooses one at the first start.
+     * Kubernetes version, as `X.Y.Z`. If empty, the service chooses one at the first start.
      */
     version: string;
     /**
-     * Port of the cluster API server.
+     * Port of the Kubernetes API server.
      */
     port: number;
     /**
@@ -241,7 +241,7 @@ export type Settings = {
      */
     enabled: boolean;
     /**
-     * Parts of the cluster.
+     * Cluster components.
      */
     options: {
       /**
@@ -249,7 +249,7 @@ export type Settings = {
        */
       traefik: boolean;
       /**
-       * Uses Flannel as the pod network. Turn it off to install another one.
+       * Uses Flannel as the pod network. Turn it off to install a different one.
        */
       flannel: boolean;
     };
@@ -268,7 +268,7 @@ export type Settings = {
    */
   portForwarding: {
     /**
-     * Shows the services of the cluster itself among the port forwards.
+     * Includes the Kubernetes system services in the list of port forwards.
      */
     includeKubernetesServices: boolean;
   };
@@ -277,11 +277,11 @@ export type Settings = {
    */
   images: {
     /**
-     * Shows system images in the list of images.
+     * Includes system images in the list of images.
      */
     showAll: boolean;
     /**
-     * Namespace of the list of images (containerd only).
+     * Namespace shown in the list of images (containerd only).
      */
     namespace: string;
   };
@@ -290,11 +290,11 @@ export type Settings = {
    */
   containers: {
     /**
-     * Shows system containers in the list of containers.
+     * Includes system containers in the list of containers.
      */
     showAll: boolean;
     /**
-     * Namespace of the list of containers (containerd only).
+     * Namespace shown in the list of containers (containerd only).
      */
     namespace: string;
   };
@@ -303,11 +303,11 @@ export type Settings = {
    */
   diagnostics: {
     /**
-     * Shows muted diagnostics too.
+     * Also shows muted diagnostics.
      */
     showMuted: boolean;
     /**
-     * Diagnostics that are muted: id of the check to true or false.
+     * Muted diagnostics: check ID to true or false.
      */
     mutedChecks: {
       [k: string]: boolean;
@@ -317,17 +317,17 @@ export type Settings = {
      */
     connectivity: {
       /**
-       * Time between two connectivity checks; 0 turns them off.
+       * Interval between connectivity checks; 0 turns them off.
        */
       interval: number;
       /**
-       * Time that one connectivity check may take.
+       * Timeout of each connectivity check.
        */
       timeout: number;
     };
   };
   /**
-   * Experimental settings.
+   * Experimental settings, which may change.
    */
   experimental: {
     /**
@@ -349,7 +349,7 @@ export type Settings = {
      */
     kubernetes: {
       /**
-       * Parts of the cluster.
+       * Cluster components.
        */
       options: {
         /**
@@ -379,11 +379,11 @@ export type Settings = {
            */
           securityModel: 'passthrough' | 'mapped-xattr' | 'mapped-file' | 'none';
           /**
-           * Dialect of the 9p protocol.
+           * Version of the 9p protocol.
            */
           protocolVersion: '9p2000' | '9p2000.u' | '9p2000.L';
           /**
-           * Largest 9p packet.
+           * Maximum size of a 9p packet.
            */
           msizeInKib: number;
           /**
@@ -417,7 +417,7 @@ export type Settings = {
          */
         username: string;
         /**
-         * Destinations reached without the proxy: IP addresses, CIDR ranges, domain names (optionally starting with `*.` or `.`).
+         * Destinations that bypass the proxy: IP addresses, CIDR ranges and domain names, with an optional `*.` or `.` prefix.
          */
         noproxy: string[];
       };
