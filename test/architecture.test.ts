@@ -140,7 +140,7 @@ const TABLE: readonly Rule[] = [
   {
     module: 'src/drivers/backend-access.ts',
     may: ['src/drivers/', 'src/state/'],
-    because: 'a way to what runs is made of records on this disk, and of nothing that was answered',
+    because: 'a way to the running application is made of records on this disk, and of nothing that was answered',
   },
   {
     module: 'src/api/openapi.ts',

@@ -109,11 +109,15 @@ function consents(target: string | undefined, globals: GlobalFlags, io: Io): boo
 
 function wrongTarget(foreign: boolean, file: string | undefined): RdError {
   const what = foreign ? COMPATIBLE.productName : 'a service of rdctl';
-  return new RdError('ERR_WRONG_TARGET', `what runs is ${what}${file === undefined ? '' : `, found through ${file}`}`, {
-    advice: foreign
-      ? `To reset it, add --target ${COMPATIBLE.target}`
-      : 'Leave --target out, or name the other application with --config-path.',
-  });
+  return new RdError(
+    'ERR_WRONG_TARGET',
+    `the running application is ${what}${file === undefined ? '' : `, found through ${file}`}`,
+    {
+      advice: foreign
+        ? `To reset it, add --target ${COMPATIBLE.target}`
+        : 'Leave --target out, or name the other application with --config-path.',
+    },
+  );
 }
 
 interface FactoryResetInput {
@@ -170,9 +174,13 @@ async function remoteConnection(
     throw error;
   });
   if (!found?.foreign || !(await answers(found, io))) return undefined;
-  throw new RdError('ERR_WRONG_TARGET', `what runs is ${COMPATIBLE.productName}, found through ${found.file}`, {
-    advice: `Choose which one to reset: --target ${COMPATIBLE.target}, or --target ${PRODUCT.name} for this installation.`,
-  });
+  throw new RdError(
+    'ERR_WRONG_TARGET',
+    `the running application is ${COMPATIBLE.productName}, found through ${found.file}`,
+    {
+      advice: `Choose which one to reset: --target ${COMPATIBLE.target}, or --target ${PRODUCT.name} for this installation.`,
+    },
+  );
 }
 
 async function answers(connection: Connection, io: Io): Promise<boolean> {
@@ -206,7 +214,7 @@ async function stopOwn({ target }: FactoryResetInput, { connect, globals, io }: 
   const own =
     target === undefined
       ? connect
-      : () => Promise.reject(new RdError('ERR_NOT_RUNNING', 'another application answered'));
+      : () => Promise.reject(new RdError('ERR_NOT_RUNNING', 'another application responded'));
   const quiet: Io = Object.create(io, { out: { value: () => undefined } });
   await stopService({ wait: true }, { globals, io: quiet, connect: own });
 }

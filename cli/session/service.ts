@@ -131,7 +131,7 @@ export function requireNamed(
 ): void {
   if (names(target, globals, io)) return;
   const where = file === undefined ? `at ${host}:${port}` : `through ${file}`;
-  throw new RdError('ERR_WRONG_TARGET', `what runs is ${COMPATIBLE.productName}, found ${where}`, {
+  throw new RdError('ERR_WRONG_TARGET', `the running application is ${COMPATIBLE.productName}, found ${where}`, {
     advice: `To use it, add --target: rdctl ${command} --target ${COMPATIBLE.target}`,
   });
 }

@@ -163,7 +163,7 @@ function settingsOf({ file, value, findings }: ParsedDocument): JsonObject {
     throw new RdError('ERR_PROFILE_INVALID', formatFinding(first), { details: formatFindings(findings.slice(1)) });
   }
   if (isObject(value)) return value;
-  throw new RdError('ERR_PROFILE_INVALID', `${file} does not hold settings`);
+  throw new RdError('ERR_PROFILE_INVALID', `${file} does not contain settings`);
 }
 
 function placeIn({ file, position }: ParsedDocument, at: string): CheckInput['place'] {

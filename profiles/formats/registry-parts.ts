@@ -172,7 +172,7 @@ function noProfile(label: string, lost: readonly Loss[]): RdError {
     // Names come from the file, and must not reach the terminal as they are.
     .map(({ place, reason }) => formatFinding({ pointer: '', message: `${place}: ${reason}` }));
   const more = lost.length - listed.length;
-  return new RdError('ERR_PROFILE_INVALID', `${label} holds no deployment profile`, {
+  return new RdError('ERR_PROFILE_INVALID', `${label} contains no deployment profile`, {
     details: more > 0 ? [...listed, `and ${more} more`] : listed,
     advice: `A profile is in the keys Locked and Defaults below ${COMPATIBLE.policyKey}.`,
   });

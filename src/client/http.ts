@@ -171,7 +171,7 @@ export function requestHeaders(connection: Connection, request: HttpRequest): Re
 function transportError(connection: Connection, request: HttpRequest, cause: unknown): RdError {
   const where = addressOf(connection);
   const code = systemCode(cause) ?? '';
-  if (request.signal?.aborted) return new RdError('ERR_CANCELLED', 'the request was cancelled', { cause });
+  if (request.signal?.aborted) return new RdError('ERR_CANCELLED', 'the request was canceled', { cause });
   if (cause instanceof TimeoutError) {
     return new RdError('ERR_DEADLINE', `${where}${fromText(connection)} ${cause.message} within ${limitText(cause)}`, {
       cause,

@@ -37,9 +37,9 @@ export function extensionBlock({ key = '', after }: Difference, gate: ExtensionG
 export function extensionCost({ action, before, after }: Difference): Cost {
   switch (action) {
     case 'create':
-      return { severity: 'live', reason: `version ${String(after)} is installed out of its image` };
+      return { severity: 'live', reason: `version ${String(after)} is installed from its image` };
     case 'update':
-      return { severity: 'live', reason: `version ${String(after)} takes the place of ${String(before)}` };
+      return { severity: 'live', reason: `version ${String(after)} replaces ${String(before)}` };
     case 'delete':
       return { severity: 'live', reason: 'it is uninstalled' };
   }
@@ -94,7 +94,7 @@ export function extensionSteps({ changes }: Plan): ExtensionStep[] {
 /** The error for all failed calls, one line each; the rest of the plan has been applied. */
 export function extensionFailure(failures: readonly string[]): RdError {
   const count = failures.length === 1 ? 'An extension' : `${failures.length} extensions`;
-  return new RdError('ERR_EXTENSION_INVALID', `${count} could not be brought in line with the profile.`, {
+  return new RdError('ERR_EXTENSION_INVALID', `${count} could not be changed to match the profile.`, {
     details: failures,
     advice: 'Everything else has been applied. Correct what is named and apply again.',
   });

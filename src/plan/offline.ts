@@ -57,7 +57,7 @@ export function estimatePlan(input: EstimateInput): Plan {
     }
     if (difference.path === EXTENSIONS) return extensionChange(difference, request, desired);
     const cost = estimate(difference.path, base, desired);
-    return changeOf(difference, idle ? atRest(cost, request) : cost);
+    return changeOf(difference, idle ? atRest(cost) : cost);
   });
   // A restart of the service comes first, as in the plan that the service then makes.
   changes.unshift(...power.filter(isRuntimeChange));
@@ -113,12 +113,9 @@ function extensionChange(difference: Difference, { state }: PlanRequest, desired
 }
 
 /** Without a running backend only data on disk can be lost. */
-function atRest(cost: Cost, { state }: PlanRequest): Cost {
+function atRest(cost: Cost): Cost {
   if (cost.severity === 'reset' || cost.severity === 'none') return cost;
-  return {
-    severity: 'none',
-    reason: state === 'started' ? 'takes effect at the next start' : 'the backend is off; it is used at the next start',
-  };
+  return { severity: 'none', reason: 'takes effect at the next start' };
 }
 
 const BLOCKED: Cost = { severity: 'none', reason: 'not available' };
@@ -144,7 +141,7 @@ function conditional(path: SettingPath, desired: Settings): Cost {
   const ofCluster = path.startsWith('kubernetes.') && path !== 'kubernetes.enabled';
   if (ofCluster && !desired.kubernetes.enabled) return { severity: 'none', reason: 'the cluster is off' };
   if (path === 'containerEngine.mobyStorageDriver' && desired.containerEngine.name !== 'moby') {
-    return { severity: 'none', reason: 'only moby uses it' };
+    return { severity: 'none', reason: 'only used by moby' };
   }
-  return { severity: 'restart', reason: 'the backend takes it by a restart' };
+  return { severity: 'restart', reason: 'takes effect with a restart of the backend' };
 }

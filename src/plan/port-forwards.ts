@@ -70,7 +70,7 @@ export function withPortForwards(plan: Plan, wanted: WantedForwards, live: Forwa
       ...(before ? { before: before.hostPort } : {}),
       after: hostPort,
       severity: 'live',
-      reason: 'it listens on 127.0.0.1 while the cluster answers',
+      reason: 'it listens on 127.0.0.1 while the cluster responds',
     };
     const obstacle = live.supported
       ? holderOf(hostPort, wanted, present)

@@ -36,7 +36,7 @@ export function runtimeChanges(input: RuntimeInput): Change[] {
 
 const POWER_COSTS: Record<'started' | 'stopped', Cost> = {
   started: { severity: 'live', reason: 'the backend starts with these settings' },
-  stopped: { severity: 'restart', reason: 'everything that runs is stopped' },
+  stopped: { severity: 'restart', reason: 'stops everything that is running' },
 };
 
 /** A change of the backend's power. A start interrupts nothing; a stop counts as `restart`, because it interrupts what runs. */
@@ -51,7 +51,7 @@ export const SERVICE_START: Change = {
   before: 'stopped',
   after: 'started',
   severity: 'live',
-  reason: 'it was not stopped by anybody, so it should run and does not',
+  reason: 'it was not stopped deliberately, so it should be running',
 };
 
 function machineUp({ consequences, changed }: RuntimeInput): Change | undefined {
@@ -98,14 +98,14 @@ function clusterUp({ consequences, changed }: RuntimeInput): Change | undefined 
   if (changed.has('kubernetes.enabled')) return undefined;
   if (consequences.cluster.mustReset) {
     if (changed.has('kubernetes.version')) return undefined;
-    const reason = `its data is deleted, because the installed version is newer (${installedVersion(observed) || 'unknown'})`;
+    const reason = `deletes its data, because the installed version is newer (${installedVersion(observed) || 'unknown'})`;
     return { ...restarted('cluster', has ? 'started' : 'stopped', reason), severity: 'reset' };
   }
   switch (cluster.state) {
     case 'running': {
       const drift = drifted('cluster', consequences.cluster, changed, false);
       return (
-        drift ?? (cluster.ready ? undefined : { ...started('cluster', 'starting'), reason: 'it does not answer yet' })
+        drift ?? (cluster.ready ? undefined : { ...started('cluster', 'starting'), reason: 'it does not respond yet' })
       );
     }
     case 'unresponsive':
@@ -129,11 +129,18 @@ function clusterDown({ consequences: { observed } }: RuntimeInput): Change | und
 }
 
 function started(path: Part, before: string): Change {
-  return { path, action: 'update', before, after: 'started', severity: 'live', reason: 'it should run and does not' };
+  return {
+    path,
+    action: 'update',
+    before,
+    after: 'started',
+    severity: 'live',
+    reason: 'it should be running and is not',
+  };
 }
 
 function ended(path: Part): Change {
-  const reason = 'it should not run and does';
+  const reason = 'it should not be running';
   return { path, action: 'update', before: 'started', after: 'stopped', severity: 'restart', reason };
 }
 
@@ -153,6 +160,6 @@ function drifted(
   if (due.length > 0) return restarted(path, 'started', `it runs with another ${due.join(', ')} than the settings say`);
   const open = live.filter((setting) => !changed.has(setting));
   if (open.length === 0 && !repair) return undefined;
-  const reason = open.length > 0 ? `${open.join(', ')} has not reached it yet` : 'something of it is missing';
+  const reason = open.length > 0 ? `${open.join(', ')} has not reached it yet` : 'part of it is missing';
   return { path, action: 'update', before: 'started', after: 'adjusted', severity: 'live', reason };
 }

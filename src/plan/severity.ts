@@ -77,8 +77,8 @@ function clusterSwitch(at: Circumstances): Cost | undefined {
   if (enabled && at.goal.on && mayDowngrade(installed, version)) return reset(installed ?? '');
   const silent = quiet(at);
   if (silent) return silent;
-  if (enabled === clusterHasProcess(at.observed)) return free(`the cluster is ${enabled ? 'running' : 'off'} already`);
-  return { severity: 'restart', reason: enabled ? 'the cluster is started' : 'the cluster is stopped' };
+  if (enabled === clusterHasProcess(at.observed)) return free(`the cluster is already ${enabled ? 'running' : 'off'}`);
+  return { severity: 'restart', reason: enabled ? 'starts the cluster' : 'stops the cluster' };
 }
 
 /** Cluster options cost nothing while it is off and stays off. */
@@ -93,41 +93,35 @@ function engineName(at: Circumstances): Cost | undefined {
   const others = busyEngines(at.observed).filter((running) => running !== name);
   if (others.length === 0) {
     const { state } = at.observed.engines[name];
-    return free(
-      state === 'stopped' ? `no engine runs; ${name} is the one that is started` : `${name} is running already`,
-    );
+    return free(state === 'stopped' ? `no engine is running; ${name} will be started` : `${name} is already running`);
   }
-  return { severity: 'restart', reason: `${others.join(' and ')} is stopped and ${name} is started` };
+  return { severity: 'restart', reason: `stops ${others.join(' and ')} and starts ${name}` };
 }
 
 function mobyStorageDriver(at: Circumstances): Cost | undefined {
-  return at.desired.containerEngine.name === 'moby'
-    ? undefined
-    : free('only moby uses it, and the engine is containerd');
+  return at.desired.containerEngine.name === 'moby' ? undefined : free('only used by moby; the engine is containerd');
 }
 
 function imagePatterns(at: Circumstances): Cost | undefined {
-  return at.desired.containerEngine.allowedImages.enabled
-    ? undefined
-    : free('the list of allowed images is switched off');
+  return at.desired.containerEngine.allowedImages.enabled ? undefined : free('the list of allowed images is disabled');
 }
 
 /** They can only change together with that type, which a driver may not support: then only the options change. */
 function optionOf9p(at: Circumstances): Cost | undefined {
   const { type } = at.desired.virtualMachine.mount;
-  return type === '9p' ? undefined : free(`only 9p uses it, and ${type} is in force`);
+  return type === '9p' ? undefined : free(`only used by 9p; the mount type is ${type}`);
 }
 
 /** A disk never shrinks. */
 function diskSize(at: Circumstances): Cost | undefined {
   const { machine } = at.observed;
   const isLarger = machine.state === 'on' && machine.spec.diskBytes > at.goal.machine.diskBytes;
-  return quiet(at) ?? (isLarger ? free('the disk is larger already, and never shrinks') : undefined);
+  return quiet(at) ?? (isLarger ? free('the disk is already larger, and cannot shrink') : undefined);
 }
 
 function quiet({ goal, observed }: Circumstances): Cost | undefined {
-  if (!goal.on) return free('the backend is off; it is used at the next start');
-  return isUp(observed) || observed.machine.state === 'on' ? undefined : free('takes effect at the next start');
+  const runs = goal.on && (isUp(observed) || observed.machine.state === 'on');
+  return runs ? undefined : free('takes effect at the next start');
 }
 
 function defaultCost(path: SettingPath, at: Circumstances): Cost {
@@ -135,15 +129,15 @@ function defaultCost(path: SettingPath, at: Circumstances): Cost {
   const owner = ownerOf(path);
   if (effect === undefined || (effect.lima === 'none' && effect.wsl === 'none'))
     return free('does not affect the machine, engine or cluster');
-  if (owner === undefined) return free('nothing that runs depends on it');
+  if (owner === undefined) return free('does not affect the machine, engine or cluster');
   const { drift } = owner === 'engine' ? at.engines[at.goal.engine.name] : at[owner];
-  if (drift && ![...drift.live, ...drift.restart].includes(path)) return free('what runs has this value already');
-  if (!drift && isLive(path, at.driver)) return free(`it is used when the ${owner} starts`);
+  if (drift && ![...drift.live, ...drift.restart].includes(path)) return free('already in effect');
+  if (!drift && isLive(path, at.driver)) return free(`takes effect when the ${owner} starts`);
   if (!drift?.live.includes(path)) return { severity: 'restart', reason: restartReason(path, owner, at) };
   const alone = drift.restart.length === 0;
   return {
     severity: 'live',
-    reason: `the ${alone ? `running ${owner}` : `${owner}, which restarts anyway,`} takes it`,
+    reason: `applied to the ${alone ? `running ${owner}` : `${owner}, which restarts anyway`}`,
   };
 }
 
@@ -152,8 +146,8 @@ function restartReason(path: SettingPath, owner: Part, { observed }: Circumstanc
   const { machine } = observed;
   const room =
     machine.state === 'on' && typeof fieldAt(path)?.default === 'number' ? roomFor(path, machine) : undefined;
-  const narrow = room && `; while it runs, it takes ${room.least} to ${room.most}`;
-  return `the ${owner} takes it by a restart${narrow ?? ''}`;
+  const narrow = room && `; the live limits are ${room.least} to ${room.most}`;
+  return `requires a restart of the ${owner}${narrow ?? ''}`;
 }
 
 function reset(installed: string): Cost {

@@ -14,7 +14,7 @@ export interface SummaryInput {
 }
 
 /** Ends the summary of a plan made without an observation. */
-const UNKNOWN = 'what runs is not known';
+const UNKNOWN = 'what is running is unknown';
 
 /**
  * The totals of a plan and its summary line. A plan costs at most one restart, however many changes need it. "nothing

@@ -86,7 +86,7 @@ export async function refuseRunning({ connectionFile, dropIn }: Places): Promise
   throw new RdError(
     'ERR_ALREADY_RUNNING',
     `${COMPATIBLE.productName} runs (port ${port}, as ${connectionFile} says), and two cannot have the same directories`,
-    { advice: `Quit it first, or start without RDCTL_COMPAT=${DROP_IN} to have directories of our own.` },
+    { advice: `Quit it first, or start without RDCTL_COMPAT=${DROP_IN} to use separate directories.` },
   );
 }
 
@@ -135,7 +135,7 @@ function notOurs(found: readonly string[]): RdError {
     'ERR_WRONG_TARGET',
     `${found.join(', ')} ${found.length === 1 ? 'was' : 'were'} made by ${COMPATIBLE.productName}, and nothing of it was changed`,
     {
-      advice: `To go on with its settings and directories: \`rdctl start --adopt\`, once. To keep them: unset RDCTL_COMPAT.`,
+      advice: `To continue with its settings and directories: \`rdctl start --adopt\`, once. To keep them: unset RDCTL_COMPAT.`,
     },
   );
 }

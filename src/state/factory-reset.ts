@@ -77,7 +77,7 @@ export function checkPlaces(here: Places, cache: boolean): void {
   for (const { path, owns } of ownPlaces(here, cache)) {
     const depth = path.split(/[/\\]/).filter((part) => part !== '').length;
     if (owns || (depth > 1 && path !== user && !user.startsWith(path + sep))) continue;
-    throw new RdError('ERR_IO', `${path} is not a directory that is ours alone, and nothing was removed`, {
+    throw new RdError('ERR_IO', `${path} is not used by rdctl alone; nothing was removed`, {
       advice: 'Check the output of `rdctl paths` and the environment variables that it depends on.',
     });
   }

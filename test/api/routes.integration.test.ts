@@ -185,7 +185,7 @@ test('a plan waits for an observation up to the given limit, and says when there
   script.look = neverLooks;
   const plan = await client.plan(NOTHING, { waitMs: 5 });
   expect(plan.warnings).toEqual([expect.stringMatching(/^What runs could not be looked at in time/)]);
-  expect(plan.summary).toMatchObject({ nothingLost: false, text: 'nothing to change, what runs is not known' });
+  expect(plan.summary).toMatchObject({ nothingLost: false, text: 'nothing to change, what is running is unknown' });
 });
 
 test.each(['-1', '', '1.5', '600001', '1&waitMs=2'])('waitMs=%s is refused', async (waitMs) => {

@@ -147,7 +147,7 @@ describe('failures', () => {
         throw new DOMException('This operation was aborted', 'AbortError');
       },
       () => {
-        throw new RdError('ERR_CANCELLED', 'the request was cancelled');
+        throw new RdError('ERR_CANCELLED', 'the request was canceled');
       },
     ]) {
       const controller = new AbortController();

@@ -23,7 +23,7 @@ const never = new AbortController().signal;
 /** What `ImageStore` promises, for a running engine that does not have the sample yet. */
 export async function checkImages(engine: EngineDriver, sample: SampleImage): Promise<void> {
   const { images } = engine;
-  if (!images) throw new Error('the engine cannot be asked for images');
+  if (!images) throw new Error('the engine cannot be queried for images');
   const reference = `${sample.name}:${sample.tag}`;
   const open = <T>(look: (image: OpenImage) => Promise<T>) => images.open(reference, never, look);
 

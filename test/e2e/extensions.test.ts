@@ -152,7 +152,7 @@ describe('with real engines and a registry', () => {
 
     profile({ [good]: '1.0.0', [other]: '1' });
     const plan = await rdctl('plan', '-f', file);
-    expect(plan.out).toContain('version 1.0.0 is installed out of its image');
+    expect(plan.out).toContain('version 1.0.0 is installed from its image');
     expect(await apply()).toMatchObject({ exit: 0, report: { outcome: 'applied', converged: true } });
     expect(await installedNow()).toEqual({ [good]: '1.0.0', [other]: '1' });
     const before = await status();

@@ -71,7 +71,7 @@ describe.skipIf(reason !== undefined)('a running guest', () => {
         const planned = await plan(size);
         expect(planned.changes).toEqual(
           paths.map((path) =>
-            expect.objectContaining({ path, severity: 'live', reason: 'the running machine takes it' }),
+            expect.objectContaining({ path, severity: 'live', reason: 'applied to the running machine' }),
           ),
         );
         expect(planned).toMatchObject({ summary: { severity: 'live' }, blastRadius: [] });
@@ -106,7 +106,7 @@ describe.skipIf(reason !== undefined)('a running guest', () => {
 
       const other: Size = { ...larger, cpus: possible > 2 ? 2 : 3 };
       const restart = await plan(other);
-      const limits = possible > 2 ? 'it takes 3 to' : 'it takes 2';
+      const limits = possible > 2 ? 'the live limits are 3 to' : 'the live limits are 2';
       expect(restart.changes).toEqual([
         expect.objectContaining({ path: CPUS, severity: 'restart', reason: expect.stringContaining(limits) }),
       ]);

@@ -357,7 +357,7 @@ describe('safety', () => {
     expect((await run('plan', '-f', 'p.json')).exit).toBe(0);
     const refused = await run('apply', '-f', 'p.json');
     expect(refused.exit).toBe(3);
-    expect(refused.err).toContain('what runs is Rancher Desktop, found through ');
+    expect(refused.err).toContain('the running application is Rancher Desktop, found through ');
     expect(refused.err).toContain('--target rancher-desktop');
     expect((await run('shutdown')).exit).toBe(3);
     expect(app.writes()).toEqual([]);

@@ -10,7 +10,7 @@ export const ENGINE_CHANGE: Change = {
   before: 'moby',
   after: 'containerd',
   severity: 'restart',
-  reason: 'moby is stopped and containerd is started',
+  reason: 'stops moby and starts containerd',
 };
 
 /** A plan on the simulated driver, with a summary of its parts. */

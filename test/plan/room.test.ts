@@ -65,14 +65,19 @@ test('every plan warns about what the machine lacks', () => {
 });
 
 test.each<[string, Values, string, RegExp]>([
-  ['more memory', { [MEMORY]: 8 }, 'live', /^the running machine takes it$/],
-  ['less memory', { [MEMORY]: 2 }, 'live', /^the running machine takes it$/],
-  ['more memory than there is room for', { [MEMORY]: 9 }, 'restart', /by a restart; while it runs, it takes 2 to 8$/],
-  ['less memory than the guest can do with', { [MEMORY]: 1 }, 'restart', /it takes 2 to 8$/],
-  ['more processors', { [CPUS]: 4 }, 'live', /^the running machine takes it$/],
-  ['fewer processors', { [CPUS]: 1 }, 'restart', /it takes 2 to 4$/],
-  ['a larger disk', { [DISK]: '101GiB' }, 'live', /^the running machine takes it$/],
-  ['a disk larger than can be', { [DISK]: '20TiB' }, 'restart', /^the machine takes it by a restart$/],
+  ['more memory', { [MEMORY]: 8 }, 'live', /^applied to the running machine$/],
+  ['less memory', { [MEMORY]: 2 }, 'live', /^applied to the running machine$/],
+  [
+    'more memory than there is room for',
+    { [MEMORY]: 9 },
+    'restart',
+    /^requires a restart of the machine; the live limits are 2 to 8$/,
+  ],
+  ['less memory than the guest can do with', { [MEMORY]: 1 }, 'restart', /the live limits are 2 to 8$/],
+  ['more processors', { [CPUS]: 4 }, 'live', /^applied to the running machine$/],
+  ['fewer processors', { [CPUS]: 1 }, 'restart', /the live limits are 2 to 4$/],
+  ['a larger disk', { [DISK]: '101GiB' }, 'live', /^applied to the running machine$/],
+  ['a disk larger than can be', { [DISK]: '20TiB' }, 'restart', /^requires a restart of the machine$/],
 ])('a running machine with room: %s', (_what, wanted, severity, reason) => {
   expect(judged(wanted)).toEqual([[severity, expect.stringMatching(reason)]]);
 });
@@ -88,15 +93,15 @@ test('a machine without information about its room needs a restart for each', ()
 
 test('a change with room waits for the restart that another change needs', () => {
   expect(judged({ [MEMORY]: 5, [CPUS]: 1 })).toEqual([
-    ['live', 'the machine, which restarts anyway, takes it'],
-    ['restart', expect.stringContaining('by a restart')],
+    ['live', 'applied to the machine, which restarts anyway'],
+    ['restart', expect.stringContaining('requires a restart')],
   ]);
 });
 
 test('a disk larger than desired is enough: no restart would shrink it', () => {
   const larger = { ...LIVE, [DISK]: '200GiB' };
   expect(judged({ [DISK]: '150GiB' }, ROOM, larger)).toEqual([
-    ['none', 'the disk is larger already, and never shrinks'],
+    ['none', 'the disk is already larger, and cannot shrink'],
   ]);
   const observed = machineWith(machineSpec(settingsWith(larger)), ROOM);
   const settings = settingsWith(LIVE);
@@ -144,7 +149,7 @@ test('the loop does what a plan says', () => {
       const goal = goalOf(desired, 'started', SIMULATED_INFO);
       const step = nextMachineStep(consequencesOf(goal, seen, SIMULATED_INFO));
       const reasons = restartReasons(desired, observed, SIMULATED_INFO, desired);
-      // A difference from the settings in force is a change; a difference from what runs is work, and was pending before.
+      // A difference from the settings in force is a change; a difference from the running application is work, and was pending before.
       const pending = planFor(live, {}, observed).pendingRestart.length > 0;
       if (severities.includes('restart')) expect(step).toEqual({ do: 'stop' });
       if (severities.includes('live')) expect(step).toBeDefined();

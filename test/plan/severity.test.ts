@@ -28,15 +28,15 @@ describe('the severity of a change while the backend runs', () => {
       /does not affect the machine, engine or cluster|window/,
     ],
     ['a setting of the service', {}, { 'application.debug': true }, 'none', /the log follows at once/],
-    ['another engine', {}, CONTAINERD, 'restart', /moby is stopped and containerd is started/],
-    ['another engine back', CONTAINERD, { 'containerEngine.name': 'moby' }, 'restart', /containerd is stopped/],
+    ['another engine', {}, CONTAINERD, 'restart', /stops moby and starts containerd/],
+    ['another engine back', CONTAINERD, { 'containerEngine.name': 'moby' }, 'restart', /stops containerd/],
     ['the store of moby', {}, { 'containerEngine.mobyStorageDriver': 'snapshotter' }, 'restart', /engine/],
     [
       'the store of moby, not in use',
       CONTAINERD,
       { 'containerEngine.mobyStorageDriver': 'snapshotter' },
       'none',
-      /only moby/,
+      /only used by moby/,
     ],
     ['allowed images on', {}, ALLOWED, 'restart', /engine/],
     [
@@ -44,16 +44,16 @@ describe('the severity of a change while the backend runs', () => {
       ALLOWED,
       { 'containerEngine.allowedImages.patterns': ['a/*'] },
       'live',
-      /running engine takes it/,
+      /applied to the running engine/,
     ],
-    ['allowed images, not in use', {}, { 'containerEngine.allowedImages.patterns': ['a/*'] }, 'none', /switched off/],
+    ['allowed images, not in use', {}, { 'containerEngine.allowedImages.patterns': ['a/*'] }, 'none', /is disabled/],
     ['WebAssembly', {}, { 'experimental.containerEngine.webAssembly.enabled': true }, 'restart', /engine/],
     ['memory', {}, { 'virtualMachine.memoryInGB': 9 }, 'restart', /machine/],
     ['disk', {}, { 'experimental.virtualMachine.diskSize': '200GiB' }, 'restart', /machine/],
     ['adminAccess', {}, { 'application.adminAccess': true }, 'restart', /machine/],
     ['what the driver takes live', {}, { 'experimental.virtualMachine.sshPortForwarder': false }, 'live', /machine/],
-    ['cluster off', {}, OFF, 'restart', /cluster is stopped/],
-    ['cluster on', OFF, { 'kubernetes.enabled': true }, 'restart', /cluster is started/],
+    ['cluster off', {}, OFF, 'restart', /stops the cluster/],
+    ['cluster on', OFF, { 'kubernetes.enabled': true }, 'restart', /starts the cluster/],
     ['port of the cluster', {}, { 'kubernetes.port': 7000 }, 'restart', /cluster/],
     ['port, cluster off', OFF, { 'kubernetes.port': 7000 }, 'none', /cluster is off/],
     ['traefik, cluster off', OFF, { 'kubernetes.options.traefik': false }, 'none', /cluster is off/],
@@ -95,7 +95,7 @@ test.each([
   const { changes } = await planFor({}, request, { driver: { ...SIMULATED_INFO, support } });
   expect(changes).toEqual([
     expect.objectContaining({ path: type, blocked: expect.anything() }),
-    expect.objectContaining({ path, severity: 'none', reason: 'only 9p uses it, and reverse-sshfs is in force' }),
+    expect.objectContaining({ path, severity: 'none', reason: 'only used by 9p; the mount type is reverse-sshfs' }),
   ]);
   const with9p = await planFor({}, request);
   expect(with9p.changes.find((change) => change.path === path)).toMatchObject({ severity: 'restart' });
@@ -196,7 +196,7 @@ describe('a change is free', () => {
       model: runningModel(settingsWith(OFF)),
     });
     expect(plan.pendingRestart).toContain('containerEngine.name: runs with "moby", should be "containerd"');
-    expect(plan.changes[0]).toMatchObject({ severity: 'none', reason: 'moby is running already' });
+    expect(plan.changes[0]).toMatchObject({ severity: 'none', reason: 'moby is already running' });
   });
 });
 

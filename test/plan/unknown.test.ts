@@ -22,7 +22,7 @@ describe('a plan while the running state is unknown', () => {
       'whatever is in moby stays with it and is not visible in containerd',
     ]);
     expect(plan.summary).toMatchObject({ nothingLost: false, restarts: 1, severity: 'restart' });
-    expect(plan.summary.text).toBe('1 change, 1 restart, what runs is not known');
+    expect(plan.summary.text).toBe('1 change, 1 restart, what is running is unknown');
   });
 
   test.each<[Values]>([
@@ -53,7 +53,7 @@ describe('a plan while the running state is unknown', () => {
   test('without changes has no blast radius, but the same warning', async () => {
     const plan = await blindPlan({}, {});
     expect(plan).toMatchObject({ changes: [], blastRadius: [], warnings: [expect.stringContaining(REASON)] });
-    expect(plan.summary.text).toBe('nothing to change, what runs is not known');
+    expect(plan.summary.text).toBe('nothing to change, what is running is unknown');
   });
 
   test('guarantees nothing either after an observation that is too old', async () => {
@@ -61,7 +61,10 @@ describe('a plan while the running state is unknown', () => {
     expect((await planFor({}, wanted)).summary).toMatchObject({ nothingLost: true });
     const plan = await planFor({}, wanted, { outdated: true });
     expect(plan.warnings).toContainEqual(expect.stringMatching(/^What runs could not be looked at in time/));
-    expect(plan.summary).toMatchObject({ nothingLost: false, text: '1 change, no restart, what runs is not known' });
+    expect(plan.summary).toMatchObject({
+      nothingLost: false,
+      text: '1 change, no restart, what is running is unknown',
+    });
   });
 
   test('stopping interrupts whatever runs', async () => {

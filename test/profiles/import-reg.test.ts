@@ -298,7 +298,7 @@ describe('refused', () => {
 
   test('a file without a profile, with what it contains', async () => {
     const error = await refusal('[HKCU\\Software\\Other]', '"password"="secret"', `[${COMPUTER}\\Locked]`);
-    expect(error.message).toBe('p.reg holds no deployment profile');
+    expect(error.message).toBe('p.reg contains no deployment profile');
     expect(error.details).toEqual([
       'HKEY_CURRENT_USER\\Software\\Other: it is not part of a deployment profile (1 value)',
     ]);

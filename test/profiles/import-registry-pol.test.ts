@@ -408,7 +408,7 @@ describe('a malformed file', () => {
   });
 
   test('without a profile', async () => {
-    expect((await refusal(polFile([]))).message).toBe('Registry.pol holds no deployment profile');
+    expect((await refusal(polFile([]))).message).toBe('Registry.pol contains no deployment profile');
   });
 
   test('a size larger than the file', async () => {

@@ -275,9 +275,7 @@ test('a home directory or the root is never ours alone', async () => {
   const before = filesBelow(user);
   for (const data of ['/rdctl', join(homedir(), '..', 'rdctl')]) {
     vi.stubEnv('HOME', join(dirname(data), 'rdctl'));
-    await expect(factoryReset({ ...here, data }, { cache: true })).rejects.toThrow(
-      'not a directory that is ours alone',
-    );
+    await expect(factoryReset({ ...here, data }, { cache: true })).rejects.toThrow('is not used by rdctl alone');
   }
   expect(filesBelow(user)).toEqual(before);
 });

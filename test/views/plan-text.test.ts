@@ -53,7 +53,7 @@ test('a plan with everything', () => {
 Driver: simulated (SIMULATED: no real machine or engine)
 
   ± containerEngine.name: moby → containerd
-      restart: moby is stopped and containerd is started
+      restart: stops moby and starts containerd
   ~ images.namespace: default → k8s.io
       stored: does not affect the machine, engine or cluster
   + diagnostics.mutedChecks[CHECK]: true

@@ -201,7 +201,7 @@ export function checkTarget(client: Client | undefined, target: string | undefin
   if (target || globals['config-path'] || io.env.RDCTL_CONFIG_PATH || io.env.RDCTL_COMPAT) return;
   throw new RdError(
     'ERR_WRONG_TARGET',
-    `what runs is ${COMPATIBLE.productName}, found through ${client.connection.file}`,
+    `the running application is ${COMPATIBLE.productName}, found through ${client.connection.file}`,
     { advice: `To replace its state, add --target ${COMPATIBLE.target}` },
   );
 }

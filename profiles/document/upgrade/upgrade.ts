@@ -54,7 +54,7 @@ export async function upgradeDocument(source: Uint8Array, label: string, context
     const n = old.findings.length;
     throw new RdError('ERR_PROFILE_INVALID', `${n} error${n === 1 ? '' : 's'} in ${label}; nothing was written.`, {
       details: formatFindings(inTextOrder(old.findings)),
-      advice: 'Correct the document first: what it means is not certain.',
+      advice: 'Correct the document first; its meaning is ambiguous.',
     });
   }
   const decoded = new TextDecoder('utf-8', { ignoreBOM: true }).decode(source);

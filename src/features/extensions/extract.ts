@@ -219,5 +219,5 @@ function safeTarget({ name, linkname: written }: Header, path: string): string {
 }
 
 function invalidEntry(name: string, why: string): RdError {
-  return new RdError('ERR_EXTENSION_INVALID', `${JSON.stringify(name)} cannot be taken out of the image: ${why}`);
+  return new RdError('ERR_EXTENSION_INVALID', `${JSON.stringify(name)} cannot be extracted from the image: ${why}`);
 }

@@ -143,7 +143,7 @@ function imageEngine(engine: RunningEngine | undefined): RunningEngine & Require
     throw new RdError('ERR_NOT_READY', 'The container engine is not running, and an extension comes out of an image.');
   }
   const { images } = engine;
-  if (!images) throw otherwiseFailed(new RdError('ERR_DRIVER_TERMINAL', `${engine.name} cannot be asked for images`));
+  if (!images) throw otherwiseFailed(new RdError('ERR_DRIVER_TERMINAL', `${engine.name} cannot be queried for images`));
   return { ...engine, images };
 }
 

@@ -96,7 +96,7 @@ async function objectOf(response: Response, { registry }: ExtensionImage): Promi
     throw new Error('the answer is no object');
   } catch (cause) {
     const text = messageOf(cause);
-    throw new RdError('ERR_CONNECTION', `the registry ${registry} did not answer with a list of tags: ${text}`, {
+    throw new RdError('ERR_CONNECTION', `the registry ${registry} did not return a list of tags: ${text}`, {
       cause,
     });
   }
@@ -117,7 +117,7 @@ function refused({ registry, repository }: ExtensionImage, status: number): RdEr
 }
 
 function unreachable(url: URL, cause: unknown, signal: AbortSignal): RdError {
-  if (signal.aborted) return new RdError('ERR_CANCELLED', 'asking a registry for tags was cancelled', { cause });
+  if (signal.aborted) return new RdError('ERR_CANCELLED', 'listing the tags of an image was canceled', { cause });
   const inner = cause instanceof Error && cause.cause instanceof Error ? cause.cause : cause;
   const text = messageOf(inner);
   return new RdError('ERR_CONNECTION', `the registry at ${url.host} cannot be reached: ${text}`, { cause });

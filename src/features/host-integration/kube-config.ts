@@ -151,7 +151,7 @@ async function locked(file: string, sleep: (ms: number) => Promise<void>, work: 
       if (systemCode(cause) !== 'EEXIST') throw ioError('create', lock, cause);
       if (tries >= LOCK_TRIES) {
         throw new RdError('ERR_IO', `${file} was not changed: another program holds its lock, ${lock}`, {
-          advice: 'If no kubectl is at work, delete the lock.',
+          advice: 'If no kubectl is running, delete the lock file.',
         });
       }
       await sleep(LOCK_PAUSE_MS);

@@ -145,7 +145,10 @@ function launchAgent({ identity }: IntegrationTargets, launcher: string, directo
 /** Desktop entry quoting: a string escape around a quoted argument, in which a percent sign is a field code. */
 function execWord(text: string): string {
   if (/[\n\r\0]/.test(text)) {
-    throw new RdError('ERR_IO', `an autostart entry cannot start ${JSON.stringify(text)}: the path holds a line end`);
+    throw new RdError(
+      'ERR_IO',
+      `an autostart entry cannot start ${JSON.stringify(text)}: the path contains a line break`,
+    );
   }
   const quoted = `"${text.replace(/["`$\\]/g, '\\$&')}"`;
   return quoted.replaceAll('\\', '\\\\').replaceAll('%', '%%');

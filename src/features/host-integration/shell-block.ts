@@ -119,7 +119,7 @@ function* linesOf(text: string): Generator<{ from: number; to: number; line: str
 }
 
 function misplacedMarks({ start, end }: BlockMarks, what: string): RdError {
-  return new RdError('ERR_IO', `the managed block in it ${what}, so that nobody can tell where it is`, {
+  return new RdError('ERR_IO', `the managed block in it ${what}, so its position is unclear`, {
     advice: `Remove the lines from "${start}" to "${end}" by hand.`,
   });
 }

@@ -99,7 +99,7 @@ function refused(port: number, cause: Error): RdError {
       advice: 'Use another host port, or end the program that has this one.',
     });
   if (code === 'EACCES' || code === 'EPERM') {
-    return new RdError('ERR_FORBIDDEN', `this user may not open ${HOST}:${port}`, {
+    return new RdError('ERR_FORBIDDEN', `this user is not allowed to open ${HOST}:${port}`, {
       cause,
       advice: 'Use a host port from 1024 on.',
     });

@@ -95,7 +95,7 @@ export async function restoredSettings(
   { host, driver, store }: Pick<BackendDataInput, 'host' | 'driver' | 'store'>,
 ): Promise<Settings> {
   const loaded = await loadSettings(file, file, host);
-  if (loaded.kind !== 'loaded') throw new RdError('ERR_SETTINGS_FILE', `${file} holds no settings`);
+  if (loaded.kind !== 'loaded') throw new RdError('ERR_SETTINGS_FILE', `${file} contains no settings`);
   const now = store.snapshot().desired.settings;
   const stays = (path: string) => path === 'application.extensions.installed' || isLocked(store.locks, path);
   // Built from the schema of which `Settings` is the type, out of settings.
@@ -136,7 +136,7 @@ function createResets({ maintenance, controllers, keptState, desired, log, closi
     const { backendState } = controllers.status();
     if (backendState === 'STARTING' || backendState === 'STOPPING') {
       throw new RdError('ERR_NOT_READY', `${COMPATIBLE.productName} is busy (${backendState}); nothing was reset`, {
-        advice: 'Ask again when it has started or stopped.',
+        advice: 'Try again when it has started or stopped.',
       });
     }
     await maintenance.run(ACTIONS[mode], closing, (work) =>

@@ -65,7 +65,7 @@ export async function readJournal(path: string, kept: readonly string[]): Promis
   } catch (cause) {
     throw new RdError('ERR_IO', `the journal ${path} of an interrupted operation cannot be read: ${messageOf(cause)}`, {
       cause,
-      advice: 'Start the release that wrote it, or put the data in order yourself and then remove the journal.',
+      advice: 'Start the release that wrote it, or repair the data yourself and then remove the journal.',
     });
   }
 }

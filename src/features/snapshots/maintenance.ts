@@ -75,7 +75,7 @@ export function holdOfLock(action: string | undefined): Hold {
 /** The hold of a service that one command has started for itself. */
 export const IDLE: Hold = {
   keep: 'off',
-  reason: 'This service works for one command and ends with it; the backend stays off.',
+  reason: 'This service was started for one command and exits with it; the backend stays off.',
 };
 
 export function createMaintenance(input: MaintenanceInput): Maintenance {

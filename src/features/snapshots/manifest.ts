@@ -132,7 +132,7 @@ function isContent(content: JsonValue): content is JsonObject {
 
 async function markText(path: string): Promise<string> {
   return readText(path, SMALL).catch((cause: unknown) => {
-    throw new RdError('ERR_SNAPSHOT', 'its mark of completeness cannot be read', { cause });
+    throw new RdError('ERR_SNAPSHOT', 'its completion marker cannot be read', { cause });
   });
 }
 

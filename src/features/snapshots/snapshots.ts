@@ -181,7 +181,8 @@ export function createSnapshots(input: SnapshotsInput): SnapshotService {
     const sources = new Map<string, string>();
     for (const { name, saved } of manifest.parts) {
       const live = driver.keeps.find((path) => basename(path) === name);
-      if (live === undefined) throw new RdError('ERR_SNAPSHOT', `it holds "${name}", which this release does not know`);
+      if (live === undefined)
+        throw new RdError('ERR_SNAPSHOT', `it holds "${name}", which this release does not recognize`);
       if (saved !== undefined) sources.set(live, join(directory, saved));
     }
     return sources;

@@ -124,8 +124,8 @@ export async function flush(directories: readonly string[]): Promise<void> {
     // The minimal version of some systems lacks that option.
     if (!/option/.test(stderr)) {
       const why = lastLines(stderr).at(-1) ?? 'sync does not say why';
-      throw new RdError('ERR_IO', `what was copied could not be brought to the disk: ${why}`, {
-        advice: 'The log of the kernel (dmesg) tells of a disk that fails.',
+      throw new RdError('ERR_IO', `the copy could not be flushed to disk: ${why}`, {
+        advice: 'Check the kernel log (dmesg) for disk errors.',
       });
     }
   }

@@ -76,7 +76,7 @@ describe('errors', () => {
   test.each<[string, Script, string, RegExp]>([
     ['no such repository', { [address]: { status: 404 } }, 'ERR_NOT_FOUND', /has no a/],
     ['nobody there', {}, 'ERR_CONNECTION', /reg\.test cannot be reached: connect ECONNREFUSED/],
-    ['no JSON', { [address]: { body: '<html>' } }, 'ERR_CONNECTION', /did not answer with a list/],
+    ['no JSON', { [address]: { body: '<html>' } }, 'ERR_CONNECTION', /did not return a list/],
     ['too long', { [address]: { body: 'x'.repeat(5_000_000) } }, 'ERR_CONNECTION', /larger than/],
     ['a list', { [address]: { body: '[]' } }, 'ERR_CONNECTION', /no object/],
     ['private', { [address]: { needs: 'never' }, 'https://auth.test/token': {} }, 'ERR_CONNECTION', /./],

@@ -82,7 +82,7 @@ describe('an invalid journal', () => {
     expect(unproven).toBeUndefined();
     expect(notices).toEqual([found?.hold.reason]);
     expect(notices[0]).toContain(why);
-    expect(notices[0]).toContain('Start the release that wrote it, or put the data in order yourself');
+    expect(notices[0]).toContain('Start the release that wrote it, or repair the data yourself');
     expect(notices[0]).toContain(`Look at ${first(at)}.restoring, ${first(at)}.before-restore: `);
     expect(at.seen()).toEqual(before);
     expect(existsSync(`${outside}.restoring`)).toBe(true);

@@ -100,9 +100,13 @@ export async function makeRuntime({ run, runElsewhere }: Pick<QemuPlaces, 'run' 
 
 function refuseForeign(path: string): void {
   if (isOwnDirectory(path)) return;
-  throw new RdError('ERR_DRIVER_TERMINAL', `${path} is needed for sockets and is not a private directory of yours`, {
-    advice: 'Inspect it with `ls -ld`, and move it out of the way.',
-  });
+  throw new RdError(
+    'ERR_DRIVER_TERMINAL',
+    `${path} is needed for sockets, but is not a private directory of this user`,
+    {
+      advice: 'Inspect it with `ls -ld`, and move it out of the way.',
+    },
+  );
 }
 
 export async function removeRuntime({ run }: Pick<QemuPlaces, 'run'>): Promise<void> {

@@ -17,7 +17,7 @@ const OPTION: Support = { level: 'enforced' };
 const MOUNT_SUPPORT: MountSupport = {
   'virtualMachine.mount.type': {
     level: 'enforced',
-    reason: 'each type needs something on this host: sftp-server, a guest image with 9p, or virtiofsd and root',
+    reason: 'each type has a requirement on this host: sftp-server, a guest image with 9p, or virtiofsd and root',
   },
   'experimental.virtualMachine.mount.9p.securityModel': {
     level: 'enforced',
@@ -26,7 +26,7 @@ const MOUNT_SUPPORT: MountSupport = {
   'experimental.virtualMachine.mount.9p.protocolVersion': {
     level: 'enforced',
     except: ['9p2000'],
-    reason: 'QEMU speaks 9p2000.u and 9p2000.L',
+    reason: 'QEMU supports 9p2000.u and 9p2000.L',
   },
   'experimental.virtualMachine.mount.9p.msizeInKib': OPTION,
   'experimental.virtualMachine.mount.9p.cacheMode': OPTION,
@@ -82,7 +82,7 @@ export const QEMU_SUPPORT: SupportMatrix = {
     level: 'enforced',
     most: DISK_MOST_BYTES,
     partlyLive: true,
-    reason: 'a disk has up to 8 TiB, as far as its file system grows while it is in use; it never shrinks',
+    reason: 'a disk can have up to 8 TiB, the limit for growing its file system while in use; it never shrinks',
   },
   'experimental.virtualMachine.sshPortForwarder': ENFORCED,
 };
