@@ -1,4 +1,4 @@
-import { ERRORS, type ErrorCode, RdError } from '../src/errors.ts';
+import { ERRORS, type ErrorCode, messageOf, RdError } from '../src/errors.ts';
 import { escapedInLines } from '../src/settings/printable.ts';
 import type { Command, Io } from './command.ts';
 import { usageBlock } from './help.ts';
@@ -106,7 +106,7 @@ function isAbort(error: unknown): boolean {
 }
 
 function unexpected(error: unknown): string {
-  const text = error instanceof Error ? error.message : String(error);
+  const text = messageOf(error);
   return text === '' ? 'unexpected error' : text.split('\n', 1).join('');
 }
 

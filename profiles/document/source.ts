@@ -1,6 +1,6 @@
 import { open, readFile } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
-import { RdError } from '../../src/errors.ts';
+import { messageOf, RdError } from '../../src/errors.ts';
 import { isObject, type JsonObject, type JsonValue } from '../../src/json.ts';
 import { FIELDS } from '../../src/settings/fields.gen.ts';
 import { type ParsedDocument, parseDocument } from '../../src/settings/parse.ts';
@@ -84,7 +84,7 @@ function reason(cause: unknown): string {
   if (code === 'ENOENT') return 'no such file or directory';
   if (code === 'EISDIR') return 'it is a directory';
   if (code === 'EACCES' || code === 'EPERM') return 'permission denied';
-  return cause instanceof Error ? cause.message : String(cause);
+  return messageOf(cause);
 }
 
 /** Where a secret value of the document came from. */

@@ -1,4 +1,4 @@
-import { RdError } from '../../src/errors.ts';
+import { messageOf, RdError } from '../../src/errors.ts';
 import type { JsonObject, JsonValue } from '../../src/json.ts';
 import { COMPATIBLE } from '../../src/product.ts';
 import { put } from '../../src/settings/own.ts';
@@ -46,7 +46,7 @@ export async function plistOf(bytes: Uint8Array, label: string): Promise<PlistVa
     }
     return xmlPlist(textOf(bytes));
   } catch (cause) {
-    throw notUnderstood(label, cause instanceof Error ? cause.message : String(cause), cause);
+    throw notUnderstood(label, messageOf(cause), cause);
   }
 }
 

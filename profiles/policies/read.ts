@@ -1,5 +1,5 @@
 import { lstat } from 'node:fs/promises';
-import { RdError } from '../../src/errors.ts';
+import { messageOf, RdError } from '../../src/errors.ts';
 import { isObject, isTooDeep, MOST_LEVELS } from '../../src/json.ts';
 import { ioError, systemCode } from '../../src/os/io-error.ts';
 import { shellWord } from '../../src/os/program.ts';
@@ -201,7 +201,7 @@ async function readPlistPolicy(
   const wrong = (reason: string, cause?: unknown) =>
     invalidPolicy(`Error loading plist file ${path}: ${reason}`, [], cause);
   const broken = (cause: unknown) => {
-    throw wrong(cause instanceof Error ? cause.message : String(cause), cause);
+    throw wrong(messageOf(cause), cause);
   };
   const text = decoded(bytes);
   if (text !== undefined && isUtf8Xml(text)) {

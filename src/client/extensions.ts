@@ -1,4 +1,4 @@
-import { RdError } from '../errors.ts';
+import { messageOf, RdError } from '../errors.ts';
 import { isObject, type JsonObject } from '../json.ts';
 import type { Client } from './client.ts';
 import type { HttpResponse } from './connection.ts';
@@ -49,7 +49,7 @@ export async function listExtensions(
     if (isObject(document)) return { reply, document };
     throw new Error('it is not an object');
   } catch (cause) {
-    const text = cause instanceof Error ? cause.message : String(cause);
+    const text = messageOf(cause);
     const message = `failed to unmarshal extension list API response: ${text}`;
     throw new RdError('ERR_CONNECTION', message, { cause });
   }

@@ -1,4 +1,4 @@
-import { ERRORS, type ErrorCode, RdError, type SettingsFinding } from '../errors.ts';
+import { ERRORS, type ErrorCode, messageOf, RdError, type SettingsFinding } from '../errors.ts';
 import { isObject } from '../json.ts';
 import { systemCode } from '../os/io-error.ts';
 import { addressOf, type Connection, type HttpRequest, type HttpResponse } from './connection.ts';
@@ -140,7 +140,7 @@ function reasonText(address: Address, cause: unknown): string {
       return 'EOF';
     default:
       // The aggregate error of several addresses has no message.
-      return (cause instanceof Error ? cause.message : String(cause)) || `${code}`;
+      return messageOf(cause) || `${code}`;
   }
 }
 

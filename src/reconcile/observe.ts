@@ -1,5 +1,5 @@
 import type { Driver } from '../drivers/driver.ts';
-import { RdError } from '../errors.ts';
+import { messageOf, RdError } from '../errors.ts';
 import type { Clock } from '../os/clock.ts';
 import type { Observed } from '../plan/backend.ts';
 
@@ -139,7 +139,7 @@ export function createObserver({ driver, clock, check, closing, wake }: Observer
 }
 
 function clause(error: unknown): string {
-  const text = error instanceof Error ? error.message : String(error);
+  const text = messageOf(error);
   return text.replace(/\.$/, '');
 }
 

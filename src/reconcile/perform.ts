@@ -1,5 +1,5 @@
 import type { ClusterSpec, ClusterStep, Driver } from '../drivers/driver.ts';
-import { RdError } from '../errors.ts';
+import { messageOf, RdError } from '../errors.ts';
 import type { Clock } from '../os/clock.ts';
 import { installedVersion, type Observed } from '../plan/backend.ts';
 import { MINUTE_MS, minutesText, type Spent } from './attempts.ts';
@@ -46,7 +46,7 @@ async function chosenVersion(spec: ClusterSpec, seen: Observed, driver: Driver, 
 
 /** A driver's error, prefixed with the step. Anything but an `RdError` is a bug and becomes `ERR_INTERNAL`. */
 export function failureOf(what: string, driver: Driver, error: unknown): RdError {
-  const text = error instanceof Error ? error.message : String(error);
+  const text = messageOf(error);
   const known = error instanceof RdError ? error : undefined;
   return new RdError(known?.code ?? 'ERR_INTERNAL', `${what} failed with the ${driver.name} driver: ${text}`, {
     cause: error,

@@ -1,7 +1,7 @@
 import { Readable } from 'node:stream';
 import * as zlib from 'node:zlib';
 import { extract, type Pack, pack } from 'tar-stream';
-import { RdError } from '../../errors.ts';
+import { messageOf, RdError } from '../../errors.ts';
 import type { OpenImage } from '../driver.ts';
 import { addLayer, checkEntry, emptyTree, type LayerEntry, resolve, type TreeNode } from './layer-tree.ts';
 
@@ -148,7 +148,7 @@ async function* entriesOf(archive: AsyncIterable<Uint8Array>): AsyncGenerator<En
     }
   } catch (cause) {
     if (cause instanceof RdError) throw cause;
-    const text = cause instanceof Error ? cause.message : String(cause);
+    const text = messageOf(cause);
     throw new RdError('ERR_DRIVER_FAILED', `a layer of the image cannot be read: ${text}`, { cause });
   } finally {
     source.destroy();

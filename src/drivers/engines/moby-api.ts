@@ -1,7 +1,7 @@
 import { createReadStream } from 'node:fs';
 import { type IncomingMessage, request } from 'node:http';
 import { createInterface } from 'node:readline';
-import { RdError } from '../../errors.ts';
+import { messageOf, RdError } from '../../errors.ts';
 import { isObject, type JsonObject, parseJson } from '../../json.ts';
 import type { RunningContainer, Workload } from '../driver.ts';
 
@@ -60,7 +60,7 @@ async function textOf(answer: IncomingMessage): Promise<string> {
       chunks.push(bytes);
     }
   } catch (cause) {
-    const text = cause instanceof Error ? cause.message : String(cause);
+    const text = messageOf(cause);
     throw new RdError('ERR_DRIVER_FAILED', `the response of dockerd cannot be read: ${text}`, { cause });
   }
   return Buffer.concat(chunks).toString('utf8');

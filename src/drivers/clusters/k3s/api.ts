@@ -2,7 +2,7 @@ import { createPublicKey } from 'node:crypto';
 import { request } from 'node:https';
 import type { Duplex } from 'node:stream';
 import { connect } from 'node:tls';
-import { RdError } from '../../../errors.ts';
+import { messageOf, RdError } from '../../../errors.ts';
 import { isObject, parseJson } from '../../../json.ts';
 import { parseDocument } from '../../../settings/parse.ts';
 import type { ServicePort } from '../../driver.ts';
@@ -122,7 +122,7 @@ export function apiClient(shell: Pick<Shell, 'dial'>, port: number, { ca, cert, 
         }
       } catch (cause) {
         if (signal.aborted) throw new RdError('ERR_CANCELLED', 'the request to the API server was canceled', { cause });
-        const text = cause instanceof Error ? cause.message : String(cause);
+        const text = messageOf(cause);
         const why = late.aborted ? `no response within ${LIMIT_MS / 1000} s` : text;
         throw new RdError('ERR_NOT_READY', `the API server does not respond on port ${port}: ${why}`, { cause });
       }

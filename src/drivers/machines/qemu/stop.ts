@@ -1,5 +1,5 @@
 import { rm } from 'node:fs/promises';
-import { RdError } from '../../../errors.ts';
+import { messageOf, RdError } from '../../../errors.ts';
 import { stopDaemon } from '../../../os/daemon.ts';
 import { type FrozenDraft, keepFrozen, releaseData, saveState } from './frozen/freeze.ts';
 import { frozenPlaces } from './frozen/state.ts';
@@ -89,7 +89,7 @@ async function saveOrEnd(
         return await saveState(parts, record.spec.memoryGiB, signal);
       } catch (error) {
         signal.throwIfAborted();
-        log('warn', 'the guest could not be frozen', { why: error instanceof Error ? error.message : String(error) });
+        log('warn', 'the guest could not be frozen', { why: messageOf(error) });
         // A halted guest would not see the button, and has released its data disk.
         if ((await statusOf(parts, signal)) !== 'running') return undefined;
       }
@@ -104,7 +104,7 @@ async function writeFailure({ places }: MachineParts, record: QemuRecord): Promi
   try {
     await writeQemuRecord(places.record, record);
   } catch (error) {
-    return error instanceof Error ? error.message : String(error);
+    return messageOf(error);
   }
 }
 
@@ -116,7 +116,7 @@ async function freeGuest(parts: MachineParts, signal: AbortSignal): Promise<stri
     await parts.mounts.unmount(signal);
   } catch (error) {
     signal.throwIfAborted();
-    return error instanceof Error ? error.message : String(error);
+    return messageOf(error);
   }
   return releaseData(parts, signal);
 }
@@ -127,7 +127,7 @@ async function keep(parts: MachineParts, saved: FrozenDraft, key: string): Promi
     await keepFrozen(parts, saved, key);
     parts.log('info', 'the machine is frozen; its next start resumes it', {});
   } catch (error) {
-    parts.log('warn', 'the guest could not be frozen', { why: error instanceof Error ? error.message : String(error) });
+    parts.log('warn', 'the guest could not be frozen', { why: messageOf(error) });
   }
 }
 

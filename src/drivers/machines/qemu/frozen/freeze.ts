@@ -1,6 +1,6 @@
 import { chmod, mkdir, rename, rm, statfs } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { RdError } from '../../../../errors.ts';
+import { messageOf, RdError } from '../../../../errors.ts';
 import { isObject, type JsonValue } from '../../../../json.ts';
 import { findDaemon } from '../../../../os/daemon.ts';
 import type { MachineParts } from '../parts.ts';
@@ -45,7 +45,7 @@ export async function releaseData(parts: FreezeParts, signal: AbortSignal): Prom
     }
   } catch (error) {
     if (signal.aborted) throw error;
-    return error instanceof Error ? error.message : String(error);
+    return messageOf(error);
   }
 }
 

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { RdError } from '../../../../errors.ts';
+import { messageOf, RdError } from '../../../../errors.ts';
 import { startDaemon } from '../../../../os/daemon.ts';
 import { lastLines } from '../../../../os/run.ts';
 import type { GuestImage } from '../../../guest-images/image.ts';
@@ -50,7 +50,7 @@ export async function resumeMachine(
   const { places, guest, monitor, clock, isAlive } = parts;
   const failed = (error: unknown, unfit: boolean): Resume => {
     signal.throwIfAborted();
-    return { how: 'failed', unfit, why: error instanceof Error ? error.message : String(error) };
+    return { how: 'failed', unfit, why: messageOf(error) };
   };
   let sums: { memory: Summed; root: Summed };
   try {

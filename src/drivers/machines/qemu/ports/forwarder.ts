@@ -1,4 +1,4 @@
-import { RdError } from '../../../../errors.ts';
+import { messageOf, RdError } from '../../../../errors.ts';
 import type { Clock } from '../../../../os/clock.ts';
 import type { DriverContext, PublishedPort } from '../../../driver.ts';
 import type { Connection } from '../guest.ts';
@@ -149,7 +149,7 @@ export function portForwarder(parts: PortForwarderParts): PortForwarder {
       log('debug', 'a port of the guest is forwarded', { port });
     } catch (error) {
       if (end.signal.aborted) return;
-      const reason = (await portConflict(port)) ?? (error instanceof Error ? error.message : String(error));
+      const reason = (await portConflict(port)) ?? messageOf(error);
       have.set(port, { ...at, state: 'failed', reason, at: clock.now() });
       const isNew = before?.state !== 'failed' || before.reason !== reason;
       if (isNew) log('warn', 'a port of the guest cannot be forwarded', { port, reason });
@@ -204,7 +204,7 @@ export function portForwarder(parts: PortForwarderParts): PortForwarder {
 
 function errorMessage(error: unknown): { message: string } {
   if (error instanceof RdError) return { message: error.message };
-  return { message: error instanceof Error ? error.message : String(error) };
+  return { message: messageOf(error) };
 }
 
 /** The guest program that reports listening sockets. */
@@ -251,7 +251,7 @@ function portWatch(
       const ended = follow(end.signal)
         .catch((error: unknown) => {
           if (end.signal.aborted) return;
-          const message = error instanceof Error ? error.message : String(error);
+          const message = messageOf(error);
           log('debug', 'the ports of the guest are not watched until the next observation', { message });
         })
         .finally(() => {
