@@ -142,7 +142,7 @@ export function createBackendRest(input: BackendRestInput): BackendRest {
       if (maintenance.idle || maintenance.heldBy() !== undefined) return false;
       await changedInTime(controllers, isDone, { clock, limitMs: BEGIN_LIMIT, signal });
       if (!(await controllers.look(signal))) {
-        if (signal.aborted) throw new RdError('ERR_CANCELLED', 'the operation was canceled');
+        if (signal.aborted) throw cancelled();
         return false;
       }
       const { converged, machine, generation } = controllers.status();

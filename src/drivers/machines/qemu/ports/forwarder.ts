@@ -1,5 +1,6 @@
 import { messageOf, RdError } from '../../../../errors.ts';
 import type { Clock } from '../../../../os/clock.ts';
+import { SerialQueue } from '../../../../os/serial-queue.ts';
 import type { DriverContext, PublishedPort } from '../../../driver.ts';
 import type { Connection } from '../guest.ts';
 import type { ForwardRecord, Route } from './forwards.ts';
@@ -48,7 +49,7 @@ export function portForwarder(parts: PortForwarderParts): PortForwarder {
   /** Counts connections: forwards of an earlier one may be gone. */
   let connection = 0;
   let end = new AbortController();
-  let last: Promise<void> = Promise.resolve();
+  const queue = new SerialQueue();
   let waiting: Promise<void> | undefined;
 
   const watch = portWatch(
@@ -71,10 +72,9 @@ export function portForwarder(parts: PortForwarderParts): PortForwarder {
 
   /** Serialized: concurrent changes of the same port would undo each other. */
   function inTurn(work: () => Promise<void>): Promise<void> {
-    last = last.then(work).catch((error: unknown) => {
-      if (!end.signal.aborted) log('warn', 'the port forwards could not be updated', errorMessage(error));
+    return queue.run(work).catch((error: unknown) => {
+      if (!end.signal.aborted) log('warn', 'the port forwards could not be updated', { message: messageOf(error) });
     });
-    return last;
   }
 
   /** Reconciles the forwards with the listening ports. Concurrent callers share a pending run. */
@@ -107,7 +107,7 @@ export function portForwarder(parts: PortForwarderParts): PortForwarder {
     if (isRead) return;
     isRead = true;
     const kept = await record.read().catch((error: unknown) => {
-      log('warn', 'the forwards of an earlier service cannot be read and may remain', errorMessage(error));
+      log('warn', 'the forwards of an earlier service cannot be read and may remain', { message: messageOf(error) });
       return [];
     });
     for (const forward of kept) have.set(forward.port, forward);
@@ -118,7 +118,9 @@ export function portForwarder(parts: PortForwarderParts): PortForwarder {
     const kept = new Map([...have].filter(([, { state }]) => state !== 'failed'));
     for (const forward of more) kept.set(forward.port, forward);
     await record.write([...kept.values()]).catch((error: unknown) => {
-      log('warn', 'the port forwards could not be recorded; they remain if the service is killed', errorMessage(error));
+      log('warn', 'the port forwards could not be recorded; they remain if the service is killed', {
+        message: messageOf(error),
+      });
     });
   }
 
@@ -159,7 +161,7 @@ export function portForwarder(parts: PortForwarderParts): PortForwarder {
   async function finish(): Promise<void> {
     end.abort();
     await watch.end();
-    await last;
+    await queue.idle();
     listening = undefined;
     end = new AbortController();
   }
@@ -200,11 +202,6 @@ export function portForwarder(parts: PortForwarderParts): PortForwarder {
       await record.remove();
     },
   };
-}
-
-function errorMessage(error: unknown): { message: string } {
-  if (error instanceof RdError) return { message: error.message };
-  return { message: messageOf(error) };
 }
 
 /** The guest program that reports listening sockets. */
@@ -251,8 +248,9 @@ function portWatch(
       const ended = follow(end.signal)
         .catch((error: unknown) => {
           if (end.signal.aborted) return;
-          const message = messageOf(error);
-          log('debug', 'the ports of the guest are not watched until the next observation', { message });
+          log('debug', 'the ports of the guest are not watched until the next observation', {
+            message: messageOf(error),
+          });
         })
         .finally(() => {
           running = undefined;
