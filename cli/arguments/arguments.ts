@@ -123,9 +123,11 @@ export function noArguments(args: readonly string[], command: string, advice?: s
   if (extra !== undefined) throw usage(`unknown command ${quote(extra)} for "rdctl ${command}"`, advice);
 }
 
-/** For commands with exactly `count` positionals. Throws `ERR_USAGE`. */
-export function exactArguments(args: readonly string[], count: number): void {
-  if (args.length !== count) throw usage(`accepts ${count} arg(s), received ${args.length}`);
+/** For commands with exactly one positional, which it returns. Throws `ERR_USAGE`. */
+export function oneArgument(args: readonly string[]): string {
+  const [only] = args;
+  if (only === undefined || args.length > 1) throw usage(`accepts 1 arg(s), received ${args.length}`);
+  return only;
 }
 
 interface Entry {

@@ -6,7 +6,7 @@ import {
   uninstallExtension,
 } from '../../src/client/extensions.ts';
 import { isObject, type JsonObject } from '../../src/json.ts';
-import { exactArguments, noArguments } from '../arguments/arguments.ts';
+import { noArguments, oneArgument } from '../arguments/arguments.ts';
 import { mistake } from '../arguments/values.ts';
 import { defineCommand, type Invocation, type Io } from '../command.ts';
 import { defineGroup } from '../group.ts';
@@ -28,8 +28,7 @@ async function changeExtension(
   { word, meanwhile, call, already }: ExtensionChange,
   { args, io, connect }: Pick<Invocation, 'args' | 'io' | 'connect'>,
 ): Promise<number> {
-  exactArguments(args, 1);
-  const [id = ''] = args;
+  const id = oneArgument(args);
   const client = createClient(await connect());
   const line = passingLine(io);
   line.draw(`${meanwhile} ${plainText(id)} …`);

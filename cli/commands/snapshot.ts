@@ -4,7 +4,7 @@ import { checkName, quoted } from '../../src/features/snapshots/name.ts';
 import { COMPATIBLE } from '../../src/product.ts';
 import { backendLock } from '../../src/state/backend-lock.ts';
 import { requireAdopted } from '../../src/state/drop-in.ts';
-import { exactArguments, noArguments } from '../arguments/arguments.ts';
+import { noArguments, oneArgument } from '../arguments/arguments.ts';
 import { readInput } from '../arguments/files.ts';
 import { usage } from '../arguments/values.ts';
 import { defineCommand } from '../command.ts';
@@ -49,8 +49,7 @@ the file system can share blocks, the copy takes no space until something change
   classic: true,
   async run(invocation) {
     const { flags, args, io } = invocation;
-    exactArguments(args, 1);
-    const [name = ''] = args;
+    const name = oneArgument(args);
     const from = flags['description-from'];
     if (flags.description !== undefined && from !== undefined) {
       throw usage('only one of --description and --description-from can be used');
@@ -86,10 +85,8 @@ const snapshotDelete = defineCommand({
   classic: true,
   async run(invocation) {
     const { flags, args, io } = invocation;
-    exactArguments(args, 1);
-    const [name = ''] = args;
-    const json = flags.json ?? false;
-    return reporting(json, io, async () => {
+    const name = oneArgument(args);
+    return reporting(flags.json ?? false, io, async () => {
       const client = await snapshotClient(invocation);
       if (client) await snapshotCalls(client).remove(name);
       else await deleteStored(name, io);
@@ -147,8 +144,7 @@ itself if it does not, or on Ctrl-C. At a terminal, the command asks before it b
   classic: true,
   async run(invocation) {
     const { flags, args, io } = invocation;
-    exactArguments(args, 1);
-    const [name = ''] = args;
+    const name = oneArgument(args);
     const json = flags.json ?? false;
     return reporting(json, io, async () => {
       const client = await snapshotClient(invocation);

@@ -1,8 +1,9 @@
+import { writeFileSync } from 'node:fs';
 import type { DriverInfo, Support } from '../../src/drivers/driver.ts';
 import { DRIVERS } from '../../src/drivers/index.ts';
 import type { JsonValue } from '../../src/json.ts';
 import { type Effect, type Field, PLATFORM_NAMES, PLATFORMS, type Platform } from '../../src/settings/field.ts';
-import type { Declared } from './declaration.ts';
+import { DECLARATION, type Declared, declaredSettings, readSchema } from './declaration.ts';
 
 const EFFECTS: Readonly<Record<Effect, string>> = {
   none: 'stored',
@@ -17,8 +18,11 @@ const SUPPORT: Readonly<Record<Support['level'], string>> = {
   unsupported: 'refused',
 };
 
+// Runs after `main.ts`, as a program of its own: the drivers are built on the files that `main.ts` writes.
+writeFileSync('docs/settings.md', settingsPage(declaredSettings(readSchema(DECLARATION))));
+
 /** The reference page of all settings. */
-export function render(declared: readonly Declared[]): string {
+function settingsPage(declared: readonly Declared[]): string {
   const settings = declared.filter(({ field }) => field.path !== 'version');
   return [introduction(), matrix(settings), ...settings.map(section)].join('\n');
 }

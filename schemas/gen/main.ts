@@ -1,15 +1,13 @@
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { dirname, join, resolve } from 'node:path';
-import { pathToFileURL } from 'node:url';
-import { build } from 'esbuild';
-import { DECLARATION, type Declared, declaredSettings, readSchema } from './declaration.ts';
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { DECLARATION, declaredSettings, readSchema } from './declaration.ts';
 import { profileSchema } from './profile.ts';
 import { fieldsSource, flagsSource, settingsTypes } from './typescript.ts';
 import { membersSource, validatorName, validatorSource, validatorTypes } from './validators.ts';
 
 const VALIDATORS = 'src/settings/validators';
 
-/** Writes everything that follows from the schemas. Each file is rewritten only when its text changes. */
+/** Writes everything that follows from the schemas, except `docs/settings.md`: see `docs.ts`. Each file is rewritten only when its text changes. */
 async function generate(): Promise<void> {
   const schema = readSchema(DECLARATION);
   const declared = declaredSettings(schema);
@@ -18,8 +16,6 @@ async function generate(): Promise<void> {
   write('cli/arguments/flags.gen.ts', flagsSource(declared));
   write('schemas/profile.json', `${JSON.stringify(profileSchema(schema), null, 2)}\n`);
   await generateValidators();
-  // In a bundle of its own, made after the files above: drivers are built on them.
-  write('docs/settings.md', await bundled('schemas/gen/docs.ts', declared));
 }
 
 async function generateValidators(): Promise<void> {
@@ -57,26 +53,3 @@ function write(file: string, text: string): void {
 }
 
 await generate();
-
-/** Bundles a module as it is on disk now and returns the text that its `render` makes of the declared settings. */
-export async function bundled(entry: string, declared: readonly Declared[]): Promise<string> {
-  const folder = mkdtempSync(join(resolve('node_modules'), '.gen-'));
-  try {
-    const outfile = join(folder, 'module.mjs');
-    await build({
-      entryPoints: [entry],
-      outfile,
-      bundle: true,
-      packages: 'external',
-      platform: 'node',
-      format: 'esm',
-      target: 'node20',
-      logLevel: 'warning',
-    });
-    const module: { render?: (declared: readonly Declared[]) => string } = await import(pathToFileURL(outfile).href);
-    if (!module.render) throw new Error(`${entry}: no render function`);
-    return module.render(declared);
-  } finally {
-    rmSync(folder, { recursive: true, force: true });
-  }
-}

@@ -20,135 +20,63 @@ const UNKNOWN = {
   },
 } as const;
 
+const good = (meaning: string): Meaning => ({ concern: 'none', status: 'True', meaning });
+const idle = (meaning: string): Meaning => ({ concern: 'none', status: 'False', meaning });
+const pending = (meaning: string): Meaning => ({ concern: 'patience', status: 'False', meaning });
+const failing = (meaning: string): Meaning => ({ concern: 'attention', status: 'False', meaning });
+
 /** Every condition with its possible reasons. */
 export const CONDITION_REASONS = {
   MachineReady: {
-    Running: { concern: 'none', status: 'True', meaning: 'The machine runs with the desired settings.' },
-    PoweredOff: { concern: 'none', status: 'False', meaning: 'The backend should be stopped, and the machine is off.' },
-    Starting: { concern: 'patience', status: 'False', meaning: 'The machine is off and will be started.' },
-    Stopping: {
-      concern: 'patience',
-      status: 'False',
-      meaning: 'The backend should be stopped, and the machine is still running.',
-    },
-    Restarting: {
-      concern: 'patience',
-      status: 'False',
-      meaning: 'The machine runs with outdated settings and is being restarted.',
-    },
-    Broken: {
-      concern: 'attention',
-      status: 'False',
-      meaning: 'The machine is in a state that it can only be stopped from.',
-    },
-    StepFailed: {
-      concern: 'attention',
-      status: 'False',
-      meaning: 'The last step of the machine failed; the message says why.',
-    },
+    Running: good('The machine runs with the desired settings.'),
+    PoweredOff: idle('The backend should be stopped, and the machine is off.'),
+    Starting: pending('The machine is off and will be started.'),
+    Stopping: pending('The backend should be stopped, and the machine is still running.'),
+    Restarting: pending('The machine runs with outdated settings and is being restarted.'),
+    Broken: failing('The machine is in a state that it can only be stopped from.'),
+    StepFailed: failing('The last step of the machine failed; the message says why.'),
     ...UNKNOWN,
   },
   EngineReady: {
-    Running: { concern: 'none', status: 'True', meaning: 'The chosen engine runs with the desired settings.' },
-    PoweredOff: {
-      concern: 'none',
-      status: 'False',
-      meaning: 'The backend should be stopped, and no engine is running.',
-    },
-    WaitingForMachine: { concern: 'patience', status: 'False', meaning: 'The engine starts when the machine runs.' },
-    Starting: { concern: 'patience', status: 'False', meaning: 'The engine is off and will be started.' },
-    Stopping: {
-      concern: 'patience',
-      status: 'False',
-      meaning: 'The backend should be stopped, and an engine is still running.',
-    },
-    Restarting: {
-      concern: 'patience',
-      status: 'False',
-      meaning: 'The engine runs with outdated settings and is being restarted.',
-    },
-    Switching: { concern: 'patience', status: 'False', meaning: 'The other engine is being stopped first.' },
-    Unresponsive: {
-      concern: 'attention',
-      status: 'False',
-      meaning: "The engine's process does not respond; it is being stopped.",
-    },
-    StepFailed: {
-      concern: 'attention',
-      status: 'False',
-      meaning: 'The last step of an engine failed; the message says why.',
-    },
+    Running: good('The chosen engine runs with the desired settings.'),
+    PoweredOff: idle('The backend should be stopped, and no engine is running.'),
+    WaitingForMachine: pending('The engine starts when the machine runs.'),
+    Starting: pending('The engine is off and will be started.'),
+    Stopping: pending('The backend should be stopped, and an engine is still running.'),
+    Restarting: pending('The engine runs with outdated settings and is being restarted.'),
+    Switching: pending('The other engine is being stopped first.'),
+    Unresponsive: failing("The engine's process does not respond; it is being stopped."),
+    StepFailed: failing('The last step of an engine failed; the message says why.'),
     ...UNKNOWN,
   },
   ClusterReady: {
-    Running: { concern: 'none', status: 'True', meaning: 'The cluster runs with the desired settings and answers.' },
-    NotSupportedByDriver: {
-      concern: 'none',
-      status: 'False',
-      meaning: 'The driver has no cluster; cluster settings are only stored.',
-    },
-    SwitchedOff: { concern: 'none', status: 'False', meaning: '`kubernetes.enabled` is false, and no cluster runs.' },
-    PoweredOff: {
-      concern: 'none',
-      status: 'False',
-      meaning: 'The backend should be stopped, and no cluster is running.',
-    },
-    WaitingForEngine: { concern: 'patience', status: 'False', meaning: 'The cluster starts when the engine runs.' },
-    Starting: { concern: 'patience', status: 'False', meaning: 'The cluster is off and will be started.' },
-    NotAnsweringYet: {
-      concern: 'patience',
-      status: 'False',
-      meaning: 'The cluster has been started and does not respond yet.',
-    },
-    NotReadyInTime: {
-      concern: 'attention',
-      status: 'False',
-      meaning: 'The cluster has been started and has not responded for ten minutes.',
-    },
-    Stopping: { concern: 'patience', status: 'False', meaning: 'The cluster should be off and is still running.' },
-    Restarting: { concern: 'patience', status: 'False', meaning: 'The cluster is being restarted.' },
-    Resetting: {
-      concern: 'patience',
-      status: 'False',
-      meaning: 'The data of the installed, newer cluster is being deleted before the start.',
-    },
-    Unresponsive: {
-      concern: 'attention',
-      status: 'False',
-      meaning: "The cluster's process does not respond; it is being stopped.",
-    },
-    StepFailed: {
-      concern: 'attention',
-      status: 'False',
-      meaning: 'The last step of the cluster failed; the message says why.',
-    },
+    Running: good('The cluster runs with the desired settings and answers.'),
+    NotSupportedByDriver: idle('The driver has no cluster; cluster settings are only stored.'),
+    SwitchedOff: idle('`kubernetes.enabled` is false, and no cluster runs.'),
+    PoweredOff: idle('The backend should be stopped, and no cluster is running.'),
+    WaitingForEngine: pending('The cluster starts when the engine runs.'),
+    Starting: pending('The cluster is off and will be started.'),
+    NotAnsweringYet: pending('The cluster has been started and does not respond yet.'),
+    NotReadyInTime: failing('The cluster has been started and has not responded for ten minutes.'),
+    Stopping: pending('The cluster should be off and is still running.'),
+    Restarting: pending('The cluster is being restarted.'),
+    Resetting: pending('The data of the installed, newer cluster is being deleted before the start.'),
+    Unresponsive: failing("The cluster's process does not respond; it is being stopped."),
+    StepFailed: failing('The last step of the cluster failed; the message says why.'),
     ...UNKNOWN,
   },
   Converged: {
-    UpToDate: { concern: 'none', status: 'True', meaning: 'Everything is in the desired state.' },
-    Working: { concern: 'patience', status: 'False', meaning: 'Still converging.' },
-    WaitingForCluster: {
-      concern: 'patience',
-      status: 'False',
-      meaning: 'Every step is done; the cluster does not respond yet.',
-    },
-    Held: {
-      concern: 'patience',
-      status: 'False',
-      meaning:
-        "Another operation is using the backend's data; the backend does not change until it is done. The message names the operation.",
-    },
-    DataNotWhole: {
-      concern: 'attention',
-      status: 'False',
-      meaning: "The backend's data needs manual repair before anything can run; the message says what to do.",
-    },
-    Retrying: { concern: 'attention', status: 'False', meaning: 'A step failed and will be tried again shortly.' },
-    Failed: {
-      concern: 'attention',
-      status: 'False',
-      meaning: 'A step failed permanently; the service waits for a change of the desired state.',
-    },
+    UpToDate: good('Everything is in the desired state.'),
+    Working: pending('Still converging.'),
+    WaitingForCluster: pending('Every step is done; the cluster does not respond yet.'),
+    Held: pending(
+      "Another operation is using the backend's data; the backend does not change until it is done. The message names the operation.",
+    ),
+    DataNotWhole: failing(
+      "The backend's data needs manual repair before anything can run; the message says what to do.",
+    ),
+    Retrying: failing('A step failed and will be tried again shortly.'),
+    Failed: failing('A step failed permanently; the service waits for a change of the desired state.'),
     NotObserved: UNKNOWN.NotObserved,
   },
 } as const satisfies Record<ConditionType, Record<string, Meaning>>;

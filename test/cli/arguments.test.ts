@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { commandIndex, exactArguments, noArguments, parseArguments } from '../../cli/arguments/arguments.ts';
+import { commandIndex, noArguments, oneArgument, parseArguments } from '../../cli/arguments/arguments.ts';
 import { SETTING_FLAGS } from '../../cli/arguments/flags.gen.ts';
 import { SETTING_FLAG_TABLE } from '../../cli/arguments/setting-flags.ts';
 import type { FlagTable } from '../../cli/command.ts';
@@ -117,7 +117,7 @@ describe('errors', () => {
 
   test('positionals that a command does not accept', () => {
     expect(() => noArguments(['false'], 'set')).toThrow('unknown command "false" for "rdctl set"');
-    expect(() => exactArguments([], 1)).toThrow('accepts 1 arg(s), received 0');
+    expect(() => oneArgument([])).toThrow('accepts 1 arg(s), received 0');
     expect(() => noArguments([], 'set')).not.toThrow();
   });
 });

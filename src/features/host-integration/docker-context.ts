@@ -18,8 +18,6 @@ import {
   removeEmptyDirectories,
 } from './user-file.ts';
 
-const DESELECTS = 'selects docker context default';
-
 /** Our part of a context's metadata; docker preserves unknown members. */
 interface ContextRecord {
   endpoint?: string;
@@ -109,9 +107,7 @@ export async function releaseContext(
     return 'managed';
   });
   const released = await outcomeOf({ part: 'docker-context', file: config }, async () => {
-    const change = (text: string | undefined) =>
-      text === undefined || currentContext(text) !== name ? text : deselect(text, selection);
-    if (await ours()) await editUserFile(config, change, { ...options(targets, around), what: DESELECTS });
+    if (await ours()) await deselectOurs(config, selection, targets, around);
     return 'clean';
   });
   return [noted, released];
@@ -132,11 +128,7 @@ export async function withdrawContext(
   else {
     const deselected = await outcomeOf({ part: 'docker-context', file: config }, async () => {
       if (await isFreeOf(config, `"${name}"`, around)) return 'clean';
-      const change = (text: string | undefined) =>
-        text === undefined || currentContext(text) !== name
-          ? text
-          : deselect(text, record?.selection ?? { how: 'inserted' });
-      await editUserFile(config, change, { ...options(targets, around), what: DESELECTS });
+      await deselectOurs(config, record?.selection ?? { how: 'inserted' }, targets, around);
       return 'clean';
     });
     outcomes.push(deselected);
@@ -153,6 +145,19 @@ export async function withdrawContext(
     return 'clean';
   });
   return [...outcomes, removed];
+}
+
+/** Undoes the selection unless another context is selected by now. */
+async function deselectOurs(
+  config: string,
+  selection: Selection,
+  targets: IntegrationTargets,
+  around: EditSurroundings,
+): Promise<void> {
+  const name = targets.identity.dockerContext;
+  const change = (text: string | undefined) =>
+    text === undefined || currentContext(text) !== name ? text : deselect(text, selection);
+  await editUserFile(config, change, { ...options(targets, around), what: 'selects docker context default' });
 }
 
 /** The endpoint of our existing context. */

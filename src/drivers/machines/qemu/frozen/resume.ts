@@ -37,7 +37,6 @@ export type Resume = { how: 'resumed'; settled: string } | { how: 'failed'; unfi
  * only after both digests match, and only then gets the data disk. After a failure QEMU may still be running.
  * @throws RdError for failures that a boot would meet as well: `ERR_DRIVER_TERMINAL` when the file system of the data disk is damaged,
  *   `ERR_DRIVER_FAILED` when its check times out; `ERR_CANCELLED`.
- *   `ERR_DRIVER_FAILED` when its check does not end; `ERR_CANCELLED`.
  */
 export async function resumeMachine(
   parts: MachineParts,

@@ -114,7 +114,7 @@ const reverseSshfs: Mounter = {
   qemuArguments: () => [],
   async mount(work) {
     const { home, facts, parts, signal } = work;
-    const { places, guest, clock, logFile, environment, port } = parts;
+    const { places, guest, logFile, environment, port } = parts;
     const { stdout } = await guest.run(['sshfs', '--help'], { accept: [0, 1], signal });
     const options = ['passive', 'allow_other', `fsname=${TAG}`, `dcache_timeout=${CACHE_S}`];
     if (stdout.includes(LINKS)) options.push(LINKS);
@@ -126,24 +126,44 @@ const reverseSshfs: Mounter = {
       logFile,
       env: environment,
     });
-    await mounted(work, clock.now() + MOUNT_MS);
+    await whenServing(work, {
+      isReady: () => isMounted(work),
+      limitMs: MOUNT_MS,
+      pollMs: POLL_MS,
+      failure: (ended) => {
+        const why = ended ? 'its connection closed' : `it did not appear within ${MOUNT_MS / 1000} s`;
+        return `${home.real} could not be mounted in the machine: ${why}`;
+      },
+      advice: `See ${logFile}.`,
+    });
   },
 };
 
-async function mounted({ home, parts, signal }: MountWork, deadline: number): Promise<void> {
-  const { places, guest, clock, logFile } = parts;
-  for (;;) {
-    const { stdout } = await guest.run(['cat', '/proc/self/mountinfo'], { signal });
-    if (parseMounts(stdout).some(({ point, type }) => point === home.real && type === TYPE)) return;
+async function isMounted({ home, parts, signal }: MountWork): Promise<boolean> {
+  const { stdout } = await parts.guest.run(['cat', '/proc/self/mountinfo'], { signal });
+  return parseMounts(stdout).some(({ point, type }) => point === home.real && type === TYPE);
+}
+
+interface ServingWait {
+  isReady(): Promise<boolean>;
+  limitMs: number;
+  pollMs: number;
+  /** `ended`: the program has exited; else the time is up. */
+  failure(ended: boolean): string;
+  advice: string;
+}
+
+/** Waits for the daemon. @throws RdError `ERR_DRIVER_FAILED` with the end of its log. */
+async function whenServing({ parts, signal }: MountWork, wait: ServingWait): Promise<void> {
+  const { places, clock, logFile } = parts;
+  const deadline = clock.now() + wait.limitMs;
+  while (!(await wait.isReady())) {
     const ended = (await findDaemon(places.homeDaemon)).state !== 'running';
     if (ended || clock.now() >= deadline) {
-      const why = ended ? 'its connection closed' : `it did not appear within ${MOUNT_MS / 1000} s`;
-      throw new RdError('ERR_DRIVER_FAILED', `${home.real} could not be mounted in the machine: ${why}`, {
-        details: await tailOf(logFile),
-        advice: `See ${logFile}.`,
-      });
+      const { failure, advice } = wait;
+      throw new RdError('ERR_DRIVER_FAILED', failure(ended), { details: await tailOf(logFile), advice });
     }
-    await clock.sleep(POLL_MS, signal);
+    await clock.sleep(wait.pollMs, signal);
   }
 }
 
@@ -170,8 +190,9 @@ const virtiofs: Mounter = {
     '-device',
     `vhost-user-fs-pci,chardev=home,tag=${TAG}`,
   ],
-  async begin({ home, facts, parts, signal }) {
-    const { places, clock, logFile, environment } = parts;
+  async begin(work) {
+    const { home, facts, parts } = work;
+    const { places, logFile, environment } = parts;
     await rm(places.homeSocket, { force: true });
     await startDaemon({
       argv: virtiofsdArguments(facts, home.real, places.homeSocket),
@@ -179,16 +200,13 @@ const virtiofs: Mounter = {
       logFile,
       env: environment,
     });
-    const deadline = clock.now() + READY_MS;
-    while (!(await isThere(places.homeSocket))) {
-      if ((await findDaemon(places.homeDaemon)).state !== 'running' || clock.now() >= deadline) {
-        throw new RdError('ERR_DRIVER_FAILED', 'virtiofsd did not become ready', {
-          details: await tailOf(logFile),
-          advice: `See ${logFile}, or choose another virtualMachine.mount.type.`,
-        });
-      }
-      await clock.sleep(READY_POLL_MS, signal);
-    }
+    await whenServing(work, {
+      isReady: () => isThere(places.homeSocket),
+      limitMs: READY_MS,
+      pollMs: READY_POLL_MS,
+      failure: () => 'virtiofsd did not become ready',
+      advice: `See ${logFile}, or choose another virtualMachine.mount.type.`,
+    });
   },
   async mount({ home, parts, signal }) {
     await parts.guest.run(['mount', '-t', 'virtiofs', '--', TAG, home.real], { signal });
@@ -208,7 +226,7 @@ export function virtiofsdArguments({ virtiofsd, isRoot }: HostFacts, path: strin
   return [program, '-f', `--socket-path=${socket}`, '-o', `source=${source}`, '-o', 'announce_submounts'];
 }
 
-/** Every mount type; a new one is a file and a line here. */
+/** Every mount type. */
 export const MOUNTERS: Readonly<Record<MountType, Mounter>> = {
   'reverse-sshfs': reverseSshfs,
   '9p': nineP,
