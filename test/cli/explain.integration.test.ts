@@ -73,7 +73,7 @@ describe('with nothing running', () => {
         '',
         'images.namespace = default  (built-in default)',
         '',
-        'Namespace of the list of images (containerd only).',
+        'Namespace shown in the list of images (containerd only).',
         '',
         '→ built-in default  default  schema',
         `  stored            -        ${where.settingsFile} (nothing is stored before the first run)`,
