@@ -357,11 +357,12 @@ export function driverSuite(subject: DriverSubject): void {
       const more = {
         ...MACHINE,
         memoryGiB: MACHINE.memoryGiB + 1,
-        cpus: MACHINE.cpus + 1,
+        // Not every kernel uses processors that are added later; the driver then offers none.
+        cpus: Math.min(MACHINE.cpus + 1, cpus.most),
         diskBytes: 2 * MACHINE.diskBytes,
       };
+      expect(cpus.least).toBeLessThanOrEqual(MACHINE.cpus);
       expect(memoryGiB.most).toBeGreaterThanOrEqual(more.memoryGiB);
-      expect(cpus.most).toBeGreaterThanOrEqual(more.cpus);
       expect(diskBytes.most).toBeGreaterThanOrEqual(more.diskBytes);
       for (let round = 0; round < 2; round += 1) await driver.machine.perform({ do: 'adjust', spec: more }, never);
       await expectOn(more);
