@@ -100,13 +100,13 @@ export const COMMANDS: readonly CommandEntry[] = [
   },
   {
     name: 'snapshot',
-    summary: 'Save and restore the whole desktop',
+    summary: 'Save and restore the entire desktop',
     group: 'control',
     load: async () => (await import('./commands/snapshot.ts')).snapshot,
   },
   {
     name: 'shell',
-    summary: 'Open a shell, or run a command, with the engine set up',
+    summary: 'Open a shell, or run a command, configured for the engine',
     group: 'control',
     load: async () => (await import('./commands/shell.ts')).shell,
   },
@@ -136,7 +136,7 @@ export const COMMANDS: readonly CommandEntry[] = [
   },
   {
     name: 'info',
-    summary: 'Show the version, and the address of the machine',
+    summary: 'Show the version and the IP address of the machine',
     group: 'other',
     load: async () => (await import('./commands/info.ts')).info,
   },

@@ -31,8 +31,8 @@ export function rootHelp(all: readonly CommandEntry[]): string {
 
 /** docs/commands.md has the full table. */
 const EXIT_CODES = `Exit codes: 0 success; 1 failure; 3 refused; 4 timed out; 5 consent required; 6 the plan is stale.
-Commands of the compatible tool exit with 0 or 1, and with 3 if the service or application found is not the
-intended one.`;
+Commands that Rancher Desktop's rdctl has, too, exit with 0 or 1, or with 3 if the service or application found
+is not the intended one.`;
 
 /** The output of `rdctl COMMAND --help`. Flags are sorted; hidden ones are left out. */
 export function commandHelp(command: Command, platform: NodeJS.Platform): string {

@@ -18,10 +18,7 @@ export const APPLICATION_FLAGS: FlagTable = Object.fromEntries([
     path,
     { type: type === 'boolean' ? 'boolean' : 'string', hidden: true, summary: description },
   ]),
-  [
-    NO_DIALOGS,
-    { type: 'boolean', hidden: true, summary: 'First value of the transient setting; there are no dialogs' },
-  ],
+  [NO_DIALOGS, { type: 'boolean', hidden: true, summary: 'Accepted for compatibility; there are no dialogs' }],
 ]);
 
 /** The application arguments among the given flags. */

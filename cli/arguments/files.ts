@@ -109,7 +109,7 @@ async function outFileError(path: string | undefined, failure: unknown): Promise
   const { message, cause, advice } = ioError('write', path ?? '', failure);
   const code = systemCode(cause);
   if (code === 'ENOENT' && path !== undefined) {
-    return new RdError('ERR_IO', `could not write ${path}: there is no directory ${dirname(path)}`, {
+    return new RdError('ERR_IO', `could not write ${path}: directory ${dirname(path)} does not exist`, {
       cause,
       advice: 'Create it first, or choose another path.',
     });

@@ -45,7 +45,7 @@ function form(type: FieldType) {
 function entries(type: FieldType): string {
   if (type === 'string[]') return ' Repeatable, or one JSON array; replaces the whole list.';
   if (!type.startsWith('map')) return '';
-  return ' Repeatable, or one JSON object; null removes an entry, the others stay.';
+  return ' Repeatable, or one JSON object; null removes an entry; the others stay unchanged.';
 }
 
 /**

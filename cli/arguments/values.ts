@@ -144,7 +144,7 @@ export function platformOf(word: string): Platform {
   const name = word.toLowerCase();
   const platform = Object.hasOwn(PLATFORM_WORDS, name) ? PLATFORM_WORDS[name] : undefined;
   if (platform) return platform;
-  throw usage(`--platform ${quote(word)}: known are ${Object.keys(PLATFORM_WORDS).join(', ')}`);
+  throw usage(`--platform ${quote(word)}: must be one of ${Object.keys(PLATFORM_WORDS).join(', ')}`);
 }
 
 export function wordOf(platform: Platform): string {

@@ -17,15 +17,15 @@ export const apply = defineCommand({
   name: 'apply',
   summary: 'Make the desktop match a profile, and wait until it does',
   usage: '-f FILE... | PLAN [-f FILE...] | --previous',
-  description: `Makes a plan, has the service carry it out, and waits until it has converged. If nothing differs,
-nothing is sent. The service finishes what it has accepted, even if this command is interrupted. If no service is running, one is
-started. PLAN is a file written by \`rdctl plan --out-file\` that no other user can write.
-Before data is destroyed, apply asks; without a terminal it refuses. --allow-reset consents in advance.
+  description: `Makes a plan, sends it to the service, and waits until the desktop has converged. If nothing differs,
+nothing is sent. The service completes a plan that it has accepted, even if this command is interrupted. If no service is
+running, one is started. PLAN is a file written by \`rdctl plan --out-file\` that no other user can write.
+Apply asks before it destroys data; without a terminal, it refuses. --allow-reset consents in advance.
 Exit codes: 0 success; 1 failure; 3 refused: invalid profile, locked or unsupported setting, wrong target;
 4 timed out; 5 consent required; 6 the plan is stale.`,
   flags: {
     file: FILE_FLAG,
-    previous: { type: 'boolean', summary: 'Go back to the state before the last apply' },
+    previous: { type: 'boolean', summary: 'Roll back to the state before the last apply' },
     'allow-reset': { type: 'boolean', summary: 'Consent to the data loss that the plan lists' },
     yes: { type: 'boolean', short: 'y', summary: 'Do not ask; same as --allow-reset' },
     'skip-locked': { type: 'boolean', summary: 'Skip locked settings, and list them' },
@@ -33,7 +33,7 @@ Exit codes: 0 success; 1 failure; 3 refused: invalid profile, locked or unsuppor
     timeout: { type: 'duration', summary: 'How long to wait (default 10m)' },
     'no-wait': { type: 'boolean', summary: 'Do not wait for the backend' },
     'no-start': { type: 'boolean', summary: 'Fail if no service is running' },
-    driver: { type: 'string', summary: 'Driver to use if the service starts for the first time', placeholder: 'NAME' },
+    driver: { type: 'string', summary: 'Driver to use at the first start of the service', placeholder: 'NAME' },
     target: TARGET_FLAG,
     output: OUTPUT_FLAG,
   },

@@ -20,10 +20,10 @@ export const createProfile = defineCommand({
   name: 'create-profile',
   summary: 'Write a deployment profile for macOS, Windows or Linux',
   usage: '',
-  description: `Writes settings as a deployment profile that administrators can roll out. The
+  description: `Writes settings as a deployment profile for Rancher Desktop. The
 input is JSON or YAML: bare settings, or a profile, whose locked settings form the locked part and all others the defaults
-part. Invalid settings are errors; unknown names are left out and reported on stderr, except in a profile, where they are errors.
-With --check, settings that the newest application would refuse or ignore are reported as warnings (rdctl profile check covers all
+part. Invalid settings are errors. Unknown names are left out with a warning; in a profile, they are errors.
+With --check, settings that the newest release would refuse or ignore are reported as warnings (rdctl profile check covers all
 releases); --strict includes --check.
 Notes are additional information, not warnings.
 With --from-settings, secrets and settings specific to this computer are left out.

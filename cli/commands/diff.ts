@@ -35,15 +35,15 @@ export const diff = defineCommand({
   name: 'diff',
   summary: 'Show where the desktop differs from a profile',
   usage: '[-f FILE]... | FILE | A B',
-  description: `Compares only what the profile mentions; different spellings of one value are equal.
+  description: `Compares only settings in the profile; different spellings of a value are equal.
 If no service is running, the stored settings are compared.
 Differences that cannot be changed here (locked, or not supported by the driver) are marked.
-Give layers with -f; later ones override earlier ones.
+Specify layers with -f; later files override earlier ones.
 
-Two names without -f are compared with each other: settings files of any format (YAML,
-JSON, plist, mobileconfig, reg, registry.pol), or \`live\` for the current settings. What only
-one of them mentions is shown as absent in the other; against \`live\` only what the file
-mentions counts.
+Two arguments without -f are compared with each other: settings files of any format (YAML,
+JSON, plist, mobileconfig, reg, registry.pol), or \`live\` for the current settings. A setting
+in only one of them is shown as absent in the other; with \`live\`, only settings in the
+file are compared.
 Exit codes: 0 no differences; 2 differences; 3 a file is invalid, or the target is not the
 intended one; 1 failure.
 

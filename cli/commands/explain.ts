@@ -39,9 +39,9 @@ export const explain = defineCommand({
   name: 'explain',
   summary: 'Show where the value of a setting comes from',
   usage: '[SETTING|SECTION]',
-  description: `Prints every layer (built-in default, defaults profile of the administrator, stored settings, locked profile) with its
-source, and which one wins; then the accepted values, what a change costs, and what the driver does with the setting.
-Given a section or no name, lists settings. If no service is running, shows what the next start would use. Secrets are masked.
+  description: `Prints every layer (built-in default, administrator's defaults profile, stored settings, locked profile), its
+source, and which layer takes effect; then the accepted values, the cost of a change, and whether the driver supports the setting.
+With a section or without a name, lists settings. If no service is running, shows what the next start would use. Secrets are masked.
 Exit codes: 0 success; 1 no such setting, or failure; 3 a deployment profile is invalid.`,
   flags: { ...NAMES, output: OUTPUT_FLAG },
   classic: false,
@@ -106,7 +106,7 @@ async function layersOfFiles(io: Io, host: Host): Promise<SettingLayers> {
 }
 
 const EFFECTS: Record<Explanation['effect'], string> = {
-  none: 'is only stored; nothing running uses it',
+  none: 'is only stored, because nothing running uses it',
   live: 'is applied live',
   restart: 'restarts the backend',
   'restart-or-reset': 'restarts the backend; a lower version deletes the cluster data',
@@ -252,7 +252,7 @@ function unknown(name: string): RdError {
     });
   }
   const meant = lastNameMeant(name) ?? nearest(name, [...FIELDS.map(({ path }) => path), ...sections()]);
-  return new RdError('ERR_USAGE', `there is no setting ${JSON.stringify(name)}`, {
+  return new RdError('ERR_USAGE', `no such setting: ${JSON.stringify(name)}`, {
     advice:
       meant === undefined
         ? 'List all of them with: rdctl explain'

@@ -54,9 +54,9 @@ const extensionInstall = defineCommand({
   summary: 'Install an extension, or a different version of it',
   usage: 'IMAGE[:TAG]',
   description: `Pulls the image with the running engine and extracts the extension from it. Without a tag, the
-highest version that the registry and the engine have is installed. A different installed version is
-replaced. If the same version is already installed, nothing is done and a note says so.`,
-  flags: { force: { type: 'boolean', summary: 'Accepted for compatibility; there are no prompts' } },
+highest version in the registry and the engine is installed. A different installed version is
+replaced. If the same version is already installed, the command does nothing and prints a note.`,
+  flags: { force: { type: 'boolean', summary: 'Accepted for compatibility; has no effect' } },
   classic: true,
   run: (invocation) =>
     changeExtension(
@@ -70,7 +70,7 @@ const extensionList = defineCommand({
   aliases: ['ls'],
   summary: 'List the installed extensions',
   usage: '',
-  description: `Prints a heading, an empty line, and a line IMAGE:TAG for each extension. With -o json, prints the object of
+  description: `Prints a heading, an empty line, and one IMAGE:TAG per line. With -o json, prints the response of
 GET /v1/extensions: version, metadata and labels by image name.`,
   flags: { output: { type: 'string', short: 'o', summary: 'Output format', values: ['json'] } },
   classic: true,
@@ -100,8 +100,7 @@ const extensionUninstall = defineCommand({
   summary: 'Uninstall an extension',
   usage: 'IMAGE[:TAG]',
   description: `Removes the extension's files and, with moby, its container; the image stays in the engine. With a tag, only that
-version is uninstalled. If it is not installed, nothing is done
-and a note says so.`,
+version is uninstalled. If it is not installed, the command does nothing and prints a note.`,
   flags: {},
   classic: true,
   run: (invocation) =>
@@ -114,8 +113,8 @@ and a note says so.`,
 export const extension = defineGroup({
   name: 'extension',
   summary: 'Install, list and uninstall extensions',
-  description: `An extension is a container image that contains a file metadata.json. Its files are extracted from the
-image without running it. A profile can declare a list of extensions: application.extensions.installed.`,
+  description: `An extension is a container image with a file metadata.json. Its files are extracted from the
+image without running it. A profile can declare extensions, too, in application.extensions.installed.`,
   flags: {},
   classic: true,
   subcommands: [extensionInstall, extensionUninstall, extensionList],

@@ -16,7 +16,7 @@ const FLAGS = {
   output: { type: 'string', short: 'o', summary: 'Output format', values: ['yaml', 'json'] },
   part: {
     type: 'string',
-    summary: 'Only this part; files that do not name their part count as it',
+    summary: 'Import only this part, and assume it for files whose name does not indicate one',
     values: PARTS,
   },
   report: { type: 'string', summary: 'Write a JSON report of kept, changed and lost settings', placeholder: 'FILE' },
@@ -29,10 +29,10 @@ export const importProfile = defineCommand({
   usage: '(FILE... | --from-system)',
   description: `Reads property lists (XML and binary), Apple configuration profiles, registry files,
 Registry.pol, and the JSON files of Linux, and prints one profile: settings, and which of
-them are locked. - is standard input. The file name of a property list or JSON file tells its
-part (locked.json); otherwise give --part. Older versions are migrated.
-Changed and lost settings are reported on stderr. A secret is never written: the
-result names a variable to read it from.
+them are locked. - is standard input. The part of a property list or JSON file follows from its
+name (locked.json); otherwise specify --part. Older versions are migrated.
+Changed and lost settings are reported on stderr. A secret is never written; the
+profile refers to an environment variable instead.
 Exit codes: 0 success; 3 not a readable profile, or settings were lost with --strict;
 1 failure.
 
@@ -174,7 +174,7 @@ async function partsOfFiles(names: readonly string[], wanted: Part | undefined, 
     for (const part of found) {
       if (part.part === undefined && wanted === undefined) {
         notices.push(
-          `${part.source} does not name its part and is treated as locked; for defaults, use --part defaults.`,
+          `${part.source} does not indicate its part and is treated as locked; for defaults, use --part defaults.`,
         );
       }
       parts.push({
@@ -197,7 +197,7 @@ async function partsOfSystem(wanted: Part | undefined, io: Io): Promise<FoundPar
   const { policySources } = await import('../session/home.ts');
   const { parts, looked } = await systemParts(policySources(io, supportedPlatform(io.platform)));
   if (parts.length === 0) {
-    throw new RdError('ERR_NOT_FOUND', 'this computer has no deployment profile', {
+    throw new RdError('ERR_NOT_FOUND', 'this computer has no deployment profiles', {
       details: looked.map((place) => `looked at ${place}`),
     });
   }
@@ -217,7 +217,7 @@ function chosen(parts: FoundPart[], wanted: Part | undefined, notices: string[])
   if (kept.length === 0) {
     throw new RdError('ERR_PROFILE_INVALID', `the input contains no ${wanted} profile`, {
       details: others.map(({ source, part }) => `${source} is the ${part} profile`),
-      advice: 'Omit --part: it selects among profiles that name their part.',
+      advice: 'Omit --part; it selects among profiles that indicate their part.',
     });
   }
   return {

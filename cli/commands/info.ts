@@ -20,11 +20,11 @@ interface MachineFacts {
 
 export const info = defineCommand({
   name: 'info',
-  summary: 'Show the version, and the address of the machine',
+  summary: 'Show the version and the IP address of the machine',
   usage: '',
-  description: `Prints what is known: the version always, and the address while a machine is running. Unknown values
-are null in JSON, with the reason on stderr. The accelerator of a virtual machine, kvm or tcg, is
-a field and part of the JSON; in text output it is a line on stderr.`,
+  description: `The version is always known, the IP address only while a machine is running. Unknown values
+are null in JSON, with the reason on stderr. The accelerator of a virtual machine (kvm or tcg) is
+available with --field and in JSON; otherwise, it is printed to stderr.`,
   flags: {
     field: {
       type: 'string',
@@ -92,7 +92,7 @@ async function machineFacts({ connect, io }: Invocation): Promise<MachineFacts> 
     address:
       driver.name === 'host' || driver.name === 'qemu'
         ? { known: true, value: '127.0.0.1' }
-        : { known: false, why: `The ${driver.name} driver gives its machine no address.` },
+        : { known: false, why: `The machine of the ${driver.name} driver has no address.` },
     accelerator:
       accelerator === undefined
         ? { known: false, why: `The ${driver.name} driver has no virtual machine.` }

@@ -10,15 +10,15 @@ export const init = defineCommand({
   name: 'init',
   summary: 'Write a profile from the current settings',
   usage: '',
-  description: `Writes only what differs from the defaults, unless --all is given. Settings that the driver does not
-support are left out, so applying the profile on this computer changes nothing. If no service is running, the profile
-describes the stored settings, or the defaults. Secrets are left out.
-The first line tells editors where the schema is, for completion and error checking.`,
+  description: `Writes only settings that differ from the defaults, unless --all is given. Settings that the driver does
+not support are left out, so applying the profile on this computer changes nothing. If no service is running, the
+profile contains the stored settings, or the defaults. Secrets are left out.
+The first line points editors to the schema, for completion and validation.`,
   flags: {
     'out-file': { type: 'string', summary: 'Write to this file instead of standard output', placeholder: 'FILE' },
     force: { type: 'boolean', summary: 'Overwrite an existing file' },
-    all: { type: 'boolean', summary: 'Write every setting' },
-    schema: { type: 'string', summary: 'Path or URL of the schema for the first line', placeholder: 'PATH' },
+    all: { type: 'boolean', summary: 'Include settings that have their default value' },
+    schema: { type: 'string', summary: 'Path or URL of the schema, for the first line', placeholder: 'PATH' },
   },
   classic: false,
   async run(invocation) {

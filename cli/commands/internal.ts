@@ -9,7 +9,7 @@ const waitKill = defineCommand({
   summary: 'Wait for a process to exit, then kill its process group',
   usage: '',
   description: 'Used by the application alongside a process it starts. Linux only.',
-  flags: { pid: { type: 'integer', summary: 'The process; 0 does nothing' } },
+  flags: { pid: { type: 'integer', summary: 'Process ID; 0 does nothing' } },
   classic: true,
   async run({ flags, args, io }) {
     noArguments(args, 'internal process wait-kill');

@@ -6,8 +6,8 @@ export const listSettings = defineCommand({
   name: 'list-settings',
   summary: 'Print the current settings as JSON',
   usage: '',
-  description: `The output can be applied again: \`rdctl list-settings | rdctl apply -f -\` changes nothing.
-It contains everything, including the proxy password.`,
+  description: `The output is valid input for apply: \`rdctl list-settings | rdctl apply -f -\` changes nothing.
+It includes the proxy password.`,
   flags: { output: { type: 'string', short: 'o', summary: 'Output format', values: ['json'] } },
   classic: true,
   async run({ args, io, connect }) {

@@ -11,8 +11,8 @@ export const paths = defineCommand({
   name: 'paths',
   summary: 'Show the directories in use',
   usage: '',
-  description: `Prints one line of JSON, with the names that the compatible application uses for its directories. With RDCTL_COMPAT,
-these are that application's directories.`,
+  description: `Prints one line of JSON, with the same keys as Rancher Desktop's rdctl. With RDCTL_COMPAT, prints the directories of
+Rancher Desktop.`,
   flags: {
     output: { type: 'string', short: 'o', summary: 'Output format', values: ['json'] },
   },

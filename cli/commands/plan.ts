@@ -13,11 +13,11 @@ export const plan = defineCommand({
   name: 'plan',
   summary: 'Show what apply would change, and what it would cost',
   usage: '[-f] FILE...',
-  description: `Shows the target, each change with its cost and the reason, what would be interrupted or lost, and a total.
-The running service makes the plan from the current state, and waits for a step in progress. If no service is
-running, the stored settings are compared, and costs are estimated.
-\`rdctl apply PLAN\` carries out a plan saved with --out-file: exactly that plan, or nothing. A plan that other users can
-write is refused, because its checks detect changes to the desktop, but not changes to the plan.
+  description: `Shows the target, each change with its cost and reason, what would be interrupted or lost, and a summary.
+The running service plans from the current state; if a step is in progress, it waits for the step to finish. If no
+service is running, the profile is compared with the stored settings, and costs are estimated.
+\`rdctl apply PLAN\` applies a plan saved with --out-file: exactly that plan, or nothing. A plan that other users can
+write is refused, because apply can detect changes to the desktop, but not changes to the plan.
 Exit codes: 0 success; with --detailed-exitcode 2 if there are changes; 3 the profile is invalid, the target is not the
 intended one, or a change is locked or not supported by the driver; 1 a file could not be read.`,
   flags: {

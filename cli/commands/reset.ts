@@ -38,10 +38,10 @@ export const reset = defineCommand({
   description: `--k8s deletes everything in the cluster and keeps images and containers. --vm deletes the machine with
 all images, containers and volumes, and creates a new one. --cache deletes downloads. --factory stops the
 service and removes settings, data, guest images, extensions and logs, and what rdctl has added to shell files,
-docker configuration and autostart; existing snapshots stay, and so do downloads unless --cache is given too.
+docker configuration and autostart. It never removes snapshots, and removes downloads only with --cache.
 
-At a terminal, the command asks first; --yes skips the prompt. What was removed is reported on stderr. The exit code
-is 1 if something could not be removed.`,
+On a terminal, the command asks for confirmation; --yes skips the prompt. The command reports on stderr what was
+removed, and exits with 1 if something could not be removed.`,
   flags: {
     vm: { type: 'boolean', summary: 'Delete the machine, with images, containers and volumes' },
     k8s: { type: 'boolean', summary: 'Delete everything in the cluster' },
@@ -206,7 +206,7 @@ async function overTheApi(connection: Connection, wish: FactoryResetInput, io: I
 
 async function consent(what: string, { yes }: FactoryResetInput, io: Io): Promise<void> {
   if (yes || !io.interactive) return;
-  await askYes(`This removes ${what}: settings, containers, images, volumes. Snapshots stay. Continue?`, io);
+  await askYes(`This removes ${what}: settings, containers, images, volumes. Snapshots are kept. Continue?`, io);
 }
 
 /** Like `rdctl shutdown`, including anything left by a killed service. */

@@ -36,15 +36,15 @@ export const serve = defineCommand({
   name: 'serve',
   summary: 'Run the service in the foreground',
   usage: '',
-  description: `Listens on 127.0.0.1, writes the connection file that the other commands read, and keeps
-machine, engine and cluster in line with the settings. Ctrl-C, SIGTERM and \`rdctl shutdown\` stop
-all of them; the settings stay. The port is --port, or the first free one from 6107 up.
+  description: `Listens on 127.0.0.1, writes the connection file that other commands read, and keeps the
+machine, engine and cluster in sync with the settings. Ctrl-C, SIGTERM and \`rdctl shutdown\` stop
+all of them; the settings stay unchanged. Without --port, the first free port from 6107 up is used.
 
-The driver is chosen at the first start and then stays: --driver, RDCTL_DRIVER, or the first
-real one that can run here. \`simulated\` runs nothing and is never chosen automatically.`,
+The driver is chosen at the first start and never changes: --driver, RDCTL_DRIVER, or the first
+real driver that can run on this computer. \`simulated\` runs nothing and is never chosen automatically.`,
   flags: {
     ...APPLICATION_FLAGS,
-    driver: { type: 'string', summary: 'Backend driver', placeholder: 'NAME' },
+    driver: { type: 'string', summary: 'Driver to use at the first start', placeholder: 'NAME' },
     'allow-host': {
       type: 'strings',
       summary: 'Additional host name that clients may use besides localhost; repeatable',

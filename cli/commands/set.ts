@@ -18,9 +18,9 @@ export const set = defineCommand({
   name: 'set',
   summary: 'Change individual settings',
   usage: '',
-  description: `Sends only the given settings, in one request. Booleans take their value after
+  description: `Sends only the given settings, in one request. Specify boolean values with
 an equals sign: \`--kubernetes.enabled=false\`. A list is replaced as a whole: repeat its flag,
-or give a JSON array. Map entries are changed one by one: \`KEY=true\` sets one, and \`KEY=null\`
+or pass a JSON array. Map entries are changed individually: \`KEY=true\` sets an entry, and \`KEY=null\`
 removes it.`,
   flags: SETTING_FLAG_TABLE,
   classic: true,

@@ -16,12 +16,12 @@ import { plainText } from '../views/text.ts';
 
 export const shell = defineCommand({
   name: 'shell',
-  summary: 'Open a shell, or run a command, with the engine set up',
+  summary: 'Open a shell, or run a command, configured for the engine',
   usage: '[COMMAND [ARGUMENT]...]',
-  description: `Opens your shell ($SHELL), or runs the command, with \`docker\`, \`ctr\` and \`nerdctl\` set up for the running engine:
-DOCKER_HOST, or CONTAINERD_ADDRESS and CONTAINERD_NAMESPACE, are set. With a driver
+  description: `Opens your shell ($SHELL), or runs the command, with \`docker\`, \`ctr\` and \`nerdctl\` configured for the running engine:
+sets DOCKER_HOST, or CONTAINERD_ADDRESS and CONTAINERD_NAMESPACE. With a driver
 that has a virtual machine (qemu), the shell or command runs in that machine. Everything
-after \`shell\` belongs to the command, including flags. The exit status is that of the command, or 128
+after \`shell\` is part of the command, including flags. The exit status is that of the command, or 128
 plus the number of the signal that terminated it.
 
   rdctl shell

@@ -33,7 +33,7 @@ const snapshotCreate = defineCommand({
   usage: 'NAME',
   description: `A virtual machine keeps running: the copy is taken at a single point in time. With other backends, and with --stop,
 the backend is stopped while its data is copied; the command returns when it is running again. If
-the file system can share blocks, the copy takes no space until something changes. Ctrl-C rolls back before exiting.
+the file system supports copy-on-write, the copy takes no space until data changes. Ctrl-C rolls back before exiting.
 
   rdctl snapshot create before-upgrade --description "k3s 1.29, all green"`,
   flags: {
@@ -80,7 +80,7 @@ const snapshotDelete = defineCommand({
   name: 'snapshot delete',
   summary: 'Delete a snapshot',
   usage: 'NAME',
-  description: 'Does not affect what is running.',
+  description: 'Does not affect the running desktop.',
   flags: JSON_FLAG,
   classic: true,
   async run(invocation) {
@@ -129,15 +129,15 @@ const snapshotRestore = defineCommand({
   name: 'snapshot restore',
   summary: 'Restore a snapshot',
   usage: 'NAME',
-  description: `Restores the settings and all data of the backend. The snapshot is verified first, and copied
-beside the current state. The replaced state is kept until the restored one runs, and comes back by
-itself if it does not, or on Ctrl-C. At a terminal, the command asks before it begins.`,
+  description: `Restores the settings and all data of the backend. The snapshot is verified first, then copied
+next to the current state. The replaced state is kept until the restored one is running; if that fails, or
+on Ctrl-C, it is put back automatically. On a terminal, the command asks for confirmation.`,
   flags: {
     ...JSON_FLAG,
     yes: { type: 'boolean', short: 'y', summary: 'Do not ask' },
     target: {
       type: 'string',
-      summary: 'Restore the compatible application that was found',
+      summary: 'Act on the compatible application that was found',
       values: [COMPATIBLE.target],
     },
   },
@@ -175,8 +175,8 @@ const snapshotUnlock = defineCommand({
   name: 'snapshot unlock',
   summary: 'Remove the lock of a snapshot operation that has ended',
   usage: '',
-  description: `While the lock file exists, a starting service keeps its backend off, and snapshots can be neither created nor restored.
-A service of rdctl removes its lock when an operation ends, and replaces one left by a killed service.`,
+  description: `While the lock file exists, a service that starts does not start its backend, and snapshots cannot be created or
+restored. The service removes its lock when an operation ends, and replaces the lock of a killed service.`,
   flags: JSON_FLAG,
   classic: true,
   async run({ flags, args, io }) {
@@ -198,7 +198,7 @@ A service of rdctl removes its lock when an operation ends, and replaces one lef
 
 export const snapshot = defineGroup({
   name: 'snapshot',
-  summary: 'Save and restore the whole desktop',
+  summary: 'Save and restore the entire desktop',
   description: `A snapshot contains the settings and all data of the backend: images, containers, volumes, the cluster.
 These commands work with or without a running service.`,
   flags: JSON_FLAG,

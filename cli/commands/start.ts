@@ -29,9 +29,9 @@ export const start = defineCommand({
   name: 'start',
   summary: 'Start the service in the background, or update the running one',
   usage: '',
-  description: `Returns when the API answers; with --wait, when the backend is ready.
-Settings given as flags take effect before anything starts. If the service is already running, they
-are changed as with \`set\`, and a stopped backend is started.`,
+  description: `Returns when the API responds; with --wait, when the backend is ready.
+Settings given as flags take effect before anything starts. If the service is already running, its
+settings are changed as with \`set\`, and a stopped backend is started.`,
   flags: {
     ...SETTING_FLAG_TABLE,
     driver: { type: 'string', summary: 'Driver to use at the first start', placeholder: 'NAME' },
@@ -39,10 +39,10 @@ are changed as with \`set\`, and a stopped backend is started.`,
     path: {
       type: 'string',
       short: 'p',
-      summary: 'Executable of rdctl to run as the service instead of this one',
+      summary: 'rdctl executable to run as the service, instead of this one',
       placeholder: 'FILE',
     },
-    'no-modal-dialogs': { type: 'boolean', summary: 'Accepted for compatibility; there are no dialogs' },
+    'no-modal-dialogs': { type: 'boolean', summary: 'Accepted for compatibility; has no effect' },
     wait: { type: 'boolean', summary: 'Wait until the backend is ready' },
     'wait-timeout': { type: 'duration', summary: 'How long --wait waits (default 10m0s)' },
   },

@@ -8,7 +8,7 @@ export const status = defineCommand({
   summary: 'Show what is running, and whether it matches the settings',
   usage: '',
   description: `Exit codes: 0 converged; 2 still converging; 1 the backend failed (state ERROR), or no service is running.
-With -o json it prints the document of \`GET /v2/status\`.`,
+With -o json, prints the response of \`GET /v2/status\`.`,
   flags: { output: OUTPUT_FLAG },
   classic: false,
   async run(invocation) {

@@ -8,10 +8,10 @@ export const validate = defineCommand({
   name: 'validate',
   summary: 'Check a profile without changing anything',
   usage: '[-f] FILE...',
-  description: `Reports all mistakes at once, each as \`file:line:column: message\`, which editors can jump to.
-Needs no service; only \`rdctl plan\` knows whether the driver supports a setting.
-Several files are checked one by one and then together, with later files overriding earlier ones.
-A lock without a value is a warning: no deployment profile can express it.
+  description: `Reports all errors at once, each as \`file:line:column: message\`, so that editors can jump to them.
+Does not need a service; only \`rdctl plan\` checks whether the driver supports a setting.
+Several files are checked individually and then together, with later files overriding earlier ones.
+A lock without a value is a warning, because no deployment profile can express it.
 Exit codes: 0 valid; 3 invalid; 1 a file could not be read.`,
   flags: {
     file: {

@@ -6,7 +6,7 @@ export const version = defineCommand({
   name: 'version',
   summary: 'Show the versions of rdctl and its API',
   usage: '',
-  description: 'Needs no service.',
+  description: 'Does not need a service.',
   flags: { output: { type: 'string', short: 'o', summary: 'Output format', values: ['text', 'json'] } },
   classic: true,
   async run({ flags, args, io }) {

@@ -168,7 +168,7 @@ async function applyWith(service: Found, options: ApplyOptions, { leftMs, decide
     .catch(async (error: unknown) => {
       if (service.wasCut && !sent) await client.setBackendState('STARTED').catch(() => undefined);
       if (service.started && !sent)
-        io.err('The service started for this is still running; stop it with `rdctl shutdown`.\n');
+        io.err('The service that was started for this apply is still running; stop it with `rdctl shutdown`.\n');
       throw error;
     })
     .catch((error: unknown) => withServiceExit(error, service, where, sent))

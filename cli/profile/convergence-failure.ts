@@ -51,10 +51,10 @@ async function rollbackAdvice({ client, status }: Service, where: Places): Promi
     // No other failure here means that the rollback would be rejected.
     if (error instanceof RdError && error.code === 'ERR_SETTINGS_INVALID') {
       const why = error.details.join('; ') || error.message;
-      return `What was there before cannot come back (${why}). Correct the profile and apply it again.`;
+      return `The previous state cannot be restored (${why}). Fix the profile and apply it again.`;
     }
   }
-  return 'Go back to what was there before with: rdctl apply --previous';
+  return 'To restore the previous state, run: rdctl apply --previous';
 }
 
 /** Failures of a connection that worked when the apply began. */
@@ -73,14 +73,14 @@ export async function withServiceExit(
   if (!(error instanceof RdError) || !CONNECTION_ERRORS.includes(error.code) || client.foreign) throw error;
   const { processTable } = await import('../../src/os/process-table.ts');
   const lives = await processTable.isAlive({ pid: status.pid });
-  const saved = sent ? 'the settings are saved' : 'whether the settings were saved is not known';
+  const saved = sent ? 'the settings are saved' : 'it is not known whether the settings were saved';
   throw new RdError(
     'ERR_CONNECTION',
-    `The service (pid ${status.pid}) ${lives ? 'stopped answering' : 'ended'} while applying; ${saved}.`,
+    `The service (pid ${status.pid}) ${lives ? 'stopped responding' : 'exited'} while applying; ${saved}.`,
     {
       cause: error,
       details: [`Its log: ${join(logs, SERVICE_LOG)}`],
-      advice: `Run the same apply again: ${lives ? 'it goes on from there' : 'it starts the service and goes on from there'}.`,
+      advice: `Run the same apply again; it ${lives ? '' : 'starts the service and '}continues from there.`,
     },
   );
 }

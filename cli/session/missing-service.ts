@@ -140,8 +140,8 @@ export function leftoverText(
 ): string {
   const who = pid === undefined ? 'The last service' : `The last service (pid ${pid})`;
   const cut =
-    interrupted === undefined ? '' : `, unless it was stopped for what was cut off (${plainText(interrupted)})`;
-  return `${who} ended without stopping what it ran with the driver ${driver}, so that may run on${cut}${advice}`;
+    interrupted === undefined ? '' : `, unless it was stopped for an interrupted operation (${plainText(interrupted)})`;
+  return `${who} exited without stopping its backend (driver ${driver}), which may still be running${cut}${advice}`;
 }
 
 /** The message of a command that needs a service. */

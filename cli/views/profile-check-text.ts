@@ -24,7 +24,7 @@ const CELLS: Readonly<Record<Verdict, { text: string; paint: keyof Style }>> = {
 const HEADINGS: Readonly<Record<Effect, string>> = {
   refused: '✗ Refused: the application does not start, or quits',
   ignored: '~ Ignored: the application starts without it',
-  changed: '= Changed: the application starts with something else',
+  changed: '= Changed: the application starts with a different value',
 };
 const LATER: Readonly<Record<Effect, string>> = {
   ...HEADINGS,
@@ -101,7 +101,9 @@ function listText(heading: string, findings: readonly SpreadFinding[], { cells, 
     ...(all[index + 1]?.lines.join('\n') === below.join('\n') ? [] : below),
   ]);
   const more = findings.length - all.reduce((sum, { count }) => sum + count, 0);
-  return [paint.bold(heading), ...lines, ...(more > 0 ? [`  … and ${more} more (-o json has all)`] : [])].join('\n');
+  return [paint.bold(heading), ...lines, ...(more > 0 ? [`  … and ${more} more (use -o json to see all)`] : [])].join(
+    '\n',
+  );
 }
 
 function titleOf(path: string, facts: readonly string[], paint: Style, width: number): string[] {

@@ -98,7 +98,7 @@ function inValue(value: JsonValue, place: Place | Section, names: readonly strin
     for (const [key, inner] of Object.entries(value)) {
       const at = [...names, key];
       if (form.foldsCase && known.add(key) !== undefined) {
-        report(at, 'the registry ignores letter case, and cannot tell the two names apart');
+        report(at, 'the registry ignores letter case and cannot distinguish the two names');
       }
       report(at, form.key(key) ?? (isObject(inner) || Array.isArray(inner) ? undefined : form.value(inner)));
     }

@@ -163,7 +163,7 @@ function settingsOf({ file, value, findings }: ParsedDocument): JsonObject {
     throw new RdError('ERR_PROFILE_INVALID', formatFinding(first), { details: formatFindings(findings.slice(1)) });
   }
   if (isObject(value)) return value;
-  throw new RdError('ERR_PROFILE_INVALID', `${file} does not contain settings`);
+  throw new RdError('ERR_PROFILE_INVALID', `${file} contains no settings`);
 }
 
 function placeIn({ file, position }: ParsedDocument, at: string): CheckInput['place'] {
@@ -179,11 +179,11 @@ function placeIn({ file, position }: ParsedDocument, at: string): CheckInput['pl
 function namedOtherwise(label: string, said: readonly (Part | undefined)[], wanted: Part | undefined): string[] {
   const isOther = said.some((part) => part !== undefined && part !== wanted);
   if (wanted === undefined || !isOther) return [];
-  return [`${label} says itself which profile it is, and is checked as that; --part is for files that do not.`];
+  return [`${label} indicates its own part; --part is ignored for it.`];
 }
 
 function assumed(label: string): string {
-  return `${label} does not say which of the two deployment profiles it is; it is checked as the locked one (--part tells).`;
+  return `${label} does not indicate its part; it is checked as the locked profile (--part overrides this).`;
 }
 
 /** What the reader of a format left out, and the part that it was in. */
@@ -249,11 +249,11 @@ export function reachNotices({ label, goesTo, parts }: CheckInput, cells: readon
     (cell) => cell.platform === platform && releaseIndex(cell.release) < releaseIndex(since),
   );
   if (blind.length > 0) {
-    notices.push(`${label}: releases before ${since} do not look ${words}, and take nothing from there.`);
+    notices.push(`${label}: releases before ${since} do not read profiles ${words}.`);
   }
   if (starting.some((cell) => cell.release === '1.8' && !blind.includes(cell)) && parts.some(locksMore)) {
     notices.push(
-      `${label}: release 1.8 locks containerEngine.allowedImages alone; what else is locked can be changed there.`,
+      `${label}: release 1.8 locks only containerEngine.allowedImages; users can change the other locked settings there.`,
     );
   }
   return notices;

@@ -251,7 +251,7 @@ function additions({ part, system }: Circumstances, settings: JsonObject): Migra
   }
   // The step after the next takes it away again.
   if (passes(12) && settingsVersion === 13 && leafAt(settings, TUNNEL) !== true) {
-    add(TUNNEL, 'it becomes true with a profile of version 12 or lower, whatever that says');
+    add(TUNNEL, 'it becomes true with a profile of version 12 or lower, regardless of its value');
   }
   if (part === 'defaults' && passes(16) && leafAt(settings, STORAGE_DRIVER) === undefined) {
     add(STORAGE_DRIVER, 'it becomes "auto" with a profile of version 16 or lower that does not set it');

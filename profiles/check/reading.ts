@@ -165,7 +165,7 @@ function readKey(object: JsonObject, section: Section, above: readonly string[],
       continue;
     }
     if (node.name !== name && Object.hasOwn(object, node.name)) {
-      const reason = `the registry ignores letter case, and "${node.name}" is there too`;
+      const reason = `the registry ignores letter case, and "${node.name}" also exists`;
       reading.entries.push({ place: placeOf(node), names, value, fault: { effect: 'ignored', reason } });
     } else if ('place' in node) reading.entries.push(...settingEntries(node.place, names, value));
     else if (isObject(value)) readKey(value, node.section, names, reading);

@@ -52,7 +52,7 @@ const NINE_P = 'experimental.virtualMachine.mount.9p.';
 
 const STORED_AS_WRITTEN: Judgement = {
   effect: 'ignored',
-  reason: 'it is stored as it is written, and no engine is called "docker"',
+  reason: 'it is stored as written, but no engine is named "docker"',
   suggestion: 'moby',
 };
 
@@ -142,14 +142,14 @@ const PLAIN = /^\d+\.\d+\.\d+$/;
 export function lockedVersionReason(version: string): string | undefined {
   if (version === '' || PLAIN.test(version)) return undefined;
   const plain = canonicalKubernetesVersion(version);
-  if (plain !== version) return `with a locked version in another spelling than ${plain}, the cluster does not start`;
+  if (plain !== version) return `with a locked version that is not written as ${plain}, the cluster does not start`;
   return 'with a locked version other than a plain X.Y.Z, the cluster does not start';
 }
 
 /** Why the version of a defaults profile is replaced by the application's own choice. */
 export function unusableVersionReason(version: string): string | undefined {
   if (version === '' || isKubernetesVersion(canonicalKubernetesVersion(version))) return undefined;
-  return 'it is not a version, so the application takes its own default';
+  return 'it is not a version, so the application uses its own default';
 }
 
 /** What is wrong with the version of a profile. */
@@ -162,9 +162,9 @@ interface VersionFault {
 
 /** The registry has no fractions, which `holding.ts` reports. */
 export function versionFault(version: JsonValue | undefined, { release }: System): VersionFault | undefined {
-  if (version === undefined) return stop('it is missing, and without it the application does not start');
+  if (version === undefined) return stop('it is missing, and the application does not start without it');
   if (typeof version !== 'number') return stop('it is not a number');
-  if (version <= 0) return stop('it is not above 0');
+  if (version <= 0) return stop('it is not greater than 0');
   if (version > release.settingsVersion) return { effect: 'refused', reason: newerReason(version), end: false };
   if (Number.isInteger(version)) return undefined;
   return { effect: 'changed', reason: 'no migration runs for a version with a fraction', end: false };
@@ -173,9 +173,9 @@ export function versionFault(version: JsonValue | undefined, { release }: System
 /** The same words for every release before the first that knows the version. */
 function newerReason(version: number): string {
   const first = RELEASES.find(({ settingsVersion }) => settingsVersion >= version);
-  if (first) return `settings version ${version} is known to ${first.name} and later`;
+  if (first) return `settings version ${version} requires ${first.name} or later`;
   const { name = '', settingsVersion = 0 } = RELEASES.at(-1) ?? {};
-  return `settings version ${version} is newer than ${settingsVersion}, which ${name} knows`;
+  return `settings version ${version} is newer than ${settingsVersion}, the newest that ${name} supports`;
 }
 
 function stop(reason: string): VersionFault {

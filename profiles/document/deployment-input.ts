@@ -77,7 +77,7 @@ export async function readDeploymentInput(
   if (findings.length > 0) throw invalid(document, findings, consequence);
   if (form === 'settings') return input;
   const notes = [...input.notes, ...besideSettings(around)];
-  if (!locked) notes.push('the profile does not say what is locked, so each part has all settings.');
+  if (!locked) notes.push('the profile has no locked map, so each part contains all settings.');
   return { ...input, notes, ...(locked ? { locked } : {}) };
 }
 
@@ -110,7 +110,7 @@ export async function settingsInForce(settings: JsonObject, platform: Platform):
     platform,
   );
   const input = sound(examined);
-  const newer = `the settings are of version ${version}, and ${SCHEMA_VERSION} is the newest that is known here; what came later was left out.`;
+  const newer = `the settings have version ${version}; rdctl supports up to version ${SCHEMA_VERSION}, so newer settings were left out.`;
   return { ...input, version, warnings: [newer, ...input.warnings] };
 }
 
@@ -182,7 +182,7 @@ async function examine(input: ToExamine, platform: Platform): Promise<Examined> 
     if (dependsOnSystem(code)) continue;
     if (!lenient || (code === 'unknown' ? strict : code !== 'newer'))
       findings.push(lenient ? withoutRemoval(finding) : finding);
-    else if (code === 'newer') warnings.push(`${finding.message}; it is read all the same.`);
+    else if (code === 'newer') warnings.push(`${finding.message}; it is used anyway.`);
     else {
       unknown.push(names);
       warnings.push(unknownName(names, finding.suggestion));

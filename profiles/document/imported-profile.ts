@@ -73,7 +73,7 @@ function only(parts: readonly Interpreted[], part: Part): Interpreted | undefine
   const [first, second] = parts.filter((each) => each.part === part);
   if (!first || !second) return first;
   throw new RdError('ERR_PROFILE_INVALID', `there are two ${part} profiles: ${first.source} and ${second.source}`, {
-    advice: 'Give one of them: --part says which part a file is; remove one of two in the same file.',
+    advice: 'Set the part of a file with --part; if both are in the same file, remove one.',
   });
 }
 

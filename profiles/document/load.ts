@@ -74,7 +74,7 @@ export type LoadContext = SourceContext & SecretsContext & HostFacts;
  */
 export async function loadDesired(names: readonly string[], context: LoadContext): Promise<LoadedDocument> {
   if (names.filter((name) => name === '-').length > 1) {
-    throw new RdError('ERR_USAGE', 'standard input can be read once, and -f - was given twice');
+    throw new RdError('ERR_USAGE', 'standard input can be read only once, but -f - was given twice');
   }
   const parts: DocumentPart[] = [];
   for (const name of names) parts.push(await readPart(await readSource(name, context), context));
@@ -199,7 +199,7 @@ export async function readPart(source: Source, context: HostFacts & SecretsConte
 function warning({ code: _, ...finding }: CheckFinding): string {
   return formatFinding({
     ...finding,
-    message: `${finding.message}. This holds unless the live settings differ from the defaults.`,
+    message: `${finding.message}. This applies unless the live settings differ from the defaults.`,
   });
 }
 

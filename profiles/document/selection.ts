@@ -76,7 +76,7 @@ export async function selectSettings(input: DeploymentInput, selection: Selectio
   const secret = written.some(({ today }) => today && fieldAt(today.path)?.sensitive && today.value !== '');
   if (secret) warnings.push(PLAIN_SECRET);
   const narrowed = only.length + except.length > 0 || selection.changedOnly || input.locked !== undefined;
-  if (narrowed && Object.keys(result).length === 1) warnings.push('nothing but the version is left.');
+  if (narrowed && Object.keys(result).length === 1) warnings.push('no settings are selected.');
   const writable = (setting: WrittenSetting) => whyNotWritten(setting, input.version, selection) === undefined;
   return {
     settings: result,
@@ -214,7 +214,7 @@ function frozen(written: readonly WrittenSetting[], result: JsonObject, version:
   const before = new Set(written.map(({ today }) => today?.path));
   return leaves(result)
     .filter(([path]) => path !== 'version' && !before.has(path))
-    .map(([path, value]) => `${path} is held at ${JSON.stringify(value)} by a locked profile of version ${version}.`);
+    .map(([path, value]) => `${path} is locked to ${JSON.stringify(value)} by a locked profile of version ${version}.`);
 }
 
 /** A choice of settings on the command line. */
@@ -250,18 +250,18 @@ const LONGEST = 100;
 
 async function unknownName(flag: string, name: string, known: ReadonlySet<string>): Promise<RdError> {
   const given = `${flag} ${JSON.stringify(name.length > LONGEST ? `${name.slice(0, LONGEST)}…` : name)}`;
-  const message = `${given}: there is no such setting or section`;
+  const message = `${given}: no such setting or section`;
   const map = FIELDS.find(({ path, type }) => type.startsWith('map') && isWithin(name, path));
   if (map) {
-    return new RdError('ERR_USAGE', `${given}: an entry of a map cannot be chosen`, {
-      advice: `${map.path} as a whole can.`,
+    return new RdError('ERR_USAGE', `${given}: entries of a map cannot be selected individually`, {
+      advice: `Select the whole map: ${map.path}.`,
     });
   }
   const { laterPlace } = await import('../../src/settings/left-over.ts');
   const later = name.length > LONGEST ? undefined : laterPlace(name, SCHEMA_VERSION);
   if (later !== undefined) {
     return new RdError('ERR_USAGE', message, {
-      advice: `It is called ${later} now; with --keep-version the names of the input's version count too.`,
+      advice: `It is now called ${later}. With --keep-version, the names of the input's version are accepted too.`,
     });
   }
   const close = nearest(name, known);

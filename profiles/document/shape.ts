@@ -34,7 +34,7 @@ const KEYS = ['apiVersion', 'kind', 'metadata', 'settings', 'prune', 'locked', '
 export function readShape(parsed: ParsedDocument, report: Report): Shape {
   const { value } = parsed;
   if (!isObject(value)) {
-    if (value !== undefined) report('', `a desired state is a mapping, not ${describe(value)}`, { expected: 'object' });
+    if (value !== undefined) report('', `a profile must be a mapping, not ${describe(value)}`, { expected: 'object' });
     return { form: 'settings', settings: undefined, settingsPointer: '', metadata: {} };
   }
   if (!('apiVersion' in value || 'kind' in value || isObject(value.settings))) {
@@ -123,7 +123,7 @@ function readLevel(value: JsonObject, prefix: string, pointer: string, report: R
     const field = fieldAt(path);
     const moved = field || isSection(path) ? undefined : formerPlaces().get(path);
     if (moved !== undefined) {
-      report(at, `locked names settings as they are called today, and ${path} is ${moved} now`, {
+      report(at, `locked must use current setting names: ${path} is now ${moved}`, {
         part: 'key',
         suggestion: moved,
       });
@@ -136,9 +136,9 @@ function readLevel(value: JsonObject, prefix: string, pointer: string, report: R
     } else if (!field && isObject(inner)) {
       result[key] = readLevel(inner, path, at, report);
     } else if (field?.type.startsWith('map<') && isObject(inner)) {
-      report(at, `${path} is locked as a whole, and not by its entries`, { expected: 'true or false' });
+      report(at, `${path} can be locked only as a whole, not by entry`, { expected: 'true or false' });
     } else {
-      report(at, `a lock is true or false`, { expected: field ? 'boolean' : 'boolean or a mapping of settings' });
+      report(at, `a lock must be true or false`, { expected: field ? 'boolean' : 'boolean or a mapping of settings' });
     }
   }
   return result;
@@ -192,13 +192,13 @@ function readPortForwards(value: JsonValue, report: Report): PortForward[] {
     const twin = names.get(name);
     names.set(name, index);
     if (twin !== undefined) {
-      report(pointer, `${name} is forwarded twice: entry ${twin + 1} of the list does it already`, {});
+      report(pointer, `${name} is forwarded twice: see entry ${twin + 1} of the list`, {});
       return [];
     }
     const holder = hostPort === null ? undefined : ports.get(hostPort);
     if (hostPort !== null) ports.set(hostPort, index);
     if (holder !== undefined) {
-      report(child(pointer, 'hostPort'), `hostPort ${hostPort} is taken by entry ${holder + 1} of the list`, {});
+      report(child(pointer, 'hostPort'), `hostPort ${hostPort} is already used by entry ${holder + 1} of the list`, {});
       return [];
     }
     return [forward];
@@ -207,7 +207,7 @@ function readPortForwards(value: JsonValue, report: Report): PortForward[] {
 
 function readForward(entry: JsonValue, pointer: string, report: Report): PortForward | undefined {
   if (!isObject(entry)) {
-    report(pointer, `a port forward is a mapping, not ${describe(entry)}`, {
+    report(pointer, `a port forward must be a mapping, not ${describe(entry)}`, {
       expected: `object with ${FORWARD_KEYS.join(', ')}`,
     });
     return undefined;

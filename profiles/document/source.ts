@@ -74,7 +74,7 @@ async function readBounded(path: string, name: string, limit: number): Promise<P
   } catch (cause) {
     throw new RdError('ERR_IO', `${name} could not be read: ${reason(cause)}`, {
       cause,
-      advice: 'Name a file that can be read, or - for standard input.',
+      advice: 'Specify a readable file, or - for standard input.',
     });
   }
 }

@@ -137,7 +137,7 @@ export function idleLocks(locked: JsonObject, paths: readonly string[]): string[
 
 /** What is said of such a lock, at its place in a document. */
 export function idleLock(path: string, document: ParsedDocument): Finding {
-  const message = `${path} is locked, but has no value in the settings: this would lock nothing`;
+  const message = `${path} is locked but has no value in the settings, so the lock has no effect`;
   return positioned(document, { pointer: `/locked${pointerTo(path.split('.'))}`, message }, 'key');
 }
 

@@ -124,9 +124,9 @@ export function writingAll<T>(format: string, write: (refuse: Refuse) => T): T {
   const details: string[] = [];
   const written = write((path, reason) => void details.push(`${path}: ${reason}`));
   if (details.length === 0) return written;
-  throw new RdError('ERR_PROFILE_INVALID', `${format} cannot hold these values:`, {
+  throw new RdError('ERR_PROFILE_INVALID', `${format} cannot represent these values:`, {
     details,
-    advice: 'Change these values or leave them out; nothing is replaced.',
+    advice: 'Change or remove these values; rdctl does not replace them.',
   });
 }
 

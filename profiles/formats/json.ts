@@ -160,7 +160,7 @@ class Reading {
       const keys = this.open.at(-1);
       const close = keys ? '}' : ']';
       if (wanted === 'end' && !inside)
-        return char === undefined ? undefined : this.unexpected('there is something after the end');
+        return char === undefined ? undefined : this.unexpected('unexpected content after the end');
       if (inside && char === close && (wanted === 'end' || first)) {
         this.open.pop();
         this.at += 1;
@@ -214,7 +214,7 @@ class Reading {
       }
       if (char < ' ') return 'a string has a line break or a control character in it';
       if (char !== '\\') continue;
-      if (!this.skip(ESCAPE)) return 'this is not an escape sequence';
+      if (!this.skip(ESCAPE)) return 'invalid escape sequence';
       this.at -= 1;
     }
     this.at = start;
@@ -222,13 +222,13 @@ class Reading {
   }
 
   private scalar(): string | undefined {
-    return this.skip(SCALAR) ? undefined : this.unexpected('a value is missing, or is not one of JSON');
+    return this.skip(SCALAR) ? undefined : this.unexpected('a value is missing or invalid');
   }
 
   private unexpected(otherwise: string): string {
     const char = this.text[this.at];
     if (char === undefined) return `the text ends here: ${otherwise}`;
-    return char === '/' || char === '#' ? 'JSON has no comments, and one begins here' : otherwise;
+    return char === '/' || char === '#' ? 'comments are not allowed in JSON' : otherwise;
   }
 
   private skip(expression: RegExp): boolean {

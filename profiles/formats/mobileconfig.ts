@@ -130,7 +130,7 @@ interface Uuids {
  *
  * The same settings give the same bytes, UUIDs too; other settings get other UUIDs under the same identifier, so that an
  * installed profile is replaced and not joined by a second one.
- * @throws RdError `ERR_PROFILE_INVALID` with everything that XML cannot hold.
+ * @throws RdError `ERR_PROFILE_INVALID` with everything that XML cannot represent.
  */
 export function mobileconfigText({ members }: Pick<DeploymentTree, 'members'>, part: Part): string {
   const settings = writingAll('a configuration profile', (refuse) => plistDictionary(members, SETTINGS_INDENT, refuse));

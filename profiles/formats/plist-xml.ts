@@ -113,7 +113,7 @@ class Reading {
   private text({ kind, text, at }: TextToken): void {
     if (kind === 'text') {
       const reference = BAD_REFERENCE.exec(text);
-      if (reference) throw new Problem('a "&" begins nothing that is known', at + reference.index);
+      if (reference) throw new Problem('a "&" starts no known entity', at + reference.index);
     }
     this.written += text;
     const plain = text.replace(/\r\n?/g, '\n');
@@ -126,7 +126,7 @@ class Reading {
   }
 
   private begin(tag: string, at: number): void {
-    if (this.result !== undefined) throw new Problem('there is something after the end of the list', at);
+    if (this.result !== undefined) throw new Problem('unexpected content after the end of the list', at);
     const reason = beginProblem(tag, this.open.at(-1));
     if (reason !== undefined) throw new Problem(reason, at);
     this.written = '';
@@ -136,7 +136,7 @@ class Reading {
 
   private end(tag: string, at: number): void {
     const level = this.open.pop();
-    if (level?.tag !== tag) throw new Problem(`${known(tag, '/')} closes nothing`, at);
+    if (level?.tag !== tag) throw new Problem(`${known(tag, '/')} has no opening tag`, at);
     const reason = endProblem(level, this.written);
     if (reason !== undefined) throw new Problem(reason, at);
     const above = this.open.at(-1);
@@ -315,7 +315,7 @@ function tokenAt(text: string, at: number): [Piece, number] {
   const [, slash, tag, closed] = TAG.exec(text) ?? [];
   if (tag !== undefined) return [{ kind: 'tag', tag, end: slash === '/', empty: closed === '/' }, TAG.lastIndex];
   const begun = text.startsWith('<!', at)
-    ? '"<!" does not start anything that a property list can have'
+    ? '"<!" starts nothing that is allowed in a property list'
     : '"<" does not start a tag';
   return [{ kind: 'unknown', reason: begun }, text.length];
 }

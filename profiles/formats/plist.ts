@@ -175,7 +175,7 @@ export const PLIST_HEADER = `<?xml version="1.0" encoding="UTF-8"?>
 
 /**
  * A deployment profile as an XML property list; ends with an empty line.
- * @throws RdError `ERR_PROFILE_INVALID` with everything that XML cannot hold.
+ * @throws RdError `ERR_PROFILE_INVALID` with everything that XML cannot represent.
  */
 export function plistText({ members }: Pick<DeploymentTree, 'members'>): string {
   const lines = writingAll('a property list', (refuse) => plistDictionary(members, '  ', refuse));

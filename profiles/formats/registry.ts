@@ -132,7 +132,7 @@ export const UNWRITABLE = /[\p{Cc}\p{Cs}]/u;
 /** Why a value cannot have that name, as what follows `its name`. */
 export function nameProblem(name: string): string | undefined {
   if (name === '') return 'is empty, which is the name of the default value of a key';
-  if (UNWRITABLE.test(name)) return 'holds a control character or an unpaired surrogate';
+  if (UNWRITABLE.test(name)) return 'contains a control character or an unpaired surrogate';
   if (name.length > LONGEST_NAME) return `has more than ${LONGEST_NAME} UTF-16 units`;
   return undefined;
 }

@@ -25,7 +25,7 @@ export async function deploymentTree(settings: JsonObject): Promise<DeploymentTr
   const version = versionOf(settings, reading);
   const members = readSection(settings, await membersAt(version), '', reading);
   if (reading.problems.length > 0) {
-    throw new RdError('ERR_PROFILE_INVALID', 'the settings contain values that deployment profiles cannot have:', {
+    throw new RdError('ERR_PROFILE_INVALID', 'the settings contain values that deployment profiles cannot represent:', {
       details: reading.problems,
     });
   }

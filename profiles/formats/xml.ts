@@ -19,11 +19,11 @@ export function xmlText(text: string): string {
 /** Why XML 1.0 cannot hold a text, as a clause; no reference helps, because it may not stand for such a character either. */
 export function xmlProblem(text: string): string | undefined {
   const control = CONTROL.exec(text)?.[0];
-  if (control !== undefined) return `XML cannot hold the control character ${codePoint(control)}`;
+  if (control !== undefined) return `XML cannot represent the control character ${codePoint(control)}`;
   const lone = /\p{Cs}/u.exec(text)?.[0];
-  if (lone !== undefined) return `XML cannot hold an unpaired surrogate (${codePoint(lone)})`;
+  if (lone !== undefined) return `XML cannot represent an unpaired surrogate (${codePoint(lone)})`;
   const none = /[\ufffe\uffff]/.exec(text)?.[0];
-  return none === undefined ? undefined : `XML cannot hold ${codePoint(none)}, which is not a character`;
+  return none === undefined ? undefined : `XML cannot represent ${codePoint(none)}, which is not a character`;
 }
 
 /** `U+0007` */

@@ -57,7 +57,7 @@ export function invalidPolicy(message: string, details: readonly string[] = [], 
   return new RdError('ERR_PROFILE_INVALID', message, {
     details,
     ...(cause === undefined ? {} : { cause }),
-    advice: 'Ask the administrator of this computer to correct the deployment profile; nothing is started without it.',
+    advice: 'Ask your administrator to fix the deployment profile; the service does not start until it is valid.',
   });
 }
 
@@ -68,7 +68,7 @@ export function ofOwnProfile(error: unknown): unknown {
   return new RdError(code, message, {
     details,
     cause,
-    advice: 'This deployment profile is your own: correct it or remove it; nothing is started until then.',
+    advice: 'Fix or remove this deployment profile, which is your own; the service does not start until then.',
   });
 }
 

@@ -144,7 +144,7 @@ async function readPolicyFile(path: string, owner: PolicyOwner): Promise<Buffer 
   } catch (cause) {
     if (systemCode(cause) === 'EISDIR') throw notReadable(path, 'it is a directory');
     if (systemCode(cause) !== 'ENOENT') throw unreadable(path, cause);
-    if (await isLink(path)) throw notReadable(path, 'it is a link to a file that is not there');
+    if (await isLink(path)) throw notReadable(path, 'it is a dangling symbolic link');
     return undefined;
   }
 }
@@ -216,7 +216,7 @@ async function readPlistPolicy(
   if (isTooDeep(answer)) throw wrong(`it nests deeper than ${MOST_LEVELS} levels`);
   const value = parsedJson(answer);
   // The parser's message quotes the text, which may hold a password.
-  if (value === undefined) throw wrong('plutil did not answer JSON');
+  if (value === undefined) throw wrong('plutil did not return JSON');
   if (!isObject(value)) throw wrong('it does not contain a dictionary');
   return writtenFile(path, value);
 }

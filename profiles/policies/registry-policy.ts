@@ -29,9 +29,7 @@ async function queriedKey(path: string, programs: PolicyPrograms): Promise<Regis
   const output = await programs.queryRegistry(path, true);
   if (output === undefined) {
     if (await isListed(path, programs)) {
-      throw invalidPolicy(
-        `could not read the deployment profile ${path}: the registry key is there and cannot be read`,
-      );
+      throw invalidPolicy(`could not read the deployment profile ${path}: the registry key exists but cannot be read`);
     }
     return undefined;
   }
@@ -39,7 +37,7 @@ async function queriedKey(path: string, programs: PolicyPrograms): Promise<Regis
   if (!doubtful) return key;
   const exact = parseRegistryFile(path, await programs.exportRegistry(path));
   if (exact) return exact;
-  throw invalidPolicy(`could not read the deployment profile ${path}: it has a value that is not understood`);
+  throw invalidPolicy(`could not read the deployment profile ${path}: it has a value of an unsupported type`);
 }
 
 /** A query fails alike for a key that is not there and for one that may not be read; the key above knows which. */

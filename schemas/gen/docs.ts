@@ -7,7 +7,7 @@ import { DECLARATION, type Declared, declaredSettings, readSchema } from './decl
 
 const EFFECTS: Readonly<Record<Effect, string>> = {
   none: 'stored',
-  live: 'applied to what runs',
+  live: 'applied to the running backend',
   restart: 'restarts the backend',
   'restart-or-reset': 'restarts the backend; a lower version resets the cluster',
 };
@@ -32,8 +32,8 @@ function introduction(): string {
 
 Every setting of schema version 19. This page is generated from \`schemas/settings/v19.json\` and the drivers.
 
-*Effect* is what a change costs by default; a plan tells what it costs for a given service and driver. *Platforms* are
-those on which a change is accepted: elsewhere the setting exists and keeps its value.
+*Effect* is the default cost of a change; a plan shows the actual cost for your service and driver. *Platforms* lists
+where a change is accepted; on other platforms, the setting keeps its value.
 `;
 }
 
@@ -48,8 +48,8 @@ function matrix(settings: readonly Declared[]): string {
 
 ${drivers}
 
-*${SUPPORT.enforced}*: a change acts on what runs. *${SUPPORT.stored}*: kept, without effect in this driver.
-*${SUPPORT.unsupported}*: an explicit change is refused; the reason is in the section of the setting.
+*${SUPPORT.enforced}*: a change affects the running backend. *${SUPPORT.stored}*: saved, but without effect in this
+driver. *${SUPPORT.unsupported}*: an explicit change is refused; the section of the setting gives the reason.
 
 | Setting | ${DRIVERS.map(({ name }) => code(name)).join(' | ')} |
 | --- |${' --- |'.repeat(DRIVERS.length)}
@@ -72,7 +72,7 @@ function supportText(driver: DriverInfo, field: Field): string {
 function supportOf(driver: DriverInfo, field: Field): Support {
   // The type asks for every path; a matrix that was built from data could still lack one.
   const support: Support | undefined = driver.support[field.path];
-  if (!support) throw new Error(`the driver ${driver.name} does not say what it does with ${field.path}`);
+  if (!support) throw new Error(`driver ${driver.name} declares no support level for ${field.path}`);
   return support;
 }
 
@@ -94,7 +94,7 @@ function section({ field, formerly, requires }: Declared): string {
   ];
   if (formerly.length > 0) rows.push(['Formerly', formerly.map(code).join(', ')]);
   if (field.sensitive) rows.push(['Secret', 'masked in plans, diffs, logs and exports']);
-  if (field.machineOnly) rows.push(['Of one computer', 'left out when settings in force are exported']);
+  if (field.machineOnly) rows.push(['Specific to one computer', 'left out when the current settings are exported']);
   const table = rows.map(([name, text]) => `| ${name} | ${text} |`).join('\n');
   const rules = requires.length > 0 ? `\n${requires.map((rule) => `- ${rule}`).join('\n')}\n` : '';
   return `## ${code(field.path)}

@@ -118,7 +118,7 @@ test('a service that was killed: reports what it left behind', async () => {
   const state = { format: 1, driver: 'host', power: 'started', generation: 3 };
   writeFileSync(join(home, 'state', 'state.json'), JSON.stringify(state));
   const text = new RegExp(
-    `The last service \\(pid ${2 ** 30}\\) ended without stopping what it ran with the driver host`,
+    `The last service \\(pid ${2 ** 30}\\) exited without stopping its backend \\(driver host\\), which may still be running`,
   );
   expect(await rdctl(['status'], { env })).toMatchObject({ exit: 1, out: '', err: expect.stringMatching(text) });
   expect(await rdctl(['list-settings'], { env })).toMatchObject({ exit: 1, err: expect.stringMatching(text) });

@@ -326,12 +326,12 @@ describe('failures', () => {
     const status = await createClient(service.connection).status();
     const found = { client: createClient(service.connection), status: { ...status, pid: 2 ** 30 } };
     await expect(withServiceExit(ended, found, here, true)).rejects.toMatchObject({
-      message: `The service (pid ${2 ** 30}) ended while applying; the settings are saved.`,
+      message: `The service (pid ${2 ** 30}) exited while applying; the settings are saved.`,
       details: [`Its log: ${join(here.logs, 'service.log')}`],
       advice: expect.stringContaining('Run the same apply again'),
     });
     await expect(withServiceExit(ended, found, here, false)).rejects.toThrow(
-      'whether the settings were saved is not known',
+      'it is not known whether the settings were saved',
     );
     const other = new RdError('ERR_PLAN_STALE', 'moved');
     await expect(withServiceExit(other, found, here, true)).rejects.toBe(other);
@@ -345,7 +345,7 @@ describe('failures', () => {
     expect(err).toMatch(
       /^Error: The backend did not reach the desired state \(EngineReady: StepFailed\): engine start failed/m,
     );
-    expect(err).toMatch(/with: rdctl apply --previous\n$/);
+    expect(err).toMatch(/run: rdctl apply --previous\n$/);
     const back = await rdctl(['apply', '--previous']);
     expect(back.exit).toBe(0);
     expect(back.out).toMatch(/Converged in .*\nEndpoint: simulated:moby\n$/);

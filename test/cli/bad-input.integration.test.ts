@@ -36,7 +36,7 @@ const BAD: Record<string, Bad> = {
   __proto__: { content: '{"version": 19, "__proto__": {"polluted": true}}', at: '1:17', says: /__proto__/ },
   'not UTF-8': { content: Buffer.from([0x76, 0x3a, 0x20, 0xff, 0x0a]), at: '1:4', says: /not UTF-8/ },
   'a syntax error': { content: 'version: 19\nimages: {\n', at: '', says: /\S/ },
-  'a list': { content: '- version: 19\n', at: '1:1', says: /is a mapping, not a list/ },
+  'a list': { content: '- version: 19\n', at: '1:1', says: /must be a mapping, not a list/ },
   'no version': { content: 'images: {}\n', at: '1:1', says: /version is missing/ },
   'version 0': { content: 'version: 0\n', at: '1:10', says: /an integer from 1 to 19/ },
   'version "19"': { content: 'version: "19"\n', at: '1:10', says: /an integer from 1 to 19/ },
@@ -74,7 +74,7 @@ describe.each(COMMANDS)('%s', (command) => {
     const { exit, out, err } = await rdctl([command, '-f', file], { env: server.env, cwd });
     expect({ exit, out }).toEqual({ exit: 1, out: '' });
     expect(err).toMatch(says);
-    expect(err).toContain('Name a file that can be read, or - for standard input.');
+    expect(err).toContain('Specify a readable file, or - for standard input.');
     expect(server.received).toEqual([]);
   });
 

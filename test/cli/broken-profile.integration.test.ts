@@ -19,7 +19,7 @@ test('an invalid deployment profile is one error in every command, with the clas
   const said = [
     `Error: Error in deployment file ${locked}:`,
     `Error for field 'kubernetes.enabled': expecting value of type boolean, got a string "x"`,
-    'This deployment profile is your own: correct it or remove it; nothing is started until then.',
+    'Fix or remove this deployment profile, which is your own; the service does not start until then.',
     '',
   ].join('\n');
   for (const [exit, ...argv] of [

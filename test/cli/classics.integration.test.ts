@@ -436,7 +436,7 @@ describe('version and info', () => {
     expect(simulated).toMatchObject({
       exit: 1,
       out: '',
-      err: 'Error: The simulated driver gives its machine no address.\n',
+      err: 'Error: The machine of the simulated driver has no address.\n',
     });
     expect((await rdctl(['info', '-f', 'foo'])).err).toMatch(/^Error: unknown field "foo"\nUsage:/);
     expect((await rdctl(['info', '-o', 'xml'])).err).toMatch(

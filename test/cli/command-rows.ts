@@ -162,7 +162,7 @@ export const WITHOUT_A_SERVICE: readonly Row[] = [
     ['create-profile', '--output=json', ...PROFILE.with(0, '--input')],
     0,
     /"version": 19/,
-    /^Note: state: .*\nNote: the profile does not say what is locked, .*\n$/,
+    /^Note: state: .*\nNote: the profile has no locked map, .*\n$/,
   ],
   [
     ['create-profile', '--output=json', '-b', '{"images":{"showAll":1}}'],
@@ -177,7 +177,7 @@ export const WITHOUT_A_SERVICE: readonly Row[] = [
     '',
     refusal('the profile was not written, '),
   ],
-  [['create-profile', '--output=json', '-b', '{}', '--only=x'], 1, '', misuse('--only "x": there is no such setting')],
+  [['create-profile', '--output=json', '-b', '{}', '--only=x'], 1, '', misuse('--only "x": no such setting')],
   [
     ['create-profile', '--output=json', '-b', '{}', '--out-file=/no/such'],
     1,
@@ -232,7 +232,7 @@ export const WITHOUT_A_SERVICE: readonly Row[] = [
   ],
   [['profile', 'check'], 1, '', misuse('no file specified')],
   [['profile', 'check', '/no/such'], 1, '', refusal('/no/such could not be read: no such file or directory')],
-  [['profile', 'check', 'x', '--release=1.7'], 1, '', misuse('--release "1.7": known are 1.8 to 1.24')],
+  [['profile', 'check', 'x', '--release=1.7'], 1, '', misuse('--release "1.7": must be from 1.8 to 1.24')],
   [['profile', 'check', resolve('examples/moby.yaml'), '--release=1.24'], 0, /moby\.yaml: Accepted by 1\.24 on /, ''],
   [
     ['profile', 'check', resolve('examples/moby.yaml')],
@@ -345,7 +345,7 @@ export const WITH_A_SERVICE: readonly Row[] = [
     '',
     misuse('api command: --body and --input options cannot both be specified'),
   ],
-  [['info'], 0, /^Version: {3}v\S+\n$/, /^The simulated driver gives its machine no address\.\n$/],
+  [['info'], 0, /^Version: {3}v\S+\n$/, /^The machine of the simulated driver has no address\.\n$/],
   [['info', '-f', 'version', '-o', 'json'], 0, /^\{\n {2}"version": "v[^"]+"\n\}\n$/, ''],
   [['status', '-o', 'json'], 0, /"kind": "Status"/, ''],
   [['explain', 'images.showAll', '-o', 'json'], 0, /"images\.showAll"/, ''],

@@ -10,7 +10,7 @@ import { statusWith } from '../helpers/plans.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';
 
 const FAILED = new RdError('ERR_CONVERGE_FAILED', 'The backend did not reach the desired state.');
-const BACK = 'Go back to what was there before with: rdctl apply --previous';
+const BACK = 'To restore the previous state, run: rdctl apply --previous';
 
 /** What an error becomes with these logs. */
 async function told(logs: Record<string, string>, error = FAILED): Promise<RdError> {
@@ -61,7 +61,7 @@ test.each<[string, RdError | undefined, string]>([
   [
     'that is refused',
     new RdError('ERR_SETTINGS_INVALID', 'the requested settings are not valid', { details: ['Cannot decrease it'] }),
-    'What was there before cannot come back (Cannot decrease it). Correct the profile and apply it again.',
+    'The previous state cannot be restored (Cannot decrease it). Fix the profile and apply it again.',
   ],
   ['of which nothing can be known', new RdError('ERR_CONNECTION', 'the service is gone'), BACK],
 ])('rolling back %s', async (_what, refusal, advice) => {

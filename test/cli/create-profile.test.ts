@@ -61,7 +61,7 @@ describe('refuses bad usage, in this order', () => {
     [['--output', 'admx'], '"admx" is more than one file: an "--out-dir DIR" option must be specified', true],
     [['--output', 'admx', '--out-dir', '/no/such', '-b', '{}'], `--body can't be specified with "admx"`, true],
     [['--output', 'admx', '--out-dir', '/no/such/x'], 'could not create the directory /no/such/x: ', false],
-    [['--output', 'json', '-b', '{}', '--only=kubernetes.prt'], '--only "kubernetes.prt": there is no such', true],
+    [['--output', 'json', '-b', '{}', '--only=kubernetes.prt'], '--only "kubernetes.prt": no such', true],
     [['--output', 'reg', '--input', '/no/such/file'], 'open /no/such/file: no such file or directory', false],
     [['--output', 'reg', '--input', '/no/\u001b[2Jfile'], 'open /no/\\u001b[2Jfile: no such file or directory', false],
     [['--output', 'reg', '-b', '{"password":"hush"'], 'error in json: --body:1:19: ', false],
@@ -400,7 +400,7 @@ describe('files', () => {
   });
 
   test.each([
-    ['no/f', 'there is no directory ', 'Create it first, or choose another path.'],
+    ['no/f', 'could not write ', 'Create it first, or choose another path.'],
     ['/dev', 'it is a directory', ''],
     ['.', '"." names a directory', ''],
     ['/dev/null/f', 'part of the path is a file', ''],

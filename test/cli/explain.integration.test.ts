@@ -79,7 +79,7 @@ describe('with nothing running', () => {
         `  stored            -        ${where.settingsFile} (nothing is stored before the first run)`,
         '',
         'Takes     a string',
-        'A change  is only stored; nothing running uses it',
+        'A change  is only stored, because nothing running uses it',
         'Flag      --images.namespace',
         'Docs      docs/settings.md#imagesnamespace',
         '',
@@ -352,13 +352,13 @@ describe('names', () => {
   });
 
   test.each([
-    ['kubernetes.prot', 'there is no setting "kubernetes.prot"\nDid you mean kubernetes.port?'],
-    ['memoryInGB', 'there is no setting "memoryInGB"\nDid you mean virtualMachine.memoryInGB?'],
-    ['kuberntes', 'there is no setting "kuberntes"\nDid you mean kubernetes?'],
+    ['kubernetes.prot', 'no such setting: "kubernetes.prot"\nDid you mean kubernetes.port?'],
+    ['memoryInGB', 'no such setting: "memoryInGB"\nDid you mean virtualMachine.memoryInGB?'],
+    ['kuberntes', 'no such setting: "kuberntes"\nDid you mean kubernetes?'],
     ['kubernetes.memoryInGB', '"kubernetes.memoryInGB" is now called virtualMachine.memoryInGB\n'],
     ['WSL.integrations.Ubuntu', '"WSL.integrations.Ubuntu" is an entry of the map WSL.integrations\n'],
-    ['zzzzzzzzzzzz', 'there is no setting "zzzzzzzzzzzz"\nList all of them with: rdctl explain'],
-    ['__proto__', 'there is no setting "__proto__"'],
+    ['zzzzzzzzzzzz', 'no such setting: "zzzzzzzzzzzz"\nList all of them with: rdctl explain'],
+    ['__proto__', 'no such setting: "__proto__"'],
   ])('%s', async (name, text) => {
     const { exit, out, err } = await offline().explain(name);
     expect({ exit, out }).toEqual({ exit: 1, out: '' });

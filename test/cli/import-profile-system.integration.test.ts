@@ -43,7 +43,7 @@ describe('import-profile --from-system', () => {
     expect(await onSystem('win32', { places: policyPlaces({}, 'win32', ''), programs })).toMatchObject({
       exit: 1,
       err: expect.stringMatching(
-        /^Error: this computer has no deployment profile\nlooked at HKLM\\SOFTWARE\\Policies\\Rancher Desktop\n(?:looked at .*\n){3}/,
+        /^Error: this computer has no deployment profiles\nlooked at HKLM\\SOFTWARE\\Policies\\Rancher Desktop\n(?:looked at .*\n){3}/,
       ),
     });
   });

@@ -146,7 +146,7 @@ describe('which part a file is', () => {
   test('is locked by default, with a warning; --part overrides', async () => {
     file('x.json', { version: 19, images: { showAll: true } });
     const silent = await importProfile(['x.json', '-o', 'json']);
-    expect(silent.err).toContain('Note: x.json does not name its part and is treated as locked;');
+    expect(silent.err).toContain('Note: x.json does not indicate its part and is treated as locked;');
     expect(JSON.parse(silent.out).locked).toEqual({ images: { showAll: true } });
     const said = await importProfile(['x.json', '-o', 'json', '--part', 'defaults']);
     expect(said.err).toBe('1 kept, 0 changed, 0 lost\n');
@@ -175,7 +175,7 @@ describe('which part a file is', () => {
     const stdin = JSON.stringify(LOCKED);
     expect(await importProfile(['-', '-o', 'json'], { stdin })).toMatchObject({
       exit: 0,
-      err: expect.stringContaining('<stdin> does not name its part'),
+      err: expect.stringContaining('<stdin> does not indicate its part'),
     });
   });
 });

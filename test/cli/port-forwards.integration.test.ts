@@ -187,7 +187,10 @@ test('a saved plan includes the forwards', async () => {
 
 test.each([
   [`[${forward('web', 80, 8080)}, ${forward('web', 80, 8081)}]`, '4:83: default/web:80 is forwarded twice'],
-  [`[${forward('web', 80, 8080)}, ${forward('api', 80, 8080)}]`, 'hostPort 8080 is taken by entry 1 of the list'],
+  [
+    `[${forward('web', 80, 8080)}, ${forward('api', 80, 8080)}]`,
+    'hostPort 8080 is already used by entry 1 of the list',
+  ],
   [`[${forward('web', 80, 0)}]`, 'hostPort cannot be 0'],
   [`[${forward('Web', 80, 1)}]`, 'service cannot be'],
   [`[${forward('web', '"no such port name"', 1)}]`, 'k8sPort cannot be'],

@@ -70,7 +70,7 @@ describe('human output', () => {
       1.21 is the first release with it
       1.20
 
-= Changed: the application starts with something else
+= Changed: the application starts with a different value
   containerEngine.mobyStorageDriver (defaults)
       it becomes "auto" with a profile of version 16 or lower that does not
       set it
@@ -137,7 +137,7 @@ describe('human output', () => {
     expect(exit).toBe(0);
     expect(out).not.toContain('\u001b');
     expect(out).toContain('Accepted in part by 1.24 on Linux, where 1000 settings are\nignored.');
-    expect(out).toContain('… and 950 more (-o json has all)');
+    expect(out).toContain('… and 950 more (use -o json to see all)');
     expect(out.split('\n').length).toBeLessThan(70);
   });
 });
@@ -164,9 +164,9 @@ describe('exit code', () => {
   test.each([
     [[], 'no file specified'],
     [['-', '-'], 'standard input (-) can be specified only once'],
-    [['x', '--release=1.7'], '--release "1.7": known are 1.8 to 1.24'],
-    [['x', '--release=newest'], '--release "newest": known are 1.8 to 1.24'],
-    [['x', '--platform=beos'], '--platform "beos": known are macos, linux, windows'],
+    [['x', '--release=1.7'], '--release "1.7": must be from 1.8 to 1.24'],
+    [['x', '--release=newest'], '--release "newest": must be from 1.8 to 1.24'],
+    [['x', '--platform=beos'], '--platform "beos": must be one of macos, linux, windows'],
     [['x', '--part=both'], 'value "both" is not one of the allowed values: [locked defaults]'],
   ])('%j is a usage error', async (args, message) => {
     const { exit, out, err } = await check(args, { cwd: temporaryDirectory() });
@@ -237,8 +237,7 @@ describe('a release that refuses what it would start with', () => {
     registryFile(`[HKEY_LOCAL_MACHINE\\SOFTWARE\\${key}\\Locked]`, '"version"=dword:6', '"x"=dword:0');
 
   test('a release that looks in another place than that of the file', async () => {
-    const note =
-      'Note: x.reg: releases before 1.9 do not look below SOFTWARE\\Policies, and take nothing from there.\n';
+    const note = 'Note: x.reg: releases before 1.9 do not read profiles below SOFTWARE\\Policies.\n';
     const policies = registry('Policies\\Rancher Desktop');
     expect((await reportOf('x.reg', policies)).err).toBe(note);
     expect((await reportOf('x.reg', policies, '--release=1.9')).err).toBe('');
@@ -247,7 +246,7 @@ describe('a release that refuses what it would start with', () => {
 
   test('a release that locks less', async () => {
     const note =
-      'Note: locked.json: release 1.8 locks containerEngine.allowedImages alone; what else is locked can be changed there.\n';
+      'Note: locked.json: release 1.8 locks only containerEngine.allowedImages; users can change the other locked settings there.\n';
     const more = { ...settings, kubernetes: { enabled: false } };
     expect((await reportOf('locked.json', settings)).err).toBe('');
     expect((await reportOf('locked.json', more)).err).toBe(note);
@@ -271,9 +270,7 @@ test('a part or system that does not match the file is reported', async () => {
   const settings = { version: 19, images: { showAll: false } };
   const other = await reportOf('locked.json', settings, '--part=defaults');
   expect(other.report.files[0].parts).toEqual([{ part: 'locked', version: 19 }]);
-  expect(other.err).toBe(
-    'Note: locked.json says itself which profile it is, and is checked as that; --part is for files that do not.\n',
-  );
+  expect(other.err).toBe('Note: locked.json indicates its own part; --part is ignored for it.\n');
   expect((await reportOf('locked.json', settings, '--part=locked')).err).toBe('');
   expect((await reportOf('locked.json', settings, '--platform=macOS')).err).toBe(
     'Note: locked.json: macOS does not read this format; its settings are checked there anyway.\n',
@@ -363,7 +360,7 @@ describe('what is checked', () => {
               path: 'kubernetes.version',
               place: 'team.yaml:5:17',
               effect: 'refused',
-              reason: 'with a locked version in another spelling than 1.30.2, the cluster does not start',
+              reason: 'with a locked version that is not written as 1.30.2, the cluster does not start',
               where: ['macos', 'linux', 'windows'].map((platform) => ({ platform, releases: ['1.24'] })),
             },
             {
@@ -400,7 +397,7 @@ describe('what is checked', () => {
     const settings = { version: 19, kubernetes: { version: 'v1.30.2' } };
     const bare = await reportOf('team.json', settings);
     expect(bare.report.files[0].parts).toEqual([{ part: 'locked', version: 19 }]);
-    expect(bare.err).toContain('Note: team.json does not say which of the two deployment profiles it is');
+    expect(bare.err).toContain('Note: team.json does not indicate its part');
     const flagged = await reportOf('team.json', settings, '--part=defaults');
     expect(flagged.report.files[0].parts).toEqual([{ part: 'defaults', version: 19 }]);
     expect(flagged.err).toBe('');

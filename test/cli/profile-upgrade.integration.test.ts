@@ -151,7 +151,7 @@ describe('profile upgrade', () => {
     const here = await rdctl(['p.yaml', '--dry-run']);
     expect(here.out).toContain('{pathManagementStrategy: rcfiles}');
     expect(here.err).toBe(
-      'Note: application.pathManagementStrategy: as on Linux, this platform; for another one, use --platform\n',
+      'Note: application.pathManagementStrategy: upgraded for Linux, this platform; for another one, use --platform\n',
     );
     const windows = await rdctl(['p.yaml', '--platform', 'windows', '--dry-run']);
     expect(windows).toMatchObject({
@@ -162,7 +162,7 @@ describe('profile upgrade', () => {
     const linux = await rdctl(['p.yaml', '--platform', 'linux', '--dry-run', '-o', 'json']);
     expect(JSON.parse(linux.out)).toMatchObject({ notices: [] });
     const report = await rdctl(['p.yaml', '--dry-run', '-o', 'json']);
-    expect(JSON.parse(report.out).notices).toEqual([expect.stringContaining('as on Linux')]);
+    expect(JSON.parse(report.out).notices).toEqual([expect.stringContaining('upgraded for Linux')]);
   });
 
   test('-o json is not mixed with the document on standard output', async () => {
@@ -199,7 +199,7 @@ describe('profile upgrade', () => {
     [['p.yaml', '--platform', 'beos'], 'platform'],
     [['p.yaml', '--dry-run', '--out-file', 'x'], '--dry-run and --out-file cannot be used together'],
     [['none.yaml'], 'no such file or directory'],
-    [['p.yaml', '--out-file', 'no/x'], 'there is no directory'],
+    [['p.yaml', '--out-file', 'no/x'], 'does not exist'],
   ])('%j', async (argv, message) => {
     const { rdctl, text } = scene();
     expect(await rdctl(argv, OLD)).toMatchObject({ exit: 1, out: '', err: expect.stringContaining(message) });

@@ -21,7 +21,7 @@ test('warns about a lock without a value, which no deployment profile can hold',
   );
   expect(exit).toBe(0);
   expect(err.replace(/^W/, 'w')).toBe(
-    'warning: 0.yaml:6:17: kubernetes.port is locked, but has no value in the settings: this would lock nothing (/locked/kubernetes/port)\n0.yaml: valid profile\n',
+    'warning: 0.yaml:6:17: kubernetes.port is locked but has no value in the settings, so the lock has no effect (/locked/kubernetes/port)\n0.yaml: valid profile\n',
   );
 });
 

@@ -53,7 +53,7 @@ test('a service that was killed leaves what a real driver runs', async () => {
   const left = await homeService(where);
   expect(left).toEqual({ kind: 'left', driver: 'host', pid: 2 ** 30, interrupted });
   expect(startAdvice(left)).toBe(
-    `The last service (pid ${2 ** 30}) ended without stopping what it ran with the driver host, so that may run on, unless it was stopped for what was cut off (Creating snapshot "x"): \`rdctl start\` takes it over, \`rdctl shutdown\` stops it.`,
+    `The last service (pid ${2 ** 30}) exited without stopping its backend (driver host), which may still be running, unless it was stopped for an interrupted operation (Creating snapshot "x"): \`rdctl start\` takes it over, \`rdctl shutdown\` stops it.`,
   );
 });
 

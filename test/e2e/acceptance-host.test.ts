@@ -164,7 +164,7 @@ describe.skipIf(reason !== undefined)('the host driver', () => {
     const pid = servicePid();
     process.kill(pid, 'SIGKILL');
     const left = new RegExp(
-      `The last service \\(pid ${pid}\\) ended without stopping what it ran with the driver host`,
+      `The last service \\(pid ${pid}\\) exited without stopping its backend \\(driver host\\), which may still be running`,
     );
     expect(await rdctl('status')).toMatchObject({ exit: 1, err: expect.stringMatching(left) });
     const stopped = await rdctl('shutdown');

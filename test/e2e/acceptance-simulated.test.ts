@@ -48,7 +48,7 @@ describe('with nothing but Node', () => {
     const refused = await rdctlWith({ stdin }, 'apply', '-f', '-', '--driver', 'simulated');
     expect(refused.exit).toBe(3);
     expect(refused.err).toContain(
-      '\nThe service started for this is still running; stop it with `rdctl shutdown`.\nError: ',
+      '\nThe service that was started for this apply is still running; stop it with `rdctl shutdown`.\nError: ',
     );
     expect(await status()).toMatchObject({ converged: true });
     const again = await rdctlWith({ stdin }, 'apply', '-f', '-');

@@ -4,23 +4,23 @@ import { jsonProblem } from '../../profiles/formats/json.ts';
 import { runs } from '../helpers/rounds.ts';
 
 test.each<[string, number, number, string]>([
-  ['', 1, 1, 'the text ends here: a value is missing, or is not one of JSON'],
+  ['', 1, 1, 'the text ends here: a value is missing or invalid'],
   ['{\n  "a": true,\n}', 3, 1, 'a "," comes before the "}"'],
   ['[1, ]', 1, 5, 'a "," comes before the "]"'],
-  ['{\n  // why\n  "a": 1\n}', 2, 3, 'JSON has no comments, and one begins here'],
-  ['{"a": 1 # why\n}', 1, 9, 'JSON has no comments, and one begins here'],
+  ['{\n  // why\n  "a": 1\n}', 2, 3, 'comments are not allowed in JSON'],
+  ['{"a": 1 # why\n}', 1, 9, 'comments are not allowed in JSON'],
   ['{"a": 1\n "b": 2}', 2, 2, 'a "," or a "}" is missing'],
   ['{"a": [1, 2}', 1, 12, 'a "," or a "]" is missing'],
   ['{"a": [1', 1, 9, 'the text ends here: a "," or a "]" is missing'],
   ["{'a': 1}", 1, 2, 'a key in double quotation marks is missing'],
   ['{"a" 1}', 1, 6, 'a ":" is missing'],
-  ['{"a": yes}', 1, 7, 'a value is missing, or is not one of JSON'],
-  ['{"a": 01}', 1, 7, 'a value is missing, or is not one of JSON'],
-  ['{"a": NaN}', 1, 7, 'a value is missing, or is not one of JSON'],
+  ['{"a": yes}', 1, 7, 'a value is missing or invalid'],
+  ['{"a": 01}', 1, 7, 'a value is missing or invalid'],
+  ['{"a": NaN}', 1, 7, 'a value is missing or invalid'],
   ['{"a": "hush', 1, 7, 'a string is not closed: a quotation mark is missing'],
   ['{"a": "hu\nsh"}', 1, 10, 'a string has a line break or a control character in it'],
-  ['{"a": "C:\\temp\\x"}', 1, 15, 'this is not an escape sequence'],
-  ['{} {}', 1, 4, 'there is something after the end'],
+  ['{"a": "C:\\temp\\x"}', 1, 15, 'invalid escape sequence'],
+  ['{} {}', 1, 4, 'unexpected content after the end'],
   ['{"a": {"b": 1, "c": [{"b": 1}],\n "\\u0062": 2}}', 2, 2, 'the key "b" appears twice in one object'],
 ])('%j', (text, line, column, message) => {
   expect(jsonProblem(text)).toEqual({ line, column, message });

@@ -115,7 +115,7 @@ test('output of plutil that is not a dictionary, too deep or not JSON is refused
   for (const [out, reason] of [
     ['[]', 'it does not contain a dictionary'],
     ['['.repeat(200), 'it nests deeper than 100 levels'],
-    ['plutil says no', 'plutil did not answer JSON'],
+    ['plutil says no', 'plutil did not return JSON'],
   ] as const) {
     await expect(read(standIn({ [command]: { out } }).programs)).rejects.toMatchObject({
       message: `Error loading plist file ${place().locked}: ${reason}`,
@@ -157,15 +157,19 @@ describe('unreliable XML', () => {
     ['a blank that XML has not', dict('\u00a0'), 'there is text between values (line 4)'],
     ['a blank that XML has not, behind the end', `${dict('')}\u2028`, 'there is text between values (line 5)'],
     ['a tag that is not closed', '<plist>\n<dict>\n<key>a</key>', '<dict> is not closed (line 2)'],
-    ['tags that cross', '<plist><dict></array></plist>', '</array> closes nothing (line 1)'],
-    ['an unknown tag that closes nothing', '<plist><dict></hush></plist>', 'an unknown tag closes nothing (line 1)'],
+    ['tags that cross', '<plist><dict></array></plist>', '</array> has no opening tag (line 1)'],
+    [
+      'an unknown tag that has no opening tag',
+      '<plist><dict></hush></plist>',
+      'an unknown tag has no opening tag (line 1)',
+    ],
     [
       'an entity of its own',
       '<!DOCTYPE plist [<!ENTITY a "b">]><plist><dict/></plist>',
-      '"<!" does not start anything that a property list can have (line 1)',
+      '"<!" starts nothing that is allowed in a property list (line 1)',
     ],
-    ['an unknown entity', dict('<key>a</key><string>x\n\n&b;</string>'), 'a "&" begins nothing that is known (line 6)'],
-    ['a bare ampersand', dict('<key>a</key><string>a & b</string>'), 'a "&" begins nothing that is known (line 4)'],
+    ['an unknown entity', dict('<key>a</key><string>x\n\n&b;</string>'), 'a "&" starts no known entity (line 6)'],
+    ['a bare ampersand', dict('<key>a</key><string>a & b</string>'), 'a "&" starts no known entity (line 4)'],
     ['a bare bracket', dict('<key>a</key><string>a<1</string>'), '"<" does not start a tag (line 4)'],
     [
       'too many levels',
@@ -191,7 +195,7 @@ describe('unreliable XML', () => {
     [
       'a place for entities of its own',
       '<!DOCTYPE plist [ ]><plist><dict/></plist>',
-      '"<!" does not start anything that a property list can have (line 1)',
+      '"<!" starts nothing that is allowed in a property list (line 1)',
     ],
     [
       'a sign that XML cannot have',

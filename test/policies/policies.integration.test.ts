@@ -113,13 +113,13 @@ test('the advice names who can fix a profile: its administrator, or the user', a
   write('a', 'locked', { version: 19, kubernetes: { enabled: 'x' } });
   const code = 'ERR_PROFILE_INVALID';
   const places = [{ ...place('a'), own: true as const }];
-  const administrator = /^Ask the administrator of this computer/;
+  const administrator = /^Ask your administrator/;
   await expect(read('a')).rejects.toMatchObject({ code, advice: expect.stringMatching(administrator) });
   await expect(readPolicies({ places, programs: policyPrograms() }, HOST)).rejects.toMatchObject({
     code,
     message: expect.stringContaining(place('a').locked),
     details: [expect.stringContaining("Error for field 'kubernetes.enabled'")],
-    advice: 'This deployment profile is your own: correct it or remove it; nothing is started until then.',
+    advice: 'Fix or remove this deployment profile, which is your own; the service does not start until then.',
   });
 });
 
@@ -231,7 +231,7 @@ test('a link to a profile is followed; a dangling one is not a missing profile',
   rmSync(target);
   await expect(read('a')).rejects.toMatchObject({
     code: 'ERR_PROFILE_INVALID',
-    message: `could not read the deployment profile ${place('a').locked}: it is a link to a file that is not there`,
+    message: `could not read the deployment profile ${place('a').locked}: it is a dangling symbolic link`,
     advice: expect.stringContaining('administrator'),
   });
 });

@@ -277,7 +277,7 @@ test('an unreadable key fails the start; a missing one does not', async () => {
   });
   await expect(read(standIn(above('rancher desktop')))).rejects.toMatchObject({
     code: 'ERR_PROFILE_INVALID',
-    message: `could not read the deployment profile ${KEY}: the registry key is there and cannot be read`,
+    message: `could not read the deployment profile ${KEY}: the registry key exists but cannot be read`,
   });
   expect(await read(standIn(above('Microsoft')))).toMatchObject({ warnings: [] });
 });
@@ -313,7 +313,7 @@ describe('characters the console cannot show are read from an export', () => {
   test('an export that cannot be parsed fails the start', async () => {
     const file = exported(section('images'), '"namespace"=what');
     const stand = standIn({ ...locked(['images', 'namespace', 'REG_SZ', '?']), [`export ${KEY}`]: { file } });
-    await expect(read(stand)).rejects.toThrow('it has a value that is not understood');
+    await expect(read(stand)).rejects.toThrow('it has a value of an unsupported type');
     expect(stand.calls()[1]).toEqual(['export', KEY, expect.stringMatching(/key\.reg$/), '/y']);
   });
 });

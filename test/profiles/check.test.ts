@@ -420,7 +420,7 @@ describe('reasons', () => {
         findings.filter(({ path }) => path === 'version').map(({ reason }) => reason),
       ),
     );
-    expect([...texts]).toEqual(['settings version 16 is known to 1.20 and later']);
+    expect([...texts]).toEqual(['settings version 16 requires 1.20 or later']);
   });
 
   test('never contain a secret', () => {

@@ -255,7 +255,7 @@ describe('older versions', () => {
     expect(await written(text)).toEqual({
       settings: { 'containerEngine.mobyStorageDriver': 'auto' },
       warnings: [
-        '"containerEngine.mobyStorageDriver" needs settings version 17; the document says 10; it is read all the same.',
+        '"containerEngine.mobyStorageDriver" needs settings version 17; the document says 10; it is used anyway.',
       ],
     });
     expect(await refused(profile(JSON.parse(text)))).toContainEqual(
@@ -311,7 +311,7 @@ describe('a desired-state profile', () => {
       warnings: [],
       notes: [
         'state and portForwards: used by rdctl only, and not part of deployment profiles.',
-        'the profile does not say what is locked, so each part has all settings.',
+        'the profile has no locked map, so each part contains all settings.',
       ],
     });
     expect((await read(profile({ version: 19 }, { prune: [], locked: {} }))).notes).toEqual([
@@ -341,9 +341,9 @@ describe('a desired-state profile', () => {
     const [, ...details] = await refused(profile(settings, { locked }));
     expect(details).toEqual([
       expect.stringContaining(
-        'locked names settings as they are called today, and experimental.virtualMachine.type is virtualMachine.type now',
+        'locked must use current setting names: experimental.virtualMachine.type is now virtualMachine.type',
       ),
-      expect.stringContaining('experimental.virtualMachine.mount.type is virtualMachine.mount.type now'),
+      expect.stringContaining('experimental.virtualMachine.mount.type is now virtualMachine.mount.type'),
     ]);
   });
 
@@ -358,7 +358,7 @@ describe('a desired-state profile', () => {
     const [message, ...details] = await refused(profile(settings, { locked }));
     expect(message).toBe('2 errors in p.yaml; no profile was written.');
     expect(details).toEqual([
-      expect.stringMatching(/^p\.yaml:1:\d+: kubernetes\.version is locked, but has no value in the settings/),
+      expect.stringMatching(/^p\.yaml:1:\d+: kubernetes\.version is locked but has no value in the settings/),
       expect.stringContaining('WSL is locked'),
     ]);
   });
@@ -380,7 +380,7 @@ describe('settings in force', () => {
     expect(version).toBe(21);
     expect(settings.map((each) => each.written)).toEqual(['images.showAll']);
     expect(warnings).toEqual([
-      'the settings are of version 21, and 19 is the newest that is known here; what came later was left out.',
+      'the settings have version 21; rdctl supports up to version 19, so newer settings were left out.',
       'images.brandNew is not a setting and was left out.',
     ]);
   });

@@ -78,7 +78,7 @@ describe('what the application would reject', () => {
 
 test('what it would ignore or change', async () => {
   expect((await judged({ containerEngine: { name: 'docker' } })).warnings).toEqual([
-    'the application on Windows would ignore a setting: p:1:28: containerEngine.name: it is stored as it is written, and no engine is called "docker"; did you mean moby?',
+    'the application on Windows would ignore a setting: p:1:28: containerEngine.name: it is stored as written, but no engine is named "docker"; did you mean moby?',
   ]);
   const defaults = await judged({ kubernetes: { version: 'NattyBo' } }, { part: 'defaults' });
   expect(defaults).toEqual({

@@ -80,7 +80,7 @@ describe('the parts of a profile', () => {
   test('an empty selection', async () => {
     const { settings: left, warnings } = await select(profile(settings, {}));
     expect(left).toEqual({ version: 19 });
-    expect(warnings).toEqual(['nothing but the version is left.']);
+    expect(warnings).toEqual(['no settings are selected.']);
     expect((await select({})).warnings).toEqual([]);
   });
 
@@ -130,31 +130,23 @@ describe('chosen settings', () => {
   test.each<[Partial<Selection>, string, string?]>([
     [
       { only: ['kubernetes.prt'] },
-      '--only "kubernetes.prt": there is no such setting or section',
+      '--only "kubernetes.prt": no such setting or section',
       'Did you mean kubernetes.port?',
     ],
-    [
-      { except: ['Kubernetes'] },
-      '--except "Kubernetes": there is no such setting or section',
-      'Did you mean kubernetes?',
-    ],
-    [{ only: ['kubernetes', ''] }, '--only "": there is no such setting or section'],
-    [{ only: ['__proto__'] }, '--only "__proto__": there is no such setting or section'],
-    [{ only: ['constructor.x'] }, '--only "constructor.x": there is no such setting or section'],
-    [
-      { only: ['kubernetes.'] },
-      '--only "kubernetes.": there is no such setting or section',
-      'Did you mean kubernetes?',
-    ],
+    [{ except: ['Kubernetes'] }, '--except "Kubernetes": no such setting or section', 'Did you mean kubernetes?'],
+    [{ only: ['kubernetes', ''] }, '--only "": no such setting or section'],
+    [{ only: ['__proto__'] }, '--only "__proto__": no such setting or section'],
+    [{ only: ['constructor.x'] }, '--only "constructor.x": no such setting or section'],
+    [{ only: ['kubernetes.'] }, '--only "kubernetes.": no such setting or section', 'Did you mean kubernetes?'],
     [
       { only: ['WSL.integrations.Ubuntu'] },
-      '--only "WSL.integrations.Ubuntu": an entry of a map cannot be chosen',
-      'WSL.integrations as a whole can.',
+      '--only "WSL.integrations.Ubuntu": entries of a map cannot be selected individually',
+      'Select the whole map: WSL.integrations.',
     ],
     [
       { only: ['kubernetes.memoryInGB'] },
-      '--only "kubernetes.memoryInGB": there is no such setting or section',
-      "It is called virtualMachine.memoryInGB now; with --keep-version the names of the input's version count too.",
+      '--only "kubernetes.memoryInGB": no such setting or section',
+      "It is now called virtualMachine.memoryInGB. With --keep-version, the names of the input's version are accepted too.",
     ],
     [{ except: ['version'] }, '--except version: the application does not start with a profile that has no version'],
   ])('%j is refused', async (choice, message, advice) => {
@@ -167,7 +159,7 @@ describe('chosen settings', () => {
     const error: unknown = await select(settings, { only: [`a${'.a'.repeat(50_000)}`] }).catch(
       (cause: unknown) => cause,
     );
-    expect(error).toMatchObject({ message: `--only "${'a.'.repeat(50)}…": there is no such setting or section` });
+    expect(error).toMatchObject({ message: `--only "${'a.'.repeat(50)}…": no such setting or section` });
   });
 
   test('--only and --except of the same settings are complementary', async () => {
@@ -191,7 +183,7 @@ describe('changed settings', () => {
   test.each(PLATFORMS)('the defaults of %s are not changes there', async (platform) => {
     const defaults = defaultSettings({ platform, arch: platform === 'darwin' ? 'arm64' : 'x64' });
     const selected = await select(defaults, { platform, changedOnly: true, except: ['virtualMachine.memoryInGB'] });
-    expect(selected).toMatchObject({ settings: { version: 19 }, warnings: ['nothing but the version is left.'] });
+    expect(selected).toMatchObject({ settings: { version: 19 }, warnings: ['no settings are selected.'] });
   });
 
   test.each([2, 6])('memory of %d GB is a change where the default depends on the computer', async (memory) => {
@@ -252,7 +244,7 @@ describe('older versions', () => {
       warnings: [ended],
       notes: [
         migrated,
-        'experimental.containerEngine.webAssembly.enabled is held at false by a locked profile of version 4.',
+        'experimental.containerEngine.webAssembly.enabled is locked to false by a locked profile of version 4.',
       ],
     });
   });
@@ -277,7 +269,7 @@ describe('older versions', () => {
     expect(await select(settings, { part: 'defaults' })).toMatchObject({
       settings: { version: 19, containerEngine: { name: 'moby' } },
       warnings: [
-        '"containerEngine.name" needs settings version 5; the document says 4; it is read all the same.',
+        '"containerEngine.name" needs settings version 5; the document says 4; it is used anyway.',
         'containerEngine.name was left out: the setting at its name in version 4 takes precedence.',
       ],
     });

@@ -310,7 +310,7 @@ describe('around the settings', () => {
     expect(findings).toMatchObject([
       {
         pointer: '/locked/WSL/integrations',
-        message: 'WSL.integrations is locked as a whole, and not by its entries',
+        message: 'WSL.integrations can be locked only as a whole, not by entry',
         expected: 'true or false',
       },
     ]);

@@ -179,7 +179,7 @@ describe('identity', () => {
   });
 });
 
-describe('what XML cannot hold', () => {
+describe('what XML cannot represent', () => {
   test('is refused with path and reason, as in a property list', async () => {
     const settings = {
       images: { namespace: 'a\0b' },

@@ -110,17 +110,17 @@ describe('the text', () => {
 
 describe('refusals', () => {
   test.each([
-    ['\0', 'XML cannot hold the control character U+0000'],
-    ['a\u0007', 'XML cannot hold the control character U+0007'],
-    ['\u001b[2J', 'XML cannot hold the control character U+001B'],
-    ['\ud800', 'XML cannot hold an unpaired surrogate (U+D800)'],
-    ['😀\udc00', 'XML cannot hold an unpaired surrogate (U+DC00)'],
-    ['\ufffe', 'XML cannot hold U+FFFE, which is not a character'],
-    ['a\uffff', 'XML cannot hold U+FFFF, which is not a character'],
+    ['\0', 'XML cannot represent the control character U+0000'],
+    ['a\u0007', 'XML cannot represent the control character U+0007'],
+    ['\u001b[2J', 'XML cannot represent the control character U+001B'],
+    ['\ud800', 'XML cannot represent an unpaired surrogate (U+D800)'],
+    ['😀\udc00', 'XML cannot represent an unpaired surrogate (U+DC00)'],
+    ['\ufffe', 'XML cannot represent U+FFFE, which is not a character'],
+    ['a\uffff', 'XML cannot represent U+FFFF, which is not a character'],
   ])('%j', async (text, reason) => {
     await expect(plist({ application: { locale: text } })).rejects.toMatchObject({
       code: 'ERR_PROFILE_INVALID',
-      message: 'a property list cannot hold these values:',
+      message: 'a property list cannot represent these values:',
       details: [`application.locale: ${reason}`],
     });
     await expect(plist({ containerEngine: { allowedImages: { patterns: ['a', text] } } })).rejects.toMatchObject({
@@ -128,7 +128,7 @@ describe('refusals', () => {
     });
     const settings: JsonObject = JSON.parse(`{"WSL":{"integrations":{${JSON.stringify(text)}:true}}}`);
     await expect(plist(settings)).rejects.toMatchObject({
-      details: [expect.stringMatching(/^WSL\.integrations\[".*"\]: its name: XML cannot hold/)],
+      details: [expect.stringMatching(/^WSL\.integrations\[".*"\]: its name: XML cannot represent/)],
     });
   });
 
@@ -137,9 +137,9 @@ describe('refusals', () => {
     const error = await plist({ experimental: { virtualMachine: { proxy } } }).catch((thrown: unknown) => thrown);
     expect(error).toMatchObject({
       details: [
-        'experimental.virtualMachine.proxy.password: XML cannot hold the control character U+0001',
-        'experimental.virtualMachine.proxy.username: XML cannot hold the control character U+0000',
-        'experimental.virtualMachine.proxy.noproxy[0]: XML cannot hold an unpaired surrogate (U+D800)',
+        'experimental.virtualMachine.proxy.password: XML cannot represent the control character U+0001',
+        'experimental.virtualMachine.proxy.username: XML cannot represent the control character U+0000',
+        'experimental.virtualMachine.proxy.noproxy[0]: XML cannot represent an unpaired surrogate (U+D800)',
       ],
     });
     expect(JSON.stringify(error)).not.toContain('cret');

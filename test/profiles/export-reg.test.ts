@@ -187,13 +187,13 @@ describe('refusals', () => {
       { containerEngine: { allowedImages: { patterns } } },
       `containerEngine.allowedImages.patterns[${patterns.indexOf('')}]: a list of strings ends at an empty one`,
     ]),
-    ['a line end in a name', entry('a\nb'), 'WSL.integrations["a\\nb"]: its name holds a control character'],
-    ['NUL in a name', entry('a\0'), 'WSL.integrations["a\\u0000"]: its name holds a control character'],
-    ['DEL in a name', entry('\u007f'), 'WSL.integrations["\\u007f"]: its name holds a control character'],
+    ['a line end in a name', entry('a\nb'), 'WSL.integrations["a\\nb"]: its name contains a control character'],
+    ['NUL in a name', entry('a\0'), 'WSL.integrations["a\\u0000"]: its name contains a control character'],
+    ['DEL in a name', entry('\u007f'), 'WSL.integrations["\\u007f"]: its name contains a control character'],
     [
       'half a pair in a name',
       entry('\ud800x'),
-      'WSL.integrations["\\ud800x"]: its name holds a control character or an unpaired',
+      'WSL.integrations["\\ud800x"]: its name contains a control character or an unpaired',
     ],
     ['an empty name', entry(''), 'WSL.integrations[""]: its name is empty, which is the name of the default value'],
     ['a name of 256 units', entry('x'.repeat(256)), '…"]: its name has more than 255 UTF-16 units'],
@@ -216,7 +216,7 @@ describe('refusals', () => {
   ])('%s', async (_, settings, message) => {
     await expect(reg(settings)).rejects.toMatchObject({
       code: 'ERR_PROFILE_INVALID',
-      message: 'the registry cannot hold these values:',
+      message: 'the registry cannot represent these values:',
       details: [expect.stringContaining(message)],
     });
   });

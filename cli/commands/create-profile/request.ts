@@ -50,21 +50,21 @@ export const FLAGS = {
   },
   encoding: {
     type: 'string',
-    summary: 'For reg: utf-8, or utf-16le, in which regedit reads every character (default utf-8)',
+    summary: 'For reg: utf-8, or utf-16le, which regedit needs for non-ASCII characters (default utf-8)',
     offers: REGISTRY_ENCODINGS,
     placeholder: 'NAME',
   },
-  only: { type: 'strings', summary: 'Only this setting or section; repeatable', placeholder: 'SETTING' },
-  except: { type: 'strings', summary: 'All but this setting or section; repeatable', placeholder: 'SETTING' },
-  'changed-only': { type: 'boolean', summary: 'Only settings that differ from the platform defaults' },
+  only: { type: 'strings', summary: 'Include only this setting or section; repeatable', placeholder: 'SETTING' },
+  except: { type: 'strings', summary: 'Exclude this setting or section; repeatable', placeholder: 'SETTING' },
+  'changed-only': { type: 'boolean', summary: 'Include only settings that differ from the platform defaults' },
   'keep-version': { type: 'boolean', summary: 'Do not migrate settings of an older version' },
   'out-file': { type: 'string', summary: 'Write to this file instead of standard output', placeholder: 'FILE' },
   'out-dir': {
     type: 'string',
-    summary: 'Write to this directory, under the file name that the platform expects',
+    summary: 'Write to this directory, using the file name that the platform expects',
     placeholder: 'DIR',
   },
-  check: { type: 'boolean', summary: 'Warn about settings that the newest application would refuse or ignore' },
+  check: { type: 'boolean', summary: 'Warn about settings that the newest release would refuse or ignore' },
   strict: { type: 'boolean', summary: 'Like --check, and write nothing if there are warnings' },
 } as const satisfies FlagTable;
 
@@ -141,7 +141,7 @@ function registryFlags({ flags, given }: CreateProfile): FormatFlags {
     throw usage(`invalid registry type of ${quote(flags.type ?? '')} specified, must be "defaults" or "locked"`);
   }
   if (given.some(({ name }) => name === 'part'))
-    throw usage(`--part can't be specified with "reg"; --type is its name there`);
+    throw usage(`--part can't be specified with "reg"; use --type instead`);
   const encoding = REGISTRY_ENCODINGS.find((name) => name === (flags.encoding ?? 'utf-8').toLowerCase());
   if (!encoding) {
     throw usage(`invalid encoding of ${quote(flags.encoding ?? '')} specified, must be "utf-8" or "utf-16le"`);
@@ -155,7 +155,7 @@ function otherFlags({ flags, given }: CreateProfile, format: string): FormatFlag
   if (flags.hive || flags.type) {
     throw usage(
       `registry hive and type can't be specified with ${quote(format)}`,
-      flags.type ? 'Choose with --part locked or --part defaults.' : undefined,
+      flags.type ? 'Use --part locked or --part defaults.' : undefined,
     );
   }
   const part = PARTS.find((name) => name === (flags.part ?? 'locked').toLowerCase());

@@ -14,8 +14,8 @@ export const profileCheck = defineCommand({
   name: 'profile check',
   summary: 'Show which releases would accept a deployment profile',
   usage: 'FILE...',
-  description: `For each release of the original application from ${RELEASES[0]?.name} to ${RELEASES.at(-1)?.name}, on macOS, Linux and
-Windows: whether it would start with this deployment profile, what it would ignore, and why.
+  description: `For each release of Rancher Desktop from ${RELEASES[0]?.name} to ${RELEASES.at(-1)?.name}, on macOS, Linux and
+Windows, shows whether it would start with this deployment profile, what it would ignore, and why.
 FILE is a deployment file of any format (.plist, .mobileconfig, .reg, Registry.pol,
 locked.json), bare settings, or a profile, which is checked as the two parts that create-profile would
 write. - is standard input. A deployment file is checked on the
@@ -34,13 +34,13 @@ something is ignored or changed; 1 failure.
     },
     platform: {
       type: 'strings',
-      summary: 'Only this platform, even if it does not read the format; repeatable',
+      summary: 'Check only this platform, even if it does not read the format; repeatable',
       offers: ['macos', 'linux', 'windows'],
       placeholder: 'NAME',
     },
     release: {
       type: 'strings',
-      summary: 'Only this release; repeatable',
+      summary: 'Check only this release; repeatable',
       offers: RELEASES.map(({ name }) => name),
       placeholder: 'VERSION',
     },
@@ -109,7 +109,7 @@ function releaseName(text: string): string {
   const known = RELEASES.find((release) => release.name === name);
   if (known) return known.name;
   const names = RELEASES.map((release) => release.name);
-  throw usage(`--release ${quote(text)}: known are ${names[0]} to ${names.at(-1)}`);
+  throw usage(`--release ${quote(text)}: must be from ${names[0]} to ${names.at(-1)}`);
 }
 
 /** Checks each file separately. Throws `ERR_IO` for an unreadable file; problems in a file are part of its result. */

@@ -32,12 +32,12 @@ export const profileUpgrade = defineCommand({
   summary: 'Upgrade a file to the newest settings version',
   usage: 'FILE',
   description: `FILE is YAML or JSON: bare settings or a profile. Moved settings keep their
-comments, and everything unchanged keeps its place and spelling. Settings that no longer
-exist are removed with the comments directly above and behind them, and a note says
-why. The meaning of a few old values depends on the platform, which --platform chooses. The new
-text is read back and compared before the file is replaced; the changes are printed as
+comments, and unchanged text is preserved. Settings that no longer
+exist are removed with the comments directly above and after them, and a note gives the
+reason. The meaning of a few old values depends on the platform, which --platform selects. The new
+text is read back and verified before the file is replaced; the changes are printed as
 a unified diff.
-With -, the document is read from standard input, the new one is written to standard output and
+With -, reads standard input, and writes the new document to standard output and
 the diff to stderr.
 Exit codes: 0 done, or nothing to do; 2 --dry-run found something to do; 3 the document is
 invalid; 1 failure.
@@ -163,7 +163,7 @@ function upgradeNotes({ changes, notices }: Pick<Upgraded, 'changes' | 'notices'
 function platformNotices({ platformDependent }: Upgraded, here: Platform): string[] {
   if (platformDependent.length === 0) return [];
   return [
-    `${platformDependent.join(', ')}: as on ${PLATFORM_NAMES[here]}, this platform; for another one, use --platform`,
+    `${platformDependent.join(', ')}: upgraded for ${PLATFORM_NAMES[here]}, this platform; for another one, use --platform`,
   ];
 }
 

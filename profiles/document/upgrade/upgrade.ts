@@ -54,7 +54,7 @@ export async function upgradeDocument(source: Uint8Array, label: string, context
     const n = old.findings.length;
     throw new RdError('ERR_PROFILE_INVALID', `${n} error${n === 1 ? '' : 's'} in ${label}; nothing was written.`, {
       details: formatFindings(inTextOrder(old.findings)),
-      advice: 'Correct the document first; its meaning is ambiguous.',
+      advice: 'Fix the document first; its meaning is ambiguous.',
     });
   }
   const decoded = new TextDecoder('utf-8', { ignoreBOM: true }).decode(source);
@@ -101,16 +101,12 @@ async function provenText(
     const document = after && (await proven(after, text, old, settings, label, context));
     if (after && document) return { ...after, document };
   }
-  throw new RdError(
-    'ERR_PROFILE_INVALID',
-    `${label} is written in a way that could not be upgraded; nothing was written`,
-    {
-      details: changes.map(
-        ({ from, to, reason }) => `${from}${to === undefined || to === from ? '' : ` → ${to}`}: ${reason}`,
-      ),
-      advice: 'Write the sections that these settings are in with one setting per line, and try again.',
-    },
-  );
+  throw new RdError('ERR_PROFILE_INVALID', `${label} could not be upgraded in its current form; nothing was written`, {
+    details: changes.map(
+      ({ from, to, reason }) => `${from}${to === undefined || to === from ? '' : ` → ${to}`}: ${reason}`,
+    ),
+    advice: 'Write the sections that these settings are in with one setting per line, and try again.',
+  });
 }
 
 function* waysToWrite(text: string): Generator<string> {
