@@ -91,7 +91,7 @@ test('has nothing to do when nothing listens on the port, but reports what a kil
   const { exit, out, err } = await rdctl(port, { env });
   expect({ exit, out }).toEqual({ exit: 0, out: '' });
   expect(err).toContain(`Nothing is listening on port ${server.port}; nothing was stopped.\n`);
-  expect(err).toMatch(/^The last service \(pid \d+\) ended .*: `rdctl shutdown` without --port stops it\.$/m);
+  expect(err).toMatch(/^The last service \(pid \d+\) exited .*: `rdctl shutdown` without --port stops it\.$/m);
   expect(await rdctl(argv, { env })).toEqual({ exit: 0, out: '', err: '' });
 });
 
