@@ -191,7 +191,7 @@ describe.skipIf(reason !== undefined)("the user's environment", () => {
     expect({ exit, err }).toMatchObject({ exit: 0 });
     expect(err.match(/taking it over to stop it/g)).toHaveLength(1);
     // The refused start was the last to update the home, and left it unchanged.
-    expect(err).toMatch(/The last service \(pid \d+\) ended without stopping/);
+    expect(err).toMatch(/The last service \(pid \d+\) exited without stopping/);
     rmSync(locked);
     expect(fingerprint(user.home)).toEqual(before);
     expect(await tracesOf(driver)).toEqual([]);
