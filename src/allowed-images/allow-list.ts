@@ -36,7 +36,7 @@ export function createAllowList(patterns: readonly string[]): AllowList {
     names,
     reaches(host) {
       const registry = canonicalRegistry(host);
-      return names(registry) || usable.some((pattern) => mayRedirectTo(pattern.registry, registry));
+      return names(registry) || usable.some((pattern) => needsHost(pattern.registry, registry));
     },
     allowsEverything: usable.some(
       ({ registry, parts, below, tag, digest }) =>
@@ -52,46 +52,20 @@ export function isAllowed(patterns: readonly string[], image: string): boolean {
 }
 
 /**
- * Hosts that well-known registries redirect to, for tokens and for layers. Clients of an allowed image have to reach them, and a TLS
- * connection shows only their name. Except for `*.pkg.dev` they hold no images by name, so reaching them without the registry's
- * authorization yields nothing.
+ * Further names of well-known registries, and where they issue tokens. Clients need both before they ask for an image. Where layers are is known
+ * from the registries' answers.
  */
 const COMPANIONS: readonly { registry: string; hosts: readonly string[] }[] = [
   {
     registry: 'docker.io',
-    hosts: [
-      'registry-1.docker.io',
-      'index.docker.io',
-      'registry.hub.docker.com',
-      'auth.docker.io',
-      'production.cloudflare.docker.com',
-      'docker-images-prod.*.r2.cloudflarestorage.com',
-      'production.cloudfront.docker.com',
-    ],
+    hosts: ['registry-1.docker.io', 'index.docker.io', 'registry.hub.docker.com', 'auth.docker.io'],
   },
-  { registry: 'ghcr.io', hosts: ['pkg-containers.githubusercontent.com'] },
-  { registry: 'quay.io', hosts: ['*.quay.io', 'quayio-production-s3.s3.amazonaws.com'] },
-  { registry: 'gcr.io', hosts: ['storage.googleapis.com'] },
-  { registry: '*.gcr.io', hosts: ['storage.googleapis.com'] },
-  { registry: '*.pkg.dev', hosts: ['storage.googleapis.com'] },
-  {
-    registry: 'registry.k8s.io',
-    hosts: ['*.pkg.dev', 'storage.googleapis.com', 'prod-registry-k8s-io-*.s3.dualstack.*.amazonaws.com'],
-  },
-  { registry: 'mcr.microsoft.com', hosts: ['*.data.mcr.microsoft.com'] },
-  { registry: '*.azurecr.io', hosts: ['*.blob.core.windows.net'] },
-  { registry: 'public.ecr.aws', hosts: ['*.cloudfront.net'] },
-  { registry: '*.dkr.ecr.*.amazonaws.com', hosts: ['*.s3.*.amazonaws.com', '*.s3.amazonaws.com'] },
-  {
-    registry: 'registry.gitlab.com',
-    hosts: ['gitlab.com', 'cdn.registry.gitlab-static.net', 'storage.googleapis.com'],
-  },
-  { registry: 'registry.access.redhat.com', hosts: ['*.quay.io'] },
-  { registry: 'registry.redhat.io', hosts: ['sso.redhat.com', '*.quay.io'] },
+  { registry: 'registry.gitlab.com', hosts: ['gitlab.com'] },
+  { registry: 'registry.redhat.io', hosts: ['sso.redhat.com'] },
 ];
 
-/** Whether a registry in a pattern (as a glob) may redirect clients to that host. */
-function mayRedirectTo(registry: string, host: string): boolean {
+/** Whether clients of a registry in a pattern (as a glob) need that host. */
+function needsHost(registry: string, host: string): boolean {
   return COMPANIONS.some(
     (row) =>
       (matchesGlob(registry, row.registry) || matchesGlob(row.registry, registry)) &&

@@ -134,13 +134,14 @@ describe('moby with allowed images', () => {
   });
 
   test('leaves dockerd no way around the proxy', () => {
-    expect(gatewayEnvironment({ port: 4000, secret: 's-s_s' })).toEqual({
+    expect(gatewayEnvironment({ port: 4000, secret: 's-s_s' }, mobyPlaces(PLACES))).toEqual({
       HTTP_PROXY: 'http://rdctl:s-s_s@127.0.0.1:4000',
       HTTPS_PROXY: 'http://rdctl:s-s_s@127.0.0.1:4000',
       http_proxy: 'http://rdctl:s-s_s@127.0.0.1:4000',
       https_proxy: 'http://rdctl:s-s_s@127.0.0.1:4000',
       NO_PROXY: '',
       no_proxy: '',
+      SSL_CERT_FILE: mobyPlaces(PLACES).authority,
     });
   });
 });

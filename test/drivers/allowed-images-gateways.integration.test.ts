@@ -1,11 +1,17 @@
+import { X509Certificate } from 'node:crypto';
 import { EventEmitter, once } from 'node:events';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import type { IncomingMessage, RequestListener, Server } from 'node:http';
 import { createServer, request } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import { createServer as createTcpServer, connect as dial } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { connect as connectTls, TLSSocket } from 'node:tls';
 import { gzipSync } from 'node:zlib';
-import { afterEach, describe, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { authzPlugin } from '../../src/drivers/engines/authz-plugin.ts';
+import { hostCertificates, newAuthority } from '../../src/drivers/engines/gateway-authority.ts';
 import { outboundProxy, registryGateway } from '../../src/drivers/engines/gateways.ts';
 import type { GuardParts } from '../../src/drivers/engines/pull-guard.ts';
 import { pullPolicy } from '../../src/drivers/engines/pull-policy.ts';
@@ -30,6 +36,24 @@ interface Answer {
   phrase: string;
   headers: IncomingMessage['headers'];
   body: string;
+}
+
+/** Of the gateway, and of the registries with TLS. */
+const AUTHORITY = newAuthority(Date.now());
+const REGISTRY_AUTHORITY = newAuthority(Date.now());
+
+/** A server with TLS that has a certificate of that authority for 127.0.0.1. */
+function withTls(server: Server, authority = REGISTRY_AUTHORITY): Server {
+  const secureContext = hostCertificates(authority, () => Date.now())('127.0.0.1');
+  const outer = createServer();
+  outer.removeAllListeners('connection');
+  outer.on('connection', (socket: Socket) => {
+    socket.on('error', () => socket.destroy());
+    const secure = new TLSSocket(socket, { isServer: true, secureContext, ALPNProtocols: ['http/1.1'] });
+    secure.on('error', () => socket.destroy());
+    server.emit('connection', secure);
+  });
+  return outer;
 }
 
 const SECRET = 'told-to-root-only';
@@ -59,7 +83,7 @@ const LIST = `sha256:${'d'.repeat(64)}`;
 async function world(
   patterns: readonly string[],
   serve: (parts: GuardParts) => Server,
-  env: Record<string, string> = {},
+  { env = {}, tls = false }: { env?: Record<string, string>; tls?: boolean } = {},
 ) {
   const seen: { method: string; url: string; headers: IncomingMessage['headers'] }[] = [];
   const registry: RequestListener = (incoming, response) => {
@@ -79,7 +103,8 @@ async function world(
     response.writeHead(200, { 'docker-content-digest': LIST, ...(packed ? { 'content-encoding': 'gzip' } : {}) });
     response.end(packed ? gzipSync(body) : body);
   };
-  const registryPort = await listening(createServer(registry));
+  const plain = createServer(registry);
+  const registryPort = await listening(tls ? withTls(plain) : plain);
   const policy = pullPolicy();
   policy.set(patterns.map((pattern) => pattern.replace('REG', `127.0.0.1:${registryPort}`)));
   const refusals: string[] = [];
@@ -89,6 +114,7 @@ async function world(
     refused: (why) => refusals.push(why),
     asked: () => undefined,
     secret: SECRET,
+    authority: AUTHORITY,
   };
   const port = await listening(serve(parts));
   return { port, host: `127.0.0.1:${registryPort}`, seen, refusals, policy };
@@ -179,16 +205,12 @@ describe('the proxy for dockerd', () => {
   });
 
   test('checks tunnels by host, and gives the reason in the status line', async () => {
-    const { port, host } = await world(['REG/app'], outboundProxy);
+    const { port } = await world(['REG/app'], outboundProxy);
     expect(await tunnel(port, 'evil.example:443')).toMatchObject({
       status: 403,
       phrase: expect.stringMatching(/^nothing of evil\.example is among the allowed images/),
     });
     expect(await tunnel(port, 'nonsense')).toMatchObject({ status: 400 });
-    const open = await tunnel(port, host);
-    expect(open.status).toBe(200);
-    open.socket.write(`GET /v2/app/manifests/1 HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`);
-    expect(await text(open.socket)).toContain('200 OK');
   });
 });
 
@@ -313,6 +335,7 @@ test('a refused tunnel is closed even when the client keeps its end open', async
     refused: () => undefined,
     asked: () => undefined,
     secret: SECRET,
+    authority: AUTHORITY,
   });
   const port = await listening(server);
   for (const request of ['evil.example:443', 'nonsense']) {
@@ -349,6 +372,7 @@ test('a client that disconnects while the registry is dialed takes the connectio
       refused: () => undefined,
       asked: () => undefined,
       secret: SECRET,
+      authority: AUTHORITY,
     });
     const port = await listening(server);
     const path = serve === outboundProxy ? 'http://a.b/v2/x/manifests/1' : '/v2/x/manifests/1?ns=a.b';
@@ -508,7 +532,7 @@ test('a tunnel uses the upstream proxy for HTTPS', async () => {
     client.end('HTTP/1.1 418 No\r\n\r\n');
   });
   const env = { https_proxy: `127.0.0.1:${await listening(company)}` };
-  const { port } = await world(['far.example'], outboundProxy, env);
+  const { port } = await world(['far.example'], outboundProxy, { env });
   expect(await tunnel(port, 'far.example:443')).toMatchObject({
     status: 502,
     phrase: expect.stringMatching(/^the proxy .* refused far\.example:443: 418$/),
@@ -516,15 +540,147 @@ test('a tunnel uses the upstream proxy for HTTPS', async () => {
   expect(asked).toEqual(['far.example:443']);
 });
 
-test('a tunnel ends when a new list no longer allows it, and stays open when it does', async () => {
-  const { port, host, policy } = await world(['REG/app'], outboundProxy);
-  const { socket } = await tunnel(port, host);
-  policy.set([`${host}/other`]);
-  socket.write('GET /v2/app/manifests/1 HTTP/1.1\r\nHost: x\r\n\r\n');
-  expect(String(await once(socket, 'data'))).toContain('200 OK');
-  const closed = once(socket, 'close');
-  policy.set([]);
-  await closed;
+describe('inside an encrypted connection', () => {
+  let folder: string;
+  let env: Record<string, string>;
+  beforeAll(() => {
+    folder = mkdtempSync(join(tmpdir(), 'rd-ca-'));
+    const file = join(folder, 'ca.pem');
+    writeFileSync(file, REGISTRY_AUTHORITY.certificate);
+    env = { SSL_CERT_FILE: file };
+  });
+  afterAll(() => rmSync(folder, { recursive: true }));
+
+  /** What dockerd does: a tunnel, in which it speaks TLS and trusts the authority of the gateway. */
+  async function secureAsk(
+    port: number,
+    host: string,
+    path: string,
+    { ca = AUTHORITY.certificate, method = 'GET', headers = {} } = {},
+  ): Promise<Answer> {
+    const { status, phrase, socket } = await tunnel(port, host);
+    if (status !== 200) return { status, phrase, headers: {}, body: '' };
+    const [, name = '127.0.0.1'] = /^([a-z.]+):/.exec(host) ?? [];
+    const secure = connectTls({ socket, host: name, ca, ...(name === '127.0.0.1' ? {} : { servername: name }) });
+    await once(secure, 'secureConnect');
+    const call = request({ path, method, headers: { host, ...headers }, createConnection: () => secure });
+    call.end();
+    const [response] = await once(call, 'response');
+    return {
+      status: response.statusCode,
+      phrase: response.statusMessage,
+      headers: response.headers,
+      body: await text(response),
+    };
+  }
+
+  test('every request is checked by the full name of the image', async () => {
+    const { port, host, seen, refusals } = await world(['REG/app:1'], outboundProxy, { env, tls: true });
+    const of = (reference: string, name = 'app') => secureAsk(port, host, `/v2/${name}/manifests/${reference}`);
+    expect(await secureAsk(port, host, '/v2/')).toMatchObject({ status: 200 });
+    expect(await of(CHILD)).toMatchObject({ status: 403 });
+    expect(await of('1')).toMatchObject({ status: 200, headers: { 'docker-content-digest': LIST } });
+    expect(await of(CHILD)).toMatchObject({ status: 200 });
+    expect(await of('2')).toMatchObject({ status: 403, phrase: expect.stringContaining('app:2 is not among') });
+    expect(await of('1', 'other')).toMatchObject({ status: 403 });
+    expect(await secureAsk(port, host, `/v2/other/blobs/${CHILD}`)).toMatchObject({ status: 403 });
+    expect(refusals).toHaveLength(4);
+    expect(seen.map(({ url }) => url)).toEqual(['/v2/', '/v2/app/manifests/1', `/v2/app/manifests/${CHILD}`]);
+  });
+
+  test('requests arrive as the client made them, from the host of the tunnel', async () => {
+    const { port, host, seen } = await world(['REG'], outboundProxy, { env, tls: true });
+    const headers = { authorization: 'Bearer token', accept: 'a/b', host: 'evil.example', 'x-original-url': '/evil' };
+    await secureAsk(port, host, '/v2/app/manifests/1?n=3', { method: 'HEAD', headers });
+    expect(seen).toMatchObject([
+      {
+        method: 'HEAD',
+        url: '/v2/app/manifests/1?n=3',
+        headers: { authorization: 'Bearer token', accept: 'a/b', host },
+      },
+    ]);
+    expect(seen[0]?.headers).not.toHaveProperty('x-original-url');
+  });
+
+  test.each([
+    '/x/../v2/app/manifests/1',
+    '/v2/app/manifests/%2e%2e/1#x',
+    '//v2/other/manifests/1',
+    '/V2/other/manifests/1',
+  ])('%s reaches no registry', async (path) => {
+    const { port, host, seen } = await world(['REG/app'], outboundProxy, { env, tls: true });
+    expect([400, 403]).toContain((await secureAsk(port, host, path)).status);
+    expect(seen).toEqual([]);
+  });
+
+  test('a redirect of an allowed request leads to that URL, and to nothing else of that host', async () => {
+    const store = createServer((incoming, response) => response.end(`content of ${incoming.url}`));
+    const storePort = await listening(withTls(store));
+    const registry = createServer((incoming, response) => {
+      const location = `https://127.0.0.1:${storePort}${incoming.url?.replace('/v2/app/', '/v2/elsewhere/app/')}?signed=1`;
+      response.writeHead(307, { location }).end();
+    });
+    const registryPort = await listening(withTls(registry));
+    const { port, policy } = await world([], outboundProxy, { env });
+    const pattern = `127.0.0.1:${registryPort}/app:1`;
+    const at = `127.0.0.1:${storePort}`;
+    // The host of the store is this computer, which only a pattern opens.
+    policy.set([pattern, `${at}/nothing`]);
+    const path = '/v2/elsewhere/app/manifests/1?signed=1';
+    expect(await secureAsk(port, at, path)).toMatchObject({ status: 403 });
+    const moved = await secureAsk(port, `127.0.0.1:${registryPort}`, '/v2/app/manifests/1');
+    expect(moved).toMatchObject({ status: 307, headers: { location: `https://${at}${path}` } });
+    expect(await secureAsk(port, at, path)).toMatchObject({ status: 200, body: `content of ${path}` });
+    expect(await secureAsk(port, at, path.replace('signed=1', 'signed=2'))).toMatchObject({ status: 403 });
+    expect(await secureAsk(port, at, path.replace('manifests/1', 'manifests/2'))).toMatchObject({ status: 403 });
+    policy.set([pattern, `${at}/nothing`]);
+    expect(await secureAsk(port, at, path)).toMatchObject({ status: 403 });
+  });
+
+  test('the certificate of a registry is verified, and a client that trusts only the registry gets none', async () => {
+    const { port, host, seen } = await world(['REG'], outboundProxy, { tls: true });
+    expect(await secureAsk(port, host, '/v2/')).toMatchObject({
+      status: 502,
+      phrase: expect.stringMatching(/cannot be reached: .*certificate/),
+    });
+    const trusted = await world(['REG'], outboundProxy, { env, tls: true });
+    const refused = secureAsk(trusted.port, trusted.host, '/v2/', { ca: REGISTRY_AUTHORITY.certificate });
+    await expect(refused).rejects.toThrow(/certificate|signature/);
+    expect([...seen, ...trusted.seen]).toEqual([]);
+  });
+
+  test('a tunnel ends when a new list no longer allows it, and stays open when it does', async () => {
+    const { port, host, policy } = await world(['REG/app'], outboundProxy, { env, tls: true });
+    const { socket } = await tunnel(port, host);
+    const secure = connectTls({ socket, host: '127.0.0.1', ca: AUTHORITY.certificate });
+    await once(secure, 'secureConnect');
+    const ask = async (path: string) => {
+      secure.write(`GET ${path} HTTP/1.1\r\nHost: x\r\n\r\n`);
+      return String(await once(secure, 'data'));
+    };
+    expect(await ask('/v2/app/manifests/1')).toContain('200 OK');
+    policy.set([`${host}/other`]);
+    expect(await ask('/v2/app/manifests/1')).toContain('403 Forbidden');
+    const closed = once(socket, 'close');
+    policy.set([]);
+    await closed;
+  });
+
+  test('certificates are of the authority, for one host, and renewed before they end', () => {
+    const day = 24 * 3600 * 1000;
+    let now = Date.now();
+    const certificates = hostCertificates(AUTHORITY, () => now);
+    const first = certificates('registry.example');
+    expect(certificates('registry.example')).toBe(first);
+    expect(certificates('::1')).not.toBe(first);
+    now += 14 * day;
+    expect(certificates('registry.example')).toBe(first);
+    now += 2 * day;
+    expect(certificates('registry.example')).not.toBe(first);
+    const authority = new X509Certificate(AUTHORITY.certificate);
+    expect(authority).toMatchObject({ ca: true, subject: 'CN=rdctl registry gateway' });
+    expect(Date.parse(authority.validTo) - Date.now()).toBeGreaterThan(3600 * day);
+  });
 });
 
 async function tunnel(port: number, path: string, login = LOGIN) {
@@ -563,11 +719,11 @@ describe('the upstream proxy', () => {
     ['127.0.0.1', 80, false, undefined],
     ['::1', 80, false, undefined],
   ])('for %s:%i (TLS: %s) is %s', (host, port, tls, expected) => {
-    expect(proxyFor(env, { host, port, tls: tls ? 'theirs' : 'none' })?.href).toBe(expected);
+    expect(proxyFor(env, { host, port, tls })?.href).toBe(expected);
   });
 
   test('may be unset, may be bypassed for everything, and must be usable', () => {
-    const target = { host: 'x.y', port: 443, tls: 'ours' } as const;
+    const target = { host: 'x.y', port: 443, tls: true };
     expect(proxyFor({}, target)).toBeUndefined();
     expect(proxyFor({ HTTPS_PROXY: 'http://p', NO_PROXY: '*' }, target)).toBeUndefined();
     expect(() => proxyFor({ HTTPS_PROXY: 'socks5://p' }, target)).toThrow('not the URL of an HTTP proxy');

@@ -27,6 +27,9 @@ import { tarOf } from '../helpers/tar.ts';
 const NAME = 'registry.allowed.test';
 const TLS_NAME = 'tls.allowed.test';
 
+/** What either builder answers. */
+const BUILT = /Successfully built|"id":"moby\.image\.id"/;
+
 const reason = await whyNoRealEngine();
 
 describe.skipIf(reason !== undefined)('the gateway of a real dockerd', () => {
@@ -108,9 +111,9 @@ describe.skipIf(reason !== undefined)('the gateway of a real dockerd', () => {
   const start = (driver: Driver, ...patterns: string[]) =>
     driver.engines.moby.perform({ do: 'start', spec: listed(...patterns) }, FOREVER);
 
-  async function build(driver: Driver, from: string, version: 1 | 2 = 1): Promise<string> {
+  async function build(driver: Driver, from: string, version: 1 | 2 = 1, add = 'Dockerfile'): Promise<string> {
     const endpoint = await endpointOf(driver, 'moby');
-    const context = tarOf([{ path: 'Dockerfile', content: `FROM ${from}\nCOPY Dockerfile /x\n`, mode: 0o644 }]);
+    const context = tarOf([{ path: 'Dockerfile', content: `FROM ${from}\nADD ${add} /x\n`, mode: 0o644 }]);
     const { body } = await callEngine(endpoint, 'POST', `/build?version=${version}`, context);
     const records = [...body.toString().matchAll(/"aux":"([^"]+)"/g)].map((match) => match[1] ?? '');
     return [body.toString(), ...records.map((record) => Buffer.from(record, 'base64').toString())].join('\n');
@@ -135,16 +138,40 @@ describe.skipIf(reason !== undefined)('the gateway of a real dockerd', () => {
     expect(await build(driver, 'evil.test/x')).toContain('nothing of evil.test is among the allowed images');
   });
 
-  test('builds are checked by host on encrypted connections, pulls by image name', async () => {
-    const { driver } = await desktop();
-    await start(driver, `${TLS_NAME}/team/app:1`);
-    expect(await build(driver, `${TLS_NAME}/team/app:1`)).toContain('Successfully built');
-    expect(asked).toContain(`${TLS_NAME}:443`);
-    expect(await build(driver, `${TLS_NAME}/team/other:1`)).toContain('Successfully built');
-    expect(await build(driver, 'evil.test/x')).toContain('nothing of evil.test is among the allowed images');
-    const { images } = driver.engines.moby;
-    await images?.pull(`${TLS_NAME}/team/app:1`, FOREVER);
-    await expect(images?.pull(`${TLS_NAME}/team/other:1`, FOREVER)).rejects.toMatchObject({ code: 'ERR_FORBIDDEN' });
+  test.each([1, 2] as const)(
+    'builder %i and pulls over TLS are checked by the full name of the image',
+    async (version) => {
+      const { driver } = await desktop();
+      await start(driver, `${TLS_NAME}/team/app:1`);
+      expect(await build(driver, `${TLS_NAME}/team/app:1`, version)).toMatch(BUILT);
+      expect(asked).toContain(`${TLS_NAME}:443`);
+      const added = await build(driver, 'scratch', version, 'https://evil.test/x');
+      expect(added).toContain('nothing of evil.test is among the allowed images');
+      const { images } = driver.engines.moby;
+      for (const denied of [`${TLS_NAME}/team/other:1`, `${TLS_NAME}/team/app:2`])
+        expect(await build(driver, denied, version)).toContain(`${denied} is not among the allowed images`);
+      expect(await build(driver, 'evil.test/x', version)).toContain('nothing of evil.test is among the allowed images');
+      await images?.pull(`${TLS_NAME}/team/app:1`, FOREVER);
+      await expect(images?.pull(`${TLS_NAME}/team/other:1`, FOREVER)).rejects.toMatchObject({ code: 'ERR_FORBIDDEN' });
+    },
+  );
+
+  test('images can be pushed over TLS, also after the service was replaced', async () => {
+    const { driver, open } = await desktop();
+    await start(driver, `${TLS_NAME}/team/app:1`, `${TLS_NAME}/team/pushed`);
+    await driver.engines.moby.images?.pull(`${TLS_NAME}/team/app:1`, FOREVER);
+    await driver.release?.();
+    const next = await open();
+    onTestFinished(async () => next.release?.());
+    expect(await next.engines.moby.observe(FOREVER)).toMatchObject({ state: 'running' });
+    const endpoint = await endpointOf(next, 'moby');
+    const pushed = `${TLS_NAME}/team/pushed`;
+    await callEngine(endpoint, 'POST', `/images/${TLS_NAME}/team/app:1/tag?repo=${pushed}&tag=1`);
+    const headers = { 'x-registry-auth': Buffer.from('{}').toString('base64') };
+    const { body } = await callEngine(endpoint, 'POST', `/images/${pushed}/push?tag=1`, undefined, headers);
+    expect(body.toString()).toContain('"Tag":"1"');
+    const tags = await fetch(`http://${registry.host}/v2/team/pushed/tags/list`);
+    expect(await tags.json()).toEqual({ name: 'team/pushed', tags: ['1'] });
   });
 
   test('containerd clients get images over TLS, checked by name', async () => {

@@ -12,12 +12,14 @@ export function callEngine(
   method: 'GET' | 'POST' | 'DELETE',
   path: string,
   body?: object | Buffer,
+  extra: Readonly<Record<string, string>> = {},
 ): Promise<EngineAnswer> {
   const socketPath = endpoint.replace(/^unix:\/\//, '');
   const data = body === undefined || Buffer.isBuffer(body) ? body : JSON.stringify(body);
   const type = Buffer.isBuffer(body) ? 'application/x-tar' : 'application/json';
   return new Promise((resolve, reject) => {
-    const call = request({ socketPath, method, path, headers: { 'content-type': type }, agent: false }, (response) => {
+    const headers = { 'content-type': type, ...extra };
+    const call = request({ socketPath, method, path, headers, agent: false }, (response) => {
       const chunks: Buffer[] = [];
       response.on('data', (chunk: Buffer) => chunks.push(chunk));
       response.on('end', () => resolve({ status: response.statusCode ?? 0, body: Buffer.concat(chunks) }));

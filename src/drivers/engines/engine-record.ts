@@ -1,7 +1,7 @@
 import { isObject, parseJson } from '../../json.ts';
 import type { EngineName, EngineSpec } from '../driver.ts';
 import type { PlacedFile, Shell } from '../shell.ts';
-import type { Gateway } from './pull-guard.ts';
+import type { Authority, Gateway } from './pull-guard.ts';
 
 /** What is known about a started engine. */
 export interface StartedEngine {
@@ -56,7 +56,14 @@ function parseRecord(text: string): StartedEngine | undefined {
 
 function gatewayOf(value: unknown): Gateway | undefined {
   if (!isObject(value) || typeof value.port !== 'number' || typeof value.secret !== 'string') return undefined;
-  return value.secret === '' ? undefined : { port: value.port, secret: value.secret };
+  if (value.secret === '') return undefined;
+  const authority = authorityOf(value.authority);
+  return { port: value.port, secret: value.secret, ...(authority ? { authority } : {}) };
+}
+
+function authorityOf(value: unknown): Authority | undefined {
+  if (!isObject(value) || typeof value.certificate !== 'string' || typeof value.key !== 'string') return undefined;
+  return { certificate: value.certificate, key: value.key };
 }
 
 /** Whether an engine started with one spec already satisfies the other. */

@@ -83,6 +83,9 @@ export async function adoptGuard(
   if (gateway === undefined) {
     return { state: 'unresponsive', message: 'its start record names no registry gateway' };
   }
+  if (spec.name === 'moby' && gateway.authority === undefined) {
+    return { state: 'unresponsive', message: 'its start record has no certificate authority for the registry gateway' };
+  }
   try {
     await guard.hold(spec.allowedImages.patterns, gateway);
     return undefined;

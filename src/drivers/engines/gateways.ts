@@ -1,6 +1,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
+import { TLSSocket } from 'node:tls';
 import { explainRegistry } from '../../allowed-images/allow-list.ts';
 import { canonicalRegistry, isRegistryName, registryOrigin } from '../../settings/image-reference.ts';
 import { type GuardParts, hasProxySecret, hasSecretCookie } from './pull-guard.ts';
@@ -9,18 +10,52 @@ import { type RegistryRequest, registryRequest } from './registry-request.ts';
 
 const UNKNOWN = 'this proxy is for the dockerd that was given its password';
 
+/** An encrypted connection of dockerd that ends here. */
+interface Tunnel {
+  /** As in the address of a request: `host`, or `host:port` if the port is not 443. */
+  authority: string;
+  /** Connected before dockerd was answered, for its first request. */
+  open: Socket | undefined;
+}
+
 /**
- * The proxy that is the only way out for a dockerd with a list of allowed images. TLS shows only its host, which must be a registry with an
- * allowed image. Plain HTTP shows the image as well. dockerd bypasses proxies for its own machine, so only an explicit pattern leads there.
+ * The proxy that is the only way out for a dockerd with a list of allowed images. It ends dockerd's TLS with certificates of an authority that
+ * only dockerd trusts, so it sees and checks every request, and makes encrypted connections of its own, verified as usual. dockerd bypasses
+ * proxies for its own machine, so only an explicit pattern leads there.
  */
 export function outboundProxy(parts: GuardParts): Server {
+  const { authority, secret } = parts;
+  if (!authority) throw new Error('the proxy needs a certificate authority');
+  // Most services never need these libraries.
+  const certificates = import('./gateway-authority.ts').then((own) =>
+    own.hostCertificates(authority, () => Date.now()),
+  );
   const server = createServer((request, response) => {
     plain(request, response, parts).catch((error: Error) => denyRegistry(response, 502, error.message));
   });
+  const tunnels = new WeakMap<object, Tunnel>();
+  const inside = createServer((request, response) => {
+    encrypted(request, response, tunnels.get(request.socket), parts).catch((error: Error) =>
+      denyRegistry(response, 502, error.message),
+    );
+  });
   server.on('connect', (request: IncomingMessage, client: Duplex, head: Buffer) => {
     client.on('error', () => client.destroy());
-    if (!hasProxySecret(request.headers, parts.secret)) return refuse(client, 407, UNKNOWN);
-    tunnel(request.url ?? '', client, head, parts).catch((error: Error) => refuse(client, 502, error.message));
+    if (!hasProxySecret(request.headers, secret)) return refuse(client, 407, UNKNOWN);
+    const accept = async (tunnel: Tunnel, host: string) => {
+      const secureContext = (await certificates)(host);
+      client.write('HTTP/1.1 200 Connection established\r\n\r\n');
+      if (head.length > 0) client.unshift(head);
+      const secure = new TLSSocket(client, {
+        isServer: true,
+        secureContext,
+        ALPNProtocols: ['http/1.1'],
+      });
+      secure.on('error', () => client.destroy());
+      tunnels.set(secure, tunnel);
+      inside.emit('connection', secure);
+    };
+    connectTunnel(request.url ?? '', client, accept, parts).catch((error: Error) => refuse(client, 502, error.message));
   });
   return server;
 }
@@ -36,16 +71,16 @@ function refuse(client: Duplex, status: 400 | 403 | 407 | 502, reason: string): 
   client.end(`${lines.join('\r\n')}\r\n\r\n`, () => client.destroy());
 }
 
-async function tunnel(
+async function connectTunnel(
   authority: string,
   client: Duplex,
-  head: Buffer,
+  accept: (tunnel: Tunnel, host: string) => Promise<void>,
   { policy, out, refused }: GuardParts,
 ): Promise<void> {
   const target = splitAuthority(authority);
   if (!target) return refuse(client, 400, 'this is not a host and port');
   const registry = canonicalRegistry(authority);
-  const reaches = () => policy.list().reaches(registry);
+  const reaches = () => policy.reaches(registry);
   if (!reaches()) {
     const why = explainRegistry(registry, policy.list().patterns);
     refused(why);
@@ -56,20 +91,30 @@ async function tunnel(
     'close',
     policy.onChange(() => reaches() || client.destroy()),
   );
-  const far = await out.connect({ ...target, tls: 'theirs', here: policy.singlesOut(registry) });
-  if (client.destroyed) return void far.destroy();
-  client.write('HTTP/1.1 200 Connection established\r\n\r\n');
-  if (head.length > 0) far.write(head);
-  join(client, far);
+  // Before the answer, because dockerd shows its reason phrase.
+  const open = await out.connect({ ...target, tls: true, here: policy.singlesOut(registry) });
+  if (client.destroyed) return void open.destroy();
+  client.once('close', () => open.destroy());
+  open.on('error', () => open.destroy());
+  await accept({ authority: authority.replace(/:443$/, ''), open }, target.host);
 }
 
-function join(client: Duplex, far: Socket): void {
-  far.on('error', () => client.destroy());
-  client.on('error', () => far.destroy());
-  client.on('close', () => far.destroy());
-  far.on('close', () => client.destroy());
-  client.pipe(far);
-  far.pipe(client);
+/** A request inside a tunnel. */
+async function encrypted(
+  request: IncomingMessage,
+  response: ServerResponse,
+  tunnel: Tunnel | undefined,
+  parts: GuardParts,
+): Promise<void> {
+  const target = tunnel && wholeAddress('https', `https://${tunnel.authority}${request.url ?? ''}`);
+  if (!target) return denyRegistry(response, 400, 'the URL is not in canonical form');
+  const open = tunnel.open?.destroyed ? undefined : tunnel.open;
+  tunnel.open = undefined;
+  const own = canonicalRegistry(target.host);
+  const asked = registryRequest(request.method ?? 'GET', target.pathname);
+  const origin = parts.policy.redirectOrigin(target) ?? { registry: own, asked };
+  const here = parts.policy.singlesOut(own);
+  await forwardRequest({ request, response, ...origin, target, here, open }, parts);
 }
 
 function splitAuthority(authority: string): { host: string; port: number } | undefined {
@@ -83,7 +128,7 @@ function splitAuthority(authority: string): { host: string; port: number } | und
 /** A plaintext request with an absolute URL. */
 async function plain(request: IncomingMessage, response: ServerResponse, parts: GuardParts): Promise<void> {
   if (!hasProxySecret(request.headers, parts.secret)) return denyRegistry(response, 407, UNKNOWN);
-  const target = plainAddress(request.url ?? '');
+  const target = wholeAddress('http', request.url ?? '');
   if (!target) return denyRegistry(response, 400, 'this proxy needs the absolute URL of a request');
   const registry = canonicalRegistry(target.host);
   const asked = registryRequest(request.method ?? 'GET', target.pathname);
@@ -92,11 +137,12 @@ async function plain(request: IncomingMessage, response: ServerResponse, parts: 
 }
 
 /** Undefined for an address that parsing changes: the next parser could change it differently. */
-function plainAddress(address: string): URL | undefined {
-  const [, host = '', path = '/'] = /^http:\/\/([^/?#]+)(\/[^?#]*)?(?:\?[^#]*)?$/.exec(address) ?? [];
-  if (!isRegistryName(host) || !URL.canParse(address)) return undefined;
+function wholeAddress(scheme: 'http' | 'https', address: string): URL | undefined {
+  const [, written, host = '', path = '/'] = /^([a-z]+):\/\/([^/?#]+)(\/[^?#]*)?(?:\?[^#]*)?$/.exec(address) ?? [];
+  if (written !== scheme || !isRegistryName(host) || !URL.canParse(address)) return undefined;
   const target = new URL(address);
-  return target.host === host.toLowerCase().replace(/:80$/, '') && target.pathname === path ? target : undefined;
+  const named = host.toLowerCase().replace(scheme === 'http' ? /:80$/ : /:443$/, '');
+  return target.host === named && target.pathname === path ? target : undefined;
 }
 
 /**

@@ -19,6 +19,8 @@ export interface MobyPlaces {
   containerd: ContainerdPlaces;
   /** Name of the authorization plugin, and its socket in this process. */
   plugin: string;
+  /** Certificate of the gateway's authority. */
+  authority: string;
   pluginSocket: string;
   /** Plugin discovery file for dockerd; exists only until its first query. */
   pluginSpec: string;
@@ -53,6 +55,7 @@ export function mobyPlaces({ id, data, run }: ShellPlaces): MobyPlaces {
     pidFile: join(own, 'docker.pid'),
     containerd: containerdPlaces(join(data, 'moby-containerd'), join(own, 'c')),
     plugin,
+    authority: join(own, 'gateway-ca.pem'),
     pluginSocket: join(own, 'plugin.sock'),
     pluginSpec: join(PLUGIN_SPECS, `${plugin}.spec`),
     networkStore: mobyNetworks(data),
@@ -141,8 +144,11 @@ export function mobyArguments(places: MobyPlaces): string[] {
   ];
 }
 
-/** Makes the gateway the only route to registries, without the proxy exceptions of the service's environment. */
-export function gatewayEnvironment(gateway: Gateway): Record<string, string> {
+/**
+ * Makes the gateway the only route to registries, without the proxy exceptions of the service's environment. Go reads `SSL_CERT_FILE` in
+ * addition to the system's directories of certificates; registries on the loopback interface are still checked by those.
+ */
+export function gatewayEnvironment(gateway: Gateway, { authority }: MobyPlaces): Record<string, string> {
   const address = proxyAddress(gateway);
   return {
     HTTP_PROXY: address,
@@ -151,5 +157,6 @@ export function gatewayEnvironment(gateway: Gateway): Record<string, string> {
     https_proxy: address,
     NO_PROXY: '',
     no_proxy: '',
+    SSL_CERT_FILE: authority,
   };
 }

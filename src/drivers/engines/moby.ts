@@ -42,6 +42,7 @@ export function mobyEngine(shell: Shell, cgroup: string): EngineDriver {
   const dockerd: EngineProgram = { name: 'dockerd', argv: mobyArguments(places), readyMs: READY_MS };
   const guard = pullGuard(shell, {
     gateway: outboundProxy,
+    authority: async () => (await import('./gateway-authority.ts')).newAuthority(Date.now()),
     plugin: { make: authzPlugin, socket: places.pluginSocket },
   });
   const area: EngineArea = {
@@ -84,12 +85,13 @@ export function mobyEngine(shell: Shell, cgroup: string): EngineDriver {
     const gateway = await openGuard(spec);
     const config = `${JSON.stringify(mobyConfig(spec, places, network, cgroup), null, 2)}\n`;
     const first = gateway === undefined ? [record.placed({ spec })] : [];
-    const files = [...first, { path: places.config, text: config }];
+    const trust = gateway?.authority ? [{ path: places.authority, text: gateway.authority.certificate }] : [];
+    const files = [...first, { path: places.config, text: config }, ...trust];
     const wanted = { absent: [], directories: [places.data], files };
     const mustForget = network.shared && (await stored.isThere());
     if (mustForget) await stored.forget(network, first, signal);
     const before = mustForget ? wanted : containerd.arrangement(wanted);
-    const daemon = gateway === undefined ? dockerd : { ...dockerd, env: gatewayEnvironment(gateway) };
+    const daemon = gateway === undefined ? dockerd : { ...dockerd, env: gatewayEnvironment(gateway, places) };
     // Started concurrently. Its failure surfaces where it is awaited, so that no start is left dangling.
     const socket = shell.localSocket(places.socket);
     socket.catch(() => undefined);

@@ -25,6 +25,8 @@ export interface GuardParts {
   out: RegistryDialer;
   /** The secret that clients of the gateway present. */
   secret: string;
+  /** With which the gateway answers TLS connections in place of registries. */
+  authority?: Authority;
   /** Called for each denied request. */
   refused: (why: string) => void;
   /** Called for each query to the plugin. */
@@ -35,20 +37,22 @@ export interface GuardParts {
 const MAX_CONNECTIONS = 512;
 
 /** The plugin's share of that. */
-export type PluginParts = Omit<GuardParts, 'out' | 'secret'>;
+export type PluginParts = Omit<GuardParts, 'out' | 'secret' | 'authority'>;
 
 /** The servers for an engine. */
 export interface GuardServers {
   /** On a port of the loopback. */
   gateway: (parts: GuardParts) => Server;
+  /** Makes what a new gateway needs to see inside TLS connections. */
+  authority?: () => Promise<Authority>;
   /** On a socket, if the engine asks one. */
   plugin?: { make: (parts: PluginParts) => Server; socket: string };
 }
 
-export function pullGuard(shell: Shell, { gateway, plugin }: GuardServers): PullGuard {
+export function pullGuard(shell: Shell, { gateway, authority, plugin }: GuardServers): PullGuard {
   const policy = pullPolicy();
   let questions = 0;
-  const parts: Omit<GuardParts, 'secret'> = {
+  const parts: Omit<GuardParts, 'secret' | 'authority'> = {
     policy,
     out: createRegistryDialer(shell.environment),
     refused: (why) => shell.log('info', 'an image was denied', { why }),
@@ -60,15 +64,15 @@ export function pullGuard(shell: Shell, { gateway, plugin }: GuardServers): Pull
   // Observations and steps may overlap, and must not open the same socket twice.
   const queue = new SerialQueue();
 
-  async function open({ port, secret }: Gateway): Promise<Gateway> {
+  async function open({ port, ...secrets }: Gateway): Promise<Gateway> {
     const offers: Offer[] = [];
     try {
-      const server = gateway({ ...parts, secret });
+      const server = gateway({ ...parts, ...secrets });
       server.maxConnections = MAX_CONNECTIONS;
       const first = await shell.offer(server, { port });
       offers.push(first);
       if (plugin) offers.push(await shell.offer(plugin.make(parts), { socket: plugin.socket }));
-      held = { offers, gateway: { port: first.port, secret } };
+      held = { offers, gateway: { port: first.port, ...secrets } };
       return held.gateway;
     } catch (error) {
       await close(offers);
@@ -88,7 +92,7 @@ export function pullGuard(shell: Shell, { gateway, plugin }: GuardServers): Pull
         if (held && (wanted === undefined || sameGateway(wanted, held.gateway))) return held.gateway;
         if (held) await close(held.offers);
         held = undefined;
-        return open(wanted ?? { port: 0, secret: newSecret() });
+        return open(wanted ?? { port: 0, secret: newSecret(), ...(authority ? { authority: await authority() } : {}) });
       }),
     release: () =>
       queue.run(async () => {
@@ -117,6 +121,14 @@ export interface Gateway {
   port: number;
   /** Letters, digits, `-` and `_`. Stored only where root alone can read it. */
   secret: string;
+  /** Stored there, too. */
+  authority?: Authority;
+}
+
+/** A private certificate authority that one engine trusts. Both PEM; the key is PKCS #8. */
+export interface Authority {
+  certificate: string;
+  key: string;
 }
 
 function newSecret(): string {

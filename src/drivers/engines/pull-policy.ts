@@ -1,6 +1,6 @@
 import { type AllowList, createAllowList, explainImage, explainRegistry } from '../../allowed-images/allow-list.ts';
 import { isObject, parseJson } from '../../json.ts';
-import { formatReference, isDigest } from '../../settings/image-reference.ts';
+import { canonicalRegistry, formatReference, isDigest } from '../../settings/image-reference.ts';
 import type { RegistryRequest } from './registry-request.ts';
 
 /** The active list, shared by all servers of one engine. */
@@ -12,25 +12,52 @@ export interface PullPolicy {
   onChange(listener: () => void): () => void;
   /** Digests in responses to allowed requests. */
   learn(registry: string, repository: string, digests: readonly string[]): void;
+  /** Where an allowed request was redirected: the same content at another URL. */
+  learnRedirect(url: URL, origin: RedirectOrigin): void;
+  /** What a URL, to which an allowed request was redirected, stands for. */
+  redirectOrigin(url: URL): RedirectOrigin | undefined;
+  /** Whether allowed requests may require a connection to `host[:port]`. */
+  reaches(host: string): boolean;
   /** Replaces the list; no later request is decided by the old one. */
   set(patterns: readonly string[]): void;
   /** Why a registry request is refused, as sentences; undefined when it is allowed. `registry` is canonical. */
   refusal(registry: string, request: RegistryRequest): string | undefined;
 }
 
+/** The request of a redirected client, with its canonical registry. */
+interface RedirectOrigin {
+  registry: string;
+  asked: RegistryRequest;
+}
+
 /** Nothing is allowed until the first `set`. */
 export function pullPolicy(): PullPolicy {
   let list = createAllowList([]);
   const learned = learnedDigests();
+  const redirects = new Map<string, RedirectOrigin>();
   const listeners = new Set<() => void>();
   return {
     list: () => list,
     singlesOut: (registry) =>
       createAllowList(list.patterns.filter((pattern) => !pattern.startsWith('*'))).names(registry),
     learn: (registry, repository, digests) => learned.add(formatReference({ registry, repository }), digests),
+    learnRedirect(url, origin) {
+      redirects.set(withoutFragment(url), origin);
+      for (const oldest of redirects.keys()) {
+        if (redirects.size <= MAX_REDIRECTS) break;
+        redirects.delete(oldest);
+      }
+    },
+    redirectOrigin: (url) => redirects.get(withoutFragment(url)),
+    reaches(host) {
+      const registry = canonicalRegistry(host);
+      const redirected = () => [...redirects.keys()].some((url) => canonicalRegistry(new URL(url).host) === registry);
+      return list.reaches(registry) || redirected();
+    },
     set(patterns) {
       list = createAllowList(patterns);
       learned.forget();
+      redirects.clear();
       for (const listener of [...listeners]) listener();
     },
     onChange(listener) {
@@ -62,6 +89,13 @@ export function pullPolicy(): PullPolicy {
       }
     },
   };
+}
+
+/** Number of remembered redirects, which clients follow at once; the oldest go first. */
+const MAX_REDIRECTS = 1_000;
+
+function withoutFragment({ href, hash }: URL): string {
+  return href.slice(0, href.length - hash.length);
 }
 
 /** Number of remembered manifests; the oldest go first. */

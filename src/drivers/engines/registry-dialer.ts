@@ -1,7 +1,8 @@
-import { readFile } from 'node:fs/promises';
+import { readdir, readFile } from 'node:fs/promises';
 import { request } from 'node:http';
 import type { Socket } from 'node:net';
 import { BlockList, connect as connectTcp, isIP } from 'node:net';
+import { join } from 'node:path';
 import { connect as connectTls, rootCertificates } from 'node:tls';
 import { isLoopback } from '../../settings/image-reference.ts';
 
@@ -11,11 +12,10 @@ export interface RegistryDialer {
   connect(target: Target): Promise<Socket>;
 }
 
-/** `tls`: done here (`ours`), by the user of the connection (`theirs`), or not at all. */
 export interface Target {
   host: string;
   port: number;
-  tls: 'ours' | 'theirs' | 'none';
+  tls: boolean;
   /** Whether that may be this machine itself or its link-local network, under any name. */
   here: boolean;
 }
@@ -39,9 +39,11 @@ export function createRegistryDialer(environment: Environment): RegistryDialer {
         socket.destroy();
         throw notHere(host, port);
       }
-      if (tls !== 'ours') return socket;
+      if (!tls) return socket;
       const servername = isIP(host) ? {} : { servername: host };
-      const secure = connectTls({ socket, ...servername, ca: await trusted, ALPNProtocols: ['http/1.1'] });
+      const { authorities, ...identity } = await registryCertificates(host, port);
+      const ca = [...(await trusted), ...authorities];
+      const secure = connectTls({ socket, host, ...servername, ...identity, ca, ALPNProtocols: ['http/1.1'] });
       return reach(secure, host, port, 'secureConnect');
     },
   };
@@ -70,7 +72,7 @@ function notHere(host: string, port: number): Error {
 /** The proxy for a target; undefined for a direct connection. Uses the conventional environment variables. */
 export function proxyFor(environment: Environment, { host, port, tls }: Omit<Target, 'here'>): URL | undefined {
   const value = (name: string) => environment[name.toUpperCase()] || environment[name.toLowerCase()];
-  const chosen = value(tls === 'none' ? 'http_proxy' : 'https_proxy');
+  const chosen = value(tls ? 'https_proxy' : 'http_proxy');
   if (!chosen || isLoopback(host.includes(':') ? `[${host}]` : host) || isExempt(value('no_proxy') ?? '', host, port))
     return undefined;
   const url = URL.parse(/^[a-z][a-z0-9+.-]*:\/\//i.test(chosen) ? chosen : `http://${chosen}`);
@@ -151,6 +153,21 @@ function reach<S extends Socket>(socket: S, host: string, port: number, event = 
       resolve(socket);
     });
   });
+}
+
+/** Where dockerd's users keep certificates of their own registries, in directories with the name that an image has. */
+const REGISTRY_CERTIFICATES = '/etc/docker/certs.d';
+
+/** Authorities (`*.crt`) for one registry, and what this host identifies itself with there (`*.cert` with its `*.key`). */
+async function registryCertificates(host: string, port: number) {
+  const name = host.includes(':') ? `[${host}]` : host;
+  const directory = join(REGISTRY_CERTIFICATES, port === 443 ? name : `${name}:${port}`);
+  const files = (await readdir(directory).catch(() => [])).sort();
+  const texts = (ending: string) =>
+    Promise.all(files.filter((file) => file.endsWith(ending)).map((file) => readFile(join(directory, file), 'utf8')));
+  const authorities = await texts('.crt');
+  const [cert, key] = [await texts('.cert'), await texts('.key')];
+  return { authorities, ...(cert.length > 0 && key.length > 0 ? { cert, key } : {}) };
 }
 
 async function trustedCertificates(environment: Environment): Promise<string[]> {

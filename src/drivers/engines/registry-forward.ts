@@ -5,6 +5,7 @@ import {
   type ServerResponse,
   request as sendRequest,
 } from 'node:http';
+import type { Socket } from 'node:net';
 import { PRODUCT } from '../../product.ts';
 import { isDigest } from '../../settings/image-reference.ts';
 import type { GuardParts } from './pull-guard.ts';
@@ -26,11 +27,13 @@ interface ForwardedRequest {
   here: boolean;
   /** Rewrites a `Location` for the client. */
   location?: (value: string) => string;
+  /** An open connection to the target; by default a new one. */
+  open?: Socket | undefined;
 }
 
 /** Forwards an allowed request to the registry and its response back, and remembers the digests in it; denies any other. */
 export async function forwardRequest(
-  { request, response, registry, asked, target, here, location }: ForwardedRequest,
+  { request, response, registry, asked, target, here, location, open }: ForwardedRequest,
   { policy, out, refused }: GuardParts,
 ): Promise<void> {
   const why = policy.refusal(registry, asked);
@@ -47,7 +50,7 @@ export async function forwardRequest(
   const tls = target.protocol === 'https:';
   const host = target.hostname.replace(/^\[|\]$/g, '');
   const port = Number(target.port) || (tls ? 443 : 80);
-  const socket = await out.connect({ host, port, tls: tls ? 'ours' : 'none', here });
+  const socket = open ?? (await out.connect({ host, port, tls, here }));
   // The client may have disconnected meanwhile, and emits that only once.
   if (response.destroyed) return void socket.destroy();
   const manifest = asked.wants === 'manifest';
@@ -78,6 +81,11 @@ export async function forwardRequest(
       const answerHeaders: OutgoingHttpHeaders = withoutHopByHop(answer.headers);
       if (location && answer.headers.location !== undefined) answerHeaders.location = location(answer.headers.location);
       const status = answer.statusCode ?? 502;
+      const moved = status >= 300 && status < 400 && answer.headers.location;
+      const holds = asked.wants === 'manifest' || asked.wants === 'content';
+      if (moved && holds && policy.list() === list && URL.canParse(moved, target.href)) {
+        policy.learnRedirect(new URL(moved, target), { registry, asked });
+      }
       answer.on('error', reject);
       if (!manifest || status !== 200) {
         response.writeHead(status, answerHeaders);
