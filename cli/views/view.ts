@@ -165,7 +165,7 @@ function appliedText(
     skipped.length === 0 ? '' : ` ${count(skipped.length, byLocks(skipped) ? 'locked change' : 'change')} skipped.`;
   const where = status.engine.endpoint === undefined ? '' : `Endpoint: ${plainText(status.engine.endpoint)}\n`;
   const stays = staysStopped
-    ? 'The backend is stopped and stays stopped; add `state: started` to the profile to start it.\n'
+    ? 'The backend is stopped and stays stopped. To start it, run `rdctl start`, or apply a profile with `state: started`.\n'
     : '';
   switch (outcome) {
     case 'unchanged':

@@ -8,7 +8,16 @@ import { namesBefore } from '../../src/settings/migrate.ts';
 import { type ParsedDocument, parseDocument } from '../../src/settings/parse.ts';
 import { SCHEMA_VERSION } from '../../src/settings/settings.gen.ts';
 import { inTextOrder, reporter } from './report.ts';
-import { type DesiredState, PORT_FORWARDS, type PortForward, readShape, type Shape } from './shape.ts';
+import {
+  API_VERSION,
+  type DesiredState,
+  KIND,
+  PORT_FORWARDS,
+  type PortForward,
+  PROFILE_KEYS,
+  readShape,
+  type Shape,
+} from './shape.ts';
 import {
   oversized,
   readSource,
@@ -191,9 +200,17 @@ export async function readPart(source: Source, context: HostFacts & SecretsConte
     settings: checked.settings,
     origins: checked.origins,
     secrets: resolved.origins,
-    findings: [...findings, ...wrong.map(({ code: _, ...finding }) => finding)],
+    findings: [...findings, ...wrong.map((finding) => explained(finding, shape))],
     warnings: [...resolved.warnings, ...uncertain.map(warning)],
   };
+}
+
+/** A part of a profile in a document that has only settings is a small step from what was meant. */
+function explained({ code, ...finding }: CheckFinding, { form }: Shape): Finding {
+  const key = finding.pointer.slice(1);
+  if (code !== 'unknown' || form === 'profile' || !PROFILE_KEYS.includes(key)) return finding;
+  const expected = `a profile: apiVersion: ${API_VERSION} and kind: ${KIND} at the top, and the settings below settings:`;
+  return { ...finding, message: `"${key}" is not a setting but a part of a profile`, expected };
 }
 
 function warning({ code: _, ...finding }: CheckFinding): string {

@@ -28,7 +28,8 @@ export interface Shape {
   metadata: { name?: string; description?: string };
 }
 
-const KEYS = ['apiVersion', 'kind', 'metadata', 'settings', 'prune', 'locked', 'state', 'portForwards'];
+/** Members of a profile. */
+export const PROFILE_KEYS = ['apiVersion', 'kind', 'metadata', 'settings', 'prune', 'locked', 'state', 'portForwards'];
 
 /** Tells the two forms apart and checks everything around the settings. */
 export function readShape(parsed: ParsedDocument, report: Report): Shape {
@@ -47,7 +48,7 @@ function readProfile(value: JsonObject, report: Report): Shape {
   expectWord(value, 'apiVersion', API_VERSION, report);
   expectWord(value, 'kind', KIND, report);
   for (const key of Object.keys(value)) {
-    if (!KEYS.includes(key)) reportUnknown(child('', key), key, KEYS, report);
+    if (!PROFILE_KEYS.includes(key)) reportUnknown(child('', key), key, PROFILE_KEYS, report);
   }
   const shape: Shape = {
     form: 'profile',

@@ -117,7 +117,7 @@ test('a profile without a power state starts nothing after a shutdown, but its s
     const first = await rdctl(['apply', '-f', '-'], CALM.replace('"debug":true', `"debug":${starts}`));
     expect(first).toMatchObject({ exit: 0 });
     expect(first.out).toContain(
-      'The backend is stopped and stays stopped; add `state: started` to the profile to start it.',
+      'The backend is stopped and stays stopped. To start it, run `rdctl start`, or apply a profile with `state: started`.',
     );
     expect(existsSync(connectionFile)).toBe(false);
     const stored = await rdctl(['plan', '--detailed-exitcode', '-f', '-'], CALM.replace('true', String(starts)));
@@ -162,7 +162,7 @@ test('a running service with a stopped backend reports that it stays stopped', a
     exit: 0,
   });
   const { out } = await rdctl(['apply', '-f', '-'], CALM);
-  expect(out).toContain('stays stopped; add `state: started`');
+  expect(out).toContain('stays stopped. To start it');
   expect(JSON.parse((await rdctl(['status', '-o', 'json'])).out)).toMatchObject({ backendState: 'STOPPED' });
 });
 

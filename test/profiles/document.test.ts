@@ -257,6 +257,7 @@ describe('around the settings', () => {
       'Profile',
     ],
     ['an unknown key', `${PROFILE}settings: { version: 19 }\nprunes: []`, '4:1 /prunes', 'prune'],
+    ['a part of a profile in settings', 'version: 19\nstate: started', '2:1 /state', undefined],
     ['no settings', PROFILE, '1:1 ', undefined],
     ['settings of the wrong kind', `${PROFILE}settings: 19`, '3:11 /settings', undefined],
     ['a wrong state', `${PROFILE}settings: { version: 19 }\nstate: running`, '4:8 /state', undefined],
