@@ -14,8 +14,8 @@ export interface Shell {
   readonly places: ShellPlaces;
   readonly clock: Clock;
   readonly log: DriverContext['log'];
-  /** Environment of every program that is started. */
-  readonly environment: Readonly<Record<string, string>>;
+  /** Where connections that this process makes for the engine find their proxy and trusted certificates. */
+  readonly environment: Readonly<Record<string, string | undefined>>;
   /** See `src/os/run.ts`, also for the errors. Programs are found by name. */
   run(argv: readonly string[], options?: Omit<RunOptions, 'env' | 'cwd'>): Promise<RunResult>;
   /** As `run`, but streams output of any length. See `src/os/run.ts`. */

@@ -346,6 +346,20 @@ export function driverSuite(subject: DriverSubject): void {
       expect(await subject.data.has(driver, 'moby', there)).toBe(true);
     });
 
+    test('moby keeps images in containerd, or refuses to start, as the driver says', async () => {
+      await machine('start');
+      await driver.machine.observe(never);
+      const support = driver.support['containerEngine.mobyStorageDriver'];
+      const starting = start(engineSpec('moby', 'snapshotter'));
+      if (support.level === 'enforced' && support.except?.includes('snapshotter')) {
+        await expect(starting).rejects.toMatchObject({ code: 'ERR_DRIVER_TERMINAL' });
+        expect(await engine('moby')).toEqual({ state: 'stopped' });
+      } else {
+        await starting;
+        expect(await engine('moby')).toMatchObject({ state: 'running', spec: { storageDriver: 'snapshotter' } });
+      }
+    });
+
     test(`${subject.powers?.room ? 'takes without a stop what it says that it takes' : 'tells no room that it does not have'}`, async () => {
       await machine('start');
       const before = await driver.machine.observe(never);

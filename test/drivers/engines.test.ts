@@ -10,6 +10,7 @@ import {
   runningIn,
 } from '../../src/drivers/engines/moby-api.ts';
 import { mobyArguments, mobyConfig, mobyPlaces } from '../../src/drivers/engines/moby-config.ts';
+import { storageSupport } from '../../src/drivers/machines/shared/engine-support.ts';
 import { engineSpec } from '../contract/driver-suite.ts';
 import { NETWORK, PLACES, scriptedShell } from './scripted-shell.ts';
 
@@ -88,15 +89,12 @@ describe('containerd', () => {
   });
 });
 
-test.each([
-  [{ ...engineSpec('moby'), webAssembly: true }, 'webAssembly'],
-  [engineSpec('moby', 'snapshotter'), 'mobyStorageDriver'],
-])('an engine refuses %j instead of ignoring it', async (spec, setting) => {
+test('an engine refuses WebAssembly instead of ignoring it', async () => {
   const { shell, events } = scriptedShell();
-  const starting = mobyEngine(shell, '/g').perform({ do: 'start', spec }, NEVER);
-  await expect(starting).rejects.toMatchObject({
+  const spec = { ...engineSpec('moby'), webAssembly: true };
+  await expect(mobyEngine(shell, '/g').perform({ do: 'start', spec }, NEVER)).rejects.toMatchObject({
     code: 'ERR_DRIVER_TERMINAL',
-    message: expect.stringContaining(setting),
+    message: expect.stringContaining('webAssembly'),
   });
   expect(events).toEqual([]);
 });
@@ -253,4 +251,16 @@ describe('counts', () => {
     ]);
     expect(runningTasks('')).toEqual([]);
   });
+});
+
+test.each([
+  ['26.1.5+dfsg1-9+b9', undefined],
+  ['24.0.0', undefined],
+  ['20.10.24+dfsg1-1+deb12u1', /needs dockerd 24 or later, and it is dockerd 20\.10\.24/],
+  ['24', /and it is dockerd 24$/],
+  [undefined, /its version is unknown/],
+])('with dockerd %s, the containerd store is refused as %s', (version, reason) => {
+  const support = storageSupport(version)['containerEngine.mobyStorageDriver'];
+  if (reason === undefined) expect(support).toEqual({ level: 'enforced' });
+  else expect(support).toEqual({ level: 'enforced', except: ['snapshotter'], reason: expect.stringMatching(reason) });
 });

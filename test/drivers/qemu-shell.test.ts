@@ -24,6 +24,7 @@ function scene() {
     hold: async () => undefined,
     places: qemuPlaces('/d', '/r'),
     guest,
+    environment: {},
     claim: async () => () => undefined,
     clock: steadyClock,
     log: () => undefined,

@@ -1,11 +1,9 @@
 import { once } from 'node:events';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { createServer as createHttpServer, type Server } from 'node:http';
-import { type AddressInfo, createServer, connect as dial } from 'node:net';
+import { createServer as createHttpServer } from 'node:http';
+import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
-import type { Duplex } from 'node:stream';
-import { createServer as createTlsServer, type Server as TlsServer } from 'node:tls';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import type { Driver } from '../../src/drivers/driver.ts';
 import { containerdEngine } from '../../src/drivers/engines/containerd.ts';
@@ -14,18 +12,13 @@ import { mobyNetworks, mobyPlaces } from '../../src/drivers/engines/moby-config.
 import { hostFactory } from '../../src/drivers/machines/host/index.ts';
 import { hostPlaces } from '../../src/drivers/machines/host/places.ts';
 import type { Arrangement } from '../../src/drivers/shell.ts';
-import { run } from '../../src/os/run.ts';
 import { engineSpec, MACHINE } from '../contract/driver-suite.ts';
+import { type DistantRegistry, distantRegistry } from '../helpers/distant-registry.ts';
 import { callEngine } from '../helpers/engine-client.ts';
 import { endpointOf, FOREVER, hostTraces } from '../helpers/host-instance.ts';
-import { type LoopbackRegistry, loopbackRegistry } from '../helpers/loopback-registry.ts';
 import { whyNoRealEngine } from '../helpers/real-programs.ts';
 import { putImage } from '../helpers/registry-image.ts';
 import { tarOf } from '../helpers/tar.ts';
-
-/** A name that only the upstream proxy can resolve, because dockerd never uses a proxy for the loopback interface. */
-const NAME = 'registry.allowed.test';
-const TLS_NAME = 'tls.allowed.test';
 
 /** What either builder answers. */
 const BUILT = /Successfully built|"id":"moby\.image\.id"/;
@@ -33,42 +26,20 @@ const BUILT = /Successfully built|"id":"moby\.image\.id"/;
 const reason = await whyNoRealEngine();
 
 describe.skipIf(reason !== undefined)('the gateway of a real dockerd', () => {
-  let registry: LoopbackRegistry;
-  let company: Server;
-  let secure: TlsServer;
-  let folder: string;
-  const asked: string[] = [];
+  let registry: DistantRegistry;
   let env: Record<string, string | undefined>;
+  /** dockerd never uses a proxy for the loopback interface, so these are names that only the proxy can resolve. */
+  let [NAME, TLS_NAME] = ['', ''];
+  let asked: readonly string[];
 
   beforeAll(async () => {
-    registry = await loopbackRegistry();
+    registry = await distantRegistry();
+    ({ plain: NAME, secure: TLS_NAME, asked } = registry);
     await putImage(registry.host, { name: 'team/app:1', content: 'busybox', index: true });
     await putImage(registry.host, { name: 'team/other:1', content: 'file' });
-    folder = mkdtempSync(join(tmpdir(), 'rd-tls-'));
-    const certificate = await selfSigned(folder, TLS_NAME);
-    secure = createTlsServer(certificate, (client) => tie(client, dial({ host: '127.0.0.1', port: registry.port })));
-    await once(secure.listen(0, '127.0.0.1'), 'listening');
-    company = companyProxy(asked, (authority) =>
-      authority === `${TLS_NAME}:443` ? (secure.address() as AddressInfo).port : registry.port,
-    );
-    await once(company.listen(0, '127.0.0.1'), 'listening');
-    const proxy = `http://someone:secret@127.0.0.1:${(company.address() as AddressInfo).port}`;
-    env = {
-      ...process.env,
-      HTTP_PROXY: proxy,
-      HTTPS_PROXY: proxy,
-      NO_PROXY: '',
-      no_proxy: '',
-      SSL_CERT_FILE: join(folder, 'cert.pem'),
-    };
+    env = { ...process.env, ...registry.env };
   });
-  afterAll(async () => {
-    company?.closeAllConnections();
-    company?.close();
-    secure?.close();
-    rmSync(folder, { recursive: true, force: true });
-    await registry?.close();
-  });
+  afterAll(() => registry?.close());
 
   /** dockerd that treats these names as registries without TLS, which only a test may do. */
   async function desktop(environment = env) {
@@ -248,40 +219,3 @@ describe.skipIf(reason !== undefined)('the gateway of a real dockerd', () => {
     },
   );
 });
-
-/** A proxy that requires credentials and resolves every name to the loopback interface. */
-function companyProxy(asked: string[], portOf: (authority: string) => number): Server {
-  const server = createHttpServer((_request, response) => response.writeHead(500).end());
-  const login = `Basic ${Buffer.from('someone:secret').toString('base64')}`;
-  server.on('connect', (request, client) => {
-    const authority = request.url ?? '';
-    asked.push(authority);
-    if (request.headers['proxy-authorization'] !== login) {
-      client.end('HTTP/1.1 407 Proxy Authentication Required\r\n\r\n');
-      return;
-    }
-    const far = dial({ host: '127.0.0.1', port: portOf(authority) });
-    far.once('connect', () => client.write('HTTP/1.1 200 OK\r\n\r\n'));
-    tie(client, far);
-  });
-  return server;
-}
-
-function tie(one: Duplex, other: Duplex): void {
-  for (const [from, to] of [
-    [one, other],
-    [other, one],
-  ] as const) {
-    from.on('error', () => to.destroy());
-    from.on('close', () => to.destroy());
-    from.pipe(to);
-  }
-}
-
-async function selfSigned(folder: string, name: string): Promise<{ key: Buffer; cert: Buffer }> {
-  const [key, cert] = [join(folder, 'key.pem'), join(folder, 'cert.pem')];
-  const curve = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-days', '2'];
-  const names = ['-subj', `/CN=${name}`, '-addext', `subjectAltName=DNS:${name}`];
-  await run(['openssl', 'req', '-x509', ...curve, ...names, '-keyout', key, '-out', cert]);
-  return { key: readFileSync(key), cert: readFileSync(cert) };
-}

@@ -54,21 +54,11 @@ export function engineSteps({ record, guard, observe, start, stop }: EngineSteps
  * @throws RdError `ERR_DRIVER_TERMINAL` naming the setting.
  */
 function refuseUnsupported(spec: EngineSpec): void {
-  const wanted: [boolean, string, string][] = [
-    [
-      spec.webAssembly,
-      'experimental.containerEngine.webAssembly.enabled is true, and this driver has no WebAssembly shims',
-      'rdctl set --experimental.container-engine.web-assembly.enabled=false',
-    ],
-    [
-      spec.name === 'moby' && spec.storageDriver === 'snapshotter',
-      'containerEngine.mobyStorageDriver is snapshotter, which this driver does not support',
-      'rdctl set --container-engine.moby-storage-driver=auto',
-    ],
-  ];
-  for (const [refused, message, command] of wanted) {
-    if (refused) throw new RdError('ERR_DRIVER_TERMINAL', message, { advice: `Turn it off: ${command}` });
-  }
+  if (!spec.webAssembly) return;
+  const message = 'experimental.containerEngine.webAssembly.enabled is true, and this driver has no WebAssembly shims';
+  throw new RdError('ERR_DRIVER_TERMINAL', message, {
+    advice: 'Turn it off: rdctl set --experimental.container-engine.web-assembly.enabled=false',
+  });
 }
 
 /**

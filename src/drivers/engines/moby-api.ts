@@ -170,6 +170,12 @@ export async function mobyFacts(socket: string, signal: AbortSignal): Promise<{ 
   return { version: parseVersion(version), workload };
 }
 
+/** Whether dockerd stores its images in containerd. */
+export async function usesSnapshotter(socket: string, signal: AbortSignal): Promise<boolean> {
+  const info = await read(socket, '/info', signal);
+  return isObject(info) && JSON.stringify(info.DriverStatus ?? []).includes('io.containerd.snapshotter');
+}
+
 /** A running container in the list of `GET /containers/json`. */
 interface Listed extends RunningContainer {
   /** Empty when the details would not show whether it restarts. */

@@ -109,7 +109,9 @@ export function mobyConfig(spec: EngineSpec, places: MobyPlaces, network: Engine
     'cgroup-parent': cgroup,
     ...(spec.allowedImages.enabled ? { 'authorization-plugins': [places.plugin] } : {}),
     // Newer engines store images of a fresh data root in containerd by default; older ones ignore the option.
-    ...(spec.storageDriver === 'classic' ? { features: { 'containerd-snapshotter': false } } : {}),
+    ...(spec.storageDriver === 'auto'
+      ? {}
+      : { features: { 'containerd-snapshotter': spec.storageDriver === 'snapshotter' } }),
   };
 }
 

@@ -7,7 +7,7 @@ import { type ContainerdDaemon, containerdDaemon, GRPC_HELLO } from './container
 import { engineRecord } from './engine-record.ts';
 import { adoptGuard, type EngineProgram, endedPrograms, engineSteps, startReady } from './engine-steps.ts';
 import { outboundProxy } from './gateways.ts';
-import { answersPing, getMoby, HTTP_HELLO, mobyFacts } from './moby-api.ts';
+import { answersPing, getMoby, HTTP_HELLO, mobyFacts, usesSnapshotter } from './moby-api.ts';
 import {
   gatewayEnvironment,
   isolatedConfig,
@@ -99,6 +99,12 @@ export function mobyEngine(shell: Shell, cgroup: string): EngineDriver {
     // dockerd waits for its containerd by itself.
     const answers = async () => answersPing(await socket, signal, 2_000);
     await startReady(shell, { before, needs: [containerd.program], program: daemon, answers }, signal);
+    if (spec.storageDriver === 'snapshotter' && !(await usesSnapshotter(await socket, signal))) {
+      await stop(signal);
+      throw new RdError('ERR_DRIVER_TERMINAL', 'dockerd did not take containerEngine.mobyStorageDriver: snapshotter', {
+        advice: 'It needs a newer dockerd; or: rdctl set --container-engine.moby-storage-driver=auto',
+      });
+    }
     if (gateway === undefined) return;
     // dockerd caches its plugin's address. Other dockerds of the machine read the same files and would wait for it.
     await withdrawSpec();

@@ -305,13 +305,17 @@ test.each([
 });
 
 test('reports images in the store that moby does not use', async () => {
-  const root = temporaryDirectory();
+  const data = temporaryDirectory();
+  const root = join(data, 'moby');
   const path = join(temporaryDirectory(), 'e.sock');
   let driverStatus: string[][] = [['Backing Filesystem', 'extfs']];
   const endpoint = await listen((request, response) => {
     if (request.url === '/info') response.end(JSON.stringify({ DockerRootDir: root, DriverStatus: driverStatus }));
   }, path);
   const found = () => finding('MOBY_IMAGE_STORE', runningMoby(endpoint));
+  // The engine of a guest has its data there.
+  expect(await look('MOBY_IMAGE_STORE', runningMoby(endpoint))).toEqual([]);
+  mkdirSync(join(root, 'network'), { recursive: true });
   expect(await found()).toMatchObject({ passed: true, description: expect.stringContaining('classic') });
   const classic = join(root, 'image', 'overlay2', 'imagedb', 'content', 'sha256');
   mkdirSync(classic, { recursive: true });
@@ -321,6 +325,15 @@ test('reports images in the store that moby does not use', async () => {
   expect(await found()).toMatchObject({
     passed: false,
     description: expect.stringContaining('the `classic` store has images'),
+  });
+  driverStatus = [];
+  const content = join(data, 'moby-containerd', 'io.containerd.content.v1.content', 'blobs', 'sha256');
+  mkdirSync(content, { recursive: true });
+  expect(await found()).toMatchObject({ passed: true });
+  writeFileSync(join(content, 'abc'), '');
+  expect(await found()).toMatchObject({
+    passed: false,
+    description: expect.stringContaining('the `snapshotter` store has images'),
   });
   expect(await look('MOBY_IMAGE_STORE')).toEqual([]);
 });

@@ -6,7 +6,7 @@ import { run as runProgram } from '../../../os/run.ts';
 import { platformText } from '../../../settings/field.ts';
 import type { Driver, DriverContext, DriverFactory, DriverInfo, Probe, SupportMatrix } from '../../driver.ts';
 import type { Run, Shell } from '../../shell.ts';
-import { engineSupport, without, withoutCluster } from '../shared/engine-support.ts';
+import { engineSupport, storageSupport, without, withoutCluster } from '../shared/engine-support.ts';
 import { lifelines } from '../shared/lifelines.ts';
 import { hostForwarding } from './firewall.ts';
 import { hostMachine } from './machine.ts';
@@ -74,9 +74,20 @@ function openHost(context: DriverContext, enginesOf: EnginesOf, networksOf: (dat
     log: context.log,
   });
   const engines = enginesOf(shell, places.cgroup);
+  const version = dockerdVersion(run);
+  let support: SupportMatrix = { ...HOST_SUPPORT, ...storageSupport(undefined) };
   return {
     ...INFO,
-    machine,
+    get support() {
+      return support;
+    },
+    machine: {
+      ...machine,
+      async observe(signal) {
+        support = { ...HOST_SUPPORT, ...storageSupport(await version) };
+        return machine.observe(signal);
+      },
+    },
     engines,
     keeps: [places.data],
     watch: lines.watch,
@@ -84,6 +95,12 @@ function openHost(context: DriverContext, enginesOf: EnginesOf, networksOf: (dat
       await Promise.all(Object.values(engines).map((engine) => engine.release?.()));
     },
   };
+}
+
+/** Of the installed dockerd: `20.10.24`; undefined when it does not say. */
+async function dockerdVersion(run: Run): Promise<string | undefined> {
+  const { stdout } = await run(['dockerd', '--version']).catch(() => ({ stdout: '' }));
+  return /\d+(?:\.\d+)+/.exec(stdout)?.[0];
 }
 
 /** Facts that decide whether the host can be the machine. */

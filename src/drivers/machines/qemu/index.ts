@@ -16,8 +16,10 @@ import type {
   EngineDriver,
   EngineStatus,
 } from '../../driver.ts';
+import { imageToBoot } from '../../guest-images/image.ts';
 import { imageStore } from '../../guest-images/store.ts';
 import type { Run, Shell } from '../../shell.ts';
+import { storageSupport } from '../shared/engine-support.ts';
 import { lifelines } from '../shared/lifelines.ts';
 import { accelerators } from './accelerator.ts';
 import { NETWORK } from './arguments.ts';
@@ -152,7 +154,15 @@ async function openQemu(context: DriverContext, programs: GuestPrograms): Promis
     answers: async (signal) => (await machine.isUp()) && machine.answers(signal),
     log,
   });
-  const shell = qemuShell({ places, guest, claim: ports.claim, hold: lines.hold, clock: steadyClock, log });
+  const shell = qemuShell({
+    places,
+    guest,
+    environment: env,
+    claim: ports.claim,
+    hold: lines.hold,
+    clock: steadyClock,
+    log,
+  });
   const inside = programs.engines(shell, `/rdctl-${places.id}`);
   const state: GuestState = {
     isUp: machine.isUp,
@@ -169,7 +179,26 @@ async function openQemu(context: DriverContext, programs: GuestPrograms): Promis
     isOn: machine.isUp,
     answers: machine.answers,
   });
-  const supportNow = async () => ({ ...QEMU_SUPPORT, ...memorySupport(totalmem()), ...mountSupport(await facts()) });
+  /** Of the running machine, or at its next start. */
+  async function dockerdVersion(): Promise<string | undefined> {
+    const [known, selected, found] = await Promise.all([
+      images.list(),
+      images.selected(),
+      readQemuRecord(places.record),
+    ]);
+    const record = found === 'damaged' ? undefined : found;
+    const image =
+      record?.power === 'on'
+        ? known.find(({ digest }) => digest === record.image)
+        : imageToBoot(known, { selected, current: record?.image });
+    return image?.source?.packages.find(({ name }) => name === 'docker.io')?.version;
+  }
+  const supportNow = async () => ({
+    ...QEMU_SUPPORT,
+    ...memorySupport(totalmem()),
+    ...mountSupport(await facts()),
+    ...storageSupport(await dockerdVersion()),
+  });
   let support = await supportNow();
   let diskBytes = await dataBytes(places.data);
   return {

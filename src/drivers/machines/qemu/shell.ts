@@ -27,6 +27,8 @@ import { GUEST_NETWORK } from './setup-scripts.ts';
 export interface QemuShellParts {
   places: QemuPlaces;
   guest: Connection;
+  /** Of the service. */
+  environment: Shell['environment'];
   claim: ClaimPort;
   hold: Shell['hold'];
   clock: Clock;
@@ -53,7 +55,7 @@ const CLEAR_KILL_S = 5;
 const CLEAR_MORE_MS = 10_000;
 
 /** The guest as engines see it. Programs run as systemd units, so that systemd can find, stop and log them. */
-export function qemuShell({ places, guest, claim, hold, clock, log }: QemuShellParts): Shell {
+export function qemuShell({ places, guest, environment, claim, hold, clock, log }: QemuShellParts): Shell {
   const unit = (name: string) => `rdctl-${name}.service`;
   const logOf = (name: string) => posix.join(LOGS, `${name}.log`);
   const environmentOf = (name: string) => posix.join(RUN, `${name}.env`);
@@ -81,7 +83,7 @@ export function qemuShell({ places, guest, claim, hold, clock, log }: QemuShellP
     places: { id: places.id, data: DATA, run: RUN },
     clock,
     log,
-    environment: {},
+    environment,
     run,
     stream: guest.stream,
     find,

@@ -17,6 +17,22 @@ function stored(reason: string): Support {
   return { level: 'stored', reason };
 }
 
+/** Release of dockerd that can pull, build and push with images in containerd. */
+const SNAPSHOTTER_SINCE = 24;
+
+/** Support with that dockerd. @param version `26.1.5`, or of its Debian package; undefined when it is unknown. */
+export function storageSupport(version: string | undefined): { 'containerEngine.mobyStorageDriver': Support } {
+  const major = Number(/^\d+(?=\.)/.exec(version ?? '')?.[0] ?? 0);
+  const known = version === undefined ? 'its version is unknown' : `it is dockerd ${version}`;
+  const needs = `the containerd snapshotter needs dockerd ${SNAPSHOTTER_SINCE} or later`;
+  return {
+    'containerEngine.mobyStorageDriver':
+      major >= SNAPSHOTTER_SINCE
+        ? ENFORCED
+        : { level: 'enforced', except: ['snapshotter'], reason: `${needs}, and ${known}` },
+  };
+}
+
 /** Support shared by every windowless driver with real engines on Linux; each adds its machine and its cluster. */
 export function engineSupport(name: string) {
   const NO_WINDOW = stored(`the ${name} driver has no window`);
@@ -39,8 +55,7 @@ export function engineSupport(name: string) {
     'containerEngine.allowedImages.patterns': ENFORCED,
     'containerEngine.mobyStorageDriver': {
       level: 'enforced',
-      except: ['snapshotter'],
-      reason: 'moby keeps its images in its own storage here, so the value can be auto or classic',
+      reason: `snapshotter needs dockerd ${SNAPSHOTTER_SINCE} or later`,
     },
     'containerEngine.name': ENFORCED,
     'WSL.integrations': without('it exists on Windows only'),

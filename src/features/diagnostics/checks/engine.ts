@@ -105,7 +105,9 @@ export const clock = mobyCheck('CLOCK', async (socket, context, signal) => {
 
 /** Metadata of the two image stores, below the data directory of moby. */
 const CLASSIC = 'image';
-const SNAPSHOTTER = join('containerd', 'daemon', 'io.containerd.content.v1.content', 'blobs', 'sha256');
+const CONTENT = join('io.containerd.content.v1.content', 'blobs', 'sha256');
+/** Of the containerd that dockerd starts itself, and of ours beside it. */
+const SNAPSHOTTERS = [join('containerd', 'daemon', CONTENT), join('..', 'moby-containerd', CONTENT)];
 
 /** The inactive image store of moby, which no client sees, contains no images. */
 export const mobyImageStore = mobyCheck('MOBY_IMAGE_STORE', async (socket, _context, signal) => {
@@ -115,7 +117,9 @@ export const mobyImageStore = mobyCheck('MOBY_IMAGE_STORE', async (socket, _cont
   if (!isObject(facts) || typeof facts.DockerRootDir !== 'string') return [];
   const usesSnapshotter = JSON.stringify(facts.DriverStatus ?? []).includes('io.containerd.snapshotter');
   const root = facts.DockerRootDir;
-  const stranded = usesSnapshotter ? await classicImages(root) : (await entries(join(root, SNAPSHOTTER))).length;
+  // The data of an engine in a guest is not here, so nothing can be said about it.
+  if ((await entries(root)).length === 0) return [];
+  const stranded = usesSnapshotter ? await classicImages(root) : await snapshotterContent(root);
   const [used, other] = usesSnapshotter ? ['snapshotter', 'classic'] : ['classic', 'snapshotter'];
   if (stranded === 0) return [passed(`All images of moby are in the store that it uses (\`${used}\`).`)];
   return [
@@ -134,7 +138,11 @@ async function classicImages(root: string): Promise<number> {
   return (await Promise.all(images)).flat().length;
 }
 
-/** Empty for a missing directory: also when the engine is on another machine. */
+async function snapshotterContent(root: string): Promise<number> {
+  return (await Promise.all(SNAPSHOTTERS.map((path) => entries(join(root, path))))).flat().length;
+}
+
+/** Empty for a missing directory. */
 async function entries(directory: string): Promise<string[]> {
   return readdir(directory).catch((error: unknown) => {
     if (systemCode(error) === 'ENOENT' || systemCode(error) === 'ENOTDIR') return [];
