@@ -207,7 +207,7 @@ describe('configuration', () => {
 
 describe('counts', () => {
   test('come from dockerd, and are omitted where it does not report them', () => {
-    expect(parseVersion({ Version: '20.10.24' })).toBe('20.10.24');
+    expect(parseVersion('Docker/20.10.24+dfsg1 (linux)')).toBe('20.10.24+dfsg1');
     expect(parseVersion(undefined)).toBe('unknown');
     const containers = ['running', 'exited', 'running', 'created', 'paused'].map((State) => ({ State }));
     expect(parseContainers(containers)).toEqual({ runningContainers: 2, containers: 5 });

@@ -79,7 +79,7 @@ describe('the report of the guest', () => {
     const stop = new AbortController();
     let rest = '';
     const read = async () => {
-      for await (const chunk of stream(['sh', '-c', WATCH_SCRIPT], { signal: stop.signal })) {
+      for await (const chunk of stream(['bash', '-c', WATCH_SCRIPT], { signal: stop.signal })) {
         rest += Buffer.from(chunk).toString('utf8');
         const lines = rest.split('\n');
         rest = lines.pop() ?? '';
@@ -100,7 +100,7 @@ describe('the report of the guest', () => {
   });
 
   test('the script ends when its output is no longer read', async () => {
-    const piped = 'sh -c "$1" | head -n 1';
+    const piped = 'bash -c "$1" | head -n 1';
     const { stdout } = await run(['sh', '-c', piped, 'watch', WATCH_SCRIPT]);
     expect(parseWatchLine(stdout)).toHaveProperty('listening');
   });

@@ -125,11 +125,12 @@ export async function getMoby(
   path: string,
   signal: AbortSignal,
   limitMs = ANSWER_MS,
-): Promise<{ status: number; text: string }> {
+): Promise<{ status: number; text: string; server: string }> {
   try {
     const limit = AbortSignal.any([signal, AbortSignal.timeout(limitMs)]);
     const answer = await callMoby(socket, { method: 'GET', path }, limit);
-    return { status: answer.statusCode ?? 0, text: await textOf(answer) };
+    const { statusCode: status = 0, headers } = answer;
+    return { status, text: await textOf(answer), server: String(headers.server ?? '') };
   } catch (error) {
     if (signal.aborted) throw new RdError('ERR_CANCELLED', `the request to ${socket} was canceled`, { cause: error });
     if (error instanceof RdError && error.code === 'ERR_CANCELLED') {
@@ -163,11 +164,15 @@ export async function answersPing(socket: string, signal: AbortSignal, limitMs =
 
 /** Version, counts and running containers. Unreadable parts are absent: an engine that answers `/_ping` must not be called dead. */
 export async function mobyFacts(socket: string, signal: AbortSignal): Promise<{ version: string; workload: Workload }> {
-  const paths = ['/version', '/containers/json?all=1', '/images/json'];
-  const [version, containers, images] = await Promise.all(paths.map((path) => read(socket, path, signal)));
+  const [ping, containers, images] = await Promise.all([
+    // `/version` runs two programs each time, which an idle guest would notice.
+    getMoby(socket, '/_ping', signal).catch(unlessAborted(signal)),
+    read(socket, '/containers/json?all=1', signal),
+    read(socket, '/images/json', signal),
+  ]);
   const running = await details(socket, runningIn(containers), signal);
   const workload = { ...parseContainers(containers), ...parseImages(images), ...(running ? { running } : {}) };
-  return { version: parseVersion(version), workload };
+  return { version: parseVersion(ping?.server), workload };
 }
 
 /** Whether dockerd stores its images in containerd. */
@@ -225,18 +230,19 @@ export function parseReturns(body: unknown): boolean | undefined {
 }
 
 async function read(socket: string, path: string, signal: AbortSignal): Promise<unknown> {
-  try {
-    const { status, text } = await getMoby(socket, path, signal);
-    return status === 200 ? parseJson(text) : undefined;
-  } catch (error) {
-    if (signal.aborted) throw error;
-    return undefined;
-  }
+  const answer = await getMoby(socket, path, signal).catch(unlessAborted(signal));
+  return answer?.status === 200 ? parseJson(answer.text) : undefined;
 }
 
-/** Parses the body of `GET /version`. */
-export function parseVersion(body: unknown): string {
-  return isObject(body) && typeof body.Version === 'string' ? body.Version : 'unknown';
+function unlessAborted(signal: AbortSignal): (error: unknown) => undefined {
+  return (error) => {
+    if (signal.aborted) throw error;
+  };
+}
+
+/** The version in dockerd's `Server` header: `Docker/26.1.5 (linux)`. */
+export function parseVersion(server: string | undefined): string {
+  return /^Docker\/(\S+)/.exec(server ?? '')?.[1] ?? 'unknown';
 }
 
 /**

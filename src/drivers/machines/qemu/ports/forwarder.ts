@@ -227,7 +227,7 @@ function portWatch(
   async function follow(signal: AbortSignal): Promise<void> {
     const decoder = new TextDecoder();
     let rest = '';
-    for await (const chunk of guest.stream(['sh', '-c', WATCH_SCRIPT], { signal, timeoutMs: LIMIT_MS })) {
+    for await (const chunk of guest.stream(['bash', '-c', WATCH_SCRIPT], { signal, timeoutMs: LIMIT_MS })) {
       if (signal.aborted) return;
       const lines = (rest + decoder.decode(chunk, { stream: true })).split('\n');
       rest = lines.pop() ?? '';
