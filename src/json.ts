@@ -21,29 +21,6 @@ export function isTooDeep(text: string): boolean {
   return false;
 }
 
-/** True when some object of this valid JSON text names a member twice: readers differ about which of the two counts. */
-export function repeatsKeys(text: string): boolean {
-  /** Keys of the objects around the current place; `undefined` for an array. */
-  const around: (Set<string> | undefined)[] = [];
-  let key = false;
-  for (let index = 0; index < text.length; index++) {
-    const sign = text[index];
-    if (sign === '"') {
-      const end = stringEnd(text, index);
-      if (key) {
-        const name: string = JSON.parse(text.slice(index, end + 1));
-        if (around.at(-1)?.has(name)) return true;
-        around.at(-1)?.add(name);
-      }
-      index = end;
-    } else if (sign === '{' || sign === '[') around.push(sign === '{' ? new Set() : undefined);
-    else if (sign === '}' || sign === ']') around.pop();
-    if (sign === '{' || sign === ',') key = around.at(-1) !== undefined;
-    else if (sign === '[' || sign === ':') key = false;
-  }
-  return false;
-}
-
 /** Index of the quotation mark that ends the string beginning at `start`, or of the end of the text. */
 function stringEnd(text: string, start: number): number {
   let index = start + 1;

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { posix } from 'node:path';
 import { explainImage, explainUnnamed } from '../../allowed-images/allow-list.ts';
-import { isObject, isTooDeep, parseJson, repeatsKeys } from '../../json.ts';
+import { isObject, parseJson } from '../../json.ts';
 import {
   type ImageReference,
   isDigest,
@@ -161,10 +161,9 @@ const ROUTES: readonly { method: 'POST' | 'PUT'; at: RegExp; read?: Reader }[] =
   { method: 'POST', at: /^\/plugins\/create$/, read: anything('creating a plugin') },
   { method: 'POST', at: /^\/plugins\/pull$/, read: pluginPull },
   { method: 'POST', at: /^\/plugins\/.+\/upgrade$/, read: pluginPull },
-  { method: 'POST', at: /^\/services\/create$/, read: service },
-  { method: 'POST', at: /^\/services\/[^/]+\/update$/, read: serviceUpdate },
-  // Swarm managers would then decide which images this engine pulls.
-  { method: 'POST', at: /^\/swarm\/join$/, read: anything('joining a swarm') },
+  // The managers of a swarm decide which images its engines pull.
+  { method: 'POST', at: /^\/swarm\/leave$/ },
+  { method: 'POST', at: /^\/(?:swarm|services|nodes|configs|secrets)\/.+$/, read: anything('a swarm') },
   { method: 'POST', at: /^\/(?:auth|commit|session|grpc)$/ },
   { method: 'POST', at: /^\/build(?:\/(?:prune|cancel))?$/ },
   { method: 'POST', at: /^\/(?:containers|networks|volumes)\/(?:create|prune)$/ },
@@ -178,9 +177,6 @@ const ROUTES: readonly { method: 'POST' | 'PUT'; at: RegExp; read?: Reader }[] =
   { method: 'POST', at: /^\/networks\/[^/]+\/(?:connect|disconnect)$/ },
   { method: 'POST', at: /^\/plugins\/.+\/(?:disable|enable|push|set)$/ },
   { method: 'PUT', at: /^\/volumes\/[^/]+$/ },
-  { method: 'POST', at: /^\/swarm\/(?:init|leave|unlock|update)$/ },
-  { method: 'POST', at: /^\/(?:configs|secrets)\/(?:create|[^/]+\/update)$/ },
-  { method: 'POST', at: /^\/nodes\/[^/]+\/update$/ },
 ];
 
 /** Parts separated by one slash, no trailing slash, and no character that another parser could take for a separator. */
@@ -251,40 +247,6 @@ function pluginPull(query: URLSearchParams, call: EngineCall): RequestedImages {
   const remote = query.get('remote') ?? '';
   const named = parseReference(remote);
   return named ? { brings: 'images', references: [withDefaultTag(named)] } : notAName(remote);
-}
-
-/** A swarm service: the engine itself pulls its image. */
-function service(_parameters: URLSearchParams, { body = '' }: EngineCall): RequestedImages {
-  const value = isTooDeep(body) ? undefined : parseJson(body);
-  if (value === undefined) return unknown('its body is not available for the check, or is not JSON');
-  if (repeatsKeys(body)) return unknown('its body repeats a member');
-  const tasks = members([value], 'TaskTemplate');
-  const names = [
-    ...members(members(tasks, 'ContainerSpec'), 'Image'),
-    ...members(members(tasks, 'PluginSpec'), 'Remote'),
-  ];
-  const references: ImageReference[] = [];
-  for (const name of names) {
-    const named = typeof name === 'string' ? parseReference(name) : undefined;
-    if (!named) return notAName(String(name));
-    references.push(withDefaultTag(named));
-  }
-  return references.length === 0 ? NOTHING : { brings: 'images', references };
-}
-
-/** A rollback uses dockerd's previous spec instead of the body. */
-function serviceUpdate(parameters: URLSearchParams, call: EngineCall): RequestedImages {
-  return parameters.get('rollback')
-    ? { brings: 'anything', what: 'rolling a service back' }
-    : service(parameters, call);
-}
-
-/** Every member of that name in any case, as dockerd matches it, including `ſ` and the Kelvin sign for `s` and `k`. */
-function members(values: readonly unknown[], name: string): unknown[] {
-  const folded = new RegExp(`^${name}$`, 'iu');
-  return values.flatMap((value) =>
-    isObject(value) ? Object.entries(value).flatMap(([key, member]) => (folded.test(key) ? [member] : [])) : [],
-  );
 }
 
 function notAName(text: string): RequestedImages {
