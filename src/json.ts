@@ -33,6 +33,16 @@ export function isObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
+/**
+ * Whether a value has at least the members of the sample, each of the same type, down to the last object. For files that only we write: it
+ * detects damage, not a wrong member of a union.
+ */
+export function hasShape<T>(value: unknown, sample: T): value is T {
+  if (typeof sample !== 'object' || sample === null) return typeof value === typeof sample;
+  if (Array.isArray(sample)) return Array.isArray(value);
+  return isObject(value) && Object.entries(sample).every(([key, member]) => hasShape(value[key], member));
+}
+
 /** The value of a JSON text; undefined when it is not JSON. */
 export function parseJson(text: string): JsonValue | undefined {
   try {

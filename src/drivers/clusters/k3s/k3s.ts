@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
+import { isDeepStrictEqual } from 'node:util';
 import { RdError } from '../../../errors.ts';
 import { readIfThere, writeFileAtomic } from '../../../os/atomic-file.ts';
 import type { ClusterDriver, ClusterSpec, ClusterStatus, EngineName } from '../../driver.ts';
@@ -17,15 +18,7 @@ import {
 import { type Architecture, architectureOf, artefactStore } from './artefacts.ts';
 import { k3sArguments, k3sConfig, k3sPlaces, pluginsOf } from './config.ts';
 import { type Installed, install, installedRelease, removeOthers, versionOf } from './installation.ts';
-import {
-  clusterRecord,
-  endPods,
-  mountsOf,
-  NETWORK_SCRIPT,
-  type StartedCluster,
-  sameSpec,
-  untilUp,
-} from './lifecycle.ts';
+import { clusterRecord, endPods, mountsOf, NETWORK_SCRIPT, type StartedCluster, untilUp } from './lifecycle.ts';
 import { compareK3s, type K3sVersion, k3sReleases, newestFirst, plainVersion } from './releases.ts';
 import type { Fetch, K3sSources } from './sources.ts';
 
@@ -143,7 +136,7 @@ export function k3sCluster(shell: Shell, options: K3sOptions): ClusterDriver {
     refuseUnsupported(spec);
     const started = await record.read();
     const running = (await shell.find(PROGRAM)).state === 'running';
-    if (started === undefined || started === 'unreadable' || !running || !sameSpec(started.spec, spec)) {
+    if (started === undefined || started === 'unreadable' || !running || !isDeepStrictEqual(started.spec, spec)) {
       await begin(spec, signal);
     }
     await untilUp(

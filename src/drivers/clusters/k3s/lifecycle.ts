@@ -1,6 +1,6 @@
 import { RdError } from '../../../errors.ts';
-import { isObject, parseJson } from '../../../json.ts';
-import type { ClusterSpec, EngineName } from '../../driver.ts';
+import { hasShape, parseJson } from '../../../json.ts';
+import type { ClusterSpec } from '../../driver.ts';
 import { type ClusterEngine, type EngineArea, programFailure, type Shell } from '../../shell.ts';
 import type { Health } from './api.ts';
 import type { K3sPlaces } from './config.ts';
@@ -17,31 +17,27 @@ export function clusterRecord(shell: Pick<Shell, 'read' | 'write' | 'remove'>, f
   return {
     async read(): Promise<StartedCluster | 'unreadable' | undefined> {
       const text = await shell.read(file);
-      return text === undefined ? undefined : (parseRecord(text) ?? 'unreadable');
+      if (text === undefined) return undefined;
+      const value = parseJson(text);
+      return hasShape(value, SAMPLE) ? value : 'unreadable';
     },
     write: (started: StartedCluster) => shell.write(file, `${JSON.stringify(started)}\n`),
     remove: () => shell.remove(file),
   };
 }
 
-const ENGINES: readonly EngineName[] = ['moby', 'containerd'];
-
-function parseRecord(text: string): StartedCluster | undefined {
-  const value = parseJson(text);
-  if (!isObject(value) || !isObject(value.spec) || typeof value.release !== 'string') return undefined;
-  const { version, port, traefik, flannel, spinkube, localhostOnly, engine: named } = value.spec;
-  const engine = ENGINES.find((name) => name === named);
-  if (engine === undefined || typeof version !== 'string' || typeof port !== 'number') return undefined;
-  if (typeof traefik !== 'boolean' || typeof flannel !== 'boolean') return undefined;
-  if (typeof spinkube !== 'boolean' || typeof localhostOnly !== 'boolean') return undefined;
-  return { spec: { version, port, traefik, flannel, spinkube, localhostOnly, engine }, release: value.release };
-}
-
-export function sameSpec(a: ClusterSpec, b: ClusterSpec): boolean {
-  const text = ({ version, port, traefik, flannel, spinkube, localhostOnly, engine }: ClusterSpec) =>
-    JSON.stringify([version, port, traefik, flannel, spinkube, localhostOnly, engine]);
-  return text(a) === text(b);
-}
+const SAMPLE: StartedCluster = {
+  spec: {
+    version: '',
+    port: 0,
+    traefik: false,
+    flannel: false,
+    spinkube: false,
+    localhostOnly: false,
+    engine: 'moby',
+  },
+  release: '',
+};
 
 const POLL_MS = 500;
 

@@ -12,7 +12,7 @@ import {
 } from 'node:fs';
 import { basename, join } from 'node:path';
 import { RdError } from '../../../errors.ts';
-import { isObject } from '../../../json.ts';
+import { hasShape, parseJson } from '../../../json.ts';
 import { emptyModel, type Model } from './model.ts';
 
 const BLOCK = 4096;
@@ -127,38 +127,9 @@ function readIfPresent(file: string): string | undefined {
 }
 
 function parse(text: string, file: string): Model {
-  try {
-    const value: unknown = JSON.parse(text);
-    if (isModel(value)) return value;
-  } catch (cause) {
-    throw unreadable(file, cause);
-  }
-  throw unreadable(file);
-}
-
-/** Validates everything that the driver branches on. */
-function isModel(value: unknown): value is Model {
-  if (!isObject(value) || value.format !== 1 || !Array.isArray(value.log)) return false;
-  const { machine, engines, cluster } = value;
-  if (!isObject(machine) || !isObject(engines) || !isObject(cluster)) return false;
-  const machineFits = isOneOf(machine.state, ['absent', 'off', 'broken']) || isObject(machine.spec);
-  const clusterFits = cluster.state === 'absent' || typeof cluster.installedVersion === 'string';
-  return machineFits && clusterFits && [engines.moby, engines.containerd].every(isEngine);
-}
-
-function isEngine(value: unknown): boolean {
-  if (!isObject(value) || !Array.isArray(value.images) || !Array.isArray(value.containers)) return false;
-  const process = value.process;
-  return isObject(process) && (isOneOf(process.state, ['stopped', 'hung']) || isObject(process.spec));
-}
-
-function isOneOf(value: unknown, words: readonly string[]): boolean {
-  return typeof value === 'string' && words.includes(value);
-}
-
-function unreadable(file: string, cause?: unknown): RdError {
-  return new RdError('ERR_DRIVER_TERMINAL', `The state of the simulated machine in ${file} is damaged.`, {
-    cause,
+  const value = parseJson(text);
+  if (hasShape(value, emptyModel())) return value;
+  throw new RdError('ERR_DRIVER_TERMINAL', `The state of the simulated machine in ${file} is damaged.`, {
     advice: 'Delete the file; this deletes the simulated machine with its images and its cluster.',
   });
 }
