@@ -40,10 +40,6 @@ export interface Shell {
   remove(path: string): Promise<void>;
   /** Several of these at once: without hardware virtualization every call costs a fraction of a second. */
   arrange(arrangement: Arrangement): Promise<void>;
-  /** Creates missing parent directories of a file outside our own directories. Returns the topmost one created, if any. */
-  makeParents(path: string): Promise<string | undefined>;
-  /** Removes empty parent directories of that file, down from `top`. True when `top` is gone. */
-  removeParents(path: string, top: string): Promise<boolean>;
   /** Copies a host file of any size into the machine, atomically and with that mode. Creates the directory. */
   copyIn(from: string, to: string, mode: number, signal: AbortSignal): Promise<void>;
   /** Whether a program of the machine accepts connections at that socket. */

@@ -24,9 +24,7 @@ import {
   LEFTOVERS_SCRIPT,
   LINK_SCRIPT,
   MISSING,
-  PARENTS_SCRIPT,
   PLACE_SCRIPT,
-  REMOVE_PARENTS_SCRIPT,
 } from '../../src/drivers/machines/qemu/scripts.ts';
 import { socketName } from '../../src/drivers/machines/qemu/shell.ts';
 import { guestAccess, sshOptions } from '../../src/drivers/machines/qemu/ssh.ts';
@@ -325,22 +323,6 @@ describe('scripts for the guest', () => {
       const { program, start } = manager({ first: 'exec sleep 600' });
       expect(start(program('first', 1, ['true']))).toMatchObject({ status: 124 });
     });
-  });
-
-  test('create the directories of a file, and remove those they created that are empty', () => {
-    const root = temporaryDirectory();
-    const file = join(root, 'one', 'two', 'x.spec');
-    expect(sh(PARENTS_SCRIPT, [file])).toBe(join(root, 'one'));
-    expect(sh(PARENTS_SCRIPT, [file])).toBe('');
-    sh(REMOVE_PARENTS_SCRIPT, [file, join(root, 'one')]);
-    expect(existsSync(join(root, 'one'))).toBe(false);
-    expect(existsSync(root)).toBe(true);
-
-    sh(PARENTS_SCRIPT, [file]);
-    writeFileSync(join(root, 'one', 'other'), '');
-    expect(() => sh(REMOVE_PARENTS_SCRIPT, [file, join(root, 'one')])).toThrow();
-    expect(existsSync(join(root, 'one', 'other'))).toBe(true);
-    expect(existsSync(join(root, 'one', 'two'))).toBe(false);
   });
 
   test('link a socket where clients look for it, replacing an older link', () => {

@@ -59,11 +59,6 @@ export function scriptedShell() {
     },
     // Every program with a socket here is a containerd.
     listens: async () => [...programs.values()].includes('running'),
-    makeParents: async () => undefined,
-    async removeParents(path, top) {
-      events.push(`remove way ${top}`);
-      return ![...files.keys()].some((file) => file !== path && file.startsWith(`${top}/`));
-    },
     async copyIn(from, to, mode) {
       events.push(`copy in ${to} ${mode.toString(8)}`);
       files.set(to, from);

@@ -181,6 +181,6 @@ export function containerdDaemon(
     version,
     arrangement,
     start: (beside, signal) =>
-      startReady(shell, { before: arrangement(beside), program, answers: () => shell.listens(places.socket) }, signal),
+      startReady(shell, { before: arrangement(beside), program, isReady: () => shell.listens(places.socket) }, signal),
   };
 }

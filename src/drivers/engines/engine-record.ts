@@ -1,5 +1,6 @@
-import { isObject, parseJson } from '../../json.ts';
-import type { EngineName, EngineSpec } from '../driver.ts';
+import { isDeepStrictEqual } from 'node:util';
+import { hasShape, isObject, parseJson } from '../../json.ts';
+import type { EngineSpec } from '../driver.ts';
 import type { PlacedFile, Shell } from '../shell.ts';
 import type { Authority, Gateway } from './pull-guard.ts';
 
@@ -8,8 +9,6 @@ export interface StartedEngine {
   spec: EngineSpec;
   /** The registry gateway that the engine, or its clients, were configured with. */
   gateway?: Gateway;
-  /** Topmost directory created for a file outside our directories. */
-  made?: string;
 }
 
 /**
@@ -17,9 +16,9 @@ export interface StartedEngine {
  * something to stop.
  */
 export function engineRecord(shell: Shell, file: string) {
-  const placed = ({ spec, gateway, made }: StartedEngine): PlacedFile => ({
+  const placed = ({ spec, gateway }: StartedEngine): PlacedFile => ({
     path: file,
-    text: `${JSON.stringify({ ...spec, gateway, made })}\n`,
+    text: `${JSON.stringify({ ...spec, gateway })}\n`,
   });
   return {
     /** As a file among others, for the first of them. */
@@ -36,46 +35,27 @@ export function engineRecord(shell: Shell, file: string) {
 
 export type EngineRecord = ReturnType<typeof engineRecord>;
 
-const NAMES: readonly EngineName[] = ['moby', 'containerd'];
-const STORAGE: readonly EngineSpec['storageDriver'][] = ['classic', 'snapshotter', 'auto'];
+const SPEC: EngineSpec = {
+  name: 'moby',
+  storageDriver: 'auto',
+  webAssembly: false,
+  allowedImages: { enabled: false, patterns: [] },
+};
+const GATEWAY: Gateway = { port: 0, secret: '' };
+const AUTHORITY: Authority = { certificate: '', key: '' };
 
 function parseRecord(text: string): StartedEngine | undefined {
   const value = parseJson(text);
-  if (!isObject(value) || !isObject(value.allowedImages)) return undefined;
-  const gateway = gatewayOf(value.gateway);
-  const { enabled, patterns } = value.allowedImages;
-  const name = NAMES.find((known) => known === value.name);
-  const storageDriver = STORAGE.find((known) => known === value.storageDriver);
-  if (!name || !storageDriver || typeof value.webAssembly !== 'boolean' || typeof enabled !== 'boolean')
-    return undefined;
-  if (!Array.isArray(patterns)) return undefined;
-  const texts = patterns.filter((pattern) => typeof pattern === 'string');
-  const spec = { name, storageDriver, webAssembly: value.webAssembly, allowedImages: { enabled, patterns: texts } };
-  return { spec, ...(gateway ? { gateway } : {}), ...(typeof value.made === 'string' ? { made: value.made } : {}) };
-}
-
-function gatewayOf(value: unknown): Gateway | undefined {
-  if (!isObject(value) || typeof value.port !== 'number' || typeof value.secret !== 'string') return undefined;
-  if (value.secret === '') return undefined;
-  const authority = authorityOf(value.authority);
-  return { port: value.port, secret: value.secret, ...(authority ? { authority } : {}) };
-}
-
-function authorityOf(value: unknown): Authority | undefined {
-  if (!isObject(value) || typeof value.certificate !== 'string' || typeof value.key !== 'string') return undefined;
-  return { certificate: value.certificate, key: value.key };
-}
-
-/** Whether an engine started with one spec already satisfies the other. */
-export function sameSpec(a: EngineSpec, b: EngineSpec): boolean {
-  return canonical(a) === canonical(b);
+  if (!isObject(value)) return undefined;
+  const { gateway: stored, ...spec } = value;
+  if (!hasShape(spec, SPEC)) return undefined;
+  if (!hasShape(stored, GATEWAY)) return { spec };
+  const { port, secret, authority } = stored;
+  return { spec, gateway: { port, secret, ...(hasShape(authority, AUTHORITY) ? { authority } : {}) } };
 }
 
 /** Whether applying its patterns live turns an engine from one spec to the other. */
 export function differsInPatterns(a: EngineSpec, b: EngineSpec): boolean {
-  return sameSpec({ ...a, allowedImages: { ...a.allowedImages, patterns: b.allowedImages.patterns } }, b);
-}
-
-function canonical({ name, storageDriver, webAssembly, allowedImages }: EngineSpec): string {
-  return JSON.stringify([name, storageDriver, webAssembly, allowedImages.enabled, allowedImages.patterns]);
+  const { patterns } = b.allowedImages;
+  return isDeepStrictEqual({ ...a, allowedImages: { ...a.allowedImages, patterns } }, b);
 }

@@ -1,7 +1,8 @@
+import { isDeepStrictEqual } from 'node:util';
 import { RdError } from '../../errors.ts';
 import type { EngineDriver, EngineSpec, EngineStatus } from '../driver.ts';
 import { type Arrangement, type EngineArea, type Program, programFailure, type Shell } from '../shell.ts';
-import { differsInPatterns, type EngineRecord, type StartedEngine, sameSpec } from './engine-record.ts';
+import { differsInPatterns, type EngineRecord, type StartedEngine } from './engine-record.ts';
 import type { PullGuard } from './pull-guard.ts';
 
 interface EngineStepsParts {
@@ -19,7 +20,7 @@ export function engineSteps({ record, guard, observe, start, stop }: EngineSteps
     refuseUnsupported(spec);
     if ((await record.read()) !== undefined) {
       const found = await observe(signal);
-      if (found.state === 'running' && sameSpec(found.spec, spec)) return;
+      if (found.state === 'running' && isDeepStrictEqual(found.spec, spec)) return;
       // Also when the state is stopped: a crash may have left it partly running.
       await stop(signal);
     }
@@ -73,9 +74,6 @@ export async function adoptGuard(
   if (gateway === undefined) {
     return { state: 'unresponsive', message: 'its start record names no registry gateway' };
   }
-  if (spec.name === 'moby' && gateway.authority === undefined) {
-    return { state: 'unresponsive', message: 'its start record has no certificate authority for the registry gateway' };
-  }
   try {
     await guard.hold(spec.allowedImages.patterns, gateway);
     return undefined;
@@ -118,14 +116,14 @@ interface EngineStart {
   /** Programs that the other one waits for by itself. */
   needs?: readonly Program[];
   program: EngineProgram;
-  answers(): Promise<boolean>;
+  isReady(): Promise<boolean>;
 }
 
 const POLL_MS = 50;
 /** For a program that has nothing to shut down yet. */
 const AT_ONCE_MS = 1_000;
 /** Checking a process in a guest costs CPU there, just when the starting program needs it. */
-const LOOK_MS = 1_000;
+const PROCESS_CHECK_MS = 1_000;
 
 /**
  * Starts a program with its dependencies and waits until it responds, watching all of them.
@@ -134,18 +132,18 @@ const LOOK_MS = 1_000;
  */
 export async function startReady(
   shell: Shell,
-  { before, needs = [], program, answers }: EngineStart,
+  { before, needs = [], program, isReady }: EngineStart,
   signal: AbortSignal,
 ): Promise<void> {
   const { clock } = shell;
   const programs = [...needs, program];
   const deadline = clock.now() + program.readyMs;
   await shell.start(programs, { ...(before ? { before } : {}), signal });
-  let look = clock.now() + LOOK_MS;
+  let nextCheck = clock.now() + PROCESS_CHECK_MS;
   for (;;) {
     if (signal.aborted) throw new RdError('ERR_CANCELLED', `waiting for ${program.name} was canceled`);
-    if (await answers()) return;
-    if (clock.now() >= look) {
+    if (await isReady()) return;
+    if (clock.now() >= nextCheck) {
       for (const { name } of programs) {
         const { state } = await shell.find(name);
         if (state === 'running') continue;
@@ -153,7 +151,7 @@ export async function startReady(
         if (name !== program.name) await shell.stop(program.name, AT_ONCE_MS, signal);
         throw await programFailure(shell, name, `${name} exited during its start`);
       }
-      look = clock.now() + LOOK_MS;
+      nextCheck = clock.now() + PROCESS_CHECK_MS;
     }
     if (clock.now() >= deadline) {
       throw await programFailure(

@@ -3,6 +3,7 @@ import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { TLSSocket } from 'node:tls';
 import { explainRegistry } from '../../allowed-images/allow-list.ts';
+import { RdError } from '../../errors.ts';
 import { canonicalRegistry, isRegistryName, registryOrigin } from '../../settings/image-reference.ts';
 import { type GuardParts, hasProxySecret, hasSecretCookie } from './pull-guard.ts';
 import { denyRegistry, forwardRequest, PROXY_CHALLENGE } from './registry-forward.ts';
@@ -25,7 +26,7 @@ interface Tunnel {
  */
 export function outboundProxy(parts: GuardParts): Server {
   const { authority, secret } = parts;
-  if (!authority) throw new Error('the proxy needs a certificate authority');
+  if (!authority) throw new RdError('ERR_DRIVER_FAILED', 'the proxy needs a certificate authority');
   // Most services never need these libraries.
   const certificates = import('./gateway-authority.ts').then((own) =>
     own.hostCertificates(authority, () => Date.now()),

@@ -38,7 +38,7 @@ export function mobyEngine(shell: Shell, cgroup: string): EngineDriver {
   const places = mobyPlaces(shell.places);
   const record = engineRecord(shell, `${shell.places.run}/moby.json`);
   const containerd = containerdDaemon(shell, places.containerd, 'moby-containerd');
-  const stored = defaultNetwork(shell, places, containerd);
+  const storedNetwork = defaultNetwork(shell, places, containerd);
   const dockerd: EngineProgram = { name: 'dockerd', argv: mobyArguments(places), readyMs: READY_MS };
   const guard = pullGuard(shell, {
     gateway: outboundProxy,
@@ -65,16 +65,16 @@ export function mobyEngine(shell: Shell, cgroup: string): EngineDriver {
     const socket = await shell.localSocket(places.socket);
     // Before the first query: from then on an exit cannot go unnoticed.
     await Promise.all([shell.hold(places.socket, HTTP_HELLO), shell.hold(places.containerd.socket, GRPC_HELLO)]);
-    const before = guard.questions();
+    const queriesBefore = guard.queries();
     if (!(await answersPing(socket, signal))) {
       return { state: 'unresponsive', message: `dockerd does not respond on ${socket}` };
     }
     if (started.spec.allowedImages.enabled) {
-      if (guard.questions() === before) {
+      if (guard.queries() === queriesBefore) {
         return { state: 'unresponsive', message: 'dockerd responds without checking the list of allowed images' };
       }
       // A service that was killed during a start may have left it.
-      await withdrawSpec();
+      await shell.remove(places.pluginSpec);
     }
     const endpoint = `unix://${socket}`;
     return { state: 'running', spec: started.spec, endpoint, ...(await mobyFacts(socket, signal)) };
@@ -84,21 +84,21 @@ export function mobyEngine(shell: Shell, cgroup: string): EngineDriver {
     const network = await shell.network();
     const gateway = await openGuard(spec);
     const config = `${JSON.stringify(mobyConfig(spec, places, network, cgroup), null, 2)}\n`;
-    const first = gateway === undefined ? [record.placed({ spec })] : [];
+    const recordFile = gateway === undefined ? [record.placed({ spec })] : [];
     const trust = gateway?.authority ? [{ path: places.authority, text: gateway.authority.certificate }] : [];
-    const files = [...first, { path: places.config, text: config }, ...trust];
-    const wanted = { absent: [], directories: [places.data], files };
-    const mustForget = network.shared && (await stored.isThere());
-    if (mustForget) await stored.forget(network, first, signal);
-    const before = mustForget ? wanted : containerd.arrangement(wanted);
-    const daemon = gateway === undefined ? dockerd : { ...dockerd, env: gatewayEnvironment(gateway, places) };
+    const files = [...recordFile, { path: places.config, text: config }, ...trust];
+    const own = { absent: [], directories: [places.data], files };
+    const mustRemoveNetwork = network.shared && (await storedNetwork.exists());
+    if (mustRemoveNetwork) await storedNetwork.remove(network, recordFile, signal);
+    const before = mustRemoveNetwork ? own : containerd.arrangement(own);
+    const program = gateway === undefined ? dockerd : { ...dockerd, env: gatewayEnvironment(gateway, places) };
     // Started concurrently. Its failure surfaces where it is awaited, so that no start is left dangling.
     const socket = shell.localSocket(places.socket);
     socket.catch(() => undefined);
-    const asked = guard.questions();
+    const queriesBefore = guard.queries();
     // dockerd waits for its containerd by itself.
-    const answers = async () => answersPing(await socket, signal, 2_000);
-    await startReady(shell, { before, needs: [containerd.program], program: daemon, answers }, signal);
+    const isReady = async () => answersPing(await socket, signal, 2_000);
+    await startReady(shell, { before, needs: [containerd.program], program, isReady }, signal);
     if (spec.storageDriver === 'snapshotter' && !(await usesSnapshotter(await socket, signal))) {
       await stop(signal);
       throw new RdError('ERR_DRIVER_TERMINAL', 'dockerd did not take containerEngine.mobyStorageDriver: snapshotter', {
@@ -107,14 +107,11 @@ export function mobyEngine(shell: Shell, cgroup: string): EngineDriver {
     }
     if (gateway === undefined) return;
     // dockerd caches its plugin's address. Other dockerds of the machine read the same files and would wait for it.
-    await withdrawSpec();
-    if (guard.questions() === asked) throw await unasked(signal);
-  }
-
-  /** Another plugin of that name, or a dockerd without one: nothing would be denied. */
-  async function unasked(signal: AbortSignal): Promise<RdError> {
+    await shell.remove(places.pluginSpec);
+    if (guard.queries() > queriesBefore) return;
+    // Another plugin of that name, or a dockerd without one: nothing would be denied.
     await stop(signal);
-    return new RdError('ERR_DRIVER_TERMINAL', `dockerd does not query its plugin ${places.plugin} about images`, {
+    throw new RdError('ERR_DRIVER_TERMINAL', `dockerd does not query its plugin ${places.plugin} about images`, {
       advice: `Look for another plugin of that name in /run/docker/plugins and /usr/lib/docker/plugins, and move it away.`,
     });
   }
@@ -124,33 +121,24 @@ export function mobyEngine(shell: Shell, cgroup: string): EngineDriver {
     if (!spec.allowedImages.enabled) return undefined;
     await record.write({ spec });
     const gateway = await guard.hold(spec.allowedImages.patterns);
-    const made = await shell.makeParents(places.pluginSpec);
-    await record.write({ spec, gateway, ...(made === undefined ? {} : { made }) });
+    await record.write({ spec, gateway });
+    // With the usual mode, because the directory stays.
+    await shell.run(['mkdir', '-p', '--', dirname(places.pluginSpec)]);
     await shell.write(places.pluginSpec, `unix://${places.pluginSocket}\n`);
     return gateway;
-  }
-
-  /** With the directories created for it; non-empty ones stay. */
-  async function withdrawSpec(): Promise<void> {
-    await shell.remove(places.pluginSpec);
-    const started = await record.read();
-    if (started === undefined || started === 'unreadable' || started.made === undefined) return;
-    const { made, ...rest } = started;
-    // Best effort: another attempt finds the directories gone.
-    if (await shell.removeParents(places.pluginSpec, made)) await record.write(rest).catch(() => undefined);
   }
 
   /** Also clears what a killed engine left: the record proves that there may be something. */
   async function stop(signal: AbortSignal): Promise<void> {
     const started = await record.read();
     if (started === undefined) return;
-    await stored.stop(signal);
+    await storedNetwork.stop(signal);
     await shell.stop(dockerd.name, GRACE_MS, signal);
     await shell.stop(containerd.program.name, CONTAINERD_GRACE_MS, signal);
     await shell.clear(area);
     // Not before: dockerd queries the plugin until it has ended.
     await guard.release();
-    if (started === 'unreadable' || started.spec.allowedImages.enabled) await withdrawSpec();
+    if (started === 'unreadable' || started.spec.allowedImages.enabled) await shell.remove(places.pluginSpec);
     await record.remove(places.run, places.isolated.run, places.isolated.data);
   }
 
@@ -169,8 +157,7 @@ const ISOLATED_READY_MS = 60_000;
  * A dockerd that finds its previous default network in its store and uses an address pool of its own deletes the link `docker0` at its
  * start, whoever owns it (`configureNetworking` in moby's daemon/daemon_unix.go, 19.03 to 29). So the default network must leave the store
  * first. Only dockerd can write the store: one without containers or images does it, on a copy, in a network namespace of its own that has
- * no `docker0`
- * but the bridge of that network, because a network without its bridge is removed only in part. User networks stay as they are.
+ * no `docker0`, but has the bridge of that network: without its bridge a network is removed only in part. User networks stay as they are.
  */
 function defaultNetwork(shell: Shell, places: MobyPlaces, containerd: ContainerdDaemon) {
   const { isolated, networkStore } = places;
@@ -192,7 +179,7 @@ function defaultNetwork(shell: Shell, places: MobyPlaces, containerd: Containerd
   };
 
   /** Whether there is a store. */
-  const isThere = async () => (await shell.read(networkStore)) !== undefined;
+  const exists = async () => (await shell.read(networkStore)) !== undefined;
   /** Ends what a killed service left of it. */
   const stop = (signal: AbortSignal) => shell.stop(program.name, CONTAINERD_GRACE_MS, signal);
 
@@ -201,7 +188,7 @@ function defaultNetwork(shell: Shell, places: MobyPlaces, containerd: Containerd
    * is running afterwards.
    * @throws RdError `ERR_DRIVER_FAILED`, `ERR_CANCELLED`. The store is unchanged.
    */
-  async function forget(network: EngineNetwork, first: readonly PlacedFile[], signal: AbortSignal): Promise<void> {
+  async function remove(network: EngineNetwork, first: readonly PlacedFile[], signal: AbortSignal): Promise<void> {
     const before = containerd.arrangement({
       absent: [isolated.data, isolated.run],
       directories: [dirname(copy), isolated.run],
@@ -216,8 +203,8 @@ function defaultNetwork(shell: Shell, places: MobyPlaces, containerd: Containerd
     const bridge = ['ip', 'link', 'add', network.bridge, 'type', 'bridge'];
     await shell.run(['unshare', `--net=${isolated.namespace}`, '--', ...bridge], { signal });
     const socket = await shell.localSocket(isolated.socket);
-    const answers = () => answersPing(socket, signal, 2_000);
-    await startReady(shell, { needs: [containerd.program], program, answers }, signal);
+    const isReady = () => answersPing(socket, signal, 2_000);
+    await startReady(shell, { needs: [containerd.program], program, isReady }, signal);
     const { status } = await getMoby(socket, '/networks/bridge', signal);
     await stop(signal);
     if (status !== 404) throw networkRemains(program.name, status);
@@ -227,7 +214,7 @@ function defaultNetwork(shell: Shell, places: MobyPlaces, containerd: Containerd
     await shell.arrange({ absent: [isolated.data, isolated.run], directories: [], files: [] });
   }
 
-  return { isThere, forget, stop };
+  return { exists, remove, stop };
 }
 
 function networkRemains(name: string, status: number): RdError {

@@ -16,7 +16,7 @@ export interface PullGuard {
   hold(patterns: readonly string[], gateway?: Gateway): Promise<Gateway>;
   release(): Promise<void>;
   /** How often the engine has queried its plugin. An engine that responds without a query is not restricted. */
-  questions(): number;
+  queries(): number;
 }
 
 /** What a server decides by, and its callbacks. */
@@ -51,13 +51,13 @@ export interface GuardServers {
 
 export function pullGuard(shell: Shell, { gateway, authority, plugin }: GuardServers): PullGuard {
   const policy = pullPolicy();
-  let questions = 0;
+  let queries = 0;
   const parts: Omit<GuardParts, 'secret' | 'authority'> = {
     policy,
     out: createRegistryDialer(shell.environment),
     refused: (why) => shell.log('info', 'an image was denied', { why }),
     asked: () => {
-      questions += 1;
+      queries += 1;
     },
   };
   let held: { offers: Offer[]; gateway: Gateway } | undefined;
@@ -100,7 +100,7 @@ export function pullGuard(shell: Shell, { gateway, authority, plugin }: GuardSer
         held = undefined;
         await close(offers);
       }),
-    questions: () => questions,
+    queries: () => queries,
   };
 }
 

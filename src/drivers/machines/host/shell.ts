@@ -1,12 +1,12 @@
 import { randomBytes } from 'node:crypto';
-import { chmod, copyFile, lstat, mkdir, open, rename, rm, rmdir } from 'node:fs/promises';
+import { chmod, copyFile, lstat, mkdir, open, rename, rm } from 'node:fs/promises';
 import { connect } from 'node:net';
-import { basename, dirname, join, sep } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { RdError } from '../../../errors.ts';
 import { readIfThere, writeFileAtomic } from '../../../os/atomic-file.ts';
 import type { Clock } from '../../../os/clock.ts';
 import { findDaemon, startDaemon, stopDaemon } from '../../../os/daemon.ts';
-import { ioError, systemCode } from '../../../os/io-error.ts';
+import { ioError } from '../../../os/io-error.ts';
 import { boundLog, tailOf } from '../../../os/program-log.ts';
 import { stream } from '../../../os/run.ts';
 import { acceptsConnections } from '../../../os/socket.ts';
@@ -64,8 +64,6 @@ export function hostShell({ places, logs, run, environment, clock, network, hold
     write: (path, text) => writeFileAtomic(path, text),
     remove: (path) => rm(path, { recursive: true, force: true }),
     arrange,
-    makeParents,
-    removeParents,
     copyIn,
     listens: (path) => acceptsConnections({ path }),
     localSocket: async (path) => path,
@@ -84,23 +82,6 @@ async function arrange({ absent, directories, files }: Arrangement): Promise<voi
     await chmod(path, 0o700);
   }
   for (const { path, text } of files) await writeFileAtomic(path, text);
-}
-
-/** Creates missing parent directories of a file (0700). Returns the topmost one created, if any. */
-export function makeParents(path: string): Promise<string | undefined> {
-  return mkdir(dirname(path), { recursive: true, mode: 0o700 });
-}
-
-/** Removes empty parent directories of a file, innermost first, up to `top`. True when `top` is gone. */
-export async function removeParents(path: string, top: string): Promise<boolean> {
-  for (let at = dirname(path); at === top || at.startsWith(top + sep); at = dirname(at)) {
-    try {
-      await rmdir(at);
-    } catch (error) {
-      if (systemCode(error) !== 'ENOENT') return false;
-    }
-  }
-  return true;
 }
 
 /** See `Shell.copyIn`. */

@@ -10,7 +10,6 @@ import type { Connection } from './guest.ts';
 import type { QemuPlaces } from './places.ts';
 import type { ClaimPort } from './ports/forwarder.ts';
 import { portConflict } from './ports/forwards.ts';
-import { PARENTS_SCRIPT } from './scripts.ts';
 
 /** `$1`: the file, `$2`: its mode, `$3`: its size. Renames only a complete upload into place. */
 const COPY_SCRIPT = `set -eu
@@ -23,6 +22,13 @@ sync "$1.new"
 mv -f -- "$1.new" "$1"
 `;
 const COPY_LIMIT_MS = 15 * 60_000;
+
+/** `$1`: a socket path. Makes room for a new socket there. */
+const SOCKET_SCRIPT = `set -eu
+umask 077
+mkdir -p -- "$(dirname -- "$1")"
+rm -f -- "$1"
+`;
 
 /** Access to the guest beside programs and sockets, all of it over ssh. */
 export function guestReach(
@@ -113,8 +119,7 @@ export function guestOffers(
     const words = 'socket' in at ? `${at.socket}:${here}` : `127.0.0.1:${at.port}:${here}`;
     await guest.forward('cancel', '-R', words).catch(() => undefined);
     if ('socket' in at) {
-      await guest.run(['sh', '-s', '--', at.socket], { input: PARENTS_SCRIPT });
-      await guest.run(['rm', '-f', '--', at.socket]);
+      await guest.run(['sh', '-s', '--', at.socket], { input: SOCKET_SCRIPT });
     }
     await guest.forward('forward', '-R', words);
     return words;

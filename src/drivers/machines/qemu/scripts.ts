@@ -99,26 +99,6 @@ for one in $begun; do
 done
 `;
 
-/** `$1`: a file. Creates its parent directories and prints the topmost one that was missing. */
-export const PARENTS_SCRIPT = `set -eu
-umask 077
-at=$(dirname -- "$1")
-top=
-while [ ! -d "$at" ]; do top=$at; at=$(dirname -- "$at"); done
-mkdir -p -- "$(dirname -- "$1")"
-printf '%s' "$top"
-`;
-
-/** `$1`: a file, `$2`: the topmost directory to remove. Status 1 when one of them is not empty. */
-export const REMOVE_PARENTS_SCRIPT = `set -u
-at=$(dirname -- "$1")
-while :; do
-  case $at/ in "$2"/*) ;; *) break ;; esac
-  if [ -d "$at" ]; then rmdir -- "$at" 2>/dev/null || exit 1; fi
-  at=$(dirname -- "$at")
-done
-`;
-
 /**
  * `$1`: unit, `$2`: its environment file, `$3`: stop timeout in seconds. systemd cannot change the timeout of a running unit, so the script
  * requests the stop, waits, then kills.

@@ -11,17 +11,7 @@ import { type Connection, missingProgram } from './guest.ts';
 import { LONGEST_SOCKET, type QemuPlaces } from './places.ts';
 import type { ClaimPort } from './ports/forwarder.ts';
 import { guestOffers, guestReach } from './reach.ts';
-import {
-  CLEAR_SCRIPT,
-  END,
-  LEFTOVERS_SCRIPT,
-  LINK_SCRIPT,
-  MISSING,
-  PARENTS_SCRIPT,
-  PLACE_SCRIPT,
-  REMOVE_PARENTS_SCRIPT,
-  STOP_SCRIPT,
-} from './scripts.ts';
+import { CLEAR_SCRIPT, END, LEFTOVERS_SCRIPT, LINK_SCRIPT, MISSING, PLACE_SCRIPT, STOP_SCRIPT } from './scripts.ts';
 import { GUEST_NETWORK } from './setup-scripts.ts';
 
 export interface QemuShellParts {
@@ -122,14 +112,6 @@ export function qemuShell({ places, guest, environment, claim, hold, clock, log 
     arrange: async (arrangement) => void (await place(arrangement)),
     write: async (path, text) => void (await place({ ...NOTHING, files: [{ path, text }] })),
     remove: async (path) => void (await run(['rm', '-rf', '--one-file-system', '--', path])),
-    async makeParents(path) {
-      const { stdout } = await run(['sh', '-s', '--', path], { input: PARENTS_SCRIPT });
-      return stdout.trim() === '' ? undefined : stdout.trim();
-    },
-    async removeParents(path, top) {
-      const { exitCode } = await run(['sh', '-s', '--', path, top], { input: REMOVE_PARENTS_SCRIPT, accept: [0, 1] });
-      return exitCode === 0;
-    },
     async listens(path) {
       const { stdout } = await run(['ss', '--no-header', '--unix', '--listening', 'src', `unix:${path}`]);
       return stdout.trim() !== '';
