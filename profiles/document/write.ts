@@ -158,7 +158,7 @@ function commentLines(text: string, pad: string): string[] {
 }
 
 /** Plain where YAML 1.1 and 1.2 both read it as this text, else in JSON quotes, which are YAML too. */
-function scalar(text: string): string {
+export function scalar(text: string): string {
   const plain =
     /^[A-Za-z/][\w./*-]*$|^9p(?:2000[.\w]*)?$/.test(text) && !/^(?:true|false|null|yes|no|on|off|y|n)$/i.test(text);
   return plain ? text : jsonText(text);
@@ -178,7 +178,7 @@ function indent(depth: number): string {
   return '  '.repeat(depth + 1);
 }
 
-function flow(value: JsonValue): string {
+export function flow(value: JsonValue): string {
   if (typeof value === 'string') return scalar(value);
   if (Array.isArray(value)) return `[${value.map(flow).join(', ')}]`;
   if (!isObject(value)) return JSON.stringify(value);

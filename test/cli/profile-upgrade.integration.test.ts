@@ -18,7 +18,7 @@ import { rdctl as run } from '../helpers/cli.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';
 
 const OLD = 'version: 4 # old\ntelemetry: false\nkubernetes: {hostResolver: true, port: 6443}\n';
-const NEW = 'version: 19 # old\napplication:\n  telemetry:\n    enabled: false\nkubernetes: {port: 6443}\n';
+const NEW = 'version: 19 # old\napplication:\n  telemetry:\n    enabled: false\nkubernetes:\n  port: 6443\n';
 
 function scene(text: string | Buffer = OLD, name = 'p.yaml') {
   const cwd = temporaryDirectory();
@@ -58,7 +58,7 @@ describe('profile upgrade', () => {
     });
     expect(text()).toBe(NEW);
     expect(out).toMatch(
-      /^--- p\.yaml \(version 4\)\n\+\+\+ p\.yaml \(version 19\)\n@@ -1,3 \+1,5 @@\n-version: 4 # old\n/,
+      /^--- p\.yaml \(version 4\)\n\+\+\+ p\.yaml \(version 19\)\n@@ -1,3 \+1,6 @@\n-version: 4 # old\n/,
     );
     expect(readdirSync(cwd)).toEqual(['p.yaml']);
     expect(await rdctl(['p.yaml'])).toEqual({
@@ -149,14 +149,14 @@ describe('profile upgrade', () => {
     const old = 'version: 7\napplication: {pathManagementStrategy: notset}\n';
     const { rdctl } = scene(old);
     const here = await rdctl(['p.yaml', '--dry-run']);
-    expect(here.out).toContain('{pathManagementStrategy: rcfiles}');
+    expect(here.out).toContain('  pathManagementStrategy: rcfiles');
     expect(here.err).toBe(
       'Note: application.pathManagementStrategy: upgraded for Linux, this platform; for another one, use --platform\n',
     );
     const windows = await rdctl(['p.yaml', '--platform', 'windows', '--dry-run']);
     expect(windows).toMatchObject({
       exit: 2,
-      out: expect.stringContaining('{pathManagementStrategy: manual}'),
+      out: expect.stringContaining('  pathManagementStrategy: manual'),
       err: '',
     });
     const linux = await rdctl(['p.yaml', '--platform', 'linux', '--dry-run', '-o', 'json']);

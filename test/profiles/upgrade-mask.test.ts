@@ -1,16 +1,17 @@
 import { expect, test } from 'vitest';
-import { withoutPieces, withoutSecrets } from '../../profiles/document/upgrade/upgrade.ts';
+import { withoutSecrets, withReplacements } from '../../profiles/document/upgrade/upgrade.ts';
 
 test('secrets of all lengths are masked, in any order', () => {
   const text = 'a: x, b: a long secret, c: yz.';
   const pieces = ['x', 'a long secret', 'yz'].map((secret) => ({
     offset: text.indexOf(secret),
     length: secret.length,
+    text: '********',
   }));
   for (const order of [pieces, pieces.toReversed(), [1, 0, 2].flatMap((index) => pieces[index] ?? [])]) {
-    expect(withoutPieces(text, order)).toBe('a: ********, b: ********, c: ********.');
+    expect(withReplacements(text, order)).toBe('a: ********, b: ********, c: ********.');
   }
-  expect(withoutPieces(text, [])).toBe(text);
+  expect(withReplacements(text, [])).toBe(text);
 });
 
 test('a secret is masked everywhere, unless it is as short as a word', () => {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { quoted } from '../../profiles/document/upgrade/text-tree.ts';
+import { quoted } from '../../profiles/document/upgrade/document-tree.ts';
 import { jsonText } from '../../profiles/document/write.ts';
 
 test.each(['\u007f', '\u009b', '\u2028', '\u202e', '\u2069', '\ufeff', '\ufffe', '\uffff'])(

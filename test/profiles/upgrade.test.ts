@@ -151,13 +151,13 @@ describe('comments of removed settings', () => {
     [
       'between brackets, the last one',
       'version: 10\nexperimental: {\n  virtualMachine: {\n    proxy: {enabled: true}, # fast\n    # VPN\n    socketVMNet: true # May\n  }\n}\n',
-      'version: 19\nexperimental: {\n  virtualMachine: {\n    proxy: {enabled: true} # fast\n  }\n}\n',
+      'version: 19\nexperimental:\n  virtualMachine:\n    proxy: {enabled: true} # fast\n',
       ['# VPN', '# May'],
     ],
     [
       'between brackets, behind a comment of another one',
       'version: 9\nkubernetes: {port: 6443, # usual\n  version: "1.30.2"}\nvirtualMachine: {memoryInGB: 4, # much\n  hostResolver: true}\n',
-      'version: 19\nkubernetes: {port: 6443, # usual\n  version: "1.30.2"}\nvirtualMachine: {memoryInGB: 4 # much\n  }\n',
+      'version: 19\nkubernetes: {port: 6443, # usual\n  version: "1.30.2"}\nvirtualMachine:\n  memoryInGB: 4 # much\n',
       [],
     ],
   ])('%s', async (_what, text, wanted, comments) => {

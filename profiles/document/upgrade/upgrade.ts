@@ -4,49 +4,48 @@ import { isObject, type JsonObject, type JsonValue } from '../../../src/json.ts'
 import { type CheckContext, checkSettings, dependsOnSystem } from '../../../src/settings/check.ts';
 import { FIELDS } from '../../../src/settings/fields.gen.ts';
 import { type Finding, formatFindings } from '../../../src/settings/issue.ts';
-import { leafAt, leaves, pointerOf, setLeaf } from '../../../src/settings/leaf-paths.ts';
-import { copyOfObject, equal } from '../../../src/settings/own.ts';
+import { leafAt, leaves, pointerOf } from '../../../src/settings/leaf-paths.ts';
+import { equal } from '../../../src/settings/own.ts';
 import { type ParsedDocument, parseDocument } from '../../../src/settings/parse.ts';
 import type { SettingPath } from '../../../src/settings/settings.gen.ts';
 import { inTextOrder, reporter } from '../report.ts';
 import { readShape, type Shape } from '../shape.ts';
-import { secretSource } from '../written-settings.ts';
+import { flow } from '../write.ts';
+import { withoutReferences } from '../written-settings.ts';
 import { type Change, NEWEST, platformDependent, upgradeOf } from './changes.ts';
+import { commentsIn } from './document-tree.ts';
 import { type Rewritten, rewritten } from './rewrite.ts';
-import { commentsIn, flowText } from './text-tree.ts';
 
-/** A document and its upgrade. */
+/** A document before and after its upgrade. */
 export interface Upgraded {
   /** Settings version of the document. */
   from: number;
   to: number;
-  /** In the order of the document; empty where it is of the newest version. */
+  /** In document order; empty if the document already has the newest version. */
   changes: readonly CommentedChange[];
-  /** Settings whose new value depends on the platform that the document was upgraded for. */
+  /** Settings whose new value depends on the platform. */
   platformDependent: readonly SettingPath[];
   /** Caveats about the result. */
   notices: readonly string[];
   before: string;
   after: string;
-  /** As they are, with secrets covered: for people. */
+  /** For display: with secrets masked. */
   shown: { before: string; after: string };
 }
 
 interface CommentedChange extends Change {
-  /** Comments that went with a setting that ended, or with entries that were taken away, as lines; secrets are covered. */
+  /** Comments that were removed with a setting or with entries of it, with secrets masked. */
   comments?: readonly string[];
 }
 
 const FREEZE = 'experimental.containerEngine.webAssembly.enabled';
-/** Anchors that are tried one by one. */
-const MOST_ANCHORS = 16;
 
 /**
- * Rewrites the text of a YAML or JSON document, bare settings or a profile, to the newest settings version: what does not change
- * keeps every character, settings that moved take their comments along, and comments of what is taken out go with it. The new
- * text is read again and compared with the migration of the old one before it is given out.
- * @param context for the system that the document is for: it decides what a few old values become.
- * @throws RdError `ERR_PROFILE_INVALID` with every finding, or when no text could be made that is proven.
+ * Rewrites the text of a YAML or JSON document, bare settings or a profile, to the newest settings version. Other lines
+ * keep every character, settings that moved keep their comments, and those of removed settings are removed. The result
+ * is read again and compared with the migration of the old settings before it is returned.
+ * @param context of the system that the document is for: a few old values depend on it.
+ * @throws RdError `ERR_PROFILE_INVALID` with every finding, or if no result can be verified.
  */
 export async function upgradeDocument(source: Uint8Array, label: string, context: CheckContext): Promise<Upgraded> {
   const old = await readDocument(source, label, context);
@@ -65,8 +64,8 @@ export async function upgradeDocument(source: Uint8Array, label: string, context
   if (from === NEWEST) return { from, to: NEWEST, changes: [], platformDependent: [], notices: [], ...unchanged };
 
   const { changes, settings } = upgradeOf(old.settings, context.platform);
-  const after = await provenText(before, label, old, changes, settings, context);
-  const cover = (text: string, document: ReadDocument) => covered(text, document, secretsOf(old));
+  const after = await verifiedText(before, label, old, changes, settings, context);
+  const masked = (text: string, document: ReadDocument) => withMaskedSecrets(text, document, secretsOf(old));
   return {
     from,
     to: NEWEST,
@@ -78,15 +77,15 @@ export async function upgradeDocument(source: Uint8Array, label: string, context
     notices: noticesOf(old, from, settings, label),
     before: decoded,
     after: `${mark}${after.text}`,
-    shown: { before: cover(before, old), after: cover(after.text, after.document) },
+    shown: { before: masked(before, old), after: masked(after.text, after.document) },
   };
 }
 
 /**
- * Aliases stay where the text without them would say the same. One whose anchor moved behind it, or changed, is written out.
- * @throws RdError `ERR_PROFILE_INVALID` when no way of writing is proven.
+ * Aliases stay if the result is right with them. If an anchor moved behind its alias, or changed, all are written out.
+ * @throws RdError `ERR_PROFILE_INVALID` if no result can be verified.
  */
-async function provenText(
+async function verifiedText(
   text: string,
   label: string,
   old: ReadDocument,
@@ -96,9 +95,9 @@ async function provenText(
 ): Promise<Rewritten & { document: ReadDocument }> {
   const { value, shape } = old;
   const input = { value, at: shape.settingsPointer, version: Number(old.settings.version), platform: context.platform };
-  for (const start of waysToWrite(text)) {
+  for (const start of [text, withoutAliases(text)]) {
     const after = rewritten({ ...input, text: start, changes });
-    const document = after && (await proven(after, text, old, settings, label, context));
+    const document = after && (await verified(after, text, old, settings, label, context));
     if (after && document) return { ...after, document };
   }
   throw new RdError('ERR_PROFILE_INVALID', `${label} could not be upgraded in its current form; nothing was written`, {
@@ -109,19 +108,8 @@ async function provenText(
   });
 }
 
-function* waysToWrite(text: string): Generator<string> {
-  yield text;
-  const anchors = aliasedAnchors(text);
-  if (anchors.length > 1 && anchors.length <= MOST_ANCHORS)
-    for (const each of anchors) yield withoutAliases(text, [each]);
-  if (anchors.length > 0) yield withoutAliases(text, anchors);
-}
-
-/**
- * The document that the new text is, if it says what the migration of the old one says and has its comments, each once: all but
- * those of what was removed.
- */
-async function proven(
+/** The new text as a document, if it means what the migration means and has all comments except those of removed settings. */
+async function verified(
   { text, dropped }: Rewritten,
   before: string,
   old: ReadDocument,
@@ -131,9 +119,9 @@ async function proven(
 ): Promise<ReadDocument | undefined> {
   const document = await readDocument(text, label, context);
   if (document.findings.length > 0 || document.shape.form !== old.shape.form) return undefined;
-  const said = Object.fromEntries(leaves(document.settings));
+  const found = Object.fromEntries(leaves(document.settings));
   const wanted = { ...Object.fromEntries(leaves(settings)), version: NEWEST };
-  if (!equal(said, wanted)) return undefined;
+  if (!equal(found, wanted)) return undefined;
   if (old.shape.form === 'profile' && !equal({ ...document.value, settings: {} }, { ...old.value, settings: {} })) {
     return undefined;
   }
@@ -141,7 +129,7 @@ async function proven(
   return equal(comments.sort(), commentsIn(before).sort()) ? document : undefined;
 }
 
-/** What the application does to a locked profile of that version and a document does not say. */
+/** What the application adds to a locked profile of an old version, and the upgraded document does not contain. */
 function noticesOf({ shape }: ReadDocument, from: number, settings: JsonObject, label: string): string[] {
   const locked = shape.locked !== undefined && Object.keys(shape.locked).length > 0;
   const named = shape.form === 'settings' && /(^|[./\\])locked\.[^/\\]*$/.test(label);
@@ -160,8 +148,12 @@ function secretsOf({ settings }: ReadDocument): string[] {
   });
 }
 
-/** The text with its secrets masked: each value in its place, and repetitions elsewhere that are too long to be ordinary words. */
-function covered(text: string, { parsed, settings, shape }: ReadDocument, secrets: readonly string[]): string {
+/** The text with each secret masked in its place, and elsewhere if it is too long to be an ordinary word. */
+function withMaskedSecrets(
+  text: string,
+  { parsed, settings, shape }: ReadDocument,
+  secrets: readonly string[],
+): string {
   const lines = text.split('\n');
   const pieces = FIELDS.flatMap(({ path, sensitive }) => {
     const value = sensitive ? leafAt(settings, path) : undefined;
@@ -170,38 +162,25 @@ function covered(text: string, { parsed, settings, shape }: ReadDocument, secret
     if (typeof value !== 'string' || value === '' || !place || source === undefined || source.startsWith('*'))
       return [];
     const offset = lines.slice(0, place.line - 1).reduce((sum, line) => sum + line.length + 1, place.column - 1);
-    return [{ offset, length: source.length }];
+    return [{ offset, length: source.length, text: MASK }];
   });
-  return withoutSecrets(withoutPieces(text, pieces), secrets);
+  return withoutSecrets(withReplacements(text, pieces), secrets);
 }
 
-/** The names of the anchors that aliases of a document refer to. */
-function aliasedAnchors(text: string): string[] {
-  const names = new Set<string>();
-  visit(parseYaml(text, { uniqueKeys: false, logLevel: 'silent' }), {
-    Alias: (_key, alias) => {
-      names.add(alias.source);
-    },
-  });
-  return [...names];
-}
-
-/** The text with what they stand for in the place of the aliases of these anchors. */
-function withoutAliases(text: string, anchors: readonly string[]): string {
+/** The text with the values of its aliases in their places. */
+function withoutAliases(text: string): string {
   const document = parseYaml(text, { uniqueKeys: false, logLevel: 'silent' });
-  const places: { from: number; to: number; written: string }[] = [];
+  const values: Replacement[] = [];
   visit(document, {
     Alias: (_key, alias) => {
       const node = alias.resolve(document);
-      if (!anchors.includes(alias.source) || !isNode(node) || !alias.range) return;
+      if (!isNode(node) || !alias.range) return;
       const value: JsonValue = JSON.parse(JSON.stringify(node.toJS(document)));
-      places.push({ from: alias.range[0], to: alias.range[1], written: flowText(value, '') });
+      const [offset, end] = alias.range;
+      values.push({ offset, length: end - offset, text: flow(value) });
     },
   });
-  return places.reduceRight(
-    (result, { from, to, written }) => result.slice(0, from) + written + result.slice(to),
-    text,
-  );
+  return withReplacements(text, values);
 }
 
 /** A document whose text is to be upgraded. */
@@ -209,9 +188,9 @@ interface ReadDocument {
   parsed: ParsedDocument;
   value: JsonObject;
   shape: Shape;
-  /** As written: at their own version, references to secrets in their places. */
+  /** As written: at their own version, with references to secrets. */
   settings: JsonObject;
-  /** Everything that is wrong; what depends on the system or on other settings is not. */
+  /** All problems, except those that depend on the system or on other settings. */
   findings: Finding[];
 }
 
@@ -223,7 +202,7 @@ async function readDocument(source: string | Uint8Array, label: string, context:
   const document = { parsed, value: asObject(parsed.value), shape, settings: {}, findings };
   if (!shape.settings) return document;
   const at = shape.settingsPointer;
-  const checked = await checkSettings({ document: parsed, at, settings: withTexts(shape.settings) }, context);
+  const checked = await checkSettings({ document: parsed, at, settings: withoutReferences(shape.settings) }, context);
   const wrong = checked.findings.filter(({ code }) => !dependsOnSystem(code));
   return {
     ...document,
@@ -232,34 +211,28 @@ async function readDocument(source: string | Uint8Array, label: string, context:
   };
 }
 
-/** References to secrets are texts to everything but their reader. */
-function withTexts(settings: JsonObject): JsonObject {
-  const copy = copyOfObject(settings);
-  for (const { path, sensitive } of FIELDS) {
-    if (sensitive && secretSource(leafAt(copy, path)) !== undefined) setLeaf(copy, path, '');
-  }
-  return copy;
-}
-
 function asObject(value: JsonValue | undefined): JsonObject {
   return value !== undefined && isObject(value) ? value : {};
-}
-
-/** A piece of a text, in UTF-16 units. */
-export interface Piece {
-  offset: number;
-  length: number;
 }
 
 const MASK = '********';
 /** Secrets of at least this many characters are masked wherever they occur. */
 const LONG_SECRET = 6;
 
-/** The text with each piece masked. Pieces may come in any order but must not overlap. */
-export function withoutPieces(text: string, pieces: readonly Piece[]): string {
-  return [...pieces]
+/** A part of a text, and what replaces it. */
+interface Replacement {
+  offset: number;
+  length: number;
+  text: string;
+}
+
+/** The text with these parts replaced. They may come in any order but must not overlap. */
+export function withReplacements(text: string, replacements: readonly Replacement[]): string {
+  return [...replacements]
     .sort((a, b) => b.offset - a.offset)
-    .reduce((result, { offset, length }) => `${result.slice(0, offset)}${MASK}${result.slice(offset + length)}`, text);
+    .reduce((result, each) => {
+      return result.slice(0, each.offset) + each.text + result.slice(each.offset + each.length);
+    }, text);
 }
 
 /** The text with repetitions of secrets masked, unless a secret is so short that it may be an ordinary word. */
