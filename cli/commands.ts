@@ -111,6 +111,18 @@ export const COMMANDS: readonly CommandEntry[] = [
     load: async () => (await import('./commands/shell.ts')).shell,
   },
   {
+    name: 'cp',
+    summary: 'Copy files between this computer and the virtual machine',
+    group: 'control',
+    load: async () => (await import('./commands/cp.ts')).cp,
+  },
+  {
+    name: 'ssh-config',
+    summary: 'Print an OpenSSH configuration for the virtual machine',
+    group: 'control',
+    load: async () => (await import('./commands/ssh-config.ts')).sshConfig,
+  },
+  {
     name: 'create-profile',
     summary: 'Write a deployment profile for macOS, Windows or Linux',
     group: 'control',

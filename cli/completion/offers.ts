@@ -141,7 +141,7 @@ const ARGUMENTS: Readonly<Record<string, readonly [keyof Sources, number]>> = {
   explain: ['settings', 1],
 };
 /** Commands that take files as arguments. */
-const FILE_ARGUMENTS = ['apply', 'import-profile', 'profile check', 'profile upgrade', 'shell'];
+const FILE_ARGUMENTS = ['apply', 'import-profile', 'profile check', 'profile upgrade', 'shell', 'cp'];
 
 /** The candidates that start with the prefix. */
 export async function offersFor(

@@ -9,12 +9,14 @@ import { hostPlaces } from './machines/host/places.ts';
 import { GUEST_PATH } from './machines/qemu/guest.ts';
 import { qemuPlaces } from './machines/qemu/places.ts';
 import { readQemuRecord } from './machines/qemu/record.ts';
-import { guestAccess } from './machines/qemu/ssh.ts';
+import { guestAccess, guestLogin, type SshLogin, sshConfigBlock } from './machines/qemu/ssh.ts';
+
+export { sshConfigBlock };
 
 /** How a program of the user reaches the backend. */
 export type BackendAccess =
-  /** Into a dedicated machine. */
-  | { in: 'machine'; access: MachineAccess }
+  /** Into a dedicated machine: over the connection of the service, or with a login of one's own. */
+  | { in: 'machine'; access: MachineAccess; login: SshLogin }
   /** The machine is this host: the endpoint of each started engine, such as `unix:///run/docker.sock`. */
   | { in: 'host'; endpoints: Partial<Record<EngineName, string>> }
   /** No reachable backend is recorded. `simulated`: there never is. */
@@ -44,13 +46,13 @@ async function intoGuest(directory: string): Promise<BackendAccess> {
   const isOn = record !== undefined && record !== 'damaged' && record.power === 'on';
   // Write access there allows impersonating the guest.
   if (!isOn || !isOwnDirectory(places.run)) return { in: 'nothing', simulated: false };
-  return { in: 'machine', access: guestAccess(places, ['env', GUEST_PATH]) };
+  return { in: 'machine', access: guestAccess(places, ['env', GUEST_PATH]), login: guestLogin(places, record.sshPort) };
 }
 
 function ontoHost(directory: string): BackendAccess {
   const places = hostPlaces(directory);
   const { data, run } = places;
-  if (!isOwnDirectory(run)) return { in: 'nothing', simulated: false };
+  if (!isOwnDirectory(run)) return { in: 'host', endpoints: {} };
   const sockets = {
     moby: mobyPlaces(places).socket,
     containerd: containerdPlaces(join(data, 'containerd'), join(run, 'containerd')).socket,

@@ -1,5 +1,6 @@
 import { spawn } from 'node:child_process';
 import { createReadStream } from 'node:fs';
+import type { Readable } from 'node:stream';
 import { messageOf, RdError } from '../errors.ts';
 import { installAdvice } from './program.ts';
 
@@ -11,6 +12,8 @@ export interface RunOptions {
   input?: string | Uint8Array;
   /** A host file of any size as standard input instead. */
   inputFile?: string;
+  /** Or a stream; when it fails, the program is stopped, and its error is thrown. */
+  inputStream?: Readable;
   /** The whole environment; by default that of this process. */
   env?: Readonly<Record<string, string | undefined>>;
   cwd?: string;
@@ -60,8 +63,8 @@ export async function run(argv: readonly string[], options: RunOptions = {}): Pr
   signal?.addEventListener('abort', onAbort, { once: true });
   // A program may exit without reading its input; its exit status decides.
   child.stdin.on('error', () => undefined);
-  const source = options.inputFile === undefined ? undefined : createReadStream(options.inputFile);
-  source?.on('error', (cause) => end(new RdError('ERR_IO', `${options.inputFile} cannot be read`, { cause })));
+  const source = options.inputFile === undefined ? options.inputStream : createReadStream(options.inputFile);
+  source?.on('error', (cause: unknown) => end(unreadable(options.inputFile ?? 'the input', cause)));
   if (source) source.pipe(child.stdin);
   else child.stdin.end(options.input);
 
@@ -80,6 +83,10 @@ export async function run(argv: readonly string[], options: RunOptions = {}): Pr
     signal?.removeEventListener('abort', onAbort);
     source?.destroy();
   }
+}
+
+function unreadable(what: string, cause: unknown): RdError {
+  return cause instanceof RdError ? cause : new RdError('ERR_IO', `${what} cannot be read`, { cause });
 }
 
 type Child = ReturnType<typeof spawn>;

@@ -135,6 +135,12 @@ export const WITHOUT_A_SERVICE: readonly Row[] = [
     /^The Rancher Desktop VM needs to be running in order to execute 'rdctl shell', but it currently is not\.\n/,
   ],
   [['shell', '--help'], 0, /rdctl shell \[COMMAND/, ''],
+  [['cp'], 1, '', misuse('cp takes SRC and DST, received 0 arguments')],
+  [['cp', 'a', 'b'], 1, '', misuse('neither of "a" and "b" is in the machine')],
+  [['cp', 'machine:a', 'machine:b'], 1, '', misuse('both of "machine:a" and "machine:b" are in the machine')],
+  [['cp', '-r', 'a', 'machine:b'], 1, '', refusal('The virtual machine of this home is not running.')],
+  [['ssh-config', 'x'], 1, '', misuse('unknown command "x" for "rdctl ssh-config"')],
+  [['ssh-config'], 1, '', refusal('The virtual machine of this home is not running.')],
 
   [['completion', 'bash'], 0, /\b__complete\b/, ''],
   [['completion', 'zsh'], 0, /^#compdef rdctl\n/, ''],

@@ -5,10 +5,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { engineEnvironment } from '../../cli/commands/shell.ts';
-import { writeQemuRecord } from '../../src/drivers/machines/qemu/record.ts';
-import { MACHINE } from '../contract/driver-suite.ts';
 import { builtTool } from '../helpers/built-tool.ts';
 import { type ChildOptions, rdctl, rdctlProgram } from '../helpers/cli.ts';
+import { guestRecords, writeState } from '../helpers/guest-records.ts';
 import { type Reply, scriptedServer, writeConnection } from '../helpers/scripted-server.ts';
 import { startService } from '../helpers/service.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';
@@ -49,27 +48,6 @@ function hostRecords(home: string, engines: readonly string[] = ['moby']): strin
   for (const name of engines) writeFileSync(join(run, `${name}.json`), '{}');
   writeState(home, 'host');
   return run;
-}
-
-function writeState(home: string, driver: string): void {
-  mkdirSync(join(home, 'state'), { recursive: true, mode: 0o700 });
-  writeFileSync(
-    join(home, 'state', 'state.json'),
-    JSON.stringify({ format: 1, driver, power: 'started', generation: 1 }),
-  );
-}
-
-/** What the qemu driver leaves on disk while its machine is on, and this script as `ssh` for PATH. */
-async function guestRecords(home: string, ssh: string): Promise<string> {
-  const directory = join(home, 'state', 'drivers', 'qemu');
-  mkdirSync(join(directory, 'run'), { recursive: true, mode: 0o700 });
-  const started = { image: 'sha256:1', sshPort: 2222, accelerator: 'tcg', booted: true } as const;
-  await writeQemuRecord(join(directory, 'machine.json'), { power: 'on', spec: MACHINE, ...started });
-  writeState(home, 'qemu');
-  const bin = join(home, 'programs');
-  mkdirSync(bin);
-  writeFileSync(join(bin, 'ssh'), `#!/bin/bash\n${ssh}\n`, { mode: 0o755 });
-  return `${bin}:${process.env.PATH}`;
 }
 
 describe('the environment', () => {

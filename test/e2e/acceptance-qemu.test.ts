@@ -1,7 +1,8 @@
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { readProcesses } from '../../src/os/process-table.ts';
+import { run } from '../../src/os/run.ts';
 import { busyboxRoot } from '../helpers/busybox.ts';
 import { callEngine, engineJson, runContainer } from '../helpers/engine-client.ts';
 import { linkImages, whyNoRealGuest } from '../helpers/guest-image.ts';
@@ -47,6 +48,16 @@ describe.skipIf(reason !== undefined)('the qemu driver', () => {
       expect(accelerator).toMatch(/^(?:kvm|tcg)$/);
       expect(emulatedBecause !== '').toBe(accelerator === 'tcg');
       expect(await rdctl('info', '--field', 'accelerator')).toMatchObject({ exit: 0, out: `${accelerator}\n` });
+
+      // Files and logins, without the service.
+      const file = join(home, 'config');
+      writeFileSync(file, (await rdctl('ssh-config')).out);
+      expect((await run(['ssh', '-F', file, 'rdctl', 'uname', '-r'])).stdout).toBe(`${String(KernelVersion)}\n`);
+      expect(await rdctl('cp', 'examples', 'machine:/srv')).toEqual({ exit: 0, out: '', err: '' });
+      expect(await rdctl('cp', 'machine:/srv/examples/moby.yaml', home)).toEqual({ exit: 0, out: '', err: '' });
+      expect(readFileSync(join(home, 'moby.yaml'))).toEqual(readFileSync('examples/moby.yaml'));
+      expect(await rdctl('cp', 'machine:/srv/examples', home)).toEqual({ exit: 0, out: '', err: '' });
+      expect(readdirSync(join(home, 'examples'))).toEqual(readdirSync('examples'));
 
       await engineJson(endpoint, 'POST', `/images/create?fromSrc=-&repo=test/base&tag=1`, busyboxRoot());
       await engineJson(endpoint, 'POST', '/volumes/create', { Name: 'kept' });

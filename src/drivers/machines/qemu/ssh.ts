@@ -96,6 +96,37 @@ export function guestAccess(places: Pick<QemuPlaces, 'control'>, before: readonl
   };
 }
 
+/** What any ssh client needs for a connection of its own, until the machine stops. */
+export interface SshLogin {
+  hostname: string;
+  port: number;
+  user: string;
+  identityFile: string;
+  knownHostsFile: string;
+}
+
+export function guestLogin(places: Pick<QemuPlaces, 'key' | 'knownHosts'>, port: number): SshLogin {
+  return { hostname: HOST, port, user: USER, identityFile: places.key, knownHostsFile: places.knownHosts };
+}
+
+/** A block for the configuration of OpenSSH. @param name the host name that the user types. */
+export function sshConfigBlock(name: string, login: SshLogin): string {
+  const options = {
+    HostName: login.hostname,
+    Port: String(login.port),
+    User: login.user,
+    IdentityFile: login.identityFile,
+    IdentitiesOnly: 'yes',
+    UserKnownHostsFile: login.knownHostsFile,
+    StrictHostKeyChecking: 'yes',
+    HostKeyAlgorithms: 'ssh-ed25519',
+    PreferredAuthentications: 'publickey',
+    LogLevel: 'ERROR',
+  };
+  const lines = Object.entries(options).map(([option, value]) => `  ${option} ${quoted(value)}\n`);
+  return `Host ${name}\n${lines.join('')}`;
+}
+
 /** Adds (`forward`) or removes (`cancel`) a forward, or checks the connection (`check`). */
 export function control(
   places: Pick<QemuPlaces, 'key' | 'knownHosts' | 'control'>,
