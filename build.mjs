@@ -9,7 +9,6 @@ import { basename, join, relative, resolve } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { build } from 'esbuild';
-import { workerSource } from './worker-source.mjs';
 
 // What is made here is run: nobody else may write it, whatever the umask of the caller allows.
 process.umask(process.umask() | 0o022);
@@ -102,7 +101,7 @@ await build({
   ...COMMON,
   entryPoints: ['cli/main.ts'],
   outfile: entry,
-  plugins: [splitting, workerSource, lazyBuiltins],
+  plugins: [splitting, lazyBuiltins],
 });
 chmodSync(entry, 0o755);
 writeLauncher(join(outDir, 'rdctl-app.cjs'));
@@ -115,7 +114,7 @@ for (const built = new Set(); built.size < chunks.size; ) {
     entryPoints,
     outdir: outDir,
     outExtension: { '.js': '.cjs' },
-    plugins: [splitting, sharedErrors, workerSource, lazyBuiltins],
+    plugins: [splitting, sharedErrors, lazyBuiltins],
   });
 }
 for (const name of chunks.keys()) checkAscii(join(outDir, `${name}.cjs`));

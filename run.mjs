@@ -3,7 +3,6 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { build } from 'esbuild';
-import { workerSource } from './worker-source.mjs';
 
 const [entry, ...rest] = process.argv.slice(2);
 if (!entry) {
@@ -22,7 +21,6 @@ try {
     format: 'esm',
     target: 'node20',
     logLevel: 'warning',
-    plugins: [workerSource],
   });
   process.argv = [process.argv[0], resolve(entry), ...rest];
   await import(pathToFileURL(outfile).href);

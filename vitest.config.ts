@@ -1,7 +1,6 @@
 import { readFileSync, statfsSync } from 'node:fs';
 import { defineConfig } from 'vitest/config';
 import { testSeed } from './test/helpers/seed.ts';
-import { viteWorkerSource } from './worker-source.mjs';
 
 const seed = testSeed();
 if (process.env.RDCTL_TEST_SEED === 'random') process.stderr.write(`RDCTL_TEST_SEED=${seed} repeats this search\n`);
@@ -49,7 +48,6 @@ export default defineConfig({
     update: 'none',
     projects: [
       {
-        plugins: [viteWorkerSource],
         test: {
           ...SEARCH,
           setupFiles: [SETUP, 'test/helpers/unit-setup.ts'],
@@ -64,7 +62,6 @@ export default defineConfig({
         },
       },
       {
-        plugins: [viteWorkerSource],
         test: {
           ...SEARCH,
           env: { ...SEARCH.env, ...IN_MEMORY },
@@ -75,7 +72,6 @@ export default defineConfig({
         },
       },
       {
-        plugins: [viteWorkerSource],
         test: {
           ...SEARCH,
           name: 'e2e',
@@ -89,7 +85,6 @@ export default defineConfig({
         },
       },
       {
-        plugins: [viteWorkerSource],
         test: {
           ...SEARCH,
           name: 'e2e-machine',
@@ -104,7 +99,6 @@ export default defineConfig({
         },
       },
       {
-        plugins: [viteWorkerSource],
         test: {
           ...SEARCH,
           name: 'stress',

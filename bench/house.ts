@@ -3,7 +3,6 @@ import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, wr
 import { tmpdir } from 'node:os';
 import { basename, dirname, join, normalize, resolve } from 'node:path';
 import { build } from 'esbuild';
-import { workerSource } from '../worker-source.mjs';
 
 const ROOMS = ['src', 'cli', 'profiles', 'schemas/gen'];
 const IMPORT = /(?:from\s*|import\(\s*|import\s+)['"](\.[^'"]+)['"]/g;
@@ -100,7 +99,7 @@ async function flows(): Promise<Record<string, Flow>> {
   const program = join(folder, 'rdctl.mjs');
   await build({
     ...{ entryPoints: ['cli/main.ts'], outfile: program, bundle: true, packages: 'external', platform: 'node' },
-    ...{ format: 'esm', target: 'node20', plugins: [workerSource], logLevel: 'warning' },
+    ...{ format: 'esm', target: 'node20', logLevel: 'warning' },
   });
   const env = {
     ...process.env,

@@ -1,6 +1,5 @@
 import { relative } from 'node:path';
 import { defineConfig, type Plugin } from 'vitest/config';
-import { viteWorkerSource } from '../../worker-source.mjs';
 import { sampleMutants } from './mutants.ts';
 
 const mutants = sampleMutants(Number(process.env.RDCTL_MUTANTS));
@@ -23,7 +22,7 @@ const mutate: Plugin = {
 
 /** The unit tests on mutated sources. */
 export default defineConfig({
-  plugins: [viteWorkerSource, mutate],
+  plugins: [mutate],
   test: {
     maxWorkers: 1,
     // Mutants reached during module loading belong to the file that loads them.

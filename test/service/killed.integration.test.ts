@@ -7,7 +7,6 @@ import { beforeAll, expect, onTestFinished, test } from 'vitest';
 import { type Client, createClient } from '../../src/client/client.ts';
 import { discover } from '../../src/client/discovery.ts';
 import { places } from '../../src/state/places.ts';
-import { workerSource } from '../../worker-source.mjs';
 import { startService } from '../helpers/service.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';
 
@@ -27,7 +26,6 @@ beforeAll(async () => {
     target: 'node20',
     write: false,
     logLevel: 'error',
-    plugins: [workerSource],
   });
   program = outputFiles[0]?.text ?? '';
 });

@@ -9,7 +9,6 @@ import { readLayers } from '../../src/drivers/engines/layer-archive.ts';
 import { RdError } from '../../src/errors.ts';
 import { extensionDirectory } from '../../src/features/extensions/directory.ts';
 import { openExtensions } from '../../src/features/extensions/manager.ts';
-import { HOSTILE_YAML } from '../helpers/hostile-yaml.ts';
 import { rounds } from '../helpers/rounds.ts';
 import { type AnyEntry, packed } from '../helpers/tar.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';
@@ -144,10 +143,6 @@ const HOSTILE: readonly (readonly [string, () => readonly Layer[]])[] = [
   ['no user interface where it says', () => [[...good()]]],
   ['many layers', () => Array.from({ length: 200 }, () => good())],
   ['many files', () => [[...good(), ...Array.from({ length: 60_000 }, (_, at) => file(`ui/${at}`, ''))]]],
-  ...Object.entries(HOSTILE_YAML).map(
-    ([what, text]) =>
-      [`a compose file with ${what}`, () => [[...good(), file('ui/a'), file('compose.yaml', text)]]] as const,
-  ),
 ];
 
 /** One file of zeros, packed piece by piece, because the whole would not fit in memory. */

@@ -36,7 +36,7 @@ export interface Extensions {
   readonly ready: boolean;
   /** By image name. Damaged extensions are omitted and logged. */
   list(): Promise<Record<string, ExtensionRecord>>;
-  /** `id` is an image with or without a tag. Throws the refusals of `refusals.ts`, `ERR_NOT_READY`, `ERR_SETTING_LOCKED`. */
+  /** `id` is an image with or without a tag. Throws the refusals below, `ERR_NOT_READY`, `ERR_SETTING_LOCKED`. */
   install(id: string): Promise<Installed>;
   /** Requires that an engine has run once. Throws `ERR_NOT_READY`, `ERR_SETTING_LOCKED`, `ERR_IO`. */
   uninstall(id: string): Promise<'removed' | 'unchanged'>;
