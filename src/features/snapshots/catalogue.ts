@@ -3,7 +3,7 @@ import { basename, join } from 'node:path';
 import { RdError } from '../../errors.ts';
 import { ioError, systemCode } from '../../os/io-error.ts';
 import { readRecord } from '../../os/record.ts';
-import { isThere, readText } from '../../os/regular-file.ts';
+import { isThere } from '../../os/regular-file.ts';
 import type { SnapshotRecord } from './contract.ts';
 import { quoted } from './name.ts';
 
@@ -14,7 +14,7 @@ export const METADATA = 'metadata.json';
  * replacing files: it must not find that here.
  */
 export const COMPLETE = 'rdctl-complete.txt';
-/** The mark of the compatible application, and of snapshots of our early releases. */
+/** The mark of the compatible application. */
 const COMPATIBLE_COMPLETE = 'complete.txt';
 export const SETTINGS = 'settings.json';
 
@@ -107,23 +107,6 @@ export async function sweep(root: string): Promise<RdError[]> {
   return failures;
 }
 
-/**
- * Gives snapshots of our early releases the mark that only we look for. `isOwn` recognizes ours by the text of a mark.
- * @returns the errors for those that keep the old one; they remain usable.
- */
-export async function renewMarks(root: string, isOwn: (mark: string) => boolean): Promise<RdError[]> {
-  const failures: RdError[] = [];
-  const { snapshots } = await readCatalogue(root).catch(() => ({ snapshots: [] }));
-  for (const { directory, mark } of snapshots.filter((each) => basename(each.mark) === COMPATIBLE_COMPLETE)) {
-    try {
-      if (isOwn(await readText(mark, MAX_BYTES))) await rename(mark, join(directory, COMPLETE));
-    } catch (cause) {
-      failures.push(ioError('rename', mark, cause));
-    }
-  }
-  return failures;
-}
-
 /** The snapshot, or why it is invalid, as a clause. */
 async function readSnapshot(id: string, directory: string): Promise<Snapshot | string> {
   const kind = await lstat(directory).catch(() => undefined);
@@ -140,44 +123,10 @@ async function readSnapshot(id: string, directory: string): Promise<Snapshot | s
     return `its ${METADATA} does not say its name and when it was made`;
   }
   const { created, name, description } = value;
-  if (instantOf(created) === undefined) return `its ${METADATA} has no date`;
+  if (Number.isNaN(Date.parse(created))) return `its ${METADATA} has no date`;
   return { id, directory, mark, created, name, description: typeof description === 'string' ? description : '' };
 }
 
 function byAge(a: Snapshot, b: Snapshot): number {
-  const [first, second] = [instantOf(a.created) ?? 0n, instantOf(b.created) ?? 0n];
-  if (first === second) return a.name < b.name ? -1 : 1;
-  return first < second ? -1 : 1;
-}
-
-const RFC_3339 = /^(\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2})(?:\.(\d{1,9}))?(Z|[+-]\d{2}:\d{2})$/;
-
-/**
- * RFC 3339 with nanoseconds, trailing zeros dropped, in the time zone of `offsetMinutes` east of UTC: `Z` for none.
- * `nanoseconds` are those below the millisecond.
- */
-export function formatCreated(ms: number, nanoseconds: number, offsetMinutes: number): string {
-  const local = new Date(ms + offsetMinutes * 60_000).toISOString();
-  const fraction = `${local.slice(20, 23)}${String(nanoseconds).padStart(6, '0')}`.replace(/0+$/, '');
-  return `${local.slice(0, 19)}${fraction === '' ? '' : `.${fraction}`}${zone(offsetMinutes)}`;
-}
-
-/** Now, in the time zone of this computer. */
-export function createdNow(): string {
-  const ms = Date.now();
-  return formatCreated(ms, Number(process.hrtime.bigint() % 1_000_000n), -new Date(ms).getTimezoneOffset());
-}
-
-/** Nanoseconds since the epoch; `undefined` unless RFC 3339. */
-export function instantOf(created: string): bigint | undefined {
-  const [, seconds, fraction = '', offset] = RFC_3339.exec(created) ?? [];
-  const ms = seconds === undefined ? Number.NaN : Date.parse(`${seconds}${offset}`);
-  return Number.isNaN(ms) ? undefined : BigInt(ms) * 1_000_000n + BigInt(fraction.padEnd(9, '0'));
-}
-
-function zone(minutes: number): string {
-  if (minutes === 0) return 'Z';
-  const pad = (value: number) => String(value).padStart(2, '0');
-  const size = Math.abs(minutes);
-  return `${minutes < 0 ? '-' : '+'}${pad(Math.floor(size / 60))}:${pad(size % 60)}`;
+  return Date.parse(a.created) - Date.parse(b.created) || (a.name < b.name ? -1 : 1);
 }

@@ -1,6 +1,6 @@
 /** A snapshot as `GET /v1/snapshots` returns it (docs/snapshots.md). */
 export interface SnapshotRecord {
-  /** RFC 3339 with up to nine fractional digits and the local offset. */
+  /** RFC 3339. */
   created: string;
   name: string;
   /** `''` when there is none. */

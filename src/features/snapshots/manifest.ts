@@ -141,11 +141,6 @@ export function markOf(manifest: string): string {
   return `${MARK}${sha256(manifest)}`;
 }
 
-/** Whether the text of a mark of completeness is of ours. */
-export function isOwnMark(text: string): boolean {
-  return text.startsWith(MARK);
-}
-
 /**
  * Verifies the files against the manifest: names and sizes first, then every byte.
  * @throws RdError `ERR_SNAPSHOT` naming the first difference; `ERR_CANCELLED`.

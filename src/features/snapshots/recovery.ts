@@ -1,13 +1,11 @@
 import { RdError } from '../../errors.ts';
 import { writeFileAtomic } from '../../os/atomic-file.ts';
-import { COMPATIBLE } from '../../product.ts';
 import type { Hold } from '../../reconcile/contract.ts';
 import { backendLock } from '../../state/backend-lock.ts';
 import type { Places } from '../../state/places.ts';
-import { renewMarks, sweep } from './catalogue.ts';
+import { sweep } from './catalogue.ts';
 import { type Journal, journalFile, readJournal } from './journal.ts';
 import { holdOfLock } from './maintenance.ts';
-import { isOwnMark } from './manifest.ts';
 import { quoted } from './name.ts';
 import { clean, findLeftovers, rollBack, type SwapOperations, swapOperations } from './swap.ts';
 import { copyRecord, endCopy } from './tree.ts';
@@ -42,9 +40,6 @@ export async function recoverBackend(
   const notices: string[] = [];
   const leftOver = (error: unknown) =>
     void notices.push(`An operation that did not end left something behind, which is in nobody's way: ${told(error)}`);
-  for (const { message } of await renewMarks(here.snapshots, isOwnMark)) {
-    notices.push(`A snapshot of an earlier release still looks like one of ${COMPATIBLE.productName}: ${message}`);
-  }
   await endCopy(copyRecord(here)).catch(leftOver);
   let unproven: Journal | undefined;
   let undone = false;

@@ -7,7 +7,7 @@ import type { Controllers, Desired } from '../../reconcile/contract.ts';
 import type { Settings } from '../../settings/settings.gen.ts';
 import { LOCKED } from '../../state/backend-lock.ts';
 import { createBackendRest } from './backend-wait.ts';
-import { createdNow, deleteSnapshot, findSnapshot, readCatalogue, SETTINGS } from './catalogue.ts';
+import { deleteSnapshot, findSnapshot, readCatalogue, SETTINGS } from './catalogue.ts';
 import type { Snapshots } from './contract.ts';
 import type { DraftInput } from './creation.ts';
 import { makeSnapshot, type SnapshotMaking } from './creation.ts';
@@ -106,7 +106,7 @@ export function createSnapshots(input: SnapshotsInput): SnapshotService {
         taken.map((snapshot) => snapshot.name),
       );
       const action = `Creating snapshot ${quoted(name)}`;
-      const record = { created: createdNow(), name, description };
+      const record = { created: new Date().toISOString(), name, description };
       await named('failed to create snapshot', '', () =>
         exclusively(undefined, async (signal) => {
           await makeSnapshot({ ...input, rest, interrupting }, { record, action, stop }, signal);
