@@ -1,15 +1,17 @@
-import { open, rmdir, stat, unlink } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
+import { open, stat, unlink } from 'node:fs/promises';
+import { dirname } from 'node:path';
 import { RdError } from '../../errors.ts';
-import { isObject } from '../../json.ts';
+import { isObject, type JsonValue } from '../../json.ts';
 import { readIfThere } from '../../os/atomic-file.ts';
+import { systemClock } from '../../os/clock.ts';
 import { makeDirectory } from '../../os/directory.ts';
 import { ioError, systemCode } from '../../os/io-error.ts';
+import { readableRecord } from '../../os/record.ts';
 import type { KubeEntry } from './kube-entries.ts';
 import type { IntegrationOutcome } from './outcome.ts';
 import { outcomeOf } from './outcome.ts';
 import type { IntegrationTargets } from './targets.ts';
-import { type DryRun, type EditSurroundings, editUserFile, isFreeOf } from './user-file.ts';
+import { type DryRun, type EditSurroundings, editUserFile, isFreeOf, removeEmptyDirectories } from './user-file.ts';
 
 interface KubeSurroundings extends EditSurroundings {
   sleep?(ms: number): Promise<void>;
@@ -17,7 +19,6 @@ interface KubeSurroundings extends EditSurroundings {
 
 const LOCK_TRIES = 20;
 const LOCK_PAUSE_MS = 100;
-type Entries = typeof import('./kube-entries.ts');
 
 /**
  * Adds cluster, user and context of our cluster to the user's kubeconfig, and selects the context where none is selected. `kubeconfig` is
@@ -67,9 +68,10 @@ async function ownEntry(file: string, name: string): Promise<KubeEntry | undefin
 
 async function putEntry(file: string, entry: KubeEntry, targets: IntegrationTargets, around: KubeSurroundings) {
   const { name } = entry;
+  const { withEntry } = await import('./kube-entries.ts');
   let foreign = false;
   const what = `adds cluster, user and context ${name}`;
-  await edit(file, targets, { ...around, what }, ({ withEntry }) => (text) => {
+  await edit(file, targets, { ...around, what }, (text) => {
     const next = withEntry(text, entry);
     foreign = next === 'foreign';
     return foreign ? text : next;
@@ -83,22 +85,16 @@ export async function withdrawKubeContext(
   around: KubeSurroundings = {},
 ): Promise<IntegrationOutcome[]> {
   const name = targets.identity.kubeContext;
+  const what = `removes cluster, user and context ${name}`;
   const outcomes: IntegrationOutcome[] = [];
   for (const file of targets.kubeconfigs) {
     if (!(await exists(file))) continue;
     const outcome = await outcomeOf({ part: 'kubeconfig', file }, async () => {
       if (await isFreeOf(file, name, around)) return 'clean';
-      await edit(
-        file,
-        targets,
-        { ...around, what: `removes cluster, user and context ${name}` },
-        ({ withoutEntry }) =>
-          (text) =>
-            text === undefined ? undefined : withoutEntry(text, name),
+      const { withoutEntry } = await import('./kube-entries.ts');
+      await edit(file, targets, { ...around, what }, (text) =>
+        text === undefined ? undefined : withoutEntry(text, name),
       );
-      // Created by us, if it is now empty and in the default location.
-      if (!around.rehearsal && dirname(file) === join(targets.home, '.kube'))
-        await rmdir(dirname(file)).catch(() => undefined);
       return 'clean';
     });
     outcomes.push(outcome);
@@ -115,10 +111,9 @@ async function writtenFile(files: readonly string[]): Promise<string> {
 async function edit(
   file: string,
   { home }: IntegrationTargets,
-  { sleep = pause, ...around }: KubeSurroundings & { what: string },
-  changeWith: (entries: Entries) => (text: string | undefined) => string | undefined,
+  { sleep = (ms) => systemClock.sleep(ms), ...around }: KubeSurroundings & { what: string },
+  change: (text: string | undefined) => string | undefined,
 ): Promise<void> {
-  const change = changeWith(await import('./kube-entries.ts'));
   const inBytes = (bytes: string | undefined) => {
     const text = bytes === undefined ? undefined : textOf(bytes);
     const next = change(text);
@@ -126,8 +121,13 @@ async function edit(
     return next === text ? bytes : next === undefined ? undefined : Buffer.from(next, 'utf8').toString('latin1');
   };
   const options = { within: [home, dirname(file)], mode: 0o600, ...around };
-  if (around.rehearsal) await editUserFile(file, inBytes, options);
-  else await locked(file, sleep, () => editUserFile(file, inBytes, options));
+  if (around.rehearsal) {
+    await editUserFile(file, inBytes, options);
+    return;
+  }
+  await locked(file, sleep, () => editUserFile(file, inBytes, options));
+  // The lock was in the directory of a removed file until now.
+  await removeEmptyDirectories(file, options.within);
 }
 
 /** Bytes as one character each, as they are edited. */
@@ -164,21 +164,21 @@ async function locked(file: string, sleep: (ms: number) => Promise<void>, work: 
   }
 }
 
-/** The only cluster and user in a file that was generated for them. */
+/** The only cluster and user in the file of our cluster. */
 async function entryOf(file: string, name: string): Promise<KubeEntry> {
-  const text = await readIfThere(file);
-  if (text === undefined) throw new RdError('ERR_IO', `the kubeconfig of the cluster is missing: ${file}`);
-  const value: unknown = JSON.parse(text);
-  const first = (list: unknown, key: string) => {
-    const item: unknown = Array.isArray(list) ? list[0] : undefined;
-    const inner = isObject(item) ? item[key] : undefined;
-    if (!isObject(inner)) throw new RdError('ERR_IO', `the kubeconfig of the cluster has no ${key}: ${file}`);
-    return Object.fromEntries(
-      Object.entries(inner).flatMap(([member, text]) => (typeof text === 'string' ? [[member, text] as const] : [])),
-    );
-  };
-  if (!isObject(value)) throw new RdError('ERR_IO', `the kubeconfig of the cluster is damaged: ${file}`);
-  return { name, cluster: first(value.clusters, 'cluster'), user: first(value.users, 'user') };
+  const record = await readableRecord(file);
+  const cluster = firstOf(record?.clusters, 'cluster');
+  const user = firstOf(record?.users, 'user');
+  if (cluster && user) return { name, cluster, user };
+  throw new RdError('ERR_IO', `the kubeconfig of the cluster is missing or damaged: ${file}`);
+}
+
+function firstOf(list: JsonValue | undefined, key: string): Record<string, string> | undefined {
+  const [item] = Array.isArray(list) ? list : [];
+  const value = isObject(item) ? item[key] : undefined;
+  return isObject(value) && Object.values(value).every((member) => typeof member === 'string')
+    ? (value as Record<string, string>)
+    : undefined;
 }
 
 async function exists(file: string): Promise<boolean> {
@@ -186,8 +186,4 @@ async function exists(file: string): Promise<boolean> {
     () => true,
     (error: unknown) => systemCode(error) !== 'ENOENT' && systemCode(error) !== 'ENOTDIR',
   );
-}
-
-function pause(ms: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, ms));
 }

@@ -75,8 +75,9 @@ export function withoutEntry(text: string, name: string): string | undefined {
     delete wanted[SELECTED];
     after = deselecting(after);
   }
-  const left = checked(after, wanted);
-  return isEmpty(wanted) && isBare(left) ? undefined : left;
+  const rest = checked(after, wanted);
+  const hasComment = rest.includes('#');
+  return isEmpty(wanted) && !hasComment ? undefined : rest;
 }
 
 function isLocal(item: Record<string, unknown>): boolean {
@@ -108,18 +109,13 @@ function isEmpty(value: Record<string, unknown>): boolean {
   });
 }
 
-/** Contains no user comment. */
-function isBare(text: string): boolean {
-  return !text.includes('#');
-}
-
 interface Read {
   root: YAMLMap;
   value: Record<string, unknown>;
 }
 
 function read(text: string): Read {
-  const documents = parseAllDocuments(text, { keepSourceTokens: true });
+  const documents = parseAllDocuments(text);
   const [document] = documents;
   // Parser errors quote the text, which contains keys.
   if (!document || !('contents' in document) || documents.length !== 1) throw unusable('it is not one document');
@@ -130,6 +126,7 @@ function read(text: string): Read {
   const root = document.contents;
   const value: unknown = document.toJS({ maxAliasCount: 100 });
   if (!isMap(root) || !isObject(value)) throw unusable('it does not hold a mapping');
+  if (root.flow) throw unusable('it is written in the style of JSON');
   for (const kind of KINDS) {
     const list = value[kind];
     if (list !== undefined && list !== null && !Array.isArray(list)) throw unusable(`"${kind}" in it is no list`);
@@ -157,26 +154,19 @@ function checked(text: string, wanted: Record<string, unknown>): string {
 }
 
 function inserted(text: string, kind: Kind, item: Item): string {
-  const { root } = read(text);
-  const newline = text.includes('\r\n') ? '\r\n' : '\n';
-  const pair = pairOf(root, kind);
+  const newline = newlineOf(text);
+  const pair = pairOf(read(text).root, kind);
   if (!pair) {
-    if (root.flow) {
-      const at = startOf(root) + 1;
-      return splice(text, at, at, `"${kind}": [${JSON.stringify(item)}]${root.items.length > 0 ? ', ' : ''}`);
-    }
     const end = text.endsWith('\n') ? text : text + newline;
     return `${end}${kind}:${newline}${blockText(item, '', newline)}${newline}`;
   }
   const list = pair.value;
   if (isSeq(list) && list.items.length > 0) {
-    const last = list.items.at(-1);
-    const end = endOf(last);
-    if (list.flow) return splice(text, end, end, `, ${JSON.stringify(item)}`);
-    return afterLine(text, end, blockText(item, ' '.repeat(columnOf(text, dashOf(list, 0))), newline), newline);
+    const dash = dashOf(text, list, 0);
+    const indent = ' '.repeat(dash - lineStart(text, dash));
+    return afterLine(text, endOf(list.items.at(-1)), blockText(item, indent, newline), newline);
   }
   const [from, to] = [startOf(list), endOf(list)];
-  if (root.flow) return splice(text, from, to, `[${JSON.stringify(item)}]`);
   // A comment after the empty list stays on its line.
   const bare = splice(text, from, to, '');
   const colon = bare.lastIndexOf(':', from);
@@ -191,18 +181,12 @@ function removed(text: string, kind: Kind, name: string): string {
     if (!pair || !isSeq(list)) return now;
     const index = list.items.findIndex((item) => isMap(item) && item.get('name') === name);
     if (index < 0) return now;
-    now = list.flow ? withoutFlowItem(now, list, index) : withoutBlockItem(now, pair, list, index);
+    now = withoutItem(now, pair, list, index);
   }
 }
 
-function withoutFlowItem(text: string, list: YAMLSeq, index: number): string {
-  const [item, previous, next] = [list.items[index], list.items[index - 1], list.items[index + 1]];
-  if (index > 0) return splice(text, endOf(previous), endOf(item), '');
-  return splice(text, startOf(item), next === undefined ? endOf(item) : startOf(next), '');
-}
-
-function withoutBlockItem(text: string, pair: Pair, list: YAMLSeq, index: number): string {
-  const from = lineStart(text, dashOf(list, index));
+function withoutItem(text: string, pair: Pair, list: YAMLSeq, index: number): string {
+  const from = lineStart(text, dashOf(text, list, index));
   const without = splice(text, from, lineEnd(text, endOf(list.items[index])), '');
   if (list.items.length > 1) return without;
   const colon = without.indexOf(':', endOf(pair.key));
@@ -210,27 +194,23 @@ function withoutBlockItem(text: string, pair: Pair, list: YAMLSeq, index: number
 }
 
 function selecting(text: string, name: string): string {
-  const { root } = read(text);
-  const newline = text.includes('\r\n') ? '\r\n' : '\n';
-  const pair = pairOf(root, SELECTED);
+  const newline = newlineOf(text);
+  const pair = pairOf(read(text).root, SELECTED);
   if (pair) {
-    const written = root.flow ? JSON.stringify(name) : name;
     const empty = startOf(pair.value) === endOf(pair.value);
-    if (!empty) return splice(text, startOf(pair.value), endOf(pair.value), written);
+    if (!empty) return splice(text, startOf(pair.value), endOf(pair.value), name);
     const colon = text.indexOf(':', endOf(pair.key));
-    return splice(text, colon + 1, colon + 1, ` ${written}`);
+    return splice(text, colon + 1, colon + 1, ` ${name}`);
   }
-  if (root.flow) return splice(text, startOf(root) + 1, startOf(root) + 1, `"${SELECTED}": "${name}", `);
   return `${text.endsWith('\n') ? text : text + newline}${SELECTED}: ${name}${newline}`;
 }
 
 /** If it is the last line, we added it; elsewhere it was empty before. */
 function deselecting(text: string): string {
-  const { root } = read(text);
-  const pair = pairOf(root, SELECTED);
+  const pair = pairOf(read(text).root, SELECTED);
   if (!pair) return text;
   const [from, to] = [startOf(pair.key), endOf(pair.value)];
-  if (root.flow || text.slice(lineEnd(text, to)).trim() !== '') return splice(text, startOf(pair.value), to, '""');
+  if (text.slice(lineEnd(text, to)).trim() !== '') return splice(text, startOf(pair.value), to, '""');
   return splice(text, lineStart(text, from), lineEnd(text, to), '');
 }
 
@@ -263,12 +243,13 @@ const startOf = (node: unknown): number => rangeOf(node)[0] ?? 0;
 const endOf = (node: unknown): number => rangeOf(node)[1] ?? 0;
 
 /** Offset of an item's dash. */
-function dashOf(list: YAMLSeq, index: number): number {
-  const source = list.srcToken;
-  const tokens = source?.type === 'block-seq' ? source.items[index]?.start : undefined;
-  const dash = tokens?.find(({ type }) => type === 'seq-item-ind');
-  if (!dash) throw unusable('its layout is not understood');
-  return dash.offset;
+function dashOf(text: string, list: YAMLSeq, index: number): number {
+  if (list.flow) throw unusable('it has lists in the style of JSON');
+  return text.lastIndexOf('-', startOf(list.items[index]) - 1);
+}
+
+function newlineOf(text: string): string {
+  return text.includes('\r\n') ? '\r\n' : '\n';
 }
 
 function splice(text: string, from: number, to: number, put: string): string {
@@ -284,10 +265,6 @@ function lineEnd(text: string, at: number): number {
   if (text[at - 1] === '\n') return at;
   const next = text.indexOf('\n', at);
   return next < 0 ? text.length : next + 1;
-}
-
-function columnOf(text: string, at: number): number {
-  return at - lineStart(text, at);
 }
 
 function afterLine(text: string, at: number, put: string, newline: string): string {
