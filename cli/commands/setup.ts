@@ -28,7 +28,7 @@ export const setup = defineCommand({
     }
     await requireOurs(wanted, io);
     if (wanted) {
-      const { kept } = await writeLauncher(targets);
+      const kept = await writeLauncher(targets);
       if (kept !== undefined) io.err(`notice: the existing file was saved as ${kept}\n`);
     }
     const { state, file, message } = await manageAutostart(wanted, targets);

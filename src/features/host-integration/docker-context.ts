@@ -1,6 +1,5 @@
 import { createHash } from 'node:crypto';
-import { rmdir } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 import { isObject, parseJson } from '../../json.ts';
 import { readIfThere } from '../../os/atomic-file.ts';
 import { acceptsConnections } from '../../os/socket.ts';
@@ -9,14 +8,7 @@ import { currentContext, deselect, type Selection, select, selectionFrom } from 
 import type { IntegrationOutcome } from './outcome.ts';
 import { outcomeOf } from './outcome.ts';
 import type { IntegrationTargets } from './targets.ts';
-import {
-  type EditSurroundings,
-  editUserFile,
-  isFreeOf,
-  missingDirectories,
-  removeDrafts,
-  removeEmptyDirectories,
-} from './user-file.ts';
+import { type EditSurroundings, editUserFile, isFreeOf, removeDrafts, removeEmptyDirectories } from './user-file.ts';
 
 /** Our part of a context's metadata; docker preserves unknown members. */
 interface ContextRecord {
@@ -25,8 +17,6 @@ interface ContextRecord {
   selection?: Selection;
   /** Deselected because the engine stopped, or not yet selected: the next start selects the context. */
   givenBack?: true;
-  /** Created for the file of the context. */
-  directories: number;
 }
 
 /**
@@ -47,7 +37,7 @@ export async function provideContext(
   const made = await outcomeOf({ part: 'docker-context', file: meta }, async () => {
     const before = await readRecord(targets);
     if (before === 'foreign') return { left: `somebody else has made a context of the name ${name}` };
-    ours = { ...(before ?? { directories: await missingDirectories(meta) }), endpoint };
+    ours = { ...before, endpoint };
     if (!before) does = 'makes';
     await writeRecord(ours, targets, around, does);
     return 'managed';
@@ -137,11 +127,10 @@ export async function withdrawContext(
   }
   const removed = await outcomeOf({ part: 'docker-context', file: meta }, async () => {
     const what = `removes docker context ${name}`;
-    await editUserFile(meta, () => undefined, { ...options(targets, around), what });
-    if (around.rehearsal) return 'clean';
-    await rmdir(dirname(meta)).catch(() => undefined);
-    // The first of them was just removed.
-    await removeEmptyDirectories(dirname(meta), Math.max(0, (record?.directories ?? 1) - 1), around);
+    const edit = options(targets, around);
+    await editUserFile(meta, () => undefined, { ...edit, what });
+    // A service that was killed right after removing the file left them.
+    if (!around.rehearsal) await removeEmptyDirectories(meta, edit.within);
     return 'clean';
   });
   return [...outcomes, removed];
@@ -179,13 +168,11 @@ async function readRecord(targets: IntegrationTargets): Promise<ContextRecord | 
   const value = parseJson(text);
   const mark = isObject(value) && isObject(value.Metadata) ? value.Metadata[PRODUCT.name] : undefined;
   if (!isObject(mark)) {
-    return targets.identity.dockerContext === PRODUCT.name ? 'foreign' : { ...endpointOf(value), directories: 1 };
+    return targets.identity.dockerContext === PRODUCT.name ? 'foreign' : endpointOf(value);
   }
   const selection = selectionFrom(mark.selection);
-  const directories = typeof mark.directories === 'number' ? mark.directories : 1;
   return {
     ...endpointOf(value),
-    directories,
     ...(selection ? { selection } : {}),
     ...(mark.givenBack === true ? { givenBack: true } : {}),
   };

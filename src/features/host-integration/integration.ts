@@ -27,20 +27,20 @@ export interface IntegrationInput {
 
 /** The integration of a running service: it follows the settings and the engine. */
 export interface FollowingIntegration extends HostIntegration {
-  /** Begins; what it finds out about the engine it hears from the controllers. */
+  /** Starts following the backend. */
   follow(controllers: Pick<Controllers, 'onChange' | 'status'>): void;
   settingsChanged(next: Desired): void;
-  /** What a plan has to know of the user's files; absent while nothing is touched. */
+  /** The observed user files, for a plan; absent while the integration is off. */
   userFiles(): Promise<UserFileFacts | undefined>;
-  /** After the backend has stopped. Resolves when what follows from that is done; later changes are not followed. */
+  /** Call it after the backend has stopped. Applies what follows from that; later changes are ignored. */
   close(): Promise<void>;
-  /** Takes everything out of the user's files again. After `close`. */
+  /** Removes all our content from the user's files. Call it after `close`. */
   undo(): Promise<readonly IntegrationOutcome[]>;
 }
 
 /**
- * Keeps docker context, shell files and autostart entry in line, one change after the other, never at the cost of the service: what
- * fails is an outcome and a line in the log, and is tried again with the next change or start.
+ * Keeps docker context, kubeconfig, shell files and autostart entry in the desired state, one change at a time. A failure never affects the
+ * service: it is an outcome and a log line, and is retried with the next change or start.
  */
 export function createHostIntegration(input: IntegrationInput): FollowingIntegration {
   const { env, platform, here, log, self = [], driver } = input;
@@ -48,77 +48,76 @@ export function createHostIntegration(input: IntegrationInput): FollowingIntegra
   const targets = integrationTargets({ env, platform, homedir: userHome(env, platform), here, self, simulated });
   if ('offBecause' in targets) return { ...OFF, offBecause: targets.offBecause };
   let { settings } = input;
-  let wish = desiredFilesOf(settings);
-  let done: DesiredFiles | undefined;
+  let desired = desiredFilesOf(settings);
+  let applied: DesiredFiles | undefined;
   let outcomes: IntegrationOutcome[] = [];
   let work: Promise<void> | undefined;
   let closed = false;
   let unfollow = () => {};
-  let last: () => void = () => undefined;
+  let readStatus = () => {};
   let clusterRan = false;
 
-  function pursue(): void {
-    if (!closed && !work && !isDeepStrictEqual(wish, done)) work = catchUp();
+  function reconcile(): void {
+    if (!closed && !isDeepStrictEqual(desired, applied)) work ??= applyAll();
   }
 
-  /** Only to be called when there is something to do. With the last look ends the work: a later wish begins it anew. */
-  async function catchUp(): Promise<void> {
+  async function applyAll(): Promise<void> {
     try {
-      while (!closed && !isDeepStrictEqual(wish, done)) {
-        const next = wish;
-        const found = await fulfil(next, done, targets as IntegrationTargets, log);
-        const parts = new Set(found.map(({ part }) => part));
-        outcomes = [...outcomes.filter(({ part }) => !parts.has(part)), ...found];
-        done = next;
+      while (!closed && !isDeepStrictEqual(desired, applied)) {
+        const next = desired;
+        const latest = await applyFiles(next, applied, targets as IntegrationTargets, log);
+        const parts = new Set(latest.map(({ part }) => part));
+        outcomes = [...outcomes.filter(({ part }) => !parts.has(part)), ...latest];
+        applied = next;
       }
     } finally {
       work = undefined;
     }
   }
 
-  function heard({ engines: { moby }, cluster, power }: LoopStatus): void {
+  function statusChanged({ engines: { moby }, cluster, power }: LoopStatus): void {
     if (settings.containerEngine.name === 'moby') {
-      // An engine that is only restarted keeps its context all the while.
+      // A restart of the engine keeps its context selected.
       if (moby.state === 'running' && power === 'started') {
-        wish = { ...wish, docker: { context: 'selected', endpoint: moby.endpoint } };
+        desired = { ...desired, docker: { context: 'selected', endpoint: moby.endpoint } };
       } else if (moby.state === 'stopped' && power === 'stopped') {
-        wish = { ...wish, docker: { context: 'given back' } };
+        desired = { ...desired, docker: { context: 'given back' } };
       }
     }
-    // A cluster that is stopped keeps its context: it is selected only where none was, and hides nothing.
+    // A stopped cluster keeps its context: it is selected only where none was, and hides nothing.
     const runs = settings.kubernetes.enabled && cluster.state === 'running' && cluster.ready;
     if (runs && !clusterRan && cluster.kubeconfig !== undefined && isAbsolute(cluster.kubeconfig)) {
-      const starts = wish.kube?.context === 'present' ? wish.kube.starts + 1 : 1;
-      wish = { ...wish, kube: { context: 'present', file: cluster.kubeconfig, starts } };
+      const starts = desired.kube?.context === 'present' ? desired.kube.starts + 1 : 1;
+      desired = { ...desired, kube: { context: 'present', file: cluster.kubeconfig, starts } };
     }
     clusterRan = runs;
-    pursue();
+    reconcile();
   }
 
   return {
     integrationOutcomes: () => outcomes,
     follow(controllers) {
-      unfollow = controllers.onChange(heard);
-      last = () => heard(controllers.status());
-      last();
+      unfollow = controllers.onChange(statusChanged);
+      readStatus = () => statusChanged(controllers.status());
+      readStatus();
     },
     settingsChanged(next) {
-      const { docker, kube } = wish;
+      const { docker, kube } = desired;
       settings = next.settings;
-      wish = {
+      desired = {
         ...(docker && docker.context !== 'removed' ? { docker } : {}),
         ...(kube?.context === 'present' ? { kube } : {}),
         ...desiredFilesOf(settings),
       };
-      pursue();
+      reconcile();
     },
     async userFiles() {
       await work;
-      return { ...(done ? { done } : {}), ...(await previewChanges(targets)) };
+      return { ...(applied ? { done: applied } : {}), ...(await previewChanges(targets)) };
     },
     async close() {
       unfollow();
-      last();
+      readStatus();
       await work;
       closed = true;
     },
@@ -140,28 +139,28 @@ const OFF: FollowingIntegration = {
   undo: async () => [],
 };
 
-async function fulfil(
-  wish: DesiredFiles,
-  before: DesiredFiles | undefined,
+async function applyFiles(
+  desired: DesiredFiles,
+  applied: DesiredFiles | undefined,
   targets: IntegrationTargets,
   log: LogFile,
 ): Promise<IntegrationOutcome[]> {
-  const found: IntegrationOutcome[] = [];
-  if (!before) {
+  if (!applied) {
     try {
-      const { kept } = await writeLauncher(targets);
-      if (kept !== undefined) log.write('info', 'what was in the place of the launcher is kept', { file: kept });
+      const renamedTo = await writeLauncher(targets);
+      if (renamedTo !== undefined) log.write('info', 'a program in place of the launcher is kept', { file: renamedTo });
     } catch (error) {
       log.write('warn', 'the launcher cannot be written', { error });
     }
   }
-  for (const part of dueParts(wish, before)) found.push(...(await reconcilePart(part, wish, targets)));
-  logOutcomes(found, log);
-  return found;
+  const outcomes: IntegrationOutcome[] = [];
+  for (const part of dueParts(desired, applied)) outcomes.push(...(await reconcilePart(part, desired, targets)));
+  logOutcomes(outcomes, log);
+  return outcomes;
 }
 
-export function logOutcomes(found: readonly IntegrationOutcome[], log: LogFile): void {
-  for (const { state, part, file, message } of found) {
+export function logOutcomes(outcomes: readonly IntegrationOutcome[], log: LogFile): void {
+  for (const { state, part, file, message } of outcomes) {
     const level = state === 'failed' ? 'warn' : state === 'left' ? 'info' : 'debug';
     log.write(level, 'host integration', { part, file, state, ...(message === undefined ? {} : { reason: message }) });
   }

@@ -5,12 +5,12 @@ import { isObject } from '../../json.ts';
 import { readIfThere, writeFileAtomic } from '../../os/atomic-file.ts';
 import { ioError, systemCode } from '../../os/io-error.ts';
 import { shellWord } from '../../os/program.ts';
-import { readRegular } from '../../os/regular-file.ts';
+import { isThere, readRegular } from '../../os/regular-file.ts';
 import { run } from '../../os/run.ts';
 import { DROP_IN, DROP_IN_IDENTITY, PRODUCT } from '../../product.ts';
 import { type IntegrationOutcome, outcomeOf } from './outcome.ts';
 import { type IntegrationTargets, launcherOf } from './targets.ts';
-import { type EditSurroundings, editUserFile, missingDirectories, removeEmptyDirectories } from './user-file.ts';
+import { type EditSurroundings, editUserFile } from './user-file.ts';
 
 /** Marker in every launcher of ours. */
 const MARK = `written by ${PRODUCT.name}: it starts ${PRODUCT.name}`;
@@ -21,10 +21,10 @@ const MAX_BYTES = 65_536;
  * Writes the launcher for this tool on the PATH: it starts the current Node with the current script, so that it works where neither is on
  * the PATH. In drop-in mode it sets the variable, which is unset at login and in scripts. Renames a foreign program of the same name, such
  * as the compatible application's in drop-in mode. Call it only in directories that are ours or were adopted.
- * @returns the new name of a foreign program, if there was one.
+ * @returns the new path of a foreign program, if there was one.
  * @throws RdError `ERR_IO` when it cannot be written.
  */
-export async function writeLauncher(targets: IntegrationTargets): Promise<{ kept?: string }> {
+export async function writeLauncher(targets: IntegrationTargets): Promise<string | undefined> {
   const path = launcherOf(targets);
   const { self, platform, identity } = targets;
   const dropIn = identity === DROP_IN_IDENTITY;
@@ -32,20 +32,22 @@ export async function writeLauncher(targets: IntegrationTargets): Promise<{ kept
     platform === 'win32'
       ? `@echo off\r\nrem ${MARK}\r\n${dropIn ? `set "RDCTL_COMPAT=${DROP_IN}"\r\n` : ''}${self.map((word) => `"${word}"`).join(' ')} %*\r\n`
       : `#!/bin/sh\n# ${MARK}\n${dropIn ? `export RDCTL_COMPAT=${DROP_IN}\n` : ''}exec ${self.map(shellWord).join(' ')} "$@"\n`;
-  const kept = await keepForeign(path);
+  const renamedTo = await renameForeign(path);
   await writeFileAtomic(path, text, { mode: 0o755 });
-  return kept === undefined ? {} : { kept };
+  return renamedTo;
 }
 
 /** A link is never ours, wherever it leads. */
-async function keepForeign(path: string): Promise<string | undefined> {
+async function renameForeign(path: string): Promise<string | undefined> {
   try {
-    const found = await lookAt(path);
-    if (!found) return undefined;
-    if (found.isFile() && found.size <= MAX_BYTES && (await readRegular(path)).includes(MARK)) return undefined;
+    const facts = await lstat(path).catch((cause: unknown) => {
+      if (systemCode(cause) !== 'ENOENT') throw cause;
+    });
+    if (!facts) return undefined;
+    if (facts.isFile() && facts.size <= MAX_BYTES && (await readRegular(path)).includes(MARK)) return undefined;
     for (let number = 1; ; number += 1) {
       const name = `${path}.before-${PRODUCT.name}${number === 1 ? '' : `-${number}`}`;
-      if (await lookAt(name)) continue;
+      if (await isThere(name)) continue;
       await rename(path, name);
       return name;
     }
@@ -54,20 +56,12 @@ async function keepForeign(path: string): Promise<string | undefined> {
   }
 }
 
-async function lookAt(path: string) {
-  return lstat(path).catch((cause: unknown) => {
-    if (systemCode(cause) === 'ENOENT') return undefined;
-    throw cause;
-  });
-}
-
-interface AutostartSurroundings extends EditSurroundings {
+interface AutostartEnvironment extends EditSurroundings {
   runKey?: RunKey;
 }
 
-/** Lines that identify a desktop entry as ours. */
+/** The key that identifies an entry as ours. */
 const ENTRY_MARK = 'X-Rdctl-Managed';
-const DIRECTORIES = 'X-Rdctl-Directories';
 /** A registry value has no room for a mark; the end of the path identifies ours, whatever the console makes of the rest. */
 const STARTS_US = new RegExp(`\\\\${PRODUCT.name}\\.cmd" start$`, 'i');
 const FOREIGN = 'somebody else has made this entry';
@@ -76,7 +70,7 @@ const FOREIGN = 'somebody else has made this entry';
 export async function manageAutostart(
   wanted: boolean,
   targets: IntegrationTargets,
-  around: AutostartSurroundings = {},
+  around: AutostartEnvironment = {},
 ): Promise<IntegrationOutcome> {
   const { autostartFile, identity } = targets;
   const { runKey = windowsRunKey, ...edits } = around;
@@ -100,22 +94,28 @@ export async function manageAutostart(
     const text = await readIfThere(autostartFile, { follow: true });
     if (text !== undefined && !isOurs(text, targets)) return { left: FOREIGN };
     if (!wanted && text === undefined) return 'clean';
-    const directories = text === undefined ? await missingDirectories(autostartFile) : directoriesOf(text);
-    const next = wanted ? bytes(entryText(targets, directories)) : undefined;
+    const next = wanted ? Buffer.from(entryText(targets), 'utf8').toString('latin1') : undefined;
     await editUserFile(autostartFile, () => next, {
       within: [targets.home],
       mode: 0o644,
       what,
       ...edits,
     });
-    if (!wanted) await removeEmptyDirectories(autostartFile, directories, edits);
     return wanted ? 'managed' : 'clean';
   });
 }
 
-function entryText(targets: IntegrationTargets, directories: number): string {
-  const launcher = launcherOf(targets);
-  if (targets.platform === 'darwin') return launchAgent(targets, launcher, directories);
+function entryText({ platform, identity, bin }: IntegrationTargets): string {
+  const launcher = launcherOf({ platform, bin });
+  if (platform === 'darwin') {
+    const agent = {
+      Label: identity.autostart.darwin.replace(/\.plist$/, ''),
+      ProgramArguments: [launcher, 'start'],
+      RunAtLoad: true,
+      [ENTRY_MARK]: true,
+    };
+    return `${build(agent)}\n`;
+  }
   const lines = [
     '[Desktop Entry]',
     'Type=Application',
@@ -125,21 +125,8 @@ function entryText(targets: IntegrationTargets, directories: number): string {
     'Terminal=false',
     'NoDisplay=true',
     `${ENTRY_MARK}=true`,
-    `${DIRECTORIES}=${directories}`,
   ];
   return `${lines.join('\n')}\n`;
-}
-
-function launchAgent({ identity }: IntegrationTargets, launcher: string, directories: number): string {
-  const label = identity.autostart.darwin.replace(/\.plist$/, '');
-  const agent = {
-    Label: label,
-    ProgramArguments: [launcher, 'start'],
-    RunAtLoad: true,
-    [ENTRY_MARK]: true,
-    [DIRECTORIES]: directories,
-  };
-  return `${build(agent)}\n`;
 }
 
 /** Desktop entry quoting: a string escape around a quoted argument, in which a percent sign is a field code. */
@@ -156,30 +143,13 @@ function execWord(text: string): string {
 
 /** By content: in drop-in mode the compatible application creates one of the same name. */
 function isOurs(text: string, { platform }: IntegrationTargets): boolean {
-  return platform === 'darwin'
-    ? agentOf(text)?.[ENTRY_MARK] === true
-    : new RegExp(`^${ENTRY_MARK}=true$`, 'm').test(text);
-}
-
-function directoriesOf(text: string): number {
-  const agent = agentOf(text)?.[DIRECTORIES];
-  return typeof agent === 'number'
-    ? agent
-    : Number(new RegExp(`^${DIRECTORIES}=(\\d{1,3})$`, 'm').exec(text)?.[1] ?? 0);
-}
-
-function agentOf(text: string): Record<string, unknown> | undefined {
-  if (!text.startsWith('<?xml')) return undefined;
+  if (platform !== 'darwin') return new RegExp(`^${ENTRY_MARK}=true$`, 'm').test(text);
   try {
-    const value: unknown = parse(text);
-    return isObject(value) ? value : undefined;
+    const agent: unknown = parse(text);
+    return isObject(agent) && agent[ENTRY_MARK] === true;
   } catch {
-    return undefined;
+    return false;
   }
-}
-
-function bytes(text: string): string {
-  return Buffer.from(text, 'utf8').toString('latin1');
 }
 
 /** The values below the Windows Run key; replaced in tests. */

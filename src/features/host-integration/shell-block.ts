@@ -9,8 +9,7 @@ export interface BlockMarks {
 /** Lines inside a block that record how to undo it, so that the file suffices after our own records are lost. */
 const CREATED = '# This file holds nothing else; it was made for these lines and goes with them.';
 const LINE_ENDED = '# The line above had no end; it got one for these lines.';
-const directoriesNote = (count: number): string => `# Directories made for this file: ${count}.`;
-const DIRECTORIES = /^# Directories made for this file: (\d{1,3})\.$/;
+const NOTES = [CREATED, LINE_ENDED];
 
 interface Block {
   /** Offsets of the whole block: from the start mark to after the line of the end mark. */
@@ -20,37 +19,20 @@ interface Block {
   lines: string[];
 }
 
-/** What remains without the blocks. */
-export interface WithoutBlock {
-  /** Absent: the file is deleted too, because it was created for the block and is otherwise empty. */
-  text?: string;
-  /** How many empty parent directories are deleted with the file. */
-  directories: number;
-}
-
 /**
  * Puts the block with these lines into the text of a shell file: replaces an existing one, otherwise appends. A text that has it is
- * returned unchanged. `undefined` stands for a missing file that needs this many new `directories`. Texts are latin1, so that every other
- * byte is preserved.
+ * returned unchanged. `undefined` stands for a missing file. Texts are latin1, so that every other byte is preserved.
  * @throws RdError `ERR_IO` when our marks are in an unexpected order.
  */
-export function withBlock(
-  text: string | undefined,
-  lines: readonly string[],
-  marks: BlockMarks,
-  directories = 0,
-): string {
-  if (text === undefined) {
-    const notes = directories === 0 ? [CREATED] : [CREATED, directoriesNote(directories)];
-    return blockText([...notes, ...lines], marks);
-  }
+export function withBlock(text: string | undefined, lines: readonly string[], marks: BlockMarks): string {
+  if (text === undefined) return blockText([CREATED, ...lines], marks);
   const [first, ...others] = blocksIn(text, marks);
   if (first) {
     // Merged dotfiles may duplicate it: the first stays.
-    const rest = others.length === 0 ? text : cut(text, others);
-    const kept = first.lines.filter(isNote);
-    if (first.lines.join('\n') === [...kept, ...lines].join('\n')) return rest;
-    return rest.slice(0, first.from) + blockText([...kept, ...lines], marks) + rest.slice(first.to);
+    const rest = cut(text, others);
+    const block = blockText([...first.lines.filter(isNote), ...lines], marks);
+    if (blockText(first.lines, marks) === block) return rest;
+    return rest.slice(0, first.from) + block + rest.slice(first.to);
   }
   if (text === '' || text.endsWith('\n')) return text + blockText(lines, marks);
   return `${text}\n${blockText([LINE_ENDED, ...lines], marks)}`;
@@ -58,19 +40,17 @@ export function withBlock(
 
 /**
  * Removes every block. What `withBlock` was given is restored byte for byte.
+ * @returns undefined to delete the file, which was created for the block and is otherwise empty.
  * @throws as `withBlock`.
  */
-export function withoutBlock(text: string, marks: BlockMarks): WithoutBlock {
+export function withoutBlock(text: string, marks: BlockMarks): string | undefined {
   const blocks = blocksIn(text, marks);
   const rest = cut(text, blocks);
-  const notes = blocks.flatMap(({ lines }) => lines.filter(isNote));
-  if (rest !== '' || !notes.includes(CREATED)) return { text: rest, directories: 0 };
-  const [, count = 0] = notes.map((note) => DIRECTORIES.exec(note)).find((match) => match !== null) ?? [];
-  return { directories: Number(count) };
+  return rest === '' && blocks.some(({ lines }) => lines.includes(CREATED)) ? undefined : rest;
 }
 
 function isNote(line: string): boolean {
-  return line === CREATED || line === LINE_ENDED || DIRECTORIES.test(line);
+  return NOTES.includes(line);
 }
 
 function cut(text: string, blocks: readonly Block[]): string {

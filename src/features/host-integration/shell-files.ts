@@ -5,13 +5,7 @@ import { isThere } from '../../os/regular-file.ts';
 import { type IntegrationOutcome, outcomeOf } from './outcome.ts';
 import { withBlock, withoutBlock } from './shell-block.ts';
 import type { IntegrationTargets } from './targets.ts';
-import {
-  type EditSurroundings,
-  editUserFile,
-  isFreeOf,
-  missingDirectories,
-  removeEmptyDirectories,
-} from './user-file.ts';
+import { type EditSurroundings, editUserFile, isFreeOf } from './user-file.ts';
 
 /** `application.pathManagementStrategy` */
 export type PathStrategy = 'manual' | 'rcfiles';
@@ -41,7 +35,7 @@ export async function managePath(
   const wanted = strategy === 'rcfiles' ? await filesToManage(all, targets.searchPath) : new Set<string>();
   const outcomes: IntegrationOutcome[] = [];
   for (const file of all) {
-    const outcome = wanted.has(file.path) ? await put(file, targets, around) : await take(file, targets, around);
+    const outcome = await (wanted.has(file.path) ? addBlock : removeBlock)(file, targets, around);
     if (outcome) outcomes.push(outcome);
   }
   return outcomes;
@@ -84,12 +78,10 @@ async function isAnyInstalled(shells: readonly ShellName[], searchPath: string):
   return false;
 }
 
-function put({ path, line }: ShellFile, targets: IntegrationTargets, around: EditSurroundings) {
-  const { home, bin, identity } = targets;
+function addBlock({ path, line }: ShellFile, { home, bin, identity }: IntegrationTargets, around: EditSurroundings) {
   return outcomeOf({ part: 'path', file: path }, async () => {
     const lines = [bytes(line(bin))];
-    const directories = await missingDirectories(path);
-    await editUserFile(path, (text) => withBlock(text, lines, marksOf(identity), directories), {
+    await editUserFile(path, (text) => withBlock(text, lines, marksOf(identity)), {
       within: [home],
       what: `adds ${bin} to PATH`,
       ...around,
@@ -99,19 +91,14 @@ function put({ path, line }: ShellFile, targets: IntegrationTargets, around: Edi
 }
 
 /** Most files do not exist, and have no outcome. */
-async function take({ path }: ShellFile, targets: IntegrationTargets, around: EditSurroundings) {
+async function removeBlock({ path }: ShellFile, targets: IntegrationTargets, around: EditSurroundings) {
   if (!(await isThere(path))) return undefined;
   const { home, bin, identity } = targets;
   return outcomeOf({ part: 'path', file: path }, async () => {
     if (await isFreeOf(path, bytes(identity.blockStart), around)) return 'clean';
-    let directories = 0;
-    const change = (text: string | undefined) => {
-      const rest = text === undefined ? { directories: 0 } : withoutBlock(text, marksOf(identity));
-      directories = rest.directories;
-      return 'text' in rest ? rest.text : undefined;
-    };
+    const change = (text: string | undefined) =>
+      text === undefined ? undefined : withoutBlock(text, marksOf(identity));
     await editUserFile(path, change, { within: [home], what: `removes ${bin} from PATH`, ...around });
-    await removeEmptyDirectories(path, directories, around);
     return 'clean';
   });
 }

@@ -75,7 +75,8 @@ export interface EditOptions extends EditSurroundings {
 
 /**
  * Edits a text file of a user; at every instant it has the old or the new content. Texts are latin1: each character is one byte. `change`
- * gets `undefined` for a missing file and returns `undefined` to delete it; an unchanged text causes no write.
+ * gets `undefined` for a missing file and returns `undefined` to delete it, with the directories that are empty then; an unchanged text
+ * causes no write.
  *
  * A symbolic link, of the file or of a parent directory, is followed: the target is replaced, and the link stays. Refuses unsafe edits:
  * links that form a loop, dangle, or lead out of `within`; files with a second hard link; what another user owns or can write, including
@@ -103,8 +104,10 @@ export async function editUserFile(
   if (rehearsal) {
     const action = after === undefined ? 'delete' : found ? 'update' : 'create';
     rehearsal.set(path, { file: path, action, what });
-  } else if (after === undefined) await attempt('remove', file, () => operations.unlink(file));
-  else if (found) await replace(file, found, after, operations);
+  } else if (after === undefined) {
+    await attempt('remove', file, () => operations.unlink(file));
+    await removeEmptyDirectories(path, within);
+  } else if (found) await replace(file, found, after, operations);
   else await create(file, after, mode, operations);
   return true;
 }
@@ -223,34 +226,14 @@ async function create(file: string, text: string, mode: number, operations: Edit
   });
 }
 
-/** The number of directories to create for a file. */
-export async function missingDirectories(file: string): Promise<number> {
-  let count = 0;
-  for (let at = dirname(file); at !== dirname(at); at = dirname(at), count += 1) {
-    const there = await stat(at).then(
+/** Removes the directory of a file and its parents below `roots`, as long as they are empty. */
+export async function removeEmptyDirectories(file: string, roots: readonly string[]): Promise<void> {
+  for (let at = dirname(file); roots.some((root) => at.startsWith(root + sep)); at = dirname(at)) {
+    const isRemoved = await rmdir(at).then(
       () => true,
-      (error: unknown) => systemCode(error) !== 'ENOENT',
+      () => false,
     );
-    if (there) break;
-  }
-  return count;
-}
-
-/** Removes the directory of a file and its parents, `count` altogether, while they are empty. */
-export async function removeEmptyDirectories(
-  file: string,
-  count: number,
-  { rehearsal }: EditSurroundings,
-): Promise<void> {
-  if (rehearsal) return;
-  let at = dirname(file);
-  for (let left = count; left > 0; left -= 1, at = dirname(at)) {
-    try {
-      await rmdir(at);
-    } catch {
-      // In use by now.
-      return;
-    }
+    if (!isRemoved) return;
   }
 }
 

@@ -99,12 +99,11 @@ describe('manual', () => {
     expect(new Set(outcomes.map(({ state }) => state))).toEqual(new Set(['clean']));
   });
 
-  test('keeps directories that existed or are in use by now', async () => {
-    const there = testTargets({ shells: ['fish'] });
-    mkdirSync(join(there.home, '.config', 'fish'), { recursive: true });
-    await managePath('rcfiles', there);
-    await managePath('manual', there);
-    expect(readdirSync(join(there.home, '.config'))).toEqual(['fish']);
+  test('removes the directories that are empty then, and no others', async () => {
+    const empty = testTargets({ shells: ['fish'] });
+    await managePath('rcfiles', empty);
+    await managePath('manual', empty);
+    expect(readdirSync(empty.home)).toEqual(['.local']);
 
     const used = testTargets({ shells: ['fish'] });
     await managePath('rcfiles', used);
