@@ -1,32 +1,40 @@
 import { isAscii } from 'node:buffer';
 import { MOST_LEVELS } from '../../src/json.ts';
 import { quotedName } from '../../src/settings/printable.ts';
-import { numberOf, type PlistDictionary, type PlistOther, type PlistValue } from './plist-xml.ts';
+import { numberOf, type PlistDictionary, type PlistValue } from './plist-xml.ts';
 
 /** The last bytes of the file: widths of offsets and references, number of objects, index of the topmost, place of the offsets. */
 const TRAILER = 32;
 const HEADER = 'bplist00';
 /** Values that one reading may produce, keys among them: an object may be referred to often, and lists of lists would multiply. */
 const MOST_VALUES = 1_000_000;
-/** The same for the units of their texts, which are written out again and again. More than twice the longest file has. */
+/** The same for the UTF-16 units of their strings, which are written out again and again. More than twice the longest file has. */
 const MOST_UNITS = 40_000_000;
 
-type Scalar = boolean | number | string | PlistOther;
+/** Types that no setting has, by their markers. */
+const OTHERS: Readonly<Record<number, string>> = { 0: 'null', 12: 'a URL', 13: 'a URL', 14: 'a UUID' };
+const OTHER_KINDS: Readonly<Record<number, string>> = {
+  3: 'a date',
+  4: 'data',
+  8: 'a UID',
+  11: 'a set',
+  12: 'a set',
+};
 
 /**
  * Reads a property list in its binary form, version 00, as `CFBinaryPList.c` of Core Foundation defines it. The libraries `plist` and
  * `bplist-parser` run out of stack on references in circles, keep one of two equal keys, and lose a key `__proto__`.
- * @throws Error with a clause that says what is wrong. No input makes it run for long: references in circles, places outside of
- *   the file and counts larger than the file are refused.
+ * @throws Error with a clause that says what is wrong. No input makes it run for long: nesting and the size of the result are
+ *   limited, and nothing outside of the file is read.
  */
 export function binaryPlist(bytes: Uint8Array): PlistValue {
   const data = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
   if (data.toString('latin1', 0, HEADER.length) !== HEADER) throw new Error('its binary version is unknown');
-  if (data.length < HEADER.length + 1 + TRAILER) throw new Error('it ends too early');
-  return new Reading(data).value();
+  if (data.length < HEADER.length + 1 + TRAILER) throw new Error('it is damaged: it ends too early');
+  return new Reader(data).value();
 }
 
-class Reading {
+class Reader {
   readonly #data: Buffer;
   /** Where objects end and offsets begin. */
   readonly #end: number;
@@ -34,107 +42,72 @@ class Reading {
   readonly #referenceSize: number;
   readonly #count: number;
   readonly #top: number;
-  readonly #open = new Set<number>();
-  /** What has no others in it is read once. */
-  readonly #scalars = new Map<number, Scalar>();
+  #level = 0;
   #values = 0;
   #units = 0;
 
   constructor(data: Buffer) {
     this.#data = data;
-    const trailer = data.subarray(data.length - TRAILER);
-    this.#offsetSize = trailer.readUInt8(6);
-    this.#referenceSize = trailer.readUInt8(7);
-    this.#count = wide(trailer, 8);
-    this.#top = wide(trailer, 16);
-    this.#end = wide(trailer, 24);
     const last = data.length - TRAILER;
-    const sizes = [this.#offsetSize, this.#referenceSize];
-    if (sizes.some((size) => size < 1 || size > 8)) throw new Error('its trailer is damaged');
-    if (this.#count < 1 || this.#top >= this.#count || this.#end <= HEADER.length || this.#end >= last) {
-      throw new Error('its trailer is damaged');
-    }
-    if (last - this.#end !== this.#count * this.#offsetSize) {
-      throw new Error('its table of offsets does not have the declared length');
-    }
+    this.#offsetSize = data.readUInt8(last + 6);
+    this.#referenceSize = data.readUInt8(last + 7);
+    this.#count = numberAt(data, last + 8, 8);
+    this.#top = numberAt(data, last + 16, 8);
+    this.#end = numberAt(data, last + 24, 8);
+    const sound =
+      [this.#offsetSize, this.#referenceSize].every((size) => size >= 1 && size <= 8) &&
+      this.#end > HEADER.length &&
+      last - this.#end === this.#count * this.#offsetSize;
+    if (!sound) throw damaged(last);
   }
 
   value(): PlistValue {
-    this.#produces(1);
+    this.#produce(1);
     return this.#object(this.#top);
   }
 
   #object(reference: number): PlistValue {
-    const known = this.#scalars.get(reference);
-    if (known !== undefined) {
-      if (typeof known === 'string') this.#writes(known.length);
-      return known;
-    }
-    if (reference >= this.#count) throw new Error('it refers to an object that does not exist');
-    const at = number(this.#data, this.#end + reference * this.#offsetSize, this.#offsetSize);
-    if (at < HEADER.length || at >= this.#end) throw new Error('an object lies outside of the file');
+    const entry = this.#end + reference * this.#offsetSize;
+    if (reference >= this.#count) throw damaged(entry);
+    const at = numberAt(this.#data, entry, this.#offsetSize);
+    if (at < HEADER.length || at >= this.#end) throw damaged(entry);
     const marker = this.#data.readUInt8(at);
+    const kind = marker >> 4;
     const low = marker & 0x0f;
-    switch (marker >> 4) {
-      case 0xa:
-        return this.#inside(reference, () => this.#references(at, low, 1).map((each) => this.#object(each)));
-      case 0xd:
-        return this.#inside(reference, () => this.#dictionary(at, low));
-    }
-    const value = this.#scalar(at, marker);
-    this.#scalars.set(reference, value);
+    const other = kind === 0 ? OTHERS[marker] : OTHER_KINDS[kind];
+    if (other !== undefined) return { other };
+    if (marker === 0x08 || marker === 0x09) return marker === 0x09;
+    if (kind === 0x1 && low <= 4) return this.#integer(at, 2 ** low);
+    if (marker === 0x22) return numberOf(this.#bytes(at + 1, 4).readFloatBE());
+    if (marker === 0x23) return numberOf(this.#bytes(at + 1, 8).readDoubleBE());
+    if (kind === 0x5 || kind === 0x6) return this.#string(at, kind === 0x5 ? 1 : 2);
+    if (kind !== 0xa && kind !== 0xd) throw damaged(at);
+    // A list that contains itself ends here, too.
+    if (this.#level >= MOST_LEVELS) throw new Error(`it nests deeper than ${MOST_LEVELS} levels`);
+    this.#level += 1;
+    const value = kind === 0xa ? this.#references(at, 1).map((each) => this.#object(each)) : this.#dictionary(at);
+    this.#level -= 1;
     return value;
   }
 
-  #scalar(at: number, marker: number): Scalar {
-    const low = marker & 0x0f;
-    switch (marker >> 4) {
-      case 0x0:
-        return simple(marker);
-      case 0x1:
-        return this.#integer(at, low);
-      case 0x2:
-        return this.#real(at, low);
-      case 0x3:
-        return { other: 'a date' };
-      case 0x4:
-        return { other: 'data' };
-      case 0x5:
-        return this.#text(at, low, 1);
-      case 0x6:
-        return this.#text(at, low, 2);
-      case 0x8:
-        return { other: 'a UID' };
-      case 0xb:
-      case 0xc:
-        return { other: 'a set' };
-      default:
-        throw new Error('it has an object of an unknown type');
-    }
+  /** Integers of 1, 2 and 4 bytes have no sign, longer ones do. */
+  #integer(at: number, width: number): number {
+    const value = BigInt(`0x${this.#bytes(at + 1, width).toString('hex')}`);
+    return Number(width < 8 ? value : BigInt.asIntN(width * 8, value));
   }
 
   /** @param width of a unit in bytes: ASCII, or UTF-16 with the high byte first. */
-  #text(at: number, low: number, width: 1 | 2): string {
-    const bytes = this.#slice(at, low, width);
-    this.#writes(bytes.length / width);
+  #string(at: number, width: 1 | 2): string {
+    const bytes = this.#contents(at, width);
+    this.#units += bytes.length / width;
+    if (this.#units > MOST_UNITS) throw new Error(`its strings have more than ${MOST_UNITS} characters`);
     if (width === 2) return Buffer.from(bytes).swap16().toString('utf16le');
-    if (!isAscii(bytes)) throw new Error('a string is not ASCII, as it is declared to be');
+    if (!isAscii(bytes)) throw damaged(at);
     return bytes.toString('latin1');
   }
 
-  /** Before anything is made for them, because lists may lie over each other in the file. */
-  #produces(values: number): void {
-    this.#values += values;
-    if (this.#values > MOST_VALUES) throw new Error(`it holds more than ${MOST_VALUES} values`);
-  }
-
-  #writes(units: number): void {
-    this.#units += units;
-    if (this.#units > MOST_UNITS) throw new Error(`its strings have more than ${MOST_UNITS} characters`);
-  }
-
-  #dictionary(at: number, low: number): PlistDictionary {
-    const references = this.#references(at, low, 2);
+  #dictionary(at: number): PlistDictionary {
+    const references = this.#references(at, 2);
     const size = references.length / 2;
     const dictionary = new Map<string, PlistValue>();
     for (let index = 0; index < size; index++) {
@@ -146,78 +119,43 @@ class Reading {
     return dictionary;
   }
 
-  #inside<T>(reference: number, read: () => T): T {
-    if (this.#open.has(reference)) throw new Error('an object contains itself');
-    if (this.#open.size >= MOST_LEVELS) throw new Error(`it nests deeper than ${MOST_LEVELS} levels`);
-    this.#open.add(reference);
-    const value = read();
-    this.#open.delete(reference);
-    return value;
-  }
-
-  /** Integers of 1, 2 and 4 bytes have no sign, longer ones do. */
-  #integer(at: number, low: number): Scalar {
-    if (low > 4) throw new Error('it has an integer of an unknown width');
-    const bytes = this.#bytes(at + 1, 2 ** low);
-    let value = BigInt(`0x${bytes.toString('hex')}`);
-    if (low >= 3) value = BigInt.asIntN(bytes.length * 8, value);
-    return Number(value);
-  }
-
-  #real(at: number, low: number): Scalar {
-    if (low === 2) return numberOf(this.#bytes(at + 1, 4).readFloatBE());
-    if (low === 3) return numberOf(this.#bytes(at + 1, 8).readDoubleBE());
-    throw new Error('it has a number of an unknown width');
-  }
-
-  #references(at: number, low: number, each: number): number[] {
-    const bytes = this.#slice(at, low, each * this.#referenceSize);
-    this.#produces(bytes.length / this.#referenceSize);
-    return Array.from({ length: bytes.length / this.#referenceSize }, (_, index) =>
-      number(bytes, index * this.#referenceSize, this.#referenceSize),
+  #references(at: number, each: number): number[] {
+    const bytes = this.#contents(at, each * this.#referenceSize);
+    const count = bytes.length / this.#referenceSize;
+    this.#produce(count);
+    return Array.from({ length: count }, (_, index) =>
+      numberAt(bytes, index * this.#referenceSize, this.#referenceSize),
     );
   }
 
-  /** What follows the marker and its count. */
-  #slice(at: number, low: number, unit: number): Buffer {
+  /** Before anything is made for them, because lists may lie over each other in the file. */
+  #produce(values: number): void {
+    this.#values += values;
+    if (this.#values > MOST_VALUES) throw new Error(`it holds more than ${MOST_VALUES} values`);
+  }
+
+  /** What follows the marker and its count of units. */
+  #contents(at: number, unit: number): Buffer {
+    const low = this.#data.readUInt8(at) & 0x0f;
     if (low < 0x0f) return this.#bytes(at + 1, low * unit);
     const marker = this.#bytes(at + 1, 1).readUInt8();
     const width = 2 ** (marker & 0x0f);
-    if (marker >> 4 !== 0x1 || width > 8) throw new Error('it has a count that is not an integer');
-    const count = number(this.#bytes(at + 2, width), 0, width);
-    return this.#bytes(at + 2 + width, count * unit);
+    if (marker >> 4 !== 0x1 || width > 8) throw damaged(at);
+    return this.#bytes(at + 2 + width, numberAt(this.#bytes(at + 2, width), 0, width) * unit);
   }
 
   #bytes(at: number, length: number): Buffer {
-    if (at + length > this.#end) throw new Error('an object is longer than the file');
+    if (at + length > this.#end) throw damaged(at);
     return this.#data.subarray(at, at + length);
   }
 }
 
-function simple(marker: number): Scalar {
-  switch (marker) {
-    case 0x00:
-      return { other: 'null' };
-    case 0x08:
-      return false;
-    case 0x09:
-      return true;
-    case 0x0c:
-    case 0x0d:
-      return { other: 'a URL' };
-    case 0x0e:
-      return { other: 'a UUID' };
-    default:
-      throw new Error('it has an object of an unknown type');
-  }
-}
-
-function wide(bytes: Buffer, at: number): number {
-  return number(bytes, at, 8);
+function damaged(at: number): Error {
+  return new Error(`it is damaged at byte ${at}`);
 }
 
 /** Big-endian, without a sign; what is beyond exact numbers is beyond any file too. */
-function number(bytes: Buffer, at: number, width: number): number {
+function numberAt(bytes: Buffer, at: number, width: number): number {
   let value = 0;
   for (let index = 0; index < width; index++) value = value * 256 + bytes.readUInt8(at + index);
   return value;

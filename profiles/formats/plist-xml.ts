@@ -1,4 +1,3 @@
-// Longer than most: grammar and tokens of one small language belong together.
 import { MOST_LEVELS } from '../../src/json.ts';
 import { quotedName } from '../../src/settings/printable.ts';
 import { xmlProblem } from './xml.ts';
@@ -21,28 +20,13 @@ export function isOther(value: PlistValue): value is PlistOther {
 }
 
 /**
- * Reads a property list in XML, tag by tag. The library `plist` passes over a key without a value, a key twice and letters in a
- * number, refuses a key such as `__proto__`, quotes values in its messages, and is a quarter of what `import-profile` loads.
- * @throws Error with a clause that says what is wrong and in which line. It quotes nothing but keys: a value may be a secret.
+ * Reads a property list in XML. The library `plist` passes over a key without a value, a key twice and letters in a number,
+ * refuses a key such as `__proto__`, quotes values in its messages, and is a quarter of what `import-profile` loads.
+ * @throws Error with a clause that says what is wrong and in which line. It quotes nothing but keys and the names of tags: a value
+ *   may be a secret.
  */
 export function xmlPlist(text: string): PlistValue {
-  try {
-    return new Reading().value(text);
-  } catch (problem) {
-    if (!(problem instanceof Problem)) throw problem;
-    const line = text.slice(0, problem.at).split('\n').length;
-    throw new Error(`${problem.message} (line ${line})`);
-  }
-}
-
-/** What is wrong, as a clause, and where. */
-class Problem extends Error {
-  readonly at: number;
-
-  constructor(reason: string, at: number) {
-    super(reason);
-    this.at = at;
-  }
+  return new Reader(text).document();
 }
 
 const BAD_CHARACTER = 'it has a character that XML does not allow';
@@ -52,275 +36,182 @@ const BAD_CHARACTERS = /[\0-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]/;
 const BAD_REFERENCE = /&(?!(?:amp|lt|gt|quot|apos|#\d{1,7}|#x[0-9A-Fa-f]{1,6});)/;
 const REFERENCE = /&(?:#(x?)([0-9A-Fa-f]+)|([a-z]+));/g;
 const NAMED: Readonly<Record<string, string>> = { amp: '&', lt: '<', gt: '>', quot: '"', apos: "'" };
+/** XML has fewer blanks than JavaScript. */
+const NO_BLANK = /[^ \t\r\n]/;
+const MARKUP =
+  /<!--[\s\S]*?-->|<!\[CDATA\[(?<characters>[\s\S]*?)\]\]>|<\?[\s\S]*?\?>|<!DOCTYPE[^<>[\]]*>|<(?<end>\/?)(?<name>[A-Za-z]+)(?:\s[^<>]*?)?(?<empty>\/?)>/y;
+const NO_MARKUP = 'a "<" starts nothing that is allowed in a property list, or something that does not end';
 const VALUES = new Set(['dict', 'array', 'string', 'integer', 'real', 'true', 'false', 'date', 'data']);
-const TEXTS = new Set(['key', 'string', 'integer', 'real', 'date', 'data']);
+const LONGEST_TAG = 40;
 
-/** An element that is open. */
-interface Level {
-  tag: string;
-  /** Offset of the tag. */
+interface Tag {
+  name: string;
+  /** Offset of its first character. */
   at: number;
-  items: PlistValue[];
-  /** Of a dictionary. */
-  entries: Map<string, PlistValue>;
-  /** Keys of a dictionary as they are written. */
-  keys: Set<string>;
-  /** The key whose value comes next. */
-  key?: string;
+  end: boolean;
+  /** It begins and ends an element. */
+  empty: boolean;
+  /** What is between the tag before and this one, as it is meant. */
+  text: string;
 }
 
-class Reading {
-  private readonly open: Level[] = [];
-  /** Text since the last tag, as it is written and as it is meant. */
-  private written = '';
-  private meant = '';
-  private result: PlistValue | undefined;
-  /** What is only said of a list that has no other mistakes. */
-  private doubt: string | undefined;
+/** Recursive descent, with limited nesting. Every character is looked at a fixed number of times. */
+class Reader {
+  private readonly text: string;
+  private at = 0;
 
-  value(text: string): PlistValue {
-    const bad = text.search(BAD_CHARACTERS);
-    if (bad !== -1) throw new Problem(BAD_CHARACTER, bad);
-    for (const token of plistTokens(text)) this.take(token);
-    const left = this.open.at(-1);
-    if (left) throw new Problem(`<${left.tag}> is not closed`, left.at);
-    if (this.result === undefined) throw new Problem('it is empty', text.length);
-    if (this.doubt !== undefined) throw new Error(this.doubt);
-    return this.result;
+  constructor(text: string) {
+    this.text = text;
   }
 
-  private take(token: PlistToken): void {
-    const { at } = token;
-    switch (token.kind) {
-      case 'comment':
-        return;
-      case 'unknown':
-        throw new Problem(token.reason, at);
-      case 'declaration':
-        if (this.open.length > 0) throw new Problem('a declaration is in the wrong place', at);
-        return;
-      case 'characters':
-      case 'text':
-        this.text(token);
-        return;
-      case 'tag':
-        if (!token.end) this.begin(token.tag, at);
-        if (token.end || token.empty) this.end(token.tag, at);
-        if (this.open.length > MOST_LEVELS) throw new Problem(`it nests deeper than ${MOST_LEVELS} levels`, at);
+  document(): PlistValue {
+    const bad = this.text.search(BAD_CHARACTERS);
+    if (bad !== -1) this.fail(BAD_CHARACTER, bad);
+    const list = this.next(false);
+    if (!list) return this.fail('it is empty', this.at);
+    if (list.name !== 'plist' || list.end) this.fail('it does not begin with <plist>', list.at);
+    const first = list.empty ? undefined : this.nextIn(list);
+    if (!first || first.end) return this.fail('it is empty', list.at);
+    const value = this.value(first, 1);
+    const end = this.nextIn(list);
+    if (!end.end) this.fail('it has more than one value', end.at);
+    this.close(list, end);
+    const more = this.next(false);
+    return more ? this.fail('unexpected content after the end of the list', more.at) : value;
+  }
+
+  private value(tag: Tag, level: number): PlistValue {
+    const { name, at } = tag;
+    if (name === 'key') this.fail('<key> is outside of <dict>', at);
+    if (!VALUES.has(name)) this.fail(`<${shortened(name)}> is not a tag of a property list`, at);
+    if (name !== 'dict' && name !== 'array') return this.scalar(tag);
+    if (level >= MOST_LEVELS) this.fail(`it nests deeper than ${MOST_LEVELS} levels`, at);
+    return name === 'dict' ? this.dictionary(tag, level) : this.array(tag, level);
+  }
+
+  private dictionary(open: Tag, level: number): PlistDictionary {
+    const entries = new Map<string, PlistValue>();
+    for (let tag = this.child(open); tag; tag = this.child(open)) {
+      if (tag.name !== 'key') this.fail(`<${shortened(tag.name)}> has no key`, tag.at);
+      const key = this.content(tag);
+      if (entries.has(key)) this.fail(`the key ${quotedName(key)} appears twice in one dictionary`, tag.at);
+      const value = this.nextIn(open);
+      if (value.end || value.name === 'key') this.fail(`the key ${quotedName(key)} has no value`, value.at);
+      entries.set(key, this.value(value, level + 1));
     }
+    return entries;
   }
 
-  private text({ kind, text, at }: TextToken): void {
-    if (kind === 'text') {
-      const reference = BAD_REFERENCE.exec(text);
-      if (reference) throw new Problem('a "&" starts no known entity', at + reference.index);
-    }
-    this.written += text;
-    const plain = text.replace(/\r\n?/g, '\n');
-    this.meant +=
-      kind === 'text' ? plain.replace(REFERENCE, (_, x, code, name) => characterOf(x, code, name, at)) : plain;
-    // XML has fewer blanks than the language has.
-    if (kind === 'text' && !/[^ \t\r\n]/.test(text)) return;
-    if (TEXTS.has(this.open.at(-1)?.tag ?? '')) return;
-    throw new Problem('there is text between values', at + Math.max(0, text.search(/\S/)));
+  private array(open: Tag, level: number): PlistValue[] {
+    const items: PlistValue[] = [];
+    for (let tag = this.child(open); tag; tag = this.child(open)) items.push(this.value(tag, level + 1));
+    return items;
   }
 
-  private begin(tag: string, at: number): void {
-    if (this.result !== undefined) throw new Problem('unexpected content after the end of the list', at);
-    const reason = beginProblem(tag, this.open.at(-1));
-    if (reason !== undefined) throw new Problem(reason, at);
-    this.written = '';
-    this.meant = '';
-    this.open.push({ tag, at, items: [], entries: new Map(), keys: new Set() });
-  }
-
-  private end(tag: string, at: number): void {
-    const level = this.open.pop();
-    if (level?.tag !== tag) throw new Problem(`${known(tag, '/')} has no opening tag`, at);
-    const reason = endProblem(level, this.written);
-    if (reason !== undefined) throw new Problem(reason, at);
-    const above = this.open.at(-1);
-    if (tag === 'key') this.nextKey(above, at);
-    else if (!above) this.result = level.items.length === 1 ? level.items[0] : level.items;
-    else if (above.key === undefined) above.items.push(this.valueOf(level));
-    else {
-      above.entries.set(above.key, this.valueOf(level));
-      delete above.key;
-    }
-    this.written = '';
-    this.meant = '';
-  }
-
-  private nextKey(dictionary: Level | undefined, at: number): void {
-    const [written, key] = [this.written, this.meant];
-    const twice = (name: string) => `the key ${quotedName(name)} appears twice in one dictionary`;
-    if (dictionary?.keys.has(written)) throw new Problem(twice(written), at);
-    if (dictionary?.entries.has(key)) this.doubt ??= twice(key);
-    dictionary?.keys.add(written);
-    if (dictionary) dictionary.key = key;
-  }
-
-  private valueOf({ tag, items, entries }: Level): PlistValue {
-    switch (tag) {
-      case 'dict':
-        return entries;
-      case 'array':
-        return items;
+  private scalar(tag: Tag): PlistValue {
+    const { name, at } = tag;
+    const content = this.content(tag);
+    switch (name) {
       case 'integer':
-        return numberOf(Number.parseInt(this.meant, 10));
+        if (!/^\s*[+-]?\d{1,20}\s*$/.test(content)) this.fail('<integer> does not contain an integer', at);
+        return numberOf(Number.parseInt(content, 10));
       case 'real':
-        return numberOf(Number.parseFloat(this.meant));
-      case 'true':
-      case 'false':
-        return tag === 'true';
+        if (!/^\s*[+-]?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?\s*$/.test(content)) {
+          this.fail('<real> does not contain a number', at);
+        }
+        return numberOf(Number.parseFloat(content));
       case 'date':
-        if (this.meant === '') this.doubt = NO_LIST;
         return { other: 'a date' };
       case 'data':
-        if (!isBase64(this.meant)) this.doubt = NO_LIST;
         return { other: 'data' };
+      case 'string':
+        return content;
       default:
-        return this.meant;
+        if (content !== '') this.fail(`<${name}> is not empty`, at);
+        return name === 'true';
     }
   }
-}
 
-const NO_LIST = 'it is not a property list';
+  /** The text of an element that has nothing else in it. A tag in it may come out of a secret, and is not named. */
+  private content(open: Tag): string {
+    if (open.empty) return '';
+    const tag = this.next(true);
+    if (!tag) return this.fail(`<${open.name}> is not closed`, open.at);
+    if (!tag.end || tag.name !== open.name) this.fail(`<${open.name}> contains a tag, or is not closed`, tag.at);
+    return tag.text;
+  }
 
-type TextToken = Extract<PlistToken, { kind: 'text' | 'characters' }>;
+  /** The tag of the next element inside; `undefined` at the end. */
+  private child(open: Tag): Tag | undefined {
+    if (open.empty) return undefined;
+    const tag = this.nextIn(open);
+    if (!tag.end) return tag;
+    this.close(open, tag);
+    return undefined;
+  }
 
-/** Numbers that stand for no character of XML are refused, and not taken for what some parser makes of them. */
-function characterOf(hexadecimal: string | undefined, digits: string | undefined, name: string, at: number): string {
-  if (digits === undefined) return NAMED[name] ?? '';
-  const code = Number.parseInt(digits, hexadecimal === 'x' ? 16 : 10);
-  const char = code <= 0x10ffff ? String.fromCodePoint(code) : '\0';
-  if (xmlProblem(char) !== undefined) throw new Problem(BAD_CHARACTER, at);
-  return char;
-}
+  private nextIn(open: Tag): Tag {
+    return this.next(false) ?? this.fail(`<${open.name}> is not closed`, open.at);
+  }
 
-function isBase64(text: string): boolean {
-  try {
-    atob(text.replace(/\s+/g, ''));
-    return true;
-  } catch {
-    return false;
+  private close(open: Tag, { name, at }: Tag): void {
+    if (name !== open.name) this.fail(`</${shortened(name)}> has no opening tag`, at);
+  }
+
+  /** The next tag; `undefined` at the end. Comments are passed over, declarations as well. */
+  private next(mayFollowText: boolean): Tag | undefined {
+    const pieces: string[] = [];
+    const add = (piece: string, at: number) => {
+      if (!mayFollowText && NO_BLANK.test(piece)) {
+        this.fail('there is text between values', at + Math.max(0, this.text.slice(at).search(NO_BLANK)));
+      }
+      pieces.push(piece);
+    };
+    while (this.at < this.text.length) {
+      const { at } = this;
+      if (this.text[at] !== '<') {
+        const end = this.text.indexOf('<', at);
+        this.at = end === -1 ? this.text.length : end;
+        add(this.resolved(at), at);
+        continue;
+      }
+      MARKUP.lastIndex = at;
+      const { name, end, empty, characters } = MARKUP.exec(this.text)?.groups ?? this.fail(NO_MARKUP, at);
+      this.at = MARKUP.lastIndex;
+      if (name !== undefined) return { name, at, end: end !== '', empty: empty !== '', text: pieces.join('') };
+      if (characters !== undefined) add(withLineFeeds(characters), at);
+    }
+    return undefined;
+  }
+
+  /** Plain text up to here, with what its references stand for. */
+  private resolved(from: number): string {
+    const text = this.text.slice(from, this.at);
+    const bad = BAD_REFERENCE.exec(text);
+    if (bad) this.fail('a "&" starts no known entity', from + bad.index);
+    return withLineFeeds(text).replace(REFERENCE, (_, hexadecimal, digits, name) => {
+      if (digits === undefined) return NAMED[name] ?? '';
+      const code = Number.parseInt(digits, hexadecimal === 'x' ? 16 : 10);
+      const char = code <= 0x10ffff ? String.fromCodePoint(code) : '\0';
+      // Numbers that stand for no character of XML are refused, and not taken for what some parser makes of them.
+      return xmlProblem(char) === undefined ? char : this.fail(BAD_CHARACTER, from);
+    });
+  }
+
+  private fail(reason: string, at: number): never {
+    throw new Error(`${reason} (line ${this.text.slice(0, at).split('\n').length})`);
   }
 }
 
-function beginProblem(tag: string, above: Level | undefined): string | undefined {
-  if (tag === 'plist') return above ? 'there is a nested <plist>' : undefined;
-  if (above === undefined) return 'it does not begin with <plist>';
-  if (TEXTS.has(above.tag)) return `${known(tag)} is inside <${above.tag}>`;
-  if (tag !== 'key' && !VALUES.has(tag)) return `<${tag.slice(0, 40)}> is not a tag of a property list`;
-  if (above.tag !== 'dict') return tag === 'key' ? '<key> is outside of <dict>' : undefined;
-  if (above.key !== undefined) return tag === 'key' ? `the key ${quotedName(lastKey(above))} has no value` : undefined;
-  return tag === 'key' ? undefined : `<${tag}> has no key`;
+function withLineFeeds(text: string): string {
+  return text.replace(/\r\n?/g, '\n');
 }
 
-function endProblem(level: Level, written: string): string | undefined {
-  if (level.key !== undefined) return `the key ${quotedName(lastKey(level))} has no value`;
-  if (level.tag === 'integer' && !/^\s*[+-]?\d{1,20}\s*$/.test(written)) return '<integer> does not contain an integer';
-  const real = /^\s*[+-]?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?\s*$/;
-  return level.tag === 'real' && !real.test(written) ? '<real> does not contain a number' : undefined;
-}
-
-/** As it is written. */
-function lastKey({ keys }: Level): string {
-  return [...keys].at(-1) ?? '';
-}
-
-/** A tag that may come out of the middle of a text is named only where it is one that property lists have. */
-function known(tag: string, slash = ''): string {
-  return tag === 'plist' || TEXTS.has(tag) || VALUES.has(tag) ? `<${slash}${tag}>` : 'an unknown tag';
+function shortened(tag: string): string {
+  return tag.slice(0, LONGEST_TAG);
 }
 
 /** A number that JSON can hold. An integer of more than 53 bits is not exact, as it is not in JSON; no setting takes one. */
 export function numberOf(value: number): number | PlistOther {
   return Number.isFinite(value) ? value : { other: 'not a finite number' };
-}
-
-/**
- * A piece of a property list in XML, with the offset of its first character. Comments and character data are one each, so that tags in
- * them do not count.
- */
-type PlistToken = { at: number } & Piece;
-type Piece =
-  | { kind: 'tag'; tag: string; end: boolean; empty: boolean }
-  /** Between tags, with references as they are written. */
-  | { kind: 'text'; text: string }
-  /** Between the marks of character data, where no reference counts. */
-  | { kind: 'characters'; text: string }
-  | { kind: 'comment' }
-  /** A processing instruction or the type of the document. */
-  | { kind: 'declaration' }
-  /** What no property list has; the reason is a clause. */
-  | { kind: 'unknown'; reason: string };
-
-const TAG = /<(\/?)([A-Za-z]+)(?:\s[^<>]*?)?(\/?)>/y;
-const DOCUMENT_TYPE = /<!DOCTYPE[^<>[\]]*>/y;
-
-interface Enclosed {
-  begin: string;
-  end: string;
-  token(text: string): Piece;
-  unfinished: string;
-}
-
-const ENCLOSED: readonly Enclosed[] = [
-  { begin: '<!--', end: '-->', token: () => ({ kind: 'comment' }), unfinished: 'a comment is not closed' },
-  {
-    begin: '<![CDATA[',
-    end: ']]>',
-    token: (text) => ({ kind: 'characters', text }),
-    unfinished: 'a CDATA section is not closed',
-  },
-  {
-    begin: '<?',
-    end: '?>',
-    token: () => ({ kind: 'declaration' }),
-    unfinished: 'a processing instruction is not closed',
-  },
-];
-
-/**
- * The pieces of a text in their order, up to the first unknown one. Every character is looked at a fixed number of times: what
- * has no end is the last piece.
- */
-function* plistTokens(text: string): Generator<PlistToken, void> {
-  let at = 0;
-  while (at < text.length) {
-    const [token, next] = tokenAt(text, at);
-    yield { at, ...token };
-    if (token.kind === 'unknown') return;
-    at = next;
-  }
-}
-
-/** The piece that begins there, and where the next one does. */
-function tokenAt(text: string, at: number): [Piece, number] {
-  if (text[at] !== '<') {
-    const end = endOf(text, '<', at);
-    return [{ kind: 'text', text: text.slice(at, end) }, end];
-  }
-  for (const { begin, end, token, unfinished } of ENCLOSED) {
-    if (!text.startsWith(begin, at)) continue;
-    const from = at + begin.length;
-    const to = text.indexOf(end, from);
-    if (to === -1) return [{ kind: 'unknown', reason: unfinished }, text.length];
-    return [token(text.slice(from, to)), to + end.length];
-  }
-  DOCUMENT_TYPE.lastIndex = at;
-  if (DOCUMENT_TYPE.test(text)) return [{ kind: 'declaration' }, DOCUMENT_TYPE.lastIndex];
-  TAG.lastIndex = at;
-  const [, slash, tag, closed] = TAG.exec(text) ?? [];
-  if (tag !== undefined) return [{ kind: 'tag', tag, end: slash === '/', empty: closed === '/' }, TAG.lastIndex];
-  const begun = text.startsWith('<!', at)
-    ? '"<!" starts nothing that is allowed in a property list'
-    : '"<" does not start a tag';
-  return [{ kind: 'unknown', reason: begun }, text.length];
-}
-
-function endOf(text: string, char: string, from: number): number {
-  const found = text.indexOf(char, from);
-  return found === -1 ? text.length : found;
 }

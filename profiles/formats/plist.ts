@@ -39,44 +39,27 @@ function wideEncoding(bytes: Uint8Array): 'utf-16le' | 'utf-16be' | undefined {
 
 /** @throws RdError `ERR_PROFILE_INVALID` for what is not understood. */
 export async function plistOf(bytes: Uint8Array, label: string): Promise<PlistValue> {
-  try {
-    if (headOf(bytes).startsWith('bplist')) {
-      const { binaryPlist } = await import('./plist-binary.ts');
-      return binaryPlist(bytes);
-    }
-    return xmlPlist(textOf(bytes));
-  } catch (cause) {
+  return plistValue(bytes).catch((cause: unknown) => {
     throw notUnderstood(label, messageOf(cause), cause);
-  }
+  });
 }
 
-function textOf(bytes: Uint8Array): string {
+/** @throws Error with a clause that says what is wrong. */
+export async function plistValue(bytes: Uint8Array): Promise<PlistValue> {
+  if (headOf(bytes).startsWith('bplist')) {
+    const { binaryPlist } = await import('./plist-binary.ts');
+    return binaryPlist(bytes);
+  }
   const wide = wideEncoding(bytes);
   const text = decoded(bytes, wide);
-  const said = saidEncoding(text?.trimStart() ?? headOf(bytes));
-  const is = wide ? 'UTF-16' : 'UTF-8';
-  if (said !== undefined && !READ[is].test(said)) {
-    const other = Object.values(READ).some((each) => each.test(said));
-    throw new Error(
-      other ? `it is declared as ${said}, and encoded as ${is}` : `it is in ${said}; UTF-8 and UTF-16 are read`,
-    );
+  const declared = /^<\?xml[^>]*encoding\s*=\s*["']([^"']+)["']/i.exec(text?.trimStart() ?? headOf(bytes))?.[1];
+  const encoding = wide ? 'UTF-16' : 'UTF-8';
+  if (declared !== undefined && !(wide ? /^utf-16/i : /^(?:utf-8|us-ascii)$/i).test(declared)) {
+    throw new Error(`it is declared as ${declared} and not encoded so; UTF-8 and UTF-16 are read`);
   }
-  if (text === undefined) throw new Error(`it is not ${is}`);
-  return text;
+  if (text === undefined) throw new Error(`it is not ${encoding}`);
+  return xmlPlist(text);
 }
-
-/** True for what `xmlPlist` takes as it is: XML in UTF-8. */
-export function isUtf8Xml(text: string): boolean {
-  const head = text.trimStart();
-  return head.startsWith('<') && READ['UTF-8'].test(saidEncoding(head) ?? 'utf-8');
-}
-
-function saidEncoding(head: string): string | undefined {
-  return /^<\?xml[^>]*encoding\s*=\s*["']([^"']+)["']/i.exec(head)?.[1];
-}
-
-/** What a list in each encoding may say of itself. */
-const READ = { 'UTF-8': /^(?:utf-8|us-ascii)$/i, 'UTF-16': /^utf-16/i };
 
 /** The settings in a dictionary; what no setting can be is lost, with its path. */
 export function settingsOf(dictionary: PlistDictionary): { settings: JsonObject; lost: Loss[] } {

@@ -82,39 +82,27 @@ function darwinPlaces(homedir: string): PolicyPlace[] {
   ];
 }
 
-/** The programs of the operating systems that know where profiles are. Tests give others. */
+/** What Windows has for reading its registry. Tests provide their own. */
 export interface PolicyPrograms {
-  /** A property list of any form as JSON. Throws when it is none. */
-  plistAsJson(path: string): Promise<string>;
-  /** What `reg query KEY` prints, with everything below it where `deep`; `undefined` when it fails, mostly for want of the key. */
-  queryRegistry(key: string, deep: boolean): Promise<string | undefined>;
+  /** What `reg query KEY` prints; `undefined` when it fails, mostly because the key does not exist. */
+  queryRegistry(key: string): Promise<string | undefined>;
   /** The key and everything below it in the form of a `.reg` file, which loses nothing. */
   exportRegistry(key: string): Promise<Uint8Array>;
 }
 
-/** Program and first arguments, so that a script can stand in. */
-interface ProgramNames {
-  plutil: readonly string[];
-  reg: readonly string[];
-}
-
-/** Places that no search path leads astray. */
-const PLUTIL = '/usr/bin/plutil';
+/** A place that no search path leads astray. */
 const REG = 'C:\\Windows\\System32\\reg.exe';
 const LIMITS = { timeoutMs: 10_000, maxOutput: 4 * PROFILE_LIMIT };
 
-/** The real programs; `names` default to those of the system. */
-export function policyPrograms(names: Partial<ProgramNames> = {}): PolicyPrograms {
-  const plutil = names.plutil ?? [PLUTIL];
-  // Where Windows is on another drive, its own path leads there.
-  const reg = names.reg ?? [existsSync(REG) ? REG : 'reg.exe'];
+/**
+ * The real program.
+ * @param reg program and first arguments, so that a script can stand in. If Windows is on another drive, it is found by its name.
+ */
+export function policyPrograms(reg: readonly string[] = [existsSync(REG) ? REG : 'reg.exe']): PolicyPrograms {
   return {
-    async plistAsJson(path) {
-      return (await run([...plutil, '-convert', 'json', '-o', '-', '--', path], LIMITS)).stdout;
-    },
-    async queryRegistry(key, deep) {
+    async queryRegistry(key) {
       try {
-        return (await run([...reg, 'query', key, ...(deep ? ['/s'] : [])], LIMITS)).stdout;
+        return (await run([...reg, 'query', key], LIMITS)).stdout;
       } catch (error) {
         // Its message is in the user's language; only the status says that it ran and found nothing.
         if (

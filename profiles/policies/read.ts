@@ -1,6 +1,6 @@
 import { lstat } from 'node:fs/promises';
 import { messageOf, RdError } from '../../src/errors.ts';
-import { isObject, isTooDeep, MOST_LEVELS } from '../../src/json.ts';
+import { isObject } from '../../src/json.ts';
 import { ioError, systemCode } from '../../src/os/io-error.ts';
 import { shellWord } from '../../src/os/program.ts';
 import { openToRead } from '../../src/os/regular-file.ts';
@@ -8,16 +8,15 @@ import type { Platform } from '../../src/settings/field.ts';
 import { SCHEMA_VERSION } from '../../src/settings/settings.gen.ts';
 import { tooLong } from '../../src/settings/source-text.ts';
 import { exposureFix, exposureOf, exposureText, trustOfSystem, trustOfUser } from '../../src/state/ownership.ts';
-import { decoded, type ImportedPart, PARTS, type Part, PROFILE_LIMIT } from '../formats/format.ts';
-import { jsonImporter, jsonObject, parsedJson } from '../formats/json.ts';
-import { isUtf8Xml, jsonOf, plistImporter } from '../formats/plist.ts';
-import { xmlPlist } from '../formats/plist-xml.ts';
+import { type ImportedPart, PARTS, type Part, PROFILE_LIMIT } from '../formats/format.ts';
+import { jsonImporter, jsonObject } from '../formats/json.ts';
+import { jsonOf, plistImporter, plistValue } from '../formats/plist.ts';
 import { subKey } from '../formats/registry.ts';
 import { interpretPolicy } from './interpretation.ts';
 import { type PolicyPlace, type PolicyPrograms, placeName } from './places.ts';
 import { invalidPolicy, ofOwnProfile, type Policies, type PolicyHost, type WrittenPolicy } from './policy.ts';
 
-/** Where profiles may be, and what reads those that this program cannot read itself. */
+/** Where profiles may be, and what reads those in the registry. */
 export interface PolicySources {
   places: readonly PolicyPlace[];
   programs: PolicyPrograms;
@@ -83,7 +82,7 @@ type Pair = Partial<Record<Part, WrittenPolicy | undefined>>;
 async function pairAt(place: PolicyPlace, programs: PolicyPrograms): Promise<Pair> {
   if (place.format !== 'registry') {
     const read = (path: string) =>
-      place.format === 'json' ? readJsonPolicy(path, place) : readPlistPolicy(path, programs, place);
+      place.format === 'json' ? readJsonPolicy(path, place) : readPlistPolicy(path, place);
     return { defaults: await read(place.defaults), locked: await read(place.locked) };
   }
   // It knows the shapes of all versions, which are large, and only Windows needs it.
@@ -187,36 +186,18 @@ async function readJsonPolicy(path: string, owner: PolicyOwner): Promise<Written
   return writtenFile(path, jsonObject(bytes, path, wrong, 'it has mistakes'));
 }
 
-/**
- * Reads a profile of macOS. XML is read here; what management software writes is mostly binary, and the system's own program
- * turns that into JSON. Throws `ERR_PROFILE_INVALID`; `undefined` when there is no file.
- */
-async function readPlistPolicy(
-  path: string,
-  programs: PolicyPrograms,
-  owner: PolicyOwner,
-): Promise<WrittenPolicy | undefined> {
+/** Reads a profile of macOS, XML or binary. Throws `ERR_PROFILE_INVALID`; `undefined` when there is no file. */
+async function readPlistPolicy(path: string, owner: PolicyOwner): Promise<WrittenPolicy | undefined> {
   const bytes = await readPolicyFile(path, owner);
   if (bytes === undefined) return undefined;
   const wrong = (reason: string, cause?: unknown) =>
     invalidPolicy(`Error loading plist file ${path}: ${reason}`, [], cause);
-  const broken = (cause: unknown) => {
+  const list = await plistValue(bytes).catch((cause: unknown) => {
     throw wrong(messageOf(cause), cause);
-  };
-  const text = decoded(bytes);
-  if (text !== undefined && isUtf8Xml(text)) {
-    const list = await Promise.resolve(text).then(xmlPlist).catch(broken);
-    const value = jsonOf(list, (place, other) => {
-      throw wrong(`"${place}" is ${other}, which no setting can be`);
-    });
-    if (!isObject(value)) throw wrong('it does not contain a dictionary');
-    return writtenFile(path, value);
-  }
-  const answer = await programs.plistAsJson(path).catch(broken);
-  if (isTooDeep(answer)) throw wrong(`it nests deeper than ${MOST_LEVELS} levels`);
-  const value = parsedJson(answer);
-  // The parser's message quotes the text, which may hold a password.
-  if (value === undefined) throw wrong('plutil did not return JSON');
+  });
+  const value = jsonOf(list, (place, other) => {
+    throw wrong(`"${place}" is ${other}, which no setting can be`);
+  });
   if (!isObject(value)) throw wrong('it does not contain a dictionary');
   return writtenFile(path, value);
 }

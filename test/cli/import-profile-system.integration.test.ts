@@ -5,7 +5,7 @@ import type { Io } from '../../cli/command.ts';
 import { policyPlaces } from '../../profiles/policies/places.ts';
 import { run } from '../../src/os/run.ts';
 import { rdctl, type Stage } from '../helpers/cli.ts';
-import { standIn } from '../helpers/policy-programs.ts';
+import { holding, standIn } from '../helpers/policy-programs.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';
 
 const importProfile = (argv: readonly string[], stage: Stage) =>
@@ -23,14 +23,12 @@ describe('import-profile --from-system', () => {
   const onSystem = (platform: 'win32', policies: NonNullable<Io['policies']>) =>
     importProfile(['--from-system', '-o', 'json'], { cwd: temporaryDirectory(), platform, policies });
 
-  test('reads the registry through the program that prints it', async () => {
+  test('reads the registry through the program that exports it', async () => {
     const key = 'HKLM\\SOFTWARE\\Policies\\Rancher Desktop';
-    const { programs, calls } = standIn({
-      [`query ${key} /s`]: { out: readFileSync('test/golden/policies/reg-query.txt', 'utf8') },
-    });
+    const { programs, calls } = standIn(holding(key, readFileSync('test/golden/policies/reg-query.txt', 'utf8')));
     const { exit, out, err } = await onSystem('win32', { places: policyPlaces({}, 'win32', ''), programs });
     expect(exit).toBe(0);
-    expect(calls()).toEqual([['query', key, '/s']]);
+    expect(calls().map(([verb, at]) => `${verb} ${at}`)).toEqual([`query ${key}`, `export ${key}`]);
     expect(JSON.parse(out)).toMatchObject({
       settings: { images: { namespace: 'team' }, containerEngine: { name: 'moby' } },
       locked: { containerEngine: { name: true } },

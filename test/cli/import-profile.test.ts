@@ -319,7 +319,7 @@ describe('--from-system', () => {
   test('reads the files of Linux, and of macOS in either form', async () => {
     file('locked.json', LOCKED);
     file('defaults.json', DEFAULTS);
-    const programs = policyPrograms({ plutil: ['/nonexistent'], reg: ['/nonexistent'] });
+    const programs = policyPrograms(['/nonexistent']);
     const json = { format: 'json', locked: join(cwd, 'locked.json'), defaults: join(cwd, 'defaults.json') } as const;
     const linux = await onSystem('linux', { places: [json], programs });
     expect(JSON.parse(linux.out)).toEqual(PROFILE);

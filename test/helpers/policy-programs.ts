@@ -31,7 +31,7 @@ if (answer.err) process.stderr.write(answer.err);
 process.exitCode = answer.status ?? 0;
 `;
 
-/** The real code with scripted programs in place of `reg.exe` and `plutil`. */
+/** The real code with a script in place of `reg.exe`. */
 export function standIn(answers: Record<string, Answer>): StandIn {
   const directory = temporaryDirectory();
   const [script, table, log] = ['stand-in.cjs', 'answers.json', 'calls.jsonl'].map((name) => join(directory, name));
@@ -42,7 +42,7 @@ export function standIn(answers: Record<string, Answer>): StandIn {
   writeFileSync(log, '');
   const argv = [process.execPath, script, table, log];
   return {
-    programs: policyPrograms({ plutil: argv, reg: argv }),
+    programs: policyPrograms(argv),
     calls: () =>
       readFileSync(log, 'utf8')
         .split('\n')
@@ -61,9 +61,53 @@ export function answering(answers: Record<string, Answer>): StandIn {
   return {
     calls: () => calls,
     programs: {
-      plistAsJson: async (path) => ask('-convert', 'json', '-o', '-', '--', path)?.out ?? '',
-      queryRegistry: async (key, deep) => ask('query', key, ...(deep ? ['/s'] : []))?.out,
+      queryRegistry: async (key) => ask('query', key)?.out,
       exportRegistry: async (key) => Buffer.from(ask('export', key)?.file ?? '', 'base64'),
     },
   };
+}
+
+/** What `reg.exe` answers for a key that holds what `reg query KEY /s` would show as `shown`. */
+export function holding(key: string, shown: string): Record<string, Answer> {
+  return { [`query ${key}`]: { out: `${key}\r\n` }, [`export ${key}`]: { file: exportOf(shown).toString('base64') } };
+}
+
+/** The same as a file of `reg export`. */
+function exportOf(shown: string): Buffer {
+  const lines = shown.split(/\r?\n/).flatMap((line) => {
+    if (line.startsWith('HKEY_')) return ['', `[${line}]`];
+    const [, name = '', type = '', text = ''] = /^ {4}(.*?) {4}(REG_\w+)(?: {4}(.*))?$/.exec(line) ?? [];
+    if (type === '') return [];
+    return [`${name === '(Standard)' ? '@' : quoted(name)}=${dataOf(type, text)}`];
+  });
+  return Buffer.from(`\ufeff${['Windows Registry Editor Version 5.00', ...lines, ''].join('\r\n')}`, 'utf16le');
+}
+
+function dataOf(type: string, text: string): string {
+  const hex = (data: Buffer) => data.toString('hex').replace(/..(?!$)/g, '$&,');
+  const wide = (all: string) => hex(Buffer.from(all, 'utf16le'));
+  const number = Buffer.alloc(8);
+  if (text.startsWith('0x')) number.writeUInt32LE(Number(text));
+  switch (type) {
+    case 'REG_SZ':
+      return quoted(text);
+    case 'REG_DWORD':
+      return `dword:${text.slice(2).padStart(8, '0')}`;
+    case 'REG_DWORD_LITTLE_ENDIAN':
+      return `hex(4):${hex(number.subarray(0, 4))}`;
+    case 'REG_MULTI_SZ':
+      return `hex(7):${wide(text === '' ? '\0' : `${text.replaceAll('\\0', '\0')}\0\0`)}`;
+    case 'REG_EXPAND_SZ':
+      return `hex(2):${wide(`${text}\0`)}`;
+    case 'REG_QWORD':
+      return `hex(b):${hex(number)}`;
+    case 'REG_BINARY':
+      return `hex:${hex(Buffer.from(text, 'hex'))}`;
+    default:
+      throw new Error(`no form for ${type}`);
+  }
+}
+
+function quoted(text: string): string {
+  return `"${text.replace(/[\\"]/g, '\\$&')}"`;
 }

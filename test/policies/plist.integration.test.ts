@@ -4,7 +4,7 @@ import { beforeEach, describe, expect, test } from 'vitest';
 import { xmlPlist } from '../../profiles/formats/plist-xml.ts';
 import { policyPlaces, policyPrograms } from '../../profiles/policies/places.ts';
 import { readPolicies } from '../../profiles/policies/read.ts';
-import { standIn } from '../helpers/policy-programs.ts';
+import { binaryPlistOf, text } from '../helpers/binary-plist.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';
 
 const HOST = { platform: 'darwin', arch: 'arm64', osRelease: '23.1.0' } as const;
@@ -22,9 +22,8 @@ const place = () => ({
   locked: join(directory, 'locked.plist'),
 });
 
-/** No program may be run unless a test provides one. */
-const read = (programs = policyPrograms({ plutil: ['/nonexistent/plutil'] })) =>
-  readPolicies({ places: [place()], programs }, HOST);
+/** No program is run. */
+const read = () => readPolicies({ places: [place()], programs: policyPrograms(['/nonexistent']) }, HOST);
 
 const xml = (inner: string) =>
   `<?xml version="1.0" encoding="UTF-8"?>\n<!DOCTYPE plist PUBLIC "-//Apple//DTD PLIST 1.0//EN" "http://www.apple.com/DTDs/PropertyList-1.0.dtd">\n<plist version="1.0">\n${inner}\n</plist>\n`;
@@ -74,15 +73,13 @@ test('XML is read without a program', async () => {
   expect(locked).toMatchObject({ source: place().locked, version: 10, settings: MEANING });
 });
 
-test('binary files are read by plutil, which is run on that file alone', async () => {
+test('binary files mean the same', async () => {
+  copyFileSync(join(GOLDEN, 'locked.xml.plist'), place().locked);
+  const xmlError = await read().catch((thrown: unknown) => thrown);
   copyFileSync(join(GOLDEN, 'locked.binary.plist'), place().locked);
-  const whole = JSON.parse(readFileSync(join(GOLDEN, 'locked.plist.json'), 'utf8'));
-  const { WSL: _windows, experimental: _proxy, ...out } = whole;
-  const command = ['-convert', 'json', '-o', '-', '--', place().locked];
-  const { programs, calls } = standIn({ [command.join(' ')]: { out: JSON.stringify(out) } });
-  const { locked } = await read(programs);
-  expect(locked?.settings).toEqual(MEANING);
-  expect(calls()).toEqual([command]);
+  await expect(read()).rejects.toEqual(xmlError);
+  writeFileSync(place().locked, binaryPlistOf([[0xd1, 1, 2], text('version'), [0x10, 19]]));
+  expect((await read()).locked?.settings).toEqual({ version: 19 });
 });
 
 test('settings that only Windows has are refused, each with its name', async () => {
@@ -99,31 +96,25 @@ test('settings that only Windows has are refused, each with its name', async () 
   expect(JSON.stringify(error)).not.toContain('p&ss');
 });
 
-test('a binary file that plutil cannot read fails the start, with its message', async () => {
-  copyFileSync(join(GOLDEN, 'locked.binary.plist'), place().defaults);
-  const { programs } = standIn({});
-  await expect(read(programs)).rejects.toMatchObject({
-    code: 'ERR_PROFILE_INVALID',
-    message: expect.stringMatching(/^Error loading plist file .*defaults\.plist: .*exit status 1: FEHLER/),
-  });
-  await expect(read()).rejects.toMatchObject({ message: expect.stringContaining('/nonexistent/plutil was not found') });
-});
-
-test('output of plutil that is not a dictionary, too deep or not JSON is refused', async () => {
-  copyFileSync(join(GOLDEN, 'locked.binary.plist'), place().locked);
-  const command = `-convert json -o - -- ${place().locked}`;
-  for (const [out, reason] of [
-    ['[]', 'it does not contain a dictionary'],
-    ['['.repeat(200), 'it nests deeper than 100 levels'],
-    ['plutil says no', 'plutil did not return JSON'],
+test('a binary file that is damaged or holds no dictionary fails the start', async () => {
+  for (const [bytes, reason] of [
+    [readFileSync(join(GOLDEN, 'locked.binary.plist')).subarray(0, 100), /^it is damaged at byte \d+$/],
+    [binaryPlistOf([[0xa0]]), /^it does not contain a dictionary$/],
+    [binaryPlistOf([[0xd1, 1, 2], text('version'), [0x33, 0, 0, 0, 0, 0, 0, 0, 0]]), /^"version" is a date, which no/],
   ] as const) {
-    await expect(read(standIn({ [command]: { out } }).programs)).rejects.toMatchObject({
-      message: `Error loading plist file ${place().locked}: ${reason}`,
-    });
+    writeFileSync(place().locked, bytes);
+    const start = `Error loading plist file ${place().locked}: `;
+    const { code, message } = await read().then(
+      () => Promise.reject(new Error('it is read')),
+      (error) => error,
+    );
+    expect([code, message.slice(0, start.length)]).toEqual(['ERR_PROFILE_INVALID', start]);
+    expect(message.slice(start.length)).toMatch(reason);
   }
 });
 
 describe('unreliable XML', () => {
+  const NO_MARKUP = 'a "<" starts nothing that is allowed in a property list, or something that does not end';
   const dict = (inner: string) => xml(`<dict><key>version</key><integer>19</integer>${inner}</dict>`);
 
   test.each([
@@ -147,56 +138,40 @@ describe('unreliable XML', () => {
       dict('<key>a</key><boolean>true</boolean>'),
       '<boolean> is not a tag of a property list (line 4)',
     ],
-    ['a tag inside a text', dict('<key>a</key><string>x<true/></string>'), '<true> is inside <string> (line 4)'],
+    [
+      'a tag inside a text',
+      dict('<key>a</key><string>x<true/></string>'),
+      '<string> contains a tag, or is not closed (line 4)',
+    ],
     [
       'an unknown tag inside a text',
       dict('<key>a</key><string>x<hush>y</string>'),
-      'an unknown tag is inside <string> (line 4)',
+      '<string> contains a tag, or is not closed (line 4)',
     ],
     ['text between values', dict('\noops'), 'there is text between values (line 5)'],
     ['a blank that XML has not', dict('\u00a0'), 'there is text between values (line 4)'],
-    ['a blank that XML has not, behind the end', `${dict('')}\u2028`, 'there is text between values (line 5)'],
+    ['a blank that XML has not, behind the end', `${dict('')}\u2028`, 'there is text between values (line 6)'],
     ['a tag that is not closed', '<plist>\n<dict>\n<key>a</key>', '<dict> is not closed (line 2)'],
     ['tags that cross', '<plist><dict></array></plist>', '</array> has no opening tag (line 1)'],
-    [
-      'an unknown tag that has no opening tag',
-      '<plist><dict></hush></plist>',
-      'an unknown tag has no opening tag (line 1)',
-    ],
-    [
-      'an entity of its own',
-      '<!DOCTYPE plist [<!ENTITY a "b">]><plist><dict/></plist>',
-      '"<!" starts nothing that is allowed in a property list (line 1)',
-    ],
+    ['an unknown tag that has no opening tag', '<plist><dict></hush></plist>', '</hush> has no opening tag (line 1)'],
+    ['an entity of its own', '<!DOCTYPE plist [<!ENTITY a "b">]><plist><dict/></plist>', `${NO_MARKUP} (line 1)`],
     ['an unknown entity', dict('<key>a</key><string>x\n\n&b;</string>'), 'a "&" starts no known entity (line 6)'],
     ['a bare ampersand', dict('<key>a</key><string>a & b</string>'), 'a "&" starts no known entity (line 4)'],
-    ['a bare bracket', dict('<key>a</key><string>a<1</string>'), '"<" does not start a tag (line 4)'],
+    ['a bare bracket', dict('<key>a</key><string>a<1</string>'), `${NO_MARKUP} (line 4)`],
     [
       'too many levels',
       xml(`${'<array>'.repeat(150)}${'</array>'.repeat(150)}`),
       'it nests deeper than 100 levels (line 4)',
     ],
-    ['a comment without an end', '<plist><!-- <dict>', 'a comment is not closed (line 1)'],
+    ['a comment without an end', '<plist><!-- <dict>', `${NO_MARKUP} (line 1)`],
     [
       'a comment that ends like a tag',
       `<plist><!-- old ><dict><key>version</key><integer>19</integer></dict></plist>`,
-      'a comment is not closed (line 1)',
+      `${NO_MARKUP} (line 1)`,
     ],
-    [
-      'an instruction that ends like a tag',
-      '<?xml version="1.0"><plist><dict/></plist>',
-      'a processing instruction is not closed (line 1)',
-    ],
-    [
-      'character data without an end',
-      '<plist><string><![CDATA[x]></string></plist>',
-      'a CDATA section is not closed (line 1)',
-    ],
-    [
-      'a place for entities of its own',
-      '<!DOCTYPE plist [ ]><plist><dict/></plist>',
-      '"<!" starts nothing that is allowed in a property list (line 1)',
-    ],
+    ['an instruction that ends like a tag', '<?xml version="1.0"><plist><dict/></plist>', `${NO_MARKUP} (line 1)`],
+    ['character data without an end', '<plist><string><![CDATA[x]></string></plist>', `${NO_MARKUP} (line 1)`],
+    ['a place for entities of its own', '<!DOCTYPE plist [ ]><plist><dict/></plist>', `${NO_MARKUP} (line 1)`],
     [
       'a sign that XML cannot have',
       dict('<key>a</key><string>\u0001</string>'),

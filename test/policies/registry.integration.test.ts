@@ -3,8 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { parseRegistryFile } from '../../profiles/formats/reg.ts';
 import { policyPlaces } from '../../profiles/policies/places.ts';
 import { readPolicies } from '../../profiles/policies/read.ts';
-import { parseQuery } from '../../profiles/policies/registry-policy.ts';
-import { answering, type StandIn, standIn } from '../helpers/policy-programs.ts';
+import { answering, holding, type StandIn, standIn } from '../helpers/policy-programs.ts';
 
 const HOST = { platform: 'win32', arch: 'x64' } as const;
 const KEY = 'HKLM\\SOFTWARE\\Policies\\Rancher Desktop';
@@ -22,7 +21,7 @@ function printed(key: string, ...values: [path: string, name: string, type: stri
     .join('');
 }
 
-const query = (key: string, out: string) => ({ [`query ${key} /s`]: { out } });
+const query = holding;
 const locked = (...values: [path: string, name: string, type: string, data: string][]) =>
   query(
     KEY,
@@ -66,7 +65,10 @@ test('names in any case, every type, another language', async () => {
     },
   });
   expect(warnings).toEqual([]);
-  expect(stand.calls()).toEqual([['query', KEY, '/s']]);
+  expect(stand.calls()).toEqual([
+    ['query', KEY],
+    ['export', KEY, expect.stringMatching(/key\.reg$/), '/y'],
+  ]);
 });
 
 test('a profile of an older version may use older names', async () => {
@@ -265,9 +267,11 @@ test('the first location with a known value provides both; unknown values are no
   expect(looked).toEqual([KEY, USER, OLDER]);
   expect(stand.calls().map(([verb, key]) => `${verb} ${key}`)).toEqual([
     `query ${KEY}`,
+    `export ${KEY}`,
     `query ${USER}`,
     'query HKCU\\SOFTWARE\\Policies',
     `query ${OLDER}`,
+    `export ${OLDER}`,
   ]);
 });
 
@@ -283,59 +287,44 @@ test('an unreadable key fails the start; a missing one does not', async () => {
 });
 
 test('a failure of reg.exe itself is not a missing key', async () => {
-  await expect(read(standIn({ [`query ${KEY} /s`]: { status: 3, err: 'broken' } }))).rejects.toMatchObject({
+  await expect(read(standIn({ [`query ${KEY}`]: { status: 3, err: 'broken' } }))).rejects.toMatchObject({
     code: 'ERR_PROFILE_INVALID',
     message: expect.stringMatching(/^could not read the deployment profile HKLM.* failed with exit status 3: broken$/),
   });
 });
 
-describe('characters the console cannot show are read from an export', () => {
-  const wide = (text: string) =>
-    Buffer.concat([Buffer.from([0xff, 0xfe]), Buffer.from(text, 'utf16le')]).toString('base64');
-  const exported = (...lines: string[]) =>
-    wide(
-      `Windows Registry Editor Version 5.00\r\n\r\n[HKEY_LOCAL_MACHINE\\SOFTWARE\\Policies\\Rancher Desktop\\Locked]\r\n"version"=dword:00000013\r\n\r\n${lines.join('\r\n')}\r\n`,
-    );
-  const section = (path: string) => `[HKEY_LOCAL_MACHINE\\SOFTWARE\\Policies\\Rancher Desktop\\Locked\\${path}]`;
-
-  test.each([
-    ['a letter that its code page lacks', 'caf?'],
-    ['a letter in another encoding', Buffer.from([0x63, 0x82]).toString('utf8')],
-    ['a text over two lines', 'one\r\ntwo'],
-    ['a text that looks like a value of its own', 'a    REG_SZ    b'],
-  ])('%s', async (_name, shown) => {
-    const file = exported(section('images'), '"namespace"="café \\"x\\" C:\\\\y"');
-    const stand = answering({ ...locked(['images', 'namespace', 'REG_SZ', shown]), [`export ${KEY}`]: { file } });
-    expect((await read(stand)).locked?.settings).toEqual({ version: 19, images: { namespace: 'café "x" C:\\y' } });
-    expect(stand.calls()[1]).toEqual(['export', KEY]);
-  });
-
-  test('an export that cannot be parsed fails the start', async () => {
-    const file = exported(section('images'), '"namespace"=what');
-    const stand = standIn({ ...locked(['images', 'namespace', 'REG_SZ', '?']), [`export ${KEY}`]: { file } });
-    await expect(read(stand)).rejects.toThrow('it has a value of an unsupported type');
-    expect(stand.calls()[1]).toEqual(['export', KEY, expect.stringMatching(/key\.reg$/), '/y']);
+test('text in any language is read as it is', async () => {
+  const rows = locked(
+    ['images', 'namespace', 'REG_SZ', 'café "x" C:\\y'],
+    ['WSL\\integrations', '(开发)', 'REG_DWORD', '0x1'],
+  );
+  expect((await read(answering(rows))).locked?.settings).toEqual({
+    version: 19,
+    images: { namespace: 'café "x" C:\\y' },
+    WSL: { integrations: { '(开发)': true } },
   });
 });
 
-test('query output: tabs of old releases, empty data, other keys', () => {
-  const { key, doubtful } = parseQuery(
-    KEY,
-    'HKEY_LOCAL_MACHINE\\SOFTWARE\\Other\n    x    REG_SZ    y\nHKEY_LOCAL_MACHINE\\SOFTWARE\\Policies\\RANCHER DESKTOP\\Locked\n\tversion\tREG_DWORD\t0x13\n    a    REG_SZ\n    b    REG_SZ    \n    c    REG_DWORD    (ungültig)\n',
+test.each([
+  ['a line that is not understood', '"namespace"=what'],
+  ['a deletion', '"namespace"=-'],
+  ['a value that is set twice', '"version"=dword:12'],
+])('an export with %s fails the start', async (_name, line) => {
+  const file = Buffer.from(
+    `Windows Registry Editor Version 5.00\r\n[${KEY}\\Locked]\r\n"version"=dword:13\r\n${line}\r\n`,
   );
-  expect(doubtful).toBe(false);
-  expect(key.keys).toEqual([
-    {
-      name: 'Locked',
-      keys: [],
-      values: [
-        { name: 'version', type: 'REG_DWORD', data: 19 },
-        { name: 'a', type: 'REG_SZ', data: '' },
-        { name: 'b', type: 'REG_SZ', data: '' },
-        { name: 'c', type: 'REG_DWORD', data: undefined },
-      ],
-    },
-  ]);
+  const stand = answering({ [`query ${KEY}`]: { out: KEY }, [`export ${KEY}`]: { file: file.toString('base64') } });
+  await expect(read(stand)).rejects.toMatchObject({
+    code: 'ERR_PROFILE_INVALID',
+    message: `could not read the deployment profile ${KEY}: its export is not a registry file that can be read`,
+  });
+});
+
+test('an export that fails is not a missing key', async () => {
+  await expect(read(standIn({ [`query ${KEY}`]: { out: KEY } }))).rejects.toMatchObject({
+    code: 'ERR_PROFILE_INVALID',
+    message: expect.stringMatching(/^could not read the deployment profile HKLM.* failed with exit status 1/),
+  });
 });
 
 test('a file of the registry editor: comments, continuation lines, multi-line texts, every type', () => {

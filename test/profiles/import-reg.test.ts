@@ -3,7 +3,7 @@ import { regImporter } from '../../profiles/formats/reg.ts';
 import type { PolicyPrograms } from '../../profiles/policies/places.ts';
 import { systemParts } from '../../profiles/policies/read.ts';
 import { RdError } from '../../src/errors.ts';
-import { answering } from '../helpers/policy-programs.ts';
+import { answering, holding } from '../helpers/policy-programs.ts';
 
 const COMPUTER = 'HKEY_LOCAL_MACHINE\\SOFTWARE\\Policies\\Rancher Desktop';
 const USER = 'HKEY_CURRENT_USER\\SOFTWARE\\Policies\\Rancher Desktop';
@@ -326,7 +326,7 @@ describe('the live registry', () => {
   ].join('\r\n');
 
   test('one location', async () => {
-    const { programs } = answering({ [`query ${KEY} /s`]: { out } });
+    const { programs } = answering(holding(KEY, out));
     expect(await registryProfiles(KEY, programs)).toEqual([
       {
         part: 'locked',
@@ -342,27 +342,9 @@ describe('the live registry', () => {
     ]);
   });
 
-  test('names with brackets are looked up in an export, which shows them', async () => {
-    const key = `${COMPUTER}\\Locked\\WSL\\integrations`;
-    const query = [
-      `${COMPUTER}\\Locked`,
-      '    version    REG_DWORD    0x13',
-      key,
-      '    (mine)    REG_DWORD    0x1',
-      '',
-    ];
-    const file = bytes(`[${COMPUTER}\\Locked]`, '"version"=dword:13', `[${key}]`, '"(mine)"=dword:1');
-    const { programs } = answering({
-      [`query ${KEY} /s`]: { out: query.join('\r\n') },
-      [`export ${KEY}`]: { file: file.toString('base64') },
-    });
-    const [part] = await registryProfiles(KEY, programs);
-    expect(part).toMatchObject({ settings: { version: 19, WSL: { integrations: { '(mine)': true } } }, lost: [] });
-  });
-
   test('nothing at a location, or nothing that counts', async () => {
     expect(await registryProfiles(KEY, answering({}).programs)).toEqual([]);
-    const { programs } = answering({ [`query ${KEY} /s`]: { out: `${COMPUTER}\\Locked\r\n    x    REG_SZ    y\r\n` } });
+    const { programs } = answering(holding(KEY, `${COMPUTER}\\Locked\r\n    x    REG_SZ    y\r\n`));
     expect(await registryProfiles(KEY, programs)).toEqual([]);
   });
 

@@ -62,26 +62,26 @@ const utf16 = (inner: string) => xml(inner, '<?xml version="1.0" encoding="UTF-1
 test.each<[string, string | Uint8Array, RegExp]>([
   ['half a pair in UTF-16', wide(utf16('<dict><key>a</key><string>b\ud800c</string></dict>')), /it is not UTF-16/],
   ['half a letter in UTF-16', Buffer.concat([wide(utf16('<dict/>')), Buffer.from('x')]), /it is not UTF-16/],
-  ['UTF-8 that says UTF-16', utf16('<dict/>'), /it is declared as UTF-16, and encoded as UTF-8/],
-  ['UTF-16 that says UTF-8', wide(xml('<dict/>')), /it is declared as UTF-8, and encoded as UTF-16/],
+  ['UTF-8 that says UTF-16', utf16('<dict/>'), /it is declared as UTF-16 and not encoded so/],
+  ['UTF-16 that says UTF-8', wide(xml('<dict/>')), /it is declared as UTF-8 and not encoded so/],
   [
     'another encoding',
     xml('<dict/>', '<?xml version="1.0" encoding="ISO-8859-1"?>'),
-    /it is in ISO-8859-1; UTF-8 and UTF-16 are read/,
+    /it is declared as ISO-8859-1 and not encoded so; UTF-8 and UTF-16 are read/,
   ],
   ['bytes that are no letters', Buffer.concat([Buffer.from('<plist>'), Buffer.from([0xff])]), /not UTF-8/],
   ['a truncated file', xml('<dict><key>a</key><true/></dict>').replace('</dict></plist>', ''), /not closed/],
   ['an empty file that says it is one', '<?xml version="1.0"?>', /it is empty/],
   ['character data between values', xml('<dict><![CDATA[x]]></dict>'), /there is text between values/],
   ['a list', xml('<array/>'), /does not contain a dictionary/],
-  ['two values', xml('<dict/><dict/>'), /does not contain a dictionary/],
+  ['two values', xml('<dict/><dict/>'), /more than one value/],
   ['two lists', xml('<dict/>') + xml('<dict/>', ''), /after the end/],
   ['a key twice', xml('<dict><key>a</key><true/><key>a</key><false/></dict>'), /"a" appears twice/],
   ['a key twice in two spellings', xml('<dict><key>a</key><true/><key>&#97;</key><true/></dict>'), /appears twice/],
   [
     'an entity of its own',
     '<!DOCTYPE plist [<!ENTITY a "b">]><plist><dict/></plist>',
-    /starts nothing that is allowed in a property list/,
+    /starts nothing that is allowed/,
   ],
   ['a reference to NUL', xml('<dict><key>a</key><string>&#0;</string></dict>'), /a character that XML does not allow/],
   ['half a pair', xml('<dict><key>a</key><string>&#xD800;</string></dict>'), /a character that XML does not allow/],
@@ -100,7 +100,7 @@ test.each<[string, string | Uint8Array, RegExp]>([
   });
 });
 
-test('what plutil cannot convert to JSON stops the application', async () => {
+test('what JSON does not have stops the application', async () => {
   const inner = ['<date>2026-01-01T00:00:00Z</date>', '<data>YQ==</data>', '<integer>9007199254740993</integer>'];
   const [part] = await plistImporter.read(
     Buffer.from(xml(`<dict>${inner.map((value, index) => `<key>${index}</key>${value}`).join('')}</dict>`)),
