@@ -76,7 +76,7 @@ async function writeProfile(
   const { judgement } = flags.check || flags.strict ? await import('../../profiles/check/check.ts') : {};
   const judged = judgement?.(input, selected, { part: request.part, platform }) ?? { warnings: [], notes: [] };
   const own = remarks(text, selected.elsewhere, request);
-  const warnings = [...selected.warnings, ...tree.warnings, ...judged.warnings, ...own.warnings];
+  const warnings = [...selected.warnings, ...judged.warnings, ...own.warnings];
   if (flags.strict && warnings.length > 0) {
     throw new RdError('ERR_PROFILE_INVALID', 'the profile was not written, because of warnings and --strict:', {
       details: shown(warnings),

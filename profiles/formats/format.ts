@@ -109,7 +109,7 @@ export interface Exporter {
    * The text of the file.
    * @throws RdError `ERR_PROFILE_INVALID` with the path of everything that the format cannot hold, and why; nothing is replaced.
    */
-  text(tree: Pick<DeploymentTree, 'members'>, options: ExportOptions): string;
+  text(tree: DeploymentTree, options: ExportOptions): string;
 }
 
 /** Called with what a format cannot hold: the path of the setting or entry, and the reason as a clause. */

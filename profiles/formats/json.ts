@@ -5,7 +5,7 @@ import { put } from '../../src/settings/own.ts';
 import { quotedName } from '../../src/settings/printable.ts';
 import { lineLookup } from '../../src/settings/source-text.ts';
 import { decoded, type Exporter, type Importer, partOfName } from './format.ts';
-import type { DeploymentMembers, DeploymentTree, DeploymentValue } from './tree.ts';
+import { type DeploymentTree, isTree } from './tree.ts';
 
 /**
  * A deployment file of Linux: bare settings as JSON. It looks like the bare settings that `rdctl apply` takes; only its
@@ -84,28 +84,14 @@ function readValue(bytes: Uint8Array): JsonValue | undefined {
 }
 
 /** A deployment profile as JSON in the order of the schema, with two spaces per level and a line end at the end. It holds any text. */
-export function jsonText({ members }: Pick<DeploymentTree, 'members'>): string {
-  return `${JSON.stringify(objectOf(members), undefined, 2)}\n`;
+export function jsonText(tree: DeploymentTree): string {
+  return `${JSON.stringify(objectOf(tree), undefined, 2)}\n`;
 }
 
-function objectOf(members: DeploymentMembers): JsonObject {
+function objectOf(tree: DeploymentTree): JsonObject {
   const object: JsonObject = {};
-  for (const [name, value] of members) put(object, name, jsonOf(value));
+  for (const [name, value] of tree) put(object, name, isTree(value) ? objectOf(value) : (value as JsonValue));
   return object;
-}
-
-function jsonOf(value: DeploymentValue): JsonValue {
-  switch (value.kind) {
-    case 'boolean':
-    case 'integer':
-    case 'string':
-      return value.value;
-    case 'strings':
-      return [...value.value];
-    case 'map':
-    case 'section':
-      return objectOf(value.members);
-  }
 }
 
 /** A file below `/etc` of Linux. */
@@ -113,7 +99,7 @@ export const jsonExporter: Exporter = {
   name: 'json',
   platform: 'linux',
   fileName: (part) => `${part}.json`,
-  text: (tree) => jsonText(tree),
+  text: jsonText,
 };
 
 /** What keeps a text from being JSON that says one thing, as a clause, and where; counted from 1. */

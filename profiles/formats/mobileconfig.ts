@@ -132,8 +132,8 @@ interface Uuids {
  * installed profile is replaced and not joined by a second one.
  * @throws RdError `ERR_PROFILE_INVALID` with everything that XML cannot represent.
  */
-export function mobileconfigText({ members }: Pick<DeploymentTree, 'members'>, part: Part): string {
-  const settings = writingAll('a configuration profile', (refuse) => plistDictionary(members, SETTINGS_INDENT, refuse));
+export function mobileconfigText(tree: DeploymentTree, part: Part): string {
+  const settings = writingAll('a configuration profile', (refuse) => plistDictionary(tree, SETTINGS_INDENT, refuse));
   const content = documentText(settings, part, { profile: NO_UUID, payload: NO_UUID });
   return documentText(settings, part, {
     profile: nameUuid(NAMESPACE, `profile\n${content}`),

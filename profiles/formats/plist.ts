@@ -4,7 +4,7 @@ import { COMPATIBLE } from '../../src/product.ts';
 import { put } from '../../src/settings/own.ts';
 import { decoded, type Exporter, type Importer, type Loss, partOfName, type Refuse, writingAll } from './format.ts';
 import { isDictionary, isOther, type PlistDictionary, type PlistValue, xmlPlist } from './plist-xml.ts';
-import { type DeploymentMembers, type DeploymentTree, type DeploymentValue, entryPath } from './tree.ts';
+import { type DeploymentTree, type DeploymentValue, entryPath, isTree } from './tree.ts';
 import { xmlProblem, xmlText } from './xml.ts';
 
 /** A property list of macOS, as XML in UTF-8 or binary. */
@@ -160,14 +160,14 @@ export const PLIST_HEADER = `<?xml version="1.0" encoding="UTF-8"?>
  * A deployment profile as an XML property list; ends with an empty line.
  * @throws RdError `ERR_PROFILE_INVALID` with everything that XML cannot represent.
  */
-export function plistText({ members }: Pick<DeploymentTree, 'members'>): string {
-  const lines = writingAll('a property list', (refuse) => plistDictionary(members, '  ', refuse));
+export function plistText(tree: DeploymentTree): string {
+  const lines = writingAll('a property list', (refuse) => plistDictionary(tree, '  ', refuse));
   return `${PLIST_HEADER}${lines.map((line) => `${line}\n`).join('')}</plist>\n\n`;
 }
 
-/** The lines of a dictionary with the members of a profile, for a file that holds more than one profile. */
-export function plistDictionary(members: DeploymentMembers, indent: string, refuse: Refuse): string[] {
-  return dictionary(members, { path: '', indent, refuse });
+/** The lines of a dictionary with the settings of a profile, for a file that holds more than one profile. */
+export function plistDictionary(tree: DeploymentTree, indent: string, refuse: Refuse): string[] {
+  return dictionary(tree, { path: '', indent, refuse });
 }
 
 interface Place {
@@ -176,9 +176,9 @@ interface Place {
   refuse: Refuse;
 }
 
-function dictionary(members: DeploymentMembers, place: Place): string[] {
+function dictionary(tree: DeploymentTree, place: Place): string[] {
   const indent = `${place.indent}  `;
-  const lines = inOrder(members, place.path).flatMap(([name, value]) => {
+  const lines = inOrder(tree, place.path).flatMap(([name, value]) => {
     const path = entryPath(place.path, name);
     const inner = { ...place, path, indent };
     return [`${indent}<key>${text(name, inner, 'its name: ')}</key>`, ...written(value, inner)];
@@ -187,32 +187,30 @@ function dictionary(members: DeploymentMembers, place: Place): string[] {
 }
 
 /** Entries of maps are not listed here and keep their sorted order. */
-function inOrder(members: DeploymentMembers, path: string): [string, DeploymentValue][] {
+function inOrder(tree: DeploymentTree, path: string): [string, DeploymentValue][] {
   const order = (Object.hasOwn(PLIST_ORDER, path) ? PLIST_ORDER[path] : undefined) ?? [];
   const place = (name: string) => (order.includes(name) ? order.indexOf(name) : order.length);
-  return [...members].sort(([a], [b]) => place(a) - place(b));
+  return [...tree].sort(([a], [b]) => place(a) - place(b));
 }
 
 function written(value: DeploymentValue, place: Place): string[] {
   const { indent, path } = place;
-  switch (value.kind) {
+  if (isTree(value)) return dictionary(value, place);
+  switch (typeof value) {
     case 'boolean':
-      return [`${indent}<${String(value.value)}/>`];
-    case 'integer':
-      return [`${indent}<integer>${value.value}</integer>`];
+      return [`${indent}<${value}/>`];
+    case 'number':
+      return [`${indent}<integer>${value}</integer>`];
     case 'string':
-      return [`${indent}<string>${text(value.value, place)}</string>`];
-    case 'strings': {
-      const entries = value.value.map((entry, index) => text(entry, { ...place, path: `${path}[${index}]` }));
+      return [`${indent}<string>${text(value, place)}</string>`];
+    default: {
+      const entries = value.map((entry, index) => text(entry, { ...place, path: `${path}[${index}]` }));
       return [
         `${indent}<array>`,
         ...entries.map((entry) => `${indent}  <string>${entry}</string>`),
         `${indent}</array>`,
       ];
     }
-    case 'map':
-    case 'section':
-      return dictionary(value.members, place);
   }
 }
 
@@ -227,5 +225,5 @@ export const plistExporter: Exporter = {
   name: 'plist',
   platform: 'darwin',
   fileName: (part) => `${COMPATIBLE.policyDomain}.${part}.plist`,
-  text: (tree) => plistText(tree),
+  text: plistText,
 };

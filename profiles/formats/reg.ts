@@ -15,7 +15,7 @@ import {
   wideText,
 } from './registry.ts';
 import { type Dropped, RegistryTree, TooManyKeys } from './registry-tree.ts';
-import { type DeploymentMembers, type DeploymentTree, type DeploymentValue, entryPath, sortedByName } from './tree.ts';
+import { type DeploymentTree, type DeploymentValue, entryPath, isTree, sortedByName } from './tree.ts';
 
 /**
  * A file of the registry editor of Windows, in every form that it writes or takes. Deletions are lost, because a profile only
@@ -67,11 +67,11 @@ const NO_CHARACTER = /\p{Noncharacter_Code_Point}/u;
  * and without empty lines; line ends are LF, and nothing else in the text is a control character.
  * @throws RdError `ERR_PROFILE_INVALID` with everything that the registry cannot hold.
  */
-export function regText({ members }: Pick<DeploymentTree, 'members'>, hive: Hive, part: Part): string {
+export function regText(tree: DeploymentTree, hive: Hive, part: Part): string {
   const policies = `${HIVES[hive]}\\SOFTWARE\\Policies`;
   const product = `${policies}\\${COMPATIBLE.productName}`;
   const key = `${product}\\${part}`;
-  const lines = writingAll('the registry', (refuse) => memberLines(members, { key, path: '', refuse }));
+  const lines = writingAll('the registry', (refuse) => memberLines(tree, { key, path: '', refuse }));
   const above = lines.length === 0 ? [] : [`[${policies}]`, `[${product}]`, `[${key}]`];
   return `${['Windows Registry Editor Version 5.00', ...above, ...lines].join('\n')}\n`;
 }
@@ -83,25 +83,25 @@ interface Place {
   path: string;
   refuse: Refuse;
 }
-type PlainValue = Exclude<DeploymentValue, { members: DeploymentMembers }>;
+type PlainValue = Exclude<DeploymentValue, DeploymentTree>;
 
 /** Values first: what follows the line of a sub-key belongs to the sub-key. */
-function memberLines(members: DeploymentMembers, place: Place): string[] {
-  refuseDoubles(members, place);
-  const sorted = sortedByName(members);
+function memberLines(tree: DeploymentTree, place: Place): string[] {
+  refuseDoubles(tree, place);
+  const sorted = sortedByName(tree);
   return [
-    ...sorted.flatMap(([name, value]) => ('members' in value ? [] : [valueLine(name, value, place)])),
+    ...sorted.flatMap(([name, value]) => (isTree(value) ? [] : [valueLine(name, value, place)])),
     ...sorted.flatMap(([name, value]) => {
-      if (!('members' in value)) return [];
+      if (!isTree(value)) return [];
       const key = `${place.key}\\${name}`;
-      return [`[${key}]`, ...memberLines(value.members, { ...place, key, path: entryPath(place.path, name) })];
+      return [`[${key}]`, ...memberLines(value, { ...place, key, path: entryPath(place.path, name) })];
     }),
   ];
 }
 
-function refuseDoubles(members: DeploymentMembers, { path, refuse }: Place): void {
+function refuseDoubles(tree: DeploymentTree, { path, refuse }: Place): void {
   const names = new ValueNames();
-  for (const name of members.keys()) {
+  for (const name of tree.keys()) {
     const known = names.add(name);
     if (known !== undefined) {
       refuse(entryPath(path, name), `its name differs from ${entryPath(path, known)} in letter case alone`);
@@ -117,20 +117,20 @@ function valueLine(name: string, value: PlainValue, { path, refuse }: Place): st
 }
 
 function dataOf(value: PlainValue, path: string, refuse: Refuse): string {
-  switch (value.kind) {
+  switch (typeof value) {
     case 'boolean':
-      return `dword:${value.value ? '1' : '0'}`;
-    case 'integer':
-      refuseFor(numberProblem(value.value), path, refuse);
-      return `dword:${value.value.toString(16)}`;
+      return `dword:${value ? '1' : '0'}`;
+    case 'number':
+      refuseFor(numberProblem(value), path, refuse);
+      return `dword:${value.toString(16)}`;
     case 'string':
-      refuseFor(textProblem(value.value), path, refuse);
-      return UNWRITABLE.test(value.value) || NO_CHARACTER.test(value.value)
-        ? `hex(1):${bytes(`${value.value}\0`)}`
-        : `"${escaped(value.value)}"`;
-    case 'strings':
-      for (const [index, entry] of value.value.entries()) refuseFor(entryProblem(entry), `${path}[${index}]`, refuse);
-      return `hex(7):${multiString(value.value)}`;
+      refuseFor(textProblem(value), path, refuse);
+      return UNWRITABLE.test(value) || NO_CHARACTER.test(value)
+        ? `hex(1):${bytes(`${value}\0`)}`
+        : `"${escaped(value)}"`;
+    default:
+      for (const [index, entry] of value.entries()) refuseFor(entryProblem(entry), `${path}[${index}]`, refuse);
+      return `hex(7):${multiString(value)}`;
   }
 }
 

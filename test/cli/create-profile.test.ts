@@ -9,6 +9,13 @@ const create = (...argv: string[]) => rdctl(['create-profile', ...argv], NOTHING
 
 const EXACTLY = 'must specify exactly one input format of "--input FILE|-", "--body|-b STRING", or "--from-settings"';
 
+test('empty sections, null and unknown names leave no key', async () => {
+  const body = '{"kubernetes":{},"images":null,"containers":{"showAll":null},"diagnostics":{"nothing":1}}';
+  const { exit, out } = await create('--output', 'plist', '--body', body);
+  expect(exit).toBe(0);
+  expect([...String(out).matchAll(/<key>(.*?)<\/key>/g)].map((match) => match[1])).toEqual(['version']);
+});
+
 describe('refuses bad usage, in this order', () => {
   test.each<[string[], string, boolean]>([
     [['x'], 'unknown command "x" for "rdctl create-profile"', true],

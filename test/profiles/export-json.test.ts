@@ -53,7 +53,7 @@ test('any profile is read back unchanged', async () => {
 });
 
 test('as an exporter', async () => {
-  const tree = await deploymentTree({ debug: 1 });
+  const tree = await deploymentTree({});
   expect(jsonExporter.text(tree, { hive: 'hklm', part: 'locked' })).toBe('{\n  "version": 19\n}\n');
   expect(jsonExporter.fileName('defaults', 'hklm')).toBe('defaults.json');
 });

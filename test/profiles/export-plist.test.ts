@@ -80,16 +80,6 @@ describe('the text', () => {
     );
   });
 
-  test('empty sections and null leave no key', async () => {
-    const text = await plist({
-      kubernetes: {},
-      images: null,
-      containers: { showAll: null },
-      diagnostics: { nothing: 1 },
-    });
-    expect([...text.matchAll(/<key>(.*?)<\/key>/g)].map((match) => match[1])).toEqual(['version']);
-  });
-
   test('another parser reads the settings back', async () => {
     expect(parse(await plist(ALL))).toEqual(ALL);
     const settings = { version: 19, kubernetes: { port: -3 }, application: { locale: ' <&> "\'\n\r\t ' } };

@@ -131,7 +131,7 @@ describe('the text', () => {
   });
 
   test('an empty profile is just the first line', () => {
-    expect(regText({ members: new Map() }, 'hklm', 'locked')).toBe('Windows Registry Editor Version 5.00\n');
+    expect(regText(new Map(), 'hklm', 'locked')).toBe('Windows Registry Editor Version 5.00\n');
   });
 
   test('the version, the hive and the part', async () => {
