@@ -107,6 +107,7 @@ table('older places', [
 table('settings that ended', [
   [{ version: 10, virtualMachine: { hostResolver: true } }, '1.14', 'linux', []],
   [{ version: 13, virtualMachine: { hostResolver: true } }, '1.15', 'linux', []],
+  [{ version: 13, virtualMachine: { hostResolver: 'on' } }, '1.15', 'linux', ['refused virtualMachine.hostResolver']],
   [{ version: 13, virtualMachine: { hostResolver: true } }, '1.16', 'linux', ['ignored virtualMachine.hostResolver']],
   [{ version: 13, virtualMachine: { hostResolver: true } }, '1.16', 'win32', ['ignored virtualMachine.hostResolver']],
   [{ version: 11, ...vm({ socketVMNet: true }) }, '1.14', 'darwin', []],

@@ -178,7 +178,7 @@ describe('bare settings', () => {
     ['a later version', '{"version":20}', '20 is newer than 19, the newest settings version this release knows'],
     ['a version of letters', '{"version":"x"}', '"x" is not a settings version'],
     ['a number of seconds', 'diagnostics: { connectivity: { interval: -1 } }', '(/diagnostics/connectivity/interval)'],
-  ])('%s', async (_, text, finding) => {
+  ])('a wrong value is refused: %s', async (_, text, finding) => {
     const [message, ...details] = await refused(text);
     expect(message).toBe('1 error in p.yaml; no profile was written.');
     expect(details).toEqual([expect.stringContaining(finding)]);
