@@ -71,7 +71,7 @@ intended one; 1 failure.
     checkDriver(flags.driver, io.env);
     const view = viewFor(flags.output, io);
     const desired = await desiredOf([...(flags.file ?? []), ...args], io, view);
-    const compared = await planFor(desired, await runningService(invocation), io, flags.driver, flags.timeout);
+    const { plan: compared } = await planFor(desired, await runningService(invocation), io, flags);
     view.diff(compared);
     return compared.changes.length > 0 ? 2 : 0;
   },

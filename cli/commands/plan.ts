@@ -1,11 +1,11 @@
 import type { DesiredDocument } from '../../profiles/document/load.ts';
 import { RdError } from '../../src/errors.ts';
-import type { Plan } from '../../src/plan/change.ts';
+import type { LiveState, Plan } from '../../src/plan/change.ts';
 import { defineCommand, type Io } from '../command.ts';
 import { desiredOf, FILE_FLAG, forwardsOf } from '../profile/desired.ts';
 import { planFor } from '../profile/plan.ts';
 import { checkDriver, DRIVER_FLAG } from '../session/home.ts';
-import { runningService, type Service } from '../session/service.ts';
+import { runningService } from '../session/service.ts';
 import { PLAN_TIMEOUT_FLAG, showNotices } from '../session/service-display.ts';
 import { OUTPUT_FLAG, viewFor } from '../views/view.ts';
 
@@ -40,8 +40,8 @@ intended one, or a change is locked or not supported by the driver; 1 a file cou
     const desired = await desiredOf([...(flags.file ?? []), ...args], io, view);
     const service = await runningService(invocation);
     if (service) showNotices(service.status, io);
-    const made = await planFor(desired, service, io, flags.driver, flags.timeout);
-    if (path !== undefined) await save(path, made, desired, service, io);
+    const { plan: made, live } = await planFor(desired, service, io, { ...flags, withLive: path !== undefined });
+    if (path !== undefined) await save(path, made, live, desired, io);
     view.plan(made, desired.locate);
     if (made.summary.blocked > 0) return 3;
     return flags['detailed-exitcode'] && made.changes.length > 0 ? 2 : 0;
@@ -51,11 +51,11 @@ intended one, or a change is locked or not supported by the driver; 1 a file cou
 async function save(
   path: string,
   made: Plan,
+  live: LiveState | undefined,
   desired: DesiredDocument,
-  service: Service | undefined,
   io: Io,
 ): Promise<void> {
-  if (!service) {
+  if (!live) {
     throw new RdError('ERR_NOT_RUNNING', 'Saving a plan requires a running service.', {
       advice: 'Start one with `rdctl start`; omit --out-file to see an estimated plan.',
     });
@@ -65,9 +65,6 @@ async function save(
     import('../../src/os/atomic-file.ts'),
     import('../../src/state/ownership.ts'),
   ]);
-  const { client, status } = service;
-  const { settings } = await client.settings();
-  const live = { settings, locks: await client.locked(), power: status.power };
   const document = savePlan(made, desired.request, live, desired.files, new Date(), forwardsOf(desired));
   await writeFileAtomic(path, `${JSON.stringify(document, null, 2)}\n`);
   const exposure = exposureOf(path);

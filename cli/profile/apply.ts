@@ -1,10 +1,8 @@
 import type { Locate } from '../../profiles/document/load.ts';
 import { applyDesired } from '../../src/client/apply.ts';
 import type { ApplyInput } from '../../src/client/carry-out.ts';
-import type { Client } from '../../src/client/client.ts';
 import type { SavedPlan } from '../../src/client/saved-plan.ts';
 import { RdError } from '../../src/errors.ts';
-import type { JsonObject } from '../../src/json.ts';
 import { systemClock } from '../../src/os/clock.ts';
 import type { PlanRequest, Target } from '../../src/plan/change.ts';
 import { NO_FORWARDS, type WantedForwards, withForwards } from '../../src/plan/port-forwards.ts';
@@ -145,19 +143,15 @@ async function applyWith(service: Found, options: ApplyOptions, { leftMs, decide
       decided(systemClock.now() - asked);
       return answer;
     },
-    async inspect(plan) {
-      if (!wanted.saved && plan.changes.length === 0) return;
-      const [{ settings }, { power, generation }] = wanted.saved
-        ? await Promise.all([client.settings(), client.status()])
-        : [await client.settings(), service.status];
-      if (wanted.saved) {
-        checkFresh?.(wanted.saved, plan, { settings, locks: await client.locked(), power, generation });
-      }
+    async inspect(plan, live) {
+      if (wanted.saved) checkFresh?.(wanted.saved, plan, live);
       if (plan.changes.length === 0) return;
+      const { settings, portForwards: forwards } = live;
       const changesPower = plan.changes.some(({ path }) => path === 'state');
-      const before = service.powerBefore ?? power;
-      const back = { target, settings, power: changesPower ? before : ('unmanaged' as const) };
-      await recordRollback(client, where, back, io.signal);
+      const power = changesPower ? (service.powerBefore ?? live.power) : 'unmanaged';
+      const { recordPrevious } = await import('../../src/client/previous.ts');
+      const before = { target, settings, power, ...(forwards ? { portForwards: forwards } : {}) } as const;
+      await recordPrevious(where, before, new Date());
     },
     onEvent(event) {
       if (event.type === 'sent' || event.type === 'step') sent = true;
@@ -202,25 +196,6 @@ async function requestedPower(
 
 function askedOf({ asked }: RequestedState, target: Target): Asked {
   return typeof asked === 'function' ? asked(target) : asked;
-}
-
-async function recordRollback(
-  client: Client,
-  where: Places,
-  found: { target: Target; settings: JsonObject; power: PlanRequest['state'] },
-  signal: AbortSignal,
-): Promise<void> {
-  const [{ recordPrevious }, forwards] = await Promise.all([
-    import('../../src/client/previous.ts'),
-    client.portForwards({ signal }),
-  ]);
-  const portForwards = forwards?.portForwards.map(({ namespace, service, k8sPort, hostPort }) => ({
-    namespace,
-    service,
-    k8sPort,
-    hostPort,
-  }));
-  await recordPrevious(where, { ...found, ...(portForwards ? { portForwards } : {}) }, new Date());
 }
 
 async function serviceFor(

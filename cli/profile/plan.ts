@@ -1,6 +1,6 @@
 import type { DesiredDocument } from '../../profiles/document/load.ts';
 import { offlinePlan, storedForwards, storedSettings } from '../../src/client/offline.ts';
-import type { Plan } from '../../src/plan/change.ts';
+import type { LiveState, Plan } from '../../src/plan/change.ts';
 import { mentionsForwards, withPortForwards } from '../../src/plan/port-forwards.ts';
 import type { Io } from '../command.ts';
 import { homeOf, hostTargets, nextDriver, refuseOtherDriver } from '../session/home.ts';
@@ -11,22 +11,22 @@ import { errorWithPositions, forwardsOf, requestOf } from './desired.ts';
 
 /**
  * The plan for a desired state: from the running service, waiting for an observation if needed, otherwise estimated
- * from the stored settings.
+ * from the stored settings. `withLive`: also the state of the service that it was compared with.
  */
 export async function planFor(
   desired: DesiredDocument,
   service: Service | undefined,
   io: Io,
-  driver: string | undefined,
-  waitMs = PLAN_WAIT_MS,
-): Promise<Plan> {
-  if (service && !service.client.foreign) refuseOtherDriver(service.status.driver.name, driver);
-  if (!service) return estimate(desired, io, driver);
-  return patientClient(service.client, io, () => waitMs)
-    .plan(requestOf(desired))
-    .catch((error: unknown) => {
-      throw errorWithPositions(error, desired.locate);
-    });
+  { driver, timeout = PLAN_WAIT_MS, withLive = false }: { driver?: string; timeout?: number; withLive?: boolean },
+): Promise<{ plan: Plan; live?: LiveState }> {
+  if (!service) return { plan: await estimate(desired, io, driver) };
+  if (!service.client.foreign) refuseOtherDriver(service.status.driver.name, driver);
+  const client = patientClient(service.client, io, () => timeout);
+  const request = requestOf(desired);
+  const made = withLive ? client.planWithLive(request) : client.plan(request).then((plan) => ({ plan }));
+  return made.catch((error: unknown) => {
+    throw errorWithPositions(error, desired.locate);
+  });
 }
 
 async function estimate(desired: DesiredDocument, io: Io, driver: string | undefined): Promise<Plan> {

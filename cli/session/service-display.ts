@@ -1,4 +1,4 @@
-import type { Client } from '../../src/client/client.ts';
+import type { Client, PlanOptions } from '../../src/client/client.ts';
 import { answerLimit } from '../../src/client/http.ts';
 import { steadyClock } from '../../src/os/clock.ts';
 import type { Plan, PlanRequest } from '../../src/plan/change.ts';
@@ -21,18 +21,20 @@ const QUIET_MS = 1_000;
  * says so.
  */
 export function patientClient(client: Client, io: Io, waitMs: () => number): Client {
+  async function waiting<T>(options: PlanOptions | undefined, make: (options: PlanOptions) => Promise<T>): Promise<T> {
+    const wait = waitMs();
+    const stopShowing = serviceLine(client, io, { text: waitingText, afterMs: QUIET_MS });
+    try {
+      const timeoutMs = wait + answerLimit({ method: 'POST' });
+      return await make({ signal: io.signal, timeoutMs, ...options, waitMs: wait });
+    } finally {
+      await stopShowing();
+    }
+  }
   return {
     ...client,
-    async plan(request, options) {
-      const wait = waitMs();
-      const stopShowing = serviceLine(client, io, { text: waitingText, afterMs: QUIET_MS });
-      try {
-        const timeoutMs = wait + answerLimit({ method: 'POST' });
-        return await client.plan(request, { signal: io.signal, timeoutMs, ...options, waitMs: wait });
-      } finally {
-        await stopShowing();
-      }
-    },
+    plan: (request, options) => waiting(options, (more) => client.plan(request, more)),
+    planWithLive: (request, options) => waiting(options, (more) => client.planWithLive(request, more)),
   };
 }
 

@@ -5,8 +5,14 @@ import { forwardsWithout } from '../plan/port-forwards.ts';
 import { SERVICE_START } from '../plan/runtime-changes.ts';
 import { extendedPlan } from '../plan/summary.ts';
 import { removeLeaf } from '../settings/leaf-paths.ts';
-import { type ApplyInput, type ApplyOutcome, carryOut, waitForEarlierApply, withOwnPhases } from './carry-out.ts';
-import type { SettingsReply } from './client.ts';
+import {
+  type ApplyInput,
+  type ApplyOutcome,
+  carryOut,
+  type MadePlan,
+  waitForEarlierApply,
+  withOwnPhases,
+} from './carry-out.ts';
 
 /** Maximum replans after concurrent settings changes. */
 const MOST_PLANS = 5;
@@ -34,11 +40,11 @@ export async function applyDesired(input: ApplyInput): Promise<ApplyOutcome> {
       throw consentNeeded(plan);
     }
     approved = plan;
-    await input.inspect?.(plan);
+    await input.inspect?.(plan, made.live);
     begun ??= clock.now();
-    const done = made.live
-      ? await (await import('./foreign-apply.ts')).carryOutForeign(input, { plan, request, live: made.live })
-      : await carryOut(input, plan, request, found);
+    const done = input.client.foreign
+      ? await (await import('./foreign-apply.ts')).carryOutForeign(input, made)
+      : await carryOut(input, made, found);
     if (done === 'busy') {
       found = await waitForEarlierApply(input);
       continue;
@@ -99,28 +105,19 @@ function consentNeeded(plan: Plan): RdError {
   });
 }
 
-async function makePlan(input: ApplyInput): Promise<{
-  plan: Plan;
-  request: PlanRequest;
-  skipped: readonly Change[];
-  /** For another application: the settings before the plan, whose stale tag fails a write after a change. */
-  live?: SettingsReply;
-}> {
-  const { client } = input;
-  const live = client.foreign ? { live: await client.settings() } : {};
-  const made = async (request: PlanRequest) => {
-    const plan = await client.plan(request);
+/** A plan for what is left of the request, and the state that it was compared with. */
+async function makePlan({ client, request, started, skipLocked, skipUnsupported }: ApplyInput): Promise<MadePlan> {
+  const made = async (asked: PlanRequest) => {
+    const { plan, live } = await client.planWithLive(asked);
     // For a stop, the service is only a means: it does not bring back what ran.
-    const again = input.started === 'again' && request.state !== 'stopped';
-    return again ? extendedPlan(plan, { before: [SERVICE_START] }) : plan;
+    const again = started === 'again' && asked.state !== 'stopped';
+    return { plan: again ? extendedPlan(plan, { before: [SERVICE_START] }) : plan, live, request: asked };
   };
-  const plan = await made(input.request);
-  const skipped = plan.changes.filter(({ blocked }) =>
-    blocked?.by === 'lock' ? input.skipLocked : blocked && input.skipUnsupported,
+  const whole = await made(request);
+  const skipped = whole.plan.changes.filter(({ blocked }) =>
+    blocked?.by === 'lock' ? skipLocked : blocked && skipUnsupported,
   );
-  if (skipped.length === 0) return { plan, request: input.request, skipped, ...live };
-  const request = withoutChanges(input.request, skipped);
-  return { plan: await made(request), request, skipped, ...live };
+  return skipped.length === 0 ? { ...whole, skipped } : { ...(await made(withoutChanges(request, skipped))), skipped };
 }
 
 /** The request without what these changes ask for; a map is dropped as a whole, because it locks as a whole. */

@@ -1,6 +1,6 @@
 import { RdError } from '../errors.ts';
 import type { Clock } from '../os/clock.ts';
-import type { Change, Plan, PlanRequest } from '../plan/change.ts';
+import type { Change, LiveState, Plan, PlanRequest } from '../plan/change.ts';
 import type { Phase } from '../reconcile/contract.ts';
 import type { ApplyStep, StatusDocument } from '../reconcile/status-document.ts';
 import type { Client } from './client.ts';
@@ -47,7 +47,7 @@ export interface ApplyInput {
   /** Called before anything is destroyed, and again only when a replan is worse. */
   consent(plan: Plan): Promise<boolean>;
   /** Last check of the plan before the first write; may throw to stop. Also called when nothing will be written. */
-  inspect?(plan: Plan): Promise<void>;
+  inspect?(plan: Plan, live: LiveState): Promise<void>;
   onEvent(event: ApplyEvent): void;
   /** Apply a saved plan exactly: drift is an error (`ERR_PLAN_STALE`), never a replan. */
   exact?: boolean;
@@ -68,6 +68,15 @@ export interface ApplyOutcome {
   ms: number;
 }
 
+export interface MadePlan {
+  plan: Plan;
+  /** The state that the plan was compared with. */
+  live: LiveState;
+  /** The request without skipped changes. */
+  request: PlanRequest;
+  skipped: readonly Change[];
+}
+
 /** What carrying out a plan came to. `moved`: nothing was written, because a plan made now differs; `busy`: because an earlier apply is running. */
 export type Carried = Done | 'moved' | 'busy';
 
@@ -79,8 +88,7 @@ interface Done {
 /** Has the service carry out the plan, and waits for convergence as requested. */
 export async function carryOut(
   input: ApplyInput,
-  plan: Plan,
-  request: PlanRequest,
+  { plan, request }: MadePlan,
   found: StatusDocument,
 ): Promise<Carried> {
   const { client, onEvent, signal } = input;
@@ -90,12 +98,7 @@ export async function carryOut(
     const asFound = input.started === 'idle' || hasConverged(found, planned);
     return { status: asFound ? found : await settle(input, { generation: planned, found }), writes: 0 };
   }
-  if (plan.tag === undefined) {
-    throw new RdError('ERR_NOT_FOUND', 'The running service is an older release that cannot apply plans.', {
-      advice: 'Stop it with `rdctl shutdown`, then apply again to start the new release.',
-    });
-  }
-  const reply = await client.apply(request, plan.tag, { signal }).catch((error: unknown) => {
+  const reply = await client.apply(request, plan.tag ?? '', { signal }).catch((error: unknown) => {
     if (error instanceof RdError && error.code === 'ERR_PLAN_STALE') return 'moved' as const;
     if (error instanceof RdError && error.code === 'ERR_BACKEND_LOCKED') return 'busy' as const;
     throw error;

@@ -1,6 +1,7 @@
-import type { ForwardKey, ForwardsReport } from '../features/port-forwards/forward.ts';
+import { RdError } from '../errors.ts';
+import type { ForwardKey } from '../features/port-forwards/forward.ts';
 import { isObject, type JsonObject } from '../json.ts';
-import type { Plan, PlanRequest } from '../plan/change.ts';
+import type { LiveState, Plan, PlanRequest } from '../plan/change.ts';
 import type { BackendState } from '../reconcile/contract.ts';
 import type { ApplyReply, StatusDocument } from '../reconcile/status-document.ts';
 import type { Connection, HttpRequest, HttpResponse, Transport } from './connection.ts';
@@ -51,15 +52,14 @@ export interface Client {
   setBackendState(state: 'STARTED' | 'STOPPED', options?: CallOptions): Promise<WriteReply>;
   /** Returns the server's reply: `Shutting down.` */
   shutdown(options?: CallOptions): Promise<string>;
-  /** `waitMs`: extra time that the service may wait for an observation. */
-  plan(request: PlanRequest, options?: CallOptions & { waitMs?: number }): Promise<Plan>;
+  plan(request: PlanRequest, options?: PlanOptions): Promise<Plan>;
+  /** The plan, and the state that it was compared with. Throws `ERR_NOT_FOUND` for an older release of our service. */
+  planWithLive(request: PlanRequest, options?: PlanOptions): Promise<{ plan: Plan; live: LiveState }>;
   /**
    * Has the service carry out a plan. `tag`: of the agreed plan. Throws `ERR_PLAN_STALE` when a plan made now would
    * differ, and `ERR_BACKEND_LOCKED` while an earlier apply is running; nothing has changed then.
    */
   apply(request: PlanRequest, tag: string, options?: CallOptions): Promise<ApplyReply>;
-  /** `undefined` where they cannot be listed. */
-  portForwards(options?: CallOptions): Promise<ForwardsReport | undefined>;
   addPortForward(forward: ForwardKey & { hostPort: number }, options?: CallOptions): Promise<void>;
   /** Idempotent: also succeeds when there was none. */
   removePortForward(key: ForwardKey, options?: CallOptions): Promise<void>;
@@ -76,6 +76,11 @@ export interface CallOptions {
   signal?: AbortSignal;
 }
 
+export interface PlanOptions extends CallOptions {
+  /** Extra time that the service may wait for an observation. */
+  waitMs?: number;
+}
+
 /** A client of the service at `connection`. */
 export function createClient(connection: Connection, transport: Transport = httpTransport): Client {
   async function call(request: HttpRequest): Promise<HttpResponse> {
@@ -87,6 +92,18 @@ export function createClient(connection: Connection, transport: Transport = http
   async function object(request: HttpRequest): Promise<{ value: JsonObject; response: HttpResponse }> {
     const response = await call(request);
     return { value: parseObject(connection, request, response), response };
+  }
+  async function planned(
+    request: PlanRequest,
+    { waitMs, ...options }: PlanOptions,
+    parameters: Record<string, string> = {},
+  ): Promise<Plan & { live?: LiveState }> {
+    const wait = waitMs === undefined ? {} : { waitMs: String(Math.round(waitMs)) };
+    const query = new URLSearchParams({ ...wait, ...parameters });
+    const path = query.size === 0 ? '/v2/plan' : `/v2/plan?${query}`;
+    const { value } = await object({ method: 'POST', path, body: JSON.stringify(request), ...options });
+    if (isDocument(value, 'Plan', PLAN_PARTS)) return value as unknown as Plan & { live?: LiveState };
+    throw notOurService(connection, '/v2/plan returned no plan');
   }
   return {
     connection,
@@ -123,22 +140,19 @@ export function createClient(connection: Connection, transport: Transport = http
     async shutdown(options) {
       return (await call({ method: 'PUT', path: '/v1/shutdown', ...options })).body.toString();
     },
-    async plan(request, { waitMs, ...options } = {}) {
-      const path = waitMs === undefined ? '/v2/plan' : `/v2/plan?waitMs=${Math.round(waitMs)}`;
-      const { value } = await object({ method: 'POST', path, body: JSON.stringify(request), ...options });
-      if (!isDocument(value, 'Plan', PLAN_PARTS)) throw notOurService(connection, '/v2/plan returned no plan');
-      return value as unknown as Plan;
+    plan: (request, options = {}) => planned(request, options),
+    async planWithLive(request, options = {}) {
+      const { live, ...plan } = await planned(request, options, { live: 'true' });
+      if (live) return { plan, live };
+      throw new RdError('ERR_NOT_FOUND', 'The running service is an older release that cannot apply plans.', {
+        advice: 'Stop it with `rdctl shutdown`, then apply again to start the new release.',
+      });
     },
     async apply(request, tag, options) {
       const body = JSON.stringify({ ...request, tag });
       const { value } = await object({ method: 'POST', path: '/v2/apply', body, ...options });
       if (isDocument(value, 'ApplyReply', REPLY_PARTS)) return value as unknown as ApplyReply;
       throw notOurService(connection, '/v2/apply did not report what was written');
-    },
-    async portForwards(options) {
-      const { value } = await object({ method: 'GET', path: '/v2/port_forwards', ...options });
-      if (isDocument(value, 'PortForwards', FORWARD_PARTS)) return value as unknown as ForwardsReport;
-      throw notOurService(connection, '/v2/port_forwards returned no port forwards');
     },
     async addPortForward(forward, options) {
       await call({ method: 'POST', path: '/v2/port_forwards', body: JSON.stringify(forward), ...options });
@@ -158,26 +172,23 @@ export function createClient(connection: Connection, transport: Transport = http
   };
 }
 
-/** Parts of `schemas/plan.json` and `schemas/status.json` that the tool uses without checking. */
+/** Parts of the documents that the tool uses without further checks. */
 const PLAN_PARTS = { objects: ['target', 'summary'], lists: ['changes', 'blastRadius', 'pendingRestart', 'warnings'] };
 const STATUS_PARTS = {
   objects: ['driver', 'counters', 'engine', 'machine'],
   lists: ['conditions', 'phases', 'notices'],
 };
+const REPLY_PARTS = { objects: [], lists: ['sent'] };
 
 /** Settings of every version have these two; other servers' replies hardly do. */
 function looksLikeSettings({ version, kubernetes }: JsonObject): boolean {
   return Number.isInteger(version) && isObject(kubernetes);
 }
 
-const REPLY_PARTS = { objects: [], lists: ['sent'] };
-
 function statusIn(value: JsonObject, connection: Connection, path: string): StatusDocument {
   if (isDocument(value, 'Status', STATUS_PARTS)) return value as unknown as StatusDocument;
   throw notOurService(connection, `${path} returned no status`);
 }
-
-const FORWARD_PARTS = { objects: [], lists: ['portForwards'] };
 
 /** `DELETE` takes its keys from the query. */
 export function forwardPath({ namespace, service, k8sPort }: ForwardKey): string {

@@ -5,8 +5,8 @@ import { type ExtensionStep, extensionFailure, extensionSteps } from '../plan/ex
 import { blindSteps, forwardName, mentionsForwards, NO_FORWARDS, throwForwardFailure } from '../plan/port-forwards.ts';
 import type { ApplyStep } from '../reconcile/status-document.ts';
 import { fillDefaults } from '../settings/defaults.ts';
-import { type ApplyInput, type Carried, settle } from './carry-out.ts';
-import type { SettingsReply, WriteReply } from './client.ts';
+import { type ApplyInput, type Carried, type MadePlan, settle } from './carry-out.ts';
+import type { WriteReply } from './client.ts';
 import { type ExtensionReply, installExtension, uninstallExtension } from './extensions.ts';
 import { ANY_HOST } from './offline.ts';
 
@@ -14,10 +14,7 @@ import { ANY_HOST } from './offline.ts';
 const PAUSE = 250;
 
 /** Carries out the plan step by step. Extensions need a running engine, so a plan with extensions always waits. */
-export async function carryOutForeign(
-  input: ApplyInput,
-  made: { plan: Plan; request: PlanRequest; live: SettingsReply },
-): Promise<Carried> {
+export async function carryOutForeign(input: ApplyInput, made: MadePlan): Promise<Carried> {
   const begun = input.clock.now();
   const leftMs = input.leftMs ?? (() => input.timeoutMs - (input.clock.now() - begun));
   const sent = await writeForeign(input, made);
@@ -59,7 +56,7 @@ interface Writes {
  */
 async function writeForeign(
   { client, signal, onEvent }: ApplyInput,
-  { plan, request, live }: { plan: Plan; request: PlanRequest; live: SettingsReply },
+  { plan, request, live }: MadePlan,
 ): Promise<Writes> {
   let count = 0;
   const sent = (what: 'settings' | 'power', { ignoredKeys }: WriteReply) => {

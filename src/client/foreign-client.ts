@@ -26,7 +26,7 @@ export function createForeignClient({ watch: _, ...plain }: Client): Client {
   const progress = foreignProgress();
   const since = new Date().toISOString();
 
-  async function read(options?: CallOptions): Promise<ForeignSettings & SettingsReply> {
+  async function read(options?: CallOptions): Promise<ForeignSettings & SettingsReply & { etag: string }> {
     const { settings, text } = await plain.settings(options);
     const foreign = readForeign(settings);
     return { ...foreign, settings: foreign.known, text, etag: canonicalJson(settings) };
@@ -61,18 +61,18 @@ export function createForeignClient({ watch: _, ...plain }: Client): Client {
     foreign: true,
     settings: read,
     locked,
-    async plan(request, options) {
-      const [settings, locks, { vmState }] = [
-        await read(options),
-        await locked(options),
-        await plain.backendState(options),
-      ];
+    plan: async (request, options) => (await client.planWithLive(request, options)).plan,
+    async planWithLive(request, options) {
+      const settings = await read(options);
+      const locks = await locked(options);
+      const { vmState } = await plain.backendState(options);
       const target = foreignTarget(plain, settings.version);
-      const plan = await foreignPlan(request, {
-        ...{ settings, locks, vmState, target },
-        propose: (body) => propose(body, options),
-      });
-      return request.portForwards ? withPortForwards(plan, request.portForwards, undefined) : plan;
+      const facts = { settings, locks, vmState, target, propose: (body: JsonObject) => propose(body, options) };
+      const plan = await foreignPlan(request, facts);
+      return {
+        plan: request.portForwards ? withPortForwards(plan, request.portForwards, undefined) : plan,
+        live: { settings: settings.known, locks, power: powerOf(vmState), etag: settings.etag },
+      };
     },
     async putSettings(body, { ifMatch, ...options } = {}) {
       const before = await read(options);
@@ -91,7 +91,6 @@ export function createForeignClient({ watch: _, ...plain }: Client): Client {
       const reply = now ? await plain.setBackendState(state, options) : { text: '', ignoredKeys: [] };
       return { ...reply, generation: GENERATION };
     },
-    portForwards: async () => undefined,
     async addPortForward(forward, options) {
       const path = '/v1/port_forwarding';
       const response = await plain.request({ method: 'POST', path, body: JSON.stringify(forward), ...options });
@@ -109,6 +108,10 @@ export function createForeignClient({ watch: _, ...plain }: Client): Client {
     },
   };
   return client;
+}
+
+function powerOf(vmState: BackendState): 'started' | 'stopped' {
+  return vmState === 'STOPPED' || vmState === 'STOPPING' ? 'stopped' : 'started';
 }
 
 /** The target of a plan. The application does not report its release. */
@@ -157,7 +160,6 @@ function statusOf(
   { settled, failed, missing }: Standing,
   since: string,
 ): StatusDocument {
-  const off = vmState === 'STOPPED' || vmState === 'STOPPING';
   const condition: Condition = {
     type: 'Converged',
     status: settled ? 'True' : 'False',
@@ -181,7 +183,7 @@ function statusOf(
     home: connection.file ?? `http://${connection.host}:${connection.port}`,
     startedAt: '',
     driver: { name: 'its own', simulated: false, reason: 'another application' },
-    power: off ? 'stopped' : 'started',
+    power: powerOf(vmState),
     generation: GENERATION,
     // An error from before the last write is unrelated to it.
     observedGeneration: vmState === 'ERROR' && !failed ? 0 : GENERATION,

@@ -1,19 +1,10 @@
 import { RdError } from '../errors.ts';
 import { canonicalJson, digestOf, isObject, type JsonObject, type JsonValue } from '../json.ts';
-import type { Plan, PlanRequest, Target } from '../plan/change.ts';
+import type { LiveState, Plan, PlanRequest, Target } from '../plan/change.ts';
 import { isWantedForwards, mentionsForwards, NO_FORWARDS, type WantedForwards } from '../plan/port-forwards.ts';
 import { isRuntimeChange } from '../plan/runtime-changes.ts';
 import { FIELDS } from '../settings/fields.gen.ts';
 import { leafAt, leaves, removeLeaf, setLeaf } from '../settings/leaf-paths.ts';
-
-/** The live state when a plan is saved or used. */
-export interface LiveState {
-  settings: JsonObject;
-  locks: JsonObject;
-  power: string;
-  /** Version of the desired state when power and settings were read; absent where nothing can have changed since. */
-  generation?: number;
-}
 
 /** What makes a plan document replayable (`saved` in `schemas/plan.json`). */
 export interface SavedPart {
@@ -130,8 +121,6 @@ export function checkFresh(plan: SavedPlan, fresh: Plan, live: LiveState): void 
   if (digestOf(live.locks) !== digests.locks) throw stale('the locks have changed');
   if (liveDigest(request, live) !== digests.live)
     throw stale('a setting or the power state that the plan manages has changed');
-  if (live.generation !== undefined && live.generation !== fresh.generation)
-    throw stale('the settings or the power state changed while the plan was checked');
   if (
     canonicalJson(toJson(comparableChanges(fresh.changes))) !== canonicalJson(toJson(comparableChanges(plan.changes)))
   )

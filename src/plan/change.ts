@@ -1,5 +1,5 @@
 import type { ForwardKey } from '../features/port-forwards/forward.ts';
-import type { JsonValue } from '../json.ts';
+import type { JsonObject, JsonValue } from '../json.ts';
 import type { UserFileChange } from './user-files.ts';
 
 /** The cost of a change, in ascending order: stored only; applied live; restarts the backend; destroys cluster data. */
@@ -121,4 +121,16 @@ export interface WantedForwards {
   exclusive: boolean;
   /** Names of forwards to leave unchanged, overriding the other two. */
   leaves?: readonly string[];
+}
+
+/** The state that a plan was compared with, for saved plans and for the rollback. Settings may contain secrets. */
+export interface LiveState {
+  settings: JsonObject;
+  locks: JsonObject;
+  /** Desired power. */
+  power: 'started' | 'stopped';
+  /** Absent where they cannot be listed. */
+  portForwards?: WantedForwards['entries'];
+  /** Only for another application: the tag of its settings, for a conditional write. */
+  etag?: string;
 }

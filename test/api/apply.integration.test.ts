@@ -65,8 +65,27 @@ test('an accepted apply finishes after its client disconnects', async () => {
   expect(await client.apply(asked, plan.tag ?? '')).toMatchObject({ continues: true });
   await vi.waitFor(async () => expect((await client.status()).apply?.state).toBe('done'), { timeout: 30_000 });
   expect((await client.plan(asked)).changes).toEqual([]);
-  const forwards = await client.portForwards();
-  expect(forwards?.portForwards).toMatchObject([{ service: 'web', hostPort: HOST_PORT }]);
+  const { live } = await client.planWithLive(asked);
+  expect(live.portForwards).toEqual([{ namespace: 'default', service: 'web', k8sPort: 80, hostPort: HOST_PORT }]);
+});
+
+test('a plan comes with the state that it was compared with, on request', async () => {
+  const { client, context } = startApi({ locks: { containerEngine: { name: true } } });
+  const asked = request({ settings: { images: { showAll: false } } });
+  const { plan, live } = await client.planWithLive(asked);
+  const { settings, power } = context.store.snapshot().desired;
+  expect(live).toEqual({ settings, locks: { containerEngine: { name: true } }, power, portForwards: [] });
+  expect(plan).toEqual(await client.plan(asked));
+});
+
+test('settings that are not valid are refused without a write, whatever the tag says', async () => {
+  const { client, context } = startApi();
+  const password = (value: unknown) =>
+    request({ settings: { experimental: { virtualMachine: { proxy: { password: value } } } } as never });
+  // A plan hides secrets, so both have the same tag.
+  const { tag = '' } = await client.plan(password('secret'));
+  await expect(client.apply(password(5), tag)).rejects.toMatchObject({ code: 'ERR_SETTINGS_INVALID' });
+  expect(context.store.snapshot().desired.generation).toBe(1);
 });
 
 test('refuses a plan other than the approved one, and a plan that cannot be carried out', async () => {

@@ -43,8 +43,8 @@ describe('apply -f', () => {
     // The proxy's home has no lock that would show whether the service is staying.
     const requests = () => proxy.requests.splice(0).filter((line) => line !== 'GET /v1/backend_state');
     await rdctl(['apply', '-f', 'p.json']);
-    const [plan, wayBack] = ['POST /v2/plan?waitMs=60000', ['GET /v1/settings', 'GET /v2/port_forwards']];
-    expect(requests()).toEqual(['GET /v2/status', plan, ...wayBack, 'POST /v2/apply', 'GET /v2/events']);
+    const plan = 'POST /v2/plan?waitMs=60000&live=true';
+    expect(requests()).toEqual(['GET /v2/status', plan, 'POST /v2/apply', 'GET /v2/events']);
     await rdctl(['apply', '-f', 'p.json']);
     expect(requests()).toEqual(['GET /v2/status', plan]);
   });

@@ -3,6 +3,7 @@ import { get } from 'node:http';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
+import type { Client } from '../../src/client/client.ts';
 import type { ForwardsReport } from '../../src/plan/port-forwards.ts';
 import { rdctl } from '../helpers/cli.ts';
 import { freePort } from '../helpers/free-port.ts';
@@ -11,6 +12,11 @@ import { startService } from '../helpers/service.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';
 
 const HEAD = 'apiVersion: rdctl/v1\nkind: Profile\nsettings: { version: 19 }\n';
+
+async function forwardsOf(client: Client): Promise<ForwardsReport['portForwards']> {
+  const { body } = await client.request({ method: 'GET', path: '/v2/port_forwards' });
+  return JSON.parse(body.toString()).portForwards;
+}
 
 async function stage() {
   const running = await startService();
@@ -23,8 +29,8 @@ async function stage() {
     profile: (text: string, head = HEAD) => writeFileSync(join(cwd, 'p.yaml'), `${head}${text}\n`),
     run: (...argv: string[]) => rdctl([...argv, '-f', 'p.yaml'], { env: proxy.env, cwd }),
     async forwards(): Promise<string[]> {
-      const report = (await running.client.portForwards()) as ForwardsReport;
-      return report.portForwards.map(({ service, hostPort, state }) => `${service} ${hostPort} ${state}`);
+      const forwards = await forwardsOf(running.client);
+      return forwards.map(({ service, hostPort, state }) => `${service} ${hostPort} ${state}`);
     },
     cwd,
   };
@@ -65,7 +71,7 @@ test('a profile creates forwards once; they carry HTTP and survive a service res
 
   const again = await startService({ home });
   await again.converged();
-  await expect.poll(async () => (await again.client.portForwards())?.portForwards[0]?.state).toBe('listening');
+  await expect.poll(async () => (await forwardsOf(again.client))[0]?.state).toBe('listening');
   expect(await fetchText(port)).toBe('simulated web: GET /hello\n');
 });
 

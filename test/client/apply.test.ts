@@ -1,7 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { applyDesired, isWorse } from '../../src/client/apply.ts';
 import type { ApplyEvent, ApplyInput } from '../../src/client/carry-out.ts';
-import type { Client } from '../../src/client/client.ts';
+import { type Client, createClient } from '../../src/client/client.ts';
+import type { Connection } from '../../src/client/connection.ts';
 import { type ErrorCode, RdError } from '../../src/errors.ts';
 import type { JsonObject } from '../../src/json.ts';
 import type { Change, Plan, PlanRequest } from '../../src/plan/change.ts';
@@ -9,6 +10,10 @@ import type { ApplyReply, ApplyStep, ApplyWork, StatusDocument } from '../../src
 import { defaultSettings } from '../../src/settings/defaults.ts';
 import { ENGINE_CHANGE, planWith, statusWith } from '../helpers/plans.ts';
 
+const CONNECTION: Connection = {
+  ...{ host: '127.0.0.1', port: 1, user: 'u', password: 'p' },
+  ...{ foreign: false, reached: { by: 'word' } },
+};
 const REQUEST: PlanRequest = {
   settings: { version: 19, containerEngine: { name: 'containerd' } },
   state: 'unmanaged',
@@ -68,14 +73,16 @@ function scripted({ plans, moved = 0, statuses = [], foreign, sent = ['settings'
   };
   const client: Client = {
     ...(foreign ? { foreign } : {}),
-    connection: { host: '127.0.0.1', port: 1, user: 'u', password: 'p', foreign: false, reached: { by: 'word' } },
-    settings: async () => ({ settings, text: '', etag: `"${planned}"` }),
-    plan: async (request) => {
+    connection: CONNECTION,
+    settings: () => Promise.reject(new Error('not in the script')),
+    plan: () => Promise.reject(new Error('not in the script')),
+    planWithLive: async (request) => {
       calls.push({ call: 'plan', body: request });
       const plan = plans[Math.min(planned, plans.length - 1)];
+      const etag = `"${planned}"`;
       planned += 1;
       if (!plan) throw new Error('no plan in the script');
-      return { tag: 'a', ...plan };
+      return { plan: { tag: 'a', ...plan }, live: { settings, locks: {}, power: 'started', portForwards: [], etag } };
     },
     putSettings: async (body, { ifMatch } = {}) => {
       calls.push({ call: 'put', body, ifMatch });
@@ -97,13 +104,6 @@ function scripted({ plans, moved = 0, statuses = [], foreign, sent = ['settings'
     proposal: () => Promise.reject(new Error('not in the script')),
     backendState: () => Promise.reject(new Error('not in the script')),
     shutdown: () => Promise.reject(new Error('not in the script')),
-    portForwards: async () => ({
-      kind: 'PortForwards',
-      formatVersion: 1,
-      supported: false,
-      portForwards: [],
-      reason: 'none',
-    }),
     addPortForward: () => Promise.reject(new Error('not in the script')),
     removePortForward: () => Promise.reject(new Error('not in the script')),
   };
@@ -288,14 +288,17 @@ describe('a backend that gave up', () => {
   });
 });
 
-test('an older release, whose plans have no tag, is named with a remedy', async () => {
-  const { client, writes } = scripted({ plans: [planWith([ENGINE_CHANGE])] });
-  const { tag: _, ...old } = await client.plan(REQUEST);
-  await expect(applyDesired(input({ ...client, plan: async () => old }))).rejects.toMatchObject({
+test('an older release, whose plans come without the live state, is named with a remedy', async () => {
+  const { tag: _, ...plan } = planWith([ENGINE_CHANGE]);
+  const client = createClient(CONNECTION, async () => ({
+    ...{ status: 200, statusText: 'OK', headers: { 'content-type': 'application/json' } },
+    body: Buffer.from(JSON.stringify(plan)),
+  }));
+  expect(await client.plan(REQUEST)).toEqual(plan);
+  await expect(client.planWithLive(REQUEST)).rejects.toMatchObject({
     code: 'ERR_NOT_FOUND',
     advice: expect.stringContaining('rdctl shutdown'),
   });
-  expect(writes()).toEqual([]);
 });
 
 test('an apply reports only phases that were still open at its first write', async () => {

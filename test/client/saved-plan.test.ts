@@ -1,14 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import {
-  checkFresh,
-  checkTarget,
-  type LiveState,
-  readSavedPlan,
-  replayRequest,
-  savePlan,
-} from '../../src/client/saved-plan.ts';
+import { checkFresh, checkTarget, readSavedPlan, replayRequest, savePlan } from '../../src/client/saved-plan.ts';
 import { canonicalJson, digestOf } from '../../src/json.ts';
-import type { Change, Plan, PlanRequest } from '../../src/plan/change.ts';
+import type { Change, LiveState, Plan, PlanRequest } from '../../src/plan/change.ts';
 import { defaultSettings } from '../../src/settings/defaults.ts';
 import { validate as validPlan } from '../../src/settings/validators/plan.gen.js';
 import { ENGINE_CHANGE, planWith } from '../helpers/plans.ts';

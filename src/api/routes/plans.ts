@@ -1,20 +1,64 @@
 import type { FastifyInstance, FastifyReply } from 'fastify';
-import { RdError } from '../../errors.ts';
+import { RdError, type SettingsFinding } from '../../errors.ts';
 import { isObject } from '../../json.ts';
 import { refuseBlocked } from '../../plan/blocks.ts';
-import type { Plan, PlanRequest } from '../../plan/change.ts';
+import type { LiveState, Plan, PlanRequest } from '../../plan/change.ts';
 import { patchOf } from '../../plan/diff.ts';
-import { decideUpdate } from '../../plan/settings-update.ts';
+import { makePlan } from '../../plan/plan.ts';
+import { isWantedForwards } from '../../plan/port-forwards.ts';
+import { validateContext } from '../../plan/settings-update.ts';
+import type { UserFileFacts } from '../../plan/user-files.ts';
+import { PRODUCT } from '../../product.ts';
 import type { Desired } from '../../reconcile/contract.ts';
 import type { ApplyReply } from '../../reconcile/status-document.ts';
+import { canonicalize } from '../../settings/canonical.ts';
+import { explain, formatFinding } from '../../settings/issue.ts';
+import { valueAt } from '../../settings/leaf-paths.ts';
+import { mergeSettings, withoutRemovals } from '../../settings/merge.ts';
+import type { Settings } from '../../settings/settings.gen.ts';
+import { unknownKeys, validate } from '../../settings/validate.ts';
 import type { ApiContext, ReservedSteps } from '../context.ts';
-import { checkedRequest, PLAN_REQUEST, planOf } from '../planning.ts';
 import { documented, schemaOf } from '../route-doc.ts';
-import { JSON_TYPE, TEXTS } from '../wire-texts.ts';
+import { JSON_TYPE } from '../wire-texts.ts';
 
-/** Milliseconds that a plan waits for a look, as while a step is under way: where the caller says nothing, and at most. */
+/** Milliseconds that a plan waits for an observation by default, and at most. */
 const USUAL_WAIT = 3_000;
 const LONGEST_WAIT = 600_000;
+
+const PLAN_REQUEST = {
+  type: 'object',
+  additionalProperties: false,
+  required: ['settings', 'state', 'prune'],
+  properties: {
+    settings: { type: 'object' },
+    state: { enum: ['started', 'stopped', 'unmanaged'] },
+    prune: { type: 'array', items: { type: 'string' } },
+    wishes: { type: 'array', items: { type: 'string' } },
+    portForwards: {
+      type: 'object',
+      additionalProperties: false,
+      required: ['entries', 'exclusive'],
+      properties: {
+        entries: {
+          type: 'array',
+          items: {
+            type: 'object',
+            additionalProperties: false,
+            required: ['namespace', 'service', 'k8sPort', 'hostPort'],
+            properties: {
+              namespace: { type: 'string' },
+              service: { type: 'string' },
+              k8sPort: { description: 'Number or name of the service port.' },
+              hostPort: { description: 'A number, or null to remove the forward.' },
+            },
+          },
+        },
+        exclusive: { description: 'Forwards that are not listed are removed.', type: 'boolean' },
+        leaves: { description: 'Names of forwards to leave unchanged.', type: 'array', items: { type: 'string' } },
+      },
+    },
+  },
+} as const;
 
 const PLAN_DOC = documented({
   summary: 'Plan the changes that reach a desired state, with their cost',
@@ -23,6 +67,10 @@ const PLAN_DOC = documented({
   query: {
     waitMs: {
       description: `How long to wait for an observation of the backend, in milliseconds, up to ${LONGEST_WAIT}; the default is ${USUAL_WAIT}`,
+    },
+    live: {
+      description:
+        '`true` adds `live` to the plan: the settings, locks, power state and port forwards that it was compared with',
     },
   },
   body: { description: 'The desired state', required: true, schema: PLAN_REQUEST },
@@ -36,25 +84,29 @@ const PLAN_DOC = documented({
   },
 });
 
-/** `POST /v2/plan`: what a desired state would change here, at what cost. Changes nothing. */
+/** `POST /v2/plan`: what a desired state would change here, and what that would cost. Changes nothing. */
 export function planRoutes(app: FastifyInstance, context: ApiContext): void {
-  const { controllers } = context;
+  const { controllers, store } = context;
   app.post<{ Body: PlanRequest }>(
     '/v2/plan',
     { ...PLAN_DOC, schema: { body: PLAN_REQUEST } },
     async ({ body, query }, reply) => {
       const limit = AbortSignal.timeout(waitOf(query));
-      const request = checkedRequest(body, context);
-      // A container that was started a second ago is at stake, too.
-      const looked = await controllers.look(AbortSignal.any([limit, gone(reply)]), 'until it succeeds');
+      const request = checkedRequest(body, store.snapshot().desired.settings, context);
+      // A container that was started a second ago counts, too.
+      const looked = await controllers.look(AbortSignal.any([limit, disconnected(reply)]), 'until it succeeds');
       const userFiles = await context.userFiles();
-      const plan = planOf(request, context, { outdated: !looked, ...(userFiles ? { userFiles } : {}) });
-      return reply.type(JSON_TYPE).send(`${JSON.stringify(plan, null, 2)}\n`);
+      // Plan and live state are of the same moment: nothing is awaited between them.
+      const { desired } = store.snapshot();
+      const plan = planOf(request, desired, context, { outdated: !looked, ...(userFiles ? { userFiles } : {}) });
+      const withLive = isObject(query) && query.live === 'true';
+      const document = withLive ? { ...plan, live: liveState(desired, context) } : plan;
+      return reply.type(JSON_TYPE).send(`${JSON.stringify(document, null, 2)}\n`);
     },
   );
 }
 
-/** @throws RdError `ERR_BODY_INVALID` for anything but a number of milliseconds, once. */
+/** @throws RdError `ERR_BODY_INVALID` unless it is a number of milliseconds, given once. */
 function waitOf(query: unknown): number {
   const given: unknown = isObject(query) ? query.waitMs : undefined;
   if (given === undefined) return USUAL_WAIT;
@@ -63,20 +115,91 @@ function waitOf(query: unknown): number {
   throw new RdError('ERR_BODY_INVALID', `waitMs must be a number of milliseconds from 0 to ${LONGEST_WAIT}`);
 }
 
-/** Aborted when nobody waits for the answer any more. */
-function gone({ raw }: FastifyReply): AbortSignal {
-  const left = new AbortController();
-  raw.once('close', () => left.abort());
-  return left.signal;
+/** Aborted when the client disconnects, and after the reply. */
+function disconnected({ raw }: FastifyReply): AbortSignal {
+  const closed = new AbortController();
+  raw.once('close', () => closed.abort());
+  return closed.signal;
 }
 
-const BODY = {
+function liveState({ settings, power }: Desired, { store, portForwards }: ApiContext): LiveState {
+  const forwards = portForwards.list().portForwards;
+  return {
+    settings,
+    locks: store.locks,
+    power,
+    portForwards: forwards.map(({ namespace, service, k8sPort, hostPort }) => ({
+      namespace,
+      service,
+      k8sPort,
+      hostPort,
+    })),
+  };
+}
+
+/** The plan that carries out a request from this desired state. */
+function planOf(
+  request: PlanRequest,
+  { settings, power, generation }: Desired,
+  context: ApiContext,
+  observation: { outdated?: boolean; userFiles?: UserFileFacts } = {},
+): Plan {
+  const { store, driver, about, controllers, portForwards } = context;
+  return makePlan({
+    request,
+    live: settings,
+    power: context.idle ? 'stopped' : power,
+    locks: store.locks,
+    ...(about.lockedBy === undefined ? {} : { lockedBy: about.lockedBy }),
+    driver,
+    observed: controllers.observed(),
+    target: { product: PRODUCT.name, home: about.home, driver: driver.name, simulated: driver.simulated },
+    generation,
+    ...(request.portForwards ? { forwards: portForwards.list() } : {}),
+    ...observation,
+  });
+}
+
+/**
+ * The request in canonical form. Locks and settings that the driver does not support are part of a plan, not errors.
+ * @throws RdError `ERR_SETTINGS_INVALID` with every problem of the settings, `ERR_BODY_INVALID` for invalid forwards.
+ */
+function checkedRequest(body: PlanRequest, current: Settings, context: ApiContext): PlanRequest {
+  const { driver, host, kubernetesVersions } = context;
+  const settings = canonicalize(body.settings);
+  const findings: SettingsFinding[] = [
+    ...validate(withoutRemovals(settings), validateContext(current, { driver, host, kubernetesVersions })).map(
+      (issue) => {
+        const value = valueAt(settings, issue.pointer);
+        return {
+          pointer: issue.pointer,
+          ...explain(issue, value === undefined ? undefined : JSON.stringify(value)),
+        };
+      },
+    ),
+    ...unknownKeys(settings).map(({ pointer, path, suggestion }) => ({
+      pointer,
+      message: `"${path}" is not a setting`,
+      ...(suggestion === undefined ? {} : { suggestion }),
+    })),
+  ];
+  if (findings.length > 0) {
+    const details = findings.map(formatFinding);
+    throw new RdError('ERR_SETTINGS_INVALID', 'the requested settings are not valid', { details, findings });
+  }
+  if (body.portForwards && !isWantedForwards(body.portForwards)) {
+    throw new RdError('ERR_BODY_INVALID', 'portForwards: k8sPort is a number or a name, hostPort a number or null');
+  }
+  return { ...body, settings };
+}
+
+const APPLY_REQUEST = {
   ...PLAN_REQUEST,
   required: [...PLAN_REQUEST.required, 'tag'],
   properties: { ...PLAN_REQUEST.properties, tag: { type: 'string' } },
 } as const;
 
-const REPLY = {
+const APPLY_REPLY = {
   type: 'object',
   required: ['kind', 'formatVersion', 'generation', 'sent', 'continues'],
   properties: {
@@ -96,9 +219,9 @@ const APPLY_DOC = documented({
   summary: 'Apply a plan',
   description:
     'Takes the body of `POST /v2/plan` and the `tag` of its plan. Settings and power state are written immediately, as one version of the desired state; port forwards and extensions follow, even if the client disconnects.',
-  body: { description: 'The desired state, and the tag', required: true, schema: BODY },
+  body: { description: 'The desired state, and the tag', required: true, schema: APPLY_REQUEST },
   replies: {
-    202: { description: 'it is written; wait for the generation', body: 'json', schema: REPLY },
+    202: { description: 'it is written; wait for the generation', body: 'json', schema: APPLY_REPLY },
     400: {
       description: 'a malformed request, invalid settings, or blocked changes',
       body: 'json',
@@ -112,19 +235,18 @@ const APPLY_DOC = documented({
   },
 });
 
-/** `POST /v2/apply`: carries out a plan that was agreed to. */
+/** `POST /v2/apply`: carries out an approved plan. */
 export function applyRoutes(app: FastifyInstance, context: ApiContext): void {
   const { store, applies, controllers, counters, log } = context;
   app.post<{ Body: PlanRequest & { tag: string } }>(
     '/v2/apply',
-    { ...APPLY_DOC, schema: { body: BODY } },
-    async ({ body }, reply) => {
-      const { tag, ...asked } = body;
-      const request = checkedRequest(asked, context);
+    { ...APPLY_DOC, schema: { body: APPLY_REQUEST } },
+    async ({ body: { tag, ...body } }, reply) => {
       let steps: ReservedSteps | undefined;
       const { answer, now } = await store
         .write(({ desired }) => {
-          const plan = planOf(request, context, { desired });
+          const request = checkedRequest(body, desired.settings, context);
+          const plan = planOf(request, desired, context);
           steps = applies.reserve(plan, request);
           if (plan.tag !== tag) {
             throw new RdError('ERR_PLAN_STALE', 'the plan is stale; nothing was changed', {
@@ -132,14 +254,17 @@ export function applyRoutes(app: FastifyInstance, context: ApiContext): void {
             });
           }
           refuseBlocked(plan);
-          const next = nextState(plan, request, desired, context);
+          // The request was checked against these very settings, so its differences need no further validation.
+          const patch = patchOf(plan, request, desired.settings);
+          const settings = patch ? mergeSettings(desired.settings, patch) : desired.settings;
+          const power = request.state === 'unmanaged' ? desired.power : request.state;
           const sent: ApplyReply['sent'] = [];
-          if (next.settings !== desired.settings) sent.push('settings');
-          if (next.power !== desired.power) sent.push('power');
-          // Nothing differs, and an earlier attempt was given up. Its cause may be gone.
-          const gaveUp = next.power === 'started' && controllers.status().backendState === 'ERROR';
+          if (patch) sent.push('settings');
+          if (power !== desired.power) sent.push('power');
+          // Nothing differs, and an earlier attempt failed for good. Its cause may be gone.
+          const gaveUp = power === 'started' && controllers.status().backendState === 'ERROR';
           if (sent.length === 0 && gaveUp) sent.push('retry');
-          return { ...(sent.length > 0 ? { next } : {}), answer: { plan, sent } };
+          return { ...(sent.length > 0 ? { next: { settings, power } } : {}), answer: { plan, sent } };
         })
         .catch((error: unknown) => {
           steps?.release();
@@ -159,20 +284,4 @@ export function applyRoutes(app: FastifyInstance, context: ApiContext): void {
         .send(`${JSON.stringify(document, null, 2)}\n`);
     },
   );
-}
-
-/** Settings and power as planned; the very same objects where they stay. */
-function nextState(
-  plan: Plan,
-  request: PlanRequest,
-  { settings, power }: Desired,
-  context: ApiContext,
-): Omit<Desired, 'generation'> {
-  const powerAfter = request.state === 'unmanaged' ? power : request.state;
-  const patch = patchOf(plan, request, settings);
-  if (!patch) return { settings, power: powerAfter };
-  const update = decideUpdate(patch, settings, { ...context, locks: context.store.locks });
-  if (update.kind === 'refused')
-    throw new RdError('ERR_SETTINGS_INVALID', [TEXTS.updateErrors, ...update.problems].join('\n'));
-  return { settings: update.kind === 'changed' ? update.settings : settings, power: powerAfter };
 }
