@@ -7,11 +7,11 @@ import {
   explainSetting,
   type SectionExplanation,
 } from '../../src/client/explain.ts';
-import { layersOfApplication, layersOfService, settingLayers } from '../../src/client/layers.ts';
+import { layersOfApplication } from '../../src/client/foreign-layers.ts';
 import { storedSettings } from '../../src/client/offline.ts';
 import { RdError } from '../../src/errors.ts';
 import type { JsonObject } from '../../src/json.ts';
-import type { SettingLayers } from '../../src/plan/layers.ts';
+import { type SettingLayers, settingLayers } from '../../src/plan/layers.ts';
 import type { Host } from '../../src/settings/defaults.ts';
 import { type Field, PLATFORM_NAMES } from '../../src/settings/field.ts';
 import { FIELDS } from '../../src/settings/fields.gen.ts';
@@ -89,7 +89,7 @@ async function findLayers(invocation: Caller): Promise<FoundLayers> {
   }
   const { cluster } = service.status;
   return {
-    layers: await layersOfService(service.client, io.signal),
+    layers: await service.client.layers({ signal: io.signal }),
     ...(cluster.state === 'running' ? { running: cluster.installedVersion } : {}),
   };
 }

@@ -40,7 +40,7 @@ intended one, or a change is locked or not supported by the driver; 1 a file cou
     const desired = await desiredOf([...(flags.file ?? []), ...args], io, view);
     const service = await runningService(invocation);
     if (service) showNotices(service.status, io);
-    const { plan: made, live } = await planFor(desired, service, io, { ...flags, withLive: path !== undefined });
+    const { plan: made, live } = await planFor(desired, service, io, flags);
     if (path !== undefined) await save(path, made, live, desired, io);
     view.plan(made, desired.locate);
     if (made.summary.blocked > 0) return 3;

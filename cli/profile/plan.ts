@@ -11,22 +11,21 @@ import { errorWithPositions, forwardsOf, requestOf } from './desired.ts';
 
 /**
  * The plan for a desired state: from the running service, waiting for an observation if needed, otherwise estimated
- * from the stored settings. `withLive`: also the state of the service that it was compared with.
+ * from the stored settings. `live`: the state of the service that it was compared with.
  */
 export async function planFor(
   desired: DesiredDocument,
   service: Service | undefined,
   io: Io,
-  { driver, timeout = PLAN_WAIT_MS, withLive = false }: { driver?: string; timeout?: number; withLive?: boolean },
+  { driver, timeout = PLAN_WAIT_MS }: { driver?: string; timeout?: number },
 ): Promise<{ plan: Plan; live?: LiveState }> {
   if (!service) return { plan: await estimate(desired, io, driver) };
   if (!service.client.foreign) refuseOtherDriver(service.status.driver.name, driver);
-  const client = patientClient(service.client, io, () => timeout);
-  const request = requestOf(desired);
-  const made = withLive ? client.planWithLive(request) : client.plan(request).then((plan) => ({ plan }));
-  return made.catch((error: unknown) => {
-    throw errorWithPositions(error, desired.locate);
-  });
+  return patientClient(service.client, io, () => timeout)
+    .planWithLive(requestOf(desired))
+    .catch((error: unknown) => {
+      throw errorWithPositions(error, desired.locate);
+    });
 }
 
 async function estimate(desired: DesiredDocument, io: Io, driver: string | undefined): Promise<Plan> {

@@ -1,4 +1,4 @@
-import type { Client, PlanOptions } from '../../src/client/client.ts';
+import type { Client } from '../../src/client/client.ts';
 import { answerLimit } from '../../src/client/http.ts';
 import { steadyClock } from '../../src/os/clock.ts';
 import type { Plan, PlanRequest } from '../../src/plan/change.ts';
@@ -16,25 +16,23 @@ export const PLAN_WAIT_MS = 60_000;
 const QUIET_MS = 1_000;
 
 /**
- * A client whose plans wait for a successful observation, e.g. while a step is running, and show on a terminal what the
+ * A client whose `planWithLive` waits for a successful observation, e.g. while a step is running, and show on a terminal what the
  * service does meanwhile. `waitMs` is evaluated per plan; after that time the plan is made without an observation, and
  * says so.
  */
 export function patientClient(client: Client, io: Io, waitMs: () => number): Client {
-  async function waiting<T>(options: PlanOptions | undefined, make: (options: PlanOptions) => Promise<T>): Promise<T> {
-    const wait = waitMs();
-    const stopShowing = serviceLine(client, io, { text: waitingText, afterMs: QUIET_MS });
-    try {
-      const timeoutMs = wait + answerLimit({ method: 'POST' });
-      return await make({ signal: io.signal, timeoutMs, ...options, waitMs: wait });
-    } finally {
-      await stopShowing();
-    }
-  }
   return {
     ...client,
-    plan: (request, options) => waiting(options, (more) => client.plan(request, more)),
-    planWithLive: (request, options) => waiting(options, (more) => client.planWithLive(request, more)),
+    async planWithLive(request, options) {
+      const wait = waitMs();
+      const stopShowing = serviceLine(client, io, { text: waitingText, afterMs: QUIET_MS });
+      try {
+        const timeoutMs = wait + answerLimit({ method: 'POST' });
+        return await client.planWithLive(request, { signal: io.signal, timeoutMs, ...options, waitMs: wait });
+      } finally {
+        await stopShowing();
+      }
+    },
   };
 }
 

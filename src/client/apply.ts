@@ -50,9 +50,13 @@ export async function applyDesired(input: ApplyInput): Promise<ApplyOutcome> {
       continue;
     }
     if (done === 'moved' && input.exact) {
-      throw new RdError('ERR_PLAN_STALE', 'The settings changed since the plan was checked; nothing was changed.', {
-        advice: 'Make a new plan.',
-      });
+      throw new RdError(
+        'ERR_PLAN_STALE',
+        'The settings or the power state changed since the plan was checked; nothing was changed.',
+        {
+          advice: 'Make a new plan.',
+        },
+      );
     }
     if (done === 'moved') {
       onEvent({ type: 'moved' });

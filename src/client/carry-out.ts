@@ -130,8 +130,7 @@ export async function settle(input: ApplyInput, { generation, found, work }: Aim
   try {
     const status = await waitConverged({
       feed,
-      generation,
-      ...(idle ? { converged: () => true } : {}),
+      ...(idle ? {} : { generation }),
       isOver: (now) => work === undefined || isWorkOver(now, work),
       timeoutMs: input.leftMs?.() ?? input.timeoutMs,
       askedMs: input.timeoutMs,
@@ -173,8 +172,6 @@ export async function waitForEarlierApply(input: ApplyInput): Promise<StatusDocu
   try {
     return await waitConverged({
       feed,
-      generation: 0,
-      converged: () => true,
       clock,
       signal,
       isOver: ({ apply }) => apply?.state !== 'running',

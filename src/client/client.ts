@@ -1,7 +1,7 @@
-import { RdError } from '../errors.ts';
 import type { ForwardKey } from '../features/port-forwards/forward.ts';
 import { isObject, type JsonObject } from '../json.ts';
 import type { LiveState, Plan, PlanRequest } from '../plan/change.ts';
+import type { SettingLayers } from '../plan/layers.ts';
 import type { BackendState } from '../reconcile/contract.ts';
 import type { ApplyReply, StatusDocument } from '../reconcile/status-document.ts';
 import type { Connection, HttpRequest, HttpResponse, Transport } from './connection.ts';
@@ -53,7 +53,7 @@ export interface Client {
   /** Returns the server's reply: `Shutting down.` */
   shutdown(options?: CallOptions): Promise<string>;
   plan(request: PlanRequest, options?: PlanOptions): Promise<Plan>;
-  /** The plan, and the state that it was compared with. Throws `ERR_NOT_FOUND` for an older release of our service. */
+  /** The plan, and the state that it was compared with. */
   planWithLive(request: PlanRequest, options?: PlanOptions): Promise<{ plan: Plan; live: LiveState }>;
   /**
    * Has the service carry out a plan. `tag`: of the agreed plan. Throws `ERR_PLAN_STALE` when a plan made now would
@@ -64,6 +64,8 @@ export interface Client {
   /** Idempotent: also succeeds when there was none. */
   removePortForward(key: ForwardKey, options?: CallOptions): Promise<void>;
   status(options?: CallOptions): Promise<StatusDocument>;
+  /** Where the settings come from. */
+  layers(options?: CallOptions): Promise<SettingLayers>;
   /**
    * Calls back with the current status and on every change, until the service or the signal ends it. Absent where the
    * server has no events.
@@ -144,9 +146,7 @@ export function createClient(connection: Connection, transport: Transport = http
     async planWithLive(request, options = {}) {
       const { live, ...plan } = await planned(request, options, { live: 'true' });
       if (live) return { plan, live };
-      throw new RdError('ERR_NOT_FOUND', 'The running service is an older release that cannot apply plans.', {
-        advice: 'Stop it with `rdctl shutdown`, then apply again to start the new release.',
-      });
+      throw notOurService(connection, '/v2/plan returned a plan without the live state');
     },
     async apply(request, tag, options) {
       const body = JSON.stringify({ ...request, tag });
@@ -164,6 +164,11 @@ export function createClient(connection: Connection, transport: Transport = http
       const { value } = await object({ method: 'GET', path: '/v2/status', ...options });
       return statusIn(value, connection, '/v2/status');
     },
+    async layers(options) {
+      const { value } = await object({ method: 'GET', path: '/v2/settings/layers', ...options });
+      if (isDocument(value, 'SettingLayers', LAYERS_PARTS)) return value as unknown as SettingLayers;
+      throw notOurService(connection, '/v2/settings/layers returned no layers');
+    },
     async watch(onStatus, signal) {
       const path = '/v2/events';
       const read = eventReader((data) => onStatus(statusIn(JSON.parse(data), connection, path)));
@@ -179,6 +184,7 @@ const STATUS_PARTS = {
   lists: ['conditions', 'phases', 'notices'],
 };
 const REPLY_PARTS = { objects: [], lists: ['sent'] };
+const LAYERS_PARTS = { objects: ['builtIn', 'inForce', 'driver'], lists: [] };
 
 /** Settings of every version have these two; other servers' replies hardly do. */
 function looksLikeSettings({ version, kubernetes }: JsonObject): boolean {

@@ -90,10 +90,8 @@ type Seen = LoopStatus & { apply?: ApplyWork };
 
 export interface WaitInput<S extends Seen> {
   feed: StatusFeed<S>;
-  /** The version of the desired state to reach, or a later one. */
-  generation: number;
-  /** Whether the status has converged; `hasConverged` by default. */
-  converged?(status: S): boolean;
+  /** The version of the desired state to converge to, or a later one; absent: the backend is not waited for. */
+  generation?: number;
   /** True once nothing else needs waiting for. */
   isOver?(status: S): boolean;
   timeoutMs: number;
@@ -106,12 +104,11 @@ export interface WaitInput<S extends Seen> {
 }
 
 /**
- * Waits until the service has converged for the generation. Throws `ERR_CONVERGE_FAILED` with the failed condition,
+ * Waits until the service has converged for the generation, and `isOver`. Throws `ERR_CONVERGE_FAILED` with the failed condition,
  * `ERR_DEADLINE` naming what was missing, `ERR_CANCELLED`, or the connection error of a service that exited.
  */
 export async function waitConverged<S extends Seen>(input: WaitInput<S>): Promise<S> {
-  const { clock, signal, timeoutMs, askedMs = timeoutMs, isOver = () => true } = input;
-  const isThere = input.converged ?? ((status: S) => hasConverged(status, input.generation));
+  const { generation, clock, signal, timeoutMs, askedMs = timeoutMs, isOver = () => true } = input;
   const start = clock.now();
   const leftMs = () => start + timeoutMs - clock.now();
   let seen = '';
@@ -137,8 +134,9 @@ export async function waitConverged<S extends Seen>(input: WaitInput<S>): Promis
       fresh = now !== seen;
       seen = now;
       if (fresh) input.onStatus?.(last);
-      if (isThere(last) && isOver(last)) return last;
-      if (!isThere(last) && hasFailed(last, input.generation)) throw convergeFailed(last);
+      const isThere = generation === undefined || hasConverged(last, generation);
+      if (isThere && isOver(last)) return last;
+      if (!isThere && hasFailed(last, generation)) throw convergeFailed(last);
     }
     if (leftMs() <= 0) throw deadline(askedMs, last);
   }

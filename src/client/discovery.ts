@@ -107,7 +107,7 @@ async function defaultFile(
   if (own && !own.foreign) {
     requirePrivate(here);
     const socket = serviceSocket(here);
-    return { ...own, reached: socket === undefined ? await withoutSocket(own, here) : { by: 'socket', path: socket } };
+    return socket === undefined ? own : { ...own, reached: { by: 'socket', path: socket } };
   }
   if (own || here.foreignConnectionFile === undefined) return own;
   const { signal, wslpath = '/bin/wslpath' } = options;
@@ -119,18 +119,6 @@ async function defaultFile(
     if (windows) return { ...windows, reached: { by: 'user', unseen: 'accepted' } };
   }
   return readConnectionFile(here.foreignConnectionFile, true);
-}
-
-/**
- * A service of an older release has neither socket nor proof: while the lock says that it is alive on that port,
- * checking the user is enough.
- */
-async function withoutSocket({ reached, pid, port }: ConnectionFile, { serviceLock }: Places): Promise<Reached> {
-  if (reached.by !== 'proof') return reached;
-  const { lockHolder } = await import('../state/home-lock.ts');
-  const holder = await lockHolder(serviceLock);
-  const isLiving = holder?.alive === true && holder.announced === true && holder.pid === pid && holder.port === port;
-  return isLiving ? { ...reached, orUser: true } : reached;
 }
 
 /**

@@ -1,6 +1,6 @@
 import { messageOf, RdError } from '../errors.ts';
 import { isObject, type JsonObject } from '../json.ts';
-import type { Client } from './client.ts';
+import type { CallOptions, Client } from './client.ts';
 import type { HttpResponse } from './connection.ts';
 import { answerOf, replyNote } from './replies.ts';
 
@@ -22,24 +22,23 @@ export interface ExtensionReply {
   note?: string;
 }
 
-interface Options {
-  signal?: AbortSignal;
-  timeoutMs?: number;
-}
-
 /** Also for Rancher Desktop. Throws transport failures, and for replies that are not from a service. */
-export async function installExtension(client: Caller, id: string, options: Options = {}): Promise<ExtensionReply> {
+export async function installExtension(client: Caller, id: string, options: CallOptions = {}): Promise<ExtensionReply> {
   return post(client, `/v1/extensions/install?id=${encodeURIComponent(id)}`, options);
 }
 
-export async function uninstallExtension(client: Caller, id: string, options: Options = {}): Promise<ExtensionReply> {
+export async function uninstallExtension(
+  client: Caller,
+  id: string,
+  options: CallOptions = {},
+): Promise<ExtensionReply> {
   return post(client, `/v1/extensions/uninstall?id=${encodeURIComponent(id)}`, options);
 }
 
 /** Installed version by image name. `document` is the raw body; undefined for a refusal. */
 export async function listExtensions(
   client: Caller,
-  options: Options = {},
+  options: CallOptions = {},
 ): Promise<{ reply: ExtensionReply; document?: JsonObject }> {
   const response = await answerOf(client, { method: 'GET', path: '/v1/extensions', ...options });
   const reply = replyOf(client, response);
@@ -49,13 +48,13 @@ export async function listExtensions(
     if (isObject(document)) return { reply, document };
     throw new Error('it is not an object');
   } catch (cause) {
-    const text = messageOf(cause);
-    const message = `failed to unmarshal extension list API response: ${text}`;
-    throw new RdError('ERR_CONNECTION', message, { cause });
+    throw new RdError('ERR_CONNECTION', `failed to unmarshal extension list API response: ${messageOf(cause)}`, {
+      cause,
+    });
   }
 }
 
-async function post(client: Caller, path: string, options: Options): Promise<ExtensionReply> {
+async function post(client: Caller, path: string, options: CallOptions): Promise<ExtensionReply> {
   const response = await answerOf(client, { method: 'POST', path, timeoutMs: INSTALL_LIMIT, ...options });
   return replyOf(client, response);
 }

@@ -7,21 +7,13 @@ import { isWebPage, notOurService, unauthorized } from './replies.ts';
 /** Copying terabytes is slow, and the user can cancel. */
 const LIMIT_MS = 24 * 3_600_000;
 
+export type SnapshotCalls = ReturnType<typeof snapshotCalls>;
+
 /**
  * The snapshots of a service, ours or Rancher Desktop's; see docs/snapshots.md. Every method throws `ERR_SNAPSHOT` with
  * the service's message.
  */
-export interface SnapshotCalls {
-  list(signal: AbortSignal): Promise<SnapshotRecord[]>;
-  /** `stop`: stop the backend even where it could keep running. Applications that always stop it ignore this. */
-  create(name: string, description: string, how?: { stop?: boolean }): Promise<void>;
-  remove(name: string): Promise<void>;
-  restore(name: string): Promise<void>;
-  /** Resolves once the operation has been rolled back. */
-  cancel(): Promise<void>;
-}
-
-export function snapshotCalls(client: Pick<Client, 'connection' | 'request'>): SnapshotCalls {
+export function snapshotCalls(client: Pick<Client, 'connection' | 'request'>) {
   async function call(method: string, path: string, body?: object, signal?: AbortSignal): Promise<string> {
     const response = await client.request({
       method,
@@ -38,37 +30,32 @@ export function snapshotCalls(client: Pick<Client, 'connection' | 'request'>): S
     throw new RdError('ERR_SNAPSHOT', text === '' ? `${response.status} ${response.statusText}` : text);
   }
   return {
-    async list(signal) {
-      const text = await call('GET', '/v1/snapshots', undefined, signal);
-      const value = parsed(text);
-      if (!Array.isArray(value)) throw notOurService(client.connection, '/v1/snapshots returned no list');
-      return value.flatMap((record) => recordOf(record));
+    async list(signal: AbortSignal): Promise<SnapshotRecord[]> {
+      const records = recordsIn(await call('GET', '/v1/snapshots', undefined, signal));
+      if (records) return records;
+      throw notOurService(client.connection, '/v1/snapshots returned no list');
     },
-    async create(name, description, { stop = false } = {}) {
-      await call('POST', '/v1/snapshots', { name, description, ...(stop ? { stop } : {}) });
-    },
-    async remove(name) {
-      await call('DELETE', `/v1/snapshots?name=${encodeURIComponent(name)}`);
-    },
-    async restore(name) {
-      await call('POST', `/v1/snapshot/restore?name=${encodeURIComponent(name)}`);
-    },
-    async cancel() {
-      await call('POST', '/v1/snapshots/cancel');
-    },
+    /** `stop`: stop the backend even where it could keep running. Applications that always stop it ignore this. */
+    create: (name: string, description: string, { stop = false } = {}) =>
+      call('POST', '/v1/snapshots', { name, description, ...(stop ? { stop } : {}) }),
+    remove: (name: string) => call('DELETE', `/v1/snapshots?name=${encodeURIComponent(name)}`),
+    restore: (name: string) => call('POST', `/v1/snapshot/restore?name=${encodeURIComponent(name)}`),
+    /** Resolves once the operation has been rolled back. */
+    cancel: () => call('POST', '/v1/snapshots/cancel'),
   };
 }
 
-function parsed(text: string): unknown {
+function recordsIn(text: string): SnapshotRecord[] | undefined {
+  let value: unknown;
   try {
-    return JSON.parse(text);
+    value = JSON.parse(text);
   } catch {
     return undefined;
   }
-}
-
-function recordOf(value: unknown): SnapshotRecord[] {
-  if (!isObject(value) || typeof value.created !== 'string' || typeof value.name !== 'string') return [];
-  const { created, name, description } = value;
-  return [{ created, name, description: typeof description === 'string' ? description : '' }];
+  if (!Array.isArray(value)) return undefined;
+  return value.flatMap((record) => {
+    if (!isObject(record) || typeof record.created !== 'string' || typeof record.name !== 'string') return [];
+    const { created, name, description } = record;
+    return [{ created, name, description: typeof description === 'string' ? description : '' }];
+  });
 }

@@ -79,7 +79,7 @@ test('a plan comes with the state that it was compared with, on request', async 
 });
 
 test('settings that are not valid are refused without a write, whatever the tag says', async () => {
-  const { client, context } = startApi();
+  const { client, context } = startApi({ platform: 'win32' });
   const password = (value: unknown) =>
     request({ settings: { experimental: { virtualMachine: { proxy: { password: value } } } } as never });
   // A plan hides secrets, so both have the same tag.

@@ -233,6 +233,7 @@ describe('a saved plan', () => {
     const { rdctl, client, proxy, file } = await stage();
     file('old.json', cluster('1.30.2'));
     expect((await rdctl(['plan', '-f', 'old.json', '--out-file', 'plan.json'])).exit).toBe(0);
+    const before = await client.settings();
     answer.confirm.mockImplementationOnce(async () => {
       await client.setBackendState('STOPPED');
       return true;
@@ -240,7 +241,8 @@ describe('a saved plan', () => {
     const { exit, err } = await rdctl(['apply', 'plan.json'], { interactive: true });
     expect(exit).toBe(6);
     expect(err).toContain('the power state changed');
-    expect(proxy.writes()).toEqual([]);
+    expect(proxy.writes()).toEqual(['POST /v2/apply']);
+    expect(await client.settings()).toEqual(before);
   });
 
   test.each([

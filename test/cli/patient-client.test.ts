@@ -10,16 +10,16 @@ import { fakeIo, type Stage } from '../helpers/cli.ts';
 function stage(options: Stage) {
   const { client } = startApi();
   const io = fakeIo(options);
-  const asked: Parameters<Client['plan']>[1][] = [];
+  const asked: Parameters<Client['planWithLive']>[1][] = [];
   let answer: () => void = () => expect.unreachable('no plan was asked for');
   const slow: Client = {
     ...client,
-    async plan(request, call) {
+    async planWithLive(request, call) {
       asked.push(call);
       await new Promise<void>((resolve) => {
         answer = resolve;
       });
-      return client.plan(request);
+      return client.planWithLive(request);
     },
   };
   return { io, asked, client: patientClient(slow, io, () => 7_000), answer: () => answer() };
@@ -37,10 +37,10 @@ test('shows on a terminal what it waits for, and clears the line', async () => {
       resolve(text);
     };
   });
-  const plan = client.plan(NOTHING);
+  const plan = client.planWithLive(NOTHING);
   expect(await drawn).toBe('Waiting for the current state: querying the driver …');
   answer();
-  expect((await plan).kind).toBe('Plan');
+  expect((await plan).plan.kind).toBe('Plan');
   expect(io.text.err.endsWith('\r\u001b[2K')).toBe(true);
   expect(asked).toMatchObject([{ waitMs: 7_000, signal: io.signal }]);
   // Longer than the service may take.
@@ -50,7 +50,7 @@ test('shows on a terminal what it waits for, and clears the line', async () => {
 test('shows no line for a quick plan or without a terminal', async () => {
   for (const progress of [true, false]) {
     const { io, client, answer } = stage({ progress });
-    const plan = client.plan(NOTHING);
+    const plan = client.planWithLive(NOTHING);
     answer();
     await plan;
     expect(io.text.err).toBe('');
@@ -64,7 +64,7 @@ test('the wait is part of the request', async () => {
     paths.push(path);
     throw new Error('the test needs no answer');
   });
-  await expect(patientClient(client, fakeIo(), () => 1_234.5).plan(NOTHING)).rejects.toThrow();
-  await expect(client.plan(NOTHING)).rejects.toThrow();
-  expect(paths).toEqual(['/v2/plan?waitMs=1235', '/v2/plan']);
+  await expect(patientClient(client, fakeIo(), () => 1_234.5).planWithLive(NOTHING)).rejects.toThrow();
+  await expect(client.planWithLive(NOTHING)).rejects.toThrow();
+  expect(paths).toEqual(['/v2/plan?waitMs=1235&live=true', '/v2/plan?live=true']);
 });

@@ -1,8 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { applyDesired, isWorse } from '../../src/client/apply.ts';
 import type { ApplyEvent, ApplyInput } from '../../src/client/carry-out.ts';
-import { type Client, createClient } from '../../src/client/client.ts';
-import type { Connection } from '../../src/client/connection.ts';
+import type { Client } from '../../src/client/client.ts';
 import { type ErrorCode, RdError } from '../../src/errors.ts';
 import type { JsonObject } from '../../src/json.ts';
 import type { Change, Plan, PlanRequest } from '../../src/plan/change.ts';
@@ -10,10 +9,6 @@ import type { ApplyReply, ApplyStep, ApplyWork, StatusDocument } from '../../src
 import { defaultSettings } from '../../src/settings/defaults.ts';
 import { ENGINE_CHANGE, planWith, statusWith } from '../helpers/plans.ts';
 
-const CONNECTION: Connection = {
-  ...{ host: '127.0.0.1', port: 1, user: 'u', password: 'p' },
-  ...{ foreign: false, reached: { by: 'word' } },
-};
 const REQUEST: PlanRequest = {
   settings: { version: 19, containerEngine: { name: 'containerd' } },
   state: 'unmanaged',
@@ -73,9 +68,10 @@ function scripted({ plans, moved = 0, statuses = [], foreign, sent = ['settings'
   };
   const client: Client = {
     ...(foreign ? { foreign } : {}),
-    connection: CONNECTION,
+    connection: { host: '127.0.0.1', port: 1, user: 'u', password: 'p', foreign: false, reached: { by: 'word' } },
     settings: () => Promise.reject(new Error('not in the script')),
     plan: () => Promise.reject(new Error('not in the script')),
+    layers: () => Promise.reject(new Error('not in the script')),
     planWithLive: async (request) => {
       calls.push({ call: 'plan', body: request });
       const plan = plans[Math.min(planned, plans.length - 1)];
@@ -285,19 +281,6 @@ describe('a backend that gave up', () => {
       code: 'ERR_CONVERGE_FAILED',
     });
     expect(writes()).toEqual([]);
-  });
-});
-
-test('an older release, whose plans come without the live state, is named with a remedy', async () => {
-  const { tag: _, ...plan } = planWith([ENGINE_CHANGE]);
-  const client = createClient(CONNECTION, async () => ({
-    ...{ status: 200, statusText: 'OK', headers: { 'content-type': 'application/json' } },
-    body: Buffer.from(JSON.stringify(plan)),
-  }));
-  expect(await client.plan(REQUEST)).toEqual(plan);
-  await expect(client.planWithLive(REQUEST)).rejects.toMatchObject({
-    code: 'ERR_NOT_FOUND',
-    advice: expect.stringContaining('rdctl shutdown'),
   });
 });
 

@@ -137,19 +137,17 @@ test('a file without a password proves nothing', async () => {
   expect(requests.map(({ line }) => line)).toEqual(['GET /v2/proof']);
 });
 
-test('an older release, which cannot prove anything, is identified by its lock and its user', async () => {
+test('a service of this home has to prove that it is the one that wrote the file, even if the lock names its port', async () => {
   const home = temporaryDirectory();
   const { port, requests } = await server((_nonce, _port, response) => void response.writeHead(401).end());
   const here = places({ RDCTL_HOME: home }, 'linux', '');
   writeConnection(here.connectionFile, { user: 'user', password: PASSWORD, port, pid: process.pid });
   const lock = await lockHome(here.serviceLock, home);
   onTestFinished(() => lock.release());
-  await lock.update({ port: port + 1, announced: true });
-  expect((await discover({}, { RDCTL_HOME: home }, 'linux')).reached).toEqual({ by: 'proof', password: PASSWORD });
-  await lock.update({ port });
+  await lock.update({ port, announced: true });
   const connection = await discover({}, { RDCTL_HOME: home }, 'linux');
-  expect(await httpTransport(connection, GET)).toMatchObject({ status: 200 });
-  expect(requests.at(-1)).toMatchObject({ line: 'GET /v1/settings', authorization: expect.any(String) });
+  await expect(httpTransport(connection, GET)).rejects.toMatchObject({ code: 'ERR_NOT_RUNNING' });
+  expect(requests.map(({ authorization }) => authorization)).toEqual([undefined]);
 });
 
 test('a given file that points to another computer, or that a shell writes, is trusted on the word of the user', async () => {

@@ -46,7 +46,7 @@ interface OperationInput {
   cancelling: string;
   /** What a service killed midway leaves behind, and how it is recovered. */
   cutOff: { message: string; advice: string };
-  work(calls: SnapshotCalls): Promise<void>;
+  work(calls: SnapshotCalls): Promise<unknown>;
 }
 
 /**
@@ -80,7 +80,7 @@ async function cancelOnSignal(
 ): Promise<void> {
   const { io } = caller;
   const calls = snapshotCalls(client);
-  let cancel: Promise<void> | undefined;
+  let cancel: Promise<unknown> | undefined;
   const onSignal = () => {
     if (!json) io.err(`${cancelling}\n`);
     // The pending request reports the outcome.
