@@ -21,24 +21,22 @@ import { eventRoutes, statusRoutes } from './routes/status.ts';
 import { transientSettingsRoutes } from './routes/transient-settings.ts';
 import { BODY_LIMIT, TEXT_TYPE } from './wire-texts.ts';
 
-/** No route has such a path, and no client can ask for it without an escape. */
+/** A path of no route, which no client can send without an escape. */
 const NOWHERE = '/ nowhere';
 
 /**
- * The whole API. It never listens: it answers the requests of `server`, which does, or those that are injected.
- * `ready()` must have resolved before the first of them.
+ * The whole API. It does not listen itself: it handles the requests of `server`, or injected ones. `ready()` must have
+ * resolved before the first one.
  */
 export function createApp(context: ApiContext, server?: Server): FastifyInstance {
   const options: FastifyHttpOptions<Server> = {
-    // Fastify's request log makes a child logger per request; writes and failures are logged where they happen.
+    // Writes and failures are logged where they happen.
     logger: false,
-    // Nothing shows the number of a request.
-    genReqId: () => '',
     bodyLimit: BODY_LIMIT,
     ...(server ? { serverFactory: (handler) => server.on('request', handler) } : {}),
     exposeHeadRoutes: true,
-    clientErrorHandler: answerClientError,
-    // Fastify would decode escapes and then match; the interface compares the path as it was sent.
+    clientErrorHandler: sendParserError,
+    // Fastify would decode escapes before matching; the compatible interface matches the path as sent.
     rewriteUrl: (raw) => (isRoutable(raw.url) ? (raw.url ?? '/') : NOWHERE),
     routerOptions: { caseSensitive: false, ignoreTrailingSlash: true },
     // Its defaults would turn "8" into 8, drop unknown keys and add defaults.
@@ -53,10 +51,10 @@ export function createApp(context: ApiContext, server?: Server): FastifyInstance
       reply.code(204).send();
       return;
     }
-    // Any media type is accepted, also one that cannot be parsed: the bytes are what counts.
+    // Any media type is accepted, even an invalid one: bodies are always read as bytes.
     if (raw.method !== 'GET') raw.headers['content-type'] = 'application/octet-stream';
     const refusal = guard(request);
-    // Nothing of a stranger's body is read; without this its connection would be drained to the end of it.
+    // Unauthorized bodies are not read; otherwise Node would drain them.
     if (refusal && hasBody(raw)) reply.header('Connection', 'close');
     done(refusal);
   });
@@ -90,7 +88,7 @@ export function createApp(context: ApiContext, server?: Server): FastifyInstance
   proofRoutes(app, context);
   layerRoutes(app, context);
   openApiRoutes(app, context, described);
-  // In a scope of its own: there, bodies are parsed and checked against a schema.
+  // In a separate scope, where bodies are parsed and validated against a schema.
   app.register((scope, _options, done) => {
     scope.removeAllContentTypeParsers();
     scope.addContentTypeParser('*', async (_request: FastifyRequest, payload: IncomingMessage) =>
@@ -107,7 +105,7 @@ function hasBody({ headers }: IncomingMessage): boolean {
   return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0;
 }
 
-/** False for what the router would change before it compares: `*`, and an escape or a fragment in the path. */
+/** False for a URL that the router would change before matching: `*`, or an escape or a fragment in the path. */
 function isRoutable(url = '/'): boolean {
   if (url.startsWith('*')) return false;
   const at = url.search(/[%#?]/);
@@ -123,20 +121,20 @@ function unknownCommand(method: string, path: string): RdError {
   return new RdError('ERR_NOT_FOUND', `Unknown command: ${method} ${path}`);
 }
 
-/** What the parser says, where it is not simply a bad request. */
-const STATUS: Readonly<Record<string, number>> = {
+/** Status by the parser's error code; 400 for all others. */
+const PARSER_STATUS: Readonly<Record<string, number>> = {
   HPE_HEADER_OVERFLOW: 431,
   HPE_CHUNK_EXTENSIONS_OVERFLOW: 413,
   ERR_HTTP_REQUEST_TIMEOUT: 408,
 };
 
-/** Answers what is no HTTP request, in text like every refusal, and closes the connection. */
-function answerClientError(error: Error & { code?: string }, socket: Socket): void {
+/** Responds to an invalid HTTP request in plain text, and closes the connection. */
+function sendParserError(error: Error & { code?: string }, socket: Socket): void {
   if (error.code === 'ECONNRESET' || !socket.writable) {
     socket.destroy();
     return;
   }
-  const status = STATUS[error.code ?? ''] ?? 400;
+  const status = PARSER_STATUS[error.code ?? ''] ?? 400;
   const text = STATUS_CODES[status] ?? '';
   socket.end(
     [

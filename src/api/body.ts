@@ -3,22 +3,23 @@ import { RdError } from '../errors.ts';
 import { isObject, isTooDeep, type JsonObject, type JsonValue } from '../json.ts';
 import { BODY_LIMIT, TEXTS } from './wire-texts.ts';
 
-/** A client that is still sending reads the refusal only when it is done; beyond this we do not wait for it. */
+/** A client that is still sending reads the refusal only afterwards; beyond this size we do not wait for it. */
 const DRAIN_LIMIT = 16 * BODY_LIMIT;
 
-/** Bytes that the bodies of all requests under way hold together, and those of each that do not count. */
-const ROOM = 8 * BODY_LIMIT;
-const FREE = 64 * 1024;
+/** Memory for the bodies of all concurrent requests, and the bytes of each body that do not count. */
+const SHARED_LIMIT = 8 * BODY_LIMIT;
+const UNCOUNTED = 64 * 1024;
 
 /** Reads a whole body as bytes. */
 export type CollectBody = (stream: AsyncIterable<Buffer>) => Promise<Buffer>;
 
 /**
- * What reads the bodies of one app. Too much is read on to the end and thrown away, so that the client gets the answer. Bodies that
- * are under way at the same time share their room; a small one always has it.
- * @throws RdError `ERR_BODY_TOO_LARGE`; `ERR_NOT_READY` when others take all the room; `ERR_CANCELLED` when the caller goes away.
+ * Reads the bodies of one app. An oversized one is read to its end and discarded, so that the client sees the response.
+ * Concurrent bodies share a memory limit; a small one always fits.
+ * @throws RdError `ERR_BODY_TOO_LARGE`; `ERR_NOT_READY` when the shared limit is reached; `ERR_CANCELLED` when the client
+ * disconnects.
  */
-export function bodyCollector(room = ROOM): CollectBody {
+export function bodyCollector(sharedLimit = SHARED_LIMIT): CollectBody {
   let taken = 0;
   return async (stream) => {
     let parts: Buffer[] = [];
@@ -29,8 +30,8 @@ export function bodyCollector(room = ROOM): CollectBody {
       for await (const part of stream) {
         size += part.length;
         if (size > DRAIN_LIMIT) break;
-        const needed = Math.max(0, Math.min(size, BODY_LIMIT + 1) - FREE) - own;
-        crowded ||= taken + needed > room;
+        const needed = Math.max(0, Math.min(size, BODY_LIMIT + 1) - UNCOUNTED) - own;
+        crowded ||= taken + needed > sharedLimit;
         if (crowded || size > BODY_LIMIT) {
           parts = [];
           taken -= own;
@@ -42,7 +43,7 @@ export function bodyCollector(room = ROOM): CollectBody {
         }
       }
     } catch (cause) {
-      // Nobody is left who would read the answer; it is no failure of ours.
+      // Not a failure of ours, and there is no one left to respond to.
       throw new RdError('ERR_CANCELLED', 'the client disconnected during the request', { cause });
     } finally {
       taken -= own;
@@ -60,7 +61,7 @@ export function bytesOf(request: FastifyRequest): Buffer {
   return Buffer.isBuffer(request.body) ? request.body : Buffer.alloc(0);
 }
 
-/** @throws RdError `ERR_BODY_INVALID` for what is not UTF-8, not JSON, or nested without measure. */
+/** @throws RdError `ERR_BODY_INVALID` unless it is JSON in UTF-8 without excessive nesting. */
 export function parseJson(bytes: Buffer): JsonValue {
   let text: string;
   let value: JsonValue;
@@ -74,7 +75,7 @@ export function parseJson(bytes: Buffer): JsonValue {
   return value;
 }
 
-/** The object in a settings body; `null` counts as `{}` (api facts, 8). */
+/** The object in a settings body; `null` counts as `{}`, as in the compatible interface. */
 export function settingsPayload(bytes: Buffer): JsonObject {
   if (bytes.length === 0) throw new RdError('ERR_BODY_INVALID', TEXTS.noSettings);
   const value = parseJson(bytes) ?? {};

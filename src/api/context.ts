@@ -16,46 +16,46 @@ type LogLevel = 'debug' | 'info' | 'warn' | 'error';
 /** Constant message, variable values. */
 export type Log = (level: LogLevel, message: string, values?: Record<string, unknown>) => void;
 
-/** Everything that the routes may touch, given by the composition root. */
+/** What the routes use, provided by the composition root. */
 export interface ApiContext {
   credentials: { user: string; password: string };
-  /** Names beside `localhost` and IP literals that the Host header may hold. */
+  /** Names that the Host header may have, besides `localhost` and IP addresses. */
   allowHosts: readonly string[];
   store: DesiredStore;
   controllers: Controllers;
   driver: DriverInfo & Pick<Driver, 'access' | 'diskBytes' | 'published'>;
   host: { platform: Platform; arch: string; osVersion?: string };
-  /** Exact versions that the cluster driver offers; `undefined` while they are not known, or there is no cluster. */
+  /** Versions that the cluster driver offers; `undefined` while unknown, or without a cluster. */
   kubernetesVersions(): readonly string[] | undefined;
-  /** The backend stays off as long as this service lives, whatever is wished for. */
+  /** The backend stays off while this service runs, whatever the desired power. */
   idle: boolean;
   /** True while the lock file of a snapshot operation exists. */
   isBackendLocked(): Promise<boolean>;
-  /** Begins the orderly stop. Resolves once everybody who looks for the service of this home can see that it is about to end. */
+  /** Begins an orderly shutdown. Resolves once clients that look for the service of this home can see that it is exiting. */
   requestStop(reason: string): Promise<void>;
-  /** Throws what speaks against a factory reset of these places. */
+  /** Throws if these directories must not be reset. */
   checkFactoryReset(request: { cache: boolean }): void;
-  /** Begins the orderly stop, at the end of which everything of this installation is removed. `cache`: downloads too. */
+  /** Begins an orderly shutdown that ends by removing this installation. `cache`: downloads, too. */
   requestFactoryReset(request: { cache: boolean }): void;
   transient: TransientStore;
   diagnostics: Diagnostics;
   portForwards: PortForwards;
   extensions: Extensions;
   snapshots: Snapshots;
-  /** The work of `PUT /v1/k8s_reset`; throws what the route answers. */
+  /** Carries out `PUT /v1/k8s_reset`, and throws its errors. */
   resetBackend(mode: 'fast' | 'wipe'): Promise<void>;
   applies: Applies;
-  /** Calls back whenever the status may have changed. Returns the function that ends it. */
+  /** Calls back whenever the status may have changed. Returns the unsubscribe function. */
   onStatus(listener: () => void): () => void;
-  /** Functions that end the answers that would otherwise last as long as the service. */
+  /** Functions that end open event streams. */
   streams: Set<() => void>;
-  /** What is being done with the data of the backend: a sentence. */
+  /** The operation on the backend's data, such as a snapshot, as a sentence. */
   maintenance(): string | undefined;
-  /** What became of files of the user outside of our directories. */
+  /** The state of the user's files outside of our directories. */
   hostIntegration(): NonNullable<StatusDocument['hostIntegration']>;
-  /** What a plan has to know of those files; absent while none is touched. */
+  /** Those files as far as plans need them; undefined while none is touched. */
   userFiles(): Promise<UserFileFacts | undefined>;
-  /** Of a nonce; see `src/client/service-proof.ts`. */
+  /** The proof for a nonce; see `src/client/service-proof.ts`. */
   prove(nonce: string): string;
   log: Log;
   about: ServiceFacts;
@@ -63,32 +63,32 @@ export interface ApiContext {
   counters: WriteCounters;
 }
 
-/** What is done after the settings of an apply are written. */
+/** The steps of an apply after its settings are written. */
 export interface Applies {
   /**
-   * Reserves the port forwards and extensions of a plan; undefined if it has none. Until they are done or released no other plan is
-   * carried out. Throws `ERR_BACKEND_LOCKED` while another one is.
+   * Reserves the port forwards and extensions of a plan; undefined if it has none. No other plan is carried out until
+   * they are done or released. Throws `ERR_BACKEND_LOCKED` while another plan is in progress.
    */
   reserve(plan: Plan, request: PlanRequest): ReservedSteps | undefined;
-  /** Of the last one. */
+  /** The last apply that had such steps. */
   report(): ApplyWork | undefined;
 }
 
-/** Exactly one of the two is called. */
+/** Exactly one of these is called. */
 export interface ReservedSteps {
   begin(generation: number): void;
   release(): void;
 }
 
-/** Counted since the service started; a client that has nothing to change leaves them alone. */
+/** Counted since the service started. */
 interface WriteCounters {
-  /** `PUT /v1/settings` that arrived, whatever became of them. */
+  /** `PUT /v1/settings` requests, successful or not. */
   settingsPuts: number;
-  /** Those that changed something. */
+  /** Writes that changed settings. */
   settingsWrites: number;
 }
 
-/** What does not change while the service runs. */
+/** Facts that do not change while the service runs. */
 interface ServiceFacts {
   version: string;
   pid: number;
@@ -99,23 +99,23 @@ interface ServiceFacts {
   /** Why the driver was chosen. */
   driverReason: string;
   notices: readonly string[];
-  /** The file, or the registry key, that the locks came from. */
+  /** The file or registry key of the locked profile. */
   lockedBy?: string;
-  /** The one of the defaults profile, whether it was applied or not. */
+  /** The same of the defaults profile, whether it was applied or not. */
   defaultsBy?: string;
 }
 
-/** The state of the windows of the compatible application; kept in memory only. */
+/** The window state of the compatible application; kept in memory only. */
 export interface TransientSettings {
   noModalDialogs: boolean;
   preferences: { navItem: { current: string; currentTabs: Record<string, string> } };
 }
 
 export type TransientUpdate =
-  /** One line for each problem; nothing is changed. */
+  /** One line per problem; nothing was changed. */
   { kind: 'refused'; lines: string[] } | { kind: 'unchanged' } | { kind: 'changed'; settings: TransientSettings };
 
-/** The record of this service, with its one way to change. */
+/** The transient settings of this service. */
 export interface TransientStore {
   read(): TransientSettings;
   update(payload: JsonObject): TransientUpdate;

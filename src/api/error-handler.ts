@@ -3,7 +3,7 @@ import { ERRORS, type ErrorCode, RdError, type SettingsFinding } from '../errors
 import type { Log } from './context.ts';
 import { JSON_TYPE, TEXT_TYPE, TEXTS } from './wire-texts.ts';
 
-/** The document of `schemas/error.json`: every error below `/v2`. */
+/** The document of `schemas/error.json`: every error under `/v2`. */
 export interface ErrorDocument {
   code: string;
   message: string;
@@ -12,7 +12,7 @@ export interface ErrorDocument {
   findings?: SettingsFinding[];
 }
 
-/** What to do about the refusals that carry no advice of their own, because below `/v1` every line is the compatible one. */
+/** Advice for errors without their own: under `/v1` every line is that of the compatible interface. */
 const ADVICE: Partial<Record<ErrorCode, string>> = {
   ERR_UNAUTHORIZED: 'Authenticate with the user and password from the connection file of this service.',
   ERR_FORBIDDEN: 'Send the request from a program, or from a page of this service.',
@@ -23,9 +23,9 @@ const ADVICE: Partial<Record<ErrorCode, string>> = {
   ERR_SETTINGS_INVALID: 'Fix these errors and retry; nothing was changed.',
   ERR_NOT_READY: 'Try again later.',
 };
-const LOOK_INTO_LOG = 'See the service log for the cause.';
+const SEE_LOG = 'See the service log for the cause.';
 
-/** The one exit for errors of the API: a sentence as text, a document below `/v2`; a bug shows nothing but that it is one. */
+/** Handles all errors of the API: a sentence as text, or a document under `/v2`. A bug reveals no details. */
 export function createErrorHandler(log: Log) {
   return function handleError(thrown: unknown, request: FastifyRequest, reply: FastifyReply): void {
     const error = expected(thrown);
@@ -52,7 +52,7 @@ export function pathOf(request: FastifyRequest): string {
 
 function expected(thrown: unknown): RdError | undefined {
   if (thrown instanceof RdError) return thrown;
-  // Fastify's own refusals: a body against a schema of ours, a media type, an aborted upload.
+  // Fastify's own errors, such as a body that does not match its schema, or an aborted upload.
   if (
     thrown instanceof Error &&
     'statusCode' in thrown &&
@@ -71,12 +71,12 @@ function textOf(error: RdError | undefined): string {
 
 function documentOf(error: RdError | undefined): ErrorDocument {
   if (!error) {
-    return { code: 'ERR_INTERNAL', message: TEXTS.internal, advice: LOOK_INTO_LOG };
+    return { code: 'ERR_INTERNAL', message: TEXTS.internal, advice: SEE_LOG };
   }
   return {
     code: error.code,
     message: error.message,
-    advice: error.advice ?? ADVICE[error.code] ?? LOOK_INTO_LOG,
+    advice: error.advice ?? ADVICE[error.code] ?? SEE_LOG,
     ...(error.details.length === 0 ? {} : { details: [...error.details] }),
     ...(error.findings.length === 0 ? {} : { findings: [...error.findings] }),
   };

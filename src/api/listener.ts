@@ -7,44 +7,42 @@ import { RdError } from '../errors.ts';
 import { PRODUCT } from '../product.ts';
 
 const HOST = '127.0.0.1';
-/** Ports tried from the default one on. */
+/** Number of ports to try, starting with the default one. */
 const ATTEMPTS = 50;
-/**
- * Milliseconds. An idle connection; the reception of the head of a request, and of all of it; how often that is looked at; how long a
- * stop waits for answers under way.
- */
+/** Milliseconds: idle connections, the head of a request, a whole request, and how often these limits are checked. */
 const KEEP_ALIVE = 5_000;
 const HEAD_TIMEOUT = 10_000;
 const REQUEST_TIMEOUT = 60_000;
-const LOOK_EVERY = 2_000;
+const CHECK_INTERVAL = 2_000;
+/** How long closing waits for pending responses, in milliseconds. */
 const CLOSE_LIMIT = 5_000;
-/** Connections at a time: each has a file descriptor, which the service needs for other things too. */
-const MOST_CONNECTIONS = 1_000;
+/** Each connection takes a file descriptor, which the service also needs for other things. */
+const MAX_CONNECTIONS = 1_000;
 
 export interface Listener {
   server: Server;
   port: number;
   /**
-   * Listens at a Unix socket as well, for this user alone; the directory has to be private already. It goes with `close`.
-   * @throws what the system says, as it is.
+   * Also listens on a Unix socket, for this user only, until `close`. The directory must already be private.
+   * @throws the system error.
    */
   listenAt(path: string): Promise<void>;
-  /** Refuses new connections and lets the answers under way finish, for a bounded time. */
+  /** Refuses new connections, and lets pending responses finish within a limit. */
   close(): Promise<void>;
 }
 
 /**
- * Takes a port on the loopback address before anything else is begun: `port` alone if given, else the first free one from the
- * default on. Requests are answered once an app is attached to `server`.
+ * Binds a port on the loopback address: `port` if given, otherwise the first free one starting with the default. Requests
+ * are handled once an app is attached to `server`.
  * @throws RdError `ERR_PORT_IN_USE` naming the port.
  */
 export async function bindListener(port?: number): Promise<Listener> {
-  const server = createServer({ connectionsCheckingInterval: LOOK_EVERY });
-  server.maxConnections = MOST_CONNECTIONS;
+  const server = createServer({ connectionsCheckingInterval: CHECK_INTERVAL });
+  server.maxConnections = MAX_CONNECTIONS;
   server.headersTimeout = HEAD_TIMEOUT;
   server.keepAliveTimeout = KEEP_ALIVE;
   server.requestTimeout = REQUEST_TIMEOUT;
-  const bound = port === undefined ? await firstFree(server) : await only(server, port);
+  const bound = port === undefined ? await bindFirstFree(server) : await bindOnly(server, port);
   const local = createNetServer({ allowHalfOpen: true }, (socket) => server.emit('connection', socket));
   return {
     server,
@@ -58,7 +56,7 @@ export async function bindListener(port?: number): Promise<Listener> {
   };
 }
 
-async function only(server: Server, port: number): Promise<number> {
+async function bindOnly(server: Server, port: number): Promise<number> {
   const failure = await tryPort(server, port);
   if (!failure) return portOf(server);
   if (failure.code === 'EADDRINUSE') throw inUse(`port ${port} on ${HOST} is in use by another program`, failure);
@@ -68,7 +66,7 @@ async function only(server: Server, port: number): Promise<number> {
   });
 }
 
-async function firstFree(server: Server): Promise<number> {
+async function bindFirstFree(server: Server): Promise<number> {
   const last = PRODUCT.defaultPort + ATTEMPTS - 1;
   for (let port = PRODUCT.defaultPort; port <= last; port += 1) {
     const failure = await tryPort(server, port);
@@ -90,7 +88,6 @@ function inUse(message: string, cause?: unknown): RdError {
   });
 }
 
-/** One attempt; a server that failed to listen can try again. */
 function tryPort(server: Server, port: number): Promise<NodeJS.ErrnoException | undefined> {
   return tryListen(server, { port, host: HOST });
 }
@@ -118,10 +115,10 @@ function portOf(server: Server): number {
 
 async function close(server: Server, local: NetServer): Promise<void> {
   const limit = setTimeout(() => server.closeAllConnections(), CLOSE_LIMIT);
-  // One that never listened says so, and is as good as closed.
-  const ends = [server, local].map((each) => new Promise((resolve) => each.close(resolve)));
-  // Those that came by the socket are its too.
+  // A server that never listened calls back with an error, which does not matter.
+  const closed = [server, local].map((each) => new Promise((resolve) => each.close(resolve)));
+  // Includes connections through the socket.
   server.closeIdleConnections();
-  await Promise.all(ends);
+  await Promise.all(closed);
   clearTimeout(limit);
 }

@@ -55,10 +55,10 @@ export interface OpenApiDocument {
 }
 
 const TEXT: JsonSchema = { type: 'string' };
-/** The bytes are read as JSON whatever the media type says; this is what a client should send. */
+/** Bodies are read as JSON whatever their media type; this is the one to send. */
 const BODY_TYPE = 'application/json';
 
-/** The OpenAPI 3.1 document of these routes. `port` is where the service listens. */
+/** The OpenAPI 3.1 document of these routes. `port`: of the service. */
 export function openApiDocument(routes: readonly DescribedRoute[], version: string, port?: number): OpenApiDocument {
   const paths: OpenApiDocument['paths'] = {};
   for (const { method, path, doc } of routes) {
@@ -165,12 +165,12 @@ function replyOf({ description, body, schema, headers, example }: ReplyDoc): Ope
   };
 }
 
-/** JSON that is sent as text is described as what the text holds. */
+/** JSON that is sent as text is described by its content. */
 function textSchema(schema: JsonSchema | undefined): JsonSchema {
   return schema === undefined ? TEXT : { ...TEXT, contentMediaType: 'application/json', contentSchema: schema };
 }
 
-/** What the guard, the body limit and a bug answer on every route. */
+/** Responses of every route, from the guard, the body limit and the error handler. */
 function usualReplies(method: string, path: string): Record<number, ReplyDoc> & { 401: ReplyDoc } {
   const refusal = (description: string, example?: JsonValue): ReplyDoc =>
     path.startsWith('/v2/')
@@ -184,7 +184,7 @@ function usualReplies(method: string, path: string): Record<number, ReplyDoc> & 
   };
 }
 
-/** The documents of `schemas/` that routes refer to, in the form in which one OpenAPI document can hold them all. */
+/** The documents of `schemas/` that routes refer to, as components of one OpenAPI document. */
 function componentSchemas(): Record<SchemaName, JsonSchema> {
   return {
     Settings: component('Settings', settingsSchema),
@@ -195,14 +195,14 @@ function componentSchemas(): Record<SchemaName, JsonSchema> {
   };
 }
 
-/** Local references are rewritten, because the schema is no longer the root of its document. */
+/** Rewrites local references, because the schema is no longer the root of its document. */
 function component(name: SchemaName, schema: object): JsonObject {
   const text = JSON.stringify(schema).replaceAll('"#/$defs/', `"#/components/schemas/${name}/$defs/`);
   const { $schema: _schema, $id: _id, ...rest } = JSON.parse(text);
   return rest;
 }
 
-/** What a write takes of it: nothing is required, names that are no settings do no harm, and `null` removes the entry of a map. */
+/** The schema of a write: nothing is required, unknown names are allowed, and `null` removes a map entry. */
 function partOf(schema: JsonObject): JsonObject {
   const { required: _, additionalProperties: entry, properties, enum: words, ...rest } = schema;
   const synonyms = isObject(schema['x-rd-synonyms']) ? Object.keys(schema['x-rd-synonyms']) : [];

@@ -3,33 +3,33 @@ import type { FastifyInstance } from 'fastify';
 /** A JSON Schema (2020-12) as a plain value. */
 export type JsonSchema = Readonly<Record<string, unknown>>;
 
-/** What one answer looks like. `text` and `json` say the media type; an empty answer has `none`. */
+/** One response. `text` and `json` are the media type; `none`: it has no body. */
 export interface ReplyDoc {
-  /** When it is given, as a phrase. */
+  /** When it is sent, as a phrase. */
   description: string;
   body: 'text' | 'json' | 'none';
   /** Of the body, where it is JSON (also JSON that is sent as text). */
   schema?: JsonSchema;
-  /** What each header beside the usual ones says, by name. */
+  /** Meaning of its special headers, by name. */
   headers?: Readonly<Record<string, string>>;
   example?: unknown;
 }
 
-/** What a route says about itself; `GET /v2/openapi.json` is made of nothing else. */
+/** The documentation of a route, from which `GET /v2/openapi.json` is made. */
 export interface RouteDoc {
-  /** One sentence without a full stop: what a call does. */
+  /** What a call does, as a phrase. */
   summary: string;
-  /** What a caller has to know beyond that. */
+  /** Further details. */
   description?: string;
   query?: Readonly<Record<string, { description: string; required?: boolean }>>;
-  /** Request headers that mean something here, by name. */
+  /** Request headers with a meaning here, by name. */
   headers?: Readonly<Record<string, string>>;
   body?: { description: string; schema: JsonSchema; required: boolean };
-  /** By status. Left out, because every route has them: 401, 403 of the guard, 413, and 500 for a bug. */
+  /** By status, without those that every route has: 401 and 403 of the guard, 413, and 500 for a bug. */
   replies: Readonly<Record<number, ReplyDoc>>;
-  /** Asks for no credentials. Host and Origin are looked at all the same. */
+  /** Requires no credentials. Host and Origin are still checked. */
   open?: true;
-  /** Answers `/v0` or is otherwise served without being listed. */
+  /** Not listed, such as paths under `/v0`. */
   unlisted?: true;
 }
 
@@ -46,12 +46,12 @@ export function schemaOf(name: SchemaName): JsonSchema {
 
 export type SchemaName = 'Settings' | 'SettingsPart' | 'Status' | 'Plan' | 'Error';
 
-/** Options of a route that carry its description: `app.get('/v1/about', documented({...}), handler)`. */
+/** Route options with the documentation: `app.get('/v1/about', documented({...}), handler)`. */
 export function documented(doc: RouteDoc): { config: { doc: RouteDoc } } {
   return { config: { doc } };
 }
 
-/** A route with what it says about itself. */
+/** A route with its documentation. */
 export interface DescribedRoute {
   /** Upper case. */
   method: string;
@@ -60,9 +60,9 @@ export interface DescribedRoute {
 }
 
 /**
- * Collects the routes that are registered from here on, in that order. `HEAD` is left out: it comes with every `GET`. The list
- * grows until the app is ready.
- * @throws Error, at the registration, for a route that does not describe itself.
+ * Collects the routes registered from now on, in order. `HEAD` is omitted, because every `GET` has it. The list grows
+ * until the app is ready.
+ * @throws Error when a route without documentation is registered.
  */
 export function describedRoutes(app: FastifyInstance): readonly DescribedRoute[] {
   const routes: DescribedRoute[] = [];

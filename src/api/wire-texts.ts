@@ -1,10 +1,10 @@
 import { MOST_LEVELS } from '../json.ts';
 import { COMPATIBLE } from '../product.ts';
 
-/** Bytes that a request body may have; exactly this many are accepted. */
+/** Largest accepted request body, in bytes. */
 export const BODY_LIMIT = 4 * 1024 * 1024;
 
-/** Sentences that scripts and the compatible tool match on (api facts, 8, 10.3, 11, 12.3, 15). */
+/** Sentences that scripts and the compatible tool match. */
 export const TEXTS = {
   about:
     'This is version 1 of the management API. It is internal and experimental, and it may change at any time without notice.',

@@ -48,7 +48,7 @@ function givenUp(signal: AbortSignal): Promise<never> {
 }
 
 /** The loop's observations, and the callers waiting for a new one. */
-export interface Observer extends Pick<Requests, 'end'> {
+export interface Observer {
   /** Observes everything now. Throws the drivers' errors, and `ERR_DRIVER_FAILED` when interrupted. */
   look(): Promise<Observed>;
   /** An observation was requested or is due. */
@@ -57,7 +57,10 @@ export interface Observer extends Pick<Requests, 'end'> {
   interrupt(): void;
   /** The last successful observation. */
   seen(): Observed | undefined;
-  /** Like `Requests.ask`; retries a failed observation while `isHopeful`. */
+  /**
+   * Requests an observation. True once one that began after the call has succeeded; false when it failed, the signal
+   * aborted, or the loop has ended. A failed one is retried while `isHopeful`.
+   */
   ask(signal: AbortSignal, isHopeful: () => boolean): Promise<boolean>;
   /** An observed part may have exited: an observation is due at once. */
   markStale(): void;
@@ -65,6 +68,8 @@ export interface Observer extends Pick<Requests, 'end'> {
   isStale(): boolean;
   /** Why the current state is unknown, as a clause; undefined after a successful observation. */
   unknownBecause(): string | undefined;
+  /** There will be no more observations. */
+  end(): void;
 }
 
 export interface ObserverInput {
@@ -82,7 +87,8 @@ export interface ObserverInput {
 const AGAIN_MS = 500;
 
 export function createObserver({ driver, clock, check, closing, wake }: ObserverInput): Observer {
-  const requests = createRequests(wake);
+  let next = newTurn();
+  let ended = false;
   let seen: Observed | undefined;
   let unknownBecause: string | undefined = 'the service has not observed it yet';
   let running: AbortController | undefined;
@@ -90,17 +96,40 @@ export function createObserver({ driver, clock, check, closing, wake }: Observer
   /** Counts possible exits; `observedExits` of them precede a successful observation. */
   let exits = 0;
   let observedExits = 0;
+
+  /** Requests one observation. */
+  async function askOnce(signal: AbortSignal): Promise<boolean> {
+    if (ended || signal.aborted) return false;
+    const turn = next;
+    turn.callers++;
+    wake();
+    return new Promise((resolve) => {
+      const giveUp = () => {
+        turn.callers--;
+        resolve(false);
+      };
+      signal.addEventListener('abort', giveUp, { once: true });
+      turn.result.then((ok) => {
+        signal.removeEventListener('abort', giveUp);
+        resolve(ok);
+      });
+    });
+  }
+
   return {
     async ask(signal, isHopeful) {
       const end = AbortSignal.any([signal, closing]);
-      while (!(await requests.ask(signal))) {
+      while (!(await askOnce(signal))) {
         if (end.aborted || !isHopeful()) return false;
         await clock.sleep(AGAIN_MS, end);
       }
       return true;
     },
-    waiting: () => isDue || requests.waiting(),
-    end: requests.end,
+    waiting: () => isDue || next.callers > 0,
+    end() {
+      ended = true;
+      next.end(false);
+    },
     markStale() {
       exits++;
       isDue = true;
@@ -113,7 +142,8 @@ export function createObserver({ driver, clock, check, closing, wake }: Observer
     async look() {
       const abort = new AbortController();
       running = abort;
-      const turn = requests.begin();
+      const turn = next;
+      if (!ended) next = newTurn();
       const known = exits;
       isDue = false;
       try {
@@ -121,9 +151,10 @@ export function createObserver({ driver, clock, check, closing, wake }: Observer
         seen = await observeInTime(driver, clock, AbortSignal.any([abort.signal, closing]));
       } catch (error) {
         if (abort.signal.aborted) {
-          turn.again();
+          next.callers += turn.callers;
+          turn.end(next.result);
         } else {
-          unknownBecause = `the last observation failed: ${clause(error)}`;
+          unknownBecause = `the last observation failed: ${messageOf(error).replace(/\.$/, '')}`;
           turn.end(false);
         }
         throw error;
@@ -138,69 +169,19 @@ export function createObserver({ driver, clock, check, closing, wake }: Observer
   };
 }
 
-function clause(error: unknown): string {
-  const text = messageOf(error);
-  return text.replace(/\.$/, '');
-}
-
-/** Callers waiting for an observation that begins after their request. */
-interface Requests {
-  /** True once such an observation has succeeded; false when it failed, the signal aborted, or the loop has ended. */
-  ask(signal: AbortSignal): Promise<boolean>;
-  /** Some request has no observation yet. */
-  waiting(): boolean;
-  /** An observation begins, for all requests so far. */
-  begin(): Turn;
-  /** There will be no more observations. */
-  end(): void;
-}
-
-/** One observation. */
+/** An observation to come, for the callers that requested it. */
 interface Turn {
-  /** Reports the result to the callers. */
-  end(ok: boolean): void;
-  /** It was interrupted: the callers wait for the next one. */
-  again(): void;
+  /** Whether it succeeded. */
+  result: Promise<boolean>;
+  /** An interrupted one ends with the result of the next. */
+  end(result: boolean | Promise<boolean>): void;
+  callers: number;
 }
 
-type Answer = (ok: boolean) => void;
-
-/** @param wake is called on each request. */
-function createRequests(wake: () => void): Requests {
-  let asking = new Set<Answer>();
-  let ended = false;
-  const tell = (asked: ReadonlySet<Answer>, ok: boolean) => {
-    for (const answer of [...asked]) answer(ok);
-  };
-  return {
-    ask: (signal) =>
-      new Promise((resolve) => {
-        if (ended || signal.aborted) return resolve(false);
-        const answer: Answer = (ok) => {
-          asking.delete(answer);
-          signal.removeEventListener('abort', giveUp);
-          resolve(ok);
-        };
-        const giveUp = () => answer(false);
-        signal.addEventListener('abort', giveUp, { once: true });
-        asking.add(answer);
-        wake();
-      }),
-    waiting: () => asking.size > 0,
-    begin() {
-      const asked = asking;
-      asking = new Set();
-      return {
-        end: (ok) => tell(asked, ok),
-        again() {
-          if (ended) tell(asked, false);
-          else for (const answer of asked) asking.add(answer);
-        },
-      };
-    },
-    end() {
-      ended = true;
-      tell(asking, false);
-    },
-  };
+function newTurn(): Turn {
+  let end: Turn['end'] = () => {};
+  const result = new Promise<boolean>((resolve) => {
+    end = resolve;
+  });
+  return { result, end, callers: 0 };
 }

@@ -173,8 +173,7 @@ describe('a real service', () => {
     expect(await httpTransport({ ...bySocket, port: 1 }, GET)).toMatchObject({ status: 200 });
     rmSync(socket);
     const byProof = await discover({}, env, 'linux');
-    // The lock says that it lives and has this port.
-    expect(byProof.reached).toEqual({ by: 'proof', password: service.connection.password, orUser: true });
+    expect(byProof.reached).toEqual({ by: 'proof', password: service.connection.password });
     expect(await httpTransport(byProof, GET)).toMatchObject({ status: 200 });
     // What the user names is used as it is, once the listener is known.
     const other = await discover({ password: 'wrong' }, env, 'linux');

@@ -57,7 +57,7 @@ const POWERS: ReadonlyMap<unknown, Power> = new Map([
   ['STOPPED', 'stopped'],
 ]);
 
-/** `/v1/backend_state`: what the backend is doing, and the wish for it to run or not. */
+/** `/v1/backend_state`: the state of the backend, and its desired power. */
 export function backendStateRoutes(app: FastifyInstance, context: ApiContext): void {
   const { controllers, store, log } = context;
   app.get('/v1/backend_state', GET_DOC, async (_request, reply) => {
@@ -66,9 +66,9 @@ export function backendStateRoutes(app: FastifyInstance, context: ApiContext): v
   });
 
   app.put('/v1/backend_state', PUT_DOC, async (request, reply) => {
-    const power = wantedPower(bytesOf(request));
+    const power = requestedPower(bytesOf(request));
     const { now } = await store.write(({ desired }) => {
-      // Asking again for a start that failed is a new wish: the generation grows, and with it ends the terminal error.
+      // Starting again after a failed start is a new desired state: the new generation clears the terminal error.
       const retry = power === 'started' && controllers.status().backendState === 'ERROR';
       if (desired.power === power && !retry) return { answer: undefined };
       return { next: { settings: desired.settings, power }, answer: undefined };
@@ -82,8 +82,8 @@ export function backendStateRoutes(app: FastifyInstance, context: ApiContext): v
   });
 }
 
-/** The member `locked`, which the snapshot code of the compatible tool sends, has no effect there and none here. */
-function wantedPower(bytes: Buffer): Power {
+/** The member `locked`, which the compatible tool sends for snapshots, has no effect there either. */
+function requestedPower(bytes: Buffer): Power {
   const value = parseJson(bytes);
   const state = isObject(value) ? value.vmState : undefined;
   const power = POWERS.get(state);
@@ -97,7 +97,7 @@ function wantedPower(bytes: Buffer): Power {
   );
 }
 
-/** `PUT /v1/shutdown`: answers as soon as the stop is known of, so that who is answered can start the next service; then everything stops in order. */
+/** `PUT /v1/shutdown`: responds once other clients can see that the service is exiting, so that the caller can start the next one; then everything stops in order. */
 export function shutdownRoutes(app: FastifyInstance, { requestStop, log }: ApiContext): void {
   for (const path of ['/v1/shutdown', '/v0/shutdown']) {
     app.put(path, {
@@ -136,14 +136,14 @@ const RESET_DOC = documented({
 /** `PUT /v1/k8s_reset`. */
 export function k8sResetRoutes(app: FastifyInstance, { resetBackend }: ApiContext): void {
   app.put('/v1/k8s_reset', RESET_DOC, async (request, reply) => {
-    const mode = wantedMode(bytesOf(request));
+    const mode = requestedMode(bytesOf(request));
     await resetBackend(mode);
     return reply.type(TEXT_TYPE).send(TEXTS.resetDone[mode]);
   });
 }
 
-/** What has no mode means the one that loses less; another one is a mistake that must not delete anything. */
-function wantedMode(bytes: Buffer): 'fast' | 'wipe' {
+/** Without a mode, the one that loses less. An unknown one must not delete anything. */
+function requestedMode(bytes: Buffer): 'fast' | 'wipe' {
   const value = parseJson(bytes);
   if (!isObject(value) && !Array.isArray(value)) throw new RdError('ERR_BODY_INVALID', TEXTS.notJson);
   const mode = isObject(value) ? value.mode : undefined;
@@ -154,7 +154,7 @@ function wantedMode(bytes: Buffer): 'fast' | 'wipe' {
   });
 }
 
-const DOC = documented({
+const FACTORY_RESET_DOC = documented({
   summary: 'Remove this installation and exit',
   description:
     'Responds first. Then the API stops listening, the backend stops, and settings, data, extensions, logs and changes ' +
@@ -170,11 +170,11 @@ const DOC = documented({
   },
 });
 
-/** `PUT /v1/factory_reset` (api facts, 15.2). */
+/** `PUT /v1/factory_reset`: responds, then stops the service and removes this installation. */
 export function factoryResetRoutes(app: FastifyInstance, context: ApiContext): void {
   const { checkFactoryReset, requestFactoryReset, log } = context;
   app.put('/v1/factory_reset', {
-    ...DOC,
+    ...FACTORY_RESET_DOC,
     onResponse: (request, reply, done) => {
       if (reply.statusCode === 202) {
         const cache = !keepsDownloads(bytesOf(request));
@@ -190,7 +190,7 @@ export function factoryResetRoutes(app: FastifyInstance, context: ApiContext): v
   });
 }
 
-/** A destructive call is not guessed at: what is not understood is refused, an array, too (api facts, 8). */
+/** Refuses any body that is not understood, because the call is destructive. */
 function keepsDownloads(bytes: Buffer): boolean {
   if (bytes.length === 0) return false;
   const body = parseJson(bytes);

@@ -49,7 +49,7 @@ const REPORT: JsonSchema = {
 /** A query parameter may come more than once. */
 type Query = Readonly<Record<string, string | string[] | undefined>>;
 
-/** `/v1/diagnostic_*`: what was looked at in and around this desktop, and what is wrong (api facts, 13). */
+/** `/v1/diagnostic_*`: the checks of this desktop, and their results. */
 export function diagnosticsRoutes(app: FastifyInstance, { diagnostics }: ApiContext): void {
   const indented = (value: unknown) => `${JSON.stringify(value, null, 2)}\n`;
 
@@ -115,7 +115,7 @@ export function diagnosticsRoutes(app: FastifyInstance, { diagnostics }: ApiCont
   );
 }
 
-/** The first value that was given; an empty one counts as none. */
+/** The first value given; an empty one counts as absent. */
 function firstOf(value: string | string[] | undefined): string | undefined {
   return [value].flat()[0] || undefined;
 }

@@ -4,15 +4,15 @@ import type { ApiContext } from '../context.ts';
 import { documented, type ReplyDoc } from '../route-doc.ts';
 import { JSON_TYPE, TEXT_TYPE, TEXTS } from '../wire-texts.ts';
 
-/** Why a request was refused, for people; the body is the compatible one. Percent-encoded. */
+/** Why a request was refused, for display, percent-encoded; the body is that of the compatible interface. */
 const REASON = 'Rdctl-Reason';
-/** What an extension asks for and does not get; clauses with ` | ` between them, percent-encoded. */
+/** Features that an extension requests and does not get: clauses separated by ` | `, percent-encoded. */
 const LEFT_OUT = 'Rdctl-Left-Out';
 
 const NOT_READY: ReplyDoc = { description: 'no engine has run since the service started', body: 'text' };
 const QUERY = { id: { description: 'image with or without a tag, URL-encoded', required: true } };
 
-/** `/v1/extensions`: what is installed, and the two calls that change it. They take their turn, one after the other. */
+/** `/v1/extensions`: the installed extensions. Installing and uninstalling are serialized. */
 export function extensionRoutes(app: FastifyInstance, context: ApiContext): void {
   const { extensions } = context;
   app.get(
@@ -65,7 +65,7 @@ export function extensionRoutes(app: FastifyInstance, context: ApiContext): void
     async (request, reply) => {
       const id = idOf(request);
       interim(reply);
-      const { outcome, leftOut } = await explained(reply, extensions.install(id));
+      const { outcome, leftOut } = await withReason(reply, extensions.install(id));
       if (leftOut.length > 0) reply.header(LEFT_OUT, headerText(leftOut.join(' | ')));
       return outcome === 'unchanged' ? reply.code(204).send() : reply.code(201).type(TEXT_TYPE).send('Created');
     },
@@ -87,7 +87,7 @@ export function extensionRoutes(app: FastifyInstance, context: ApiContext): void
     async (request, reply) => {
       const id = idOf(request);
       interim(reply);
-      const outcome = await explained(reply, extensions.uninstall(id));
+      const outcome = await withReason(reply, extensions.uninstall(id));
       return outcome === 'unchanged' ? reply.code(204).send() : reply.code(201).type(TEXT_TYPE).send(`Deleted ${id}`);
     },
   );
@@ -102,12 +102,12 @@ function idOf({ query }: FastifyRequest): string {
   throw new RdError('ERR_BODY_INVALID', `Invalid extension id ${JSON.stringify(id)}: not a string.`);
 }
 
-/** Clients with a limit for the first byte then know that something is done. */
+/** For clients with a time limit for the first byte. */
 function interim({ raw }: FastifyReply): void {
   if (raw.socket) raw.writeProcessing();
 }
 
-async function explained<T>(reply: FastifyReply, work: Promise<T>): Promise<T> {
+async function withReason<T>(reply: FastifyReply, work: Promise<T>): Promise<T> {
   return work.catch((error: unknown) => {
     const cause = error instanceof RdError ? error.cause : undefined;
     if (cause instanceof Error) reply.header(REASON, headerText(reasonText(cause)));
@@ -115,19 +115,19 @@ async function explained<T>(reply: FastifyReply, work: Promise<T>): Promise<T> {
   });
 }
 
-/** What is really wrong, and what to do about it where the cause knows. */
+/** The actual problem, with the advice of the cause, if any. */
 function reasonText(cause: Error): string {
   if (!(cause instanceof RdError) || cause.advice === undefined) return cause.message;
   return `${cause.message.replace(/\.$/, '')}. ${cause.advice}`;
 }
 
-/** Characters of a text in a header, before they are encoded. */
-const MOST_TEXT = 1000;
+/** Characters of a text in a header, before encoding. */
+const MAX_TEXT = 1000;
 
-/** A text for a header; halves of characters, which have no encoding, become replacement signs. */
+/** Text for a header; lone surrogates, which have no encoding, become the replacement character. */
 function headerText(text: string): string {
-  const start = Array.from(text.slice(0, 2 * MOST_TEXT))
-    .slice(0, MOST_TEXT)
+  const start = Array.from(text.slice(0, 2 * MAX_TEXT))
+    .slice(0, MAX_TEXT)
     .join('');
   return encodeURIComponent(Buffer.from(start).toString());
 }

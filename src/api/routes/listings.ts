@@ -10,11 +10,11 @@ export interface Endpoint {
   method: 'GET' | 'PUT' | 'POST' | 'DELETE';
   /** Without the version prefix: `settings/locked`. */
   name: string;
-  /** 0: the same path below `/v0` is answered with the way to the newer one; 1: it is unknown there (api facts, 6.3). */
+  /** 0: the path under `/v0` returns an error that names the newer path; 1: it is unknown there. */
   since: 0 | 1;
 }
 
-/** All endpoints of version 1, in the order in which listings show them (api facts, 6.2). */
+/** All endpoints of version 1, in the order of the listings. */
 export const ENDPOINTS: readonly Endpoint[] = [
   { method: 'GET', name: 'about', since: 1 },
   { method: 'GET', name: 'backend_state', since: 1 },
@@ -47,7 +47,7 @@ export const ENDPOINTS: readonly Endpoint[] = [
 const VERSION_0 = ['GET /v0'];
 const VERSION_1 = ['GET /v1', ...ENDPOINTS.map(({ method, name }) => `${method} /v1/${name}`)];
 
-/** `GET /`, `/v0`, `/v1`: what there is, as compact JSON in the order of the compatible interface. */
+/** `GET /`, `/v0`, `/v1`: the endpoints, as compact JSON in the order of the compatible interface. */
 export function listingRoutes(app: FastifyInstance): void {
   list(app, '/', 'List all endpoints', ['GET /', ...VERSION_0, ...VERSION_1]);
   list(app, '/v0', 'List the endpoints of version 0', VERSION_0);
@@ -73,7 +73,7 @@ function list(app: FastifyInstance, path: string, summary: string, endpoints: re
   });
 }
 
-/** `GET /v1/about`: a sentence for people. */
+/** `GET /v1/about`: a sentence for display. */
 export function aboutRoutes(app: FastifyInstance): void {
   const doc = documented({
     summary: 'What this API is',
@@ -84,10 +84,10 @@ export function aboutRoutes(app: FastifyInstance): void {
   });
 }
 
-/** Served below `/v0` like below `/v1`, for tools of the oldest releases. */
+/** Served under `/v0` as under `/v1`, for tools of the oldest releases. */
 const SERVED = new Set(['GET settings', 'PUT settings', 'PUT shutdown']);
 
-/** Endpoints that a `/v0` client may expect there: 400 with the path to use (api facts, 6.3). */
+/** Endpoints that a `/v0` client may expect there: 400 with the path to use. */
 export function olderVersionRoutes(app: FastifyInstance): void {
   for (const { method, name, since } of ENDPOINTS) {
     if (since !== 0 || SERVED.has(`${method} ${name}`)) continue;
@@ -118,7 +118,7 @@ export function olderVersionRoutes(app: FastifyInstance): void {
   }
 }
 
-/** `GET /v2/openapi.json`: this API described for programs, made when it is asked for, because hardly anybody does. */
+/** `GET /v2/openapi.json`: the description of this API, generated on request. */
 export function openApiRoutes(app: FastifyInstance, { about }: ApiContext, routes: readonly DescribedRoute[]): void {
   const doc = documented({
     summary: 'This description of the API',

@@ -52,7 +52,7 @@ const LIST: JsonSchema = {
   },
 };
 
-/** Ports of this machine that lead to services of the cluster (api facts, 15.1), and the list of them, which is ours. */
+/** Local ports that lead to services of the cluster. The list of them under `/v2` is our own. */
 export function portForwardRoutes(app: FastifyInstance, { portForwards }: Pick<ApiContext, 'portForwards'>): void {
   app.post(
     '/v1/port_forwarding',
@@ -73,7 +73,7 @@ export function portForwardRoutes(app: FastifyInstance, { portForwards }: Pick<A
     async (request, reply) => {
       const body = forwardBody(request);
       const { hostPort } = await portForwards.ensure(body, 'now').catch((error: unknown) => {
-        throw notForwarded(error);
+        throw forwardError(error);
       });
       return reply.type(TEXT_TYPE).send(String(hostPort));
     },
@@ -138,7 +138,7 @@ export function portForwardRoutes(app: FastifyInstance, { portForwards }: Pick<A
   );
 }
 
-/** The body with all keys there. An array is an object without them to the compatible application. */
+/** The body with all keys. To the compatible application, an array is an object without them. */
 function forwardBody(request: FastifyRequest): JsonObject {
   const value = parseJson(bytesOf(request));
   if (!isObject(value) && !Array.isArray(value)) throw new RdError('ERR_BODY_INVALID', TEXTS.notJson);
@@ -146,7 +146,7 @@ function forwardBody(request: FastifyRequest): JsonObject {
   throw new RdError('ERR_BODY_INVALID', TEXTS.missingParameters);
 }
 
-/** The forward that the query names. What is missing is said before what is there twice. */
+/** The forward in the query. Missing parameters are reported before repeated ones. */
 function namedForward({ query }: FastifyRequest): Record<(typeof KEYS)[number], string> {
   const given: JsonObject = isObject(query) ? query : {};
   const missing = KEYS.find((name) => !given[name]);
@@ -161,11 +161,11 @@ function namedForward({ query }: FastifyRequest): Record<(typeof KEYS)[number], 
   return { namespace: text('namespace'), service: text('service'), k8sPort: text('k8sPort') };
 }
 
-/** Always 400 here, with the sentence of the compatible application in front of the reason. */
-function notForwarded(cause: unknown): unknown {
+/** Always 400 here: the sentence of the compatible application, then the reason. */
+function forwardError(cause: unknown): unknown {
   if (!(cause instanceof RdError)) return cause;
   const code = systemCode(cause);
-  // Clients show this form for what they have no words for.
+  // Clients show errors that they do not know in this form.
   const text = cause.code === 'ERR_IO' && code ? `; error code: ${code}` : reasonOf(cause);
   return new RdError('ERR_BODY_INVALID', `${TEXTS.cannotForward}${text}`, { cause });
 }

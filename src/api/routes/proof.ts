@@ -6,13 +6,12 @@ import { JSON_TYPE } from '../wire-texts.ts';
 
 /** 16 to 64 bytes. */
 const NONCE = /^(?:[0-9a-f]{2}){16,64}$/;
-/** Answers in a second; a tool needs one per request. */
-const MOST = 500;
+/** Proofs per second; a tool needs one per request. */
+const MAX_PER_SECOND = 500;
 
 /**
- * `GET /v2/proof`: shows a caller that this is the service of the connection file before the caller sends its password. It has to be
- * answered without credentials, so it tells nothing but a keyed digest of what was sent, and not too often.
- * `now`: milliseconds.
+ * `GET /v2/proof`: shows that this is the service of the connection file before the caller sends its password. It requires
+ * no credentials, so it reveals only a keyed digest of the nonce, at a limited rate. `now`: milliseconds.
  */
 export function proofRoutes(
   app: FastifyInstance,
@@ -49,7 +48,8 @@ export function proofRoutes(
     const present = Math.floor(now() / 1000);
     answered = present === second ? answered + 1 : 1;
     second = present;
-    if (answered > MOST) throw new RdError('ERR_NOT_READY', `more than ${MOST} proofs per second were requested`);
+    if (answered > MAX_PER_SECOND)
+      throw new RdError('ERR_NOT_READY', `more than ${MAX_PER_SECOND} proofs per second were requested`);
     reply.type(JSON_TYPE).send(`${JSON.stringify({ proof: prove(nonce) })}\n`);
   });
 }

@@ -75,7 +75,7 @@ const LOCKED_DOC = documented({
   },
 });
 
-/** A line of the log stays short whatever was sent. */
+/** Limit for the keys in a log line. */
 const LOGGED_KEYS = 20;
 
 interface Outcome {
@@ -84,7 +84,7 @@ interface Outcome {
   paths: readonly string[];
 }
 
-/** The settings as a document. Both forms are text, as in the compatible interface, and never answer 304. */
+/** The settings as a document. The response is text, as in the compatible interface, and never 304. */
 export function settingsRoutes(app: FastifyInstance, context: ApiContext): void {
   const { store } = context;
   for (const url of ['/v1/settings', '/v0/settings']) {
@@ -116,7 +116,7 @@ async function putSettings(request: FastifyRequest, reply: FastifyReply, context
     const { ignored } = update;
     if (update.kind === 'unchanged') return { answer: { text: TEXTS.noChange, ignored, paths: [] } };
     const { settings, paths } = update;
-    // Looked at before the change is handed on: the answer tells what this change sets off.
+    // Computed before the change takes effect: the response says what this change will do.
     const { controllers, driver } = context;
     const reasons = Object.keys(restartReasons(settings, controllers.observed(), driver, desired.settings));
     const restarts = desired.power === 'started' && reasons.length > 0;
@@ -145,7 +145,7 @@ function restartText(state: BackendState): string {
   return state === 'STARTING' || state === 'STOPPING' ? TEXTS.busy : TEXTS.reconfiguring;
 }
 
-/** `If-Match` of RFC 9110: a list of strong tags, or `*`. Checked in the write queue, where nothing can come between. */
+/** `If-Match` of RFC 9110: a list of strong tags, or `*`. Checked in the write queue, so nothing can intervene. */
 function checkCondition(header: string | undefined, { etag }: DesiredSnapshot): void {
   if (header === undefined || header.trim() === '*') return;
   if (header.split(',').some((tag) => tag.trim() === etag)) return;
@@ -154,11 +154,11 @@ function checkCondition(header: string | undefined, { etag }: DesiredSnapshot): 
   });
 }
 
-/** Characters: clients read some kilobytes of headers and no more. */
+/** Characters in a header; clients limit the size of headers. */
 const LIMIT = 4000;
 const MORE = encodeURIComponent('…');
 
-/** Value of `Rdctl-Ignored-Keys`: the keys, percent-encoded, as far as they fit; an ellipsis stands for the rest. */
+/** The value of `Rdctl-Ignored-Keys`: percent-encoded keys, as many as fit, then an ellipsis. */
 function ignoredKeysHeader(keys: readonly string[]): string {
   let value = '';
   for (const key of keys) {
@@ -169,12 +169,12 @@ function ignoredKeysHeader(keys: readonly string[]): string {
   return value;
 }
 
-/** JSON may hold half a surrogate pair, which has no encoding; it becomes the replacement character. */
+/** Lone surrogates, which have no encoding, become the replacement character. */
 function encoded(key: string): string {
   return encodeURIComponent(Buffer.from(key).toString());
 }
 
-const DOC = documented({
+const PROPOSAL_DOC = documented({
   summary: 'List the proposed fields that would restart the backend or destroy cluster data',
   description: 'Changes nothing. No `version` is needed; older versions are not migrated.',
   body: { description: 'Any part of the settings', required: true, schema: schemaOf('SettingsPart') },
@@ -204,10 +204,10 @@ const DOC = documented({
   },
 });
 
-/** `PUT /v1/propose_settings`: what would restart; nothing is changed. Only fields of the proposal are named. */
+/** `PUT /v1/propose_settings`: what would restart. Changes nothing, and lists only fields of the proposal. */
 export function proposalRoutes(app: FastifyInstance, context: ApiContext): void {
   const { store, controllers, driver } = context;
-  app.put('/v1/propose_settings', DOC, (request, reply) => {
+  app.put('/v1/propose_settings', PROPOSAL_DOC, (request, reply) => {
     const payload = settingsPayload(bytesOf(request));
     const current = store.snapshot().desired.settings;
     const update = decideProposal(payload, current, { ...context, locks: store.locks });
@@ -267,7 +267,7 @@ const LAYERS = {
   },
 } as const;
 
-/** `GET /v2/settings/layers`: what every setting would be without the layers above it, and where each layer comes from. */
+/** `GET /v2/settings/layers`: the layers of all settings, and where each comes from. */
 export function layerRoutes(app: FastifyInstance, { layers, store, driver }: ApiContext): void {
   const doc = documented({
     summary: 'List the layers of the effective settings',

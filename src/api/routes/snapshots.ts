@@ -65,7 +65,7 @@ const CANCEL_DOC = documented({
   replies: { 200: { description: 'always', body: 'text', example: TEXTS.snapshotCanceled } },
 });
 
-/** `/v1/snapshots` and `/v1/snapshot/restore` (api facts, 17). */
+/** `/v1/snapshots` and `/v1/snapshot/restore`. */
 export function snapshotRoutes(app: FastifyInstance, { snapshots }: ApiContext): void {
   app.get('/v1/snapshots', LIST_DOC, async (_request, reply) =>
     reply.type(JSON_TYPE).send(JSON.stringify(await snapshots.list())),
@@ -93,7 +93,7 @@ export function snapshotRoutes(app: FastifyInstance, { snapshots }: ApiContext):
   });
 }
 
-/** Other members are of no interest. */
+/** Other members are ignored. */
 function requestedSnapshot(bytes: Buffer): { name: string; description: string; stop: boolean } {
   const value = parseJson(bytes);
   const { name, description, stop = false } = isObject(value) ? value : {};

@@ -16,7 +16,6 @@ export function statusRoutes(app: FastifyInstance, context: ApiContext): void {
   });
 }
 
-/** The status as it is now. */
 function statusDocument(context: ApiContext): StatusDocument {
   const { about, driver, controllers, store, counters, hostIntegration } = context;
   const maintenance = context.maintenance();
@@ -63,13 +62,13 @@ function statusDocument(context: ApiContext): StatusDocument {
   };
 }
 
-/** Milliseconds: notices, user files and the progress of a snapshot change without a word of the loop. */
+/** Milliseconds: notices, user files and the progress of a snapshot change without an event of the loop. */
 const RECHECK_MS = 1_000;
 
 /**
- * `GET /v2/events`: server-sent events (WHATWG HTML, 9.2). There is one kind, `status`, whose data is the document of `GET /v2/status` on
- * a line: first as it is now, then whenever it has changed, at the latest a second after. A slow reader misses states in between, never
- * the last one.
+ * `GET /v2/events`: server-sent events (WHATWG HTML, 9.2). The only kind, `status`, has the document of `GET /v2/status` on
+ * one line: the current one first, then every change, at most a second later. A slow reader skips intermediate states,
+ * never the last one.
  */
 export function eventRoutes(app: FastifyInstance, context: ApiContext): void {
   const doc = documented({
@@ -78,7 +77,7 @@ export function eventRoutes(app: FastifyInstance, context: ApiContext): void {
       'Server-sent events named `status`; the data of each is the document of `GET /v2/status`. Ends when the service stops.',
     replies: { 200: { description: 'always; `text/event-stream`', body: 'text' } },
   });
-  // A HEAD would never end.
+  // The response to a HEAD would never end.
   app.get('/v2/events', { ...doc, exposeHeadRoute: false }, (_request, reply) => {
     reply.hijack();
     const { raw } = reply;

@@ -26,7 +26,7 @@ export function createTransientStore(platform: Platform, noModalDialogs: boolean
   };
 }
 
-/** What a body would do. Unknown members are passed over; equal values are no change. Pure. */
+/** The effect of a body. Unknown members are ignored; equal values are no change. Pure. */
 function decideTransient(payload: JsonObject, current: TransientSettings, platform: Platform): TransientUpdate {
   const draft = structuredClone(current);
   const { navItem } = draft.preferences;
@@ -58,7 +58,7 @@ function decideTransient(payload: JsonObject, current: TransientSettings, platfo
 
 type Member = ((value: JsonValue, path: string) => void) | { [name: string]: Member };
 
-/** Walks the members that are known, in the order in which they were sent. */
+/** Visits the known members, in the order in which they were sent. */
 function members(object: JsonObject, above: string, lines: string[], known: Record<string, Member>): void {
   for (const name of Object.keys(object)) {
     const member = Object.hasOwn(known, name) ? known[name] : undefined;
@@ -71,7 +71,7 @@ function members(object: JsonObject, above: string, lines: string[], known: Reco
   }
 }
 
-/** Puts the tabs that may be there into `current` and returns a line for each that may not. */
+/** Puts the allowed tabs into `current`, and returns a line for each of the others. */
 function putTabs(
   tabs: JsonObject,
   current: Record<string, string>,
@@ -155,7 +155,7 @@ const PUT_DOC = documented({
   },
 });
 
-/** `/v1/transient_settings`: for clients with windows; this service has none and only keeps the record. */
+/** `/v1/transient_settings`: for clients with windows. This service has none, and only stores the values. */
 export function transientSettingsRoutes(app: FastifyInstance, { transient }: ApiContext): void {
   app.get('/v1/transient_settings', GET_DOC, (_request, reply) => {
     reply.type(JSON_TYPE).send(`${JSON.stringify(transient.read(), null, 2)}\n`);
