@@ -20,12 +20,12 @@ import { checkPlaces } from './state/factory-reset.ts';
 import { type Places, places } from './state/places.ts';
 import { makeServiceSocketPlace } from './state/service-socket.ts';
 
-/** Milliseconds: how long a start waits for the first look at the backend. */
+/** How long a start waits for the first observation of the backend, in milliseconds. */
 const FIRST_LOOK_LIMIT = 5_000;
 
 /**
- * Runs the service until it is stopped: the one composition root. What cannot be begun is undone before the error is thrown.
- * @throws RdError when a service already runs for this home, the port is taken, no driver can run, or a file is in the way.
+ * Runs the service until it is stopped: the composition root. A failed start is undone before the error is thrown.
+ * @throws RdError when a service already runs for this home, the port is in use, no driver can run, or a file is unusable.
  */
 export async function runService(options: ServiceOptions): Promise<RunningService> {
   const undo: Undo[] = [];
@@ -42,7 +42,7 @@ export async function runService(options: ServiceOptions): Promise<RunningServic
   }
 }
 
-/** Opens the parts one after the other. Each puts on `undo` what closes it, and is closed before those that it was opened after. */
+/** Opens the parts in order. Each pushes its closing onto `undo`; they close in reverse order. */
 async function start(options: ServiceOptions, undo: Undo[]): Promise<RunningService> {
   const home = await openHome(options, undo);
   const { here, lock, log, listener, notices, reset, ending } = home;
@@ -58,9 +58,9 @@ async function start(options: ServiceOptions, undo: Undo[]): Promise<RunningServ
   const credentials = { user: 'user', password: randomBytes(32).toString('base64url') };
   const context = contextOf(options, { home, backend, features, life, credentials });
   await createApp(context, listener.server).ready();
-  // A plan asked for before the drivers were would count what survived the last service as not running.
+  // Before the first observation, a plan would miss what survived the last service.
   await controllers.firstLook(AbortSignal.timeout(FIRST_LOOK_LIMIT));
-  // Before the file: a client that reads that finds the socket.
+  // Before the connection file, so that its readers find the socket.
   const reached = await listenAtSocket(here, listener, (text) => void notices.push(text));
   await writeConnectionFile(here.connectionFile, { ...credentials, port, pid: process.pid });
   await lock.update({ announced: true });
@@ -92,19 +92,19 @@ async function start(options: ServiceOptions, undo: Undo[]): Promise<RunningServ
   };
 }
 
-/** The end of the service. */
+/** The shutdown of the service. */
 interface Life {
   isStopping(): boolean;
-  /** Closes everything. Resolves with `stopped`; calling it again changes nothing. */
+  /** Closes everything. Idempotent; resolves with `stopped`. */
   stop(why: string): Promise<void>;
-  /** Begins the same. Resolves once a client that looks for the service of this home can see that it is about to end. */
+  /** Begins to stop. Resolves once clients that look for the service of this home can see that it is exiting. */
   requestStop(why: string): Promise<void>;
   stopped: Promise<void>;
 }
 
 function lifeOf({ lock, log }: Home, undo: Undo[]): Life {
   let stopping: Promise<void> | undefined;
-  let known = Promise.resolve();
+  let announced = Promise.resolve();
   let ended = () => {};
   const stopped = new Promise<void>((resolve) => {
     ended = resolve;
@@ -113,9 +113,9 @@ function lifeOf({ lock, log }: Home, undo: Undo[]): Life {
   const stop = (why: string): Promise<void> => {
     if (!stopping) {
       log.write('info', 'stopping', { reason: why });
-      // First: a client that wants a service that stays waits for the end of this one, which may be minutes away.
-      known = lock.update({ ending: true }).catch((error: unknown) => failed('lock', error));
-      stopping = known.then(() => undoAll(undo, failed));
+      // First, because clients that need a lasting service wait for this one to exit, which may take minutes.
+      announced = lock.update({ ending: true }).catch((error: unknown) => failed('lock', error));
+      stopping = announced.then(() => undoAll(undo, failed));
       stopping.then(ended);
     }
     return stopping;
@@ -125,7 +125,7 @@ function lifeOf({ lock, log }: Home, undo: Undo[]): Life {
     stop,
     requestStop(why) {
       void stop(why);
-      return known;
+      return announced;
     },
     stopped,
   };
@@ -161,7 +161,7 @@ function contextOf(options: ServiceOptions, { home, backend, features, life, cre
     checkFactoryReset: ({ cache }) => checkPlaces(here, cache),
     requestFactoryReset(request) {
       reset.request(request);
-      void life.stop('a factory reset was asked for');
+      void life.stop('a factory reset was requested');
     },
     transient: createTransientStore(options.platform, options.noModalDialogs ?? false),
     ...features,
@@ -185,7 +185,7 @@ function contextOf(options: ServiceOptions, { home, backend, features, life, cre
   };
 }
 
-/** Without a socket callers ask for a proof on the port; that is slower, and no less safe. */
+/** Without a socket, callers request a proof on the port, which is slower and equally safe. */
 async function listenAtSocket(here: Places, listener: Listener, notice: (text: string) => void): Promise<Reached> {
   let path: string | undefined;
   try {

@@ -78,7 +78,7 @@ export interface CallOptions {
   signal?: AbortSignal;
 }
 
-export interface PlanOptions extends CallOptions {
+interface PlanOptions extends CallOptions {
   /** Extra time that the service may wait for an observation. */
   waitMs?: number;
 }

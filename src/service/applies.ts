@@ -14,7 +14,7 @@ import {
 import type { Controllers } from '../reconcile/contract.ts';
 import type { ApplyStep, ApplyWork } from '../reconcile/status-document.ts';
 
-/** Milliseconds: between two attempts while extensions have not heard of their engine, and until that is given up. */
+/** Milliseconds between attempts, and in all, while the extensions are not ready yet. */
 const PAUSE = 250;
 const READY_LIMIT = 60_000;
 
@@ -28,7 +28,7 @@ interface AppliesInput {
   onChange(): void;
 }
 
-/** Carries out what follows the settings of an apply: port forwards, and extensions once the backend has converged. */
+/** Carries out the steps after the settings of an apply: port forwards, and extensions once the backend has converged. */
 export function createApplies(input: AppliesInput): Applies & { close(): void } {
   const { log, onChange } = input;
   const closed = new AbortController();
@@ -80,7 +80,7 @@ export function createApplies(input: AppliesInput): Applies & { close(): void } 
 
 type Work = AppliesInput & { begun(step: ApplyStep): void; signal: AbortSignal };
 
-/** Neither keeps the other from being done: where something fails, everything else has been applied. */
+/** A failure in one part does not stop the other. */
 async function carryOut(work: Work, extensions: readonly ExtensionStep[], forwards: ForwardSteps): Promise<void> {
   const failed = [
     await failureOf(changeForwards(work, forwards)),
@@ -94,7 +94,7 @@ async function carryOut(work: Work, extensions: readonly ExtensionStep[], forwar
   if (first) throw first;
 }
 
-/** Rethrows what is no expected failure. */
+/** The expected failure of some work, if any. Rethrows any other. */
 async function failureOf(work: Promise<void>): Promise<RdError | undefined> {
   return work.then(
     () => undefined,
@@ -123,27 +123,25 @@ async function changeForwards({ portForwards, begun }: Work, forwards: ForwardSt
   }
 }
 
-/** One that fails does not keep the others from being tried. */
+/** A failure does not stop the others. */
 async function changeExtensions(work: Work, steps: readonly ExtensionStep[]): Promise<void> {
   const { controllers, signal, begun } = work;
   const { converged, backendState } = await controllers.quiesce(signal);
-  if (signal.aborted) throw serviceEnds();
+  if (signal.aborted) throw serviceStopped();
   if (!converged) {
     throw new RdError(
       'ERR_CONVERGE_FAILED',
       `No extension was changed, because the backend state is ${backendState}.`,
-      {
-        advice: 'See `rdctl status`, and apply again once the backend is running.',
-      },
+      { advice: 'See `rdctl status`, and apply again once the backend is running.' },
     );
   }
   const failures: string[] = [];
   for (const step of steps) {
     begun({ what: step.what, name: step.id });
     try {
-      await whenReady(work, step);
+      await changeWhenReady(work, step);
     } catch (error) {
-      if (signal.aborted) throw serviceEnds();
+      if (signal.aborted) throw serviceStopped();
       if (!(error instanceof RdError)) throw error;
       failures.push(`${step.what} ${step.id}: ${lineOf(error)}`);
     }
@@ -151,16 +149,16 @@ async function changeExtensions(work: Work, steps: readonly ExtensionStep[]): Pr
   if (failures.length > 0) throw extensionFailure(failures);
 }
 
-/** Extensions hear of an engine a moment after it has come up. */
-async function whenReady({ extensions, clock, signal }: Work, { what, id }: ExtensionStep): Promise<void> {
+/** The extensions notice a started engine with a delay. */
+async function changeWhenReady({ extensions, clock, signal }: Work, { what, id }: ExtensionStep): Promise<void> {
   const begun = clock.now();
   for (;;) {
     try {
       await (what === 'install' ? extensions.install(id) : extensions.uninstall(id));
       return;
     } catch (error) {
-      const early = error instanceof RdError && error.code === 'ERR_NOT_READY';
-      if (!early || signal.aborted || clock.now() - begun > READY_LIMIT) throw error;
+      const isEarly = error instanceof RdError && error.code === 'ERR_NOT_READY';
+      if (!isEarly || signal.aborted || clock.now() - begun > READY_LIMIT) throw error;
       await clock.sleep(PAUSE, signal);
     }
   }
@@ -172,7 +170,7 @@ function lineOf({ message, cause }: RdError): string {
   return `${message} (${advice === '' ? cause.message : `${cause.message.replace(/\.$/, '')}${advice}`})`;
 }
 
-function serviceEnds(): RdError {
+function serviceStopped(): RdError {
   return new RdError('ERR_CANCELLED', 'The service stopped before the apply finished.', {
     advice: 'Apply again to finish it.',
   });

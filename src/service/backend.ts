@@ -1,6 +1,9 @@
 import { release, totalmem } from 'node:os';
+import { join } from 'node:path';
 import { withOfferedVersion } from '../../profiles/policies/interpretation.ts';
-import type { Policies } from '../../profiles/policies/policy.ts';
+import { policyPlaces, policyPrograms } from '../../profiles/policies/places.ts';
+import { layerFacts, type Policies } from '../../profiles/policies/policy.ts';
+import { readPolicies } from '../../profiles/policies/read.ts';
 import { TEXTS } from '../api/wire-texts.ts';
 import { BACKEND_STOP_MS } from '../client/home-service.ts';
 import type { Driver } from '../drivers/driver.ts';
@@ -11,23 +14,24 @@ import { type Recovered, recoverBackend } from '../features/snapshots/recovery.t
 import type { JsonObject } from '../json.ts';
 import { systemClock } from '../os/clock.ts';
 import type { LogFile } from '../os/log-file.ts';
+import { userHome } from '../os/user-directories.ts';
 import { unprotected } from '../plan/blocks.ts';
-import type { LayerFacts } from '../plan/layers.ts';
+import type { FirstRun, LayerFacts } from '../plan/layers.ts';
 import { decideUpdate, type UpdateSurroundings } from '../plan/settings-update.ts';
-import type { Controllers, Desired } from '../reconcile/contract.ts';
+import type { Controllers, Desired, LoopStatus } from '../reconcile/contract.ts';
 import { createControllers } from '../reconcile/controllers.ts';
 import { SCHEMA_VERSION, type Settings } from '../settings/settings.gen.ts';
 import { backendLock } from '../state/backend-lock.ts';
 import { createDesiredStore, type DesiredStore } from '../state/desired-store.ts';
+import type { Places } from '../state/places.ts';
 import { saveSettings } from '../state/settings-file.ts';
 import { type SettingsHost, startupSettings } from '../state/startup-settings.ts';
-import { saveState } from '../state/state-file.ts';
+import { recordedFirstRun, recordFirstRun, saveState } from '../state/state-file.ts';
 import { clusterVersions, openDriver, storedState } from './driver.ts';
 import type { Home } from './home.ts';
 import type { ServiceOptions, Undo } from './options.ts';
-import { serviceLayers, servicePolicies } from './policies.ts';
 
-/** The desired state, what brings it about, and what the user's own files show of it. */
+/** The desired state, the loop that reaches it, and the integration with the user's files. */
 export interface Backend {
   driver: Driver;
   /** Why this driver was chosen. */
@@ -45,16 +49,16 @@ export interface Backend {
   isLocked(): Promise<boolean>;
 }
 
-/** What the backend needs of the service around it. */
+/** What the backend needs from the service. */
 export interface BackendHooks {
   isStopping(): boolean;
-  /** Called with every new desired state, after it was made durable. */
+  /** Called with every new desired state, once it is durable. */
   onDesired(next: Desired): void;
 }
 
 /**
- * Recovers what an earlier service left, decides on the first desired state and starts the loop.
- * @throws RdError when no driver can run, or settings or policies cannot be used.
+ * Recovers what an earlier service left, determines the initial desired state, and starts the loop.
+ * @throws RdError when no driver can run, or settings or policies are unusable.
  */
 export async function openBackend(
   options: ServiceOptions,
@@ -85,7 +89,7 @@ export async function openBackend(
   const initial = {
     settings,
     power: options.power === 'keep' ? (state?.power ?? 'started') : options.power,
-    // Grows with every start: a crash between the files of a write then never gives one number to two states.
+    // Grows with every start, so that a crash between the files of a write never gives two states one number.
     generation: (state?.generation ?? 0) + 1,
   };
   await saveState(here.stateFile, { driver: driver.name, power: initial.power, generation: initial.generation });
@@ -134,7 +138,7 @@ export async function openBackend(
     ...(found ? { found } : {}),
     ...(options.idle ? { idle: IDLE } : {}),
   });
-  // It ends after the backend, because it gives back the docker context of an engine that has stopped.
+  // Closed after the backend, because it resets the docker context of an engine that has stopped.
   const integration = createHostIntegration({ ...options, here, settings, driver, log });
   ending.integration = integration;
   undo.push(['host integration', () => integration.close()]);
@@ -153,11 +157,40 @@ export async function openBackend(
   };
 }
 
+/** The deployment profiles in force. Throws `ERR_PROFILE_INVALID` for one that cannot be used. */
+function servicePolicies({ env, platform, policies }: ServiceOptions, host: SettingsHost): Promise<Policies> {
+  const sources = {
+    places: policies?.places ?? policyPlaces(env, platform, userHome(env, platform)),
+    programs: policies?.programs ?? policyPrograms(),
+  };
+  return readPolicies(sources, host);
+}
+
+/** The layers around the stored settings. Records a first run. */
+async function serviceLayers(
+  policies: Policies,
+  here: Places,
+  { host, firstRun, now }: { host: SettingsHost; firstRun: boolean; now: number },
+): Promise<LayerFacts> {
+  const path = join(here.state, 'first-run.json');
+  const begun: FirstRun = {
+    at: new Date(now).toISOString(),
+    ...(policies.defaults ? { defaults: policies.defaults.source } : {}),
+  };
+  if (firstRun) await recordFirstRun(path, begun);
+  const recorded = firstRun ? begun : await recordedFirstRun(path);
+  return layerFacts(policies, {
+    host,
+    settingsFile: here.settingsFile,
+    ...(recorded ? { firstRun: recorded } : {}),
+  });
+}
+
 function setLogLevel(log: LogFile, settings: Settings): void {
   log.setLevel(settings.application.debug ? 'debug' : 'info');
 }
 
-/** Stops what runs, for a bounded time. The wish for it to run stays on the disk, for the next start. True when it has stopped. */
+/** Stops the backend within a limit. The stored desired power stays, for the next start. True when it has stopped. */
 async function stopBackend(
   controllers: Controllers,
   store: DesiredStore,
@@ -167,18 +200,28 @@ async function stopBackend(
   await store.idle();
   const { desired } = store.snapshot();
   controllers.desire({ ...desired, power: 'stopped', generation: desired.generation + 1 });
-  const { backendState } = await controllers.quiesce(AbortSignal.timeout(limitMs));
+  const { backendState } = await settleAndClose(controllers, AbortSignal.timeout(limitMs), limitMs);
   const hasStopped = backendState === 'STOPPED';
   if (!hasStopped) log.write('error', 'the backend did not stop', { backendState });
-  const closed = new AbortController();
-  await Promise.race([controllers.close(), systemClock.sleep(limitMs, closed.signal)]);
-  closed.abort();
   return hasStopped;
 }
 
-/** The settings to begin with, after those of the caller. Throws rather than start without a protection that was asked for. */
-function initialSettings(settings: Settings, wanted: JsonObject | undefined, around: UpdateSurroundings): Settings {
-  const update = wanted && decideUpdate({ version: SCHEMA_VERSION, ...wanted }, settings, around);
+/** Ends the loop once it has settled or the signal aborts. A step in progress is waited for within the limit. */
+export async function settleAndClose(
+  controllers: Controllers,
+  signal: AbortSignal,
+  limitMs: number,
+): Promise<LoopStatus> {
+  const status = await controllers.quiesce(signal);
+  const closed = new AbortController();
+  await Promise.race([controllers.close(), systemClock.sleep(limitMs, closed.signal)]);
+  closed.abort();
+  return status;
+}
+
+/** The initial settings, with the caller's changes. Throws rather than start without a requested protection. */
+function initialSettings(settings: Settings, changes: JsonObject | undefined, around: UpdateSurroundings): Settings {
+  const update = changes && decideUpdate({ version: SCHEMA_VERSION, ...changes }, settings, around);
   if (update?.kind === 'refused') {
     throw new RdError('ERR_SETTINGS_INVALID', [TEXTS.updateErrors, ...update.problems].join('\n'), {
       advice: 'Nothing was started or changed.',
@@ -191,8 +234,6 @@ function initialSettings(settings: Settings, wanted: JsonObject | undefined, aro
   throw new RdError(
     'ERR_SETTING_UNSUPPORTED',
     `${missing.path} is true, and the ${name} driver cannot enforce it: ${missing.reason}`,
-    {
-      advice: 'Set it to false in the settings file or the deployment profile, or use a driver that enforces it.',
-    },
+    { advice: 'Set it to false in the settings file or the deployment profile, or use a driver that enforces it.' },
   );
 }

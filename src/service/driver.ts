@@ -9,23 +9,23 @@ import type { Environment } from '../os/user-directories.ts';
 import type { Places } from '../state/places.ts';
 import { loadState, type ServiceState } from '../state/state-file.ts';
 
-/** Milliseconds that a start waits for the list of cluster versions. */
+/** How long a start waits for the list of cluster versions, in milliseconds. */
 const VERSIONS_LIMIT = 2_000;
 
-/** What a person said about the driver. */
-export interface DriverWish {
+/** The user's choice of driver. */
+export interface DriverChoice {
   /** `--driver`. */
   driver?: string;
   env: Environment;
 }
 
 /**
- * What the last service left behind. A file that cannot be used held the choice of driver: only a person can make it again,
- * because another driver would begin without the images and volumes of the first.
+ * The last service's state. An unusable file is only set aside when the user names the driver again, because another
+ * driver would start without the images and volumes of the recorded one.
  */
 export async function storedState(
   { stateFile }: Places,
-  { driver, env }: DriverWish,
+  { driver, env }: DriverChoice,
   notices: string[],
 ): Promise<ServiceState | undefined> {
   const loaded = await loadState(stateFile);
@@ -41,15 +41,15 @@ export async function storedState(
   });
 }
 
-/** Refuses a name that no driver has, before anything is touched. */
-export function checkDriverName({ driver, env }: DriverWish): void {
+/** Throws for an unknown driver name, before anything is changed. */
+export function checkDriverName({ driver, env }: DriverChoice): void {
   const name = driver ?? env.RDCTL_DRIVER;
   if (name) driverNamed(name);
 }
 
 /** Chooses and opens the driver. `reason` is a clause. */
 export async function openDriver(
-  { driver: named, env }: DriverWish,
+  { driver: named, env }: DriverChoice,
   state: ServiceState | undefined,
   here: Places,
   log: LogFile,
@@ -66,7 +66,7 @@ export async function openDriver(
   return { driver, reason };
 }
 
-/** Known versions make the validation of `kubernetes.version` exact; a list that does not come in time is done without. */
+/** The cluster versions for the validation of `kubernetes.version`; undefined if the list does not arrive in time. */
 export async function clusterVersions(driver: Driver, log: LogFile): Promise<readonly string[] | undefined> {
   try {
     return await driver.cluster?.versions(AbortSignal.timeout(VERSIONS_LIMIT));

@@ -19,18 +19,18 @@ import type { Backend } from './backend.ts';
 import type { Home } from './home.ts';
 import type { ServiceOptions, Undo } from './options.ts';
 
-/** What a service does beside running the backend. */
+/** What a service does besides running the backend. */
 export interface Features {
   data: BackendData;
   portForwards: PortForwards;
   diagnostics: ServiceDiagnostics;
   extensions: Extensions;
   applies: Applies;
-  /** Calls back whenever the status may have changed. Returns the function that ends it. */
+  /** Calls back whenever the status may have changed. Returns the unsubscribe function. */
   onStatus(listener: () => void): () => void;
 }
 
-/** Opens snapshots and resets, port forwards, diagnostics, extensions and what finishes an apply. */
+/** Opens snapshots and resets, port forwards, diagnostics, extensions, and the applies. */
 export async function openFeatures(
   options: ServiceOptions,
   { here, log, listener, notices }: Home,
@@ -90,7 +90,7 @@ export async function openFeatures(
   };
 }
 
-/** The port forwards of this home. The file is beside the recorded state: forwards belong to this machine, not to the settings. */
+/** The port forwards of this home. Their file is beside the recorded state: they belong to this machine, not to the settings. */
 function openPortForwards(
   { state }: Places,
   driver: Driver,
@@ -120,7 +120,7 @@ interface Parts {
   log: Log;
 }
 
-/** The extensions of a service. They hear of every engine that comes up. Throws `ERR_IO`. */
+/** The extensions of a service, notified of every engine that starts. Throws `ERR_IO`. */
 async function serviceExtensions(parts: Parts): Promise<Extensions> {
   const { here, platform, driver, controllers, store, log } = parts;
   const extensions = await openExtensions({
@@ -141,21 +141,21 @@ async function serviceExtensions(parts: Parts): Promise<Extensions> {
     fetch: (url, init) => fetch(url, init),
     log,
   });
-  let up: string | undefined;
-  const look = () => {
+  let running: string | undefined;
+  const checkEngine = () => {
     const now = runningEngine(driver, controllers)?.name;
-    if (now !== undefined && now !== up) extensions.engineIsUp();
-    up = now;
+    if (now !== undefined && now !== running) extensions.engineIsUp();
+    running = now;
   };
-  const stopLooking = controllers.onChange(look);
-  look();
+  const unsubscribe = controllers.onChange(checkEngine);
+  checkEngine();
   return {
     ...extensions,
     get ready() {
       return extensions.ready;
     },
     async close() {
-      stopLooking();
+      unsubscribe();
       await extensions.close();
     },
   };

@@ -25,18 +25,18 @@ export interface Home {
   lock: Awaited<ReturnType<typeof lockHome>>;
   log: LogFile;
   listener: Listener;
-  /** Sentences for the status. */
+  /** Startup notices for the status, as sentences. */
   notices: string[];
-  /** Functions that end the answers that would otherwise last as long as the service. */
+  /** Functions that end open event streams. */
   streams: Set<() => void>;
   reset: PendingReset;
   ending: Ending;
-  /** Throws when the directories are no longer where they were. */
+  /** Throws when the directories have been moved. */
   check: ReturnType<typeof keepPlace>['check'];
 }
 
 /**
- * Takes the home for this service: places, lock, log, port.
+ * Opens the home for this service: directories, lock, log and port.
  * @throws RdError when a service already runs for it, the port is taken, or another user could write there.
  */
 export async function openHome(options: ServiceOptions, undo: Undo[]): Promise<Home> {
@@ -45,19 +45,19 @@ export async function openHome(options: ServiceOptions, undo: Undo[]): Promise<H
   checkDriverName(options);
   requirePrivate(here);
   const adopted = await adoptPlaces(here, { adopt: options.adopt ?? false, now: Date.now() });
-  // What an earlier service did not stop is still to be stopped, even if this one does not get that far.
+  // A backend left by an earlier service still has to be stopped, even if this start fails early.
   const ending: Ending = { backendStopped: (await homeService(here)).kind !== 'left' };
   const copied = (await lockStanding(here.serviceLock)) === 'copied';
   const lock = await lockHome(here.serviceLock, here.data);
   const place = keepPlace(here.serviceLock, [here.data, here.config, here.logs, here.state, here.cache]);
   undo.push(['place', async () => place.end()]);
   undo.push(['lock', () => (ending.backendStopped ? lock.release() : lock.leave())]);
-  // What was not there before could have been made by another user meanwhile, in a directory like /tmp.
+  // Missing directories may have been created by another user meanwhile, for example in /tmp.
   requirePrivate(here);
   await refuseRunning(here);
-  // Until ours is written, a connection file left there would lead to our port, with another password.
+  // Until ours is written, a stale connection file could lead to our port, with another password.
   await removeStaleConnectionFile(here.connectionFile, undefined);
-  // It leads to the service of the home that this one was copied from.
+  // It points to the service of the home that this one was copied from.
   if (copied) await rm(here.connectionFile, { force: true });
   await fillReserve(here.state);
   const reset = createPendingReset(here);
@@ -67,7 +67,7 @@ export async function openHome(options: ServiceOptions, undo: Undo[]): Promise<H
   undo.push(['log', () => log.close()]);
   for (const failure of await sweepDrafts(here, Date.now())) log.write('warn', failure.message);
   await sweepLock(here.applyLock).catch((error: unknown) => log.write('warn', 'the lock stays', { error }));
-  // Scripts of drop-in mode know one port. Nobody looks for a service that only works on data.
+  // In drop-in mode scripts expect the default port, but not of a service that only works on data.
   const fixed = here.dropIn === undefined || options.idle ? undefined : PRODUCT.defaultPort;
   const listener = await bindListener(options.port ?? fixed);
   const { port } = listener;
@@ -91,32 +91,31 @@ export async function openHome(options: ServiceOptions, undo: Undo[]): Promise<H
   return { here, lock, log, listener, notices, streams, reset, ending, check: place.check };
 }
 
-/** What the end of a service depends on, as far as it has come. */
+/** Facts that the shutdown depends on; they change as the start proceeds. */
 interface Ending {
-  /** False while something may run, so that the lock stays behind for the next service to find it. */
+  /** False while the backend may run: the lock is then left behind, so that the next service finds the backend. */
   backendStopped: boolean;
-  /** Set once there is one. */
+  /** Set once it is open. */
   integration?: FollowingIntegration;
 }
 
-/** What was asked for over the API. */
 interface FactoryResetRequest {
-  /** Downloads go too. */
+  /** Remove downloads, too. */
   cache: boolean;
 }
 
-/** A factory reset at the end of a service: it happens when everything else has stopped, and before the lock is let go. */
+/** A factory reset at the end of the service: after everything else has stopped, before the lock is released. */
 interface PendingReset {
   request(request: FactoryResetRequest): void;
-  /** Does what was asked for, if anything was. Never throws: what failed is in the summary. */
+  /** Performs the requested reset, if any. Never throws: the summary lists failures. */
   perform(ending: Ending): Promise<void>;
-  /** Absent: none was asked for, or it has not happened yet. */
+  /** Undefined if none was requested, or it has not happened yet. */
   summary(): ResetSummary | undefined;
 }
 
-/** Without a stopped backend nothing is removed: what finds it again would be lost. */
+/** Removes nothing while the backend runs, because its records would be lost. */
 function createPendingReset(here: Places): PendingReset {
-  let wanted: FactoryResetRequest | undefined;
+  let requested: FactoryResetRequest | undefined;
   let summary: ResetSummary | undefined;
 
   const refused = (reason: string): ResetSummary => ({
@@ -127,19 +126,19 @@ function createPendingReset(here: Places): PendingReset {
 
   return {
     request(request) {
-      wanted = request;
+      requested = request;
     },
     summary: () => summary,
     async perform({ backendStopped, integration }) {
-      if (!wanted) return;
+      if (!requested) return;
       if (!backendStopped) {
         summary = refused('the backend did not stop; nothing was removed');
         return;
       }
       try {
-        checkPlaces(here, wanted.cache);
+        checkPlaces(here, requested.cache);
         const failed = ((await integration?.undo()) ?? []).filter(({ state }) => state === 'failed');
-        const done = await removeFiles(here, wanted);
+        const done = await removeFiles(here, requested);
         summary = {
           ...done,
           failed: [...failed.map(({ file, message = '' }) => ({ path: file, reason: message })), ...done.failed],

@@ -1,54 +1,54 @@
+import type { PolicySources } from '../../profiles/policies/read.ts';
 import type { Connection } from '../client/connection.ts';
 import type { JsonObject } from '../json.ts';
 import type { Environment } from '../os/user-directories.ts';
 import type { Platform } from '../settings/field.ts';
 import type { ResetSummary } from '../state/factory-reset.ts';
-import type { PolicyOptions } from './policies.ts';
 
 export interface ServiceOptions {
   env: Environment;
   platform: Platform;
-  /** Name of the driver, where the choice of the first start is still to be made. */
+  /** The driver to use on the first start. */
   driver?: string;
-  /** `keep`: as it was when the last service ended; `started` on the first start. */
+  /** `keep`: as when the last service exited; `started` on the first start. */
   power: 'keep' | 'started' | 'stopped';
-  /** The backend stays off as long as this service lives; the desired power is not touched. */
+  /** Keep the backend off while this service runs, without changing the desired power. */
   idle?: boolean;
-  /** This port alone; otherwise the first free one. */
+  /** The only port to use; otherwise the first free one. */
   port?: number;
-  /** Names beside `localhost` and IP literals that callers may use. */
+  /** Host names that callers may use, besides `localhost` and IP addresses. */
   allowHosts: string[];
   /** Partial settings of the current version, applied before anything starts. */
   settings?: JsonObject;
-  /** First value of the transient setting of that name; false unless told. */
+  /** Initial value of that transient setting; false by default. */
   noModalDialogs?: boolean;
-  /** Where deployment profiles are and what reads them, instead of the places and programs of the platform. */
-  policies?: PolicyOptions;
-  /** How long a stop waits for the backend, in milliseconds; a minute unless told. */
+  /** Locations of deployment profiles and programs that read them, instead of those of the platform. */
+  policies?: Partial<PolicySources>;
+  /** How long stopping waits for the backend, in milliseconds; a minute by default. */
   stopLimitMs?: number;
-  /** Command that starts this tool, for launcher and autostart entry; without it nothing outside of our directories is touched. */
+  /** Command that starts this tool, for launcher and autostart entry; without it only our own directories are touched. */
   self?: readonly string[];
-  /** In drop-in mode: take over the directories that the compatible application made. */
+  /** In drop-in mode: take over the directories of the compatible application. */
   adopt?: boolean;
 }
 
 export interface RunningService {
   port: number;
   connection: Connection;
-  /** Resolves when everything has stopped, whoever asked for it. */
+  /** Resolves when everything has stopped, for whatever reason. */
   stopped: Promise<void>;
-  /** Stops cluster, engine and machine, then the API. Resolves with `stopped`; calling it again changes nothing. */
+  /** Stops cluster, engine and machine, then the API. Idempotent; resolves with `stopped`. */
   stop(reason: string): Promise<void>;
-  /** What the factory reset did that the service ended with; absent when none was asked for. */
+  /** The result of the factory reset at the end; undefined when none was requested. */
   resetSummary(): ResetSummary | undefined;
-  /** False when what the service ran did not stop, once the service has. */
+  /** False when the backend did not stop, after the service has. */
   backendStopped(): boolean;
 }
 
-/** Undoes one thing that was started; named for the log. */
+/** Undoes one step of the start; the name is for the log. */
 export type Undo = [what: string, undo: () => Promise<void>];
 
-/** Undoes everything, last started first. A failure is reported and does not stop the rest. */
+/** Undoes everything in reverse order. A failure is reported and does not stop the rest. */
 export async function undoAll(undo: Undo[], onFailure: (what: string, error: unknown) => void): Promise<void> {
   for (let next = undo.pop(); next; next = undo.pop()) {
     const [what, work] = next;

@@ -18,25 +18,25 @@ import { requirePrivate } from '../state/ownership.ts';
 import { places } from '../state/places.ts';
 import { removeServiceSocket } from '../state/service-socket.ts';
 import { loadState, type ServiceState } from '../state/state-file.ts';
+import { settleAndClose } from './backend.ts';
 import { openDriver } from './driver.ts';
 
 export interface StopLeftOptions {
   env: Environment;
   platform: Platform;
-  /** Ends the attempt; what was not stopped by then runs on. */
+  /** Ends the attempt; what has not stopped by then keeps running. */
   signal: AbortSignal;
-  /** Command that starts this tool; without it nothing outside of our directories is touched. */
+  /** Command that starts this tool; without it only our own directories are touched. */
   self?: readonly string[];
-  /** Milliseconds until the backend must have stopped; a minute unless told. */
+  /** Limit for stopping the backend in milliseconds; a minute by default. */
   limitMs?: number;
 }
 
 /**
- * Stops what a service left running that was killed. It needs no settings, no profiles and no port, because nothing is started and
- * nobody is listened to, and it changes neither settings nor state. A docker context that was
- * selected is given back.
- * @throws RdError `ERR_ALREADY_RUNNING` while a service lives, `ERR_DRIVER_FAILED` when it does not stop; the next to look then
- * finds the same as before. `ERR_HOME_MOVED` when it was started somewhere else.
+ * Stops the backend that a killed service left running. It starts nothing and serves no requests, so it needs neither
+ * settings nor profiles nor a port, and changes neither settings nor state. Resets the docker context if it was selected.
+ * @throws RdError `ERR_ALREADY_RUNNING` while a service is alive; `ERR_DRIVER_FAILED` when the backend does not stop, which
+ * leaves everything recorded as before; `ERR_HOME_MOVED` when the service was started under another path.
  */
 export async function stopLeft({
   env,
@@ -57,18 +57,15 @@ export async function stopLeft({
     await removeStaleConnectionFile(here.connectionFile, last?.pid);
     await removeServiceSocket(here);
     await lock.release();
-  } catch (error) {
-    await lock.leave();
-    throw error;
   } finally {
-    // Changes nothing once it is released.
+    // No effect after a release.
     await lock.leave();
   }
 
   async function stopBackend(state: ServiceState): Promise<void> {
     const log = await openLog(here.logs, 'info', () => undefined);
     try {
-      // What it ran is of the driver that is recorded, whichever one a new service would be asked to have.
+      // The backend belongs to the recorded driver, whichever one a new service would use.
       const { driver } = await openDriver({ env: { ...env, RDCTL_DRIVER: undefined } }, state, here, log);
       await stopDriver(driver, state, log).finally(() => driver.release?.());
       const { simulated } = driver;
@@ -89,10 +86,8 @@ export async function stopLeft({
       random: Math.random,
       log: log.write,
     });
-    const status = await controllers.quiesce(AbortSignal.any([signal, AbortSignal.timeout(limitMs)]));
-    const closed = new AbortController();
-    await Promise.race([controllers.close(), systemClock.sleep(limitMs, closed.signal)]);
-    closed.abort();
+    const limit = AbortSignal.any([signal, AbortSignal.timeout(limitMs)]);
+    const status = await settleAndClose(controllers, limit, limitMs);
     if (status.backendState === 'STOPPED') return;
     throw new RdError('ERR_DRIVER_FAILED', `programs left by the previous service do not stop: ${troubleOf(status)}`, {
       advice: `Check the logs in ${here.logs}, and try again.`,
