@@ -1,7 +1,7 @@
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { architectureOf, artefactNames } from '../src/drivers/clusters/k3s/artefacts.ts';
+import { artifactNames, HOST_ARCHITECTURE } from '../src/drivers/clusters/k3s/artifacts.ts';
 import type { ClusterDriver, ClusterSpec } from '../src/drivers/driver.ts';
 import { containerdEngine } from '../src/drivers/engines/containerd.ts';
 import { mobyEngine } from '../src/drivers/engines/moby.ts';
@@ -13,17 +13,17 @@ import { engineSpec, MACHINE } from './contract/driver-suite.ts';
 import { releaseServer } from './helpers/k3s-release-server.ts';
 
 /**
- * Runs the true k3s on this host, as root, on private engines: `RDCTL_K3S_ARTEFACTS=DIRECTORY npm run test:k3s`. The directory holds the
+ * Runs the true k3s on this host, as root, on private engines: `RDCTL_K3S_ARTIFACTS=DIRECTORY npm run test:k3s`. The directory holds the
  * three files of a release. It is not among the tests, because those files are not available where the tests run. k3s creates links,
  * packet filter rules and `/etc/rancher/node`, so use a disposable machine.
  */
-const directory = process.env.RDCTL_K3S_ARTEFACTS;
+const directory = process.env.RDCTL_K3S_ARTIFACTS;
 if (directory === undefined || directory === '') {
-  process.stdout.write('Skipped: RDCTL_K3S_ARTEFACTS names no directory with the files of a release of k3s.\n');
+  process.stdout.write('Skipped: RDCTL_K3S_ARTIFACTS names no directory with the files of a release of k3s.\n');
 } else await main(directory);
 
 async function main(from: string): Promise<void> {
-  const names = artefactNames(architectureOf(process.arch));
+  const names = artifactNames(HOST_ARCHITECTURE);
   const missing = Object.values(names).filter((name) => !readdirSync(from).includes(name));
   if (missing.length > 0) throw new Error(`${from} lacks ${missing.join(', ')}`);
   const printed = (await run([join(from, names.program), '--version'], { timeoutMs: 120_000 })).stdout;
@@ -32,7 +32,7 @@ async function main(from: string): Promise<void> {
   const server = await releaseServer();
   server.channels.set('stable', release);
   const files = Object.values(names).map((name) => [name, readFileSync(join(from, name))] as const);
-  server.publish(release, Object.fromEntries(files), architectureOf(process.arch));
+  server.publish(release, Object.fromEntries(files), HOST_ARCHITECTURE);
   const root = mkdtempSync(join(tmpdir(), 'rd-k3s-'));
   try {
     for (const engine of ['moby', 'containerd'] as const) await exercise(engine, release, root, server);

@@ -78,7 +78,7 @@ export async function download(input: DownloadInput): Promise<Download> {
       }
       failures = (await sizeOf(path)) > before ? 1 : failures + 1;
       if (failures >= TRIES) throw unreachable(url, error, await keptOf(facts, path, url));
-      input.onRetry?.(reasonOf(error));
+      input.onRetry?.(fetchFailure(error));
       await input.sleep(PAUSE_MS * 2 ** failures, signal);
     }
   }
@@ -234,7 +234,7 @@ function tooLarge(url: string, most: number): RdError {
 }
 
 function unreachable(url: string, cause: unknown, bytes: number): RdError {
-  const reason = reasonOf(cause);
+  const reason = fetchFailure(cause);
   const kept = bytes > 0 ? ` ${bytes} bytes are kept, and the next attempt resumes there.` : '';
   return new RdError('ERR_CONNECTION', `could not download ${url}: ${reason}`, {
     cause,
@@ -242,8 +242,8 @@ function unreachable(url: string, cause: unknown, bytes: number): RdError {
   });
 }
 
-/** The system error is the cause of "fetch failed". */
-function reasonOf(error: unknown): string {
+/** Why a fetch failed: the system error is the cause of "fetch failed". */
+export function fetchFailure(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   if (error.name === 'AbortError' || error.name === 'TimeoutError') return 'the server sent nothing for too long';
   return error.cause instanceof Error && error.cause.message !== '' ? error.cause.message : error.message;

@@ -1,4 +1,5 @@
 import { posix } from 'node:path';
+import semver from 'semver';
 import { PRODUCT } from '../../../product.ts';
 import type { ClusterSpec } from '../../driver.ts';
 import type { ShellPlaces } from '../../shell.ts';
@@ -93,11 +94,11 @@ export function k3sArguments(program: string, places: K3sPlaces): string[] {
   return [program, 'server', '--config', places.config];
 }
 
-/** First releases with CNI plugins in `data/cni`, by minor version; older ones keep them beside their programs. */
-const OWN_PLUGINS: Readonly<Record<number, number>> = { 28: 15, 29: 10, 30: 6, 31: 2 };
+/** Releases with CNI plugins in `data/cni`; older ones keep them beside their programs. */
+const OWN_PLUGINS = '>=1.28.15 <1.29 || >=1.29.10 <1.30 || >=1.30.6 <1.31 || >=1.31.2';
 
 /** Where a release unpacks its CNI plugins. */
-export function pluginsOf({ state }: K3sPlaces, { numbers: [major, minor, patch] }: K3sVersion): string {
-  const first = OWN_PLUGINS[minor] ?? (major > 1 || minor > 31 ? 0 : Number.POSITIVE_INFINITY);
-  return patch >= first ? posix.join(state, 'data', 'cni') : posix.join(state, 'data', 'current', 'bin');
+export function pluginsOf({ state }: K3sPlaces, { version }: K3sVersion): string {
+  const below = semver.satisfies(version, OWN_PLUGINS) ? 'cni' : posix.join('current', 'bin');
+  return posix.join(state, 'data', below);
 }

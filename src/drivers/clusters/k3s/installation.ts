@@ -3,14 +3,14 @@ import { RdError } from '../../../errors.ts';
 import { readIfThere, writeFileAtomic } from '../../../os/atomic-file.ts';
 import type { EngineName } from '../../driver.ts';
 import type { ClusterEngine, Shell } from '../../shell.ts';
-import type { Architecture, ArtefactStore } from './artefacts.ts';
+import type { Architecture, ArtifactStore } from './artifacts.ts';
 import { type K3sPlaces, programOf } from './config.ts';
 import { type K3sVersion, parseK3s } from './releases.ts';
 
 export interface InstallParts {
   shell: Shell;
   places: K3sPlaces;
-  artefacts: ArtefactStore;
+  artifacts: ArtifactStore;
   architecture: Architecture;
   engines: Readonly<Record<EngineName, ClusterEngine>>;
 }
@@ -20,10 +20,10 @@ const VERSION_LIMIT_MS = 60_000;
 /**
  * Installs the program of a release in the machine and its images in the engine; skips what is there. Leaves other releases alone. Returns
  * the program.
- * @throws RdError as `ArtefactStore.fetch`, and `ERR_DRIVER_TERMINAL` for a program that does not run in this machine.
+ * @throws RdError as `ArtifactStore.fetch`, and `ERR_DRIVER_TERMINAL` for a program that does not run in this machine.
  */
 export async function install(
-  { shell, places, artefacts, architecture, engines }: InstallParts,
+  { shell, places, artifacts, architecture, engines }: InstallParts,
   release: K3sVersion,
   engine: EngineName,
   signal: AbortSignal,
@@ -36,7 +36,7 @@ export async function install(
   if (works && loaded) return program;
 
   shell.log('info', 'installing k3s', { release: release.text });
-  const files = await artefacts.fetch(release, architecture, signal);
+  const files = await artifacts.fetch(release, architecture, signal);
   if (!works) {
     await shell.copyIn(files.program, program, 0o755, signal);
     const why = await runs(shell, program, release, signal);
@@ -117,7 +117,7 @@ export interface InstalledRelease {
 
 /** `memo` is a file on this host. */
 export function installedRelease(shell: Shell, places: K3sPlaces, memo: string): InstalledRelease {
-  async function memorise(installed: Installed): Promise<void> {
+  async function saveMemo(installed: Installed): Promise<void> {
     const text = installed === undefined ? undefined : `${installed === 'unknown' ? installed : installed.text}\n`;
     if ((await readIfThere(memo)) === text) return;
     if (text === undefined) await rm(memo, { force: true });
@@ -139,18 +139,18 @@ export function installedRelease(shell: Shell, places: K3sPlaces, memo: string):
         const { exitCode } = await shell.run(['test', '-e', places.server], { accept: [0, 1] });
         if (exitCode === 0) installed = 'unknown';
       }
-      await memorise(installed);
+      await saveMemo(installed);
       return installed;
     },
     recall,
     async note(release) {
       // In the other order a crash would leave data of a later release under the name of an earlier one.
       await shell.write(places.version, `${release.text}\n`);
-      await memorise(release);
+      await saveMemo(release);
     },
     async forget() {
       await shell.remove(places.version);
-      await memorise(undefined);
+      await saveMemo(undefined);
     },
   };
 }

@@ -15,11 +15,11 @@ import {
   hostKubeconfig,
   readCredentials,
 } from './api.ts';
-import { type Architecture, architectureOf, artefactStore } from './artefacts.ts';
+import { type Architecture, artifactStore, HOST_ARCHITECTURE } from './artifacts.ts';
 import { k3sArguments, k3sConfig, k3sPlaces, pluginsOf } from './config.ts';
 import { type Installed, install, installedRelease, removeOthers, versionOf } from './installation.ts';
 import { clusterRecord, endPods, mountsOf, NETWORK_SCRIPT, type StartedCluster, untilUp } from './lifecycle.ts';
-import { compareK3s, type K3sVersion, k3sReleases, newestFirst, plainVersion } from './releases.ts';
+import { compareK3s, type K3sVersion, k3sReleases, newestFirst } from './releases.ts';
 import type { Fetch, K3sSources } from './sources.ts';
 
 export interface K3sOptions {
@@ -61,8 +61,7 @@ const FIND_LIMIT_MS = 20_000;
  * from the record of the start, the process and the API server; nothing is cached.
  */
 export function k3sCluster(shell: Shell, options: K3sOptions): ClusterDriver {
-  const { engines, fetch = globalThis.fetch, now = Date.now } = options;
-  const architecture = options.architecture ?? architectureOf(process.arch);
+  const { engines, fetch = globalThis.fetch, now = Date.now, architecture = HOST_ARCHITECTURE } = options;
   const places = k3sPlaces(shell.places);
   if (options.nodePassword !== undefined) places.systemNodePassword = options.nodePassword;
   const record = clusterRecord(shell, places.record);
@@ -73,7 +72,7 @@ export function k3sCluster(shell: Shell, options: K3sOptions): ClusterDriver {
     fetch,
     now,
   });
-  const artefacts = artefactStore({
+  const artifacts = artifactStore({
     url: options.sources.releases,
     directory: options.cache,
     fetch,
@@ -155,7 +154,7 @@ export function k3sCluster(shell: Shell, options: K3sOptions): ClusterDriver {
     // Also when the state is stopped: a crash may have left a record and half a cluster.
     await stop(signal);
     const release = await chosen(spec, await installed.look(), signal);
-    const program = await install({ shell, places, artefacts, architecture, engines }, release, spec.engine, signal);
+    const program = await install({ shell, places, artifacts, architecture, engines }, release, spec.engine, signal);
     // Before it runs, because programs of this host get the port.
     await shell.localPort(spec.port);
     await record.write({ spec, release: release.text });
@@ -176,7 +175,7 @@ export function k3sCluster(shell: Shell, options: K3sOptions): ClusterDriver {
         advice: 'Reset the cluster; this deletes its workloads and keeps images.',
       });
     }
-    if (there && plainVersion(spec.version) === there.version) return there;
+    if (there && spec.version === there.version) return there;
     const release = await releases.find(spec.version, FIND_LIMIT_MS, signal);
     if (!there || compareK3s(release, there) >= 0) return release;
     throw new RdError('ERR_DRIVER_TERMINAL', `Kubernetes ${release.text} cannot use the data of ${there.text}`, {
@@ -257,7 +256,7 @@ export function k3sCluster(shell: Shell, options: K3sOptions): ClusterDriver {
       shell.log('warn', 'the list of k3s releases could not be fetched', { reason: known.failure.message });
       // Without the network only downloaded releases can be installed.
       const there = await installed.recall();
-      const kept = [...(await artefacts.kept(architecture)), ...(there && there !== 'unknown' ? [there] : [])];
+      const kept = [...(await artifacts.kept(architecture)), ...(there && there !== 'unknown' ? [there] : [])];
       return (kept.length > 0 ? newestFirst(kept) : known.releases).map(({ version }) => version);
     },
     async perform(step, signal) {

@@ -1,7 +1,8 @@
+import semver from 'semver';
 import { RdError } from '../../../errors.ts';
-import { isObject, parseJson } from '../../../json.ts';
+import { hasShape, isObject, parseJson } from '../../../json.ts';
 import { readIfThere, writeFileAtomic } from '../../../os/atomic-file.ts';
-import { type Fetch, smallText } from './sources.ts';
+import { type Fetch, fetchText } from './sources.ts';
 
 /** A release of k3s: a version of Kubernetes, and which build of it. */
 export interface K3sVersion {
@@ -9,55 +10,30 @@ export interface K3sVersion {
   text: string;
   /** As in settings: `1.33.6`. */
   version: string;
-  /** `1.33` */
-  minor: string;
-  numbers: readonly [major: number, minor: number, patch: number, build: number];
+  build: number;
 }
 
 /** The oldest supported version, as in docs/kubernetes.md. */
 const OLDEST = '1.25.3';
 
-const RELEASE = /^v?(\d{1,5})\.(\d{1,5})\.(\d{1,5})\+k3s(\d{1,5})$/;
-const PLAIN = /^v?(\d{1,5})\.(\d{1,5})\.(\d{1,5})$/;
+const RELEASE = /^v?(\d{1,5}\.\d{1,5}\.\d{1,5})\+k3s(\d{1,5})$/;
 
 /** A release of k3s; undefined for anything else, such as a pre-release (`v1.33.0-rc1+k3s1`). */
 export function parseK3s(text: string): K3sVersion | undefined {
-  const match = RELEASE.exec(text);
-  if (!match) return undefined;
-  const [major = 0, minor = 0, patch = 0, build = 0] = match.slice(1).map(Number);
-  const version = `${major}.${minor}.${patch}`;
-  return {
-    text: `v${version}+k3s${build}`,
-    version,
-    minor: `${major}.${minor}`,
-    numbers: [major, minor, patch, build],
-  };
-}
-
-/** `1.33.6` for `v1.33.6` and `1.33.6`; undefined for anything else. */
-export function plainVersion(text: string): string | undefined {
-  const match = PLAIN.exec(text);
-  return match ? match.slice(1).map(Number).join('.') : undefined;
+  const [, version = '', digits] = RELEASE.exec(text) ?? [];
+  if (semver.valid(version) === null) return undefined;
+  const build = Number(digits);
+  return { text: `v${version}+k3s${build}`, version, build };
 }
 
 /** By version, then by build; negative where `a` is the older one. */
 export function compareK3s(a: K3sVersion, b: K3sVersion): number {
-  for (const [index, number] of a.numbers.entries()) {
-    const difference = number - (b.numbers[index] ?? 0);
-    if (difference !== 0) return difference;
-  }
-  return 0;
-}
-
-/** Whether it is supported. */
-export function isSupported(release: K3sVersion): boolean {
-  const oldest = parseK3s(`v${OLDEST}+k3s0`);
-  return oldest !== undefined && compareK3s(release, oldest) >= 0;
+  return semver.compare(a.version, b.version) || a.build - b.build;
 }
 
 /** Newest first; only the newest build of each version; unsupported ones left out. */
 export function newestFirst(releases: readonly K3sVersion[]): K3sVersion[] {
-  const sorted = releases.filter(isSupported).sort((a, b) => compareK3s(b, a));
+  const sorted = releases.filter(({ version }) => semver.gte(version, OLDEST)).sort((a, b) => compareK3s(b, a));
   return sorted.filter((release, index) => sorted[index - 1]?.version !== release.version);
 }
 
@@ -74,9 +50,7 @@ export interface ReleasesInput {
 interface KnownReleases {
   /** Newest first; one for each version. */
   releases: readonly K3sVersion[];
-  /** `server` now, or within the last hour; `cache`: an earlier list; `shipped`: the built-in one. */
-  source: 'server' | 'cache' | 'shipped';
-  /** Why the server could not be used. */
+  /** Why the list of the server could not be used; the releases are then those of an earlier list and the built-in ones. */
   failure?: RdError;
 }
 
@@ -85,7 +59,7 @@ export interface Releases {
   /** Never throws for an unreachable server: falls back to the known releases. `limitMs`: timeout for the server. */
   known(limitMs: number, signal: AbortSignal): Promise<KnownReleases>;
   /**
-   * The release of a version (`1.33.6`: its newest build) or of an exact release (`v1.33.6+k3s1`).
+   * The newest build of a version.
    * @throws RdError `ERR_DRIVER_TERMINAL` when there is none, with those available.
    */
   find(version: string, limitMs: number, signal: AbortSignal): Promise<K3sVersion>;
@@ -96,6 +70,7 @@ const MAX_BYTES = 1024 * 1024;
 const CACHE_FORMAT = 1;
 
 interface Cached {
+  formatVersion: number;
   at: number;
   url: string;
   /** Every release in any list so far: none is ever withdrawn. */
@@ -107,21 +82,21 @@ export function k3sReleases({ url, cacheFile, fetch, now }: ReleasesInput): Rele
     const cached = await readCache(cacheFile, url);
     const age = cached ? now() - cached.at : Number.POSITIVE_INFINITY;
     // After the clock was set back the age is meaningless.
-    if (cached && age >= 0 && age < FRESH_MS) return { releases: allReleases(cached.releases), source: 'server' };
+    if (cached && age >= 0 && age < FRESH_MS) return { releases: withShipped(cached.releases) };
     try {
       const releases = [...new Set([...(await fetchList(limitMs, signal)), ...(cached?.releases ?? [])])];
-      const value = { formatVersion: CACHE_FORMAT, at: now(), url, releases };
+      const value: Cached = { formatVersion: CACHE_FORMAT, at: now(), url, releases };
       // Best effort: without a cache the list is fetched again.
       await writeFileAtomic(cacheFile, `${JSON.stringify(value, undefined, 2)}\n`).catch(() => undefined);
-      return { releases: allReleases(releases), source: 'server' };
+      return { releases: withShipped(releases) };
     } catch (failure) {
       if (!(failure instanceof RdError)) throw failure;
-      return { releases: allReleases(cached?.releases ?? []), source: cached ? 'cache' : 'shipped', failure };
+      return { releases: withShipped(cached?.releases ?? []), failure };
     }
   }
 
   async function fetchList(limitMs: number, signal: AbortSignal): Promise<string[]> {
-    const text = await smallText({ url, fetch, limitMs, mostBytes: MAX_BYTES, signal });
+    const text = await fetchText({ url, fetch, limitMs, maxBytes: MAX_BYTES, signal });
     const releases = channelReleases(parseJson(text));
     // The cached list is better than one without a single readable entry.
     if (releases.length > 0) return releases;
@@ -133,46 +108,28 @@ export function k3sReleases({ url, cacheFile, fetch, now }: ReleasesInput): Rele
   return {
     known,
     async find(version, limitMs, signal) {
-      const exact = parseK3s(version);
-      if (exact) return supported(exact);
-      const list = await known(limitMs, signal);
-      const plain = plainVersion(version);
-      const found = list.releases.find((release) => release.version === plain);
-      if (found) return supported(found);
-      throw unknownVersion(version, list);
+      const { releases, failure } = await known(limitMs, signal);
+      const found = releases.find((release) => release.version === version);
+      if (found) return found;
+      const limits = failure ? ' among the known ones, and the list of releases could not be fetched' : '';
+      const newest = releases.slice(0, 8).map((release) => release.version);
+      throw new RdError('ERR_DRIVER_TERMINAL', `there is no release of k3s for "${version}"${limits}`, {
+        ...(failure ? { cause: failure, details: [failure.message] } : {}),
+        advice: `Set kubernetes.version to one of ${newest.join(', ')}.`,
+      });
     },
   };
 }
 
-function allReleases(texts: readonly string[]): K3sVersion[] {
+function withShipped(texts: readonly string[]): K3sVersion[] {
   return newestFirst([...texts, ...SHIPPED_RELEASES].flatMap((text) => parseK3s(text) ?? []));
-}
-
-function supported(release: K3sVersion): K3sVersion {
-  if (isSupported(release)) return release;
-  throw new RdError(
-    'ERR_DRIVER_TERMINAL',
-    `Kubernetes ${release.version} is older than ${OLDEST}, the oldest supported version`,
-    { advice: `Set kubernetes.version to ${OLDEST} or later.` },
-  );
-}
-
-function unknownVersion(version: string, { releases, source, failure }: KnownReleases): RdError {
-  const some = releases.slice(0, 8).map((release) => release.version);
-  const limits = source === 'server' ? '' : ' among the known ones, and the list of releases could not be fetched';
-  return new RdError('ERR_DRIVER_TERMINAL', `there is no release of k3s for "${version}"${limits}`, {
-    ...(failure ? { cause: failure, details: [failure.message] } : {}),
-    advice: `Set kubernetes.version to one of ${some.join(', ')}.`,
-  });
 }
 
 /** Ignores a list of another server, and a damaged one. */
 async function readCache(file: string, url: string): Promise<Cached | undefined> {
   const value = parseJson((await readIfThere(file).catch(() => undefined)) ?? '');
-  if (!isObject(value) || value.formatVersion !== CACHE_FORMAT || value.url !== url) return undefined;
-  const { at, releases } = value;
-  if (typeof at !== 'number' || !Array.isArray(releases)) return undefined;
-  return { at, url, releases: releases.filter((text) => typeof text === 'string') };
+  const isOurs = hasShape<Cached>(value, { formatVersion: 0, at: 0, url: '', releases: [] });
+  return isOurs && value.formatVersion === CACHE_FORMAT && value.url === url ? value : undefined;
 }
 
 /**

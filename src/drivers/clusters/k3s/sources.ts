@@ -1,4 +1,5 @@
 import { RdError } from '../../../errors.ts';
+import { fetchFailure } from '../../../os/download.ts';
 
 export type Fetch = (url: string, init: RequestInit) => Promise<Response>;
 
@@ -37,11 +38,11 @@ function address(env: Readonly<Record<string, string | undefined>>, name: string
   return value.replace(/\/+$/, '');
 }
 
-interface SmallTextInput {
+interface FetchTextInput {
   url: string;
   fetch: Fetch;
   limitMs: number;
-  mostBytes: number;
+  maxBytes: number;
   signal: AbortSignal;
 }
 
@@ -49,40 +50,31 @@ interface SmallTextInput {
  * Fetches a small text, following redirects.
  * @throws RdError `ERR_NOT_FOUND` for 404 and 410, `ERR_CONNECTION` for every other failure, `ERR_CANCELLED`.
  */
-export async function smallText({ url, fetch, limitMs, mostBytes, signal }: SmallTextInput): Promise<string> {
-  const late = AbortSignal.timeout(limitMs);
+export async function fetchText({ url, fetch, limitMs, maxBytes, signal }: FetchTextInput): Promise<string> {
+  const timeout = AbortSignal.timeout(limitMs);
   try {
-    const response = await fetch(url, { signal: AbortSignal.any([signal, late]), headers: { accept: '*/*' } });
+    const response = await fetch(url, { signal: AbortSignal.any([signal, timeout]), headers: { accept: '*/*' } });
     if (!response.ok) {
       await response.body?.cancel();
-      throw answered(url, response.status);
+      const isMissing = response.status === 404 || response.status === 410;
+      if (isMissing) throw new RdError('ERR_NOT_FOUND', `${url} was not found (HTTP ${response.status})`);
+      throw new RdError('ERR_CONNECTION', `${url} returned HTTP ${response.status}`, { advice: 'Try again later.' });
     }
     const chunks: Uint8Array[] = [];
     let size = 0;
     for await (const chunk of response.body ?? []) {
       size += chunk.length;
-      if (size > mostBytes) throw new Error(`the response is larger than ${mostBytes} bytes`);
+      if (size > maxBytes) throw new Error(`the response is larger than ${maxBytes} bytes`);
       chunks.push(chunk);
     }
     return Buffer.concat(chunks).toString('utf8');
   } catch (cause) {
     if (signal.aborted) throw new RdError('ERR_CANCELLED', `fetching ${url} was canceled`, { cause });
     if (cause instanceof RdError) throw cause;
-    throw new RdError('ERR_CONNECTION', `${url} could not be fetched: ${reasonOf(cause, late.aborted, limitMs)}`, {
+    const reason = timeout.aborted ? `no response within ${limitMs / 1000} s` : fetchFailure(cause);
+    throw new RdError('ERR_CONNECTION', `${url} could not be fetched: ${reason}`, {
       cause,
       advice: 'Check the network, and the proxy if there is one.',
     });
   }
-}
-
-function answered(url: string, status: number): RdError {
-  if (status === 404 || status === 410) return new RdError('ERR_NOT_FOUND', `${url} was not found (HTTP ${status})`);
-  return new RdError('ERR_CONNECTION', `${url} returned HTTP ${status}`, { advice: 'Try again later.' });
-}
-
-/** The system error is the cause of "fetch failed". */
-function reasonOf(error: unknown, late: boolean, limitMs: number): string {
-  if (late) return `no response within ${limitMs / 1000} s`;
-  if (!(error instanceof Error)) return String(error);
-  return error.cause instanceof Error && error.cause.message !== '' ? error.cause.message : error.message;
 }

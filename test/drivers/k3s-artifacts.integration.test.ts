@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSy
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { expect, onTestFinished, test } from 'vitest';
-import { artefactNames, artefactStore, sumIn } from '../../src/drivers/clusters/k3s/artefacts.ts';
+import { artifactNames, artifactStore, sumIn } from '../../src/drivers/clusters/k3s/artifacts.ts';
 import { type K3sVersion, parseK3s } from '../../src/drivers/clusters/k3s/releases.ts';
 import { releaseServer, serve, sha256 } from '../helpers/k3s-release-server.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';
@@ -23,7 +23,7 @@ async function scene() {
   onTestFinished(() => server.close());
   server.publish('v1.33.6+k3s1', { 'k3s-arm64': 'another', k3s: PROGRAM, 'k3s.old': 'old', [AIRGAP]: IMAGES });
   const directory = join(temporaryDirectory(), 'cache');
-  const store = () => artefactStore({ url: server.releasesUrl, directory, fetch, sleep: async () => undefined });
+  const store = () => artifactStore({ url: server.releasesUrl, directory, fetch, sleep: async () => undefined });
   const path = (name: string) => `/v1.33.6+k3s1/${name}`;
   const at = (name: string) => join(directory, 'v1.33.6+k3s1', name);
   return { server, directory, store, path, at };
@@ -47,7 +47,7 @@ test('downloads program and images, verifies them, and then uses the cache', asy
 
 test('the plus sign in a release URL is encoded', async () => {
   const urls: string[] = [];
-  const store = artefactStore({
+  const store = artifactStore({
     url: 'https://example.invalid/download',
     directory: temporaryDirectory(),
     fetch: async (url) => {
@@ -66,8 +66,7 @@ test('the plus sign in a release URL is encoded', async () => {
 test.each([
   ['amd64', { program: 'k3s', images: 'k3s-airgap-images-amd64.tar.gz', sums: 'sha256sum-amd64.txt' }],
   ['arm64', { program: 'k3s-arm64', images: 'k3s-airgap-images-arm64.tar.gz', sums: 'sha256sum-arm64.txt' }],
-  ['armhf', { program: 'k3s-armhf', images: 'k3s-airgap-images-arm.tar.gz', sums: 'sha256sum-arm.txt' }],
-] as const)('release files on %s', (architecture, names) => expect(artefactNames(architecture)).toEqual(names));
+] as const)('release files on %s', (architecture, names) => expect(artifactNames(architecture)).toEqual(names));
 
 const SUM = 'a'.repeat(64);
 test.each<[string, string, string | undefined]>([
@@ -185,33 +184,6 @@ test('a file missing on the server', async () => {
   const { server, store, path } = await scene();
   server.mischief.set(path(AIRGAP), (_, response) => void response.writeHead(404).end());
   await expect(store().fetch(release(), 'amd64', NEVER)).rejects.toMatchObject({ code: 'ERR_NOT_FOUND' });
-});
-
-test('concurrent requests for one file share a download', async () => {
-  const { server, store, path } = await scene();
-  const one = store();
-  const [a, b] = await Promise.all([one.fetch(release(), 'amd64', NEVER), one.fetch(release(), 'amd64', NEVER)]);
-  expect(a).toEqual(b);
-  expect(server.requests.filter((asked) => asked === path('k3s'))).toHaveLength(1);
-});
-
-test('a waiting request takes over when the first is canceled', async () => {
-  const { server, store, path, at } = await scene();
-  const one = store();
-  const first = new AbortController();
-  let asked = () => {};
-  const begun = new Promise<void>((resolve) => {
-    asked = resolve;
-  });
-  server.mischief.set(path('k3s'), () => asked());
-  const called = one.fetch(release(), 'amd64', first.signal);
-  const waiting = one.fetch(release(), 'amd64', NEVER);
-  await begun;
-  server.mischief.clear();
-  first.abort();
-  await expect(called).rejects.toMatchObject({ code: 'ERR_CANCELLED' });
-  await waiting;
-  expect(readFileSync(at('k3s')).equals(PROGRAM)).toBe(true);
 });
 
 test('a damaged cached file is fetched again', async () => {
