@@ -2,7 +2,7 @@ import { Readable } from 'node:stream';
 import { gzipSync } from 'node:zlib';
 import { extract } from 'tar-stream';
 import { describe, expect, test } from 'vitest';
-import { readLayers } from '../../src/drivers/engines/layer-archive.ts';
+import { readLayers } from '../../src/drivers/image-layers/layers.ts';
 import { type AnyEntry, packed } from '../helpers/tar.ts';
 
 const file = (name: string, text = name): AnyEntry => ({ name, text });

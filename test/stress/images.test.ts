@@ -5,7 +5,7 @@ import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { gzipSync } from 'node:zlib';
 import { expect, test } from 'vitest';
 import type { ImageStore } from '../../src/drivers/driver.ts';
-import { readLayers } from '../../src/drivers/engines/layer-archive.ts';
+import { readLayers } from '../../src/drivers/image-layers/layers.ts';
 import { RdError } from '../../src/errors.ts';
 import { extensionDirectory } from '../../src/features/extensions/directory.ts';
 import { openExtensions } from '../../src/features/extensions/manager.ts';

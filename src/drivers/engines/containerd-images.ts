@@ -3,10 +3,10 @@ import { RdError } from '../../errors.ts';
 import { isObject, type JsonObject, parseJson } from '../../json.ts';
 import { isLoopback, splitRegistry, splitTag } from '../../settings/image-reference.ts';
 import type { ImageStore } from '../driver.ts';
+import { readLayers } from '../image-layers/layers.ts';
 import type { ClusterEngine, Shell } from '../shell.ts';
 import { containerdPlaces, ctrArguments, linesOf } from './containerd-daemon.ts';
 import { imageLabels, pullFailure } from './image-store.ts';
-import { readLayers } from './layer-archive.ts';
 
 /** The namespace that clients such as nerdctl use by default. */
 const NAMESPACE = 'default';

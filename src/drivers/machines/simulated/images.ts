@@ -1,8 +1,8 @@
-import { posix } from 'node:path';
 import { pack } from 'tar-stream';
 import { isAllowed } from '../../../allowed-images/allow-list.ts';
 import { RdError } from '../../../errors.ts';
 import type { CompanionContainers, EngineName, ImageStore } from '../../driver.ts';
+import { readLayers } from '../../image-layers/layers.ts';
 import type { EngineModel, Model } from './model.ts';
 import type { ModelStore } from './store.ts';
 
@@ -35,7 +35,7 @@ export function simulatedImages(name: EngineName, store: ModelStore): ImageStore
       const { images } = running(name, store, signal);
       const image = images.includes(reference) ? SIMULATED_REGISTRY[reference] : undefined;
       if (!image) throw new RdError('ERR_NOT_FOUND', `the simulated ${name} has no image ${reference}`);
-      return look({ labels: image.labels, archive: async (path) => archiveOf(image.files, path) });
+      return look({ labels: image.labels, archive: await readLayers(1, () => layerOf(image.files)) });
     },
   };
 }
@@ -84,52 +84,15 @@ function tagsIn(references: readonly string[], name: string): string[] {
   );
 }
 
-const MAX_LINKS = 40;
-
-/** A file or directory of an image as a tar archive; links are followed within the image. Undefined when it is missing. */
-function archiveOf(files: ImageFiles, path: string): AsyncIterable<Uint8Array> | undefined {
-  const found = resolve(files, path, 0);
-  if (found === undefined) return undefined;
-  const out = pack();
-  const top = posix.basename(found) || 'root';
-  const content = files[found];
-  if (typeof content === 'string') {
-    out.entry({ name: top, mode: 0o644 }, content);
-  } else {
-    out.entry({ name: `${top}/`, type: 'directory' });
-    for (const [file, value] of Object.entries(files)) {
-      if (!file.startsWith(`${found}/`)) continue;
-      const name = `${top}${file.slice(found.length)}`;
-      if (typeof value === 'string') out.entry({ name, mode: value.startsWith('#!') ? 0o755 : 0o644 }, value);
-      else out.entry({ name, type: 'symlink', linkname: value.link });
-    }
+/** The files of an image as its only layer. */
+async function* layerOf(files: ImageFiles): AsyncGenerator<Uint8Array, void> {
+  const layer = pack();
+  for (const [name, content] of Object.entries(files)) {
+    if (typeof content === 'string') layer.entry({ name, mode: content.startsWith('#!') ? 0o755 : 0o644 }, content);
+    else layer.entry({ name, type: 'symlink', linkname: content.link });
   }
-  out.finalize();
-  return bytes(out);
-}
-
-async function* bytes(out: AsyncIterable<unknown>): AsyncGenerator<Uint8Array, void> {
-  for await (const chunk of out) if (chunk instanceof Uint8Array) yield chunk;
-}
-
-/** The path without links, or undefined when it is missing. The root is the image's. */
-function resolve(files: ImageFiles, path: string, links: number): string | undefined {
-  if (links > MAX_LINKS) return undefined;
-  let at = '';
-  const parts = posix.normalize(`/${path}`).split('/').slice(1);
-  for (const [index, part] of parts.entries()) {
-    if (part === '') continue;
-    at = `${at}/${part}`;
-    const value = files[at];
-    if (typeof value === 'object') {
-      const rest = parts.slice(index + 1).join('/');
-      return resolve(files, posix.join(posix.resolve(posix.dirname(at), value.link), rest), links + 1);
-    }
-    const isDirectory = value === undefined && Object.keys(files).some((file) => file.startsWith(`${at}/`));
-    if (value === undefined && !isDirectory) return undefined;
-    if (typeof value === 'string' && index < parts.length - 1) return undefined;
-  }
-  return at;
+  layer.finalize();
+  for await (const chunk of layer) if (chunk instanceof Uint8Array) yield chunk;
 }
 
 /** Files of an image by path: file content or link target. */

@@ -3,7 +3,7 @@ import * as zlib from 'node:zlib';
 import { extract, type Pack, pack } from 'tar-stream';
 import { messageOf, RdError } from '../../errors.ts';
 import type { OpenImage } from '../driver.ts';
-import { addLayer, checkEntry, emptyTree, type LayerEntry, resolve, type TreeNode } from './layer-tree.ts';
+import { addLayer, checkEntry, emptyTree, type LayerEntry, resolve, type TreeNode } from './tree.ts';
 
 /** Limits for unpacking one image: an archive of zeros can be small and endless. */
 const MAX_BYTES = 16 * 1024 ** 3;
