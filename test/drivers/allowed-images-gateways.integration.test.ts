@@ -110,9 +110,9 @@ async function world(
   const refusals: string[] = [];
   const parts: GuardParts = {
     policy,
-    out: createRegistryDialer(env),
-    refused: (why) => refusals.push(why),
-    asked: () => undefined,
+    dialer: createRegistryDialer(env),
+    onDenied: (why) => refusals.push(why),
+    onQuery: () => undefined,
     secret: SECRET,
     authority: AUTHORITY,
   };
@@ -331,9 +331,9 @@ describe('access', () => {
 test('a refused tunnel is closed even when the client keeps its end open', async () => {
   const server = outboundProxy({
     policy: pullPolicy(),
-    out: createRegistryDialer({}),
-    refused: () => undefined,
-    asked: () => undefined,
+    dialer: createRegistryDialer({}),
+    onDenied: () => undefined,
+    onQuery: () => undefined,
     secret: SECRET,
     authority: AUTHORITY,
   });
@@ -361,7 +361,7 @@ test('a client that disconnects while the registry is dialed takes the connectio
     policy.set(['a.b']);
     const server = serve({
       policy,
-      out: {
+      dialer: {
         connect() {
           events.emit('asked');
           return new Promise((resolve) => {
@@ -369,8 +369,8 @@ test('a client that disconnects while the registry is dialed takes the connectio
           });
         },
       },
-      refused: () => undefined,
-      asked: () => undefined,
+      onDenied: () => undefined,
+      onQuery: () => undefined,
       secret: SECRET,
       authority: AUTHORITY,
     });

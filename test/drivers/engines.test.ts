@@ -2,13 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { containerdEngine, runningTasks } from '../../src/drivers/engines/containerd.ts';
 import { containerdConfig, containerdPlaces } from '../../src/drivers/engines/containerd-daemon.ts';
 import { mobyEngine } from '../../src/drivers/engines/moby.ts';
-import {
-  parseContainers,
-  parseImages,
-  parseReturns,
-  parseVersion,
-  runningIn,
-} from '../../src/drivers/engines/moby-api.ts';
+import { countsIn, parseReturns, parseVersion, runningIn } from '../../src/drivers/engines/moby-api.ts';
 import { mobyArguments, mobyConfig, mobyPlaces } from '../../src/drivers/engines/moby-config.ts';
 import { storageSupport } from '../../src/drivers/machines/shared/engine-support.ts';
 import { engineSpec } from '../contract/driver-suite.ts';
@@ -210,10 +204,8 @@ describe('counts', () => {
     expect(parseVersion('Docker/20.10.24+dfsg1 (linux)')).toBe('20.10.24+dfsg1');
     expect(parseVersion(undefined)).toBe('unknown');
     const containers = ['running', 'exited', 'running', 'created', 'paused'].map((State) => ({ State }));
-    expect(parseContainers(containers)).toEqual({ runningContainers: 2, containers: 5 });
-    expect(parseContainers({ message: 'no' })).toEqual({});
-    expect(parseImages([{}, {}])).toEqual({ images: 2 });
-    expect(parseImages({ message: 'no' })).toEqual({});
+    expect(countsIn(containers, { message: 'no' })).toEqual({ runningContainers: 2, containers: 5 });
+    expect(countsIn({ message: 'no' }, [{}, {}])).toEqual({ images: 2 });
   });
 
   test('include the names of what runs, what belongs to the cluster, and what dockerd restarts', () => {

@@ -184,7 +184,7 @@ test.each([
   ['1.32.9', 'v1.32.9+k3s2'],
 ])('"%s" is %s', async (wanted, release) => {
   const { releases } = await scene();
-  expect((await releases().find(wanted, LIMIT, NEVER)).text).toBe(release);
+  expect((await releases().find(wanted, [], LIMIT, NEVER)).text).toBe(release);
 });
 
 test.each([
@@ -196,7 +196,7 @@ test.each([
   ['', /no release/],
 ])('"%s" is refused', async (wanted, message) => {
   const { releases } = await scene();
-  await expect(releases().find(wanted, LIMIT, NEVER)).rejects.toMatchObject({
+  await expect(releases().find(wanted, [], LIMIT, NEVER)).rejects.toMatchObject({
     code: 'ERR_DRIVER_TERMINAL',
     message: expect.stringMatching(message),
   });
@@ -205,7 +205,7 @@ test.each([
 test('an unknown version is reported with a note when the list is not from the server', async () => {
   const { server, releases } = await scene();
   await server.close();
-  await expect(releases().find('1.99.0', LIMIT, NEVER)).rejects.toMatchObject({
+  await expect(releases().find('1.99.0', [], LIMIT, NEVER)).rejects.toMatchObject({
     message: expect.stringMatching(/could not be fetched/),
     details: [expect.stringMatching(/ECONNREFUSED/)],
     // Settings accept no channel.

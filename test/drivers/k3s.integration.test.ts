@@ -110,20 +110,21 @@ test('is upgraded in place with its data, and the old program is removed', async
   const { start, look, database, data } = await k3sMachine();
   await start({ version: '1.32.9' });
   expect(await look()).toMatchObject({ installedVersion: '1.32.9', spec: { version: '1.32.9' } });
-  await start({ version: 'v1.33.6+k3s1' });
+  await start({ version: '1.33.6' });
   expect(await look()).toMatchObject({ installedVersion: '1.33.6' });
-  expect(database()).toMatchObject({ starts: 2, version: 'v1.33.6+k3s1' });
-  expect(readdirSync(join(data, 'k3s', 'programs'))).toEqual(['v1.33.6+k3s1']);
+  expect(database()).toMatchObject({ starts: 2, version: 'v1.33.6+k3s2' });
+  expect(readdirSync(join(data, 'k3s', 'programs'))).toEqual(['v1.33.6+k3s2']);
 });
 
-test('stays at the installed build until another one is requested', async () => {
-  const { start, stop, database } = await k3sMachine();
-  await start({ version: 'v1.33.6+k3s1' });
+test('stays at the installed build when a newer one appears', async () => {
+  const { start, stop, database, server, options } = await k3sMachine();
+  server.channels.set('v1.33', 'v1.33.6+k3s1');
+  await start({ version: '1.33.6' });
   await stop();
+  server.channels.set('v1.33', 'v1.33.6+k3s2');
+  rmSync(join(options.cache, 'channels.json'));
   await start({ version: '1.33.6' });
   expect(database().version).toBe('v1.33.6+k3s1');
-  await start({ version: '1.33.6+k3s2' });
-  expect(database().version).toBe('v1.33.6+k3s2');
 });
 
 test('refuses a downgrade, and accepts it after a reset', async () => {
@@ -248,14 +249,8 @@ test('unsupported cluster settings are refused before anything is changed', asyn
       message: expect.stringMatching(/this cluster does not support/),
     });
   }
-  await expect(start({ version: '1.19.1+k3s1' })).rejects.toMatchObject({
-    message: expect.stringMatching(/older than 1\.25\.3/),
-  });
   await expect(start({ version: '1.77.0' })).rejects.toMatchObject({
     message: expect.stringMatching(/no release of k3s for "1\.77\.0"/),
-  });
-  await expect(start({ version: '1.30.1+k3s9' })).rejects.toMatchObject({
-    message: expect.stringMatching(/no release v1\.30\.1\+k3s9/),
   });
   expect(server.requests.some((path) => path.endsWith('/k3s'))).toBe(false);
   expect(await look()).toEqual({ state: 'absent' });
@@ -273,7 +268,8 @@ test('without network, cached releases are offered and installed', async () => {
   await start({ version: '1.32.9' });
   await stop();
   await reset();
-  await start({ version: 'v1.32.9+k3s1' });
+  await start({ version: '1.32.9' });
+  // Only the built-in list names it, and its files were never downloaded.
   await expect(start({ version: '1.33.6' })).rejects.toMatchObject({ code: 'ERR_CONNECTION' });
 });
 

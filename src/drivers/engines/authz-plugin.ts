@@ -3,6 +3,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import { posix } from 'node:path';
 import { explainImage, explainUnnamed } from '../../allowed-images/allow-list.ts';
 import { isObject, parseJson } from '../../json.ts';
+import { bytesOf } from '../../os/stream-bytes.ts';
 import {
   type ImageReference,
   isDigest,
@@ -32,10 +33,10 @@ async function answer(request: IncomingMessage, parts: PluginParts): Promise<obj
       await end(request);
       return { Implements: ['authz'] };
     case '/AuthZPlugin.AuthZReq': {
-      parts.asked();
-      const why = denial(callOf(await bodyOf(request)), parts.policy);
+      parts.onQuery();
+      const why = denial(callOf((await bytesOf(request, MAX_BODY)).toString('utf8')), parts.policy);
       if (why === undefined) return { Allow: true };
-      parts.refused(why);
+      parts.onDenied(why);
       return { Allow: false, Msg: why };
     }
     // The response to an allowed request, of any length.
@@ -88,17 +89,6 @@ function callOf(text: string): EngineCall | undefined {
 async function end(request: IncomingMessage): Promise<void> {
   request.resume();
   if (!request.readableEnded) await once(request, 'end');
-}
-
-async function bodyOf(request: IncomingMessage): Promise<string> {
-  const chunks: Buffer[] = [];
-  let size = 0;
-  for await (const chunk of request) {
-    size += chunk.length;
-    if (size > MAX_BODY) throw new Error('the request is too long');
-    chunks.push(chunk);
-  }
-  return Buffer.concat(chunks).toString('utf8');
 }
 
 function reply(response: ServerResponse, body: object): void {

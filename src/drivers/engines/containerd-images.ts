@@ -1,6 +1,7 @@
 import { join } from 'node:path';
 import { RdError } from '../../errors.ts';
-import { isObject, type JsonObject, parseJson } from '../../json.ts';
+import { isObject, type JsonObject, parseObject } from '../../json.ts';
+import { bytesOf } from '../../os/stream-bytes.ts';
 import { isLoopback, splitRegistry, splitTag } from '../../settings/image-reference.ts';
 import type { ImageStore } from '../driver.ts';
 import { readLayers } from '../image-layers/layers.ts';
@@ -42,15 +43,8 @@ export function containerdImages({ shell, socket, hostsDirectory }: ContainerdIm
 
   async function documentOf(digest: unknown, signal: AbortSignal): Promise<JsonObject> {
     if (typeof digest !== 'string' || !/^sha256:[0-9a-f]{64}$/.test(digest)) throw damaged('a digest is missing');
-    const chunks: Uint8Array[] = [];
-    let size = 0;
-    for await (const chunk of content(digest, signal)) {
-      size += chunk.length;
-      if (size > DOCUMENT_BYTES) throw damaged(`${digest} is too large`);
-      chunks.push(chunk);
-    }
-    const value = parseJson(Buffer.concat(chunks).toString('utf8'));
-    if (isObject(value)) return value;
+    const value = parseObject((await bytesOf(content(digest, signal), DOCUMENT_BYTES)).toString('utf8'));
+    if (value) return value;
     throw damaged(`${digest} is not a JSON object`);
   }
 

@@ -76,7 +76,7 @@ async function connectTunnel(
   authority: string,
   client: Duplex,
   accept: (tunnel: Tunnel, host: string) => Promise<void>,
-  { policy, out, refused }: GuardParts,
+  { policy, dialer, onDenied }: GuardParts,
 ): Promise<void> {
   const target = splitAuthority(authority);
   if (!target) return refuse(client, 400, 'this is not a host and port');
@@ -84,7 +84,7 @@ async function connectTunnel(
   const reaches = () => policy.reaches(registry);
   if (!reaches()) {
     const why = explainRegistry(registry, policy.list().patterns);
-    refused(why);
+    onDenied(why);
     return refuse(client, 403, why);
   }
   // dockerd reuses connections for later requests, which a new list may deny.
@@ -93,7 +93,7 @@ async function connectTunnel(
     policy.onChange(() => reaches() || client.destroy()),
   );
   // Before the answer, because dockerd shows its reason phrase.
-  const open = await out.connect({ ...target, tls: true, here: policy.singlesOut(registry) });
+  const open = await dialer.connect({ ...target, tls: true, here: policy.singlesOut(registry) });
   if (client.destroyed) return void open.destroy();
   client.once('close', () => open.destroy());
   open.on('error', () => open.destroy());

@@ -3,6 +3,7 @@ import { type IncomingMessage, request } from 'node:http';
 import { createInterface } from 'node:readline';
 import { messageOf, RdError } from '../../errors.ts';
 import { isObject, type JsonObject, parseJson } from '../../json.ts';
+import { bytesOf } from '../../os/stream-bytes.ts';
 import type { RunningContainer, Workload } from '../driver.ts';
 
 interface MobyCall {
@@ -50,20 +51,11 @@ function noAnswer(socketPath: string, cause: Error): RdError {
 
 /** The whole response as text. Throws `ERR_DRIVER_FAILED` when it is truncated or too long. */
 async function textOf(answer: IncomingMessage): Promise<string> {
-  const chunks: Buffer[] = [];
-  let size = 0;
   try {
-    for await (const chunk of answer) {
-      const bytes: Buffer = chunk;
-      size += bytes.length;
-      if (size > MAX_BODY) throw new Error(`larger than ${MAX_BODY} bytes`);
-      chunks.push(bytes);
-    }
+    return (await bytesOf(answer, MAX_BODY)).toString('utf8');
   } catch (cause) {
-    const text = messageOf(cause);
-    throw new RdError('ERR_DRIVER_FAILED', `the response of dockerd cannot be read: ${text}`, { cause });
+    throw new RdError('ERR_DRIVER_FAILED', `the response of dockerd cannot be read: ${messageOf(cause)}`, { cause });
   }
-  return Buffer.concat(chunks).toString('utf8');
 }
 
 /**
@@ -171,7 +163,7 @@ export async function mobyFacts(socket: string, signal: AbortSignal): Promise<{ 
     read(socket, '/images/json', signal),
   ]);
   const running = await details(socket, runningIn(containers), signal);
-  const workload = { ...parseContainers(containers), ...parseImages(images), ...(running ? { running } : {}) };
+  const workload = { ...countsIn(containers, images), ...(running ? { running } : {}) };
   return { version: parseVersion(ping?.server), workload };
 }
 
@@ -208,16 +200,16 @@ async function details(
 ): Promise<RunningContainer[] | undefined> {
   if (!listed) return undefined;
   const asked = listed.filter(({ id }) => id !== '').slice(0, MAX_DETAILS);
-  const returning = new Map<string, boolean | undefined>();
+  const returns = new Map<string, boolean | undefined>();
   for (let from = 0; from < asked.length; from += DETAILS_AT_ONCE) {
     const some = asked.slice(from, from + DETAILS_AT_ONCE);
     await Promise.all(
-      some.map(async ({ id }) => returning.set(id, parseReturns(await read(socket, `/containers/${id}/json`, signal)))),
+      some.map(async ({ id }) => returns.set(id, parseReturns(await read(socket, `/containers/${id}/json`, signal)))),
     );
   }
   return listed.map(({ id, ...container }) => {
-    const returns = returning.get(id);
-    return returns === undefined ? container : { ...container, returns };
+    const restarts = returns.get(id);
+    return restarts === undefined ? container : { ...container, returns: restarts };
   });
 }
 
@@ -246,19 +238,18 @@ export function parseVersion(server: string | undefined): string {
 }
 
 /**
- * Parses `GET /containers/json?all=1`. The counts of `/info` are wrong after an unclean exit of dockerd: it keeps counting a dead container
- * as running.
+ * Counts in `GET /containers/json?all=1` and `GET /images/json`, as users see them. Those of `/info` are wrong after an unclean exit of
+ * dockerd, which keeps counting a dead container as running, and include build steps.
  */
-export function parseContainers(list: unknown): Workload {
-  if (!Array.isArray(list)) return {};
-  return { runningContainers: list.filter(isRunning).length, containers: list.length };
+export function countsIn(containers: unknown, images: unknown): Workload {
+  return {
+    ...(Array.isArray(containers)
+      ? { runningContainers: containers.filter(isRunning).length, containers: containers.length }
+      : {}),
+    ...(Array.isArray(images) ? { images: images.length } : {}),
+  };
 }
 
 function isRunning(container: unknown): container is JsonObject {
   return isObject(container) && container.State === 'running';
-}
-
-/** The list of `GET /images/json`: its length is what users see, while `/info` also counts build steps. */
-export function parseImages(list: unknown): Workload {
-  return Array.isArray(list) ? { images: list.length } : {};
 }

@@ -22,22 +22,22 @@ export interface PullGuard {
 /** What a server decides by, and its callbacks. */
 export interface GuardParts {
   policy: PullPolicy;
-  out: RegistryDialer;
+  dialer: RegistryDialer;
   /** The secret that clients of the gateway present. */
   secret: string;
   /** With which the gateway answers TLS connections in place of registries. */
   authority?: Authority;
   /** Called for each denied request. */
-  refused: (why: string) => void;
+  onDenied: (why: string) => void;
   /** Called for each query to the plugin. */
-  asked: () => void;
+  onQuery: () => void;
 }
 
 /** dockerd and busy clients need some dozens. Without a limit any local program could exhaust the service's file descriptors. */
 const MAX_CONNECTIONS = 512;
 
 /** The plugin's share of that. */
-export type PluginParts = Omit<GuardParts, 'out' | 'secret' | 'authority'>;
+export type PluginParts = Omit<GuardParts, 'dialer' | 'secret' | 'authority'>;
 
 /** The servers for an engine. */
 export interface GuardServers {
@@ -54,9 +54,9 @@ export function pullGuard(shell: Shell, { gateway, authority, plugin }: GuardSer
   let queries = 0;
   const parts: Omit<GuardParts, 'secret' | 'authority'> = {
     policy,
-    out: createRegistryDialer(shell.environment),
-    refused: (why) => shell.log('info', 'an image was denied', { why }),
-    asked: () => {
+    dialer: createRegistryDialer(shell.environment),
+    onDenied: (why) => shell.log('info', 'an image was denied', { why }),
+    onQuery: () => {
       queries += 1;
     },
   };

@@ -6,6 +6,8 @@ import {
   request as sendRequest,
 } from 'node:http';
 import type { Socket } from 'node:net';
+import { pipeline } from 'node:stream/promises';
+import { bytesOf } from '../../os/stream-bytes.ts';
 import { PRODUCT } from '../../product.ts';
 import { isDigest } from '../../settings/image-reference.ts';
 import type { GuardParts } from './pull-guard.ts';
@@ -34,11 +36,11 @@ interface ForwardedRequest {
 /** Forwards an allowed request to the registry and its response back, and remembers the digests in it; denies any other. */
 export async function forwardRequest(
   { request, response, registry, asked, target, here, location, open }: ForwardedRequest,
-  { policy, out, refused }: GuardParts,
+  { policy, dialer, onDenied }: GuardParts,
 ): Promise<void> {
   const why = policy.refusal(registry, asked);
   if (why !== undefined) {
-    refused(why);
+    onDenied(why);
     return denyRegistry(response, 403, why);
   }
   const { method = 'GET', headers: own } = request;
@@ -50,7 +52,7 @@ export async function forwardRequest(
   const tls = target.protocol === 'https:';
   const host = target.hostname.replace(/^\[|\]$/g, '');
   const port = Number(target.port) || (tls ? 443 : 80);
-  const socket = open ?? (await out.connect({ host, port, tls, here }));
+  const socket = open ?? (await dialer.connect({ host, port, tls, here }));
   // The client may have disconnected meanwhile, and emits that only once.
   if (response.destroyed) return void socket.destroy();
   const manifest = asked.wants === 'manifest';
@@ -68,45 +70,33 @@ export async function forwardRequest(
   if (hasBody) request.pipe(call);
   else call.end();
   const list = policy.list();
-  const learn = (body: string, digest: string | string[] | undefined) => {
-    // A response to a request allowed by replaced patterns must not be remembered.
-    if (asked.wants !== 'manifest' || policy.list() !== list) return;
-    const named = typeof digest === 'string' && isDigest(digest) ? [digest] : [];
-    policy.learn(registry, asked.repository, [...named, ...digestsOfIndex(body)]);
-  };
-  await new Promise<void>((resolve, reject) => {
+  const answer = await new Promise<IncomingMessage>((resolve, reject) => {
     response.once('close', () => call.destroy());
     call.on('error', reject);
-    call.on('response', (answer) => {
-      const answerHeaders: OutgoingHttpHeaders = withoutHopByHop(answer.headers);
-      if (location && answer.headers.location !== undefined) answerHeaders.location = location(answer.headers.location);
-      const status = answer.statusCode ?? 502;
-      const moved = status >= 300 && status < 400 && answer.headers.location;
-      const holds = asked.wants === 'manifest' || asked.wants === 'content';
-      if (moved && holds && policy.list() === list && URL.canParse(moved, target.href)) {
-        policy.learnRedirect(new URL(moved, target), { registry, asked });
-      }
-      answer.on('error', reject);
-      if (!manifest || status !== 200) {
-        response.writeHead(status, answerHeaders);
-        answer.pipe(response).on('finish', resolve);
-        return;
-      }
-      const chunks: Buffer[] = [];
-      let size = 0;
-      answer.on('data', (chunk: Buffer) => {
-        size += chunk.length;
-        if (size > MAX_MANIFEST) answer.destroy(new Error(`the manifest is longer than ${MAX_MANIFEST} bytes`));
-        else chunks.push(chunk);
-      });
-      answer.on('end', () => {
-        const body = Buffer.concat(chunks);
-        learn(body.toString('utf8'), answer.headers['docker-content-digest']);
-        response.writeHead(status, answerHeaders);
-        response.end(body, resolve);
-      });
-    });
+    call.on('response', resolve);
   });
+  // A response to a request allowed by replaced patterns must not be remembered.
+  const isCurrent = () => policy.list() === list;
+  const { statusCode: status = 502 } = answer;
+  const answerHeaders: OutgoingHttpHeaders = withoutHopByHop(answer.headers);
+  if (location && answer.headers.location !== undefined) answerHeaders.location = location(answer.headers.location);
+  const moved = status >= 300 && status < 400 && answer.headers.location;
+  const holds = asked.wants === 'manifest' || asked.wants === 'content';
+  if (moved && holds && isCurrent() && URL.canParse(moved, target.href)) {
+    policy.learnRedirect(new URL(moved, target), { registry, asked });
+  }
+  if (asked.wants !== 'manifest' || status !== 200) {
+    response.writeHead(status, answerHeaders);
+    return pipeline(answer, response);
+  }
+  const body = await bytesOf(answer, MAX_MANIFEST);
+  if (isCurrent()) {
+    const digest = answer.headers['docker-content-digest'];
+    const named = typeof digest === 'string' && isDigest(digest) ? [digest] : [];
+    policy.learn(registry, asked.repository, [...named, ...digestsOfIndex(body.toString('utf8'))]);
+  }
+  response.writeHead(status, answerHeaders);
+  response.end(body);
 }
 
 /**

@@ -1,9 +1,10 @@
-import { createPublicKey } from 'node:crypto';
+import type { IncomingMessage } from 'node:http';
 import { request } from 'node:https';
 import type { Duplex } from 'node:stream';
 import { connect } from 'node:tls';
 import { messageOf, RdError } from '../../../errors.ts';
 import { isObject, parseJson } from '../../../json.ts';
+import { bytesOf } from '../../../os/stream-bytes.ts';
 import { parseDocument } from '../../../settings/parse.ts';
 import type { ServicePort } from '../../driver.ts';
 import type { Shell } from '../../shell.ts';
@@ -22,14 +23,13 @@ export interface Credentials {
 export function readCredentials(text: string): Credentials | undefined {
   if (text.length > MAX_CHARACTERS) return undefined;
   const { value, findings } = parseDocument(text, '');
-  if (findings.length > 0) return undefined;
-  if (!isObject(value)) return undefined;
+  if (findings.length > 0 || !isObject(value)) return undefined;
   const cluster = innerOf(value.clusters, 'cluster');
   const user = innerOf(value.users, 'user');
   const ca = pem(cluster?.['certificate-authority-data']);
   const cert = pem(user?.['client-certificate-data']);
   const key = pem(user?.['client-key-data']);
-  if (ca === undefined || cert === undefined || key === undefined || !isCertificate(ca)) return undefined;
+  if (ca === undefined || cert === undefined || key === undefined) return undefined;
   return { ca, cert, key };
 }
 
@@ -59,16 +59,6 @@ function pem(value: unknown): string | undefined {
   return text.includes('-----BEGIN ') ? text : undefined;
 }
 
-function isCertificate(text: string): boolean {
-  if (!text.includes('-----BEGIN CERTIFICATE-----')) return false;
-  try {
-    createPublicKey(text);
-    return true;
-  } catch {
-    return false;
-  }
-}
-
 interface ApiAnswer {
   status: number;
   text: string;
@@ -88,43 +78,29 @@ const HOST = '127.0.0.1';
 export function apiClient(shell: Pick<Shell, 'dial'>, port: number, { ca, cert, key }: Credentials): ApiClient {
   return {
     async get(path, signal) {
-      const late = AbortSignal.timeout(LIMIT_MS);
-      const both = AbortSignal.any([signal, late]);
+      const timeout = AbortSignal.timeout(LIMIT_MS);
+      const either = AbortSignal.any([signal, timeout]);
       try {
-        const raw = await shell.dial(HOST, port, both);
+        const raw = await shell.dial(HOST, port, either);
         // Errors surface on the connection above.
         raw.on('error', () => undefined);
         const socket = connect({ socket: raw, host: HOST, ca, cert, key });
         try {
-          return await new Promise<ApiAnswer>((resolve, reject) => {
+          const answer = await new Promise<IncomingMessage>((resolve, reject) => {
             socket.once('error', reject);
-            const options = { host: HOST, port, path, signal: both, createConnection: () => socket };
-            const outgoing = request({ ...options, headers: { accept: 'application/json' } }, (answer) => {
-              const chunks: Buffer[] = [];
-              let size = 0;
-              answer.on('data', (chunk: Buffer) => {
-                size += chunk.length;
-                if (size > MAX_BYTES) answer.destroy(new Error(`the response is larger than ${MAX_BYTES} bytes`));
-                else chunks.push(chunk);
-              });
-              answer.once('error', reject);
-              answer.once('end', () =>
-                resolve({ status: answer.statusCode ?? 0, text: Buffer.concat(chunks).toString('utf8') }),
-              );
-              answer.once('close', () => reject(new Error('the response ended early')));
-            });
-            outgoing.once('error', reject);
-            outgoing.end();
+            const headers = { accept: 'application/json' };
+            const options = { host: HOST, port, path, headers, signal: either, createConnection: () => socket };
+            request(options, resolve).once('error', reject).end();
           });
+          return { status: answer.statusCode ?? 0, text: (await bytesOf(answer, MAX_BYTES)).toString('utf8') };
         } finally {
           socket.destroy();
           raw.destroy();
         }
       } catch (cause) {
         if (signal.aborted) throw new RdError('ERR_CANCELLED', 'the request to the API server was canceled', { cause });
-        const text = messageOf(cause);
-        const why = late.aborted ? `no response within ${LIMIT_MS / 1000} s` : text;
-        throw new RdError('ERR_NOT_READY', `the API server does not respond on port ${port}: ${why}`, { cause });
+        const reason = timeout.aborted ? `no response within ${LIMIT_MS / 1000} s` : messageOf(cause);
+        throw new RdError('ERR_NOT_READY', `the API server does not respond on port ${port}: ${reason}`, { cause });
       }
     },
   };

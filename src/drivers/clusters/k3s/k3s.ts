@@ -176,7 +176,8 @@ export function k3sCluster(shell: Shell, options: K3sOptions): ClusterDriver {
       });
     }
     if (there && spec.version === there.version) return there;
-    const release = await releases.find(spec.version, FIND_LIMIT_MS, signal);
+    const kept = await artifacts.kept(architecture);
+    const release = await releases.find(spec.version, kept, FIND_LIMIT_MS, signal);
     if (!there || compareK3s(release, there) >= 0) return release;
     throw new RdError('ERR_DRIVER_TERMINAL', `Kubernetes ${release.text} cannot use the data of ${there.text}`, {
       advice: 'Reset the cluster first, or set kubernetes.version to the installed version or a later one.',

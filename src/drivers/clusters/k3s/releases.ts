@@ -59,10 +59,10 @@ export interface Releases {
   /** Never throws for an unreachable server: falls back to the known releases. `limitMs`: timeout for the server. */
   known(limitMs: number, signal: AbortSignal): Promise<KnownReleases>;
   /**
-   * The newest build of a version.
+   * The newest build of a version. `kept`: releases that can be installed without the network, whatever the list says.
    * @throws RdError `ERR_DRIVER_TERMINAL` when there is none, with those available.
    */
-  find(version: string, limitMs: number, signal: AbortSignal): Promise<K3sVersion>;
+  find(version: string, kept: readonly K3sVersion[], limitMs: number, signal: AbortSignal): Promise<K3sVersion>;
 }
 
 const FRESH_MS = 60 * 60_000;
@@ -107,8 +107,9 @@ export function k3sReleases({ url, cacheFile, fetch, now }: ReleasesInput): Rele
 
   return {
     known,
-    async find(version, limitMs, signal) {
-      const { releases, failure } = await known(limitMs, signal);
+    async find(version, kept, limitMs, signal) {
+      const { releases: listed, failure } = await known(limitMs, signal);
+      const releases = newestFirst([...listed, ...kept]);
       const found = releases.find((release) => release.version === version);
       if (found) return found;
       const limits = failure ? ' among the known ones, and the list of releases could not be fetched' : '';

@@ -1,5 +1,6 @@
 import { RdError } from '../../../errors.ts';
 import { fetchFailure } from '../../../os/download.ts';
+import { bytesOf } from '../../../os/stream-bytes.ts';
 
 export type Fetch = (url: string, init: RequestInit) => Promise<Response>;
 
@@ -60,14 +61,7 @@ export async function fetchText({ url, fetch, limitMs, maxBytes, signal }: Fetch
       if (isMissing) throw new RdError('ERR_NOT_FOUND', `${url} was not found (HTTP ${response.status})`);
       throw new RdError('ERR_CONNECTION', `${url} returned HTTP ${response.status}`, { advice: 'Try again later.' });
     }
-    const chunks: Uint8Array[] = [];
-    let size = 0;
-    for await (const chunk of response.body ?? []) {
-      size += chunk.length;
-      if (size > maxBytes) throw new Error(`the response is larger than ${maxBytes} bytes`);
-      chunks.push(chunk);
-    }
-    return Buffer.concat(chunks).toString('utf8');
+    return response.body ? (await bytesOf(response.body, maxBytes)).toString('utf8') : '';
   } catch (cause) {
     if (signal.aborted) throw new RdError('ERR_CANCELLED', `fetching ${url} was canceled`, { cause });
     if (cause instanceof RdError) throw cause;
