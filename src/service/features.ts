@@ -54,7 +54,7 @@ export async function openFeatures(
     secretFiles: [here.settingsFile, here.previousSettingsFile, here.connectionFile],
     binDirectory: here.bin,
     contextName: identityOf(here).dockerContext,
-    api: { port: listener.port, asked: options.port !== undefined },
+    api: { port: listener.port, requested: options.port !== undefined },
     hasCluster: driver.hasCluster,
     integration,
     settings: () => store.snapshot().desired.settings,

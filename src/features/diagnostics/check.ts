@@ -69,8 +69,8 @@ export interface CheckContext {
   binDirectory?: string;
   /** Name of this installation's docker and kubectl contexts. */
   contextName: string;
-  /** `asked`: the user chose this port; otherwise it was the first free one. */
-  api: { port: number; asked: boolean };
+  /** `requested`: the user chose this port; otherwise it was the first free one. */
+  api: { port: number; requested: boolean };
   hasCluster: boolean;
   integration: HostIntegration;
   /** URL of the page that explains the checks, where it is installed. */

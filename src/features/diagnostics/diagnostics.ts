@@ -46,46 +46,39 @@ export function createServiceDiagnostics(options: DiagnosticsOptions): ServiceDi
     run,
   };
   const runner = createRunner({ checks: allChecks(platform), context, clock, log, limitMs: CHECK_LIMIT });
-  const ends: (() => void)[] = [];
-  let afterwards = new AbortController();
   /** Once after several changes. */
-  function lookAfterwards(): void {
-    afterwards.abort();
-    afterwards = new AbortController();
-    const { signal } = afterwards;
-    void clock.sleep(SETTLED, signal).then(() => {
-      if (!signal.aborted) return runner.rerun(({ followsSettings }) => followsSettings === true);
-    });
-  }
-  ends.push(() => afterwards.abort());
-  let background: ReturnType<typeof createBackground> | undefined;
+  const afterSettings = restartable(async (signal) => {
+    await clock.sleep(SETTLED, signal);
+    if (!signal.aborted) await runner.rerun(({ followsSettings }) => followsSettings === true);
+  });
+  let connectivity: Restartable | undefined;
+  let unfollow = () => {};
   return {
     ...runner,
     start() {
       void runner.runAll();
-      lookAfterwards();
-      background = createBackground({
+      afterSettings.restart();
+      connectivity = createBackground({
         clock,
         interval: () => settings().diagnostics.connectivity.interval,
         look: () => runner.rerun(({ id }) => id === CONNECTIVITY),
       });
-      ends.push(() => background?.close());
       let before = controllers.status().backendState;
-      ends.push(
-        controllers.onChange(({ backendState }) => {
-          if (backendState === before) return;
-          before = backendState;
-          void runner.rerun(({ followsBackend }) => followsBackend === true);
-        }),
-      );
+      unfollow = controllers.onChange(({ backendState }) => {
+        if (backendState === before) return;
+        before = backendState;
+        void runner.rerun(({ followsBackend }) => followsBackend === true);
+      });
     },
     settingsChanged() {
-      if (background === undefined) return;
-      background.restart();
-      lookAfterwards();
+      if (connectivity === undefined) return;
+      connectivity.restart();
+      afterSettings.restart();
     },
     async close() {
-      for (const end of ends) end();
+      unfollow();
+      afterSettings.close();
+      connectivity?.close();
       await runner.close();
     },
   };
@@ -113,41 +106,46 @@ export function documentationPage(name: string, self: readonly string[] = []): s
 /** Milliseconds: a shorter interval would only burden the server. */
 const SHORTEST = 1_000;
 
-export interface BackgroundOptions {
+/**
+ * Runs `look` again and again, a whole interval after the end of the last run. Begins with an interval, because the first run belongs to
+ * the start of the service. An interval of 0 disables it. `look` never rejects.
+ */
+export function createBackground({
+  clock,
+  interval,
+  look,
+}: {
   clock: Clock;
-  /** Interval in milliseconds; 0 disables it. */
+  /** In milliseconds. */
   interval(): number;
-  /** One run. Never rejects. */
   look(): Promise<void>;
-}
-
-/** Repeats, a whole interval after the end of the last run. */
-export interface Background {
-  /** Restarts the interval after a settings change. */
-  restart(): void;
-  close(): void;
-}
-
-/** Begins with a whole interval, because the first run belongs to the start of the service. */
-export function createBackground({ clock, interval, look }: BackgroundOptions): Background {
-  let round = new AbortController();
-
-  async function loop({ signal }: AbortController): Promise<void> {
+}): Restartable {
+  const loop = restartable(async (signal) => {
     while (!signal.aborted) {
       const pause = interval();
       if (pause === 0) return;
       await clock.sleep(Math.max(pause, SHORTEST), signal);
       if (!signal.aborted) await look();
     }
-  }
+  });
+  loop.restart();
+  return loop;
+}
 
-  void loop(round);
+interface Restartable {
+  restart(): void;
+  close(): void;
+}
+
+/** Work that a restart begins anew. It never rejects, and ends soon after its signal is aborted. */
+function restartable(work: (signal: AbortSignal) => Promise<void>): Restartable {
+  let current = new AbortController();
   return {
     restart() {
-      round.abort();
-      round = new AbortController();
-      void loop(round);
+      current.abort();
+      current = new AbortController();
+      void work(current.signal);
     },
-    close: () => round.abort(),
+    close: () => current.abort(),
   };
 }

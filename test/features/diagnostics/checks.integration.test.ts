@@ -99,9 +99,9 @@ test('a silent server fails the check after the configured timeout', async () =>
 });
 
 test.each([
-  ['the usual port', { port: 6107, asked: false }, true],
-  ['a port that was asked for', { port: 7000, asked: true }, true],
-  ['the next one', { port: 6108, asked: false }, false],
+  ['the usual port', { port: 6107, requested: false }, true],
+  ['a port that was asked for', { port: 7000, requested: true }, true],
+  ['the next one', { port: 6108, requested: false }, false],
 ])('the API on %s', async (_name, api, passes) => {
   const found = await finding('PORT_IN_USE', { api, settings: CLUSTER_OFF });
   expect(found).toMatchObject({ sub: 'API', passed: passes });

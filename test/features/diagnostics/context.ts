@@ -35,7 +35,7 @@ export function checkContext({ settings = {}, status = {}, ...change }: ContextC
     data: '/',
     secretFiles: [],
     contextName: 'rdctl',
-    api: { port: 6107, asked: false },
+    api: { port: 6107, requested: false },
     hasCluster: true,
     integration: { integrationOutcomes: () => [] },
     connectivityUrl: 'http://127.0.0.1:9/',

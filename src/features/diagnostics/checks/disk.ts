@@ -15,11 +15,13 @@ export const diskSpace: Check = {
   async run({ data }) {
     const { bavail, bsize } = await statfs(data);
     const free = bavail * bsize;
-    const room = `${(free / GIB).toFixed(1)} GiB are free where \`${data}\` is`;
-    if (free >= MIN_FREE_BYTES) return [passed(`${room}.`)];
+    const text = `${(free / GIB).toFixed(1)} GiB are free where \`${data}\` is`;
+    if (free >= MIN_FREE_BYTES) return [passed(`${text}.`)];
     return [
-      failed(`Only ${room}; images and settings may not fit.`, [
-        { description: 'Make room, for example with `docker system prune`, which removes what no container uses.' },
+      failed(`Only ${text}; images and settings may not fit.`, [
+        {
+          description: 'Free some space, for example with `docker system prune`, which removes what no container uses.',
+        },
       ]),
     ];
   },

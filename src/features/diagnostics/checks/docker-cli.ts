@@ -1,9 +1,10 @@
 import { constants } from 'node:fs';
 import { access, lstat } from 'node:fs/promises';
 import { join } from 'node:path';
+import { readIfThere } from '../../../os/atomic-file.ts';
 import { systemCode } from '../../../os/io-error.ts';
 import { findProgram, programPath, shellWord } from '../../../os/program.ts';
-import { readRecord } from '../../../os/record.ts';
+import { currentContext } from '../../host-integration/docker-config.ts';
 import { type Check, type CheckContext, type Finding, failed, passed } from '../check.ts';
 
 /** Where the docker command looks beside the user's directory. */
@@ -103,7 +104,7 @@ export const dockerContext: Check = {
 
 async function activeContext(context: CheckContext): Promise<Finding> {
   const file = join(configDirectory(context), 'config.json');
-  const active = await currentContext(file);
+  const active = await selectedContext(file);
   const desired = context.platform === 'win32' ? 'default' : context.contextName;
   if (active === desired) return passed(`The docker context \`${active}\` is the active one.`, 'DOCKER_CONTEXT');
   return failed(
@@ -116,12 +117,10 @@ async function activeContext(context: CheckContext): Promise<Finding> {
 }
 
 /** Name of the active context; undefined when the file cannot be parsed. */
-async function currentContext(file: string): Promise<string | undefined> {
-  const record = await readRecord(file, { follow: true }).catch(() => 'damaged' as const);
-  if (record === undefined) return 'default';
-  if (record === 'damaged') return undefined;
-  const { currentContext: name } = record;
-  return typeof name === 'string' && name !== '' ? name : 'default';
+async function selectedContext(file: string): Promise<string | undefined> {
+  return readIfThere(file, { follow: true })
+    .then(currentContext)
+    .catch(() => undefined);
 }
 
 function variables({ env }: CheckContext): Finding[] {

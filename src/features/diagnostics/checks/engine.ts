@@ -9,7 +9,7 @@ import { probe } from '../http-probe.ts';
 
 /** Milliseconds. */
 const ANSWER_LIMIT = 5_000;
-const LOOK = [{ description: 'See `rdctl status` and the log of the engine; `rdctl apply` starts what should run.' }];
+const ADVICE = [{ description: 'See `rdctl status` and the log of the engine; `rdctl apply` starts what should run.' }];
 
 /** The requested engine responds on its socket. */
 export const engineAnswers: Check = {
@@ -25,8 +25,8 @@ export const engineAnswers: Check = {
     if (power === 'stopped') return [passed(`${name} is switched off, as asked.`)];
     const engine = engines[name];
     if (engine.state === 'unknown') return [];
-    if (engine.state === 'unresponsive') return [failed(`${name} does not answer: ${engine.message}.`, LOOK)];
-    if (engine.state === 'stopped') return [failed(`${name} does not run, although it should.`, LOOK)];
+    if (engine.state === 'unresponsive') return [failed(`${name} does not answer: ${engine.message}.`, ADVICE)];
+    if (engine.state === 'stopped') return [failed(`${name} does not run, although it should.`, ADVICE)];
     const socket = socketOf(engine.endpoint);
     if (socket === undefined) return [passed(`${name} runs, simulated: \`${engine.endpoint}\` is not a socket.`)];
     const limited = AbortSignal.any([signal, AbortSignal.timeout(ANSWER_LIMIT)]);
@@ -37,7 +37,7 @@ export const engineAnswers: Check = {
     } catch (error) {
       if (signal.aborted) throw error;
       const reason = messageOf(error);
-      return [failed(`${name} does not answer on \`${socket}\`: ${reason}.`, LOOK)];
+      return [failed(`${name} does not answer on \`${socket}\`: ${reason}.`, ADVICE)];
     }
   },
 };

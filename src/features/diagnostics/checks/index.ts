@@ -40,19 +40,19 @@ export function allChecks(platform: CheckContext['platform']): readonly Check[] 
 /** `1` enables the two fixed checks, for tests of clients. */
 const VARIABLE = 'RDCTL_STATIC_CHECKS';
 
-const asked = ({ env }: CheckContext) => env[VARIABLE] === '1';
+const isEnabled = ({ env }: CheckContext) => env[VARIABLE] === '1';
 
 const staticTrue: Check = {
   id: 'STATIC_TRUE',
   category: 'Testing',
-  applies: asked,
+  applies: isEnabled,
   run: async () => [passed('This check always passes.')],
 };
 
 const staticFalse: Check = {
   id: 'STATIC_FALSE',
   category: 'Testing',
-  applies: asked,
+  applies: isEnabled,
   run: async () => [
     failed('This check never passes.', [{ description: `Start the service without the variable \`${VARIABLE}\`.` }]),
   ],

@@ -45,7 +45,7 @@ export const portInUse: Check = {
 };
 
 function apiPort({ api }: CheckContext): Finding {
-  if (api.asked || api.port === PRODUCT.defaultPort) return passed(`The API has its port ${api.port}.`, 'API');
+  if (api.requested || api.port === PRODUCT.defaultPort) return passed(`The API has its port ${api.port}.`, 'API');
   return failed(
     `Another program had port ${PRODUCT.defaultPort} when the service started; the API listens on ${api.port}. Clients that do not read the connection file will not find it.`,
     [

@@ -24,7 +24,7 @@ function findingOf({ file, state, message = 'the reason is not known' }: Integra
     case 'managed':
       return passed(`\`${file}\` puts the tools on the search path.`, sub);
     case 'clean':
-      return passed(`Nothing of ours is in \`${file}\`, as the settings ask for.`, sub);
+      return passed(`\`${file}\` has no lines of ours, as the settings say.`, sub);
     case 'left':
       return passed(`\`${file}\` is left as it is: ${message}.`, sub);
     case 'failed':
@@ -33,7 +33,7 @@ function findingOf({ file, state, message = 'the reason is not known' }: Integra
         [
           {
             description:
-              'Mend what is named, then `rdctl set --application.path-management-strategy manual` and the same with `rcfiles`; or stay with `manual` and edit PATH yourself.',
+              'Fix that, then `rdctl set --application.path-management-strategy manual` and the same with `rcfiles`; or stay with `manual` and edit PATH yourself.',
           },
         ],
         sub,
