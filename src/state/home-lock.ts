@@ -22,7 +22,7 @@ interface Holder extends ProcessIdentity {
   announced?: boolean;
   /** It serves a single command, which ends it. */
   idle?: boolean;
-  /** It is stopping on request. */
+  /** It is stopping on request. It may respond for a while, but accepts no changes. */
   ending?: boolean;
   /** It released the lock, and its backend may still run. */
   left?: boolean;
@@ -32,7 +32,7 @@ interface Holder extends ProcessIdentity {
 
 export interface Lock {
   /** Adds facts that became known after the lock was taken. */
-  update(facts: { port?: number; announced?: boolean; idle?: boolean; ending?: boolean }): Promise<void>;
+  update(facts: Pick<Holder, 'port' | 'announced' | 'idle' | 'ending'>): Promise<void>;
   /** Releases the lock. Idempotent. */
   release(): Promise<void>;
   /** As `release`, when the backend did not stop: the next reader sees that, as after a killed service. */
@@ -40,13 +40,13 @@ export interface Lock {
 }
 
 /** Time and processes, replaced in tests. */
-export interface LockSurroundings {
+export interface LockEnvironment {
   processes: ProcessTable;
   now(): number;
   sleep(ms: number, signal?: AbortSignal): Promise<void>;
 }
 
-const REAL: LockSurroundings = {
+const REAL: LockEnvironment = {
   processes: processTable,
   now: Date.now,
   async sleep(ms, signal) {
@@ -68,8 +68,8 @@ interface Entry extends Holder {
  * @throws RdError `ERR_ALREADY_RUNNING` naming pid and port of the holder, `ERR_HOME_MOVED` when a live holder took the lock in a directory
  *   that was moved since.
  */
-export async function lockHome(directory: string, home: string, around: LockSurroundings = REAL): Promise<Lock> {
-  const outcome = await take(directory, around);
+export async function lockHome(directory: string, home: string, system: LockEnvironment = REAL): Promise<Lock> {
+  const outcome = await take(directory, system);
   if ('lock' in outcome) return outcome.lock;
   const { pid, port } = outcome.holder;
   const where = port === undefined ? `pid ${pid}` : `pid ${pid}, port ${port}`;
@@ -79,24 +79,11 @@ export async function lockHome(directory: string, home: string, around: LockSurr
 }
 
 /** Read-only view of a lock holder. */
-export interface LockHolder {
-  pid: number;
-  /** Start time of the process, which distinguishes it from a later one with the same pid; absent where the system does not provide it. */
-  started?: string;
+export interface LockHolder extends Omit<Holder, 'since' | 'at'> {
   /** RFC 3339: since when. */
   startedAt?: string;
-  /** Of a service, once it listens. */
-  port?: number;
-  /** Of a service: its connection file exists. */
-  announced?: boolean;
-  /** Of a service: it serves a single command, which ends it. */
-  idle?: boolean;
-  /** Of a service: it is stopping on request. It may respond for a while, but accepts no changes. */
-  ending?: boolean;
   /** False when the process ended without a release, as after kill -9, and when its backend did not stop. */
   alive: boolean;
-  /** Its backend did not stop. */
-  left?: boolean;
   /** Of a dead holder: the original lock directory, which has been moved since. */
   movedFrom?: string;
 }
@@ -120,14 +107,14 @@ export async function lockHolder(
     const entry = await read(directory, name).catch(() => undefined);
     if (!entry?.held) continue;
     const { name: _, held: __, since: startedAt, at, ...facts } = entry;
-    const stands = placeStatus(at, directory);
-    if (stands === 'copied') continue;
+    const place = placeStatus(at, directory);
+    if (place === 'copied') continue;
     const holder = { ...facts, startedAt };
     if (!entry.left && (await processes.isAlive(entry))) {
-      if (at && stands === 'moved') throw homeMoved(at.path, directory, { pid: entry.pid, alive: true });
+      if (at && place === 'moved') throw homeMoved(at.path, directory, { pid: entry.pid, alive: true });
       return { ...holder, alive: true };
     }
-    dead = { ...holder, alive: false, ...(at && stands === 'moved' ? { movedFrom: at.path } : {}) };
+    dead = { ...holder, alive: false, ...(at && place === 'moved' ? { movedFrom: at.path } : {}) };
   }
   return dead;
 }
@@ -146,23 +133,23 @@ export interface WaitOptions {
 export async function lockApply(
   directory: string,
   options: WaitOptions,
-  around: LockSurroundings = REAL,
+  system: LockEnvironment = REAL,
 ): Promise<Lock> {
-  const deadline = around.now() + options.timeoutMs;
-  let told = false;
+  const deadline = system.now() + options.timeoutMs;
+  let isWaiting = false;
   for (;;) {
-    const outcome = await take(directory, around);
+    const outcome = await take(directory, system);
     if ('lock' in outcome) return outcome.lock;
-    const left = deadline - around.now();
+    const left = deadline - system.now();
     if (left <= 0) {
       const { pid, since } = outcome.holder;
       throw new RdError('ERR_DEADLINE', `another apply (pid ${pid}, since ${since}) did not finish in time`, {
         advice: 'Wait for it, or use a longer --timeout.',
       });
     }
-    if (!told) options.onWait?.(outcome.holder);
-    told = true;
-    await around.sleep(Math.min(POLL_MS, left), options.signal).catch((cause: unknown) => {
+    if (!isWaiting) options.onWait?.(outcome.holder);
+    isWaiting = true;
+    await system.sleep(Math.min(POLL_MS, left), options.signal).catch((cause: unknown) => {
       if (!options.signal?.aborted) throw cause;
       throw new RdError('ERR_CANCELLED', 'waiting for another apply was canceled', { cause });
     });
@@ -174,16 +161,16 @@ export async function lockApply(
  * file is in place. Names are never reused, so that removing the file of a dead process can never hit that of a live one; a single lock
  * file could not be taken over without that race.
  */
-async function take(directory: string, around: LockSurroundings): Promise<{ lock: Lock } | { holder: Holder }> {
-  const self = await around.processes.self();
+async function take(directory: string, system: LockEnvironment): Promise<{ lock: Lock } | { holder: Holder }> {
+  const self = await system.processes.self();
   await makeDirectory(directory);
   const at = placeOf(directory);
-  const base = { ...self, since: new Date(around.now()).toISOString(), ...(at ? { at } : {}) };
+  const base = { ...self, since: new Date(system.now()).toISOString(), ...(at ? { at } : {}) };
   for (let round = 0; ; round += 1) {
     const name = `${self.pid}-${randomBytes(8).toString('hex')}.json`;
     const path = join(directory, name);
     await announce(path, { ...base, held: false });
-    const all = await living(directory, around).catch(async (error: unknown) => {
+    const all = await living(directory, system).catch(async (error: unknown) => {
       await remove(path);
       throw error;
     });
@@ -196,7 +183,7 @@ async function take(directory: string, around: LockSurroundings): Promise<{ lock
     const holder = others.find((entry) => entry.held) ?? (round >= ROUNDS ? others[0] : undefined);
     if (holder) return { holder };
     // Only other contenders: back off for a random delay.
-    await around.sleep(1 + (randomBytes(1)[0] ?? 0) / 4);
+    await system.sleep(1 + (randomBytes(1)[0] ?? 0) / 4);
   }
 }
 
@@ -251,27 +238,27 @@ async function remove(path: string): Promise<void> {
  * Removes the files of dead processes from the lock that one `apply` holds at a time. Holders and waiters are unaffected.
  * @throws RdError `ERR_IO`.
  */
-export async function sweepLock(directory: string, around: LockSurroundings = REAL): Promise<void> {
-  if (await isThere(directory)) await living(directory, around);
+export async function sweepLock(directory: string, system: LockEnvironment = REAL): Promise<void> {
+  if (await isThere(directory)) await living(directory, system);
 }
 
 /** The temporary files of `announce`, with their writer. */
 const DRAFT = /^(\d+)-[0-9a-f]{16}\.json\.[0-9a-f]{8}$/;
 
 /** The entries of live processes of this home. Removes others on the way: foreign and partial files, and copies from another home. */
-async function living(directory: string, around: LockSurroundings): Promise<Entry[]> {
+async function living(directory: string, system: LockEnvironment): Promise<Entry[]> {
   const names = await readdir(directory);
   for (const name of names) {
     const writer = Number(DRAFT.exec(name)?.[1] ?? Number.NaN);
-    if (writer > 0 && !(await around.processes.isAlive({ pid: writer }))) await remove(join(directory, name));
+    if (writer > 0 && !(await system.processes.isAlive({ pid: writer }))) await remove(join(directory, name));
   }
   const entries: Entry[] = [];
   for (const name of names.filter((each) => each.endsWith('.json'))) {
     const entry = await read(directory, name);
     if (!entry) continue;
-    const stands = placeStatus(entry.at, directory);
-    if (stands !== 'copied' && !entry.left && (await around.processes.isAlive(entry))) {
-      if (entry.at && stands === 'moved') throw homeMoved(entry.at.path, directory, { pid: entry.pid, alive: true });
+    const place = placeStatus(entry.at, directory);
+    if (place !== 'copied' && !entry.left && (await system.processes.isAlive(entry))) {
+      if (entry.at && place === 'moved') throw homeMoved(entry.at.path, directory, { pid: entry.pid, alive: true });
       entries.push(entry);
     } else await remove(join(directory, name));
   }

@@ -4,12 +4,12 @@ import { cpSync, mkdirSync, readdirSync, readFileSync, renameSync, writeFileSync
 import { dirname, join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { processTable, terminate } from '../../src/os/process-table.ts';
-import type { LockSurroundings } from '../../src/state/home-lock.ts';
+import type { LockEnvironment } from '../../src/state/home-lock.ts';
 import { lockApply, lockHolder, lockHome } from '../../src/state/home-lock.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';
 
 /** A world in which the process with this pid asks, and `alive` says who lives. Time passes only while something sleeps. */
-function world(pid: number, alive: Set<number>): LockSurroundings {
+function world(pid: number, alive: Set<number>): LockEnvironment {
   let now = Date.parse('2030-01-01T00:00:00Z');
   return {
     processes: {

@@ -24,18 +24,7 @@ import { contentsOf, formatManifest, MANIFEST, markOf, type SavedPart, savedName
 import { checkUnique } from './name.ts';
 import { checkSpace, copyTree, flush } from './tree.ts';
 
-/** A snapshot being created. Its temporary name hides it from readers until it is complete. */
-export interface Draft {
-  /** Copies the small files. */
-  save(signal: AbortSignal): Promise<void>;
-  /** Copies the driver's data, from one point in time. */
-  saveLive(copyLive: CopyLive, signal: AbortSignal): Promise<void>;
-  /** Verifies what was saved, writes the mark and gives it its final name. */
-  complete(signal: AbortSignal): Promise<void>;
-  discard(): Promise<void>;
-}
-
-export interface DraftInput {
+interface DraftInput {
   /** Directory of all snapshots. */
   root: string;
   record: SnapshotRecord;
@@ -52,52 +41,51 @@ export interface DraftInput {
 /** Copies all of it from one point in time; missing paths are skipped. */
 type CopyLive = (copies: readonly { from: string; to: string }[], signal: AbortSignal) => Promise<void>;
 
-export function createDraft({ root, record, driver, kept, settings, copy = copyTree, check }: DraftInput): Draft {
+/** A snapshot being created. Its temporary name hides it from readers until it is complete. */
+export function createDraft({ root, record, driver, kept, settings, copy = copyTree, check }: DraftInput) {
   const id = randomUUID();
   const directory = partialDirectory(root, id);
-  const copies = kept.map((path, index) => {
-    const name = basename(path);
-    return { from: path, to: join(directory, `${index}-${name}`), name, saved: `${index}-${name}` };
+  const copies = kept.map((from, index) => {
+    const name = basename(from);
+    const saved = `${index}-${name}`;
+    return { from, to: join(directory, saved), name, saved };
   });
-  const parts: SavedPart[] = [];
   let live = false;
 
   async function write(name: string, text: string): Promise<void> {
     await fileOperations.writeNew(join(directory, name), text, 0o600);
   }
 
-  async function begin(): Promise<void> {
-    try {
-      await makeDirectory(root);
-      await mkdir(directory, { mode: 0o700 });
-      const { created, name, description } = record;
-      await write(METADATA, `${JSON.stringify({ created, name, id, description }, null, 2)}\n`);
-      await write(SETTINGS, settings());
-    } catch (cause) {
-      throw ioError('write', directory, cause);
-    }
-  }
-
   return {
-    async save(signal) {
-      await begin();
-      for (const { from, to, name, saved } of copies) {
-        const there = await isThere(from);
-        if (there) await copy(from, to, signal);
-        parts.push(there ? { name, saved } : { name });
+    /** Copies the settings and the driver's data: with `copyLive` from a running backend. */
+    async save(signal: AbortSignal, copyLive?: CopyLive): Promise<void> {
+      live = copyLive !== undefined;
+      try {
+        await makeDirectory(root);
+        await mkdir(directory, { mode: 0o700 });
+        const { created, name, description } = record;
+        await write(METADATA, `${JSON.stringify({ created, name, id, description }, null, 2)}\n`);
+        await write(SETTINGS, settings());
+      } catch (cause) {
+        throw ioError('write', directory, cause);
       }
+      if (copyLive) {
+        await copyLive(
+          copies.map(({ from, to }) => ({ from, to })),
+          signal,
+        );
+        return;
+      }
+      for (const { from, to } of copies) if (await isThere(from)) await copy(from, to, signal);
     },
-    async saveLive(copyLive, signal) {
-      await begin();
-      live = true;
-      await copyLive(
-        copies.map(({ from, to }) => ({ from, to })),
-        signal,
-      );
-      for (const { to, name, saved } of copies) parts.push((await isThere(to)) ? { name, saved } : { name });
-    },
-    async complete(signal) {
-      for (const { from, to } of copies) if (await isThere(to)) await check?.({ of: from, at: to }, signal);
+    /** Verifies what was saved, writes the mark and gives it its final name. */
+    async complete(signal: AbortSignal): Promise<void> {
+      const parts: SavedPart[] = [];
+      for (const { from, to, name, saved } of copies) {
+        const isSaved = await isThere(to);
+        if (isSaved) await check?.({ of: from, at: to }, signal);
+        parts.push(isSaved ? { name, saved } : { name });
+      }
       const contents = await contentsOf(directory, savedNames(parts), { signal });
       const manifest = formatManifest({ driver, ...(live ? { live } : {}), parts, contents });
       try {
@@ -110,7 +98,7 @@ export function createDraft({ root, record, driver, kept, settings, copy = copyT
         throw ioError('write', directory, cause);
       }
     },
-    async discard() {
+    async discard(): Promise<void> {
       await rm(directory, { recursive: true, force: true }).catch((cause: unknown) => {
         throw ioError('remove', directory, cause);
       });
@@ -125,7 +113,7 @@ export interface SnapshotMaking {
   maintenance: Pick<Maintenance, 'run' | 'alongside'>;
   rest: BackendRest;
   desired(): Desired;
-  /** For what stops the backend: lets who hears of a failure find everything as it was. */
+  /** Wraps work that stops the backend: a failure is reported when the backend is back. */
   interrupting(work: () => Promise<void>): Promise<void>;
   copy?: DraftInput['copy'];
 }
@@ -134,17 +122,19 @@ export interface NewSnapshot {
   record: SnapshotRecord;
   /** For people: `Creating snapshot "x"`. */
   action: string;
-  /** The backend is to be stopped for it. */
+  /** Stop the backend even if it could be copied while it runs. */
   stop: boolean;
 }
 
 /**
- * Makes a snapshot. A backend that is on and all that it is to be goes on where its driver can copy it so; any other is stopped
- * meanwhile. When it throws, nothing is left of it.
+ * Makes a snapshot. A converged running backend keeps running if its driver can copy it live; otherwise the backend is stopped meanwhile.
+ * On failure nothing is left of the snapshot.
  */
-export async function makeSnapshot(input: SnapshotMaking, made: NewSnapshot, signal: AbortSignal): Promise<void> {
-  const { root, driver, maintenance, rest, desired, interrupting, copy } = input;
-  const { record, action } = made;
+export async function makeSnapshot(
+  { root, driver, maintenance, rest, desired, interrupting, copy }: SnapshotMaking,
+  { record, action, stop }: NewSnapshot,
+  signal: AbortSignal,
+): Promise<void> {
   const { keeps, copyLive, checkKept } = driver;
   await rest.begin(action, signal);
   const draft = createDraft({
@@ -156,53 +146,43 @@ export async function makeSnapshot(input: SnapshotMaking, made: NewSnapshot, sig
     ...(copy ? { copy } : {}),
     ...(checkKept ? { check: (saved, until) => checkKept(saved, until) } : {}),
   });
-  if (copyLive && !made.stop && (await rest.isSteady(signal))) {
-    await completed(draft, signal, () =>
-      maintenance.alongside(action, signal, async (work) => {
-        await stillUnique(root, record);
-        const size = sizeText(await checkSpace(keeps, dirname(root), false));
-        work.progress(`copying ${size}`);
-        const progress = (share: number) => work.progress(`copying ${size}, ${Math.floor(share * 100)} %`);
-        await draft.saveLive((copies, until) => copyLive(copies, until, progress), work.signal);
-      }),
-    );
-    return ended(input, made, signal);
-  }
-  await interrupting(async () => {
-    await completed(draft, signal, () =>
-      maintenance.run(action, signal, async (work) => {
-        await stillUnique(root, record);
-        work.progress(`copying ${sizeText(await checkSpace(keeps, dirname(root)))}`);
-        await draft.save(work.signal);
-      }),
-    );
-    await ended(input, made, signal);
-  });
+  const saveStopped = () =>
+    maintenance.run(action, signal, async (work) => {
+      await refuseTaken(root, record);
+      work.progress(`copying ${sizeText(await checkSpace(keeps, dirname(root)))}`);
+      await draft.save(work.signal);
+    });
+  const saveLive = (copyAll: NonNullable<typeof copyLive>) =>
+    maintenance.alongside(action, signal, async (work) => {
+      await refuseTaken(root, record);
+      const size = sizeText(await checkSpace(keeps, dirname(root), false));
+      work.progress(`copying ${size}`);
+      const progress = (share: number) => work.progress(`copying ${size}, ${Math.floor(share * 100)} %`);
+      await draft.save(work.signal, (copies, until) => copyAll(copies, until, progress));
+    });
+  const make = async (save: () => Promise<void>): Promise<void> => {
+    try {
+      await save();
+      await draft.complete(signal);
+    } catch (error) {
+      await draft.discard();
+      throw error;
+    }
+    await rest.end(signal).catch(async (error: unknown) => {
+      // A user who cancels the wait does not want the snapshot.
+      await deleteSnapshot(root, await findSnapshot(root, record.name));
+      throw error;
+    });
+  };
+  if (copyLive && !stop && (await rest.isSteady(signal))) await make(() => saveLive(copyLive));
+  else await interrupting(() => make(saveStopped));
 }
 
-/** The name may have been taken since it was asked for. */
-async function stillUnique(root: string, { name }: SnapshotRecord): Promise<void> {
+/** The name may have been taken since the request. */
+async function refuseTaken(root: string, { name }: SnapshotRecord): Promise<void> {
   const { snapshots } = await readCatalogue(root);
   checkUnique(
     name,
     snapshots.map((snapshot) => snapshot.name),
   );
-}
-
-async function completed(draft: Draft, signal: AbortSignal, saved: () => Promise<void>): Promise<void> {
-  try {
-    await saved();
-    await draft.complete(signal);
-  } catch (error) {
-    await draft.discard();
-    throw error;
-  }
-}
-
-/** Waits until the backend is what it is to be; who cancels that wants no snapshot. */
-async function ended({ root, rest }: SnapshotMaking, { record }: NewSnapshot, signal: AbortSignal): Promise<void> {
-  await rest.end(signal).catch(async (error: unknown) => {
-    await deleteSnapshot(root, await findSnapshot(root, record.name));
-    throw error;
-  });
 }
