@@ -25,7 +25,7 @@ export interface DownloadInput {
   /** A server that sends nothing for this long is gone. */
   stallMs?: number;
   /** In bytes; by default 8 GiB, more than any downloaded file has. */
-  mostBytes?: number;
+  maxBytes?: number;
   signal: AbortSignal;
 }
 
@@ -77,13 +77,13 @@ export async function download(input: DownloadInput): Promise<Download> {
         throw error;
       }
       failures = (await sizeOf(path)) > before ? 1 : failures + 1;
-      if (failures >= TRIES) throw unreachable(url, error, await keptOf(facts, path, url));
+      if (failures >= TRIES) throw unreachable(url, error, await resumableBytes(facts, path, url));
       input.onRetry?.(fetchFailure(error));
       await input.sleep(PAUSE_MS * 2 ** failures, signal);
     }
   }
   const bytes = await sizeOf(path);
-  const found = await sumOf(path, signal);
+  const found = await digestOf(path, signal);
   if (found === sha256) return { path, bytes, discard };
   await discard();
   throw new RdError('ERR_DRIVER_TERMINAL', `${url} is not the expected file: its sha256 is ${found}`, {
@@ -92,15 +92,15 @@ export async function download(input: DownloadInput): Promise<Download> {
 }
 
 async function attempt(
-  { url, sha256, fetch, onProgress, stallMs = STALL_MS, mostBytes = MAX_BYTES, signal }: DownloadInput,
+  { url, sha256, fetch, onProgress, stallMs = STALL_MS, maxBytes = MAX_BYTES, signal }: DownloadInput,
   path: string,
   facts: string,
 ) {
   const known = await resumable(facts, url);
-  const there = await keptOf(facts, path, url);
+  const there = await resumableBytes(facts, path, url);
   const stalled = new AbortController();
   let timer = setTimeout(() => stalled.abort(), stallMs);
-  const alive = () => {
+  const restartTimer = () => {
     clearTimeout(timer);
     timer = setTimeout(() => stalled.abort(), stallMs);
   };
@@ -116,12 +116,12 @@ async function attempt(
     // The partial file is complete already, or too long.
     if (response.status === 416 && there > 0) {
       await response.body?.cancel();
-      if ((await sumOf(path, signal)) === sha256) return;
+      if ((await digestOf(path, signal)) === sha256) return;
       await rm(path, { force: true });
       throw new Error('the partial download did not match');
     }
-    const goesOn = response.status === 206 && startOf(response) === there;
-    if (!goesOn && response.status !== 200) {
+    const resumes = response.status === 206 && startOf(response) === there;
+    if (!resumes && response.status !== 200) {
       await response.body?.cancel();
       throw refused(url, response.status);
     }
@@ -131,7 +131,7 @@ async function attempt(
       facts,
       JSON.stringify({ url, ...(mark === undefined || mark.startsWith('W/') ? {} : { mark }) }),
     );
-    await append(response, path, { url, from: goesOn ? there : 0, mostBytes, onProgress, alive });
+    await append(response, path, { url, from: resumes ? there : 0, maxBytes, onProgress, restartTimer });
   } finally {
     clearTimeout(timer);
   }
@@ -143,20 +143,20 @@ async function append(
   {
     url,
     from,
-    mostBytes,
+    maxBytes,
     onProgress,
-    alive,
-  }: Required<Pick<DownloadInput, 'url' | 'mostBytes'>> & {
+    restartTimer,
+  }: Required<Pick<DownloadInput, 'url' | 'maxBytes'>> & {
     onProgress: DownloadInput['onProgress'];
     from: number;
-    alive: () => void;
+    restartTimer: () => void;
   },
 ): Promise<void> {
   const length = Number(response.headers.get('content-length') ?? Number.NaN);
   const total = Number.isFinite(length) ? from + length : undefined;
-  if (total !== undefined && total > mostBytes) {
+  if (total !== undefined && total > maxBytes) {
     await response.body?.cancel();
-    throw tooLarge(url, mostBytes);
+    throw tooLarge(url, maxBytes);
   }
   let bytes = from;
   const file = await open(path, from > 0 ? 'a' : 'w', 0o600).catch((cause: unknown) => {
@@ -164,12 +164,12 @@ async function append(
   });
   try {
     for await (const chunk of response.body ?? []) {
-      alive();
+      restartTimer();
       await file.appendFile(chunk).catch((cause: unknown) => {
         throw ioError('write', path, cause);
       });
       bytes += chunk.length;
-      if (bytes > mostBytes) throw tooLarge(url, mostBytes);
+      if (bytes > maxBytes) throw tooLarge(url, maxBytes);
       onProgress?.(bytes, total);
     }
     await file.sync();
@@ -204,7 +204,7 @@ async function resumable(file: string, url: string): Promise<Resumable | undefin
 }
 
 /** How many bytes the next attempt at this address can skip. */
-async function keptOf(facts: string, path: string, url: string): Promise<number> {
+async function resumableBytes(facts: string, path: string, url: string): Promise<number> {
   return (await resumable(facts, url))?.mark === undefined ? 0 : await sizeOf(path);
 }
 
@@ -215,7 +215,7 @@ async function sizeOf(path: string): Promise<number> {
   );
 }
 
-async function sumOf(path: string, signal: AbortSignal): Promise<string> {
+async function digestOf(path: string, signal: AbortSignal): Promise<string> {
   const hash = createHash('sha256');
   try {
     await pipeline(createReadStream(path, { highWaterMark: 1 << 20 }), hash, { signal });

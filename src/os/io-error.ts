@@ -33,12 +33,12 @@ export function systemCode(error: unknown): string | undefined {
   return typeof error.code === 'string' ? error.code : undefined;
 }
 
-/** One sentence for a failed file operation. `deed` is an infinitive: `write`, `read`, `create`. An RdError is returned unchanged. */
-export function ioError(deed: string, path: string, cause: unknown, code: ErrorCode = 'ERR_IO'): RdError {
+/** One sentence for a failed file operation. `action` is an infinitive: `write`, `read`, `create`. An RdError is returned unchanged. */
+export function ioError(action: string, path: string, cause: unknown, code: ErrorCode = 'ERR_IO'): RdError {
   if (cause instanceof RdError) return cause;
   const known = REASONS[systemCode(cause) ?? ''];
   const reason = known?.reason ?? messageOf(cause);
-  return new RdError(code, `could not ${deed} ${path}: ${reason}`, {
+  return new RdError(code, `could not ${action} ${path}: ${reason}`, {
     cause,
     advice:
       known?.advice ?? 'Check the file system there and try again, or set RDCTL_HOME to a directory on another one.',

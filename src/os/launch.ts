@@ -120,10 +120,10 @@ export async function runAttached({ argv, env, terminal }: AttachedSpec): Promis
   const [program = '', ...args] = argv;
   const modes = terminal ? await stty('-g') : undefined;
   const ignore = () => undefined;
-  const handOn = (signal: NodeJS.Signals) => void child.kill(signal);
+  const forward = (signal: NodeJS.Signals) => void child.kill(signal);
   // Before the program starts, so that handlers are always in place; no signal arrives before the next turn.
   for (const signal of TERMINAL_SIGNALS) process.on(signal, ignore);
-  for (const signal of FORWARDED_SIGNALS) process.on(signal, handOn);
+  for (const signal of FORWARDED_SIGNALS) process.on(signal, forward);
   const child = spawn(program, args, { env: { ...env }, stdio: 'inherit' });
   try {
     const { code, by } = await new Promise<{ code: number | null; by: NodeJS.Signals | null }>((resolve, reject) => {
@@ -137,7 +137,7 @@ export async function runAttached({ argv, env, terminal }: AttachedSpec): Promis
     throw notStarted(program, cause);
   } finally {
     // Terminal signals stay ignored: one that arrives as the program exits must not replace its exit status.
-    for (const signal of FORWARDED_SIGNALS) process.off(signal, handOn);
+    for (const signal of FORWARDED_SIGNALS) process.off(signal, forward);
   }
 }
 

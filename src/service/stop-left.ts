@@ -5,7 +5,7 @@ import { RdError } from '../errors.ts';
 import { releaseContext } from '../features/host-integration/docker-context.ts';
 import { logOutcomes } from '../features/host-integration/integration.ts';
 import { integrationTargets } from '../features/host-integration/targets.ts';
-import { troubleOf } from '../features/snapshots/backend-wait.ts';
+import { failureOf } from '../features/snapshots/backend-wait.ts';
 import { systemClock } from '../os/clock.ts';
 import { type LogFile, openLog } from '../os/log-file.ts';
 import { type Environment, userHome } from '../os/user-directories.ts';
@@ -89,7 +89,7 @@ export async function stopLeft({
     const limit = AbortSignal.any([signal, AbortSignal.timeout(limitMs)]);
     const status = await settleAndClose(controllers, limit, limitMs);
     if (status.backendState === 'STOPPED') return;
-    throw new RdError('ERR_DRIVER_FAILED', `programs left by the previous service do not stop: ${troubleOf(status)}`, {
+    throw new RdError('ERR_DRIVER_FAILED', `programs left by the previous service do not stop: ${failureOf(status)}`, {
       advice: `Check the logs in ${here.logs}, and try again.`,
     });
   }

@@ -10,22 +10,22 @@ export interface DesiredSnapshot {
   etag: string;
 }
 
-/** What a turn in the write queue does: a next state to keep, or nothing, and an answer either way. */
-export interface Turn<T> {
+/** The result of one write: the next state, if it changes, and an answer. */
+export interface WriteResult<T> {
   next?: Omit<Desired, 'generation'>;
   answer: T;
 }
 
-/** Holds the one desired state. Writes take turns; a reader never sees half of one. */
+/** Holds the desired state. Writes are serialized and atomic. */
 export interface DesiredStore {
   snapshot(): DesiredSnapshot;
   readonly locks: JsonObject;
   /**
-   * Runs `decide` when all writes before it are done. A `next` is made durable first and becomes visible after that, with the
-   * generation grown by one; when that fails the error is thrown and nothing has changed.
+   * Runs `decide` after all earlier writes. A `next` is first made durable, then becomes visible with the next generation; if that fails,
+   * nothing has changed.
    */
-  write<T>(decide: (now: DesiredSnapshot) => Turn<T>): Promise<{ answer: T; now: DesiredSnapshot }>;
-  /** Resolves when the writes under way are done. */
+  write<T>(decide: (now: DesiredSnapshot) => WriteResult<T>): Promise<{ answer: T; now: DesiredSnapshot }>;
+  /** Resolves when all queued writes are done. */
   idle(): Promise<void>;
 }
 
@@ -34,7 +34,7 @@ export interface DesiredStoreInput {
   locks: JsonObject;
   /** Makes the state durable, or throws and leaves the old one in place. */
   persist(next: Desired, before: Desired): Promise<void>;
-  /** Hears of every new state, before the writer gets its answer. */
+  /** Called with every new state, before the write resolves. */
   onChange(next: Desired): void;
 }
 
@@ -43,7 +43,9 @@ export function createDesiredStore(input: DesiredStoreInput): DesiredStore {
   let snapshot = snapshotOf(input.initial, locks);
   const writes = new SerialQueue();
 
-  async function write<T>(decide: (now: DesiredSnapshot) => Turn<T>): Promise<{ answer: T; now: DesiredSnapshot }> {
+  async function write<T>(
+    decide: (now: DesiredSnapshot) => WriteResult<T>,
+  ): Promise<{ answer: T; now: DesiredSnapshot }> {
     const { next, answer } = decide(snapshot);
     if (next) {
       const before = snapshot.desired;

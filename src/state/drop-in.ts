@@ -93,16 +93,16 @@ export async function refuseRunning({ connectionFile, dropIn }: Places): Promise
 /** Evidence of the compatible application: a lone settings file may come from a script before a start. */
 async function foreignFiles({ data, settingsFile, bin, dropInMarker = '' }: Places): Promise<string[]> {
   const inside = await names(data);
-  const theirs = [];
-  for (const name of inside) if (!(await isNobodys(join(data, name)))) theirs.push(name);
+  const foreign = [];
+  for (const name of inside) if (!(await isNeutral(join(data, name)))) foreign.push(name);
   const programs = dirname(bin);
   const links = programs !== data && (await names(programs)).length > 0 ? [programs] : [];
-  if (theirs.length + links.length === 0) return [];
+  if (foreign.length + links.length === 0) return [];
   const settings = (await isThere(settingsFile)) ? [settingsFile] : [];
-  return [...(theirs.length > 0 ? [data] : []), ...settings, ...links];
+  return [...(foreign.length > 0 ? [data] : []), ...settings, ...links];
 
   /** A partial mark belongs to another start, and the log may be of a failed one. On Windows the settings are here too. */
-  async function isNobodys(path: string): Promise<boolean> {
+  async function isNeutral(path: string): Promise<boolean> {
     if (path === settingsFile || basename(path).startsWith(`.${basename(dropInMarker)}.`)) return true;
     if (basename(path) !== 'logs') return false;
     const logs = await names(path).catch(() => ['it cannot be read']);
@@ -161,7 +161,7 @@ const PROFILE_ERROR: ErrorCode = 'ERR_PROFILE_INVALID';
 export async function recordFailedStart({ dropIn, logs }: Places, error: unknown, now: number): Promise<void> {
   if (dropIn === undefined) return;
   const title =
-    error instanceof RdError && error.code === PROFILE_ERROR && !ofValues(error) ? PROFILE_FAILED : START_FAILED;
+    error instanceof RdError && error.code === PROFILE_ERROR && !isValueError(error) ? PROFILE_FAILED : START_FAILED;
   const message = messageOf(error);
   const details = error instanceof RdError ? error.details : [];
   await append(logs, ['Fatal Error:', title, '', message, ...details], now);
@@ -182,7 +182,7 @@ export async function noteProgress({ dropIn, logs }: Places, text: string, now: 
   if (dropIn !== undefined) await append(logs, [text], now);
 }
 
-function ofValues({ message }: RdError): boolean {
+function isValueError({ message }: RdError): boolean {
   return message.startsWith('Error in deployment profiles:') || message.startsWith('Locked kubernetes version');
 }
 

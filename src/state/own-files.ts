@@ -107,7 +107,7 @@ export async function sweepDrafts(here: Places, now: number): Promise<Error[]> {
   const failures: Error[] = [];
   for (const { directory, of, shared } of await draftPlaces(here)) {
     for (const name of (await entries(directory)).filter((each) => each.isFile()).map((each) => each.name)) {
-      const target = DRAFT.exec(name)?.[1] ?? formerDraft(name);
+      const target = DRAFT.exec(name)?.[1] ?? daemonDraft(name);
       if (target === undefined || !of(target)) continue;
       const path = join(directory, name);
       try {
@@ -122,7 +122,7 @@ export async function sweepDrafts(here: Places, now: number): Promise<Error[]> {
 }
 
 /** The launcher record, whose copies are written beside it under one name. */
-function formerDraft(name: string): string | undefined {
+function daemonDraft(name: string): string | undefined {
   return name === 'copy.json.new' ? 'copy.json' : undefined;
 }
 
@@ -130,10 +130,10 @@ async function draftPlaces(here: Places): Promise<DraftPlace[]> {
   const any = () => true;
   const k3s = join(here.cache, 'k3s');
   const isMark = (name: string) => here.dropInMarker !== undefined && name === basename(here.dropInMarker);
-  const isWayBack = (name: string) => name.startsWith('before-apply-') && isOwnState(name);
+  const isRollbackFile = (name: string) => name.startsWith('before-apply-') && isOwnState(name);
   return [
-    { directory: here.state, of: (name) => isOwnState(name) && !isWayBack(name) },
-    { directory: here.state, of: isWayBack, shared: true },
+    { directory: here.state, of: (name) => isOwnState(name) && !isRollbackFile(name) },
+    { directory: here.state, of: isRollbackFile, shared: true },
     { directory: here.config, of: isOwnConfig },
     { directory: here.data, of: isOwnData(here) },
     { directory: here.data, of: isMark, shared: true },

@@ -163,7 +163,7 @@ describe('a refused installation leaves nothing behind', () => {
       'simulated/none',
       500,
       'Internal Server Error',
-      'no tag that could be meant. Check the name, or say which tag is meant: simulated/none:TAG',
+      'no default tag was found for simulated/none. Check the name, or specify a tag: simulated/none:TAG',
     ],
     ['localhost:5055/ext/tool', 403, 'The image localhost:5055/ext/tool is not an allowed extension', '127.0.0.1:5055'],
     ['Upper/Case:1', 403, 'The image Upper/Case:1 is not an allowed extension', 'not the name of an image'],

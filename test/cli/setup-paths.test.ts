@@ -105,7 +105,7 @@ describe('in drop-in mode', () => {
       rmSync(join(env.HOME ?? '', name), { recursive: true });
     const { exit, err } = await rdctl(['setup', '--auto-start=false'], { env });
     expect(exit).toBe(1);
-    expect(err).toContain('somebody else has made this entry');
+    expect(err).toContain('rdctl did not create this entry');
     expect(readFileSync(join(env.HOME ?? '', 'config/autostart/rancher-desktop.desktop'), 'utf8')).toContain('/opt/');
   });
 

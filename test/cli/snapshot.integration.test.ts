@@ -90,7 +90,7 @@ describe('list', () => {
     const { exit, out, err } = await rdctl(['snapshot', 'list'], { env: { RDCTL_HOME: home } });
     expect({ exit, out }).toEqual({ exit: 0, out: '' });
     expect(err).toBe(
-      `notice: The snapshot in ${directory} is passed over: it is not complete. Remove it if nobody needs it.\nNo snapshots present.\n`,
+      `notice: The snapshot in ${directory} is skipped: it is not complete. Remove it if it is not needed.\nNo snapshots present.\n`,
     );
   });
 });
@@ -321,7 +321,7 @@ test('broken snapshots are also reported with a running service', async () => {
   expect(await rdctl(['snapshot', 'ls', '--json'], { env: service.env })).toEqual({
     exit: 0,
     out: '',
-    err: `notice: The snapshot in ${directory} is passed over: it is not complete. Remove it if nobody needs it.\n`,
+    err: `notice: The snapshot in ${directory} is skipped: it is not complete. Remove it if it is not needed.\n`,
   });
 });
 

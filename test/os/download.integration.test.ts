@@ -198,7 +198,7 @@ test.each([
 ])('a server that %s more than allowed is given up at once, and nothing is kept', async (_what, answer) => {
   const { url, requests } = await server(answer);
   const directory = temporaryDirectory();
-  await expect(get(url, directory, { mostBytes: 1_000_000 })).rejects.toMatchObject({
+  await expect(get(url, directory, { maxBytes: 1_000_000 })).rejects.toMatchObject({
     code: 'ERR_DRIVER_TERMINAL',
     message: expect.stringContaining('larger than 976.6 KiB'),
   });

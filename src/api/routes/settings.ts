@@ -7,7 +7,7 @@ import { decideProposal, decideUpdate } from '../../plan/settings-update.ts';
 import type { BackendState } from '../../reconcile/contract.ts';
 import { leaves } from '../../settings/leaf-paths.ts';
 import { SCHEMA_VERSION } from '../../settings/settings.gen.ts';
-import type { DesiredSnapshot, Turn } from '../../state/desired-store.ts';
+import type { DesiredSnapshot, WriteResult } from '../../state/desired-store.ts';
 import { bytesOf, settingsPayload } from '../body.ts';
 import type { ApiContext } from '../context.ts';
 import { documented, type RouteDoc, schemaOf } from '../route-doc.ts';
@@ -107,7 +107,7 @@ async function putSettings(request: FastifyRequest, reply: FastifyReply, context
   const payload = settingsPayload(bytesOf(request));
   const condition = request.headers['if-match'];
 
-  const { answer, now } = await store.write((before): Turn<Outcome> => {
+  const { answer, now } = await store.write((before): WriteResult<Outcome> => {
     checkCondition(condition, before);
     const { desired } = before;
     const update = decideUpdate(payload, desired.settings, { ...context, locks: store.locks });

@@ -10,10 +10,10 @@ import type { Metadata } from './metadata.ts';
 import { registryTags } from './registry-tags.ts';
 import { companionImage, stageExtension } from './staging.ts';
 
-type Surroundings = Pick<ExtensionsInput, 'files' | 'platform' | 'fetch' | 'log'>;
+type InstallContext = Pick<ExtensionsInput, 'files' | 'platform' | 'fetch' | 'log'>;
 
 /** An extension to be installed; `id` is as requested. */
-export interface Wanted {
+export interface RequestedExtension {
   id: string;
   image: ExtensionImage;
   tag: string;
@@ -26,7 +26,7 @@ export interface Wanted {
 export async function tagFor(
   image: ExtensionImage,
   images: ImageStore,
-  { fetch, log }: Surroundings,
+  { fetch, log }: InstallContext,
   signal: AbortSignal,
 ): Promise<string> {
   const local = await images.tags(fullName(image), signal);
@@ -41,31 +41,35 @@ export async function tagFor(
   const tag = chooseTag([...new Set([...offered, ...local])]);
   if (tag === undefined) throw otherwiseFailed(noTag(image, failure));
   if (failure)
-    log('warn', 'the registry told no tags; chose among those of the engine', { image: image.name, failure });
+    log('warn', 'the registry did not list tags; chose among those of the engine', { image: image.name, failure });
   return tag;
 }
 
 function noTag({ name }: ExtensionImage, failure: RdError | undefined): RdError {
   const why = failure ? `: ${failure.message}` : '';
-  return new RdError('ERR_NOT_FOUND', `${name} has no tag that could be meant${why}`, {
+  return new RdError('ERR_NOT_FOUND', `no default tag was found for ${name}${why}`, {
     cause: failure,
-    advice: `Check the name, or say which tag is meant: ${name}:TAG`,
+    advice: `Check the name, or specify a tag: ${name}:TAG`,
   });
 }
 
 /** Ensures that the engine has the image; pulls only a missing one. */
-export async function fetchImage({ id, image, tag }: Wanted, images: ImageStore, signal: AbortSignal): Promise<void> {
+export async function fetchImage(
+  { id, image, tag }: RequestedExtension,
+  images: ImageStore,
+  signal: AbortSignal,
+): Promise<void> {
   const reference = `${fullName(image)}:${tag}`;
   try {
     if (!(await images.has(reference, signal))) await images.pull(reference, signal);
   } catch (error) {
-    if (error instanceof RdError && error.code !== 'ERR_CANCELLED') throw invalidMetadata(id, notFetched(error));
+    if (error instanceof RdError && error.code !== 'ERR_CANCELLED') throw invalidMetadata(id, fetchFailed(error));
     throw error;
   }
 }
 
 /** The compatible text mentions metadata, although none was read. */
-function notFetched(error: RdError): RdError {
+function fetchFailed(error: RdError): RdError {
   const missing = error.code === 'ERR_NOT_FOUND' ? 'Check the name and the tag of the image.' : undefined;
   const advice = error.advice ?? missing;
   return new RdError(error.code, `its image could not be fetched: ${error.message}`, {
@@ -76,9 +80,9 @@ function notFetched(error: RdError): RdError {
 
 /** Installs the extension on disk and its container in the engine; both or neither. Keeps the previous version until then. */
 export async function placeExtension(
-  wanted: Wanted,
+  wanted: RequestedExtension,
   engine: RunningEngine & { images: ImageStore },
-  { files, platform, log }: Surroundings,
+  { files, platform, log }: InstallContext,
   signal: AbortSignal,
 ): Promise<string[]> {
   const { id, image, tag } = wanted;
@@ -95,7 +99,7 @@ export async function placeExtension(
     signal.throwIfAborted();
     const leftOut = await runCompanion(wanted, metadata, engine, signal);
     await files.commit(image.name, staged);
-    for (const what of leftOut) log('warn', 'an extension does not get all that it asks for', { id, what });
+    for (const what of leftOut) log('warn', 'an extension does not get everything that it requests', { id, what });
     return leftOut;
   } finally {
     await files.discard(staged);
@@ -103,7 +107,7 @@ export async function placeExtension(
 }
 
 async function runCompanion(
-  { image, tag }: Wanted,
+  { image, tag }: RequestedExtension,
   metadata: Metadata,
   { name, images, companions }: RunningEngine,
   signal: AbortSignal,

@@ -121,7 +121,7 @@ function checkAllowed(id: string, image: ExtensionImage, { settings }: Pick<Exte
   throw notAllowed(
     id,
     'application.extensions.allowed.list has no entry for it',
-    'Add one to that list, or ask whoever manages it.',
+    'Add one to that list, or ask your administrator.',
   );
 }
 
@@ -213,13 +213,13 @@ async function installMissing(input: ExtensionsInput, signal: AbortSignal): Prom
     } catch (error) {
       if (signal.aborted) throw error;
       log('error', 'an extension of the settings could not be installed', { id, error, reason: reasonOf(error) });
-      if (isHopeless(error)) await forget(name, input);
+      if (isPermanent(error)) await forget(name, input);
     }
   }
 }
 
 /** The image itself is invalid; an unreachable registry, or a full disk, may be better next time. */
-function isHopeless(error: unknown): boolean {
+function isPermanent(error: unknown): boolean {
   const cause = error instanceof RdError ? error.cause : undefined;
   return cause instanceof RdError && cause.code === 'ERR_EXTENSION_INVALID';
 }

@@ -25,12 +25,12 @@ export async function registryTags(image: ExtensionImage, signal: AbortSignal, f
   let token: string | undefined;
   let next: URL | undefined = new URL(`${base}/v2/${image.repository}/tags/list`);
   for (let page = 0; next && page < MAX_PAGES && tags.length < MAX_TAGS; page += 1) {
-    let response = await ask(next, token, signal, fetch);
+    let response = await request(next, token, signal, fetch);
     if (response.status === 401 && token === undefined) {
       token = await publicToken(response, image, base, signal, fetch);
-      response = await ask(next, token, signal, fetch);
+      response = await request(next, token, signal, fetch);
     }
-    if (response.status !== 200) throw refused(image, response.status);
+    if (response.status !== 200) throw unexpectedStatus(image, response.status);
     const { tags: some } = await objectOf(response, image);
     if (Array.isArray(some)) tags.push(...tagsIn(some, MAX_TAGS - tags.length));
     next = nextPage(response, next);
@@ -39,14 +39,14 @@ export async function registryTags(image: ExtensionImage, signal: AbortSignal, f
 }
 
 /** Limited; skips invalid tags. */
-function tagsIn(list: readonly unknown[], most: number): string[] {
+function tagsIn(list: readonly unknown[], limit: number): string[] {
   return list
     .filter((tag) => typeof tag === 'string')
     .filter(isImageTag)
-    .slice(0, most);
+    .slice(0, limit);
 }
 
-async function ask(url: URL, token: string | undefined, signal: AbortSignal, fetch: Fetch): Promise<Response> {
+async function request(url: URL, token: string | undefined, signal: AbortSignal, fetch: Fetch): Promise<Response> {
   const headers: Record<string, string> = token === undefined ? {} : { authorization: `Bearer ${token}` };
   try {
     return await fetch(url.href, { headers, signal: AbortSignal.any([signal, AbortSignal.timeout(ANSWER_MS)]) });
@@ -66,19 +66,20 @@ async function publicToken(
   const challenge = response.headers.get('www-authenticate') ?? '';
   const words = new Map([...challenge.matchAll(/([a-z]+)="([^"]*)"/gi)].map(([, name, value]) => [name, value]));
   const realm = words.get('realm');
-  if (!/^bearer /i.test(challenge) || realm === undefined || !URL.canParse(realm)) throw refused(image, 401);
+  if (!/^bearer /i.test(challenge) || realm === undefined || !URL.canParse(realm)) throw unexpectedStatus(image, 401);
   const url = new URL(realm);
   // A registry reached over HTTPS must not downgrade us to plaintext.
-  if (url.protocol !== 'https:' && !(url.protocol === 'http:' && base.startsWith('http:'))) throw refused(image, 401);
+  if (url.protocol !== 'https:' && !(url.protocol === 'http:' && base.startsWith('http:')))
+    throw unexpectedStatus(image, 401);
   const service = words.get('service');
   if (service !== undefined) url.searchParams.set('service', service);
   url.searchParams.set('scope', `repository:${image.repository}:pull`);
-  const answer = await ask(url, undefined, signal, fetch);
-  if (answer.status !== 200) throw refused(image, answer.status);
+  const answer = await request(url, undefined, signal, fetch);
+  if (answer.status !== 200) throw unexpectedStatus(image, answer.status);
   const { token, access_token: other } = await objectOf(answer, image);
   if (typeof token === 'string') return token;
   if (typeof other === 'string') return other;
-  throw refused(image, 401);
+  throw unexpectedStatus(image, 401);
 }
 
 async function objectOf(response: Response, { registry }: ExtensionImage): Promise<Record<string, unknown>> {
@@ -93,7 +94,7 @@ async function objectOf(response: Response, { registry }: ExtensionImage): Promi
     }
     const value: unknown = JSON.parse(Buffer.concat(chunks).toString('utf8'));
     if (isObject(value)) return value;
-    throw new Error('the answer is no object');
+    throw new Error('the answer is not an object');
   } catch (cause) {
     const text = messageOf(cause);
     throw new RdError('ERR_CONNECTION', `the registry ${registry} did not return a list of tags: ${text}`, {
@@ -103,16 +104,17 @@ async function objectOf(response: Response, { registry }: ExtensionImage): Promi
 }
 
 /** The `next` of a `Link` header, on the same server only. */
-function nextPage(response: Response, present: URL): URL | undefined {
+function nextPage(response: Response, current: URL): URL | undefined {
   const target = /<([^>]+)>\s*;\s*rel="?next"?/.exec(response.headers.get('link') ?? '')?.[1];
-  if (target === undefined || !URL.canParse(target, present.href)) return undefined;
-  const next = new URL(target, present);
-  return next.origin === present.origin ? next : undefined;
+  if (target === undefined || !URL.canParse(target, current.href)) return undefined;
+  const next = new URL(target, current);
+  return next.origin === current.origin ? next : undefined;
 }
 
-function refused({ registry, repository }: ExtensionImage, status: number): RdError {
+function unexpectedStatus({ registry, repository }: ExtensionImage, status: number): RdError {
   if (status === 404) return new RdError('ERR_NOT_FOUND', `the registry ${registry} has no ${repository}`);
-  const why = status === 401 || status === 403 ? `does not show ${repository} to everybody` : `answered ${status}`;
+  const why =
+    status === 401 || status === 403 ? `does not allow anonymous access to ${repository}` : `answered ${status}`;
   return new RdError('ERR_CONNECTION', `the registry ${registry} ${why}`);
 }
 

@@ -58,7 +58,7 @@ function parse(text: string): Record<string, unknown> {
   // It may contain credentials, which parser errors would quote.
   if (value === undefined) throw unusable('it is not JSON');
   if (!isObject(value)) throw unusable('it does not hold an object');
-  if (membersOf(text).filter(({ key }) => key === KEY).length > 1) throw unusable(`"${KEY}" stands in it twice`);
+  if (membersOf(text).filter(({ key }) => key === KEY).length > 1) throw unusable(`"${KEY}" is in it twice`);
   return value;
 }
 

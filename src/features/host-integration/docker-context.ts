@@ -8,7 +8,7 @@ import { currentContext, deselect, type Selection, select, selectionFrom } from 
 import type { IntegrationOutcome } from './outcome.ts';
 import { outcomeOf } from './outcome.ts';
 import type { IntegrationTargets } from './targets.ts';
-import { type EditSurroundings, editUserFile, isFreeOf, removeDrafts, removeEmptyDirectories } from './user-file.ts';
+import { type EditContext, editUserFile, isFreeOf, removeDrafts, removeEmptyDirectories } from './user-file.ts';
 
 /** Our part of a context's metadata; docker preserves unknown members. */
 interface ContextRecord {
@@ -27,22 +27,22 @@ interface ContextRecord {
 export async function provideContext(
   endpoint: string,
   targets: IntegrationTargets,
-  around: EditSurroundings = {},
+  context: EditContext = {},
 ): Promise<IntegrationOutcome[]> {
   const meta = metaFile(targets);
   const config = join(targets.dockerConfig, 'config.json');
   const name = targets.identity.dockerContext;
   let ours: ContextRecord | undefined;
-  let does: 'makes' | 'updates' = 'updates';
-  const made = await outcomeOf({ part: 'docker-context', file: meta }, async () => {
+  let verb: 'makes' | 'updates' = 'updates';
+  const created = await outcomeOf({ part: 'docker-context', file: meta }, async () => {
     const before = await readRecord(targets);
-    if (before === 'foreign') return { left: `somebody else has made a context of the name ${name}` };
+    if (before === 'foreign') return { left: `rdctl did not create the context ${name}` };
     ours = { ...before, endpoint };
-    if (!before) does = 'makes';
-    await writeRecord(ours, targets, around, does);
+    if (!before) verb = 'makes';
+    await writeRecord(ours, targets, context, verb);
     return 'managed';
   });
-  if (made.state !== 'managed' || !ours) return [made];
+  if (created.state !== 'managed' || !ours) return [created];
   const record: ContextRecord = ours;
   const selected = await outcomeOf({ part: 'docker-context', file: config }, async () => {
     const text = await textOf(config);
@@ -51,10 +51,10 @@ export async function provideContext(
     const { selection } = settled;
     if (current === name || current !== 'default') {
       // A selection made meanwhile takes precedence from now on.
-      if (givenBack) await writeRecord(settled, targets, around);
-      return current === name ? 'managed' : { left: `the context ${current} is selected there, and stays so` };
+      if (givenBack) await writeRecord(settled, targets, context);
+      return current === name ? 'managed' : { left: `the context ${current} is selected there` };
     }
-    if (selection && !givenBack) return { left: `${name} was selected, and somebody has gone back to default` };
+    if (selection && !givenBack) return { left: `default was selected again after ${name}` };
     const chosen = selection?.how === 'chosen' ? selection : undefined;
     if (!chosen && (await acceptsConnections({ path: targets.systemSocket }))) {
       return {
@@ -63,18 +63,18 @@ export async function provideContext(
     }
     let undo = chosen ?? select(text, name).selection;
     // Before the selection: a service that is killed in between would mistake our selection for the user's.
-    await writeRecord({ ...settled, selection: undo, givenBack: true }, targets, around);
+    await writeRecord({ ...settled, selection: undo, givenBack: true }, targets, context);
     const change = (now: string | undefined) => {
-      const made = select(now, name);
-      undo = chosen ?? made.selection;
-      return made.text;
+      const next = select(now, name);
+      undo = chosen ?? next.selection;
+      return next.text;
     };
     const what = `selects docker context ${name}`;
-    await editUserFile(config, change, { ...options(targets, around), mode: 0o600, what });
-    await writeRecord({ ...settled, selection: undo }, targets, around, does);
+    await editUserFile(config, change, { ...options(targets, context), mode: 0o600, what });
+    await writeRecord({ ...settled, selection: undo }, targets, context, verb);
     return 'managed';
   });
-  return [made, selected];
+  return [created, selected];
 }
 
 /**
@@ -83,21 +83,21 @@ export async function provideContext(
  */
 export async function releaseContext(
   targets: IntegrationTargets,
-  around: EditSurroundings = {},
+  context: EditContext = {},
 ): Promise<IntegrationOutcome[]> {
   const config = join(targets.dockerConfig, 'config.json');
   const name = targets.identity.dockerContext;
   const record = await readRecord(targets).catch(() => undefined);
   if (record === 'foreign' || !record) return [];
   const ours = async () =>
-    !(await isFreeOf(config, `"${name}"`, around)) && currentContext(await textOf(config)) === name;
+    !(await isFreeOf(config, `"${name}"`, context)) && currentContext(await textOf(config)) === name;
   const selection = record.selection ?? { how: 'chosen' };
   const noted = await outcomeOf({ part: 'docker-context', file: metaFile(targets) }, async () => {
-    if (await ours().catch(() => false)) await writeRecord({ ...record, selection, givenBack: true }, targets, around);
+    if (await ours().catch(() => false)) await writeRecord({ ...record, selection, givenBack: true }, targets, context);
     return 'managed';
   });
   const released = await outcomeOf({ part: 'docker-context', file: config }, async () => {
-    if (await ours()) await deselectOurs(config, selection, targets, around);
+    if (await ours()) await deselectOurs(config, selection, targets, context);
     return 'clean';
   });
   return [noted, released];
@@ -106,7 +106,7 @@ export async function releaseContext(
 /** Removes the context, and the selection where it is still ours. Never throws. */
 export async function withdrawContext(
   targets: IntegrationTargets,
-  around: EditSurroundings = {},
+  context: EditContext = {},
 ): Promise<IntegrationOutcome[]> {
   const meta = metaFile(targets);
   const config = join(targets.dockerConfig, 'config.json');
@@ -114,11 +114,11 @@ export async function withdrawContext(
   const record = await readRecord(targets).catch(() => undefined);
   if (record === 'foreign') return [];
   const outcomes: IntegrationOutcome[] = [];
-  if ((await textOf(config).catch(() => '')) === undefined) await removeDrafts(config, around);
+  if ((await textOf(config).catch(() => '')) === undefined) await removeDrafts(config, context);
   else {
     const deselected = await outcomeOf({ part: 'docker-context', file: config }, async () => {
-      if (await isFreeOf(config, `"${name}"`, around)) return 'clean';
-      await deselectOurs(config, record?.selection ?? { how: 'inserted' }, targets, around);
+      if (await isFreeOf(config, `"${name}"`, context)) return 'clean';
+      await deselectOurs(config, record?.selection ?? { how: 'inserted' }, targets, context);
       return 'clean';
     });
     outcomes.push(deselected);
@@ -127,10 +127,10 @@ export async function withdrawContext(
   }
   const removed = await outcomeOf({ part: 'docker-context', file: meta }, async () => {
     const what = `removes docker context ${name}`;
-    const edit = options(targets, around);
+    const edit = options(targets, context);
     await editUserFile(meta, () => undefined, { ...edit, what });
     // A service that was killed right after removing the file left them.
-    if (!around.rehearsal) await removeEmptyDirectories(meta, edit.within);
+    if (!context.dryRun) await removeEmptyDirectories(meta, edit.within);
     return 'clean';
   });
   return [...outcomes, removed];
@@ -141,12 +141,12 @@ async function deselectOurs(
   config: string,
   selection: Selection,
   targets: IntegrationTargets,
-  around: EditSurroundings,
+  context: EditContext,
 ): Promise<void> {
   const name = targets.identity.dockerContext;
   const change = (text: string | undefined) =>
     text === undefined || currentContext(text) !== name ? text : deselect(text, selection);
-  await editUserFile(config, change, { ...options(targets, around), what: 'selects docker context default' });
+  await editUserFile(config, change, { ...options(targets, context), what: 'selects docker context default' });
 }
 
 /** The endpoint of our existing context. */
@@ -187,8 +187,8 @@ function endpointOf(document: unknown): { endpoint?: string } {
 async function writeRecord(
   record: ContextRecord,
   targets: IntegrationTargets,
-  around: EditSurroundings,
-  does: 'makes' | 'updates' = 'updates',
+  context: EditContext,
+  verb: 'makes' | 'updates' = 'updates',
 ): Promise<void> {
   const { endpoint, ...mark } = record;
   const document = {
@@ -197,12 +197,12 @@ async function writeRecord(
     Endpoints: { docker: { Host: endpoint, SkipTLSVerify: false } },
   };
   const text = Buffer.from(JSON.stringify(document), 'utf8').toString('latin1');
-  const what = `${does} docker context ${targets.identity.dockerContext}`;
-  await editUserFile(metaFile(targets), () => text, { ...options(targets, around), mode: 0o644, what });
+  const what = `${verb} docker context ${targets.identity.dockerContext}`;
+  await editUserFile(metaFile(targets), () => text, { ...options(targets, context), mode: 0o644, what });
 }
 
-function options({ home, dockerConfig }: IntegrationTargets, around: EditSurroundings) {
-  return { within: [home, dockerConfig], ...around };
+function options({ home, dockerConfig }: IntegrationTargets, context: EditContext) {
+  return { within: [home, dockerConfig], ...context };
 }
 
 /** Users who keep their files elsewhere have links here. */

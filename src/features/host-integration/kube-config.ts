@@ -11,9 +11,9 @@ import type { KubeEntry } from './kube-entries.ts';
 import type { IntegrationOutcome } from './outcome.ts';
 import { outcomeOf } from './outcome.ts';
 import type { IntegrationTargets } from './targets.ts';
-import { type DryRun, type EditSurroundings, editUserFile, isFreeOf, removeEmptyDirectories } from './user-file.ts';
+import { type DryRun, type EditContext, editUserFile, isFreeOf, removeEmptyDirectories } from './user-file.ts';
 
-interface KubeSurroundings extends EditSurroundings {
+interface KubeEditContext extends EditContext {
   sleep?(ms: number): Promise<void>;
 }
 
@@ -27,12 +27,12 @@ const LOCK_PAUSE_MS = 100;
 export async function provideKubeContext(
   kubeconfig: string,
   targets: IntegrationTargets,
-  around: KubeSurroundings = {},
+  context: KubeEditContext = {},
 ): Promise<IntegrationOutcome> {
   const file = await writtenFile(targets.kubeconfigs);
   const name = targets.identity.kubeContext;
   return outcomeOf({ part: 'kubeconfig', file }, async () =>
-    putEntry(file, await entryOf(kubeconfig, name), targets, around),
+    putEntry(file, await entryOf(kubeconfig, name), targets, context),
   );
 }
 
@@ -40,17 +40,13 @@ export async function provideKubeContext(
  * What `provideKubeContext` would change at a start of the cluster. An existing cluster keeps its keys; those of a `renewed` one are not
  * known yet.
  */
-export async function foreseeKubeContext(
-  renewed: boolean,
-  targets: IntegrationTargets,
-  rehearsal: DryRun,
-): Promise<void> {
+export async function previewKubeContext(renewed: boolean, targets: IntegrationTargets, dryRun: DryRun): Promise<void> {
   const file = await writtenFile(targets.kubeconfigs);
   const name = targets.identity.kubeContext;
   const fresh = { name, cluster: { server: 'https://127.0.0.1' }, user: { 'client-key-data': 'not known yet' } };
   await outcomeOf({ part: 'kubeconfig', file }, async () => {
     const there = renewed ? undefined : await ownEntry(file, name);
-    return putEntry(file, there ?? fresh, targets, { rehearsal });
+    return putEntry(file, there ?? fresh, targets, { dryRun });
   });
 }
 
@@ -66,12 +62,12 @@ async function ownEntry(file: string, name: string): Promise<KubeEntry | undefin
   return text === undefined ? undefined : (await import('./kube-entries.ts')).entryIn(text, name);
 }
 
-async function putEntry(file: string, entry: KubeEntry, targets: IntegrationTargets, around: KubeSurroundings) {
+async function putEntry(file: string, entry: KubeEntry, targets: IntegrationTargets, context: KubeEditContext) {
   const { name } = entry;
   const { withEntry } = await import('./kube-entries.ts');
   let foreign = false;
   const what = `adds cluster, user and context ${name}`;
-  await edit(file, targets, { ...around, what }, (text) => {
+  await edit(file, targets, { ...context, what }, (text) => {
     const next = withEntry(text, entry);
     foreign = next === 'foreign';
     return foreign ? text : next;
@@ -82,7 +78,7 @@ async function putEntry(file: string, entry: KubeEntry, targets: IntegrationTarg
 /** Removes them from every file that kubectl reads. Never throws. */
 export async function withdrawKubeContext(
   targets: IntegrationTargets,
-  around: KubeSurroundings = {},
+  context: KubeEditContext = {},
 ): Promise<IntegrationOutcome[]> {
   const name = targets.identity.kubeContext;
   const what = `removes cluster, user and context ${name}`;
@@ -90,9 +86,9 @@ export async function withdrawKubeContext(
   for (const file of targets.kubeconfigs) {
     if (!(await exists(file))) continue;
     const outcome = await outcomeOf({ part: 'kubeconfig', file }, async () => {
-      if (await isFreeOf(file, name, around)) return 'clean';
+      if (await isFreeOf(file, name, context)) return 'clean';
       const { withoutEntry } = await import('./kube-entries.ts');
-      await edit(file, targets, { ...around, what }, (text) =>
+      await edit(file, targets, { ...context, what }, (text) =>
         text === undefined ? undefined : withoutEntry(text, name),
       );
       return 'clean';
@@ -111,7 +107,7 @@ async function writtenFile(files: readonly string[]): Promise<string> {
 async function edit(
   file: string,
   { home }: IntegrationTargets,
-  { sleep = (ms) => systemClock.sleep(ms), ...around }: KubeSurroundings & { what: string },
+  { sleep = (ms) => systemClock.sleep(ms), ...context }: KubeEditContext & { what: string },
   change: (text: string | undefined) => string | undefined,
 ): Promise<void> {
   const inBytes = (bytes: string | undefined) => {
@@ -120,8 +116,8 @@ async function edit(
     // Checked before a write, which happens only after a change.
     return next === text ? bytes : next === undefined ? undefined : Buffer.from(next, 'utf8').toString('latin1');
   };
-  const options = { within: [home, dirname(file)], mode: 0o600, ...around };
-  if (around.rehearsal) {
+  const options = { within: [home, dirname(file)], mode: 0o600, ...context };
+  if (context.dryRun) {
     await editUserFile(file, inBytes, options);
     return;
   }

@@ -129,7 +129,7 @@ function read(text: string): Read {
   if (root.flow) throw unusable('it is written in the style of JSON');
   for (const kind of KINDS) {
     const list = value[kind];
-    if (list !== undefined && list !== null && !Array.isArray(list)) throw unusable(`"${kind}" in it is no list`);
+    if (list !== undefined && list !== null && !Array.isArray(list)) throw unusable(`"${kind}" in it is not a list`);
   }
   return { root, value };
 }

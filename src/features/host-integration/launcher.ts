@@ -10,7 +10,7 @@ import { run } from '../../os/run.ts';
 import { DROP_IN, DROP_IN_IDENTITY, PRODUCT } from '../../product.ts';
 import { type IntegrationOutcome, outcomeOf } from './outcome.ts';
 import { type IntegrationTargets, launcherOf } from './targets.ts';
-import { type EditSurroundings, editUserFile } from './user-file.ts';
+import { type EditContext, editUserFile } from './user-file.ts';
 
 /** Marker in every launcher of ours. */
 const MARK = `written by ${PRODUCT.name}: it starts ${PRODUCT.name}`;
@@ -56,7 +56,7 @@ async function renameForeign(path: string): Promise<string | undefined> {
   }
 }
 
-interface AutostartEnvironment extends EditSurroundings {
+interface AutostartContext extends EditContext {
   runKey?: RunKey;
 }
 
@@ -64,16 +64,16 @@ interface AutostartEnvironment extends EditSurroundings {
 const ENTRY_MARK = 'X-Rdctl-Managed';
 /** A registry value has no room for a mark; the end of the path identifies ours, whatever the console makes of the rest. */
 const STARTS_US = new RegExp(`\\\\${PRODUCT.name}\\.cmd" start$`, 'i');
-const FOREIGN = 'somebody else has made this entry';
+const FOREIGN = `${PRODUCT.name} did not create this entry`;
 
 /** Creates or removes the entry that starts the service at login. Never throws. */
 export async function manageAutostart(
   wanted: boolean,
   targets: IntegrationTargets,
-  around: AutostartEnvironment = {},
+  context: AutostartContext = {},
 ): Promise<IntegrationOutcome> {
   const { autostartFile, identity } = targets;
-  const { runKey = windowsRunKey, ...edits } = around;
+  const { runKey = windowsRunKey, ...edits } = context;
   const what = wanted ? `starts ${PRODUCT.name} at login` : `no longer starts ${PRODUCT.name} at login`;
   if (autostartFile === undefined) {
     const name = identity.autostart.win32;
@@ -82,9 +82,9 @@ export async function manageAutostart(
       const command = await runKey.get(name);
       if (command !== undefined && !STARTS_US.test(command)) return { left: FOREIGN };
       const next = wanted ? `"${launcherOf(targets)}" start` : undefined;
-      if (around.rehearsal) {
+      if (context.dryRun) {
         const action = next === undefined ? 'delete' : command === undefined ? 'create' : 'update';
-        if (next !== command) around.rehearsal.set(file, { file, action, what });
+        if (next !== command) context.dryRun.set(file, { file, action, what });
       } else if (next !== undefined) await runKey.set(name, next);
       else if (command !== undefined) await runKey.remove(name);
       return wanted ? 'managed' : 'clean';

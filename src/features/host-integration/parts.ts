@@ -6,53 +6,51 @@ import type {
   UserFileFacts,
 } from '../../plan/user-files.ts';
 import { contextEndpoint, provideContext, releaseContext, withdrawContext } from './docker-context.ts';
-import { foreseeKubeContext, kubePort, provideKubeContext, withdrawKubeContext } from './kube-config.ts';
+import { kubePort, previewKubeContext, provideKubeContext, withdrawKubeContext } from './kube-config.ts';
 import { manageAutostart } from './launcher.ts';
 import type { IntegrationOutcome } from './outcome.ts';
 import { managePath } from './shell-files.ts';
 import type { IntegrationTargets } from './targets.ts';
-import type { DryRun, EditSurroundings } from './user-file.ts';
+import type { DryRun, EditContext } from './user-file.ts';
 
 /** Reconciles one part of the user's files with the desired state. Never throws. */
 export async function reconcilePart(
   part: FilesPart,
-  wish: DesiredFiles,
+  desired: DesiredFiles,
   targets: IntegrationTargets,
-  around: EditSurroundings = {},
+  context: EditContext = {},
 ): Promise<IntegrationOutcome[]> {
   switch (part) {
     case 'path':
       // Windows has no such files; its setting can only be `manual`.
-      return targets.platform === 'win32' ? [] : managePath(wish.path, targets, around);
+      return targets.platform === 'win32' ? [] : managePath(desired.path, targets, context);
     case 'autostart':
-      return [await manageAutostart(wish.autoStart, targets, around)];
+      return [await manageAutostart(desired.autoStart, targets, context)];
     case 'docker':
-      return wish.docker ? manageContext(wish.docker, targets, around) : [];
+      return desired.docker ? manageContext(desired.docker, targets, context) : [];
     case 'kube':
-      if (wish.kube?.context === 'present') return [await provideKubeContext(wish.kube.file, targets, around)];
-      return wish.kube ? withdrawKubeContext(targets, around) : [];
+      if (desired.kube?.context === 'present') return [await provideKubeContext(desired.kube.file, targets, context)];
+      return desired.kube ? withdrawKubeContext(targets, context) : [];
   }
 }
 
 /** What the desired state would change in the files now, by the same code that changes them. */
 export async function previewChanges(targets: IntegrationTargets): Promise<Omit<UserFileFacts, 'done'>> {
-  const rehearse = async (part: FilesPart, wish: Partial<DesiredFiles>): Promise<UserFileChange[]> =>
-    collected((rehearsal) =>
-      reconcilePart(part, { path: 'manual', autoStart: false, ...wish }, targets, { rehearsal }),
-    );
+  const preview = async (part: FilesPart, desired: Partial<DesiredFiles>): Promise<UserFileChange[]> =>
+    collected((dryRun) => reconcilePart(part, { path: 'manual', autoStart: false, ...desired }, targets, { dryRun }));
   // An existing context implies that the next start has the same endpoint.
   const endpoint = (await contextEndpoint(targets)) ?? '';
   const [manual, rcfiles, on, off, selected, givenBack, noDocker, present, renewed, noKube, port] = await Promise.all([
-    rehearse('path', { path: 'manual' }),
-    rehearse('path', { path: 'rcfiles' }),
-    rehearse('autostart', { autoStart: true }),
-    rehearse('autostart', { autoStart: false }),
-    rehearse('docker', { docker: { context: 'selected', endpoint } }),
-    rehearse('docker', { docker: { context: 'given back' } }),
-    rehearse('docker', { docker: { context: 'removed' } }),
-    collected((rehearsal) => foreseeKubeContext(false, targets, rehearsal)),
-    collected((rehearsal) => foreseeKubeContext(true, targets, rehearsal)),
-    rehearse('kube', { kube: { context: 'removed' } }),
+    preview('path', { path: 'manual' }),
+    preview('path', { path: 'rcfiles' }),
+    preview('autostart', { autoStart: true }),
+    preview('autostart', { autoStart: false }),
+    preview('docker', { docker: { context: 'selected', endpoint } }),
+    preview('docker', { docker: { context: 'given back' } }),
+    preview('docker', { docker: { context: 'removed' } }),
+    collected((dryRun) => previewKubeContext(false, targets, dryRun)),
+    collected((dryRun) => previewKubeContext(true, targets, dryRun)),
+    preview('kube', { kube: { context: 'removed' } }),
     kubePort(targets),
   ]);
   const foreseen = {
@@ -64,24 +62,24 @@ export async function previewChanges(targets: IntegrationTargets): Promise<Omit<
   return { foreseen, ...(port === undefined ? {} : { kubePort: port }) };
 }
 
-async function collected(work: (rehearsal: DryRun) => Promise<unknown>): Promise<UserFileChange[]> {
-  const rehearsal: DryRun = new Map();
-  await work(rehearsal);
-  return [...rehearsal.values()];
+async function collected(work: (dryRun: DryRun) => Promise<unknown>): Promise<UserFileChange[]> {
+  const dryRun: DryRun = new Map();
+  await work(dryRun);
+  return [...dryRun.values()];
 }
 
 function manageContext(
-  wish: DesiredDockerContext,
+  desired: DesiredDockerContext,
   targets: IntegrationTargets,
-  around: EditSurroundings,
+  context: EditContext,
 ): Promise<IntegrationOutcome[]> {
-  switch (wish.context) {
+  switch (desired.context) {
     case 'selected':
-      return provideContext(wish.endpoint, targets, around);
+      return provideContext(desired.endpoint, targets, context);
     case 'given back':
-      return releaseContext(targets, around);
+      return releaseContext(targets, context);
     case 'removed':
-      return withdrawContext(targets, around);
+      return withdrawContext(targets, context);
   }
 }
 

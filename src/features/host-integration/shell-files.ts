@@ -5,7 +5,7 @@ import { isThere } from '../../os/regular-file.ts';
 import { type IntegrationOutcome, outcomeOf } from './outcome.ts';
 import { withBlock, withoutBlock } from './shell-block.ts';
 import type { IntegrationTargets } from './targets.ts';
-import { type EditSurroundings, editUserFile, isFreeOf } from './user-file.ts';
+import { type EditContext, editUserFile, isFreeOf } from './user-file.ts';
 
 /** `application.pathManagementStrategy` */
 export type PathStrategy = 'manual' | 'rcfiles';
@@ -29,13 +29,13 @@ const BASH_LOGIN = ['.bash_profile', '.bash_login', '.profile'];
 export async function managePath(
   strategy: PathStrategy,
   targets: IntegrationTargets,
-  around: EditSurroundings = {},
+  context: EditContext = {},
 ): Promise<IntegrationOutcome[]> {
   const all = shellFiles(targets.home);
   const wanted = strategy === 'rcfiles' ? await filesToManage(all, targets.searchPath) : new Set<string>();
   const outcomes: IntegrationOutcome[] = [];
   for (const file of all) {
-    const outcome = await (wanted.has(file.path) ? addBlock : removeBlock)(file, targets, around);
+    const outcome = await (wanted.has(file.path) ? addBlock : removeBlock)(file, targets, context);
     if (outcome) outcomes.push(outcome);
   }
   return outcomes;
@@ -78,27 +78,27 @@ async function isAnyInstalled(shells: readonly ShellName[], searchPath: string):
   return false;
 }
 
-function addBlock({ path, line }: ShellFile, { home, bin, identity }: IntegrationTargets, around: EditSurroundings) {
+function addBlock({ path, line }: ShellFile, { home, bin, identity }: IntegrationTargets, context: EditContext) {
   return outcomeOf({ part: 'path', file: path }, async () => {
     const lines = [bytes(line(bin))];
     await editUserFile(path, (text) => withBlock(text, lines, marksOf(identity)), {
       within: [home],
       what: `adds ${bin} to PATH`,
-      ...around,
+      ...context,
     });
     return 'managed';
   });
 }
 
 /** Most files do not exist, and have no outcome. */
-async function removeBlock({ path }: ShellFile, targets: IntegrationTargets, around: EditSurroundings) {
+async function removeBlock({ path }: ShellFile, targets: IntegrationTargets, context: EditContext) {
   if (!(await isThere(path))) return undefined;
   const { home, bin, identity } = targets;
   return outcomeOf({ part: 'path', file: path }, async () => {
-    if (await isFreeOf(path, bytes(identity.blockStart), around)) return 'clean';
+    if (await isFreeOf(path, bytes(identity.blockStart), context)) return 'clean';
     const change = (text: string | undefined) =>
       text === undefined ? undefined : withoutBlock(text, marksOf(identity));
-    await editUserFile(path, change, { within: [home], what: `removes ${bin} from PATH`, ...around });
+    await editUserFile(path, change, { within: [home], what: `removes ${bin} from PATH`, ...context });
     return 'clean';
   });
 }

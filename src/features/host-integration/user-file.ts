@@ -15,7 +15,7 @@ import { exposureOf, exposureText } from '../../state/ownership.ts';
 const MAX_BYTES = 4 * 1024 * 1024;
 /** Bytes: larger files are not searched for our content. */
 const MAX_SEARCHED = 256 * 1024 * 1024;
-const ADVICE = 'Make it a plain file that you can write, or do by hand what is wanted there.';
+const ADVICE = 'Make it a plain file that you can write, or make the change yourself.';
 
 /** The file operations of an edit; tests replace them to inject failures. */
 export interface EditOperations {
@@ -56,13 +56,13 @@ export const editOperations: EditOperations = {
 export type DryRun = Map<string, UserFileChange>;
 
 /** Test replacements, and the switch that turns an edit into a dry run. */
-export interface EditSurroundings {
+export interface EditContext {
   operations?: EditOperations;
   /** Dry run: nothing is changed, and the planned result is recorded here. */
-  rehearsal?: DryRun;
+  dryRun?: DryRun;
 }
 
-export interface EditOptions extends EditSurroundings {
+export interface EditOptions extends EditContext {
   /** Links may lead only below these directories; a directory that is itself a link counts by its target. */
   within: readonly string[];
   /** The caller named the file and is responsible for who else may write there. */
@@ -87,23 +87,23 @@ export interface EditOptions extends EditSurroundings {
 export async function editUserFile(
   path: string,
   change: (text: string | undefined) => string | undefined,
-  { within, shared = false, mode = 0o666, what = 'changes it', operations = editOperations, rehearsal }: EditOptions,
+  { within, shared = false, mode = 0o666, what = 'changes it', operations = editOperations, dryRun }: EditOptions,
 ): Promise<boolean> {
   if (!shared) refuseExposedFile(path);
   const file = await realPathWithin(path, within);
   // Left by a killed writer; nothing else uses such names.
-  if (!rehearsal) await removeLeftovers(file);
-  const found = await look(file);
+  if (!dryRun) await removeLeftovers(file);
+  const found = await replaceableFacts(file);
   const before = found && (await read(file));
   const after = change(before);
   if (after === before) {
     // Of several edits of a file the last one counts: in a dry run each starts from the current content.
-    rehearsal?.delete(path);
+    dryRun?.delete(path);
     return false;
   }
-  if (rehearsal) {
+  if (dryRun) {
     const action = after === undefined ? 'delete' : found ? 'update' : 'create';
-    rehearsal.set(path, { file: path, action, what });
+    dryRun.set(path, { file: path, action, what });
   } else if (after === undefined) {
     await attempt('remove', file, () => operations.unlink(file));
     await removeEmptyDirectories(path, within);
@@ -113,8 +113,8 @@ export async function editUserFile(
 }
 
 /** Removes what a killed writer of a file left beside it, wherever its links lead, and also when the file is missing. */
-export async function removeDrafts(path: string, { rehearsal }: EditSurroundings): Promise<void> {
-  if (rehearsal || exposureOf(path)) return;
+export async function removeDrafts(path: string, { dryRun }: EditContext): Promise<void> {
+  if (dryRun || exposureOf(path)) return;
   const file = await realpath(path).catch(() => path);
   // Not worth an error: the file itself is intact.
   await removeLeftovers(file).catch(() => []);
@@ -125,8 +125,8 @@ export async function removeDrafts(path: string, { rehearsal }: EditSurroundings
  * irrelevant.
  * `mark` is latin1. Removes what a killed writer left beside it, as an edit does.
  */
-export async function isFreeOf(path: string, mark: string, around: EditSurroundings): Promise<boolean> {
-  await removeDrafts(path, around);
+export async function isFreeOf(path: string, mark: string, context: EditContext): Promise<boolean> {
+  await removeDrafts(path, context);
   try {
     const facts = await stat(path);
     // We only ever create files.
@@ -145,7 +145,7 @@ function refuseExposedFile(path: string): void {
 
 /** The real path of the file, whichever part of its path is a link. */
 async function realPathWithin(path: string, within: readonly string[]): Promise<string> {
-  const target = await reached(path);
+  const target = await resolvedPath(path);
   if (target === path) return path;
   // A parent directory may lead anywhere that belongs to the user.
   if (!(await lstat(path).catch(() => undefined))?.isSymbolicLink()) return target;
@@ -157,12 +157,12 @@ async function realPathWithin(path: string, within: readonly string[]): Promise<
 }
 
 /** The path without links. A missing file is resolved through its directory. */
-async function reached(path: string): Promise<string> {
+async function resolvedPath(path: string): Promise<string> {
   const there = await lstat(path).catch((cause: unknown) => {
     if (systemCode(cause) === 'ENOENT') return undefined;
     throw ioError('read', path, cause);
   });
-  if (!there) return dirname(path) === path ? path : join(await reached(dirname(path)), basename(path));
+  if (!there) return dirname(path) === path ? path : join(await resolvedPath(dirname(path)), basename(path));
   return realpath(path).catch((cause: unknown) => {
     if (systemCode(cause) === 'ELOOP') throw refused(path, 'it is a link that leads in a circle');
     if (systemCode(cause) === 'ENOENT') throw refused(path, 'it is a dangling symbolic link');
@@ -171,7 +171,7 @@ async function reached(path: string): Promise<string> {
 }
 
 /** Facts about a file that may be replaced; `undefined` for a missing one. */
-async function look(file: string): Promise<BigIntStats | undefined> {
+async function replaceableFacts(file: string): Promise<BigIntStats | undefined> {
   const facts = await lstat(file, { bigint: true }).catch((cause: unknown) => {
     if (systemCode(cause) === 'ENOENT') return undefined;
     throw ioError('read', file, cause);
@@ -190,7 +190,7 @@ function read(file: string): Promise<string> {
 }
 
 async function replace(file: string, found: BigIntStats, text: string, operations: EditOperations): Promise<void> {
-  const temporary = besides(file);
+  const temporary = temporaryBeside(file);
   await attempt('write', file, async () => {
     try {
       await operations.copy(file, temporary);
@@ -213,7 +213,7 @@ async function replace(file: string, found: BigIntStats, text: string, operation
 }
 
 async function create(file: string, text: string, mode: number, operations: EditOperations): Promise<void> {
-  const temporary = besides(file);
+  const temporary = temporaryBeside(file);
   await attempt('create', file, async () => {
     await makeDirectory(dirname(file));
     try {
@@ -237,16 +237,16 @@ export async function removeEmptyDirectories(file: string, roots: readonly strin
   }
 }
 
-function besides(file: string): string {
+function temporaryBeside(file: string): string {
   return join(dirname(file), `.${basename(file)}.${randomBytes(6).toString('hex')}.tmp`);
 }
 
-async function attempt<T>(deed: string, file: string, work: () => Promise<T>): Promise<T> {
+async function attempt<T>(action: string, file: string, work: () => Promise<T>): Promise<T> {
   try {
     return await work();
   } catch (cause) {
     if (cause instanceof RdError) throw cause;
-    const { message, advice = ADVICE } = ioError(deed, file, cause);
+    const { message, advice = ADVICE } = ioError(action, file, cause);
     const full = ['ENOSPC', 'EDQUOT'].includes(systemCode(cause) ?? '');
     throw new RdError('ERR_IO', message, { cause, advice: full ? advice : ADVICE });
   }

@@ -21,7 +21,7 @@ export interface ListenerOptions {
   /** Dial timeout in milliseconds. */
   dialLimitMs: number;
   /** Further connections are closed at once. */
-  mostConnections: number;
+  maxConnections: number;
   onDialError(error: unknown): void;
 }
 
@@ -36,9 +36,9 @@ export async function openListener(options: ListenerOptions): Promise<OpenListen
     open.set(socket, undefined);
     socket.on('error', () => undefined);
     socket.once('close', () => open.delete(socket));
-    connectClient(socket, options, closing.signal, (far) => open.set(socket, far));
+    connectClient(socket, options, closing.signal, (remote) => open.set(socket, remote));
   });
-  server.maxConnections = options.mostConnections;
+  server.maxConnections = options.maxConnections;
   const port = await listen(server, options.hostPort);
   return {
     port,
@@ -46,9 +46,9 @@ export async function openListener(options: ListenerOptions): Promise<OpenListen
     async close() {
       closing.abort();
       const closed = new Promise<void>((done) => server.close(() => done()));
-      for (const [socket, far] of open) {
-        breakOff(socket);
-        if (far) breakOff(far);
+      for (const [socket, remote] of open) {
+        reset(socket);
+        if (remote) reset(remote);
       }
       await closed;
     },
@@ -59,25 +59,25 @@ async function connectClient(
   socket: Socket,
   { dial, dialLimitMs, onDialError }: ListenerOptions,
   closing: AbortSignal,
-  opened: (far: Duplex) => void,
+  opened: (remote: Duplex) => void,
 ): Promise<void> {
-  const gone = new AbortController();
-  const leave = () => gone.abort();
-  socket.once('close', leave);
+  const clientGone = new AbortController();
+  const onClose = () => clientGone.abort();
+  socket.once('close', onClose);
   try {
-    const far = await dial(AbortSignal.any([closing, gone.signal, AbortSignal.timeout(dialLimitMs)]));
+    const remote = await dial(AbortSignal.any([closing, clientGone.signal, AbortSignal.timeout(dialLimitMs)]));
     if (socket.destroyed || closing.aborted) {
-      breakOff(far.on('error', () => undefined));
+      reset(remote.on('error', () => undefined));
       return;
     }
-    opened(far);
-    tunnel(socket, far);
+    opened(remote);
+    tunnel(socket, remote);
   } catch (error) {
-    if (!closing.aborted && !gone.signal.aborted) onDialError(error);
+    if (!closing.aborted && !clientGone.signal.aborted) onDialError(error);
     // A reset shows the client that nothing was there; an orderly close would look like an empty response.
-    breakOff(socket);
+    reset(socket);
   } finally {
-    socket.removeListener('close', leave);
+    socket.removeListener('close', onClose);
   }
 }
 
@@ -117,15 +117,15 @@ function tunnel(one: Duplex, other: Duplex): void {
 }
 
 /** Ends both halves at once. A plain close would look like a half-close, and a peer could wait forever. */
-function breakOff(stream: Duplex): void {
+function reset(stream: Duplex): void {
   if (stream instanceof Socket) stream.resetAndDestroy();
   else stream.destroy();
 }
 
 function pipeHalf(from: Duplex, to: Duplex): void {
-  from.on('error', () => breakOff(to));
+  from.on('error', () => reset(to));
   from.once('close', () => {
-    if (!from.readableEnded || !from.writableFinished) breakOff(to);
+    if (!from.readableEnded || !from.writableFinished) reset(to);
   });
   from.pipe(to);
 }

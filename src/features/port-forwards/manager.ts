@@ -43,9 +43,9 @@ export interface PortForwards {
    * `ERR_SETTING_UNSUPPORTED` without a cluster, `ERR_NOT_READY`, `ERR_PORT_IN_USE`, `ERR_FORBIDDEN`, `ERR_IO`, each with a clause as its
    * message; the previous state is then unchanged.
    */
-  ensure(asked: JsonObject, when: 'now' | 'later'): Promise<ForwardReport>;
+  ensure(body: JsonObject, when: 'now' | 'later'): Promise<ForwardReport>;
   /** False when there was none, also for an invalid name. Throws `ERR_IO`; it then still exists. */
-  remove(asked: Record<keyof ForwardKey, string | number>): Promise<boolean>;
+  remove(body: Record<keyof ForwardKey, string | number>): Promise<boolean>;
   list(): ForwardsReport;
   /** Closes all ports. The desired forwards stay. */
   close(): Promise<void>;
@@ -67,28 +67,28 @@ export async function createPortForwards(input: ForwardsInput): Promise<PortForw
   const queue = new SerialQueue();
   let retrying = false;
 
-  const kept = await store.load();
-  if (kept.notice !== undefined) input.notice(kept.notice);
-  for (const wanted of kept.wanted) entries.set(forwardName(wanted), { wanted });
+  const stored = await store.load();
+  if (stored.notice !== undefined) input.notice(stored.notice);
+  for (const wanted of stored.wanted) entries.set(forwardName(wanted), { wanted });
 
   let up = isUp(controllers.status());
   const unsubscribe = controllers.onChange((status) => {
     const now = isUp(status);
     if (now === up) return;
     up = now;
-    follow();
+    reconcileLater();
   });
-  if (up) follow();
+  if (up) reconcileLater();
 
-  function follow(): void {
+  function reconcileLater(): void {
     queue
-      .run(bringInLine)
+      .run(reconcile)
       .catch((error: unknown) => log('warn', 'port forwards could not follow the cluster', { error }));
   }
 
-  async function bringInLine(): Promise<void> {
+  async function reconcile(): Promise<void> {
     for (const entry of entries.values()) {
-      if (!up || closed.signal.aborted) await shut(entry);
+      if (!up || closed.signal.aborted) await closeListener(entry);
       else if (!entry.listener) await tryOpen(entry);
     }
     retryLater();
@@ -100,7 +100,7 @@ export async function createPortForwards(input: ForwardsInput): Promise<PortForw
     retrying = true;
     input.clock.sleep(RETRY_MS, closed.signal).then(() => {
       retrying = false;
-      if (!closed.signal.aborted) follow();
+      if (!closed.signal.aborted) reconcileLater();
     });
   }
 
@@ -127,7 +127,7 @@ export async function createPortForwards(input: ForwardsInput): Promise<PortForw
       hostPort,
       dial: (signal) => connect({ namespace, service, port }, signal),
       dialLimitMs: DIAL_LIMIT_MS,
-      mostConnections: MAX_CONNECTIONS,
+      maxConnections: MAX_CONNECTIONS,
       onDialError(error) {
         entry.lastError = messageOf(error);
         log('debug', 'port forward could not reach the service', { forward: forwardName(entry.wanted), error });
@@ -135,7 +135,7 @@ export async function createPortForwards(input: ForwardsInput): Promise<PortForw
     });
   }
 
-  async function shut(entry: Entry): Promise<void> {
+  async function closeListener(entry: Entry): Promise<void> {
     const { listener } = entry;
     delete entry.listener;
     delete entry.failure;
@@ -180,22 +180,22 @@ export async function createPortForwards(input: ForwardsInput): Promise<PortForw
       throw error;
     }
     entries.set(name, next);
-    if (before) await shut(before);
+    if (before) await closeListener(before);
     log('info', 'port forward set', { forward: name, hostPort: next.wanted.hostPort });
     return reportOf(next, up);
   }
 
   return {
-    ensure: (asked, when) => queue.run(() => ensure(readForward(asked), when)),
-    remove: (asked) =>
+    ensure: (body, when) => queue.run(() => ensure(readForward(body), when)),
+    remove: (body) =>
       queue.run(async () => {
-        const name = nameOf(asked);
+        const name = nameOf(body);
         if (name === undefined) return false;
         const entry = entries.get(name);
         if (!entry) return false;
         await save([...entries.values()].filter((each) => each !== entry));
         entries.delete(name);
-        await shut(entry);
+        await closeListener(entry);
         log('info', 'port forward removed', { forward: name });
         return true;
       }),
@@ -208,7 +208,7 @@ export async function createPortForwards(input: ForwardsInput): Promise<PortForw
     async close() {
       closed.abort();
       unsubscribe();
-      await queue.run(bringInLine);
+      await queue.run(reconcile);
     },
   };
 }

@@ -11,7 +11,7 @@ import type { Settings } from '../../settings/settings.gen.ts';
 import type { DesiredStore } from '../../state/desired-store.ts';
 import type { Places } from '../../state/places.ts';
 import { type FileHost, loadSettings } from '../../state/settings-file.ts';
-import { changed, troubleOf } from './backend-wait.ts';
+import { failureOf, statusMatches } from './backend-wait.ts';
 import type { Snapshots } from './contract.ts';
 import { journalFile } from './journal.ts';
 import { createKeptState, type KeptState } from './kept-state.ts';
@@ -27,7 +27,7 @@ export interface BackendData {
   snapshots: Snapshots;
   /** The work of `PUT /v1/k8s_reset`. */
   reset(mode: ResetMode): Promise<void>;
-  /** Ends what is under way and leaves nothing half done. */
+  /** Cancels the current operation and waits for its rollback. */
   close(): Promise<void>;
 }
 
@@ -78,7 +78,7 @@ export function createBackendData(input: BackendDataInput): BackendData {
     reset: createResets({ maintenance, controllers, keptState, desired, log, closing: closing.signal }),
     async close() {
       closing.abort();
-      // First the watch: a restore that waits for its proof leaves that to the next service.
+      // The proof first: a restore that waits for it leaves it to the next service.
       await proof.close();
       await snapshots.close();
     },
@@ -86,9 +86,9 @@ export function createBackendData(input: BackendDataInput): BackendData {
 }
 
 /**
- * The settings of a snapshot as they would be in force now: migrated, with the locked values of today, and with the extensions that
- * are installed today, whose files no snapshot holds.
- * @throws RdError `ERR_SETTINGS_FILE`, `ERR_SETTING_UNSUPPORTED` for a protection that the driver does not give.
+ * The settings of a snapshot as they would apply now: migrated, with today's locked values, and with the extensions that are installed
+ * today, because snapshots do not contain their files.
+ * @throws RdError `ERR_SETTINGS_FILE`, `ERR_SETTING_UNSUPPORTED` for a protection that the driver cannot enforce.
  */
 export async function restoredSettings(
   file: string,
@@ -97,18 +97,18 @@ export async function restoredSettings(
   const loaded = await loadSettings(file, file, host);
   if (loaded.kind !== 'loaded') throw new RdError('ERR_SETTINGS_FILE', `${file} contains no settings`);
   const now = store.snapshot().desired.settings;
-  const stays = (path: string) => path === 'application.extensions.installed' || isLocked(store.locks, path);
-  // Built from the schema of which `Settings` is the type, out of settings.
-  const settings = objectOf(({ path }) => leafAt(stays(path) ? now : loaded.settings, path)) as Settings;
-  const [missing] = unprotected(settings, driver);
-  if (!missing) return settings;
+  const keepsCurrent = (path: string) => path === 'application.extensions.installed' || isLocked(store.locks, path);
+  // `Settings` is the type of the schema that it is built from.
+  const settings = objectOf(({ path }) => leafAt(keepsCurrent(path) ? now : loaded.settings, path)) as Settings;
+  const [unenforced] = unprotected(settings, driver);
+  if (!unenforced) return settings;
   throw new RdError(
     'ERR_SETTING_UNSUPPORTED',
-    `${missing.path} is true in it, and cannot be enforced: ${missing.reason}`,
+    `${unenforced.path} is true in it, and cannot be enforced: ${unenforced.reason}`,
   );
 }
 
-/** `fast`: the data of the cluster goes, images stay. `wipe`: everything that the driver keeps goes. */
+/** `fast` deletes the cluster's data and keeps images; `wipe` deletes everything that the driver keeps. */
 type ResetMode = 'fast' | 'wipe';
 
 interface ResetsInput {
@@ -117,7 +117,7 @@ interface ResetsInput {
   keptState: Pick<KeptState, 'wipe'>;
   desired(): Desired;
   log: LogFile['write'];
-  /** Ends the waiting when the service stops. */
+  /** Aborted when the service stops. */
   closing: AbortSignal;
 }
 
@@ -127,9 +127,8 @@ const ACTIONS: Readonly<Record<ResetMode, string>> = {
 };
 
 /**
- * The work of `PUT /v1/k8s_reset`: resolves when the backend is up again, or off where it is to be off. Without a cluster `fast` is a
- * restart.
- * @throws RdError `ERR_NOT_READY` while the backend starts or stops, `ERR_BACKEND_LOCKED`, `ERR_CONVERGE_FAILED` when it does not come up.
+ * The work of `PUT /v1/k8s_reset`: resolves when the backend has converged again. Without a cluster, `fast` is a restart.
+ * @throws RdError `ERR_NOT_READY` while the backend starts or stops, `ERR_BACKEND_LOCKED`, `ERR_CONVERGE_FAILED` when it does not converge.
  */
 function createResets({ maintenance, controllers, keptState, desired, log, closing }: ResetsInput) {
   return async (mode: ResetMode): Promise<void> => {
@@ -143,7 +142,7 @@ function createResets({ maintenance, controllers, keptState, desired, log, closi
       mode === 'wipe' ? keptState.wipe(work) : work.resetCluster(),
     );
     log('info', 'reset done', { mode });
-    await changed(
+    await statusMatches(
       controllers,
       (status) => {
         if (maintenance.heldBy() !== undefined || status.generation !== desired().generation) return false;
@@ -155,7 +154,7 @@ function createResets({ maintenance, controllers, keptState, desired, log, closi
     if (status.backendState !== 'ERROR') return;
     throw new RdError(
       'ERR_CONVERGE_FAILED',
-      `the data was reset, and the backend did not come up again: ${troubleOf(status)}`,
+      `the data was reset, and the backend did not come up again: ${failureOf(status)}`,
     );
   };
 }

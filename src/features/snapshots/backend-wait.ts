@@ -6,24 +6,24 @@ import type { Controllers, Desired, LoopStatus } from '../../reconcile/contract.
 
 type Watched = Pick<Controllers, 'status' | 'look' | 'onChange'>;
 
-/** Resolves when a look that began after it was first seen shows the same. `deed` completes "the backend did not …". */
-export async function reached(
+/** Waits until the status matches and a fresh observation confirms it. `action` completes "the backend did not …". */
+export async function statusConfirmed(
   controllers: Watched,
   is: (status: LoopStatus) => boolean,
-  deed: string,
+  action: string,
   signal: AbortSignal,
 ): Promise<void> {
   for (;;) {
-    await changed(controllers, (status) => is(status) || status.backendState === 'ERROR', signal);
+    await statusMatches(controllers, (status) => is(status) || status.backendState === 'ERROR', signal);
     const status = controllers.status();
-    if (status.backendState === 'ERROR') throw failed(status, deed);
+    if (status.backendState === 'ERROR') throw failed(status, action);
     if ((await controllers.look(signal)) && is(controllers.status())) return;
     if (signal.aborted) throw cancelled();
   }
 }
 
-/** Resolves when the status is as asked for. */
-export function changed(
+/** Waits until the status matches. @throws RdError `ERR_CANCELLED` by the signal. */
+export function statusMatches(
   controllers: Pick<Controllers, 'status' | 'onChange'>,
   is: (status: LoopStatus) => boolean,
   signal: AbortSignal,
@@ -48,8 +48,8 @@ export function changed(
   });
 }
 
-/** As `changed`, for a limited time. @returns false when that has passed. @throws RdError `ERR_CANCELLED` by the signal. */
-async function changedInTime(
+/** As `statusMatches`, with a time limit. @returns false when it passes. */
+async function statusMatchesInTime(
   controllers: Pick<Controllers, 'status' | 'onChange'>,
   is: (status: LoopStatus) => boolean,
   { clock, limitMs, signal }: { clock: Clock; limitMs: number; signal: AbortSignal },
@@ -58,7 +58,7 @@ async function changedInTime(
   const end = AbortSignal.any([signal, ended.signal]);
   try {
     return await Promise.race([
-      changed(controllers, is, end).then(() => true),
+      statusMatches(controllers, is, end).then(() => true),
       clock.sleep(limitMs, end).then(() => {
         if (signal.aborted) throw cancelled();
         return false;
@@ -69,16 +69,16 @@ async function changedInTime(
   }
 }
 
-function failed(status: LoopStatus, deed: string): RdError {
-  return new RdError('ERR_DRIVER_FAILED', `the backend did not ${deed}: ${troubleOf(status)}`);
+function failed(status: LoopStatus, action: string): RdError {
+  return new RdError('ERR_DRIVER_FAILED', `the backend did not ${action}: ${failureOf(status)}`);
 }
 
 function cancelled(): RdError {
   return new RdError('ERR_CANCELLED', 'the operation was canceled');
 }
 
-/** What the status says about a failure. */
-export function troubleOf({ conditions }: LoopStatus): string {
+/** The reason for a failure, as the status gives it. */
+export function failureOf({ conditions }: LoopStatus): string {
   return conditions.find(({ type }) => type === 'Converged')?.message ?? 'the status says why';
 }
 
@@ -90,12 +90,12 @@ export interface BackendRest {
    */
   begin(action: string, signal: AbortSignal): Promise<void>;
   /**
-   * Waits, for a limited time, while something is being done to the backend, and looks at it.
-   * @returns whether it is on and all that it is to be. @throws RdError `ERR_CANCELLED` by the signal.
+   * Waits, for a limited time, until the backend has settled, and observes it.
+   * @returns whether it is on and converged. @throws RdError `ERR_CANCELLED` by the signal.
    */
   isSteady(signal: AbortSignal): Promise<boolean>;
   /**
-   * Waits until the backend is what it is to be again, or has failed, for a limited time; a service that ends waits no more.
+   * Waits, for a limited time, until the backend has converged again or failed. Returns early when the service stops.
    * @throws RdError `ERR_CANCELLED` by the signal.
    */
   end(signal: AbortSignal): Promise<void>;
@@ -112,7 +112,7 @@ export interface BackendRestInput {
 }
 
 const MINUTE = 60_000;
-/** The second is what `start --wait` allows for the same. */
+/** The second is also the limit of `start --wait`. */
 const BEGIN_LIMIT = 2 * MINUTE;
 const END_LIMIT = 10 * MINUTE;
 
@@ -127,9 +127,9 @@ export function createBackendRest(input: BackendRestInput): BackendRest {
 
   return {
     async begin(action, signal) {
-      if (await changedInTime(controllers, isAtRest, { clock, limitMs: BEGIN_LIMIT, signal })) return;
+      if (await statusMatchesInTime(controllers, isAtRest, { clock, limitMs: BEGIN_LIMIT, signal })) return;
       const { backendState } = controllers.status();
-      // The text with which the compatible application refuses at once (api facts, 17.4).
+      // The compatible application uses this text, without waiting first.
       throw new RdError(
         'ERR_SNAPSHOT',
         `${COMPATIBLE.productName} state is ${backendState}. It must be fully running or fully shut down to perform the action: ${action}`,
@@ -140,7 +140,7 @@ export function createBackendRest(input: BackendRestInput): BackendRest {
     },
     async isSteady(signal) {
       if (maintenance.idle || maintenance.heldBy() !== undefined) return false;
-      await changedInTime(controllers, isDone, { clock, limitMs: BEGIN_LIMIT, signal });
+      await statusMatchesInTime(controllers, isSettled, { clock, limitMs: BEGIN_LIMIT, signal });
       if (!(await controllers.look(signal))) {
         if (signal.aborted) throw cancelled();
         return false;
@@ -151,7 +151,7 @@ export function createBackendRest(input: BackendRestInput): BackendRest {
     async end(signal) {
       const either = AbortSignal.any([signal, closing]);
       try {
-        const inTime = await changedInTime(controllers, isBack, { clock, limitMs: END_LIMIT, signal: either });
+        const inTime = await statusMatchesInTime(controllers, isBack, { clock, limitMs: END_LIMIT, signal: either });
         if (!inTime) log('warn', 'the backend is not back yet after work on its data');
       } catch (error) {
         if (!closing.aborted) throw error;
@@ -160,12 +160,12 @@ export function createBackendRest(input: BackendRestInput): BackendRest {
   };
 }
 
-/** Nothing is under way that an end of would change. */
-function isDone({ converged, backendState }: LoopStatus): boolean {
+/** No transition is in progress. */
+function isSettled({ converged, backendState }: LoopStatus): boolean {
   return converged || backendState === 'STOPPED' || backendState === 'ERROR';
 }
 
-/** A backend that failed is stopped like any other. */
+/** A failed backend can be stopped like any other. */
 function isAtRest({ backendState }: LoopStatus): boolean {
   return backendState !== 'STARTING' && backendState !== 'STOPPING';
 }

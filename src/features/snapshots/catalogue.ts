@@ -55,7 +55,7 @@ export async function readCatalogue(root: string): Promise<Catalogue> {
     const directory = join(root, id);
     const found = await readSnapshot(id, directory);
     if (typeof found === 'string') {
-      warnings.push(`The snapshot in ${directory} is passed over: ${found}. Remove it if nobody needs it.`);
+      warnings.push(`The snapshot in ${directory} is skipped: ${found}. Remove it if it is not needed.`);
     } else snapshots.push(found);
   }
   return { snapshots: snapshots.sort(byAge), warnings: warnings.sort() };
@@ -111,7 +111,7 @@ export async function sweep(root: string): Promise<RdError[]> {
 async function readSnapshot(id: string, directory: string): Promise<Snapshot | string> {
   const kind = await lstat(directory).catch(() => undefined);
   // The target of a link is foreign, and would be deleted with the snapshot.
-  if (!kind?.isDirectory()) return 'it is no directory';
+  if (!kind?.isDirectory()) return 'it is not a directory';
   const marks = MARKS.map((name) => join(directory, name));
   const present = await Promise.all(marks.map(isThere));
   const mark = marks.find((_, index) => present[index]);

@@ -8,19 +8,19 @@ import { type Journal, readJournal, type SwapPart } from './journal.ts';
 import type { MaintenanceWork } from './maintenance.ts';
 import { clean, confirm, dropUnproven, joined, partsOf, type SwapOperations, stage, swap, undo } from './swap.ts';
 
-/** Puts other state in the place of what the driver keeps, or nothing. All of it happens while the backend is held off. */
+/** Replaces or deletes what the driver keeps, always while the backend is held off. */
 export interface KeptState {
-  /** What was put in place last and has not yet been seen to run. */
+  /** The last replacement, until it has been seen running. */
   unproven(): Journal | undefined;
   /**
-   * Replaces state and settings. When it throws, both are as they were before. What was unproven goes when it does not, and what that
-   * had replaced stays: `revert` goes back to what ran last.
+   * Replaces state and settings. On failure both are unchanged. On success an earlier unproven replacement is deleted, and the state that
+   * it replaced is kept: `revert` goes back to what ran last.
    * `source`: where a kept path is copied from; `undefined`: there was nothing.
    */
   replace(input: ReplaceInput, work: MaintenanceWork): Promise<void>;
-  /** Takes all of it away for good. When it throws, it is still there. */
+  /** Deletes all of it. On failure it is unchanged. */
   wipe(work: MaintenanceWork): Promise<void>;
-  /** What was put in place runs: what it replaced goes. */
+  /** Deletes what the last replacement replaced, because it runs. */
   confirm(): Promise<void>;
   /** Back to what was replaced, settings included. */
   revert(work: Pick<MaintenanceWork, 'keepOff'>): Promise<void>;
@@ -29,7 +29,7 @@ export interface KeptState {
 interface ReplaceInput {
   snapshot: string;
   source(live: string): string | undefined;
-  /** Called when the copy is beside the live state; throws when it is not what it should be. */
+  /** Verifies the copy beside the live state; throws if it is damaged. */
   check(parts: readonly SwapPart[]): Promise<void>;
   settings: Settings;
 }
@@ -48,19 +48,19 @@ export function createKeptState(input: KeptStateInput): KeptState {
   const { kept, journalFile, operations, store, log } = input;
   let unproven = input.unproven;
 
-  /** There is one journal: what it still has to do is done first. Returns what is unproven. */
-  async function settle(): Promise<Journal | undefined> {
+  /** Completes an existing journal, because there is only one. Returns an unproven replacement. */
+  async function completeJournal(): Promise<Journal | undefined> {
     const left = await readJournal(journalFile, kept);
     return left && left.phase !== 'proving' ? undo(left, operations) : left;
   }
 
-  async function putBack(journal: Journal, work: Pick<MaintenanceWork, 'keepOff'>): Promise<void> {
+  async function rollBack(journal: Journal, work: Pick<MaintenanceWork, 'keepOff'>): Promise<void> {
     try {
-      await undo(await settingsBack(journal), operations);
+      await undo(await restoreSettings(journal), operations);
     } catch (error) {
       const left = await readJournal(journalFile, kept).catch(() => journal);
-      log('error', 'putting the data of the backend back did not end', { error, phase: left?.phase });
-      // Where nothing had been moved, or all of it is back, only leftovers remain for the next start.
+      log('error', 'the data of the backend could not be put back', { error, phase: left?.phase });
+      // If nothing had been moved, or all of it is back, only leftovers remain for the next start.
       if (left && left.phase !== 'copying' && left.phase !== 'undone') {
         work.keepOff(
           `The data of the backend could not be put back: ${sentence(error)} Restart the service to try it again.`,
@@ -70,8 +70,8 @@ export function createKeptState(input: KeptStateInput): KeptState {
     }
   }
 
-  /** Notes that there is no way on before anything goes back: a service that is killed then has its successor go back too. */
-  async function settingsBack(journal: Journal): Promise<Journal> {
+  /** Records the rollback before anything is undone, so that after a kill the next service continues it. */
+  async function restoreSettings(journal: Journal): Promise<Journal> {
     const { settings, phase } = journal;
     if (phase !== 'settings' && phase !== 'proving') return journal;
     const isOurs = (now: Settings) => settings !== undefined && same(now, settings.after);
@@ -81,19 +81,19 @@ export function createKeptState(input: KeptStateInput): KeptState {
     return back;
   }
 
-  /** Leftovers harm nobody; the next start, or the next operation, tries again. */
-  async function tidy(journal: Journal): Promise<void> {
-    await clean(journal, operations).catch(leftOver);
+  /** Leftovers are harmless; the next start or operation tries again. */
+  async function removeReplaced(journal: Journal): Promise<void> {
+    await clean(journal, operations).catch(logLeftover);
   }
 
-  function leftOver(error: unknown): void {
+  function logLeftover(error: unknown): void {
     log('warn', 'replaced data could not be removed', { error });
   }
 
   async function writeSettings(next: (now: { settings: Settings }) => JsonObject | undefined): Promise<void> {
     await store.write(({ desired }) => {
       const settings = next(desired);
-      // What a journal holds was the settings of this service.
+      // A journal holds settings that this service had.
       return settings
         ? { next: { settings: settings as Settings, power: desired.power }, answer: undefined }
         : { answer: undefined };
@@ -103,7 +103,7 @@ export function createKeptState(input: KeptStateInput): KeptState {
   return {
     unproven: () => unproven,
     async replace({ snapshot, source, check, settings }, work) {
-      const earlier = await settle();
+      const earlier = await completeJournal();
       const parts = await partsOf(kept, (live) => source(live) !== undefined, earlier);
       let journal: Journal = { phase: 'copying', snapshot, parts, ...(earlier ? { earlier } : {}) };
       let proving: Journal;
@@ -124,14 +124,14 @@ export function createKeptState(input: KeptStateInput): KeptState {
         proving = joined({ ...journal, phase: 'proving' });
         await operations.writeJournal(proving);
       } catch (error) {
-        await putBack(journal, work);
+        await rollBack(journal, work);
         throw error;
       }
       unproven = proving;
-      if (earlier) await dropUnproven(parts, operations).catch(leftOver);
+      if (earlier) await dropUnproven(parts, operations).catch(logLeftover);
     },
     async wipe(work) {
-      const earlier = await settle();
+      const earlier = await completeJournal();
       const parts = await partsOf(kept, () => false, earlier);
       let journal: Journal = { phase: 'copying', parts, ...(earlier ? { earlier } : {}) };
       let wiped: Journal;
@@ -142,23 +142,23 @@ export function createKeptState(input: KeptStateInput): KeptState {
         await swap(journal, operations);
         wiped = await confirm(joined(journal), operations);
       } catch (error) {
-        await putBack(journal, work);
+        await rollBack(journal, work);
         throw error;
       }
       unproven = undefined;
-      await tidy(wiped);
+      await removeReplaced(wiped);
     },
     async confirm() {
       const journal = unproven;
       if (!journal) return;
       const confirmed = await confirm(journal, operations);
       unproven = undefined;
-      await tidy(confirmed);
+      await removeReplaced(confirmed);
     },
     async revert(work) {
       const journal = unproven;
       unproven = undefined;
-      if (journal) await putBack(journal, work);
+      if (journal) await rollBack(journal, work);
     },
   };
 }

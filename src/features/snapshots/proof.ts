@@ -1,21 +1,21 @@
 import { messageOf, RdError } from '../../errors.ts';
 import type { LogFile } from '../../os/log-file.ts';
 import type { Controllers, Desired, LoopStatus } from '../../reconcile/contract.ts';
-import { changed, troubleOf } from './backend-wait.ts';
+import { failureOf, statusMatches } from './backend-wait.ts';
 import { type KeptState, same } from './kept-state.ts';
 import type { Maintenance } from './maintenance.ts';
 import { quoted } from './name.ts';
 
-/** Sees whether what was restored runs, and brings back what it replaced when it does not. */
+/** Checks whether restored state runs, and reverts it if it does not. */
 export interface Proof {
   /**
-   * Waits until it runs; at once where the backend is to be off, and then the proof is left to its next start.
-   * @throws RdError `ERR_SNAPSHOT` when it does not come up, `ERR_CANCELLED` by the signal; what was before is then back.
+   * Waits until it runs. Returns at once when the backend is desired off; its next start is the proof then.
+   * @throws RdError `ERR_SNAPSHOT` when it does not come up, `ERR_CANCELLED` by the signal; the previous state is then back.
    */
-  demand(action: string, signal: AbortSignal): Promise<void>;
-  /** Looks on, until what is unproven has run or was brought back. Does nothing when nothing is unproven. */
+  waitUntilProven(action: string, signal: AbortSignal): Promise<void>;
+  /** Watches in the background until unproven state has run or was reverted. */
   watch(): void;
-  /** Ends the watch. */
+  /** Stops watching. */
   close(): Promise<void>;
 }
 
@@ -35,8 +35,8 @@ export function createProof(input: ProofInput): Proof {
   const { keptState, maintenance, controllers, log } = input;
   const closing = new AbortController();
   let watching: Promise<void> | undefined;
-  /** Somebody waits for the outcome, and acts on it. */
-  let demanded = false;
+  /** A caller waits for the outcome, and acts on it. */
+  let isAwaited = false;
 
   function verdict(status: LoopStatus): Verdict {
     const { power, generation } = input.desired();
@@ -46,7 +46,7 @@ export function createProof(input: ProofInput): Proof {
     return status.converged && status.observedGeneration === generation ? 'runs' : 'open';
   }
 
-  /** What is still unproven after a failure of this is tried again by the next service. */
+  /** After a failure the next service tries again. */
   async function revert(action: string): Promise<void> {
     try {
       await maintenance.run(`${action}: going back`, closing.signal, (work) => keptState.revert(work));
@@ -69,15 +69,15 @@ export function createProof(input: ProofInput): Proof {
       const journal = keptState.unproven();
       if (!journal || closing.signal.aborted) return;
       const settings = journal.settings?.after;
-      // Later settings may be what does not run: then only a person can tell which state is the right one.
+      // Later settings may be what fails: then only a person can tell which state is the right one.
       const mayRevert = () => settings !== undefined && same(input.desired().settings, settings);
       const isDecided = (status: LoopStatus) => {
-        if (demanded) return false;
+        if (isAwaited) return false;
         if (keptState.unproven() !== journal) return true;
         const now = verdict(status);
         return now === 'runs' || (now === 'fails' && mayRevert());
       };
-      await changed(controllers, isDecided, closing.signal);
+      await statusMatches(controllers, isDecided, closing.signal);
       if (keptState.unproven() !== journal) continue;
       const status = controllers.status();
       if (verdict(status) === 'runs') await confirm();
@@ -85,7 +85,7 @@ export function createProof(input: ProofInput): Proof {
     }
   }
 
-  function begin(): void {
+  function startWatching(): void {
     watching ??= watch()
       .catch((error: unknown) => {
         if (!closing.signal.aborted) log('error', 'what was restored cannot be watched', { error });
@@ -96,7 +96,7 @@ export function createProof(input: ProofInput): Proof {
   }
 
   async function giveUp(snapshot: string, status: LoopStatus): Promise<void> {
-    const text = `The restored snapshot ${quoted(snapshot)} did not come up (${troubleOf(status)}), and what was there before is back.`;
+    const text = `The restored snapshot ${quoted(snapshot)} did not come up (${failureOf(status)}), and what was there before is back.`;
     await revert(`Restoring snapshot ${quoted(snapshot)}`);
     log('error', text);
     input.notice(text);
@@ -104,7 +104,7 @@ export function createProof(input: ProofInput): Proof {
 
   async function decide(action: string, end: AbortSignal): Promise<void> {
     try {
-      await changed(controllers, (status) => verdict(status) !== 'open', end);
+      await statusMatches(controllers, (status) => verdict(status) !== 'open', end);
     } catch (error) {
       // A service that stops leaves the proof to the next one.
       if (!closing.signal.aborted) await revert(action);
@@ -115,9 +115,9 @@ export function createProof(input: ProofInput): Proof {
       case 'runs':
         return confirm();
       case 'off':
-        return begin();
+        return startWatching();
       default: {
-        const why = troubleOf(status);
+        const why = failureOf(status);
         await revert(action);
         throw new RdError(
           'ERR_SNAPSHOT',
@@ -128,16 +128,16 @@ export function createProof(input: ProofInput): Proof {
   }
 
   return {
-    async demand(action, signal) {
+    async waitUntilProven(action, signal) {
       const end = AbortSignal.any([signal, closing.signal]);
-      demanded = true;
+      isAwaited = true;
       try {
         await decide(action, end);
       } finally {
-        demanded = false;
+        isAwaited = false;
       }
     },
-    watch: begin,
+    watch: startWatching,
     async close() {
       closing.abort();
       await watching;

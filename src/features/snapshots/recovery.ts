@@ -10,37 +10,37 @@ import { quoted } from './name.ts';
 import { clean, findLeftovers, rollBack, type SwapOperations, swapOperations } from './swap.ts';
 import { copyRecord, endCopy } from './tree.ts';
 
-/** What a service has to reckon with that follows on another one. */
+/** State left by a previous service. */
 export interface Recovered {
-  /** Nothing may run: while the lock file is there, or as long as the service lives. */
+  /** Nothing may run while the lock file exists, or until the service ends. */
   found?: { hold: Hold; lasts: 'lock' | 'service' };
-  /** What was restored and has not yet been seen to run. */
+  /** Restored state that has not been seen running yet. */
   unproven?: Journal;
-  /** What a person should know. */
+  /** Sentences for the user. */
   notices: string[];
 }
 
 /** Where the service and its driver have their data. */
-interface Whereabouts extends Pick<Places, 'backendLock' | 'settingsFile' | 'snapshots' | 'state'> {
+interface RecoveryPlaces extends Pick<Places, 'backendLock' | 'settingsFile' | 'snapshots' | 'state'> {
   /** What the driver keeps. */
   kept: readonly string[];
 }
 
 /**
- * Ends what a killed service left half done, before settings are read and anything is started: its copy is stopped, replaced data
- * comes back, snapshots in the making go, and the lock of a service that lives no more with them. The lock of anybody else is left
- * alone and waited for. What cannot be removed is only told: it is in nobody's way.
+ * Cleans up after a killed service, before settings are read and anything is started: stops its copy, puts replaced data back, and removes
+ * incomplete snapshots and its lock. Leaves the lock of any other process alone, and waits for it. Leftovers that cannot be removed are only
+ * reported, because they are harmless.
  */
 export async function recoverBackend(
-  here: Whereabouts,
+  here: RecoveryPlaces,
   operations: SwapOperations = swapOperations(journalFile(here)),
 ): Promise<Recovered> {
   const lock = backendLock(here.backendLock);
   const facts = await lock.read();
   const notices: string[] = [];
-  const leftOver = (error: unknown) =>
-    void notices.push(`An operation that did not end left something behind, which is in nobody's way: ${told(error)}`);
-  await endCopy(copyRecord(here)).catch(leftOver);
+  const noteLeftover = (error: unknown) =>
+    void notices.push(`An interrupted operation left files behind, which are harmless: ${sentencesOf(error)}`);
+  await endCopy(copyRecord(here)).catch(noteLeftover);
   let unproven: Journal | undefined;
   let undone = false;
   const notice = (text: string) => {
@@ -48,38 +48,38 @@ export async function recoverBackend(
     notices.push(text);
   };
   try {
-    unproven = await replay(here, operations, { leftOver, notice });
+    unproven = await replay(here, operations, { noteLeftover, notice });
   } catch (error) {
-    const reason = await damage(error, here);
+    const reason = await damageReport(error, here);
     return { found: { hold: { keep: 'off', reason, damaged: true }, lasts: 'service' }, notices: [...notices, reason] };
   }
   if (facts?.abandoned && facts.action !== undefined && !undone) notices.push(interrupted(facts.action, unproven));
   const recovered = { ...(unproven ? { unproven } : {}), notices };
   if (facts && !facts.abandoned) return { ...recovered, found: { hold: holdOfLock(facts.action), lasts: 'lock' } };
-  for (const failure of await sweep(here.snapshots)) leftOver(failure);
+  for (const failure of await sweep(here.snapshots)) noteLeftover(failure);
   await lock.remove();
   return recovered;
 }
 
 const BACKEND = 'A backend that was stopped for it starts again, if it is to run.';
 
-/** What was cut off without anything being put back. */
+/** The notice for an interruption that needed no rollback. */
 function interrupted(action: string, unproven: Journal | undefined): string {
   const state = unproven ? 'what was put in place stays if it runs' : 'what it had begun is removed';
   return `The last service ended in the middle of this: ${action}; ${state}. ${BACKEND}`;
 }
 
 interface Report {
-  leftOver(error: unknown): void;
+  noteLeftover(error: unknown): void;
   /** Something was put back: a sentence. */
   notice(text: string): void;
 }
 
-/** Returns what was restored and has not yet been seen to run. */
+/** Completes or rolls back the journal. Returns restored state that has not been seen running yet. */
 async function replay(
-  here: Whereabouts,
+  here: RecoveryPlaces,
   operations: SwapOperations,
-  { leftOver, notice }: Report,
+  { noteLeftover, notice }: Report,
 ): Promise<Journal | undefined> {
   const journal = await readJournal(journalFile(here), here.kept);
   if (!journal || journal.phase === 'proving') return journal;
@@ -87,7 +87,7 @@ async function replay(
     await writeFileAtomic(here.settingsFile, `${JSON.stringify(journal.settings.before, null, 2)}\n`);
   }
   const { snapshot, phase, earlier } = journal;
-  await clean(await rollBack(journal, operations), operations).catch(leftOver);
+  await clean(await rollBack(journal, operations), operations).catch(noteLeftover);
   if (phase !== 'confirmed') {
     const what = snapshot === undefined ? 'a reset' : `the restore of the snapshot ${quoted(snapshot)}`;
     notice(`The last service ended during ${what}; everything is as it was before. ${BACKEND}`);
@@ -95,11 +95,11 @@ async function replay(
   return earlier;
 }
 
-/** Why the backend has to stay off, and what a person can do about it. */
-async function damage(error: unknown, { kept }: Whereabouts): Promise<string> {
+/** Why the backend has to stay off, and what the user can do about it. */
+async function damageReport(error: unknown, { kept }: RecoveryPlaces): Promise<string> {
   const beside = await findLeftovers(kept).catch(() => []);
   return [
-    `The data of the backend may be incomplete, and could not be restored: ${told(error)}`,
+    `The data of the backend may be incomplete, and could not be restored: ${sentencesOf(error)}`,
     ...(beside.length === 0
       ? [`No data of an interrupted operation was found beside ${kept.join(', ')}.`]
       : [`Look at ${beside.join(', ')}: what ends in .before-restore ran before.`]),
@@ -107,8 +107,8 @@ async function damage(error: unknown, { kept }: Whereabouts): Promise<string> {
   ].join(' ');
 }
 
-/** What went wrong and what helps, as sentences. */
-function told(error: unknown): string {
+/** An error and its advice, as sentences. */
+function sentencesOf(error: unknown): string {
   const texts = error instanceof RdError ? [error.message, error.advice ?? ''] : [String(error)];
   return texts
     .filter((text) => text !== '')

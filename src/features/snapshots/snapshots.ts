@@ -9,7 +9,6 @@ import { LOCKED } from '../../state/backend-lock.ts';
 import { createBackendRest } from './backend-wait.ts';
 import { deleteSnapshot, findSnapshot, readCatalogue, SETTINGS } from './catalogue.ts';
 import type { Snapshots } from './contract.ts';
-import type { DraftInput } from './creation.ts';
 import { makeSnapshot, type SnapshotMaking } from './creation.ts';
 import type { KeptState } from './kept-state.ts';
 import type { Maintenance } from './maintenance.ts';
@@ -28,16 +27,15 @@ export interface SnapshotsInput {
   desired(): Desired;
   keptState: Pick<KeptState, 'replace'>;
   proof: Proof;
-  /** Settings of a file, as they would be in force here. Throws what is wrong with them. */
+  /** The settings in a file as they would apply here. Throws if they are invalid. */
   readSettings(file: string): Promise<Settings>;
   log: LogFile['write'];
-  copy?: DraftInput['copy'];
+  copy?: SnapshotMaking['copy'];
   clock?: Clock;
 }
 
-/** As `Snapshots`, with an end. */
 export interface SnapshotService extends Snapshots {
-  /** Cancels what is under way and waits for its end; nothing begins any more. */
+  /** Cancels the current operation, waits for its end, and refuses others. */
   close(): Promise<void>;
 }
 
@@ -66,7 +64,7 @@ export function createSnapshots(input: SnapshotsInput): SnapshotService {
     }
   }
 
-  /** For what stops the backend: who hears that it failed, and that everything is as it was, must find it so. */
+  /** For work that stops the backend: a failure is reported only when the backend is back, because the message says so. */
   async function interrupting(work: () => Promise<void>): Promise<void> {
     try {
       await work();
@@ -83,10 +81,10 @@ export function createSnapshots(input: SnapshotsInput): SnapshotService {
   }
 
   async function cancel(): Promise<boolean> {
-    const present = operation;
-    present?.abort.abort();
-    await present?.ended;
-    return present !== undefined;
+    const current = operation;
+    current?.abort.abort();
+    await current?.ended;
+    return current !== undefined;
   }
 
   return {
@@ -107,7 +105,7 @@ export function createSnapshots(input: SnapshotsInput): SnapshotService {
       );
       const action = `Creating snapshot ${quoted(name)}`;
       const record = { created: new Date().toISOString(), name, description };
-      await named('failed to create snapshot', '', () =>
+      await prefixed('failed to create snapshot', '', () =>
         exclusively(undefined, async (signal) => {
           await makeSnapshot({ ...input, rest, interrupting }, { record, action, stop }, signal);
           log('info', 'snapshot created', { name });
@@ -115,7 +113,7 @@ export function createSnapshots(input: SnapshotsInput): SnapshotService {
       );
     },
     async remove(name) {
-      await named(`failed to delete snapshot ${quoted(name)}`, '', async () => {
+      await prefixed(`failed to delete snapshot ${quoted(name)}`, '', async () => {
         const snapshot = await findSnapshot(root, name);
         if (operation?.reads === snapshot.id) throw new RdError('ERR_SNAPSHOT', 'it is being restored');
         await deleteSnapshot(root, snapshot);
@@ -124,13 +122,13 @@ export function createSnapshots(input: SnapshotsInput): SnapshotService {
     },
     async restore(name) {
       const action = `Restoring snapshot ${quoted(name)}`;
-      await named(`failed to restore snapshot ${quoted(name)}`, ', and everything is as it was before', async () => {
+      await prefixed(`failed to restore snapshot ${quoted(name)}`, ', and everything is as it was before', async () => {
         const { id, directory, mark } = await findSnapshot(root, name);
         await exclusively(id, async (signal) => {
           await rest.begin(action, signal);
           const manifest = await readManifest(directory, mark);
           const sources = sourcesOf(manifest, directory);
-          // All that can be found wrong is found while the backend still runs.
+          // Find every problem while the backend still runs.
           await verify(directory, manifest, { signal });
           const settings = await input.readSettings(join(directory, SETTINGS));
           await interrupting(async () => {
@@ -162,7 +160,7 @@ export function createSnapshots(input: SnapshotsInput): SnapshotService {
                 work,
               );
             });
-            await proof.demand(action, signal);
+            await proof.waitUntilProven(action, signal);
           });
           log('info', 'snapshot restored', { name });
         });
@@ -170,7 +168,7 @@ export function createSnapshots(input: SnapshotsInput): SnapshotService {
     },
   };
 
-  /** Where each kept path is copied from. Throws when the snapshot is not of this driver. */
+  /** Where each kept path is copied from. Throws for a snapshot of another driver. */
   function sourcesOf(manifest: Manifest, directory: string): Map<string, string> {
     if (manifest.driver !== driver.name) {
       throw new RdError(
@@ -189,8 +187,8 @@ export function createSnapshots(input: SnapshotsInput): SnapshotService {
   }
 }
 
-/** Puts the operation in front of what went wrong, in the form that scripts match on. What is a defect stays one. */
-async function named(operation: string, afterCancel: string, work: () => Promise<void>): Promise<void> {
+/** Prefixes an error with the operation, in the form that scripts match. Bugs pass unchanged. */
+async function prefixed(operation: string, afterCancel: string, work: () => Promise<void>): Promise<void> {
   try {
     await work();
   } catch (cause) {

@@ -78,13 +78,13 @@ describe('errors', () => {
     ['nobody there', {}, 'ERR_CONNECTION', /reg\.test cannot be reached: connect ECONNREFUSED/],
     ['no JSON', { [address]: { body: '<html>' } }, 'ERR_CONNECTION', /did not return a list/],
     ['too long', { [address]: { body: 'x'.repeat(5_000_000) } }, 'ERR_CONNECTION', /larger than/],
-    ['a list', { [address]: { body: '[]' } }, 'ERR_CONNECTION', /no object/],
+    ['a list', { [address]: { body: '[]' } }, 'ERR_CONNECTION', /not an object/],
     ['private', { [address]: { needs: 'never' }, 'https://auth.test/token': {} }, 'ERR_CONNECTION', /./],
     [
       'a way to the token that others can read',
       { [address]: { needs: 'x' }, realm: { body: 'http://auth.test/t' } },
       'ERR_CONNECTION',
-      /does not show/,
+      /does not allow anonymous access/,
     ],
   ])('%s', async (_what, script, code, message) => {
     await expect(ask('reg.test/a', script)).rejects.toMatchObject({ code, message: expect.stringMatching(message) });

@@ -45,7 +45,7 @@ test.each([
   ['', 'it is not JSON'],
   ['[]', 'does not hold an object'],
   ['{"currentContext":1}', 'is not a string'],
-  ['{"currentContext":"a","currentContext":"b"}', 'stands in it twice'],
+  ['{"currentContext":"a","currentContext":"b"}', 'is in it twice'],
 ])('%j is not edited, nor quoted', (text, why) => {
   expect(() => currentContext(text)).toThrow(why);
 });

@@ -161,7 +161,7 @@ describe('foreign configuration', () => {
     writeConfig('{"currentContext":"work"}');
     const [made, left] = await provideContext(ENDPOINT, targets);
     expect(made).toMatchObject({ state: 'managed' });
-    expect(left).toMatchObject({ state: 'left', message: 'the context work is selected there, and stays so' });
+    expect(left).toMatchObject({ state: 'left', message: 'the context work is selected there' });
     await withdrawContext(targets);
     expect(readFileSync(config, 'utf8')).toBe('{"currentContext":"work"}');
   });

@@ -148,7 +148,7 @@ test.each([
   ['a list', '- a\n', /no.* mapping|mapping/],
   ['a text', 'secret-token\n', /mapping/],
   ['JSON', JSON.stringify(parse(KUBECTL)), /style of JSON/],
-  ['a list that is none', 'clusters: secret-token\n', /"clusters" in it is no list/],
+  ['a list that is none', 'clusters: secret-token\n', /"clusters" in it is not a list/],
 ])('%s is left alone, with a message that does not quote it', (_, text, message) => {
   for (const attempt of [() => withEntry(text, ENTRY), () => withoutEntry(text, 'rdctl')]) {
     expect(attempt).toThrow(message);

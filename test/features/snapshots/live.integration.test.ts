@@ -95,7 +95,7 @@ async function scene({ live = true, power = 'started' }: { live?: boolean; power
         await check(parts);
       },
     },
-    proof: { demand: async () => undefined, watch: () => undefined, close: unused },
+    proof: { waitUntilProven: async () => undefined, watch: () => undefined, close: unused },
     readSettings: async () => SETTINGS,
     log: () => undefined,
     async copy(from, to) {

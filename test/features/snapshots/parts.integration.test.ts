@@ -189,8 +189,8 @@ test('the list is sorted by age and skips broken snapshots, and a sweep removes 
     ['second', ''],
   ]);
   expect(warnings).toEqual([
-    `The snapshot in ${join(root, id(3))} is passed over: its metadata.json has no date. Remove it if nobody needs it.`,
-    `The snapshot in ${join(root, id(6))} is passed over: it is not complete. Remove it if nobody needs it.`,
+    `The snapshot in ${join(root, id(3))} is skipped: its metadata.json has no date. Remove it if it is not needed.`,
+    `The snapshot in ${join(root, id(6))} is skipped: it is not complete. Remove it if it is not needed.`,
   ]);
   expect(await sweep(root)).toEqual([]);
   expect(readdirSync(root).sort()).toEqual([id(1), id(2), id(3), id(6), 'something else'].sort());
@@ -206,7 +206,7 @@ test('a snapshot is a directory, never the target of a link', async () => {
   await symlink(elsewhere, directory);
   expect(await readCatalogue(root)).toEqual({
     snapshots: [],
-    warnings: [`The snapshot in ${directory} is passed over: it is no directory. Remove it if nobody needs it.`],
+    warnings: [`The snapshot in ${directory} is skipped: it is not a directory. Remove it if it is not needed.`],
   });
   await expect(findSnapshot(root, 'one')).rejects.toThrow('can\'t find snapshot "one"');
 });

@@ -123,7 +123,7 @@ describe('files that cannot be removed', () => {
       });
       expect(found).toBeUndefined();
       expect(notices).toContain(
-        "An operation that did not end left something behind, which is in nobody's way: the directory is not empty.",
+        'An interrupted operation left files behind, which are harmless: the directory is not empty.',
       );
       expect((await recoverBackend(at.here)).found).toBeUndefined();
       expect(at.seen()).toEqual(OLD);
