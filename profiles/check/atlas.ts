@@ -143,26 +143,9 @@ function placesBySetting(root: Section): Map<string, Place[]> {
  * Why a release passes over what stands at a place that other releases have. In the same words for as many releases as possible.
  * @param by `registry`: the names are looked for before anything is migrated.
  */
-export function absence(place: Place | Section, { index }: { index: number }, by: 'written' | 'registry'): string {
-  const cache = REASONS[by];
-  let reasons = cache.get(place);
-  if (!reasons) {
-    reasons = [];
-    cache.set(place, reasons);
-  }
-  const known = reasons[index];
-  if (known !== undefined) return known;
-  const reason = reasonOf(place, index, by);
-  reasons[index] = reason;
-  return reason;
-}
-
-/** Places are few and fixed; profiles to check may be thousands. */
-const REASONS = { written: new Map<Place | Section, string[]>(), registry: new Map<Place | Section, string[]>() };
-
-function reasonOf(place: Place | Section, index: number, by: 'written' | 'registry'): string {
+export function absence(place: Place | Section, { index }: Pick<System, 'index'>, by: 'written' | 'registry'): string {
   if (index < place.first) return beginning(place, index);
-  const next = 'type' in place ? later(place, index) : undefined;
+  const next = 'type' in place ? placeIn(place, index) : undefined;
   if (!next) {
     const last = RELEASES[place.last]?.name;
     return last === undefined
@@ -182,11 +165,6 @@ function beginning(place: Place | Section, index: number): string {
   return before ? `${since}; before, it is ${before.path}` : since;
 }
 
-function later(place: Place, index: number): Place | undefined {
-  const next = placeIn(place, index);
-  return next && next !== place && isThere(next, index) ? next : undefined;
-}
-
 /** A release on a platform, as far as it matters to a profile. */
 export interface System {
   /** Place in `RELEASES`. */
@@ -199,20 +177,12 @@ export interface System {
   elsewhere: ReadonlyMap<SettingPath, string>;
 }
 
-/**
- * For each release the first one that has the same settings with the same defaults: what is found out for one holds for
- * all of them.
- */
-export const ALIKE: readonly number[] = alike();
+const SYSTEMS: readonly System[] = PLATFORMS.flatMap(systemsOn);
 
-const SYSTEMS: Readonly<Record<Platform, readonly System[]>> = {
-  darwin: systemsOn('darwin'),
-  linux: systemsOn('linux'),
-  win32: systemsOn('win32'),
-};
-
-export function systemOf(index: number, platform: Platform): System | undefined {
-  return SYSTEMS[platform][index];
+export function systemOf(release: string, platform: Platform): System {
+  const system = SYSTEMS.find((each) => each.release.name === release && each.platform === platform);
+  if (!system) throw new Error(`no release ${release}`);
+  return system;
 }
 
 function systemsOn(platform: Platform): System[] {
@@ -242,14 +212,6 @@ function defaultsIn(release: Release, index: number, platform: Platform): Readon
     if (value !== undefined) defaults.set(path, value);
   }
   return defaults;
-}
-
-function alike(): number[] {
-  const fingerprints = RELEASES.map((release, index) => {
-    const defaults = PLATFORMS.map((platform) => FIELDS.map(({ path }) => defaultIn(path, release, platform)));
-    return JSON.stringify([release.settingsVersion, placesIn(index).map(({ path }) => path), defaults]);
-  });
-  return fingerprints.map((fingerprint) => fingerprints.indexOf(fingerprint));
 }
 
 function placesIn(release: number): Place[] {

@@ -5,7 +5,7 @@ import { SCHEMA_VERSION } from '../../src/settings/settings.gen.ts';
 import type { DeploymentInput } from '../document/deployment-input.ts';
 import type { SelectedSettings } from '../document/selection.ts';
 import type { Part } from '../formats/format.ts';
-import { ALIKE, systemOf } from './atlas.ts';
+import { systemOf } from './atlas.ts';
 import { type CheckCell, type CheckFinding, type CheckPart, verdictOf } from './finding.ts';
 import { partChecker } from './part-check.ts';
 
@@ -28,20 +28,13 @@ export const ALL: CheckSelection = { releases: RELEASES, platforms: PLATFORMS };
  */
 export function checkProfile(parts: readonly CheckPart[], selection: CheckSelection): CheckCell[] {
   const checkers = parts.map(partChecker);
-  const known = new Map<string, readonly CheckFinding[]>();
-  return selection.releases.flatMap(({ name, settingsVersion }) => {
-    const index = ALIKE[RELEASES.findIndex((each) => each.name === name)] ?? -1;
-    return selection.platforms.map((platform): CheckCell => {
-      const key = `${index} ${platform}`;
-      let findings = known.get(key);
-      if (!findings) {
-        const system = systemOf(index, platform);
-        findings = system ? checkers.flatMap((check) => [...check(system)]) : [];
-        known.set(key, findings);
-      }
+  return selection.releases.flatMap(({ name, settingsVersion }) =>
+    selection.platforms.map((platform): CheckCell => {
+      const system = systemOf(name, platform);
+      const findings = checkers.flatMap((check) => check(system));
       return { release: name, settingsVersion, platform, verdict: verdictOf(findings), findings };
-    });
-  });
+    }),
+  );
 }
 
 /** One sentence for each thing that the application would not take as it is written. */

@@ -3,7 +3,6 @@ import { PLATFORM_NAMES, PLATFORMS, type Platform } from '../../src/settings/fie
 import { wordList } from '../../src/settings/printable.ts';
 import { RELEASES } from '../../src/settings/releases.ts';
 import type { Part } from '../formats/format.ts';
-import { entryPath } from '../formats/tree.ts';
 
 /** One of the two deployment profiles, at its own version and by the names of that version. */
 export interface CheckPart {
@@ -41,44 +40,12 @@ export interface CheckCell {
   settingsVersion: number;
   platform: Platform;
   verdict: Verdict;
-  /** A finding that several cells share is the same object in each. */
   findings: readonly CheckFinding[];
 }
 
-/** Takes findings of one part, and gives equal ones as one object. */
-export interface Notes {
-  note(effect: Effect, names: readonly string[], reason: string, suggestion?: string): CheckFinding;
-}
-
-export function notesOf(part: Part): Notes {
-  // By reason first: there are few, and mostly the same text each time, which is compared without being read.
-  const known = new Map<string, Map<string, CheckFinding>>();
-  const keys = new WeakMap<readonly string[], string>();
-  const keyOf = (names: readonly string[]) => {
-    let key = keys.get(names);
-    if (key === undefined) {
-      key = names.join('\n');
-      keys.set(names, key);
-    }
-    return key;
-  };
-  return {
-    note(effect, names, reason, suggestion) {
-      let alike = known.get(reason);
-      if (!alike) {
-        alike = new Map();
-        known.set(reason, alike);
-      }
-      const place = keyOf(names);
-      let finding = alike.get(place);
-      if (!finding) {
-        const path = names.reduce(entryPath, '');
-        finding = { part, path, names, effect, reason, ...(suggestion === undefined ? {} : { suggestion }) };
-        alike.set(place, finding);
-      }
-      return finding;
-    },
-  };
+/** The same for equal findings. */
+export function findingKey({ part, path, names, effect, reason }: CheckFinding): string {
+  return [part, effect, reason, path, ...names].join('\n');
 }
 
 export function verdictOf(findings: Iterable<CheckFinding>): Verdict {
@@ -112,10 +79,10 @@ export interface FindingList {
  */
 export function findingLists(cells: readonly CheckCell[]): FindingList[] {
   const starting = cells.filter(({ verdict }) => verdict !== 'rejected');
-  const shown = new Set(starting.flatMap(({ findings }) => findings));
+  const shown = new Set(starting.flatMap(({ findings }) => findings.map(findingKey)));
   const stopped = cells
     .filter(({ findings }) => findings.some(({ effect, path }) => effect === 'refused' && path !== 'version'))
-    .map((cell) => ({ ...cell, findings: cell.findings.filter((finding) => !shown.has(finding)) }));
+    .map((cell) => ({ ...cell, findings: cell.findings.filter((finding) => !shown.has(findingKey(finding))) }));
   const sources = [
     { later: false, findings: spread(cells).filter(({ finding }) => finding.effect === 'refused') },
     { later: false, findings: spread(starting) },
@@ -131,16 +98,20 @@ export function findingLists(cells: readonly CheckCell[]): FindingList[] {
 
 /** Each distinct finding once: the refused ones first, then in the order in which they were found. */
 export function spread(cells: readonly CheckCell[]): SpreadFinding[] {
-  const found = new Map<CheckFinding, Map<Platform, string[]>>();
+  const found = new Map<string, { finding: CheckFinding; releases: Map<Platform, string[]> }>();
   for (const { findings, platform, release } of cells) {
     for (const finding of findings) {
-      const where = found.get(finding) ?? new Map<Platform, string[]>();
-      found.set(finding, where.set(platform, [...(where.get(platform) ?? []), release]));
+      const key = findingKey(finding);
+      const { releases } = found.get(key) ?? { releases: new Map<Platform, string[]>() };
+      const before = releases.get(platform);
+      if (before) before.push(release);
+      else releases.set(platform, [release]);
+      found.set(key, { finding, releases });
     }
   }
-  const all = [...found].map(([finding, where]) => ({
+  const all = [...found.values()].map(({ finding, releases }) => ({
     finding,
-    where: [...where].map(([platform, releases]) => ({ platform, releases })),
+    where: [...releases].map(([platform, names]) => ({ platform, releases: names })),
   }));
   return EFFECTS.flatMap((effect) => all.filter(({ finding }) => finding.effect === effect));
 }

@@ -194,20 +194,13 @@ interface PlacedLoss extends Loss {
 /**
  * What a release makes of values that are in no part: every release ignores or refuses them alike, but a value of a wrong type
  * means nothing to one that does not look for its name.
- * @returns the findings for a place in `RELEASES`.
+ * @param release place in `RELEASES`.
  */
-export function lossFindings(lost: readonly PlacedLoss[]): (release: number) => CheckFinding[] {
-  const found = lost.map(() => new Map<string, CheckFinding>());
-  return (release) =>
-    lost.map((loss, index) => {
-      const { effect, reason } = judged(loss, release);
-      const known = found[index]?.get(reason);
-      if (known) return known;
-      const { part, place } = loss;
-      const finding: CheckFinding = { ...(part ? { part } : {}), path: place, names: [place], effect, reason };
-      found[index]?.set(reason, finding);
-      return finding;
-    });
+export function lossFindings(lost: readonly PlacedLoss[], release: number): CheckFinding[] {
+  return lost.map((loss) => {
+    const { part, place } = loss;
+    return { ...(part ? { part } : {}), path: place, names: [place], ...judged(loss, release) };
+  });
 }
 
 function judged({ names, reason, refused }: PlacedLoss, release: number): { effect: Effect; reason: string } {

@@ -1,81 +1,68 @@
 import { isObject, type JsonObject, type JsonValue } from '../../src/json.ts';
-import type { Platform } from '../../src/settings/field.ts';
 import { splitTag } from '../../src/settings/image-reference.ts';
 import { leafAt, setLeaf } from '../../src/settings/leaf-paths.ts';
 import { migrateWithOrigins, namesBefore } from '../../src/settings/migrate.ts';
 import type { SettingPath } from '../../src/settings/settings.gen.ts';
 import type { Part } from '../formats/format.ts';
+import { entryPath } from '../formats/tree.ts';
 import { absence, isThere, type System } from './atlas.ts';
-import { type CheckFinding, type CheckPart, type Effect, type Notes, notesOf } from './finding.ts';
+import { type CheckFinding, type CheckPart, type Effect, findingKey } from './finding.ts';
 import { type Holding, holdingOf } from './holding.ts';
-import { entriesOf, type Reading, readExactly, readRegistry } from './reading.ts';
+import { type Reading, readExactly, readRegistry } from './reading.ts';
 import { judgeValue, lockedVersionReason, unusableVersionReason, type Values, versionFault } from './values.ts';
 
 const VERSION = ['version'];
 
 /** Checks one part against any number of systems; what does not depend on the system is found out once. */
-export function partChecker(given: CheckPart): (system: System) => ReadonlySet<CheckFinding> {
-  const { part, settings } = given;
-  const notes = notesOf(part);
-  const written: Record<'exact' | 'registry', () => Reading> = {
-    exact: once(() => readExactly(settings)),
-    registry: once(() => readRegistry(settings)),
-  };
-  const holding = once(() => holdingOf(settings));
-  const migrated = new Map<string, Migrated>();
+export function partChecker({ part, settings }: CheckPart): (system: System) => CheckFinding[] {
+  const exact = readExactly(settings);
+  const registry = readRegistry(settings);
+  const holding = holdingOf(settings);
   return (system) => {
-    const check: PartCheck = { part, settings, notes, system, found: new Set() };
-    const windows = system.platform === 'win32';
-    const reading = windows ? written.registry() : written.exact();
-    const fault = versionFault(settings.version, system);
-    if (
-      windows &&
-      settings.version === undefined &&
-      !reading.entries.some(({ place, value }) => value !== null && isThere(place, system.index))
-    ) {
-      report(check, 'ignored', VERSION, 'a key without any known value does not count as a profile');
-      return check.found;
-    }
-    if (fault) report(check, fault.effect, VERSION, fault.reason);
-    if (fault?.end) return check.found;
-    reportUnholdable(check, holding());
-    if (!isOlder(settings.version, system)) judge(check, reading, settings);
-    else if (windows) judgeRegistry(check, reading);
-    else {
-      const after = migratedFor(check, migrated);
-      // Windows loses what stands at older places; here it has to be in the file to come to its new place.
-      reportUnholdable(check, after.holding(), after.written);
-      judgeMigrated(check, reading, after);
-    }
-    return check.found;
+    const check: PartCheck = { part, settings, system, found: new Map() };
+    judgePart(check, system.platform === 'win32' ? registry : exact, holding);
+    return [...check.found.values()];
   };
+}
+
+function judgePart(check: PartCheck, reading: Reading, holding: Holding): void {
+  const { settings, system } = check;
+  const windows = system.platform === 'win32';
+  const means = reading.entries.some(({ place, value }) => value !== null && isThere(place, system.index));
+  if (windows && settings.version === undefined && !means) {
+    report(check, 'ignored', VERSION, 'a key without any known value does not count as a profile');
+    return;
+  }
+  const fault = versionFault(settings.version, system);
+  if (fault) report(check, fault.effect, VERSION, fault.reason);
+  if (fault?.end) return;
+  reportUnholdable(check, holding);
+  if (!isOlder(settings.version, system)) judge(check, reading, settings);
+  else if (windows) judgeRegistry(check, reading);
+  else {
+    const after = migrationOf(settings, check);
+    // Windows loses what stands at older places; here it has to be in the file to come to its new place.
+    reportUnholdable(check, holdingOf(after.document), after.written);
+    judgeMigrated(check, reading, after);
+  }
 }
 
 /** What one part is for one system. */
 interface PartCheck extends CheckPart {
-  notes: Notes;
   system: System;
-  found: Set<CheckFinding>;
+  /** Each finding once, in the order in which they were found. */
+  found: Map<string, CheckFinding>;
 }
 
 /** Settings at the version of a release, and how names there were written. */
 interface Migrated {
   reading: Reading;
   document: JsonObject;
-  holding: () => Holding;
   written(names: readonly string[]): readonly string[];
   /** Places before the migration of what stands at another one after it. */
-  moved: () => ReadonlySet<string>;
+  moved: ReadonlySet<string>;
   /** Places of the release at which something stood, until what stood at the older place came there. */
   replaced: readonly string[];
-}
-
-function once<T>(make: () => T): () => T {
-  let made: { value: T } | undefined;
-  return () => {
-    made ??= { value: make() };
-    return made.value;
-  };
 }
 
 /** A version with a fraction passes for an older one, and no step of a migration begins at it. */
@@ -84,7 +71,17 @@ function isOlder(version: JsonValue | undefined, { release }: System): version i
 }
 
 function report(check: PartCheck, effect: Effect, names: readonly string[], reason: string, suggestion?: string): void {
-  check.found.add(check.notes.note(effect, names, reason, suggestion));
+  const path = names.reduce(entryPath, '');
+  const finding = {
+    part: check.part,
+    path,
+    names,
+    effect,
+    reason,
+    ...(suggestion === undefined ? {} : { suggestion }),
+  };
+  const key = findingKey(finding);
+  if (!check.found.has(key)) check.found.set(key, finding);
 }
 
 function reportUnholdable(check: PartCheck, holding: Holding, written: Migrated['written'] = same): void {
@@ -93,31 +90,20 @@ function reportUnholdable(check: PartCheck, holding: Holding, written: Migrated[
   }
 }
 
-/** The document that a release of macOS or Linux migrates first and then reads; shared by releases of one version. */
-function migratedFor({ part, settings, system }: PartCheck, known: Map<string, Migrated>): Migrated {
-  const target = system.release.settingsVersion;
-  const key = `${target}`;
-  let migrated = known.get(key);
-  if (!migrated) {
-    migrated = migrationOf(settings, part === 'locked', target, system.platform);
-    known.set(key, migrated);
-  }
-  return migrated;
-}
-
-function migrationOf(settings: JsonObject, locked: boolean, target: number, platform: Platform): Migrated {
-  const { document, origins } = migrateWithOrigins(settings, { platform, locked, target });
-  const written = origins.size === 0 ? same : (names: readonly string[]) => namesBefore(origins, names);
-  const replaced = [...origins].filter(([to, from]) => to !== from && leafAt(settings, to) !== undefined);
+/** What a release makes of settings of an older version before it judges them. */
+function migrationOf(settings: JsonObject, { part, system }: Circumstances): Migrated {
+  const { document, origins } = migrateWithOrigins(settings, {
+    platform: system.platform,
+    locked: part === 'locked',
+    target: system.release.settingsVersion,
+  });
+  const all = [...origins];
   return {
     document,
     reading: readExactly(document),
-    holding: once(() => holdingOf(document)),
-    written,
-    moved: once(
-      () => new Set([...origins].flatMap(([to, from]) => (leafAt(document, to) === undefined ? [] : [from]))),
-    ),
-    replaced: replaced.map(([to]) => to),
+    written: origins.size === 0 ? same : (names) => namesBefore(origins, names),
+    moved: new Set(all.flatMap(([to, from]) => (leafAt(document, to) === undefined ? [] : [from]))),
+    replaced: all.flatMap(([to, from]) => (to !== from && leafAt(settings, to) !== undefined ? [to] : [])),
   };
 }
 
@@ -143,7 +129,7 @@ function reportEnded(check: PartCheck, { entries }: Reading, moved: Migrated['mo
   const { system } = check;
   for (const { place, names, fault, value } of entries) {
     const there = isThere(place, system.index);
-    const ended = !there && 'type' in place && !place.field && !moved().has(place.path);
+    const ended = !there && 'type' in place && !place.field && !moved.has(place.path);
     if (ended) report(check, 'ignored', names, absence(place, system, 'written'));
     const hidden = there && 'members' in place && fault && (value !== null || system.platform === 'linux');
     if (hidden) report(check, fault.effect, names, fault.reason);
@@ -152,7 +138,7 @@ function reportEnded(check: PartCheck, { entries }: Reading, moved: Migrated['mo
 
 /** Windows reads by the names of the release and migrates what it got: what stood at older places is lost before. */
 function judgeRegistry(check: PartCheck, reading: Reading): void {
-  const { system, part, settings } = check;
+  const { system, settings } = check;
   const kept: JsonObject = { version: settings.version ?? null };
   const names = new Map<string, string>();
   for (const entry of reading.entries) {
@@ -169,11 +155,7 @@ function judgeRegistry(check: PartCheck, reading: Reading): void {
   for (const { effect, names: at, reason } of [...additions(check, kept), ...replacements(check, kept)]) {
     report(check, effect, at, reason);
   }
-  const {
-    document,
-    reading: after,
-    written,
-  } = migrationOf(kept, part === 'locked', system.release.settingsVersion, system.platform);
+  const { document, reading: after, written } = migrationOf(kept, check);
   judge(check, after, document, names.size === 0 ? written : (at) => namesBefore(names, written(at)));
 }
 
@@ -186,7 +168,10 @@ function judge(
   const { system } = check;
   reportUnknown(check, reading, written);
   const values = (path: SettingPath) =>
-    entriesOf(reading, path).find(({ place, fault }) => fault === undefined && isThere(place, system.index))?.value;
+    reading.entries.find(
+      ({ place, fault }) =>
+        'field' in place && place.field?.path === path && fault === undefined && isThere(place, system.index),
+    )?.value;
   for (const entry of reading.entries) {
     const { place, fault, names, value } = entry;
     if (!isThere(place, system.index)) {
@@ -195,7 +180,7 @@ function judge(
       // That the other two have no null is reported already.
       if (value !== null || system.platform === 'linux') report(check, fault.effect, written(names), fault.reason);
     } else if ('field' in place && place.field) {
-      for (const { effect, reason, suggestion, entry: key } of judgeValue(entry, place.field, values, system)) {
+      for (const { effect, reason, suggestion, entry: key } of judgeValue(value, place.field, values, system)) {
         report(check, effect, written(key === undefined ? names : [...names, key]), reason, suggestion);
       }
     }

@@ -2,7 +2,6 @@ import { isObject, type JsonObject, type JsonValue } from '../../src/json.ts';
 import type { FieldType } from '../../src/settings/field.ts';
 import { nearest } from '../../src/settings/nearest.ts';
 import { own, put } from '../../src/settings/own.ts';
-import type { SettingPath } from '../../src/settings/settings.gen.ts';
 import { MOST_SUGGESTIONS } from '../../src/settings/unknown-keys.ts';
 import { ATLAS, type AtlasNode, type Place, type Section } from './atlas.ts';
 import type { Effect } from './finding.ts';
@@ -17,8 +16,6 @@ export interface Entry {
   value: JsonValue;
   /** What a release with this place makes of it, before it looks at the meaning of the value. */
   fault?: { effect: Effect; reason: string };
-  /** What is wrong with the value whatever the system and the other settings are, once it is known. */
-  judged?: readonly Judgement[];
 }
 
 /** What a release makes of the value of a setting. */
@@ -41,25 +38,6 @@ interface Unknown {
 export interface Reading {
   entries: Entry[];
   unknown: Unknown[];
-  /** The entries of each present setting, at all of its places; built on first use. */
-  bySetting?: ReadonlyMap<SettingPath, readonly Entry[]>;
-}
-
-/** The entries of a setting of today, at all of its places. */
-export function entriesOf(reading: Reading, path: SettingPath): readonly Entry[] {
-  reading.bySetting ??= bySetting(reading.entries);
-  return reading.bySetting.get(path) ?? [];
-}
-
-function bySetting(entries: readonly Entry[]): ReadonlyMap<SettingPath, readonly Entry[]> {
-  const found = new Map<SettingPath, Entry[]>();
-  for (const entry of entries) {
-    const field = 'field' in entry.place ? entry.place.field : undefined;
-    const others = field && found.get(field.path);
-    if (others) others.push(entry);
-    else if (field) found.set(field.path, [entry]);
-  }
-  return found;
 }
 
 const NO_SETTING = 'no release has such a setting';

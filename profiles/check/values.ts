@@ -11,7 +11,7 @@ import type { SettingPath } from '../../src/settings/settings.gen.ts';
 import { expectedValue, valueProblems } from '../../src/settings/value-rules.ts';
 import type { System } from './atlas.ts';
 import type { Effect } from './finding.ts';
-import type { Entry, Judgement } from './reading.ts';
+import type { Judgement } from './reading.ts';
 
 /** The value that a profile has for a setting of today in one release; none where it lacks the setting or the type is wrong. */
 export type Values = (path: SettingPath) => JsonValue | undefined;
@@ -28,9 +28,8 @@ const MOST_QUOTED = 60;
  * that `notset` was a path strategy before 1.9; for everything else (the values of other closed lists, bounds,
  * rules between settings) the rules of the newest release stand in.
  */
-export function judgeValue(entry: Entry, field: Field, values: Values, system: System): readonly Judgement[] {
+export function judgeValue(value: JsonValue, field: Field, values: Values, system: System): readonly Judgement[] {
   const { path } = field;
-  const { value } = entry;
   const current = system.defaults.get(path) ?? null;
   const elsewhere = system.elsewhere.get(path);
   if (elsewhere !== undefined) return equal(value, current) ? NONE : [{ effect: 'refused', reason: elsewhere }];
@@ -38,11 +37,11 @@ export function judgeValue(entry: Entry, field: Field, values: Values, system: S
   if (path === STRATEGY && value === 'notset' && current === 'notset') return NONE;
   const rule = RULES[path];
   const option = path.startsWith(NINE_P);
-  if (!rule && !option) return ownJudgements(entry, field);
+  if (!rule && !option) return wrongByItself(field, value);
   const input = ruleInput(field, value, current, values, system);
   const frozen = option ? ninePOption(input) : [];
   if (frozen.length > 0) return frozen.map((problem) => judgementOf(problem, field, value));
-  const own = ownJudgements(entry, field);
+  const own = wrongByItself(field, value);
   if (own.length > 0 || !rule || path === DISK) return own;
   return rule(input).map((problem) => judgementOf(problem, field, value));
 }
@@ -55,11 +54,6 @@ const STORED_AS_WRITTEN: Judgement = {
   reason: 'it is stored as written, but no engine is named "docker"',
   suggestion: 'moby',
 };
-
-function ownJudgements(entry: Entry, field: Field): readonly Judgement[] {
-  entry.judged ??= wrongByItself(field, entry.value);
-  return entry.judged;
-}
 
 /** What is wrong with the value alone. A fraction passes for a number, as it does in every release. */
 function wrongByItself(field: Field, value: JsonValue): readonly Judgement[] {

@@ -1,5 +1,4 @@
 import { describe, expect, test } from 'vitest';
-import { ALIKE } from '../../profiles/check/atlas.ts';
 import { ALL, checkProfile } from '../../profiles/check/check.ts';
 import type { CheckCell, Effect, Verdict } from '../../profiles/check/finding.ts';
 import type { Part } from '../../profiles/formats/format.ts';
@@ -474,12 +473,4 @@ test('both parts are checked, each with its own findings', () => {
     ['defaults', 'x', 'ignored'],
   ]);
   expect(verdict).toBe('rejected');
-});
-
-test('releases are equivalent when no setting or default changed between them', () => {
-  const groups = RELEASES.map((_, index) => RELEASES[ALIKE[index] ?? -1]?.name);
-  expect(groups).toEqual([
-    ...['1.8', '1.9', '1.10', '1.11', '1.12', '1.13', '1.14', '1.15', '1.16', '1.16', '1.16', '1.19'],
-    ...['1.20', '1.21', '1.22', '1.23', '1.24'],
-  ]);
 });

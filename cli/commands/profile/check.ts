@@ -144,14 +144,13 @@ async function checkFiles(
 
 /** Adds the values that the format's reader dropped; a file that a platform cannot read is rejected on it. */
 function withLosses({ label, lost, unreadable }: CheckInput, cells: readonly CheckCell[]): readonly CheckCell[] {
-  const losses = lossFindings(lost);
   const unread: CheckFinding[] = unreadable
     ? [{ path: label, names: [], effect: 'refused', reason: unreadable.reason }]
     : [];
   if (lost.length + unread.length === 0) return cells;
   return cells.map((cell) => {
     const whole = cell.platform === unreadable?.platform ? unread : [];
-    const findings = [...cell.findings, ...whole, ...losses(releaseIndex(cell.release))];
+    const findings = [...cell.findings, ...whole, ...lossFindings(lost, releaseIndex(cell.release))];
     return { ...cell, findings, verdict: verdictOf(findings) };
   });
 }
