@@ -14,7 +14,7 @@ import {
 } from './create-profile/request.ts';
 
 /** Maximum warnings shown; a document can hold thousands of unknown names. */
-const MOST_SHOWN = 50;
+const MAX_SHOWN = 50;
 
 export const createProfile = defineCommand({
   name: 'create-profile',
@@ -79,11 +79,11 @@ async function writeProfile(
   const warnings = [...selected.warnings, ...judged.warnings, ...own.warnings];
   if (flags.strict && warnings.length > 0) {
     throw new RdError('ERR_PROFILE_INVALID', 'the profile was not written, because of warnings and --strict:', {
-      details: shown(warnings),
+      details: firstLines(warnings),
     });
   }
-  for (const line of shown(warnings)) io.err(`Warning: ${line}\n`);
-  for (const line of shown([...selected.notes, ...judged.notes, ...own.notes])) io.err(`Note: ${line}\n`);
+  for (const line of firstLines(warnings)) io.err(`Warning: ${line}\n`);
+  for (const line of firstLines([...selected.notes, ...judged.notes, ...own.notes])) io.err(`Note: ${line}\n`);
   const data = request.encoding === 'utf-8' ? text : encodeRegistryFile(text, request.encoding);
   if (!request.destination) {
     io.out(data);
@@ -160,9 +160,9 @@ async function makeOneDirectory(path: string): Promise<void> {
   }
 }
 
-function shown(lines: readonly string[]): string[] {
-  const more = lines.length - MOST_SHOWN;
-  return more <= 0 ? [...lines] : [...lines.slice(0, MOST_SHOWN), `… and ${more} more`];
+function firstLines(lines: readonly string[]): string[] {
+  const more = lines.length - MAX_SHOWN;
+  return more <= 0 ? [...lines] : [...lines.slice(0, MAX_SHOWN), `… and ${more} more`];
 }
 
 type FileRequest = Pick<Extract<ProfileRequest, { what: 'profile' }>, 'format' | 'part' | 'encoding'>;

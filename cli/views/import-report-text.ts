@@ -11,15 +11,15 @@ export interface ImportReport {
 }
 
 /** Maximum lines of one kind in text; JSON has all of them. */
-const MOST_SHOWN = 50;
+const MAX_SHOWN = 50;
 
 /** As text: the counts, then what differs from the source. */
 export function reportText({ fidelity }: Pick<ImportReport, 'fidelity'>): string {
   const { kept, changed, lost } = outcomeCounts(fidelity);
   const lines = [
     `${kept} kept, ${changed} changed, ${lost} lost`,
-    ...shown(fidelity.flatMap((entry) => (entry.outcome === 'changed' ? [`  ~ ${changedText(entry)}`] : []))),
-    ...shown(fidelity.flatMap((entry) => (entry.outcome === 'lost' ? [`  - ${lostText(entry)}`] : []))),
+    ...firstLines(fidelity.flatMap((entry) => (entry.outcome === 'changed' ? [`  ~ ${changedText(entry)}`] : []))),
+    ...firstLines(fidelity.flatMap((entry) => (entry.outcome === 'lost' ? [`  - ${lostText(entry)}`] : []))),
   ];
   return lines.map((line) => `${plainText(line)}\n`).join('');
 }
@@ -47,9 +47,9 @@ export function reportJson({ parts, fidelity, warnings }: ImportReport): string 
   return `${JSON.stringify(report, null, 2)}\n`;
 }
 
-function shown(lines: readonly string[]): string[] {
-  const more = lines.length - MOST_SHOWN;
-  return more <= 0 ? [...lines] : [...lines.slice(0, MOST_SHOWN), `  … and ${more} more; use --report FILE to see all`];
+function firstLines(lines: readonly string[]): string[] {
+  const more = lines.length - MAX_SHOWN;
+  return more <= 0 ? [...lines] : [...lines.slice(0, MAX_SHOWN), `  … and ${more} more; use --report FILE to see all`];
 }
 
 function changedText({ part, path, from, reason }: Extract<Fidelity, { outcome: 'changed' }>): string {

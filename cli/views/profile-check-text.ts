@@ -12,7 +12,7 @@ import { PLATFORM_NAMES, PLATFORMS, type Platform } from '../../src/settings/fie
 import { plainText, type Style } from './text.ts';
 
 /** Maximum findings shown of each kind; a hostile file can hold thousands of unknown names. */
-const MOST_SHOWN = 50;
+const MAX_SHOWN = 50;
 /** Line width limits, whatever the terminal's width. */
 const WIDTHS = { most: 80, least: 24 };
 
@@ -67,12 +67,12 @@ interface Shown {
 }
 
 function listText(heading: string, findings: readonly SpreadFinding[], { cells, place, paint, width }: Shown): string {
-  const told = new Map<string, SharedFinding>();
+  const shared = new Map<string, SharedFinding>();
   for (const each of findings) {
     const { part, path, names, reason, suggestion } = each.finding;
     const where = whereText(each, cells);
-    const one = told.get(`${path}\n${reason}\n${where}`);
-    if (!one && told.size === MOST_SHOWN) continue;
+    const one = shared.get(`${path}\n${reason}\n${where}`);
+    if (!one && shared.size === MAX_SHOWN) continue;
     const at = place(names);
     const places = at === undefined ? [] : [plainText(at)];
     if (one) {
@@ -86,7 +86,7 @@ function listText(heading: string, findings: readonly SpreadFinding[], { cells, 
       ...wrapped(plainText(`${reason}${meant}`), INDENT, width),
       ...wrapped(where, INDENT, width).map((line) => paint.dim(line)),
     ];
-    told.set(`${path}\n${reason}\n${where}`, {
+    shared.set(`${path}\n${reason}\n${where}`, {
       path: plainText(path),
       parts: part ? [part] : [],
       count: 1,
@@ -94,7 +94,7 @@ function listText(heading: string, findings: readonly SpreadFinding[], { cells, 
       lines,
     });
   }
-  const all = [...told.values()];
+  const all = [...shared.values()];
   const lines = all.flatMap(({ path, parts, places, lines: below }, index) => [
     ...titleOf(path, [...(parts.length > 0 ? [parts.join(' and ')] : []), ...places], paint, width),
     // Findings shared with the next cell are printed below it.

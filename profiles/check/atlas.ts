@@ -52,10 +52,10 @@ export const ATLAS: Section = sectionOf('', allPlaces());
 /** Where the setting of a place was before or is after it, at that release. */
 function placeIn(place: Place, release: number): Place | undefined {
   const others = place.field ? (PLACES_OF.get(place.field.path) ?? []) : [];
-  return others.find((other) => isThere(other, release));
+  return others.find((other) => existsIn(other, release));
 }
 
-export function isThere({ first, last }: { first: number; last: number }, release: number): boolean {
+export function existsIn({ first, last }: { first: number; last: number }, release: number): boolean {
   return first <= release && release <= last;
 }
 
@@ -217,5 +217,5 @@ function defaultsIn(release: Release, index: number, platform: Platform): Readon
 function placesIn(release: number): Place[] {
   const collect = (nodes: Iterable<AtlasNode>): Place[] =>
     [...nodes].flatMap((node) => ('place' in node ? [node.place] : collect(node.section.members.values())));
-  return collect(ATLAS.members.values()).filter((place) => isThere(place, release));
+  return collect(ATLAS.members.values()).filter((place) => existsIn(place, release));
 }

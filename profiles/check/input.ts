@@ -12,7 +12,7 @@ import { withoutReferences } from '../document/written-settings.ts';
 import { type ImportedPart, type Importer, type Loss, PARTS, type Part, partOfName } from '../formats/format.ts';
 import { type Content, importerFor, wrongName } from '../formats/index.ts';
 import { hasByteOrderMark } from '../formats/json.ts';
-import { ATLAS, type AtlasNode, absence, isThere, type Place, type Section } from './atlas.ts';
+import { ATLAS, type AtlasNode, absence, existsIn, type Place, type Section } from './atlas.ts';
 import type { CheckCell, CheckFinding, CheckPart, Effect } from './finding.ts';
 
 /** A system that looks for the file and cannot read it, and why: a clause. */
@@ -54,7 +54,7 @@ export async function checkInput(source: Source, part: Part | undefined): Promis
   if ('apiVersion' in value || 'kind' in value || isObject(value.settings)) return profileInput(source, document);
   const said = partOfName(source.label);
   const known = said ?? part;
-  const notices = known ? namedOtherwise(source.label, [said], part) : [assumed(source.label)];
+  const notices = known ? ignoredPartNotices(source.label, [said], part) : [assumedPartNotice(source.label)];
   return {
     label: source.label,
     format: 'yaml',
@@ -71,7 +71,7 @@ async function deploymentInput(source: Source, importer: Importer, part: Part | 
   const parts = await importer.read(bytes, label);
   const notices = [
     ...parts.flatMap(({ notes = [] }) => notes),
-    ...namedOtherwise(
+    ...ignoredPartNotices(
       label,
       parts.map((each) => each.part),
       part,
@@ -92,7 +92,7 @@ async function deploymentInput(source: Source, importer: Importer, part: Part | 
       name,
       // Settings in JSON are for everybody, unless their name says that Linux reads them.
       name === 'json' && partOfName(label) === undefined ? PLATFORMS : [importer.platform],
-      parts.some((each) => (each.part ?? part) === undefined) ? [...notices, assumed(label)] : notices,
+      parts.some((each) => (each.part ?? part) === undefined) ? [...notices, assumedPartNotice(label)] : notices,
     ),
     ...(name === 'json' && hasByteOrderMark(bytes) ? { unreadable: MARKED } : {}),
     ...(place ? { goesTo: place } : {}),
@@ -176,13 +176,13 @@ function placeIn({ file, position }: ParsedDocument, at: string): CheckInput['pl
   };
 }
 
-function namedOtherwise(label: string, said: readonly (Part | undefined)[], wanted: Part | undefined): string[] {
+function ignoredPartNotices(label: string, said: readonly (Part | undefined)[], wanted: Part | undefined): string[] {
   const isOther = said.some((part) => part !== undefined && part !== wanted);
   if (wanted === undefined || !isOther) return [];
   return [`${label} indicates its own part; --part is ignored for it.`];
 }
 
-function assumed(label: string): string {
+function assumedPartNotice(label: string): string {
   return `${label} does not indicate its part; it is checked as the locked profile (--part overrides this).`;
 }
 
@@ -205,7 +205,7 @@ export function lossFindings(lost: readonly PlacedLoss[], release: number): Chec
 
 function judged({ names, reason, refused }: PlacedLoss, release: number): { effect: Effect; reason: string } {
   const place = refused && names ? placeOf(names) : undefined;
-  if (place && !isThere(place, release)) {
+  if (place && !existsIn(place, release)) {
     return { effect: 'ignored', reason: absence(place, { index: release }, 'registry') };
   }
   return { effect: refused ? 'refused' : 'ignored', reason };

@@ -5,7 +5,7 @@ import { migrateWithOrigins, namesBefore } from '../../src/settings/migrate.ts';
 import type { SettingPath } from '../../src/settings/settings.gen.ts';
 import type { Part } from '../formats/format.ts';
 import { entryPath } from '../formats/tree.ts';
-import { absence, isThere, type System } from './atlas.ts';
+import { absence, existsIn, type System } from './atlas.ts';
 import { type CheckFinding, type CheckPart, type Effect, findingKey } from './finding.ts';
 import { type Holding, holdingOf } from './holding.ts';
 import { type Reading, readExactly, readRegistry } from './reading.ts';
@@ -28,7 +28,7 @@ export function partChecker({ part, settings }: CheckPart): (system: System) => 
 function judgePart(check: PartCheck, reading: Reading, holding: Holding): void {
   const { settings, system } = check;
   const windows = system.platform === 'win32';
-  const means = reading.entries.some(({ place, value }) => value !== null && isThere(place, system.index));
+  const means = reading.entries.some(({ place, value }) => value !== null && existsIn(place, system.index));
   if (windows && settings.version === undefined && !means) {
     report(check, 'ignored', VERSION, 'a key without any known value does not count as a profile');
     return;
@@ -86,7 +86,7 @@ function report(check: PartCheck, effect: Effect, names: readonly string[], reas
 
 function reportUnholdable(check: PartCheck, holding: Holding, written: Migrated['written'] = same): void {
   for (const { place, names, reason } of holding[check.system.platform]) {
-    if (isThere(place, check.system.index)) report(check, 'refused', written(names), reason);
+    if (existsIn(place, check.system.index)) report(check, 'refused', written(names), reason);
   }
 }
 
@@ -128,7 +128,7 @@ function judgeMigrated(check: PartCheck, before: Reading, after: Migrated): void
 function reportEnded(check: PartCheck, { entries }: Reading, moved: Migrated['moved']): void {
   const { system } = check;
   for (const { place, names, fault, value } of entries) {
-    const there = isThere(place, system.index);
+    const there = existsIn(place, system.index);
     const ended = !there && 'type' in place && !place.field && !moved.has(place.path);
     if (ended) report(check, 'ignored', names, absence(place, system, 'written'));
     const hidden = there && 'members' in place && fault && (value !== null || system.platform === 'linux');
@@ -143,7 +143,7 @@ function judgeRegistry(check: PartCheck, reading: Reading): void {
   const names = new Map<string, string>();
   for (const entry of reading.entries) {
     const { place, fault, value } = entry;
-    if (!isThere(place, system.index)) report(check, 'ignored', entry.names, absence(place, system, 'registry'));
+    if (!existsIn(place, system.index)) report(check, 'ignored', entry.names, absence(place, system, 'registry'));
     else if (fault) report(check, fault.effect, entry.names, fault.reason);
     else {
       setLeaf(kept, place.path, value);
@@ -170,11 +170,11 @@ function judge(
   const values = (path: SettingPath) =>
     reading.entries.find(
       ({ place, fault }) =>
-        'field' in place && place.field?.path === path && fault === undefined && isThere(place, system.index),
+        'field' in place && place.field?.path === path && fault === undefined && existsIn(place, system.index),
     )?.value;
   for (const entry of reading.entries) {
     const { place, fault, names, value } = entry;
-    if (!isThere(place, system.index)) {
+    if (!existsIn(place, system.index)) {
       report(check, 'ignored', written(names), absence(place, system, 'written'));
     } else if (fault) {
       // That the other two have no null is reported already.

@@ -18,7 +18,7 @@ export type Values = (path: SettingPath) => JsonValue | undefined;
 
 const DISK = 'experimental.virtualMachine.diskSize';
 const STRATEGY = 'application.pathManagementStrategy';
-const MOST_QUOTED = 60;
+const MAX_QUOTED = 60;
 
 /**
  * The validation of a profile when the application starts: each value against the built-in defaults,
@@ -95,7 +95,7 @@ function judgementOf({ code, message, expected, entry }: Problem, field: Field, 
 
 function quoted(value: JsonValue): string {
   const text = JSON.stringify(value);
-  return text.length > MOST_QUOTED ? `${text.slice(0, MOST_QUOTED)}…` : text;
+  return text.length > MAX_QUOTED ? `${text.slice(0, MAX_QUOTED)}…` : text;
 }
 
 function ruleInput(

@@ -5,7 +5,7 @@ import { FIELDS } from '../../src/settings/fields.gen.ts';
 import { RELEASES } from '../../src/settings/releases.ts';
 import { SCHEMA_VERSION, type SettingPath } from '../../src/settings/settings.gen.ts';
 import { PARTS, type Part } from './format.ts';
-import { MOST_DWORD } from './registry.ts';
+import { MAX_DWORD } from './registry.ts';
 
 /** A setting in one of the two profiles, as a policy that an administrator enables. */
 export interface AdmxPolicy {
@@ -150,13 +150,13 @@ function profilesHelp(): string {
   );
 }
 
-function valueHelp({ type, enum: values, min = 0, max = MOST_DWORD, unit }: Field): string {
+function valueHelp({ type, enum: values, min = 0, max = MAX_DWORD, unit }: Field): string {
   if (values) return `one of ${values.map((value) => `"${value}"`).join(', ')}`;
   switch (type) {
     case 'boolean':
       return 'true (Enabled) or false (Disabled)';
     case 'integer':
-      return `a whole number from ${min} to ${Math.min(max, MOST_DWORD)}${unit === undefined ? '' : ` (${unit})`}`;
+      return `a whole number from ${min} to ${Math.min(max, MAX_DWORD)}${unit === undefined ? '' : ` (${unit})`}`;
     case 'string':
       return 'a single line of text';
     case 'string[]':

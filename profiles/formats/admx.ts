@@ -15,7 +15,7 @@ import {
   VERSION_HELP,
 } from './admx-policies.ts';
 import { PARTS, type Part } from './format.ts';
-import { MOST_DWORD } from './registry.ts';
+import { MAX_DWORD } from './registry.ts';
 import { type Element, element, xmlDocument } from './xml.ts';
 
 interface AdmxFile {
@@ -49,8 +49,8 @@ const REVISION = `${SCHEMA_VERSION}.0`;
 /** Ours: the makers of the application may publish a namespace of their own. */
 const NAMESPACE = 'Rdctl.Policies.RancherDesktop';
 /** Characters of a text and of a list; without a number tools take 1023. */
-const MOST_TEXT = 1023;
-const MOST_LIST = 1_000_000;
+const MAX_TEXT = 1023;
+const MAX_LIST = 1_000_000;
 
 /** The definitions of all policies, without any text for people. */
 function definitions(): Element {
@@ -128,20 +128,20 @@ function decimal(value: number): Element {
 }
 
 function valueElement({ name, key, valueName, field }: AdmxPolicy): Element {
-  const { type, min = 0, max = MOST_DWORD } = field;
+  const { type, min = 0, max = MAX_DWORD } = field;
   const own = { id: name, valueName, required: 'true' };
   if (field.enum) return element('enum', own, choices(field, field.enum));
   switch (type) {
     case 'integer':
-      return element('decimal', { ...own, minValue: min, maxValue: Math.min(max, MOST_DWORD) });
+      return element('decimal', { ...own, minValue: min, maxValue: Math.min(max, MAX_DWORD) });
     case 'string[]':
-      return element('multiText', { ...own, maxLength: MOST_LIST });
+      return element('multiText', { ...own, maxLength: MAX_LIST });
     case 'map<string,boolean>':
     case 'map<string,string>':
       return element('list', { id: name, key: `${key}\\${valueName}`, explicitValue: 'true' });
     case 'string':
     case 'boolean':
-      return element('text', { ...own, maxLength: MOST_TEXT });
+      return element('text', { ...own, maxLength: MAX_TEXT });
   }
 }
 

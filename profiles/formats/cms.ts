@@ -12,14 +12,11 @@ const CONTEXT_0 = 0xa0;
 const INTEGER = 0x02;
 const OCTETS = 0x04;
 const CONSTRUCTED_OCTETS = 0x24;
-const MOST_PIECES = 100_000;
-/** The binary form in letters (PEM). */
-const LETTERS = /^-----BEGIN (?:PKCS7|CMS)-----/;
+const MAX_PIECES = 100_000;
 
-/** True for a signed message (CMS, RFC 5652) in its binary form, or in letters; for an encrypted one, too. */
+/** True for a signed message (CMS, RFC 5652) in its binary form (DER), the only one that macOS installs; for an encrypted one, too. */
 export function isSigned(bytes: Uint8Array): boolean {
   const head = Buffer.from(bytes.subarray(0, 64));
-  if (LETTERS.test(head.toString('latin1'))) return true;
   return head[0] === SEQUENCE && [SIGNED_DATA, ENVELOPED_DATA].some((kind) => isOf(head, kind));
 }
 
@@ -34,8 +31,7 @@ function isOf(message: Buffer, kind: Buffer): boolean {
  *   are, and for one that is encrypted.
  */
 export function signedContent(bytes: Uint8Array, label: string): Uint8Array {
-  const binary = bytes[0] === SEQUENCE;
-  const message = binary ? Buffer.from(bytes) : fromLetters(Buffer.from(bytes).toString('latin1'));
+  const message = Buffer.from(bytes);
   if (isOf(message, ENVELOPED_DATA)) {
     throw new RdError('ERR_PROFILE_INVALID', `${label} is encrypted, and only its recipient can read it`, {
       advice: 'Get an unencrypted copy of the profile.',
@@ -43,16 +39,9 @@ export function signedContent(bytes: Uint8Array, label: string): Uint8Array {
   }
   const content = contentOf(message);
   if (content !== undefined) return content;
-  const form = binary ? 'DER' : 'PEM';
   throw new RdError('ERR_PROFILE_INVALID', `${label} is signed, and the signed content could not be extracted`, {
-    advice: `Extract it with: openssl cms -verify -noverify -nosigs -inform ${form} -in FILE -out plain.mobileconfig`,
+    advice: 'Extract it with: openssl cms -verify -noverify -nosigs -inform DER -in FILE -out plain.mobileconfig',
   });
-}
-
-/** Up to the line that ends the message. */
-function fromLetters(text: string): Buffer {
-  const [, after = ''] = text.split(LETTERS);
-  return Buffer.from(after.slice(0, after.indexOf('-----')), 'base64');
 }
 
 /** One element: its content, and where the next one begins. Without a length (`undefined`) it goes up to an end mark. */
@@ -82,7 +71,7 @@ function octets(data: Buffer, element: Element): Buffer {
   const pieces: Buffer[] = [];
   for (let at = element.start; element.end === undefined ? !isEnd(data, at) : at < element.end; ) {
     const piece = elementAt(data, at);
-    if (piece.tag !== OCTETS || piece.end === undefined || pieces.length >= MOST_PIECES) throw new Error('not a piece');
+    if (piece.tag !== OCTETS || piece.end === undefined || pieces.length >= MAX_PIECES) throw new Error('not a piece');
     pieces.push(data.subarray(piece.start, piece.end));
     at = piece.end;
   }

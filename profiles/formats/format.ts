@@ -120,7 +120,7 @@ export type Refuse = (path: string, reason: string) => void;
  * @param format as a subject: `a property list`.
  * @throws RdError `ERR_PROFILE_INVALID` with every refusal as `path: reason` (`details`).
  */
-export function writingAll<T>(format: string, write: (refuse: Refuse) => T): T {
+export function collectingRefusals<T>(format: string, write: (refuse: Refuse) => T): T {
   const details: string[] = [];
   const written = write((path, reason) => void details.push(`${path}: ${reason}`));
   if (details.length === 0) return written;

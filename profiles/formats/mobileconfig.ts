@@ -2,7 +2,15 @@ import { createHash } from 'node:crypto';
 import { RdError } from '../../src/errors.ts';
 import { COMPATIBLE, PRODUCT } from '../../src/product.ts';
 import { isSigned, signedContent } from './cms.ts';
-import { type Exporter, type ImportedPart, type Importer, type Loss, PARTS, type Part, writingAll } from './format.ts';
+import {
+  collectingRefusals,
+  type Exporter,
+  type ImportedPart,
+  type Importer,
+  type Loss,
+  PARTS,
+  type Part,
+} from './format.ts';
 import { isPlist, PLIST_HEADER, plistDictionary, plistOf, settingsOf } from './plist.ts';
 import { isDictionary, type PlistDictionary, type PlistValue } from './plist-xml.ts';
 import type { DeploymentTree } from './tree.ts';
@@ -133,7 +141,9 @@ interface Uuids {
  * @throws RdError `ERR_PROFILE_INVALID` with everything that XML cannot represent.
  */
 export function mobileconfigText(tree: DeploymentTree, part: Part): string {
-  const settings = writingAll('a configuration profile', (refuse) => plistDictionary(tree, SETTINGS_INDENT, refuse));
+  const settings = collectingRefusals('a configuration profile', (refuse) =>
+    plistDictionary(tree, SETTINGS_INDENT, refuse),
+  );
   const content = documentText(settings, part, { profile: NO_UUID, payload: NO_UUID });
   return documentText(settings, part, {
     profile: nameUuid(NAMESPACE, `profile\n${content}`),

@@ -7,9 +7,9 @@ import { numberOf, type PlistDictionary, type PlistValue } from './plist-xml.ts'
 const TRAILER = 32;
 const HEADER = 'bplist00';
 /** Values that one reading may produce, keys among them: an object may be referred to often, and lists of lists would multiply. */
-const MOST_VALUES = 1_000_000;
+const MAX_VALUES = 1_000_000;
 /** The same for the UTF-16 units of their strings, which are written out again and again. More than twice the longest file has. */
-const MOST_UNITS = 40_000_000;
+const MAX_UNITS = 40_000_000;
 
 /** Types that no setting has, by their markers. */
 const OTHERS: Readonly<Record<number, string>> = { 0: 'null', 12: 'a URL', 13: 'a URL', 14: 'a UUID' };
@@ -100,7 +100,7 @@ class Reader {
   #string(at: number, width: 1 | 2): string {
     const bytes = this.#contents(at, width);
     this.#units += bytes.length / width;
-    if (this.#units > MOST_UNITS) throw new Error(`its strings have more than ${MOST_UNITS} characters`);
+    if (this.#units > MAX_UNITS) throw new Error(`its strings have more than ${MAX_UNITS} characters`);
     if (width === 2) return Buffer.from(bytes).swap16().toString('utf16le');
     if (!isAscii(bytes)) throw damaged(at);
     return bytes.toString('latin1');
@@ -131,7 +131,7 @@ class Reader {
   /** Before anything is made for them, because lists may lie over each other in the file. */
   #produce(values: number): void {
     this.#values += values;
-    if (this.#values > MOST_VALUES) throw new Error(`it holds more than ${MOST_VALUES} values`);
+    if (this.#values > MAX_VALUES) throw new Error(`it holds more than ${MAX_VALUES} values`);
   }
 
   /** What follows the marker and its count of units. */

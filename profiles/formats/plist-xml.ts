@@ -42,7 +42,7 @@ const MARKUP =
   /<!--[\s\S]*?-->|<!\[CDATA\[(?<characters>[\s\S]*?)\]\]>|<\?[\s\S]*?\?>|<!DOCTYPE[^<>[\]]*>|<(?<end>\/?)(?<name>[A-Za-z]+)(?:\s[^<>]*?)?(?<empty>\/?)>/y;
 const NO_MARKUP = 'a "<" starts nothing that is allowed in a property list, or something that does not end';
 const VALUES = new Set(['dict', 'array', 'string', 'integer', 'real', 'true', 'false', 'date', 'data']);
-const LONGEST_TAG = 40;
+const MAX_TAG = 40;
 
 interface Tag {
   name: string;
@@ -208,7 +208,7 @@ function withLineFeeds(text: string): string {
 }
 
 function shortened(tag: string): string {
-  return tag.slice(0, LONGEST_TAG);
+  return tag.slice(0, MAX_TAG);
 }
 
 /** A number that JSON can hold. An integer of more than 53 bits is not exact, as it is not in JSON; no setting takes one. */

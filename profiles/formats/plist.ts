@@ -2,7 +2,15 @@ import { messageOf, RdError } from '../../src/errors.ts';
 import type { JsonObject, JsonValue } from '../../src/json.ts';
 import { COMPATIBLE } from '../../src/product.ts';
 import { put } from '../../src/settings/own.ts';
-import { decoded, type Exporter, type Importer, type Loss, partOfName, type Refuse, writingAll } from './format.ts';
+import {
+  collectingRefusals,
+  decoded,
+  type Exporter,
+  type Importer,
+  type Loss,
+  partOfName,
+  type Refuse,
+} from './format.ts';
 import { isDictionary, isOther, type PlistDictionary, type PlistValue, xmlPlist } from './plist-xml.ts';
 import { type DeploymentTree, type DeploymentValue, entryPath, isTree } from './tree.ts';
 import { xmlProblem, xmlText } from './xml.ts';
@@ -161,7 +169,7 @@ export const PLIST_HEADER = `<?xml version="1.0" encoding="UTF-8"?>
  * @throws RdError `ERR_PROFILE_INVALID` with everything that XML cannot represent.
  */
 export function plistText(tree: DeploymentTree): string {
-  const lines = writingAll('a property list', (refuse) => plistDictionary(tree, '  ', refuse));
+  const lines = collectingRefusals('a property list', (refuse) => plistDictionary(tree, '  ', refuse));
   return `${PLIST_HEADER}${lines.map((line) => `${line}\n`).join('')}</plist>\n\n`;
 }
 

@@ -17,7 +17,7 @@ export const registryPolImporter: Importer = {
   async read(bytes, label) {
     const tree = new RegistryTree((at) => `the entry at byte ${at}`);
     try {
-      for (const instruction of polInstructions(bytes)) performAt(tree, hiveOf(label), instruction);
+      for (const instruction of polInstructions(bytes)) performOrLocate(tree, hiveOf(label), instruction);
     } catch (cause) {
       if (!(cause instanceof PolProblem)) throw cause;
       throw new RdError('ERR_PROFILE_INVALID', `${label}: byte ${cause.at}: ${cause.message}`, {
@@ -37,7 +37,7 @@ function hiveOf(label: string): string {
   return directory === 'user' ? 'HKEY_CURRENT_USER' : 'HKEY_LOCAL_MACHINE';
 }
 
-function performAt(tree: RegistryTree, hive: string, instruction: PolInstruction): void {
+function performOrLocate(tree: RegistryTree, hive: string, instruction: PolInstruction): void {
   try {
     perform(tree, hive, instruction);
   } catch (cause) {
@@ -50,7 +50,7 @@ function perform(tree: RegistryTree, hive: string, instruction: PolInstruction):
   const { at, key, name, type, data } = instruction;
   // Empty names are ignored here, so that no entry of a profile is mistaken for one of another product.
   if (!PROFILE_KEYS.some((ours) => isBelow(namesIn(key), ours))) {
-    performElsewhere(tree, hive, instruction);
+    performForOtherProgram(tree, hive, instruction);
     return;
   }
   const below = key.replace(/\\$/, '').split('\\');
@@ -65,26 +65,26 @@ function perform(tree: RegistryTree, hive: string, instruction: PolInstruction):
 const PROFILE_KEYS = [COMPATIBLE.policyKey, COMPATIBLE.olderPolicyKey].map(namesIn);
 
 /** Limits on what is kept of another product's entry: names in its path, and characters in a name. */
-const MOST_KEPT = 255;
+const MAX_KEPT = 255;
 
 /**
  * An entry of another product is counted, whatever is in it: how that product reads it is not known here, and one that makes
  * no sense must not hide the profiles. What it deletes is of no concern, unless that is the key of a profile.
  */
-function performElsewhere(tree: RegistryTree, hive: string, instruction: PolInstruction): void {
+function performForOtherProgram(tree: RegistryTree, hive: string, instruction: PolInstruction): void {
   const { at, key, name, type, data } = instruction;
   const names = namesIn(key);
   if (codeOf(name, '**deletekeys') !== undefined) {
     for (const deleted of deletedKeys(names, instruction)) {
       const hit = PROFILE_KEYS.some((ours) => isBelow(deleted, ours) || isBelow(ours, deleted));
-      if (hit) takeAway(tree, () => tree.deleteKey([hive, ...deleted], at));
+      if (hit) recordDeletion(tree, () => tree.deleteKey([hive, ...deleted], at));
     }
     return;
   }
   if (SETS_NOTHING.test(name)) return;
-  const kept = [hive, ...names.slice(0, MOST_KEPT).map((each) => each.slice(0, MOST_KEPT))];
+  const kept = [hive, ...names.slice(0, MAX_KEPT).map((each) => each.slice(0, MAX_KEPT))];
   if (makesKeyAlone({ name, type, data })) tree.key(kept);
-  else tree.set(kept, { name: name.slice(0, MOST_KEPT), type: typeName(type), data: undefined, at });
+  else tree.set(kept, { name: name.slice(0, MAX_KEPT), type: typeName(type), data: undefined, at });
 }
 
 const SETS_NOTHING = /^\*\*(?:comment|del\.|delvals(?:\.|$)|deletevalues)/i;
@@ -116,13 +116,14 @@ function control(tree: RegistryTree, names: readonly string[], instruction: PolI
   const after = (code: string) => codeOf(name, code);
   const deleted = after('**del.');
   const soft = after('**soft.');
-  if (deleted !== undefined) takeAway(tree, () => tree.deleteValue(names, deleted, at));
+  if (deleted !== undefined) recordDeletion(tree, () => tree.deleteValue(names, deleted, at));
   else if (name.toLowerCase() === '**delvals' || after('**delvals.') !== undefined) {
-    takeAway(tree, () => tree.deleteValues(names, at));
+    recordDeletion(tree, () => tree.deleteValues(names, at));
   } else if (after('**deletevalues') !== undefined) {
-    for (const each of listOf(after('**deletevalues'), data)) takeAway(tree, () => tree.deleteValue(names, each, at));
+    for (const each of listOf(after('**deletevalues'), data))
+      recordDeletion(tree, () => tree.deleteValue(names, each, at));
   } else if (after('**deletekeys') !== undefined) {
-    for (const each of deletedKeys(names, instruction)) takeAway(tree, () => tree.deleteKey(each, at));
+    for (const each of deletedKeys(names, instruction)) recordDeletion(tree, () => tree.deleteKey(each, at));
   } else if (soft !== undefined && tree.has(names, soft)) {
     tree.leaveOut(names, { at, value: soft, reason: 'it is only set if there is no value, and there is one' });
   } else if (soft !== undefined) {
@@ -137,7 +138,7 @@ function control(tree: RegistryTree, names: readonly string[], instruction: PolI
  * A deletion of what the file has not set loses nothing. Group Policy writes them of its own accord: `**delvals.` in front of the
  * values of a list that is not additive, and, for a policy that is disabled, that alone or `**del.` with the name of its value.
  */
-function takeAway(tree: RegistryTree, deletion: () => void): void {
+function recordDeletion(tree: RegistryTree, deletion: () => void): void {
   const before = tree.dropped.length;
   deletion();
   // The deletion itself is the last one, behind what it took away.

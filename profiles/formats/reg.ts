@@ -1,6 +1,6 @@
 import { RdError } from '../../src/errors.ts';
 import { COMPATIBLE } from '../../src/product.ts';
-import { type Exporter, type Hive, type Importer, type Part, type Refuse, writingAll } from './format.ts';
+import { collectingRefusals, type Exporter, type Hive, type Importer, type Part, type Refuse } from './format.ts';
 import { ansiText, isRegistryFile, registryText, type Statement, statements } from './reg-statements.ts';
 import {
   entryProblem,
@@ -50,7 +50,7 @@ function notUnderstood(label: string, problems: readonly LineProblem[]): RdError
     'ERR_PROFILE_INVALID',
     `${label} has ${count} that ${problems.length === 1 ? 'is' : 'are'} not understood`,
     {
-      details: problems.length < MOST_PROBLEMS ? details : [...details, 'Later lines were not checked.'],
+      details: problems.length < MAX_PROBLEMS ? details : [...details, 'Later lines were not checked.'],
       advice:
         'Correct the file, or export the key again with `reg export`; the registry editor would skip or change such lines silently.',
     },
@@ -60,7 +60,7 @@ function notUnderstood(label: string, problems: readonly LineProblem[]): RdError
 const HIVES: Readonly<Record<Hive, string>> = { hklm: 'HKEY_LOCAL_MACHINE', hkcu: 'HKEY_CURRENT_USER' };
 
 /** Readers of text take these for an end, or for a mistake. */
-const NO_CHARACTER = /\p{Noncharacter_Code_Point}/u;
+const NONCHARACTER = /\p{Noncharacter_Code_Point}/u;
 
 /**
  * A deployment profile as the text of a registry file: one line per key and value, sorted, without wrapping
@@ -71,7 +71,7 @@ export function regText(tree: DeploymentTree, hive: Hive, part: Part): string {
   const policies = `${HIVES[hive]}\\SOFTWARE\\Policies`;
   const product = `${policies}\\${COMPATIBLE.productName}`;
   const key = `${product}\\${part}`;
-  const lines = writingAll('the registry', (refuse) => memberLines(tree, { key, path: '', refuse }));
+  const lines = collectingRefusals('the registry', (refuse) => memberLines(tree, { key, path: '', refuse }));
   const above = lines.length === 0 ? [] : [`[${policies}]`, `[${product}]`, `[${key}]`];
   return `${['Windows Registry Editor Version 5.00', ...above, ...lines].join('\n')}\n`;
 }
@@ -87,7 +87,7 @@ type PlainValue = Exclude<DeploymentValue, DeploymentTree>;
 
 /** Values first: what follows the line of a sub-key belongs to the sub-key. */
 function memberLines(tree: DeploymentTree, place: Place): string[] {
-  refuseDoubles(tree, place);
+  refuseDuplicateNames(tree, place);
   const sorted = sortedByName(tree);
   return [
     ...sorted.flatMap(([name, value]) => (isTree(value) ? [] : [valueLine(name, value, place)])),
@@ -99,7 +99,7 @@ function memberLines(tree: DeploymentTree, place: Place): string[] {
   ];
 }
 
-function refuseDoubles(tree: DeploymentTree, { path, refuse }: Place): void {
+function refuseDuplicateNames(tree: DeploymentTree, { path, refuse }: Place): void {
   const names = new ValueNames();
   for (const name of tree.keys()) {
     const known = names.add(name);
@@ -125,7 +125,7 @@ function dataOf(value: PlainValue, path: string, refuse: Refuse): string {
       return `dword:${value.toString(16)}`;
     case 'string':
       refuseFor(textProblem(value), path, refuse);
-      return UNWRITABLE.test(value) || NO_CHARACTER.test(value)
+      return UNWRITABLE.test(value) || NONCHARACTER.test(value)
         ? `hex(1):${bytes(`${value}\0`)}`
         : `"${escaped(value)}"`;
     default:
@@ -174,7 +174,7 @@ export interface RegistryFile {
   version: '4' | '5.00';
   /** A key for each hive by its long name, `HKEY_LOCAL_MACHINE`. */
   hives: RegistryKey[];
-  /** At most `MOST_PROBLEMS`; the file is not read beyond them. */
+  /** At most `MAX_PROBLEMS`; the file is not read beyond them. */
   problems: LineProblem[];
   /** The last line has no end, which the registry editor writes: something may be missing. */
   open: boolean;
@@ -182,8 +182,8 @@ export interface RegistryFile {
   dropped: Dropped[];
 }
 
-/** Nobody reads on beyond this many lines that are not understood. */
-export const MOST_PROBLEMS = 100;
+/** Reading stops after this many lines that are not understood. */
+const MAX_PROBLEMS = 100;
 
 /**
  * Reads a file of the registry editor in any form that it writes or takes; the work grows with the length of the file.
@@ -222,7 +222,7 @@ export function readRegistryFile(bytes: Uint8Array): RegistryFile | string {
     }
   };
   for (const statement of statements(text, body, version === '4' ? ansiText : wideText)) {
-    if (problems.length >= MOST_PROBLEMS) break;
+    if (problems.length >= MAX_PROBLEMS) break;
     try {
       perform(statement);
     } catch (error) {

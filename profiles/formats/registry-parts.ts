@@ -10,7 +10,7 @@ interface PartAtPath extends KeyAtPath, RegistrySettings {
 }
 
 /** An error lists at most this many losses. */
-const MOST_LISTED = 20;
+const MAX_LISTED = 20;
 
 /**
  * The deployment profiles in hives of a registry as the application finds them: both come from the first place that has
@@ -28,10 +28,10 @@ export function registryParts(label: string, hives: readonly RegistryKey[], left
   const profiles = new Set(places.flatMap(({ key }) => PARTS.map((part) => subKey(key, part))));
   const strays = [...left.map(strayOf), ...roots.flatMap((root) => outside(root, parents, profiles))];
   if (kept.length === 0) throw noProfile(label, [...rest, ...strays.map(({ loss }) => loss)]);
-  const own = strays.filter(isOurs);
-  const notes = othersNotes(
+  const own = strays.filter(isOfApplication);
+  const notes = otherProgramsNotes(
     label,
-    strays.filter((stray) => !isOurs(stray)),
+    strays.filter((stray) => !isOfApplication(stray)),
   );
   const general = [...rest, ...own.map(({ loss }) => loss)];
   return kept.map((part, index) =>
@@ -168,7 +168,7 @@ function foundText({ expected, type }: { expected: string; type: string }): stri
 
 function noProfile(label: string, lost: readonly Loss[]): RdError {
   const listed = lost
-    .slice(0, MOST_LISTED)
+    .slice(0, MAX_LISTED)
     // Names come from the file, and must not reach the terminal as they are.
     .map(({ place, reason }) => formatFinding({ pointer: '', message: `${place}: ${reason}` }));
   const more = lost.length - listed.length;
@@ -221,7 +221,7 @@ export function partOfPlace(place: string): Part | undefined {
 }
 
 /** In a key of the application, wherever that is; of a whole key, also one around a profile. */
-function isOurs({ key, loss }: Stray): boolean {
+function isOfApplication({ key, loss }: Stray): boolean {
   const path = key.toLowerCase();
   const product = COMPATIBLE.productName.toLowerCase();
   if (path.split('\\').includes(product)) return true;
@@ -231,7 +231,7 @@ function isOurs({ key, loss }: Stray): boolean {
   return PROFILE_KEYS.some((each) => below === '' || each.toLowerCase().startsWith(`${below}\\`));
 }
 
-function othersNotes(label: string, others: readonly Stray[]): string[] {
+function otherProgramsNotes(label: string, others: readonly Stray[]): string[] {
   const count = others.reduce((sum, each) => sum + each.count, 0);
   const deletions = others.filter(({ deletion }) => deletion).length;
   const what = [

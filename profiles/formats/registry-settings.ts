@@ -6,7 +6,7 @@ import { put } from '../../src/settings/own.ts';
 import { SCHEMA_VERSION } from '../../src/settings/settings.gen.ts';
 import { isSameName, type RegistryKey, type RegistryValue } from './registry.ts';
 
-const LONGEST_QUOTE = 100;
+const MAX_QUOTE = 100;
 
 /** Something in a profile's key that did not become a setting. */
 export interface RegistryFinding {
@@ -214,7 +214,7 @@ function shown(type: string, data: RegistryValue['data'], names: readonly string
 
 /** A value may be as long as the file. */
 function shortened(text: string): string {
-  return text.length > LONGEST_QUOTE ? `${text.slice(0, LONGEST_QUOTE)}…` : text;
+  return text.length > MAX_QUOTE ? `${text.slice(0, MAX_QUOTE)}…` : text;
 }
 
 function find(members: readonly SettingMember[], name: string): SettingMember | undefined {

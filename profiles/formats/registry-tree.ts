@@ -19,16 +19,16 @@ export interface Dropped {
 }
 
 /** Most names in a path, and most characters in one name; the registry has no more. */
-const MOST_NAMES = 512;
-const MOST_CHARACTERS = 255;
-const MOST_OF_VALUE = 16_383;
+const MAX_NAMES = 512;
+const MAX_CHARACTERS = 255;
+const MAX_VALUE_NAME = 16_383;
 /** Most keys that one file may make; what is below a profile has some dozens. */
-const MOST_KEYS = 200_000;
+const MAX_KEYS = 200_000;
 
 /** The file names more keys than a tree takes; the message is a clause. */
 export class TooManyKeys extends Error {
   constructor() {
-    super(`it names more than ${MOST_KEYS} keys`);
+    super(`it names more than ${MAX_KEYS} keys`);
   }
 }
 
@@ -144,7 +144,7 @@ export class RegistryTree {
       let next = at.keys.get(lower);
       if (!next) {
         this.made += 1;
-        if (this.made > MOST_KEYS) throw new TooManyKeys();
+        if (this.made > MAX_KEYS) throw new TooManyKeys();
         next = { name, path: at.path === '' ? name : `${at.path}\\${name}` };
         at.keys.set(lower, next);
       }
@@ -163,18 +163,18 @@ const DELETION = 'it is a deletion, and profiles can only set values';
 
 /** Why the registry cannot have a key of that path, as a clause; `undefined` when it can. */
 export function pathProblem(names: readonly string[]): string | undefined {
-  if (names.length > MOST_NAMES) return `the path has more than ${MOST_NAMES} names`;
+  if (names.length > MAX_NAMES) return `the path has more than ${MAX_NAMES} names`;
   if (names.some((name) => name === '')) return 'the path contains an empty name';
-  const long = names.some((name) => name.length > MOST_CHARACTERS);
-  return long ? `a key has a name of more than ${MOST_CHARACTERS} characters` : undefined;
+  const long = names.some((name) => name.length > MAX_CHARACTERS);
+  return long ? `a key has a name of more than ${MAX_CHARACTERS} characters` : undefined;
 }
 
 /** The same for the name of a value. */
 export function valueNameProblem(name: string): string | undefined {
-  return name.length > MOST_OF_VALUE ? `its name has more than ${MOST_OF_VALUE} characters` : undefined;
+  return name.length > MAX_VALUE_NAME ? `its name has more than ${MAX_VALUE_NAME} characters` : undefined;
 }
 
-/** At most `MOST_NAMES` deep. */
+/** At most `MAX_NAMES` deep. */
 function keyOf({ name, values, keys }: Node): RegistryKey {
   return {
     name,

@@ -123,9 +123,9 @@ function textsOf(joined: string | undefined): string[] | undefined {
 }
 
 /** Largest number of a DWORD. */
-export const MOST_DWORD = 0xffff_ffff;
+export const MAX_DWORD = 0xffff_ffff;
 /** UTF-16 units that the name of a value may have here; the registry itself takes some more. */
-const LONGEST_NAME = 255;
+const MAX_NAME = 255;
 /** What a line of a registry file cannot hold: control characters and unpaired surrogates. */
 export const UNWRITABLE = /[\p{Cc}\p{Cs}]/u;
 
@@ -133,14 +133,14 @@ export const UNWRITABLE = /[\p{Cc}\p{Cs}]/u;
 export function nameProblem(name: string): string | undefined {
   if (name === '') return 'is empty, which is the name of the default value of a key';
   if (UNWRITABLE.test(name)) return 'contains a control character or an unpaired surrogate';
-  if (name.length > LONGEST_NAME) return `has more than ${LONGEST_NAME} UTF-16 units`;
+  if (name.length > MAX_NAME) return `has more than ${MAX_NAME} UTF-16 units`;
   return undefined;
 }
 
 /** Why no DWORD holds a number, as a clause. */
 export function numberProblem(value: number): string | undefined {
-  const whole = Number.isInteger(value) && value >= 0 && value <= MOST_DWORD;
-  return whole ? undefined : `a DWORD holds numbers from 0 to ${MOST_DWORD}`;
+  const whole = Number.isInteger(value) && value >= 0 && value <= MAX_DWORD;
+  return whole ? undefined : `a DWORD holds numbers from 0 to ${MAX_DWORD}`;
 }
 
 /** Why no REG_SZ holds a text, as a clause. */

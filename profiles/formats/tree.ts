@@ -79,12 +79,12 @@ function byCodePoints(a: string, b: string): number {
 /** What a terminal acts on, what does not show, and an unpaired surrogate. */
 const HIDDEN = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\ufffe\uffff]/u;
 const HIDDEN_UNITS = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\ud800-\udfff\ufffe\uffff]/gu;
-const LONGEST_KEY = 80;
+const MAX_KEY = 80;
 
 /** Dotted path of an entry of a map or of an unknown name, for messages: `WSL.integrations.Ubuntu`, `WSL.integrations["a\nb"]`. */
 export function entryPath(path: string, key: string): string {
-  if (key !== '' && key.length <= LONGEST_KEY && !HIDDEN.test(key)) return path === '' ? key : `${path}.${key}`;
-  const short = key.length <= LONGEST_KEY ? key : `${key.slice(0, LONGEST_KEY)}…`;
+  if (key !== '' && key.length <= MAX_KEY && !HIDDEN.test(key)) return path === '' ? key : `${path}.${key}`;
+  const short = key.length <= MAX_KEY ? key : `${key.slice(0, MAX_KEY)}…`;
   const shown = JSON.stringify(short).replace(HIDDEN_UNITS, (characters) =>
     Array.from(
       { length: characters.length },

@@ -11,18 +11,18 @@ import { SCHEMA_VERSION, type Settings } from '../../src/settings/settings.gen.t
 import { unknownKeys, validate } from '../../src/settings/validate.ts';
 import {
   invalidPolicy,
-  ofOwnProfile,
   type Policies,
   type Policy,
   type PolicyHost,
   type WrittenPolicy,
+  withOwnerAdvice,
 } from './policy.ts';
 
 const VERSION_PATH = 'kubernetes.version';
 /** Characters of a value, or of a sentence with a value in it. */
-const LONGEST_QUOTE = 240;
+const MAX_QUOTE = 240;
 /** A message lists at most this many names. */
-const MOST_NAMED = 20;
+const MAX_NAMED = 20;
 
 /**
  * What a written profile means: at the newest version, canonical, known settings only.
@@ -60,7 +60,7 @@ export function interpretPolicy(
 
 /** `"a", "b" and 7 more` */
 function namesText(names: readonly string[]): string {
-  const shown = names.slice(0, MOST_NAMED).map((name) => JSON.stringify(name));
+  const shown = names.slice(0, MAX_NAMED).map((name) => JSON.stringify(name));
   const more = names.length - shown.length;
   return `${shown.join(', ')}${more > 0 ? ` and ${more} more` : ''}`;
 }
@@ -127,7 +127,7 @@ function holdsSecret(path: string): boolean {
 
 /** A value may be as long as the file. */
 function shortened(text: string): string {
-  return text.length > LONGEST_QUOTE ? `${text.slice(0, LONGEST_QUOTE - 20)}…${text.slice(-20)}` : text;
+  return text.length > MAX_QUOTE ? `${text.slice(0, MAX_QUOTE - 20)}…${text.slice(-20)}` : text;
 }
 
 function typeWord(type: string | undefined): string {
@@ -185,7 +185,7 @@ export function withOfferedVersion(
     const error = invalidPolicy(`Locked kubernetes version '${version}' isn't available. (${locked.source})`, [
       `Available are ${versions.slice(0, 10).join(', ')}${versions.length > 10 ? ', …' : ''}`,
     ]);
-    throw own ? ofOwnProfile(error) : error;
+    throw own ? withOwnerAdvice(error) : error;
   }
   if (!firstRun || !defaults || leafAt(defaults.settings, VERSION_PATH) === undefined) return settings;
   warnings.push(`${defaults.source}: kubernetes.version ${version} is not available; the default is used.`);

@@ -62,7 +62,7 @@ export function invalidPolicy(message: string, details: readonly string[] = [], 
 }
 
 /** The same error with advice for the user's own profile, which needs no administrator to correct. */
-export function ofOwnProfile(error: unknown): unknown {
+export function withOwnerAdvice(error: unknown): unknown {
   if (!(error instanceof RdError) || error.code !== 'ERR_PROFILE_INVALID') return error;
   const { code, message, details, cause } = error;
   return new RdError(code, message, {

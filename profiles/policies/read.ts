@@ -14,7 +14,7 @@ import { jsonOf, plistImporter, plistValue } from '../formats/plist.ts';
 import { subKey } from '../formats/registry.ts';
 import { interpretPolicy } from './interpretation.ts';
 import { type PolicyPlace, type PolicyPrograms, placeName } from './places.ts';
-import { invalidPolicy, ofOwnProfile, type Policies, type PolicyHost, type WrittenPolicy } from './policy.ts';
+import { invalidPolicy, type Policies, type PolicyHost, type WrittenPolicy, withOwnerAdvice } from './policy.ts';
 
 /** Where profiles may be, and what reads those in the registry. */
 export interface PolicySources {
@@ -55,7 +55,7 @@ async function firstPlace<Found>(
   for (const place of places) {
     looked.push(placeName(place));
     const found = await look(place).catch((error: unknown) => {
-      throw place.own ? ofOwnProfile(error) : error;
+      throw place.own ? withOwnerAdvice(error) : error;
     });
     if (found) return { found, place, looked };
   }

@@ -124,10 +124,10 @@ async function checkFiles(
     try {
       const input = await checkInput(source, part);
       const cells = withLosses(input, checkProfile(input.parts, { platforms: input.platforms, ...selection }));
-      const strangers = (selection.platforms ?? []).filter((platform) => !input.platforms.includes(platform));
+      const extraPlatforms = (selection.platforms ?? []).filter((platform) => !input.platforms.includes(platform));
       const notices = [
         ...input.notices,
-        ...strangers.map(
+        ...extraPlatforms.map(
           (platform) =>
             `${label}: ${PLATFORM_NAMES[platform]} does not read this format; its settings are checked there anyway.`,
         ),

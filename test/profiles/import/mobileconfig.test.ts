@@ -7,7 +7,7 @@ import { mobileconfigImporter } from '../../../profiles/formats/mobileconfig.ts'
 const GOLDEN = 'test/golden/profiles/import';
 const golden = (name: string) => readFileSync(join(GOLDEN, `${name}.mobileconfig`));
 
-describe.each(['plain', 'signed', 'signed-stream', 'signed-pem'])('%s', (name) => {
+describe.each(['plain', 'signed', 'signed-stream'])('%s', (name) => {
   test('has both parts, in both styles, and the rest is reported', async () => {
     const bytes = golden(name);
     expect(mobileconfigImporter.recognises(bytes)).toBe(true);
@@ -97,29 +97,26 @@ test.each<[string, string, RegExp]>([
 });
 
 test('a truncated signed profile is reported with the command that extracts it', async () => {
-  for (const name of ['signed', 'signed-stream', 'signed-pem']) {
+  for (const name of ['signed', 'signed-stream']) {
     const whole = golden(name);
     for (const length of [70, 100, 1500]) {
       const bytes = whole.subarray(0, length);
       await expect(mobileconfigImporter.read(bytes, 'a.mobileconfig')).rejects.toMatchObject({
         code: 'ERR_PROFILE_INVALID',
-        advice: expect.stringMatching(/^Extract it with: openssl cms -verify -noverify -nosigs -inform (?:DER|PEM) /),
+        advice: expect.stringMatching(/^Extract it with: openssl cms -verify -noverify -nosigs -inform DER /),
       });
     }
   }
 });
 
-test('an encrypted message is reported, in either form', async () => {
-  const binary = Buffer.from('301306092a864886f70d010703a006300402010030', 'hex');
-  const letters = `-----BEGIN CMS-----\n${binary.toString('base64')}\n-----END CMS-----\n`;
-  for (const bytes of [binary, Buffer.from(letters)]) {
-    expect(mobileconfigImporter.recognises(bytes)).toBe(true);
-    await expect(mobileconfigImporter.read(bytes, 'a.mobileconfig')).rejects.toMatchObject({
-      code: 'ERR_PROFILE_INVALID',
-      message: 'a.mobileconfig is encrypted, and only its recipient can read it',
-      advice: expect.stringMatching(/^Get an unencrypted copy/),
-    });
-  }
+test('an encrypted message is reported', async () => {
+  const bytes = Buffer.from('301306092a864886f70d010703a006300402010030', 'hex');
+  expect(mobileconfigImporter.recognises(bytes)).toBe(true);
+  await expect(mobileconfigImporter.read(bytes, 'a.mobileconfig')).rejects.toMatchObject({
+    code: 'ERR_PROFILE_INVALID',
+    message: 'a.mobileconfig is encrypted, and only its recipient can read it',
+    advice: expect.stringMatching(/^Get an unencrypted copy/),
+  });
 });
 
 test('a property list that merely mentions payloads is not a profile', () => {
