@@ -2,6 +2,7 @@ import type { PolicySources } from '../profiles/policies/read.ts';
 import type { Connection } from '../src/client/connection.ts';
 import type { ConnectionFlags } from '../src/client/discovery.ts';
 import type { DriverChoice } from '../src/drivers/index.ts';
+import type { Platform } from '../src/settings/field.ts';
 
 /** How a flag is parsed, with the literals of Rancher Desktop's `rdctl` (`true`/`t`/`1`, `0x10`, `5s`). */
 export type Flag = {
@@ -10,7 +11,7 @@ export type Flag = {
   short?: string;
   hidden?: boolean;
   /** Operating systems whose help lists it; absent: all. It parses on the others too, and the command rejects it. */
-  platforms?: readonly NodeJS.Platform[];
+  platforms?: readonly Platform[];
   /** Hidden names with the same meaning. */
   aliases?: readonly string[];
 } & (
@@ -66,7 +67,7 @@ export interface Io {
   color: boolean;
   env: Readonly<Record<string, string | undefined>>;
   cwd: string;
-  platform: NodeJS.Platform;
+  platform: Platform;
   /** Program and first arguments that restart this tool: `[node, script]`. */
   self: readonly string[];
   /** Overrides the operating system's locations of deployment profiles. */

@@ -1,3 +1,4 @@
+import type { Platform } from '../src/settings/field.ts';
 import { GLOBAL_FLAGS } from './arguments/arguments.ts';
 import type { Command, CommandEntry, Flag, FlagTable, Group } from './command.ts';
 
@@ -35,7 +36,7 @@ Commands that Rancher Desktop's rdctl has, too, exit with 0 or 1, or with 3 if t
 is not the intended one.`;
 
 /** The output of `rdctl COMMAND --help`. Flags are sorted; hidden ones are left out. */
-export function commandHelp(command: Command, platform: NodeJS.Platform): string {
+export function commandHelp(command: Command, platform: Platform): string {
   const own = flagLines(command.flags, [], platform);
   const description = flowed(command.description.trim());
   return [
@@ -71,7 +72,7 @@ function usageLine({ name, usage, flags, subcommands }: Command): string {
   return ['rdctl', name, usage, placeholder].filter((part) => part !== '').join(' ');
 }
 
-function flagLines(table: FlagTable, except: readonly string[] = [], platform?: NodeJS.Platform): string {
+function flagLines(table: FlagTable, except: readonly string[] = [], platform?: Platform): string {
   const rows = Object.entries(table)
     .filter(([name, flag]) => !flag.hidden && !except.includes(name) && shownOn(flag, platform))
     .sort(([a], [b]) => (a < b ? -1 : 1))
@@ -82,7 +83,7 @@ function flagLines(table: FlagTable, except: readonly string[] = [], platform?: 
   return rows.map(([text, summary]) => row(text, summary, column)).join('');
 }
 
-function shownOn(flag: Flag, platform: NodeJS.Platform | undefined): boolean {
+function shownOn(flag: Flag, platform: Platform | undefined): boolean {
   return platform === undefined || (flag.platforms?.includes(platform) ?? true);
 }
 

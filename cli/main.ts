@@ -56,6 +56,12 @@ function abortOnSignal(): AbortController {
   return created;
 }
 
+const { platform } = process;
+if (platform !== 'darwin' && platform !== 'linux' && platform !== 'win32') {
+  writeSync(2, `Error: rdctl runs on Linux, macOS and Windows, not on ${platform}.\n`);
+  process.exit(1);
+}
+
 const io: Io = {
   out: writer(1),
   err: writer(2),
@@ -86,7 +92,7 @@ const io: Io = {
   },
   env: process.env,
   cwd: process.cwd(),
-  platform: process.platform,
+  platform,
   self: [process.execPath, process.argv[1] ?? ''],
   get signal() {
     controller ??= abortOnSignal();

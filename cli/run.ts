@@ -1,7 +1,7 @@
 import type { Connection } from '../src/client/connection.ts';
 import { nearest } from '../src/settings/nearest.ts';
 import { commandIndex, parseArguments } from './arguments/arguments.ts';
-import { quote, supportedPlatform } from './arguments/values.ts';
+import { quote } from './arguments/values.ts';
 import type { Command, CommandEntry, GlobalFlags, Io } from './command.ts';
 import { COMMANDS } from './commands.ts';
 import { reportFailure } from './errors.ts';
@@ -79,8 +79,7 @@ function unknownCommand(name: string, io: Io, commands: readonly CommandEntry[])
 
 async function connect(globals: GlobalFlags, io: Io): Promise<Connection> {
   const { discover } = await import('../src/client/discovery.ts');
-  const platform = supportedPlatform(io.platform);
-  const find = () => discover(globals, io.env, platform, { signal: () => io.signal });
+  const find = () => discover(globals, io.env, io.platform, { signal: () => io.signal });
   return find().catch(async (error: unknown) => {
     const { rediscover } = await import('./session/missing-service.ts');
     return rediscover(find, error, globals, io);

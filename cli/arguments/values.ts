@@ -104,25 +104,16 @@ export function quote(text: string): string {
   return JSON.stringify(text);
 }
 
-/** Throws `ERR_USAGE` on an unsupported operating system. */
-export function supportedPlatform(platform: NodeJS.Platform): Platform {
-  if (platform === 'darwin' || platform === 'linux' || platform === 'win32') return platform;
-  throw new RdError('ERR_USAGE', `rdctl does not support the operating system ${platform}`, {
-    advice: 'It runs on Linux, macOS and Windows.',
-  });
-}
-
 /** The operating system's name as messages about flags use it. */
 export interface PlatformName {
-  platform: NodeJS.Platform;
+  platform: Platform;
   text: string;
 }
 
 /** `readKernel` returns `/proc/version`, which identifies Linux inside WSL. */
-export function platformName(platform: NodeJS.Platform, readKernel: () => string = kernel): PlatformName {
+export function platformName(platform: Platform, readKernel: () => string = kernel): PlatformName {
   if (platform === 'darwin') return { platform, text: 'macOS' };
   if (platform === 'win32') return { platform, text: 'Windows' };
-  if (platform !== 'linux') return { platform, text: platform };
   const inWsl = /^Linux version \S+-microsoft-standard-WSL2/.test(readKernel());
   return { platform, text: inWsl ? 'Linux in a WSL partition' : 'Linux' };
 }

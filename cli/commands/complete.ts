@@ -2,7 +2,6 @@ import { type Client, createClient } from '../../src/client/client.ts';
 import { discover } from '../../src/client/discovery.ts';
 import { isObject } from '../../src/json.ts';
 import { parseArguments } from '../arguments/arguments.ts';
-import { supportedPlatform } from '../arguments/values.ts';
 import { type Command, defineCommand, type GlobalFlags, type Invocation, type Io } from '../command.ts';
 import { completionContext, type Offer, type Offers, offersFor, type Sources } from '../completion/offers.ts';
 
@@ -87,7 +86,7 @@ function snapshotOffer(value: unknown): Offer[] {
 
 async function answerOf(path: string, globals: GlobalFlags, io: Io): Promise<unknown> {
   try {
-    const client: Client = createClient(await discover(globals, io.env, supportedPlatform(io.platform)));
+    const client: Client = createClient(await discover(globals, io.env, io.platform));
     const { status, body } = await client.request({ method: 'GET', path, timeoutMs: LIMIT });
     return status === 200 ? JSON.parse(body.toString('utf8')) : undefined;
   } catch {

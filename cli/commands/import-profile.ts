@@ -5,7 +5,7 @@ import { type ImportedPart, type Importer, PARTS, type Part, PROFILE_LIMIT } fro
 import { importerFor, wrongName } from '../../profiles/formats/index.ts';
 import { RdError } from '../../src/errors.ts';
 import { PLATFORM_NAMES, type Platform } from '../../src/settings/field.ts';
-import { supportedPlatform, usage } from '../arguments/values.ts';
+import { usage } from '../arguments/values.ts';
 import { defineCommand, type Invocation, type Io } from '../command.ts';
 import { plainText } from '../views/text.ts';
 
@@ -195,7 +195,7 @@ async function partsOfFiles(names: readonly string[], wanted: Part | undefined, 
 async function partsOfSystem(wanted: Part | undefined, io: Io): Promise<FoundParts> {
   const { systemParts } = await import('../../profiles/policies/read.ts');
   const { policySources } = await import('../session/home.ts');
-  const { parts, looked } = await systemParts(policySources(io, supportedPlatform(io.platform)));
+  const { parts, looked } = await systemParts(policySources(io, io.platform));
   if (parts.length === 0) {
     throw new RdError('ERR_NOT_FOUND', 'this computer has no deployment profiles', {
       details: looked.map((place) => `looked at ${place}`),

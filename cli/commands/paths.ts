@@ -48,10 +48,8 @@ function pathsOf(here: Places, io: Io): Record<string, string> {
   };
 }
 
-function oldUserData({ data, cache }: Places, platform: NodeJS.Platform, config: string): string {
-  const parent = { linux: config, darwin: dirname(data), win32: cache }[
-    platform === 'win32' || platform === 'darwin' ? platform : 'linux'
-  ];
+function oldUserData({ data, cache }: Places, platform: Io['platform'], config: string): string {
+  const parent = { linux: config, darwin: dirname(data), win32: cache }[platform];
   return join(parent, COMPATIBLE.productName);
 }
 

@@ -5,7 +5,6 @@ import { PRODUCT } from '../../src/product.ts';
 import { noting } from '../../src/state/drop-in.ts';
 import { APPLICATION_FLAGS, applicationRequest, applicationWords } from '../arguments/application-arguments.ts';
 import { noArguments } from '../arguments/arguments.ts';
-import { supportedPlatform } from '../arguments/values.ts';
 import { defineCommand, type Io } from '../command.ts';
 import { checkDriver, homeOf } from '../session/home.ts';
 import { ADOPT, failureLine } from '../session/launch.ts';
@@ -76,7 +75,7 @@ real driver that can run on this computer. \`simulated\` runs nothing and is nev
     if (!flags['as-application']) noArguments(args, 'serve');
     if (flags['stop-left']) {
       const { stopLeft } = await import('../../src/service/stop-left.ts');
-      await stopLeft({ env: io.env, platform: supportedPlatform(io.platform), signal: io.signal, self: io.self });
+      await stopLeft({ env: io.env, platform: io.platform, signal: io.signal, self: io.self });
       return 0;
     }
     if (flags['as-application']) {
@@ -97,7 +96,7 @@ real driver that can run on this computer. \`simulated\` runs nothing and is nev
     const { runService } = await import('../../src/service.ts');
     const service = await runService({
       env: io.env,
-      platform: supportedPlatform(io.platform),
+      platform: io.platform,
       self: io.self,
       adopt: flags.adopt === true,
       power: POWERS.find((power) => power === flags.power) ?? 'keep',

@@ -1,4 +1,5 @@
 import { DRIVER_NAMES } from '../../src/product.ts';
+import type { Platform } from '../../src/settings/field.ts';
 import { commandIndex, GLOBAL_FLAGS } from '../arguments/arguments.ts';
 import type { Command, CommandEntry, Flag, FlagTable } from '../command.ts';
 import { subcommandOf } from '../group.ts';
@@ -146,7 +147,7 @@ const FILE_ARGUMENTS = ['apply', 'import-profile', 'profile check', 'profile upg
 /** The candidates that start with the prefix. */
 export async function offersFor(
   question: CompletionContext,
-  platform: NodeJS.Platform,
+  platform: Platform,
   commands: readonly CommandEntry[],
   sources: Sources,
 ): Promise<Offers> {
@@ -156,7 +157,7 @@ export async function offersFor(
 
 async function all(
   question: CompletionContext,
-  platform: NodeJS.Platform,
+  platform: Platform,
   commands: readonly CommandEntry[],
   sources: Sources,
 ): Promise<Offers> {
@@ -185,7 +186,7 @@ function subcommands({ subcommands: below = [] }: Command): Offer[] {
 /** Visible flags in help order; one that was already given only if it is repeatable. */
 function flagOffers(
   { command, given, prefix }: Extract<CompletionContext, { what: 'flag' }>,
-  platform: NodeJS.Platform,
+  platform: Platform,
 ): Offer[] {
   const own = Object.entries<Flag>(command?.flags ?? {});
   const shared = Object.entries<Flag>(GLOBAL_FLAGS).filter(([name]) => !command || !Object.hasOwn(command.flags, name));

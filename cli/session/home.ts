@@ -8,12 +8,12 @@ import { DRIVER_NAMES } from '../../src/product.ts';
 import type { Platform } from '../../src/settings/field.ts';
 import { requirePrivate } from '../../src/state/ownership.ts';
 import { type Places, places } from '../../src/state/places.ts';
-import { quote, supportedPlatform, usage } from '../arguments/values.ts';
+import { quote, usage } from '../arguments/values.ts';
 import type { GlobalFlags, Io } from '../command.ts';
 
 /** The paths of this home, for a command that only prints them. */
 export function placesOf(io: Io): Places {
-  return places(io.env, supportedPlatform(io.platform), userHome(io.env, io.platform));
+  return places(io.env, io.platform, userHome(io.env, io.platform));
 }
 
 /** The paths of this home. Throws `ERR_NOT_PRIVATE` where another user could have written the files. */
@@ -82,7 +82,7 @@ export async function nextDriver(
 export function hostTargets(io: Io): IntegrationTargets | { offBecause: string } {
   return integrationTargets({
     env: io.env,
-    platform: supportedPlatform(io.platform),
+    platform: io.platform,
     homedir: userHome(io.env, io.platform),
     here: homeOf(io),
     self: io.self,

@@ -1,12 +1,11 @@
 import { arch, release, totalmem } from 'node:os';
 import type { LoadContext } from '../../profiles/document/load.ts';
 import type { Host } from '../../src/settings/defaults.ts';
-import { supportedPlatform } from '../arguments/values.ts';
 import type { Io } from '../command.ts';
 
 /** Facts of this computer that defaults and rules depend on. Throws `ERR_USAGE` on an unsupported operating system. */
 export function hostOf({ platform }: Pick<Io, 'platform'>): Host & { osRelease: string } {
-  return { platform: supportedPlatform(platform), arch: arch(), osRelease: release(), memoryBytes: totalmem() };
+  return { platform, arch: arch(), osRelease: release(), memoryBytes: totalmem() };
 }
 
 /** What documents are read and judged with. Throws as `hostOf`. */

@@ -12,7 +12,7 @@ import { ioError } from '../../src/os/io-error.ts';
 import { type Detached, detach } from '../../src/os/launch.ts';
 import { COMPATIBLE } from '../../src/product.ts';
 import { adoptPlaces, noting, refuseRunning } from '../../src/state/drop-in.ts';
-import { formatDuration, supportedPlatform } from '../arguments/values.ts';
+import { formatDuration } from '../arguments/values.ts';
 import type { GlobalFlags, Io } from '../command.ts';
 import { checkDriver, homeOf } from './home.ts';
 import { exitingService, waitForOtherService } from './service.ts';
@@ -174,7 +174,7 @@ async function answering(io: Io): Promise<{ connection: Connection; pid: number 
   // A password in the environment belongs to an earlier service; ours has just generated its own.
   const { RDCTL_PASSWORD: _other, ...env } = io.env;
   try {
-    const connection = await discover({}, env, supportedPlatform(io.platform));
+    const connection = await discover({}, env, io.platform);
     if (connection.foreign) return undefined;
     const { pid } = await createClient(connection).status({ timeoutMs: LOOK_MS, signal: io.signal });
     return { connection, pid };

@@ -7,6 +7,7 @@ import { policyPrograms } from '../../profiles/policies/places.ts';
 import type { PolicySources } from '../../profiles/policies/read.ts';
 import type { JsonObject } from '../../src/json.ts';
 import { defaultSettings } from '../../src/settings/defaults.ts';
+import type { Platform } from '../../src/settings/field.ts';
 import { FIELDS } from '../../src/settings/fields.gen.ts';
 import { places } from '../../src/state/places.ts';
 import { checkEach } from '../helpers/check-each.ts';
@@ -31,7 +32,7 @@ function profiles({ defaults, locked }: Profiles = {}) {
 }
 
 /** The tool on an empty home without a service. */
-function offline(given: Profiles = {}, platform: NodeJS.Platform = 'linux') {
+function offline(given: Profiles = {}, platform: Platform = 'linux') {
   const home = temporaryDirectory();
   const env = { RDCTL_HOME: home };
   const { files, sources } = profiles(given);

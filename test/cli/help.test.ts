@@ -5,6 +5,7 @@ import { COMMANDS } from '../../cli/commands.ts';
 import { reportFailure } from '../../cli/errors.ts';
 import { commandHelp, rootHelp } from '../../cli/help.ts';
 import { ERRORS, type ErrorCode, RdError } from '../../src/errors.ts';
+import type { Platform } from '../../src/settings/field.ts';
 import { checkEach } from '../helpers/check-each.ts';
 import { fakeIo } from '../helpers/cli.ts';
 
@@ -34,7 +35,7 @@ async function loaded(name: string): Promise<Command> {
   return entry.load();
 }
 
-async function helpOf(name: string, platform: NodeJS.Platform = 'linux'): Promise<string> {
+async function helpOf(name: string, platform: Platform = 'linux'): Promise<string> {
   return commandHelp(await loaded(name), platform);
 }
 

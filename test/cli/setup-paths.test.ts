@@ -1,6 +1,7 @@
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import type { Platform } from '../../src/settings/field.ts';
 import { requireAdopted } from '../../src/state/drop-in.ts';
 import { places } from '../../src/state/places.ts';
 import { rdctl } from '../helpers/cli.ts';
@@ -122,7 +123,7 @@ describe('in drop-in mode', () => {
 });
 
 describe('paths', () => {
-  async function keys(env: Record<string, string>, platform: NodeJS.Platform = 'linux') {
+  async function keys(env: Record<string, string>, platform: Platform = 'linux') {
     const { exit, out, err } = await rdctl(['paths'], { env, platform });
     expect({ exit, err }).toEqual({ exit: 0, err: '' });
     expect(out.split('\n')).toHaveLength(2);

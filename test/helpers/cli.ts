@@ -3,6 +3,7 @@ import { resolve } from 'node:path';
 import type { CommandEntry, Io } from '../../cli/command.ts';
 import { COMMANDS } from '../../cli/commands.ts';
 import { run } from '../../cli/run.ts';
+import type { Platform } from '../../src/settings/field.ts';
 
 /** The result of a command line. */
 export interface Outcome {
@@ -14,7 +15,7 @@ export interface Outcome {
 export interface Stage {
   env?: Record<string, string | undefined>;
   stdin?: string | Buffer;
-  platform?: NodeJS.Platform;
+  platform?: Platform;
   cwd?: string;
   interactive?: boolean;
   progress?: boolean;

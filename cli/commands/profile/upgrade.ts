@@ -12,7 +12,7 @@ import { ioError } from '../../../src/os/io-error.ts';
 import { PLATFORM_NAMES, type Platform } from '../../../src/settings/field.ts';
 import { FIELDS } from '../../../src/settings/fields.gen.ts';
 import { escapedInLines } from '../../../src/settings/printable.ts';
-import { supportedPlatform, usage } from '../../arguments/values.ts';
+import { usage } from '../../arguments/values.ts';
 import { defineCommand, type Invocation } from '../../command.ts';
 import { OUTPUT_FLAG } from '../../views/view.ts';
 
@@ -60,7 +60,7 @@ invalid; 1 failure.
     ]);
     const source = await readSource(name, { cwd: io.cwd, readStdin: (limit) => io.readStdin(limit) });
     await refuseDeployment(source);
-    const here = supportedPlatform(io.platform);
+    const here = io.platform;
     const platform = flags.platform === undefined ? here : platformOf(flags.platform);
     // Other properties are only known for the local computer.
     const context = { platform, arch: arch(), ...(platform === here ? { osRelease: release() } : {}) };
