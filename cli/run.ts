@@ -81,7 +81,7 @@ async function connect(globals: GlobalFlags, io: Io): Promise<Connection> {
   const { discover } = await import('../src/client/discovery.ts');
   const find = () => discover(globals, io.env, io.platform, { signal: () => io.signal });
   return find().catch(async (error: unknown) => {
-    const { rediscover } = await import('./session/missing-service.ts');
+    const { rediscover } = await import('../src/client/session/missing.ts');
     return rediscover(find, error, globals, io);
   });
 }

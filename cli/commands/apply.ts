@@ -1,15 +1,16 @@
 import { readFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
+import { checkDriver } from '../../src/client/session/driver.ts';
+import { homeOf } from '../../src/client/session/home.ts';
 import { RdError } from '../../src/errors.ts';
 import { NO_FORWARDS } from '../../src/plan/port-forwards.ts';
 import { refuseExposed } from '../../src/state/ownership.ts';
 import type { Places } from '../../src/state/places.ts';
+import { desiredOf, FILE_FLAG, forwardsOf } from '../arguments/profile-files.ts';
+import { TARGET_FLAG } from '../arguments/shared-flags.ts';
 import { defineCommand, type Io } from '../command.ts';
-import { applyNow, type RequestedState } from '../profile/apply.ts';
-import { desiredOf, FILE_FLAG, forwardsOf } from '../profile/desired.ts';
-import { checkDriver, homeOf } from '../session/home.ts';
-import { TARGET_FLAG } from '../session/service.ts';
 import { OUTPUT_FLAG, type View, viewFor } from '../views/view.ts';
+import { applyNow, type RequestedState } from './apply/run.ts';
 
 const DEFAULT_TIMEOUT = 10 * 60_000;
 

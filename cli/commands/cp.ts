@@ -1,6 +1,6 @@
+import { machineOf } from '../arguments/machine.ts';
 import { quote, usage } from '../arguments/values.ts';
 import { defineCommand } from '../command.ts';
-import { machineOf } from '../session/machine.ts';
 
 const PREFIX = 'machine:';
 

@@ -1,8 +1,8 @@
 import { type Finding, type Findings, readFindings } from '../../src/client/diagnostics.ts';
+import { requireService } from '../../src/client/session/find.ts';
 import { isObject } from '../../src/json.ts';
 import { noArguments } from '../arguments/arguments.ts';
 import { defineCommand } from '../command.ts';
-import { requireService } from '../session/service.ts';
 import { count, plainText, type Style, style } from '../views/text.ts';
 import { OUTPUT_FLAG } from '../views/view.ts';
 

@@ -11,6 +11,8 @@ import { inTextOrder } from '../../profiles/document/report.ts';
 import type { Shape } from '../../profiles/document/shape.ts';
 import type { UnreadSecret } from '../../profiles/document/source.ts';
 import { PARTS, type Part } from '../../profiles/formats/format.ts';
+import { checkDriver } from '../../src/client/session/driver.ts';
+import { runningService } from '../../src/client/session/find.ts';
 import { RdError } from '../../src/errors.ts';
 import type { JsonObject, JsonValue } from '../../src/json.ts';
 import { FIELDS } from '../../src/settings/fields.gen.ts';
@@ -18,16 +20,14 @@ import { formatFindings } from '../../src/settings/issue.ts';
 import { isLocked } from '../../src/settings/locks.ts';
 import { equal } from '../../src/settings/own.ts';
 import { wordList } from '../../src/settings/printable.ts';
+import { documentContext, hostOf, policiesOf } from '../arguments/environment.ts';
+import { desiredOf, FILE_FLAG } from '../arguments/profile-files.ts';
+import { DRIVER_FLAG, PLAN_TIMEOUT_FLAG } from '../arguments/shared-flags.ts';
 import { usage } from '../arguments/values.ts';
 import { type Caller, defineCommand, type Io } from '../command.ts';
-import { desiredOf, FILE_FLAG } from '../profile/desired.ts';
-import { planFor } from '../profile/plan.ts';
-import { checkDriver, DRIVER_FLAG } from '../session/home.ts';
-import { documentContext, hostOf } from '../session/host.ts';
-import { runningService } from '../session/service.ts';
-import { PLAN_TIMEOUT_FLAG } from '../session/service-display.ts';
 import { count, pathText, plainText, type Style, style, valueText } from '../views/text.ts';
 import { OUTPUT_FLAG, viewFor } from '../views/view.ts';
+import { planFor } from './plan/plan-for.ts';
 
 const LAYERS = 'two files are compared with each other; specify layers with -f: -f a.yaml -f b.yaml';
 
@@ -109,8 +109,9 @@ function read(name: string, part: Part | undefined, invocation: Caller): Promise
 }
 
 async function readLive(invocation: Caller): Promise<Read> {
-  const { liveSettings } = await import('../session/live-settings.ts');
-  const live = await liveSettings(invocation, hostOf(invocation.io));
+  const { liveSettings } = await import('../../src/client/live-settings.ts');
+  const host = hostOf(invocation.io);
+  const live = await liveSettings(invocation, host, () => policiesOf(invocation.io, host));
   const record = await live.locked();
   return {
     label: LIVE,

@@ -9,6 +9,8 @@ import {
 } from '../../src/client/explain.ts';
 import { layersOfApplication } from '../../src/client/foreign-layers.ts';
 import { storedSettings } from '../../src/client/offline.ts';
+import { runningService } from '../../src/client/session/find.ts';
+import { homeOf } from '../../src/client/session/home.ts';
 import { RdError } from '../../src/errors.ts';
 import type { JsonObject } from '../../src/json.ts';
 import { type SettingLayers, settingLayers } from '../../src/plan/layers.ts';
@@ -20,11 +22,9 @@ import { laterPlace } from '../../src/settings/left-over.ts';
 import { nearest } from '../../src/settings/nearest.ts';
 import { SCHEMA_VERSION } from '../../src/settings/settings.gen.ts';
 import { recordedFirstRun } from '../../src/state/state-file.ts';
+import { hostOf, policiesOf } from '../arguments/environment.ts';
 import { usage } from '../arguments/values.ts';
 import { type Caller, defineCommand, type FlagTable, type Io } from '../command.ts';
-import { homeOf, policiesOf } from '../session/home.ts';
-import { hostOf } from '../session/host.ts';
-import { runningService } from '../session/service.ts';
 import { count, plainText, type Style, style, valueText } from '../views/text.ts';
 import { OUTPUT_FLAG } from '../views/view.ts';
 

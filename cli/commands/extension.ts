@@ -6,11 +6,11 @@ import {
   uninstallExtension,
 } from '../../src/client/extensions.ts';
 import { isObject, type JsonObject } from '../../src/json.ts';
+import { statusLine } from '../../src/os/status-line.ts';
 import { noArguments, oneArgument } from '../arguments/arguments.ts';
 import { mistake } from '../arguments/values.ts';
 import { defineCommand, type Invocation, type Io } from '../command.ts';
 import { defineGroup } from '../group.ts';
-import { passingLine } from '../views/progress.ts';
 import { plainText } from '../views/text.ts';
 
 interface ExtensionChange {
@@ -30,7 +30,7 @@ async function changeExtension(
 ): Promise<number> {
   const id = oneArgument(args);
   const client = createClient(await connect());
-  const line = passingLine(io);
+  const line = statusLine(io);
   line.draw(`${meanwhile} ${plainText(id)} …`);
   const reply = await call(client, id, { signal: io.signal }).finally(line.clear);
   if (reply.status < 200 || reply.status > 299) return refused(reply, io);

@@ -1,5 +1,6 @@
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
+import { homeOf } from '../../src/client/session/home.ts';
 import { imageInUse } from '../../src/drivers/guest-images/store.ts';
 import { RdError } from '../../src/errors.ts';
 import { sizeText } from '../../src/os/size.ts';
@@ -8,7 +9,6 @@ import { outFilePath } from '../arguments/files.ts';
 import { usage } from '../arguments/values.ts';
 import { defineCommand, type Io } from '../command.ts';
 import { defineGroup } from '../group.ts';
-import { homeOf } from '../session/home.ts';
 import { downloadProgress } from '../views/progress.ts';
 import { OUTPUT_FLAG } from '../views/view.ts';
 import { imageBuild, imageUpgrade } from './image/build.ts';

@@ -194,7 +194,7 @@ async function partsOfFiles(names: readonly string[], wanted: Part | undefined, 
  */
 async function partsOfSystem(wanted: Part | undefined, io: Io): Promise<FoundParts> {
   const { systemParts } = await import('../../profiles/policies/read.ts');
-  const { policySources } = await import('../session/home.ts');
+  const { policySources } = await import('../arguments/environment.ts');
   const { parts, looked } = await systemParts(policySources(io, io.platform));
   if (parts.length === 0) {
     throw new RdError('ERR_NOT_FOUND', 'this computer has no deployment profiles', {

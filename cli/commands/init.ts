@@ -1,10 +1,10 @@
 import { profileText } from '../../profiles/document/write.ts';
+import { liveSettings } from '../../src/client/live-settings.ts';
 import { defaultSettings } from '../../src/settings/defaults.ts';
 import { noArguments } from '../arguments/arguments.ts';
+import { hostOf, policiesOf } from '../arguments/environment.ts';
 import { outFilePath, schemaAddress, writeOutFile } from '../arguments/files.ts';
 import { defineCommand } from '../command.ts';
-import { hostOf } from '../session/host.ts';
-import { liveSettings } from '../session/live-settings.ts';
 
 export const init = defineCommand({
   name: 'init',
@@ -26,7 +26,7 @@ The first line points editors to the schema, for completion and validation.`,
     noArguments(args, 'init');
     const host = hostOf(io);
     const path = outFilePath(flags['out-file'], io);
-    const found = await liveSettings(invocation, host);
+    const found = await liveSettings(invocation, host, () => policiesOf(io, host));
     const text = profileText({
       ...found,
       defaults: defaultSettings(host),

@@ -1,11 +1,11 @@
 import { dirname, join } from 'node:path';
+import { placesOf } from '../../src/client/session/home.ts';
 import { type Environment, userHome } from '../../src/os/user-directories.ts';
 import { COMPATIBLE } from '../../src/product.ts';
 import type { Places } from '../../src/state/places.ts';
 import { noArguments } from '../arguments/arguments.ts';
 import { packageRoot } from '../arguments/files.ts';
 import { defineCommand, type Io } from '../command.ts';
-import { placesOf } from '../session/home.ts';
 
 export const paths = defineCommand({
   name: 'paths',

@@ -1,13 +1,14 @@
 import type { DesiredDocument } from '../../profiles/document/load.ts';
+import { checkDriver } from '../../src/client/session/driver.ts';
+import { runningService } from '../../src/client/session/find.ts';
 import { RdError } from '../../src/errors.ts';
 import type { LiveState, Plan } from '../../src/plan/change.ts';
+import { desiredOf, FILE_FLAG, forwardsOf } from '../arguments/profile-files.ts';
+import { DRIVER_FLAG, PLAN_TIMEOUT_FLAG } from '../arguments/shared-flags.ts';
 import { defineCommand, type Io } from '../command.ts';
-import { desiredOf, FILE_FLAG, forwardsOf } from '../profile/desired.ts';
-import { planFor } from '../profile/plan.ts';
-import { checkDriver, DRIVER_FLAG } from '../session/home.ts';
-import { runningService } from '../session/service.ts';
-import { PLAN_TIMEOUT_FLAG, showNotices } from '../session/service-display.ts';
+import { showNotices } from '../views/service-activity.ts';
 import { OUTPUT_FLAG, viewFor } from '../views/view.ts';
+import { planFor } from './plan/plan-for.ts';
 
 export const plan = defineCommand({
   name: 'plan',

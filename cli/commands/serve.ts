@@ -1,14 +1,16 @@
 import { createClient } from '../../src/client/client.ts';
+import { checkDriver } from '../../src/client/session/driver.ts';
+import { homeOf } from '../../src/client/session/home.ts';
+import { failureLine } from '../../src/client/session/launch.ts';
 import { RdError } from '../../src/errors.ts';
 import { isObject, type JsonObject } from '../../src/json.ts';
 import { PRODUCT } from '../../src/product.ts';
 import { noting } from '../../src/state/drop-in.ts';
 import { APPLICATION_FLAGS, applicationRequest, applicationWords } from '../arguments/application-arguments.ts';
 import { noArguments } from '../arguments/arguments.ts';
+import { ADOPT } from '../arguments/shared-flags.ts';
 import { defineCommand, type Io } from '../command.ts';
-import { checkDriver, homeOf } from '../session/home.ts';
-import { ADOPT, failureLine } from '../session/launch.ts';
-import { driverText, showNotices } from '../session/service-display.ts';
+import { driverText, showNotices } from '../views/service-activity.ts';
 import { summaryText } from './reset.ts';
 
 /** Poll interval for the parent process, in milliseconds. */

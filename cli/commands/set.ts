@@ -12,7 +12,7 @@ import {
 } from '../arguments/setting-flags.ts';
 import { platformName, usage } from '../arguments/values.ts';
 import { defineCommand, type Io } from '../command.ts';
-import { printInterruptions } from '../session/service-display.ts';
+import { printInterruptions } from '../views/service-activity.ts';
 
 export const set = defineCommand({
   name: 'set',

@@ -1,10 +1,11 @@
+import { homeOf } from '../../src/client/session/home.ts';
 import { RdError } from '../../src/errors.ts';
 import { manageAutostart, writeLauncher } from '../../src/features/host-integration/launcher.ts';
 import { adoptPlaces, requireAdopted } from '../../src/state/drop-in.ts';
 import { noArguments } from '../arguments/arguments.ts';
+import { hostTargets } from '../arguments/environment.ts';
 import { usage } from '../arguments/values.ts';
 import { defineCommand, type Io } from '../command.ts';
-import { homeOf, hostTargets } from '../session/home.ts';
 
 export const setup = defineCommand({
   name: 'setup',

@@ -2,6 +2,8 @@ import { existsSync, realpathSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { type Client, createClient } from '../../src/client/client.ts';
 import type { Connection } from '../../src/client/connection.ts';
+import { homeOf } from '../../src/client/session/home.ts';
+import { STALE_FILE_ERRORS, warnStale } from '../../src/client/session/missing.ts';
 import { RdError } from '../../src/errors.ts';
 import { runAttached } from '../../src/os/launch.ts';
 import { run } from '../../src/os/run.ts';
@@ -10,8 +12,6 @@ import { COMPATIBLE } from '../../src/product.ts';
 import type { MachineAccess, StatusDocument } from '../../src/reconcile/status-document.ts';
 import { defineCommand, type Invocation, type Io } from '../command.ts';
 import { commandHelp } from '../help.ts';
-import { homeOf } from '../session/home.ts';
-import { STALE_FILE_ERRORS, warnStale } from '../session/missing-service.ts';
 import { plainText } from '../views/text.ts';
 
 export const shell = defineCommand({

@@ -2,14 +2,16 @@ import { readFile } from 'node:fs/promises';
 import { type Client, createClient } from '../../src/client/client.ts';
 import type { Connection } from '../../src/client/connection.ts';
 import { homeService } from '../../src/client/home-service.ts';
+import { hungServiceAdvice, waitForExit } from '../../src/client/session/exit.ts';
+import { requireNamed } from '../../src/client/session/find.ts';
+import { homeOf, namesService } from '../../src/client/session/home.ts';
 import { RdError } from '../../src/errors.ts';
 import { isObject } from '../../src/json.ts';
 import { type ProcessIdentity, processTable } from '../../src/os/process-table.ts';
 import type { LockHolder } from '../../src/state/home-lock.ts';
 import { noArguments } from '../arguments/arguments.ts';
+import { TARGET_FLAG } from '../arguments/shared-flags.ts';
 import { type Caller, defineCommand, type Io } from '../command.ts';
-import { homeOf, namesService } from '../session/home.ts';
-import { hungServiceAdvice, requireNamed, TARGET_FLAG, waitForExit } from '../session/service.ts';
 
 /** The service's reply. */
 const SHUTDOWN_REPLY = 'Shutting down.\n';
@@ -92,7 +94,7 @@ async function shutdownUnreachable(
 ): Promise<'done' | 'again'> {
   if (!(error instanceof RdError)) throw error;
   const { hasMoved, leftoverText, STALE_FILE_ERRORS, processText, warnStale } = await import(
-    '../session/missing-service.ts'
+    '../../src/client/session/missing.ts'
   );
   const refused = error.code === 'ERR_NOT_RUNNING';
   if (namesService(globals, io) || globals.port) {
@@ -127,7 +129,7 @@ async function shutdownUnreachable(
 }
 
 async function stopLeft(wait: boolean, io: Io): Promise<'done'> {
-  const { launchStop } = await import('../session/launch.ts');
+  const { launchStop } = await import('../../src/client/session/launch.ts');
   const child = await launchStop(io);
   if (wait) await waitUntilGone(async () => !(await child.gone()), child.pid, io);
   io.out(SHUTDOWN_REPLY);
@@ -164,7 +166,7 @@ async function refuseLeft(io: Io): Promise<void> {
 
 /** Nothing listens on the given port, so nothing left by a killed service is there either. */
 async function warnLeftover(port: number | undefined, io: Io): Promise<void> {
-  const { leftoverText } = await import('../session/missing-service.ts');
+  const { leftoverText } = await import('../../src/client/session/missing.ts');
   const home = await homeService(homeOf(io));
   if (home.kind !== 'left') return;
   io.err(`Nothing is listening on port ${port}; nothing was stopped.\n`);

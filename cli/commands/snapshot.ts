@@ -1,3 +1,4 @@
+import { homeOf } from '../../src/client/session/home.ts';
 import { snapshotCalls } from '../../src/client/snapshots.ts';
 import type { SnapshotRecord } from '../../src/features/snapshots/contract.ts';
 import { checkName, quoted } from '../../src/features/snapshots/name.ts';
@@ -9,7 +10,6 @@ import { readInput } from '../arguments/files.ts';
 import { usage } from '../arguments/values.ts';
 import { defineCommand } from '../command.ts';
 import { defineGroup } from '../group.ts';
-import { homeOf } from '../session/home.ts';
 import { askYes } from '../views/consent.ts';
 import { plainText } from '../views/text.ts';
 import { OUTPUT_FLAG } from '../views/view.ts';

@@ -1,6 +1,6 @@
 import { noArguments } from '../arguments/arguments.ts';
+import { machineOf } from '../arguments/machine.ts';
 import { defineCommand } from '../command.ts';
-import { machineOf } from '../session/machine.ts';
 
 /** The name of the machine for ssh. */
 const HOST = 'rdctl';

@@ -1,6 +1,11 @@
 import { type Client, createClient } from '../../src/client/client.ts';
 import { polled, waitConverged } from '../../src/client/converge.ts';
 import { homeService } from '../../src/client/home-service.ts';
+import { checkDriver } from '../../src/client/session/driver.ts';
+import { isStaying } from '../../src/client/session/exit.ts';
+import { askService } from '../../src/client/session/find.ts';
+import { homeOf, namesService } from '../../src/client/session/home.ts';
+import { launchService } from '../../src/client/session/launch.ts';
 import { type ErrorCode, RdError } from '../../src/errors.ts';
 import type { JsonObject } from '../../src/json.ts';
 import { type Clock, steadyClock } from '../../src/os/clock.ts';
@@ -14,12 +19,10 @@ import {
   settingsPayload,
   valueAdvice,
 } from '../arguments/setting-flags.ts';
+import { ADOPT } from '../arguments/shared-flags.ts';
 import { formatDuration, platformName, quote, usage } from '../arguments/values.ts';
 import { type Caller, defineCommand, type Io } from '../command.ts';
-import { checkDriver, homeOf, namesService } from '../session/home.ts';
-import { ADOPT, launchService } from '../session/launch.ts';
-import { askService, isStaying } from '../session/service.ts';
-import { driverText, showNotices } from '../session/service-display.ts';
+import { driverText, showNotices } from '../views/service-activity.ts';
 import { plainText } from '../views/text.ts';
 import { writeSettings } from './set.ts';
 

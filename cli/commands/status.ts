@@ -1,6 +1,6 @@
+import { requireService } from '../../src/client/session/find.ts';
 import { noArguments } from '../arguments/arguments.ts';
 import { defineCommand } from '../command.ts';
-import { requireService } from '../session/service.ts';
 import { OUTPUT_FLAG, viewFor } from '../views/view.ts';
 
 export const status = defineCommand({

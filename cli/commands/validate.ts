@@ -1,7 +1,7 @@
 import { patternWarnings } from '../../src/allowed-images/pattern.ts';
 import { formatFindings } from '../../src/settings/issue.ts';
+import { loadFiles } from '../arguments/profile-files.ts';
 import { defineCommand } from '../command.ts';
-import { loadFiles } from '../profile/desired.ts';
 import { OUTPUT_FLAG, viewFor } from '../views/view.ts';
 
 export const validate = defineCommand({

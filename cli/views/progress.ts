@@ -1,5 +1,6 @@
 import { type Clock, steadyClock } from '../../src/os/clock.ts';
 import { sizeText } from '../../src/os/size.ts';
+import { statusLine } from '../../src/os/status-line.ts';
 import type { Phase } from '../../src/reconcile/contract.ts';
 import type { StatusDocument } from '../../src/reconcile/status-document.ts';
 import type { Io } from '../command.ts';
@@ -22,7 +23,7 @@ export interface Progress {
 export function progress(io: Io, paint: Style): Progress {
   const finished = new Set<string>();
   const idOf = (phase: Phase) => `${phase.name} ${phase.startedAt}`;
-  const line = passingLine(io);
+  const line = statusLine(io);
   let unfinished: readonly Phase[] = [];
 
   return {
@@ -51,30 +52,6 @@ export function progress(io: Io, paint: Style): Progress {
   };
 }
 
-/** A transient line on a terminal; nothing elsewhere. */
-export interface PassingLine {
-  draw(text: string): void;
-  /** Call before writing anything else. */
-  clear(): void;
-}
-
-const CLEAR_LINE = '\r\u001b[2K';
-
-export function passingLine(io: Pick<Io, 'err' | 'progress'>): PassingLine {
-  let shown = '';
-  return {
-    draw(text) {
-      if (!io.progress || text === shown) return;
-      io.err(`${shown === '' ? '' : CLEAR_LINE}${text}`);
-      shown = text;
-    },
-    clear() {
-      if (shown !== '') io.err(CLEAR_LINE);
-      shown = '';
-    },
-  };
-}
-
 export interface DownloadProgress {
   show(bytes: number, total: number | undefined): void;
   retry(reason: string): void;
@@ -87,7 +64,7 @@ const REDRAW_MS = 100;
 
 /** Progress on one terminal line; nothing elsewhere. The last state is always drawn, at the latest with the next redraw. */
 export function downloadProgress(io: Pick<Io, 'err' | 'progress'>, clock: Clock = steadyClock): DownloadProgress {
-  const line = passingLine(io);
+  const line = statusLine(io);
   let drawnAt = Number.NEGATIVE_INFINITY;
   let pending: { text: string; ended: AbortController } | undefined;
   const draw = (text: string) => {

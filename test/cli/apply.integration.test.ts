@@ -2,7 +2,7 @@ import { chmodSync, readdirSync, readFileSync, statSync, writeFileSync } from 'n
 import { join } from 'node:path';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { describe, expect, test, vi } from 'vitest';
-import { withServiceExit } from '../../cli/profile/convergence-failure.ts';
+import { withServiceExit } from '../../cli/commands/apply/failure.ts';
 import { createClient } from '../../src/client/client.ts';
 import { RdError } from '../../src/errors.ts';
 import { lockApply } from '../../src/state/home-lock.ts';

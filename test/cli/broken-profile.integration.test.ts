@@ -1,7 +1,7 @@
 import { mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { failureIn, failureLine } from '../../cli/session/launch.ts';
+import { failureIn, failureLine } from '../../src/client/session/launch.ts';
 import { builtTool } from '../helpers/built-tool.ts';
 import { rdctlProgram } from '../helpers/cli.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';

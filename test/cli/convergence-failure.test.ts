@@ -1,9 +1,9 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { withRollbackAdvice } from '../../cli/profile/convergence-failure.ts';
-import { type Service, targetOf } from '../../cli/session/service.ts';
+import { withRollbackAdvice } from '../../cli/commands/apply/failure.ts';
 import { recordPrevious } from '../../src/client/previous.ts';
+import { type Service, targetOf } from '../../src/client/session/find.ts';
 import { RdError } from '../../src/errors.ts';
 import { places } from '../../src/state/places.ts';
 import { statusWith } from '../helpers/plans.ts';

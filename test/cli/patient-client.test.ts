@@ -1,5 +1,5 @@
 import { expect, test, vi } from 'vitest';
-import { patientClient } from '../../cli/session/service-display.ts';
+import { patientClient } from '../../cli/views/service-activity.ts';
 import { type Client, createClient } from '../../src/client/client.ts';
 import { steadyClock } from '../../src/os/clock.ts';
 import type { PlanRequest } from '../../src/plan/change.ts';

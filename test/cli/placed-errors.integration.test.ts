@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { errorWithPositions } from '../../cli/profile/desired.ts';
+import { errorWithPositions } from '../../cli/arguments/profile-files.ts';
 import { RdError } from '../../src/errors.ts';
 import { rdctl } from '../helpers/cli.ts';
 import { freePort } from '../helpers/free-port.ts';

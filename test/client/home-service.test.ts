@@ -2,7 +2,7 @@ import { mkdirSync, utimesSync, writeFileSync } from 'node:fs';
 import { uptime } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { startAdvice } from '../../cli/session/missing-service.ts';
+import { startAdvice } from '../../src/client/session/missing.ts';
 import { homeService } from '../../src/client/home-service.ts';
 import { lockHome } from '../../src/state/home-lock.ts';
 import { type Places, places } from '../../src/state/places.ts';

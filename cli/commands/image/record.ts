@@ -1,8 +1,8 @@
+import { homeOf } from '../../../src/client/session/home.ts';
 import { type GuestImage, IMAGE_FILES, imageToBoot } from '../../../src/drivers/guest-images/image.ts';
 import { type ImageStore, imageInUse, imageStore } from '../../../src/drivers/guest-images/store.ts';
 import { sizeText } from '../../../src/os/size.ts';
 import type { Io } from '../../command.ts';
-import { homeOf } from '../../session/home.ts';
 
 /** The guest images stored in this home. */
 export function ownImages(io: Io): ImageStore {

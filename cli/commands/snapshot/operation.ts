@@ -4,6 +4,10 @@ import { dirname } from 'node:path';
 import { type Client, createClient } from '../../../src/client/client.ts';
 import { blockingCondition } from '../../../src/client/converge.ts';
 import { homeService } from '../../../src/client/home-service.ts';
+import { isStaying, stopOwnService } from '../../../src/client/session/exit.ts';
+import { askService } from '../../../src/client/session/find.ts';
+import { homeOf, namesService } from '../../../src/client/session/home.ts';
+import { launchService } from '../../../src/client/session/launch.ts';
 import { type SnapshotCalls, snapshotCalls } from '../../../src/client/snapshots.ts';
 import { RdError } from '../../../src/errors.ts';
 import { deleteSnapshot, findSnapshot, readCatalogue } from '../../../src/features/snapshots/catalogue.ts';
@@ -16,10 +20,7 @@ import type { StatusDocument } from '../../../src/reconcile/status-document.ts';
 import { refuseRunning, requireAdopted } from '../../../src/state/drop-in.ts';
 import { lockHome } from '../../../src/state/home-lock.ts';
 import type { Caller, FlagTable, Io } from '../../command.ts';
-import { homeOf, namesService } from '../../session/home.ts';
-import { launchService } from '../../session/launch.ts';
-import { askService, isStaying, stopOwnService } from '../../session/service.ts';
-import { printInterruptions, serviceLine } from '../../session/service-display.ts';
+import { printInterruptions, serviceLine } from '../../views/service-activity.ts';
 import { plainText } from '../../views/text.ts';
 
 /** `--json` of every snapshot command, before or after the subcommand. */

@@ -1,6 +1,6 @@
+import { homeOf } from '../../src/client/session/home.ts';
 import { RdError } from '../../src/errors.ts';
 import type { Io } from '../command.ts';
-import { homeOf } from './home.ts';
 
 /**
  * The way into the virtual machine of this home, from records on this disk alone.

@@ -6,8 +6,8 @@ import { FIELDS } from '../../src/settings/fields.gen.ts';
 import { type Finding, formatFindings } from '../../src/settings/issue.ts';
 import { pointerNames, pointerOf } from '../../src/settings/leaf-paths.ts';
 import type { Io } from '../command.ts';
-import { documentContext } from '../session/host.ts';
 import type { View } from '../views/view.ts';
+import { documentContext } from './environment.ts';
 
 /** Loads the `-f` sources of a command. Throws `ERR_USAGE` without any and `ERR_IO` for one that cannot be read. */
 export async function loadFiles(files: readonly string[] | undefined, io: Io): Promise<LoadedDocument> {

@@ -1,10 +1,10 @@
 import { open } from 'node:fs/promises';
 import { join } from 'node:path';
-import { RdError } from '../../src/errors.ts';
-import { isObject, type JsonObject } from '../../src/json.ts';
-import type { Places } from '../../src/state/places.ts';
-import { type Service, targetOf } from '../session/service.ts';
-import { plainText } from '../views/text.ts';
+import { type Service, targetOf } from '../../../src/client/session/find.ts';
+import { RdError } from '../../../src/errors.ts';
+import { isObject, type JsonObject } from '../../../src/json.ts';
+import type { Places } from '../../../src/state/places.ts';
+import { plainText } from '../../views/text.ts';
 
 const TAIL_BYTES = 16 * 1024;
 /** The daemon log of each engine, more detailed than ours. */
@@ -44,7 +44,7 @@ export async function withRollbackAdvice(error: unknown, service: Service, where
 /** A rollback may be rejected: a disk that has grown never shrinks. */
 async function rollbackAdvice({ client, status }: Service, where: Places): Promise<string> {
   try {
-    const { previousState } = await import('../../src/client/previous.ts');
+    const { previousState } = await import('../../../src/client/previous.ts');
     const { request } = (await previousState(where))(targetOf(status));
     await client.plan(request);
   } catch (error) {
@@ -71,7 +71,7 @@ export async function withServiceExit(
   sent: boolean,
 ): Promise<never> {
   if (!(error instanceof RdError) || !CONNECTION_ERRORS.includes(error.code) || client.foreign) throw error;
-  const { processTable } = await import('../../src/os/process-table.ts');
+  const { processTable } = await import('../../../src/os/process-table.ts');
   const lives = await processTable.isAlive({ pid: status.pid });
   const saved = sent ? 'the settings are saved' : 'it is not known whether the settings were saved';
   throw new RdError(

@@ -1,11 +1,11 @@
-import { storedSettings } from '../../src/client/offline.ts';
-import type { JsonObject } from '../../src/json.ts';
-import { fillDefaults, type Host } from '../../src/settings/defaults.ts';
-import { FIELDS } from '../../src/settings/fields.gen.ts';
-import type { Settings } from '../../src/settings/settings.gen.ts';
-import type { Caller } from '../command.ts';
-import { homeOf, policiesOf } from './home.ts';
-import { runningService } from './service.ts';
+import type { Policies } from '../../profiles/policies/policy.ts';
+import type { JsonObject } from '../json.ts';
+import { fillDefaults, type Host } from '../settings/defaults.ts';
+import { FIELDS } from '../settings/fields.gen.ts';
+import type { Settings } from '../settings/settings.gen.ts';
+import { storedSettings } from './offline.ts';
+import { runningService } from './session/find.ts';
+import { type Caller, homeOf } from './session/home.ts';
 
 /** The settings in force, or those of the next service. */
 export interface LiveSettings {
@@ -19,8 +19,15 @@ export interface LiveSettings {
   refused(): Promise<readonly string[]>;
 }
 
-/** The settings of the running service; without one the stored ones, or the defaults. */
-export async function liveSettings(invocation: Caller, host: Host): Promise<LiveSettings> {
+/**
+ * The settings of the running service; without one the stored ones, or the defaults.
+ * @param readPolicies the deployment profiles that a service started now would use.
+ */
+export async function liveSettings(
+  invocation: Caller,
+  host: Host,
+  readPolicies: () => Promise<Policies>,
+): Promise<LiveSettings> {
   const { io } = invocation;
   const service = await runningService(invocation);
   if (service) {
@@ -41,7 +48,7 @@ export async function liveSettings(invocation: Caller, host: Host): Promise<Live
     };
   }
   const where = homeOf(io);
-  const policies = await policiesOf(io, host);
+  const policies = await readPolicies();
   const { settings, from } = await storedSettings(where, host.platform, host, policies);
   return {
     settings,
@@ -49,7 +56,7 @@ export async function liveSettings(invocation: Caller, host: Host): Promise<Live
     origin: from === 'file' ? 'the stored settings' : 'the defaults',
     refused: async () => [],
     async locked() {
-      const { lockRecord } = await import('../../src/settings/locks.ts');
+      const { lockRecord } = await import('../settings/locks.ts');
       return policies.locked ? lockRecord(policies.locked.settings) : {};
     },
   };

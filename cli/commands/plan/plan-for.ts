@@ -1,13 +1,15 @@
-import type { DesiredDocument } from '../../profiles/document/load.ts';
-import { offlinePlan, storedForwards, storedSettings } from '../../src/client/offline.ts';
-import type { LiveState, Plan } from '../../src/plan/change.ts';
-import { mentionsForwards, withPortForwards } from '../../src/plan/port-forwards.ts';
-import type { Io } from '../command.ts';
-import { homeOf, hostTargets, nextDriver, refuseOtherDriver } from '../session/home.ts';
-import { hostOf } from '../session/host.ts';
-import type { Service } from '../session/service.ts';
-import { PLAN_WAIT_MS, patientClient } from '../session/service-display.ts';
-import { errorWithPositions, forwardsOf, requestOf } from './desired.ts';
+import type { DesiredDocument } from '../../../profiles/document/load.ts';
+import { offlinePlan, storedForwards, storedSettings } from '../../../src/client/offline.ts';
+import { refuseOtherDriver } from '../../../src/client/session/driver.ts';
+import type { Service } from '../../../src/client/session/find.ts';
+import { homeOf } from '../../../src/client/session/home.ts';
+import type { LiveState, Plan } from '../../../src/plan/change.ts';
+import { mentionsForwards, withPortForwards } from '../../../src/plan/port-forwards.ts';
+import { hostOf, hostTargets } from '../../arguments/environment.ts';
+import { errorWithPositions, forwardsOf, requestOf } from '../../arguments/profile-files.ts';
+import type { Io } from '../../command.ts';
+import { PLAN_WAIT_MS, patientClient } from '../../views/service-activity.ts';
+import { nextDriver } from './next-driver.ts';
 
 /**
  * The plan for a desired state: from the running service, waiting for an observation if needed, otherwise estimated
@@ -32,12 +34,12 @@ async function estimate(desired: DesiredDocument, io: Io, driver: string | undef
   const where = homeOf(io);
   const host = hostOf(io);
   const { platform } = host;
-  const { policiesOf } = await import('../session/home.ts');
+  const { policiesOf } = await import('../../arguments/environment.ts');
   const policies = await policiesOf(io, host);
   const stored = await storedSettings(where, platform, host, policies);
   refuseOtherDriver(stored.driver, driver);
   const next = await nextDriver(io, stored.driver, driver);
-  const { homeService, mayRun, wasUnclean } = await import('../../src/client/home-service.ts');
+  const { homeService, mayRun, wasUnclean } = await import('../../../src/client/home-service.ts');
   const home = await homeService(where);
   const facts = {
     ...stored,
@@ -56,6 +58,6 @@ async function userFiles(driver: string | undefined, io: Io): Promise<Parameters
   const hasCluster = driver === 'qemu';
   const targets = hostTargets(io);
   if (driver === 'simulated' || 'offBecause' in targets) return { hasCluster };
-  const { previewChanges } = await import('../../src/features/host-integration/parts.ts');
+  const { previewChanges } = await import('../../../src/features/host-integration/parts.ts');
   return { facts: await previewChanges(targets), hasCluster };
 }

@@ -1,10 +1,10 @@
-import { type Connection, staleText } from '../../src/client/connection.ts';
-import { type HomeService, homeService } from '../../src/client/home-service.ts';
-import { type ErrorCode, RdError } from '../../src/errors.ts';
-import { systemCode } from '../../src/os/io-error.ts';
-import type { Caller, GlobalFlags, Io } from '../command.ts';
-import { plainText } from '../views/text.ts';
-import { homeOf, namesService } from './home.ts';
+import { type ErrorCode, RdError } from '../../errors.ts';
+import { systemCode } from '../../os/io-error.ts';
+import { withoutHidden } from '../../settings/printable.ts';
+import { type Connection, staleText } from '../connection.ts';
+import type { ConnectionFlags } from '../discovery.ts';
+import { type HomeService, homeService } from '../home-service.ts';
+import { type Caller, homeOf, namesService, type SessionIo } from './home.ts';
 
 /** The state of a home without a live service; its connection file, if any, is stale. */
 export type MissingService = Exclude<HomeService, { kind: 'running' }>;
@@ -29,8 +29,8 @@ const RESTART_ADVICE =
 export async function rediscover(
   find: () => Promise<Connection>,
   error: unknown,
-  globals: GlobalFlags,
-  io: Io,
+  globals: ConnectionFlags,
+  io: SessionIo,
 ): Promise<Connection> {
   if (!(error instanceof RdError) || namesService(globals, io) || !isAboutTheFile(error)) throw error;
   const where = homeOf(io);
@@ -113,7 +113,7 @@ export async function missingService(
 }
 
 /** Warns about a stale connection file when the command continues without the service. */
-export function warnStale(error: RdError, connection: Connection | undefined, io: Io): void {
+export function warnStale(error: RdError, connection: Connection | undefined, io: Pick<SessionIo, 'err'>): void {
   const stale = connection && error.code === 'ERR_NOT_RUNNING' ? staleText(connection) : undefined;
   // Rancher Desktop leaves its file behind on every quit.
   if (stale === undefined || (connection?.foreign && error.cause !== undefined)) return;
@@ -140,7 +140,9 @@ export function leftoverText(
 ): string {
   const who = pid === undefined ? 'The last service' : `The last service (pid ${pid})`;
   const cut =
-    interrupted === undefined ? '' : `, unless it was stopped for an interrupted operation (${plainText(interrupted)})`;
+    interrupted === undefined
+      ? ''
+      : `, unless it was stopped for an interrupted operation (${withoutHidden(interrupted)})`;
   return `${who} exited without stopping its backend (driver ${driver}), which may still be running${cut}${advice}`;
 }
 

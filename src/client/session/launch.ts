@@ -1,25 +1,23 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { createClient } from '../../src/client/client.ts';
-import type { Connection } from '../../src/client/connection.ts';
-import { discover } from '../../src/client/discovery.ts';
-import { homeService } from '../../src/client/home-service.ts';
-import { ERRORS, type ErrorCode, RdError } from '../../src/errors.ts';
-import type { JsonObject } from '../../src/json.ts';
-import { type Clock, steadyClock } from '../../src/os/clock.ts';
-import { makeDirectory } from '../../src/os/directory.ts';
-import { ioError } from '../../src/os/io-error.ts';
-import { type Detached, detach } from '../../src/os/launch.ts';
-import { COMPATIBLE } from '../../src/product.ts';
-import { adoptPlaces, noting, refuseRunning } from '../../src/state/drop-in.ts';
-import { formatDuration } from '../arguments/values.ts';
-import type { GlobalFlags, Io } from '../command.ts';
-import { checkDriver, homeOf } from './home.ts';
-import { exitingService, waitForOtherService } from './service.ts';
+import { ERRORS, type ErrorCode, RdError } from '../../errors.ts';
+import type { JsonObject } from '../../json.ts';
+import { type Clock, steadyClock } from '../../os/clock.ts';
+import { makeDirectory } from '../../os/directory.ts';
+import { ioError } from '../../os/io-error.ts';
+import { type Detached, detach } from '../../os/launch.ts';
+import { adoptPlaces, noting, refuseRunning } from '../../state/drop-in.ts';
+import { createClient } from '../client.ts';
+import type { Connection } from '../connection.ts';
+import { type ConnectionFlags, discover } from '../discovery.ts';
+import { homeService } from '../home-service.ts';
+import { checkDriver } from './driver.ts';
+import { exitingService, waitForOtherService } from './exit.ts';
+import { homeOf, type SessionIo } from './home.ts';
 
 export interface LaunchInput {
-  io: Io;
-  globals: GlobalFlags;
+  io: SessionIo;
+  globals: ConnectionFlags;
   /** Initial desired power; `keep`: unchanged. */
   power: 'keep' | 'started' | 'stopped';
   /** The backend stays off while this service lives; desired power is unchanged. */
@@ -105,13 +103,9 @@ async function launchOnce(input: LaunchInput, deadline: number): Promise<Launche
     }
     if (io.signal.aborted) throw new RdError('ERR_CANCELLED', 'Interrupted while the service was starting.');
     if (late) {
-      throw new RdError(
-        'ERR_DEADLINE',
-        `the service (pid ${child.pid}) did not answer within ${formatDuration(timeoutMs)}`,
-        {
-          advice: `Check the logs in ${here.logs}, or run \`rdctl serve\` in the foreground.`,
-        },
-      );
+      throw new RdError('ERR_DEADLINE', `the service (pid ${child.pid}) did not answer within ${timeoutMs / 1000} s`, {
+        advice: `Check the logs in ${here.logs}, or run \`rdctl serve\` in the foreground.`,
+      });
     }
     await clock.sleep(POLL_MS, io.signal);
   }
@@ -121,7 +115,7 @@ async function launchOnce(input: LaunchInput, deadline: number): Promise<Launche
  * Starts a background process that stops what a killed service left running, and exits. It needs neither settings nor a
  * port. `gone()` is false while it works.
  */
-export async function launchStop(io: Io): Promise<{ pid: number; gone(): Promise<boolean> }> {
+export async function launchStop(io: SessionIo): Promise<{ pid: number; gone(): Promise<boolean> }> {
   const child = await inBackground(io, [...io.self, 'serve', '--stop-left']);
   return {
     pid: child.pid,
@@ -132,7 +126,7 @@ export async function launchStop(io: Io): Promise<{ pid: number; gone(): Promise
   };
 }
 
-async function inBackground(io: Io, argv: readonly string[], input?: string): Promise<Detached> {
+async function inBackground(io: SessionIo, argv: readonly string[], input?: string): Promise<Detached> {
   const { logs } = homeOf(io);
   const logFile = join(logs, 'service-output.log');
   await makeDirectory(logs);
@@ -170,7 +164,7 @@ function textOf(path: string): string | undefined {
 }
 
 /** Our own service, when it answers. */
-async function answering(io: Io): Promise<{ connection: Connection; pid: number } | undefined> {
+async function answering(io: SessionIo): Promise<{ connection: Connection; pid: number } | undefined> {
   // A password in the environment belongs to an earlier service; ours has just generated its own.
   const { RDCTL_PASSWORD: _other, ...env } = io.env;
   try {
@@ -198,9 +192,6 @@ async function endedEarly(child: Detached): Promise<RdError> {
     ...(advice === undefined ? {} : { advice }),
   });
 }
-
-/** Summary of `--adopt`, shared by the commands that start a service. */
-export const ADOPT = `With RDCTL_COMPAT: take over the directories of ${COMPATIBLE.productName}, after copying its settings`;
 
 const WORDS = 'The service did not start: ';
 

@@ -1,28 +1,28 @@
-import type { Locate } from '../../profiles/document/load.ts';
-import { applyDesired } from '../../src/client/apply.ts';
-import type { ApplyInput } from '../../src/client/carry-out.ts';
-import type { SavedPlan } from '../../src/client/saved-plan.ts';
-import { RdError } from '../../src/errors.ts';
-import { systemClock } from '../../src/os/clock.ts';
-import type { PlanRequest, Target } from '../../src/plan/change.ts';
-import { NO_FORWARDS, type WantedForwards, withForwards } from '../../src/plan/port-forwards.ts';
-import { PRODUCT } from '../../src/product.ts';
-import { lockApply } from '../../src/state/home-lock.ts';
-import type { Places } from '../../src/state/places.ts';
-import type { Caller, Invocation } from '../command.ts';
-import { refuseOtherDriver } from '../session/home.ts';
+import type { Locate } from '../../../profiles/document/load.ts';
+import { applyDesired } from '../../../src/client/apply.ts';
+import type { ApplyInput } from '../../../src/client/carry-out.ts';
+import type { SavedPlan } from '../../../src/client/saved-plan.ts';
+import { refuseOtherDriver } from '../../../src/client/session/driver.ts';
+import { stopOwnService } from '../../../src/client/session/exit.ts';
 import {
   lastingService,
   requireNamed,
   runningService,
   type Service,
-  stopOwnService,
   targetOf,
-} from '../session/service.ts';
-import { PLAN_WAIT_MS, patientClient, showNotices } from '../session/service-display.ts';
-import type { View } from '../views/view.ts';
-import { withRollbackAdvice, withServiceExit } from './convergence-failure.ts';
-import { errorWithPositions } from './desired.ts';
+} from '../../../src/client/session/find.ts';
+import { RdError } from '../../../src/errors.ts';
+import { systemClock } from '../../../src/os/clock.ts';
+import type { PlanRequest, Target } from '../../../src/plan/change.ts';
+import { NO_FORWARDS, type WantedForwards, withForwards } from '../../../src/plan/port-forwards.ts';
+import { PRODUCT } from '../../../src/product.ts';
+import { lockApply } from '../../../src/state/home-lock.ts';
+import type { Places } from '../../../src/state/places.ts';
+import { errorWithPositions } from '../../arguments/profile-files.ts';
+import type { Caller, Invocation } from '../../command.ts';
+import { PLAN_WAIT_MS, patientClient, showNotices } from '../../views/service-activity.ts';
+import type { View } from '../../views/view.ts';
+import { withRollbackAdvice, withServiceExit } from './failure.ts';
 
 /** The requested state. */
 interface Asked {
@@ -117,7 +117,7 @@ async function applyWith(service: Found, options: ApplyOptions, { leftMs, decide
   showNotices(service.status, io);
   const { client } = service;
   const target = targetOf(service.status);
-  const { checkTarget, checkFresh } = wanted.saved ? await import('../../src/client/saved-plan.ts') : {};
+  const { checkTarget, checkFresh } = wanted.saved ? await import('../../../src/client/saved-plan.ts') : {};
   if (wanted.saved) checkTarget?.(wanted.saved, target);
   const { request, portForwards } = askedOf(wanted, target);
   if (!portForwards) view.warnings([FORWARDS_UNKNOWN]);
@@ -149,7 +149,7 @@ async function applyWith(service: Found, options: ApplyOptions, { leftMs, decide
       const { settings, portForwards: forwards } = live;
       const changesPower = plan.changes.some(({ path }) => path === 'state');
       const power = changesPower ? (service.powerBefore ?? live.power) : 'unmanaged';
-      const { recordPrevious } = await import('../../src/client/previous.ts');
+      const { recordPrevious } = await import('../../../src/client/previous.ts');
       const before = { target, settings, power, ...(forwards ? { portForwards: forwards } : {}) } as const;
       await recordPrevious(where, before, new Date());
     },
@@ -172,7 +172,7 @@ async function applyWith(service: Found, options: ApplyOptions, { leftMs, decide
 }
 
 async function ask(plan: Parameters<ApplyInput['consent']>[0], io: Invocation['io']): Promise<boolean> {
-  const { askConsent } = await import('../views/consent.ts');
+  const { askConsent } = await import('../../views/consent.ts');
   return askConsent(plan, io);
 }
 
@@ -184,8 +184,8 @@ async function requestedPower(
   if (!wanted.saved && typeof wanted.asked !== 'function') return wanted.asked.request.state;
   const [service, { checkTarget }, { recordedState }] = await Promise.all([
     runningService(caller, leftMs),
-    import('../../src/client/saved-plan.ts'),
-    import('../../src/client/offline.ts'),
+    import('../../../src/client/saved-plan.ts'),
+    import('../../../src/client/offline.ts'),
   ]);
   const { driver = 'not chosen yet' } = await recordedState(where);
   const idle = { product: PRODUCT.name, home: where.data, driver, simulated: driver === 'simulated' };
@@ -215,8 +215,8 @@ async function serviceFor(
     });
   }
   const [{ recordedState }, { homeService, mayRun, wasUnclean }] = await Promise.all([
-    import('../../src/client/offline.ts'),
-    import('../../src/client/home-service.ts'),
+    import('../../../src/client/offline.ts'),
+    import('../../../src/client/home-service.ts'),
   ]);
   const recorded = await recordedState(where);
   refuseOtherDriver(recorded.driver, driver);
@@ -225,9 +225,9 @@ async function serviceFor(
   const first = firstStart(state, { saved: wanted.saved !== undefined, running: mayRun(home), shouldRun });
   view.event({ type: 'starting', ...(driver === undefined ? {} : { driver }) });
   const [{ launchService }, { createClient }, { withinTime }] = await Promise.all([
-    import('../session/launch.ts'),
-    import('../../src/client/client.ts'),
-    import('../../src/client/http.ts'),
+    import('../../../src/client/session/launch.ts'),
+    import('../../../src/client/client.ts'),
+    import('../../../src/client/http.ts'),
   ]);
   const { io, globals } = caller;
   const { connection, pid } = await launchService({

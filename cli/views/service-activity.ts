@@ -1,16 +1,11 @@
 import type { Client } from '../../src/client/client.ts';
 import { answerLimit } from '../../src/client/http.ts';
 import { steadyClock } from '../../src/os/clock.ts';
+import { statusLine } from '../../src/os/status-line.ts';
 import type { Plan, PlanRequest } from '../../src/plan/change.ts';
 import type { StatusDocument } from '../../src/reconcile/status-document.ts';
-import type { FlagTable, Io } from '../command.ts';
-import { passingLine } from '../views/progress.ts';
-import { plainText } from '../views/text.ts';
-
-/** `--plan-timeout` of the commands that show a plan. */
-export const PLAN_TIMEOUT_FLAG = {
-  timeout: { type: 'duration', summary: 'How long to wait for the current state (default 1m)' },
-} as const satisfies FlagTable;
+import type { Io } from '../command.ts';
+import { plainText } from './text.ts';
 
 export const PLAN_WAIT_MS = 60_000;
 const QUIET_MS = 1_000;
@@ -60,7 +55,7 @@ export function serviceLine(client: Client, io: Io, { text, afterMs = 0 }: Servi
   // Other applications have no such status.
   if (!io.progress || client.foreign) return async () => {};
   const ending = new AbortController();
-  const line = passingLine(io);
+  const line = statusLine(io);
   const showing = (async () => {
     if (afterMs > 0) await steadyClock.sleep(afterMs, ending.signal);
     while (!ending.signal.aborted) {

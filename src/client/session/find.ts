@@ -1,0 +1,127 @@
+import { RdError } from '../../errors.ts';
+import type { Target } from '../../plan/change.ts';
+import { COMPATIBLE } from '../../product.ts';
+import type { StatusDocument } from '../../reconcile/status-document.ts';
+import { type Client, createClient } from '../client.ts';
+import type { Connection } from '../connection.ts';
+import type { ConnectionFlags } from '../discovery.ts';
+import { answerLimit, withinTime } from '../http.ts';
+import { isStaying, waitForOtherService } from './exit.ts';
+import type { Caller, SessionIo } from './home.ts';
+import type { MissingService } from './missing.ts';
+
+export type Asked<T> = { answer: T } | { missing: MissingService };
+
+/**
+ * Sends a request to the service of the connection file. If none answers, the home's lock decides whether one exists; a
+ * service that started after the file was read has a new file, and is asked instead.
+ * @throws the error, with what the lock adds, when a service is alive, was named, or is another application's.
+ */
+export async function askService<T>(caller: Caller, ask: (connection: Connection) => Promise<T>): Promise<Asked<T>> {
+  for (;;) {
+    let connection: Connection | undefined;
+    try {
+      connection = await caller.connect();
+      return { answer: await ask(connection) };
+    } catch (error) {
+      const { missingService } = await import('./missing.ts');
+      const missing = await missingService(error, caller, connection);
+      if (missing !== 'moved') return { missing };
+    }
+  }
+}
+
+/** A service of ours, or another application (`client.foreign`), with its status. */
+export interface Service {
+  client: Client;
+  status: StatusDocument;
+}
+
+/**
+ * The running service, ours or another application's; `undefined` when none runs, or when another program is listening on
+ * the port of a stopped one. No request outlives `leftMs`. Throws the failure when a service was named or is alive.
+ */
+export async function runningService(invocation: Caller, leftMs?: () => number): Promise<Service | undefined> {
+  const found = await findService(invocation, leftMs);
+  return 'client' in found ? found : undefined;
+}
+
+/**
+ * Like `runningService`, for commands whose work the service must outlive: waits out a service of this home that is
+ * exiting.
+ */
+export async function lastingService(caller: Caller, leftMs: () => number): Promise<Service | undefined> {
+  for (;;) {
+    const service = await runningService(caller, leftMs);
+    if (!service) return undefined;
+    if (await isStaying(service.client, caller, service.status.pid)) return service;
+    await waitForOtherService(caller.io, { leftMs });
+  }
+}
+
+/** Like `runningService`, for commands that need one. */
+export async function requireService(invocation: Caller): Promise<Service> {
+  const found = await findService(invocation);
+  if ('client' in found) return found;
+  const { startAdvice } = await import('./missing.ts');
+  throw new RdError('ERR_NOT_RUNNING', 'No service is running.', { advice: startAdvice(found) });
+}
+
+async function findService(invocation: Caller, leftMs?: () => number): Promise<Service | MissingService> {
+  const { signal } = invocation.io;
+  const ask = async (connection: Connection): Promise<Service> => {
+    const client = leftMs ? createClient(connection, withinTime(leftMs)) : createClient(connection);
+    // Use half the time at most: a silent listener may have to be replaced by a service of ours.
+    const first = leftMs ? { timeoutMs: Math.min(answerLimit({ method: 'GET' }), leftMs() / 2) } : {};
+    return client.status({ signal, ...first }).then(
+      (status) => ({ client, status }),
+      (error: unknown) => otherApplication(client, error, signal),
+    );
+  };
+  if (wasNamed(invocation)) return ask(await invocation.connect());
+  const found = await askService(invocation, ask);
+  return 'answer' in found ? found.answer : found.missing;
+}
+
+/** A server without our status that replies with the API's own errors is another application that implements it. */
+async function otherApplication(plain: Client, error: unknown, signal: AbortSignal): Promise<Service> {
+  if (!(error instanceof RdError) || error.code !== 'ERR_NOT_FOUND') throw error;
+  const { createForeignClient } = await import('../foreign-client.ts');
+  const client = createForeignClient(plain);
+  return { client, status: await client.status({ signal }) };
+}
+
+/** The target of a status, as shown in plans. */
+export function targetOf({ product, home, driver, settingsVersion }: StatusDocument): Target {
+  const target = { product, home, driver: driver.name, simulated: driver.simulated };
+  return settingsVersion === undefined ? target : { ...target, settingsVersion };
+}
+
+function wasNamed({ globals, io }: Caller): boolean {
+  const { host, port } = globals;
+  return [globals['config-path'], io.env.RDCTL_CONFIG_PATH, host, port].some(
+    (given) => given !== undefined && given !== '' && given !== 0,
+  );
+}
+
+/** True when the user named the other application; see docs/drop-in.md. */
+function names(target: string | undefined, globals: ConnectionFlags, io: SessionIo): boolean {
+  return Boolean(target || globals['config-path'] || io.env.RDCTL_CONFIG_PATH || io.env.RDCTL_COMPAT);
+}
+
+/**
+ * Refuses to change an application that was not named. `command` is the command that would name it. Throws
+ * `ERR_WRONG_TARGET`.
+ */
+export function requireNamed(
+  command: string,
+  { file, host, port }: Connection,
+  target: string | undefined,
+  { globals, io }: Caller,
+): void {
+  if (names(target, globals, io)) return;
+  const where = file === undefined ? `at ${host}:${port}` : `through ${file}`;
+  throw new RdError('ERR_WRONG_TARGET', `the running application is ${COMPATIBLE.productName}, found ${where}`, {
+    advice: `To use it, add --target: rdctl ${command} --target ${COMPATIBLE.target}`,
+  });
+}
