@@ -3,7 +3,7 @@ import { requireService } from '../../src/client/session/find.ts';
 import { isObject } from '../../src/json.ts';
 import { noArguments } from '../arguments/arguments.ts';
 import { defineCommand } from '../command.ts';
-import { count, plainText, type Style, style } from '../views/text.ts';
+import { count, jsonText, plainText, type Style, style } from '../views/text.ts';
 import { OUTPUT_FLAG } from '../views/view.ts';
 
 export const diagnostics = defineCommand({
@@ -29,11 +29,7 @@ With -o json, prints the response of \`GET /v1/diagnostic_checks\`, including pa
     const found = await readFindings(client, flags.run === true, settings);
     const showMuted = isObject(settings.diagnostics) && settings.diagnostics.showMuted === true;
     const shown = { ...found, checks: found.checks.filter(({ mute }) => showMuted || !mute) };
-    io.out(
-      flags.output === 'json'
-        ? `${JSON.stringify(shown, null, 2)}\n`
-        : diagnosticsText(shown, flags.all === true, style(io.color)),
-    );
+    io.out(flags.output === 'json' ? jsonText(shown) : diagnosticsText(shown, flags.all === true, style(io.color)));
     return found.checks.some(({ passed, mute }) => !passed && !mute) ? 2 : 0;
   },
 });

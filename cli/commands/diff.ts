@@ -25,7 +25,7 @@ import { desiredOf, FILE_FLAG } from '../arguments/profile-files.ts';
 import { DRIVER_FLAG, PLAN_TIMEOUT_FLAG } from '../arguments/shared-flags.ts';
 import { usage } from '../arguments/values.ts';
 import { type Caller, defineCommand, type Io } from '../command.ts';
-import { count, pathText, plainText, type Style, style, valueText } from '../views/text.ts';
+import { count, jsonText, pathText, plainText, type Style, style, valueText } from '../views/text.ts';
 import { OUTPUT_FLAG, viewFor } from '../views/view.ts';
 import { planFor } from './plan/plan-for.ts';
 
@@ -217,7 +217,7 @@ function showComparison(
     locks: found.locks,
     besides: found.besides,
   };
-  io.out(`${JSON.stringify(document, null, 2)}\n`);
+  io.out(jsonText(document));
 }
 
 function comparisonText(

@@ -15,7 +15,7 @@ import { RdError } from '../../src/errors.ts';
 import type { JsonObject } from '../../src/json.ts';
 import { type SettingLayers, settingLayers } from '../../src/plan/layers.ts';
 import type { Host } from '../../src/settings/defaults.ts';
-import { type Field, PLATFORM_NAMES } from '../../src/settings/field.ts';
+import { type Field, PLATFORM_NAMES, PLATFORMS } from '../../src/settings/field.ts';
 import { FIELDS } from '../../src/settings/fields.gen.ts';
 import { isSection } from '../../src/settings/fields.ts';
 import { laterPlace } from '../../src/settings/left-over.ts';
@@ -25,7 +25,7 @@ import { recordedFirstRun } from '../../src/state/state-file.ts';
 import { hostOf, policiesOf } from '../arguments/environment.ts';
 import { usage } from '../arguments/values.ts';
 import { type Caller, defineCommand, type FlagTable, type Io } from '../command.ts';
-import { count, plainText, type Style, style, valueText } from '../views/text.ts';
+import { count, jsonText, paragraphs, plainText, type Style, style, tableLines, valueText } from '../views/text.ts';
 import { OUTPUT_FLAG } from '../views/view.ts';
 
 /** Accepts the flags of `set`, so that a setting can be pasted with its hyphens. */
@@ -51,21 +51,17 @@ Exit codes: 0 success; 1 no such setting, or failure; 3 a deployment profile is 
     if (names.length > 1) throw usage('explain takes one setting or section');
     const meant = settingNamed(names[0] ?? '');
     const { layers, running } = await findLayers(invocation);
-    const print = (document: unknown) => io.out(`${JSON.stringify(document, null, 2)}\n`);
+    const json = flags.output === 'json';
     const paint = style(io.color);
     if ('section' in meant) {
       const section = explainSection(meant.section, layers);
-      if (flags.output === 'json') print(section);
-      else io.out(sectionText(section, paint));
+      io.out(json ? jsonText(section) : sectionText(section, paint));
       return 0;
     }
     const explanation = explainSetting(meant.field, layers);
-    if (flags.output === 'json') {
-      print(explanation);
-      return 0;
-    }
     const chosen = meant.field.path === 'kubernetes.version' && explanation.value === '' ? running : undefined;
-    io.out(explanationText(explanation, chosen === undefined ? [] : [`The service chose ${chosen}.`], paint));
+    const more = chosen === undefined ? [] : [`The service chose ${chosen}.`];
+    io.out(json ? jsonText(explanation) : explanationText(explanation, more, paint));
     return 0;
   },
 });
@@ -130,15 +126,14 @@ const BASES: Record<Explanation['basis'], string> = {
 export function explanationText(explanation: Explanation, more: readonly string[], paint: Style): string {
   const { path, value, from, locked, basis, layers, description } = explanation;
   const why = locked ? paint.warn(`locked by ${source(layers)}`) : from;
-  const sections = [
+  return paragraphs([
     BASES[basis],
     `${paint.bold(path)} = ${valueText(value)}  (${why})${more.map((line) => `\n${plainText(line)}`).join('')}`,
     description,
-    table(layers.map((layer) => layerRow(layer))),
+    tableLines(layers.map(layerRow)).join('\n'),
     ...(locked ? ['It cannot be changed here; ask your administrator.'] : []),
     factsText(explanation),
-  ];
-  return `${sections.filter((section) => section !== '').join('\n\n')}\n`;
+  ]);
 }
 
 /** All settings of a section, one per line. */
@@ -148,13 +143,12 @@ function sectionText({ path, settings, basis }: SectionExplanation, paint: Style
     short(valueText(value)),
     locked ? 'locked' : isDefault ? 'default' : from,
   ]);
-  const sections = [
+  return paragraphs([
     BASES[basis],
     `${paint.bold(path === '' ? 'All settings' : path)}: ${count(settings.length, 'setting')}`,
-    table(rows),
+    tableLines(rows).join('\n'),
     'To see the layers of a setting: rdctl explain SETTING',
-  ];
-  return `${sections.filter((section) => section !== '').join('\n\n')}\n`;
+  ]);
 }
 
 function source(layers: readonly ExplainedLayer[]): string {
@@ -168,44 +162,22 @@ function layerRow({ layer, value, source: from, wins, note }: ExplainedLayer): s
 
 function factsText(explanation: Explanation): string {
   const { type, expected, synonyms = {}, platforms, lockable, effect, driver, flag, docs } = explanation;
+  const kind = expected === `a ${type}` ? '' : ` (${type})`;
   const also = Object.entries(synonyms).map(([other, meant]) => `${other} means ${meant}`);
-  const rows: [string, string][] = [
-    [
-      'Takes',
-      `${expected}${expected === `a ${type}` ? '' : ` (${type})`}${also.length === 0 ? '' : `; ${also.join(', ')}`}`,
-    ],
+  const rows = [
+    ['Takes', [`${expected}${kind}`, ...(also.length === 0 ? [] : [also.join(', ')])].join('; ')],
     ['A change', driver?.partlyLive ? PARTLY_LIVE : EFFECTS[effect]],
-    ...(driver
-      ? [
-          [
-            'Driver',
-            `${driver.name}: ${LEVELS[driver.level]}${driver.reason === undefined ? '' : `: ${plainText(driver.reason)}`}`,
-          ] satisfies [string, string],
-        ]
-      : []),
-    ...(platforms.length === 3
-      ? []
-      : [
-          ['Platforms', platforms.map((platform) => PLATFORM_NAMES[platform]).join(', ') || 'none'] satisfies [
-            string,
-            string,
-          ],
-        ]),
-    ...(lockable ? [] : [['Locks', 'no profile can lock it'] satisfies [string, string]]),
-    ['Flag', flag ?? 'none; change it with `rdctl apply`'],
-    ['Docs', docs],
   ];
-  return table(rows);
-}
-
-/** Columns as wide as their longest cell; the last one is not padded. */
-function table(rows: readonly (readonly string[])[]): string {
-  const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)));
-  return rows
-    .map((row) =>
-      row.map((cell, column) => (column === row.length - 1 ? cell : cell.padEnd(widths[column] ?? 0))).join('  '),
-    )
-    .join('\n');
+  if (driver) {
+    const reason = driver.reason === undefined ? '' : `: ${plainText(driver.reason)}`;
+    rows.push(['Driver', `${driver.name}: ${LEVELS[driver.level]}${reason}`]);
+  }
+  if (platforms.length < PLATFORMS.length) {
+    rows.push(['Platforms', platforms.map((platform) => PLATFORM_NAMES[platform]).join(', ') || 'none']);
+  }
+  if (!lockable) rows.push(['Locks', 'no profile can lock it']);
+  rows.push(['Flag', flag ?? 'none; change it with `rdctl apply`'], ['Docs', docs]);
+  return tableLines(rows).join('\n');
 }
 
 function short(text: string): string {

@@ -11,7 +11,7 @@ import { noArguments, oneArgument } from '../arguments/arguments.ts';
 import { mistake } from '../arguments/values.ts';
 import { defineCommand, type Invocation, type Io } from '../command.ts';
 import { defineGroup } from '../group.ts';
-import { plainText } from '../views/text.ts';
+import { jsonText, plainText } from '../views/text.ts';
 
 interface ExtensionChange {
   /** How the line on stdout begins: `Installing`. */
@@ -78,7 +78,7 @@ GET /v1/extensions: version, metadata and labels by image name.`,
     noArguments(args, 'extension list');
     const { reply, document } = await listExtensions(createClient(await connect()), { signal: io.signal });
     if (!document) return refused(reply, io, true);
-    if (flags.output === 'json') io.out(`${JSON.stringify(document, null, 2)}\n`);
+    if (flags.output === 'json') io.out(jsonText(document));
     else io.out(tableOf(document));
     return 0;
   },

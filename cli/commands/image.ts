@@ -4,12 +4,13 @@ import { homeOf } from '../../src/client/session/home.ts';
 import { imageInUse } from '../../src/drivers/guest-images/store.ts';
 import { RdError } from '../../src/errors.ts';
 import { sizeText } from '../../src/os/size.ts';
-import { noArguments } from '../arguments/arguments.ts';
+import { noArguments, oneArgument } from '../arguments/arguments.ts';
 import { outFilePath } from '../arguments/files.ts';
 import { usage } from '../arguments/values.ts';
 import { defineCommand, type Io } from '../command.ts';
 import { defineGroup } from '../group.ts';
 import { downloadProgress } from '../views/progress.ts';
+import { jsonText, tableLines } from '../views/text.ts';
 import { OUTPUT_FLAG } from '../views/view.ts';
 import { imageBuild, imageUpgrade } from './image/build.ts';
 import {
@@ -37,10 +38,8 @@ Debian can fail if an engine has changed its data since; take a snapshot before.
   flags: {},
   classic: false,
   async run({ args, io }) {
-    const [reference, ...more] = args;
-    if (reference === undefined || more.length > 0) throw usage('image use takes one image');
     const store = ownImages(io);
-    const image = await store.find(reference);
+    const image = await store.find(oneArgument(args));
     await store.select(image);
     io.err(`Selected ${shortDigest(image)} ${image.name}.\n`);
     await restartHint(io, image);
@@ -57,17 +56,15 @@ that records it, source {suite, kernel, recipe, packages [{name, version, sha256
   flags: { output: OUTPUT_FLAG },
   classic: false,
   async run({ flags, args, io }) {
-    const [reference, ...more] = args;
-    if (reference === undefined || more.length > 0) throw usage('image show takes one image');
     const store = ownImages(io);
-    const image = await store.find(reference);
+    const image = await store.find(oneArgument(args));
     const use = (await machineUse(io, await store.list()))(image);
     const record = { ...imageRecord(image), ...use, ...(image.source ? { source: image.source } : {}) };
     if (flags.output === 'json') {
-      io.out(`${JSON.stringify(record, null, 2)}\n`);
+      io.out(jsonText(record));
       return 0;
     }
-    const rows: [string, string][] = [
+    const rows = [
       ['Digest', image.digest],
       ['Name', image.name],
       ['Created', image.created],
@@ -79,8 +76,7 @@ that records it, source {suite, kernel, recipe, packages [{name, version, sha256
       rows.push(['Source', `Debian ${suite}, ${kernel} kernel, ${packages.length} packages`]);
       for (const { name, version } of mainVersions(image)) rows.push([`  ${name}`, version]);
     } else rows.push(['Source', 'not recorded']);
-    const width = Math.max(...rows.map(([label]) => label.length)) + 2;
-    for (const [label, text] of rows) io.out(`${label.padEnd(width)}${text}\n`);
+    for (const line of tableLines(rows)) io.out(`${line}\n`);
     return 0;
   },
 });
@@ -98,8 +94,7 @@ A file with a different checksum is deleted and never used.
   },
   classic: false,
   async run({ flags, args, io }) {
-    const [url, ...more] = args;
-    if (url === undefined || more.length > 0) throw usage('image fetch takes one URL');
+    const url = oneArgument(args);
     const sha256 = flags.sha256?.toLowerCase().replace(/^sha256:/, '') ?? '';
     if (!/^[0-9a-f]{64}$/.test(sha256)) {
       throw usage('image fetch requires --sha256 with the 64 hexadecimal digits of the checksum');
@@ -147,13 +142,7 @@ const imageList = defineCommand({
     const images = await ownImages(io).list();
     const use = await machineUse(io, images);
     if (flags.output === 'json') {
-      io.out(
-        `${JSON.stringify(
-          images.map((image) => ({ ...imageRecord(image), ...use(image) })),
-          null,
-          2,
-        )}\n`,
-      );
+      io.out(jsonText(images.map((image) => ({ ...imageRecord(image), ...use(image) }))));
       return 0;
     }
     if (images.length === 0) {
@@ -164,16 +153,8 @@ const imageList = defineCommand({
       const { name, created, bytes } = imageRecord(image);
       return [shortDigest(image), name, created.slice(0, 16).replace('T', ' '), sizeText(bytes), useText(use(image))];
     });
-    const table = [['DIGEST', 'NAME', 'CREATED (UTC)', 'SIZE', 'MACHINE'], ...rows];
-    const widths = [0, 1, 2, 3, 4].map((column) => Math.max(...table.map((row) => row[column]?.length ?? 0)) + 2);
-    for (const row of table) {
-      io.out(
-        `${row
-          .map((text, column) => text.padEnd(widths[column] ?? 0))
-          .join('')
-          .trimEnd()}\n`,
-      );
-    }
+    const table = tableLines([['DIGEST', 'NAME', 'CREATED (UTC)', 'SIZE', 'MACHINE'], ...rows]);
+    for (const line of table) io.out(`${line.trimEnd()}\n`);
     return 0;
   },
 });
@@ -222,8 +203,7 @@ file.`,
   flags: { 'out-file': { type: 'string', summary: 'File to write', placeholder: 'FILE' } },
   classic: false,
   async run({ flags, args, io }) {
-    const [reference, ...more] = args;
-    if (reference === undefined || more.length > 0) throw usage('image save takes one image');
+    const reference = oneArgument(args);
     const name = flags['out-file'];
     if (name === undefined) throw usage('image save requires --out-file FILE');
     const path = outFilePath(name, io);

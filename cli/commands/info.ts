@@ -5,7 +5,7 @@ import type { StatusDocument } from '../../src/reconcile/status-document.ts';
 import { noArguments } from '../arguments/arguments.ts';
 import { quote, usage } from '../arguments/values.ts';
 import { defineCommand, type Invocation } from '../command.ts';
-import { plainText } from '../views/text.ts';
+import { jsonText, plainText } from '../views/text.ts';
 
 const FIELDS = ['version', 'ip-address', 'accelerator'] as const;
 
@@ -49,7 +49,7 @@ available with --field and in JSON; otherwise, it is printed to stderr.`,
     if (!field && facts?.address.known === false) io.err(`${facts.address.why}\n`);
     if (flags.output === 'json') {
       const why = facts?.emulatedBecause === undefined ? {} : { 'emulated-because': facts.emulatedBecause };
-      io.out(`${JSON.stringify(field ? { [field]: values[field] } : { ...values, ...why }, null, 2)}\n`);
+      io.out(jsonText(field ? { [field]: values[field] } : { ...values, ...why }));
     } else if (field) {
       io.out(`${values[field]}\n`);
     } else {

@@ -23,6 +23,7 @@ import { hostTargets } from '../arguments/environment.ts';
 import { mistake } from '../arguments/values.ts';
 import { type Caller, defineCommand, type GlobalFlags, type Io } from '../command.ts';
 import { askYes } from '../views/consent.ts';
+import { jsonText } from '../views/text.ts';
 import { OUTPUT_FLAG } from '../views/view.ts';
 import { stopService } from './shutdown.ts';
 
@@ -244,7 +245,7 @@ async function removeAll(here: Places, { cache }: FactoryResetInput, io: Io): Pr
 }
 
 function report(summary: ResetSummary, { json }: FactoryResetInput, io: Io): number {
-  if (json) io.out(`${JSON.stringify(summary, null, 2)}\n`);
+  if (json) io.out(jsonText(summary));
   else io.err(summaryText(summary));
   return summary.failed.length === 0 ? 0 : 1;
 }

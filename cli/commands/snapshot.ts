@@ -11,7 +11,7 @@ import { usage } from '../arguments/values.ts';
 import { defineCommand } from '../command.ts';
 import { defineGroup } from '../group.ts';
 import { askYes } from '../views/consent.ts';
-import { plainText } from '../views/text.ts';
+import { jsonText, plainText, tableLines } from '../views/text.ts';
 import { OUTPUT_FLAG } from '../views/view.ts';
 import {
   checkStored,
@@ -112,7 +112,7 @@ Incomplete snapshots are skipped, with a notice.`,
       const isHere = !client || client.connection.file === homeOf(io).connectionFile;
       const stored = isHere ? await storedSnapshots(io) : [];
       const records = client ? await snapshotCalls(client).list(io.signal) : stored;
-      if (flags.output === 'json') io.out(`${JSON.stringify(records.map(recordOf), null, 2)}\n`);
+      if (flags.output === 'json') io.out(jsonText(records.map(recordOf)));
       else if (flags.json) for (const record of records) io.out(`${jsonLine(recordOf(record))}\n`);
       else if (records.length === 0) io.err('No snapshots present.\n');
       else io.out(snapshotTable(records));
@@ -209,19 +209,13 @@ These commands work with or without a running service.`,
 const GAP = 4;
 const LONGEST = 63;
 
-/** The table of `snapshot list`, in the layout of Rancher Desktop's `rdctl`. Widths are in code points. */
+/** The table of `snapshot list`, in the layout of Rancher Desktop's `rdctl`. */
 export function snapshotTable(records: readonly SnapshotRecord[]): string {
   const rows = [
     ['NAME', 'CREATED', 'DESCRIPTION'],
     ...records.map(({ name, created, description }) => [plainText(name), localTime(created), firstLine(description)]),
   ];
-  const widths = [0, 1].map((column) => Math.max(...rows.map((row) => [...(row[column] ?? '')].length)) + GAP);
-  const pad = (text: string, width: number) => text + ' '.repeat(width - [...text].length);
-  return rows
-    .map(
-      ([name = '', created = '', rest = '']) => `${pad(name, widths[0] ?? 0)}${pad(created, widths[1] ?? 0)}${rest}\n`,
-    )
-    .join('');
+  return `${tableLines(rows, GAP).join('\n')}\n`;
 }
 
 /** `Sat, 21 Nov 2026 09:39:22 UTC`, in the local time zone. */
@@ -247,6 +241,6 @@ function firstLine(description: string): string {
   const text = description.trim();
   const [line = ''] = text.split('\n', 1);
   const points = [...plainText(line)];
-  if (points.length > LONGEST) return `${points.slice(0, LONGEST - 1).join('')}…`;
-  return line === text ? points.join('') : `${points.slice(0, LONGEST - 1).join('')}…`;
+  if (line === text && points.length <= LONGEST) return points.join('');
+  return `${points.slice(0, LONGEST - 1).join('')}…`;
 }

@@ -1,6 +1,7 @@
 import { PRODUCT } from '../../src/product.ts';
 import { noArguments } from '../arguments/arguments.ts';
 import { defineCommand } from '../command.ts';
+import { jsonText } from '../views/text.ts';
 
 export const version = defineCommand({
   name: 'version',
@@ -13,7 +14,7 @@ export const version = defineCommand({
     noArguments(args, 'version');
     const client = `v${PRODUCT.version}`;
     if (flags.output === 'json') {
-      io.out(`${JSON.stringify({ version: client, apiVersion: PRODUCT.apiVersion }, null, 2)}\n`);
+      io.out(jsonText({ version: client, apiVersion: PRODUCT.apiVersion }));
     } else {
       io.out(`rdctl client version: ${client}, targeting server version: ${PRODUCT.apiVersion}\n`);
     }

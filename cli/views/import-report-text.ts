@@ -1,7 +1,7 @@
 import { type Fidelity, outcomeCounts } from '../../profiles/document/fidelity.ts';
 import type { ImportedPart } from '../../profiles/formats/format.ts';
 import { partOfPlace } from '../../profiles/formats/registry-parts.ts';
-import { plainText } from './text.ts';
+import { jsonText, plainText } from './text.ts';
 
 /** The result of an import. */
 export interface ImportReport {
@@ -44,7 +44,7 @@ export function reportJson({ parts, fidelity, warnings }: ImportReport): string 
     lost: of('lost').map(({ part, place, reason }) => ({ part: part ?? partOfPlace(place) ?? null, place, reason })),
     warnings,
   };
-  return `${JSON.stringify(report, null, 2)}\n`;
+  return jsonText(report);
 }
 
 function firstLines(lines: readonly string[]): string[] {

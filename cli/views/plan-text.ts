@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Locate } from '../../profiles/document/load.ts';
 import type { Action, Change, Plan, Severity, Target } from '../../src/plan/change.ts';
-import { pathText, plainText, type Style, valueText } from './text.ts';
+import { paragraphs, pathText, plainText, type Style, valueText } from './text.ts';
 
 const SIGNS: Record<Action, string> = { create: '+', update: '~', replace: '±', delete: '-', 'no-op': ' ' };
 
@@ -16,7 +16,7 @@ const COSTS: Record<Severity, string> = {
 export function planText(plan: Plan, paint: Style, locate?: Locate): string {
   const possible = plan.changes.filter((change) => !change.blocked);
   const blocked = plan.changes.filter((change) => change.blocked);
-  const sections = [
+  return paragraphs([
     targetText(plan.target, plan.basis, paint),
     possible.flatMap((change) => changeLines(change, paint)).join('\n'),
     listText(
@@ -41,8 +41,7 @@ export function planText(plan: Plan, paint: Style, locate?: Locate): string {
     ),
     warningsText(plan, paint),
     paint.bold(plan.changes.length > 0 ? plan.summary.text : sentence(plan.summary.text)),
-  ];
-  return `${sections.filter((section) => section !== '').join('\n\n')}\n`;
+  ]);
 }
 
 /** Turns a clause into a sentence. */

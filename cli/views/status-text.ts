@@ -1,34 +1,30 @@
 import type { Condition, ConditionType, Phase } from '../../src/reconcile/contract.ts';
 import type { MachineStart, StatusDocument } from '../../src/reconcile/status-document.ts';
-import { count, durationText, plainText, type Style } from './text.ts';
+import { count, durationText, paragraphs, plainText, type Style, tableLines } from './text.ts';
 
 /** A container can publish hundreds of ports. */
-const MOST_PORTS = 20;
+const MAX_PORTS = 20;
 
 /** The status as text: the target, the state, each part, and what is missing. */
 export function statusText(status: StatusDocument, paint: Style): string {
   if (status.settingsVersion !== undefined) return foreignText(status, paint);
-  const { driver, engine } = status;
-  const rows: [string, string][] = [
+  const { driver, engine, maintenance, policies } = status;
+  const rows: [string, string | undefined][] = [
     ['Service', `${status.product} ${status.version}, pid ${status.pid}, ${status.home}`],
     ['Driver', driver.simulated ? paint.warn(`${driver.name} (SIMULATED: no real machine or engine)`) : driver.name],
     ['State', stateText(status, paint)],
-    ...(status.maintenance === undefined
-      ? []
-      : [['Maintenance', plainText(status.maintenance)] satisfies [string, string]]),
-    ...applyRows(status),
+    ['Maintenance', maintenance && plainText(maintenance)],
+    ['Apply', applyText(status)],
     ['Machine', seenText(status, 'MachineReady', machineText(status))],
     ['Engine', seenText(status, 'EngineReady', engineText(engine))],
-    ...(engine.endpoint === undefined ? [] : [['Endpoint', plainText(engine.endpoint)] satisfies [string, string]]),
+    ['Endpoint', engine.endpoint && plainText(engine.endpoint)],
     ['Cluster', seenText(status, 'ClusterReady', clusterText(status))],
-    ...portRows(status),
-    ...(status.policies?.lockedBy === undefined
-      ? []
-      : [['Locked by', plainText(status.policies.lockedBy)] satisfies [string, string]]),
+    ['Ports', portsText(status)],
+    ['Locked by', policies?.lockedBy && plainText(policies.lockedBy)],
   ];
-  const width = Math.max(...rows.map(([name]) => name.length));
-  const sections = [
-    rows.map(([name, value]) => `${name.padEnd(width)}  ${value}`).join('\n'),
+  const known = rows.flatMap(([name, value]) => (value === undefined ? [] : [[name, value]]));
+  return paragraphs([
+    tableLines(known).join('\n'),
     notableConditions(status.conditions)
       .map((condition) => conditionText(condition, paint))
       .join('\n'),
@@ -39,19 +35,16 @@ export function statusText(status: StatusDocument, paint: Style): string {
     phasesText(status.phases),
     integrationText(status, paint),
     status.notices.map((notice) => `${paint.warn('notice:')} ${plainText(notice)}`).join('\n'),
-  ];
-  return `${sections.filter((section) => section !== '').join('\n\n')}\n`;
+  ]);
 }
 
 /** An apply that is running, or that failed while unattended. */
-function applyRows({ apply }: StatusDocument): [string, string][] {
+function applyText({ apply }: StatusDocument): string | undefined {
   if (apply?.state === 'running') {
     const step = apply.steps.at(-1);
-    return [['Apply', step ? `${step.what} ${plainText(step.name)} …` : 'waiting for the backend …']];
+    return step ? `${step.what} ${plainText(step.name)} …` : 'waiting for the backend …';
   }
-  return apply?.error
-    ? [['Apply', `failed: ${plainText([apply.error.message, ...apply.error.details].join(' '))}`]]
-    : [];
+  return apply?.error && `failed: ${plainText([apply.error.message, ...apply.error.details].join(' '))}`;
 }
 
 /** Another application reports less. */
@@ -140,11 +133,11 @@ function emulationText({ machine }: StatusDocument): string {
 }
 
 /** Host ports forwarded into the machine. */
-function portRows({ ports = [] }: StatusDocument): [string, string][] {
-  const open = ports.flatMap(({ port, state }) => (state === 'forwarded' ? [String(port)] : []));
-  if (open.length === 0) return [];
-  const more = open.length > MOST_PORTS ? ` and ${open.length - MOST_PORTS} more` : '';
-  return [['Ports', `${open.slice(0, MOST_PORTS).join(', ')}${more} of the machine, at 127.0.0.1`]];
+function portsText({ ports = [] }: StatusDocument): string | undefined {
+  const open = ports.flatMap(({ port, state }) => (state === 'forwarded' ? [port] : []));
+  if (open.length === 0) return undefined;
+  const more = open.length > MAX_PORTS ? ` and ${open.length - MAX_PORTS} more` : '';
+  return `${open.slice(0, MAX_PORTS).join(', ')}${more} of the machine, at 127.0.0.1`;
 }
 
 function portFailures({ ports = [] }: StatusDocument, paint: Style): string {
@@ -186,14 +179,11 @@ function conditionText(condition: Condition, paint: Style): string {
 
 /** One line per finished or running phase, durations aligned. */
 export function phasesText(phases: readonly Phase[]): string {
-  if (phases.length === 0) return '';
-  const width = Math.max(...phases.map((phase) => phase.name.length));
-  return phases
-    .map((phase) => {
-      const took = phase.ms === undefined ? 'running' : durationText(phase.ms);
-      return `  ${phase.name.padEnd(width)}  ${took}${phase.outcome === 'failed' ? `  failed${why(phase)}` : ''}`;
-    })
-    .join('\n');
+  const rows = phases.map((phase) => {
+    const took = phase.ms === undefined ? 'running' : durationText(phase.ms);
+    return [`  ${phase.name}`, `${took}${phase.outcome === 'failed' ? `  failed${why(phase)}` : ''}`];
+  });
+  return tableLines(rows).join('\n');
 }
 
 /** `: reason`, if there is one. */

@@ -41,6 +41,29 @@ export function durationText(ms: number): string {
   return `${Math.floor(seconds / 60)} min ${seconds % 60} s`;
 }
 
+/** A JSON document on stdout. */
+export function jsonText(document: unknown): string {
+  return `${JSON.stringify(document, null, 2)}\n`;
+}
+
+/** One line per row, each column as wide as its longest cell in code points. The last column is not padded. */
+export function tableLines(rows: readonly (readonly string[])[], gap = 2): string[] {
+  const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map((row) => lengthOf(row[column] ?? ''))) + gap);
+  const pad = (cell: string, width: number) => cell + ' '.repeat(width - lengthOf(cell));
+  return rows.map((row) =>
+    row.map((cell, column) => (column === row.length - 1 ? cell : pad(cell, widths[column] ?? 0))).join(''),
+  );
+}
+
+function lengthOf(text: string): number {
+  return [...text].length;
+}
+
+/** The parts that are not empty, with an empty line between them. */
+export function paragraphs(parts: readonly string[]): string {
+  return `${parts.filter((part) => part !== '').join('\n\n')}\n`;
+}
+
 /** `1 change`, `2 changes`. */
 export function count(n: number, word: string): string {
   return `${n} ${word}${n === 1 ? '' : 's'}`;

@@ -8,7 +8,7 @@ import type { Io } from '../command.ts';
 import { planText, targetText, transition, warningsText } from './plan-text.ts';
 import { type Progress, progress } from './progress.ts';
 import { phasesText, statusText } from './status-text.ts';
-import { count, durationText, pathText, plainText, type Style, style } from './text.ts';
+import { count, durationText, jsonText, pathText, plainText, type Style, style } from './text.ts';
 
 /** The result of `validate`. */
 interface ValidationReport {
@@ -182,7 +182,7 @@ function appliedText(
 
 /** One JSON document on stdout per command; see docs/profiles.md. Warnings stay on stderr as text. */
 function jsonView(io: Io): View {
-  const print = (document: unknown) => io.out(`${JSON.stringify(document, null, 2)}\n`);
+  const print = (document: unknown) => io.out(jsonText(document));
   return {
     plan: (plan) => print(plan),
     diff: (plan) => print(diffDocument(plan)),

@@ -212,7 +212,7 @@ export const WITHOUT_A_SERVICE: readonly Row[] = [
   [['image', 'ls', '-o', 'json'], 0, '[]\n', ''],
   [['image', 'build', '--mirror', 'x'], 1, '', misuse('"x" is not the URL of a Debian archive')],
   [['image', 'build', 'x'], 1, '', /unknown command "x" for "rdctl image build"/],
-  [['image', 'fetch'], 1, '', misuse('image fetch takes one URL')],
+  [['image', 'fetch'], 1, '', misuse('accepts 1 arg(s), received 0')],
   [['image', 'fetch', 'http://127.0.0.1:1/x'], 1, '', misuse('image fetch requires --sha256')],
   [['image', 'fetch', 'ftp://x', '--sha256', 'a'.repeat(64)], 1, '', misuse('the URL of an image must begin')],
   [['image', 'save', 'x'], 1, '', misuse('image save requires --out-file FILE')],

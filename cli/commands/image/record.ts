@@ -3,6 +3,7 @@ import { type GuestImage, IMAGE_FILES, imageToBoot } from '../../../src/drivers/
 import { type ImageStore, imageInUse, imageStore } from '../../../src/drivers/guest-images/store.ts';
 import { sizeText } from '../../../src/os/size.ts';
 import type { Io } from '../../command.ts';
+import { jsonText } from '../../views/text.ts';
 
 /** The guest images stored in this home. */
 export function ownImages(io: Io): ImageStore {
@@ -63,7 +64,7 @@ export function useText({ current, next }: MachineUse): string {
 /** Prints the record of one image, or its line. */
 export function printImage(io: Io, image: GuestImage, output: string | undefined): void {
   const record = imageRecord(image);
-  if (output === 'json') io.out(`${JSON.stringify(record, null, 2)}\n`);
+  if (output === 'json') io.out(jsonText(record));
   else io.out(`${shortDigest(image)}  ${record.name}  ${sizeText(record.bytes)}\n`);
 }
 
