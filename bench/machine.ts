@@ -11,6 +11,7 @@ import { imageStore } from '../src/drivers/guest-images/store.ts';
 import { qemu } from '../src/drivers/index.ts';
 import { ceilings } from '../src/drivers/machines/qemu/start.ts';
 import { type BareMachine, bareMachine, pings } from './bare-machine.ts';
+import { IDLE_CONTAINER, idleLoad } from './idle.ts';
 import { compare, type Result, result } from './measure.ts';
 
 const GIB = 2 ** 30;
@@ -49,6 +50,8 @@ const never = new AbortController().signal;
 interface Figures {
   cold: number;
   resume: number;
+  /** See `idleLoad`. */
+  idle: number;
   memory: number;
   copy: number;
   restore: number;
@@ -66,7 +69,7 @@ export async function machine(rounds: number): Promise<Result[]> {
     throw new Error(`no guest image of the cloud kernel in ${store}: name a store with one in RDCTL_TEST_IMAGES`);
   }
   const ours: Figures[] = [];
-  const bare: Omit<Figures, 'resume'>[] = [];
+  const bare: Omit<Figures, 'resume' | 'idle'>[] = [];
   for (let round = 0; round < rounds; round += 1) {
     bare.push(await bareRound(image));
     ours.push(await ourRound(image));
@@ -113,6 +116,17 @@ export async function machine(rounds: number): Promise<Result[]> {
       1.5,
     ),
     line('restore to engine', 'stop, copy back, start / the same by hand', 'restore', 'restore', 1.15),
+    result({
+      name: 'machine: idle, with an idle container',
+      compared: 'processor time of QEMU in a second / a core',
+      ...compare(
+        ours.map(({ idle }) => idle),
+        ours.map(() => 1000),
+      ),
+      aim: { sign: '<=', value: 0.05 },
+      unit: 'ms',
+      rounds,
+    }),
   ];
 }
 
@@ -143,6 +157,9 @@ async function ourRound(image: GuestImage): Promise<Figures> {
     const resume = await timed(start);
     const seen = await driver.machine.observe(never);
     if (seen.state !== 'on' || seen.started?.how !== 'resume') throw new Error('the machine did not resume');
+    await inGuest(driver, IDLE_CONTAINER);
+    const idle = await idleLoad(driver, directory);
+    await inGuest(driver, 'docker rm --force idle');
     const data = driver.keeps.find((path) => path.endsWith('.qcow2')) ?? '';
     const saved = join(home, 'saved.qcow2');
     const copy = await timed(async () => driver.copyLive?.([{ from: data, to: saved }], never));
@@ -152,7 +169,7 @@ async function ourRound(image: GuestImage): Promise<Figures> {
       await start();
     });
     const memory = await timed(() => driver.machine.perform({ do: 'adjust', spec: MORE }, never));
-    return { cold, resume, memory, copy, restore };
+    return { cold, resume, idle, memory, copy, restore };
   } finally {
     await stop();
     await driver.release?.();
@@ -169,7 +186,7 @@ async function inGuest(driver: Driver, line: string): Promise<void> {
 }
 
 /** The same with the programs alone. */
-async function bareRound(image: GuestImage): Promise<Omit<Figures, 'resume'>> {
+async function bareRound(image: GuestImage): Promise<Omit<Figures, 'resume' | 'idle'>> {
   const { memoryGiB, cpus, diskBytes } = MACHINE;
   const bare = await bareMachine({ image, memoryGiB, cpus, diskBytes, ...ceilings(MACHINE) });
   try {

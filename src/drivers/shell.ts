@@ -34,6 +34,8 @@ export interface Shell {
   tail(name: string): Promise<string[]>;
   /** Undefined when there is no such file. */
   read(path: string): Promise<string | undefined>;
+  /** Whether there is a file or a directory. */
+  exists(path: string): Promise<boolean>;
   /** Atomic, mode 0600; creates the directory (0700). */
   write(path: string, text: string): Promise<void>;
   /** Removes a file or a tree. Idempotent. */

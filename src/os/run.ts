@@ -1,6 +1,7 @@
 import { spawn } from 'node:child_process';
 import { createReadStream } from 'node:fs';
-import type { Readable } from 'node:stream';
+import { Socket } from 'node:net';
+import { Duplex, type Readable } from 'node:stream';
 import { messageOf, RdError } from '../errors.ts';
 import { installAdvice } from './program.ts';
 
@@ -208,4 +209,21 @@ export async function* stream(argv: readonly string[], options: StreamOptions = 
     }
     clearTimeout(killer);
   }
+}
+
+/**
+ * Starts a program, without a shell, for a conversation: writes go to its standard input, and its standard output is read. Destroying the
+ * stream kills it; it does not keep this process alive. The stream is destroyed, without an error, when the program cannot be started, or
+ * ends.
+ */
+export function converse(argv: readonly string[], env: Readonly<Record<string, string>>): Duplex {
+  const [program = '', ...args] = argv;
+  const child = spawn(program, args, { stdio: ['pipe', 'pipe', 'ignore'], env: { ...env } });
+  const stream = Duplex.from({ readable: child.stdout, writable: child.stdin });
+  child.once('error', () => stream.destroy());
+  child.once('exit', () => child.stdin.destroy());
+  stream.on('error', () => undefined).once('close', () => child.kill('SIGKILL'));
+  child.unref();
+  for (const end of [child.stdin, child.stdout]) if (end instanceof Socket) end.unref();
+  return stream;
 }

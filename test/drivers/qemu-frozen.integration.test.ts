@@ -97,6 +97,7 @@ function scene(directory = temporaryDirectory()) {
       return { exitCode: 0, stdout: text.includes('resize2fs') ? world.settles : '', stderr: '' };
     },
     async *stream() {},
+    converse: () => Promise.reject(new RdError('ERR_DRIVER_FAILED', 'nothing converses')),
     forward: async () => '',
     async connect(_limitMs, isAlive) {
       while ((await monitor.status(signal)) !== 'running') {

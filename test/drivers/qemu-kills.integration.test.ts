@@ -132,6 +132,7 @@ function machineOf(directory: string, { call }: Life = life(), changes: Partial<
         return { exitCode: text.includes('MemTotal') ? 1 : 0, stdout: '', stderr: '' };
       }),
     async *stream() {},
+    converse: () => Promise.reject(new RdError('ERR_DRIVER_FAILED', 'nothing converses')),
     forward: async () => '',
     connect: (_limit, isAlive) =>
       call('connect', async () => {

@@ -50,6 +50,7 @@ async function scene() {
       return { exitCode: 0, stdout: `${Math.floor(Date.now() / 1000) - world.clockOff}\n`, stderr: '' };
     },
     async *stream() {},
+    converse: () => Promise.reject(new RdError('ERR_DRIVER_FAILED', 'nothing converses')),
     forward: async () => '',
     connect: async () => undefined,
     isConnected: async () => world.connected,

@@ -2,6 +2,7 @@ import { expect, test } from 'vitest';
 import type { Connection } from '../../src/drivers/machines/qemu/guest.ts';
 import { qemuPlaces } from '../../src/drivers/machines/qemu/places.ts';
 import { qemuShell } from '../../src/drivers/machines/qemu/shell.ts';
+import { RdError } from '../../src/errors.ts';
 import { steadyClock } from '../../src/os/clock.ts';
 import type { RunOptions } from '../../src/os/run.ts';
 
@@ -14,6 +15,7 @@ function scene() {
       return { exitCode: 0, stdout: '', stderr: '' };
     },
     async *stream() {},
+    converse: () => Promise.reject(new RdError('ERR_DRIVER_FAILED', 'nothing converses')),
     forward: async () => '',
     connect: async () => undefined,
     isConnected: async () => true,

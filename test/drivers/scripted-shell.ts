@@ -47,6 +47,7 @@ export function scriptedShell() {
     },
     tail: async () => ['the last words'],
     read: async (path) => files.get(path),
+    exists: async (path) => files.has(path),
     async write(path, text) {
       files.set(path, text);
     },

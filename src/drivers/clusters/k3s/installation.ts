@@ -135,10 +135,7 @@ export function installedRelease(shell: Shell, places: K3sPlaces, memo: string):
       let installed: Installed = text === undefined ? undefined : parseK3s(text.trim());
       // Truncated, such as by a crash during a write: the next step had not begun, so the last observation holds.
       if (text !== undefined) installed ??= (await recall()) ?? 'unknown';
-      if (text === undefined) {
-        const { exitCode } = await shell.run(['test', '-e', places.server], { accept: [0, 1] });
-        if (exitCode === 0) installed = 'unknown';
-      }
+      if (text === undefined && (await shell.exists(places.server))) installed = 'unknown';
       await saveMemo(installed);
       return installed;
     },

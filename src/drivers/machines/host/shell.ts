@@ -8,6 +8,7 @@ import type { Clock } from '../../../os/clock.ts';
 import { findDaemon, startDaemon, stopDaemon } from '../../../os/daemon.ts';
 import { ioError } from '../../../os/io-error.ts';
 import { boundLog, tailOf } from '../../../os/program-log.ts';
+import { isThere } from '../../../os/regular-file.ts';
 import { stream } from '../../../os/run.ts';
 import { acceptsConnections } from '../../../os/socket.ts';
 import type { DriverContext } from '../../driver.ts';
@@ -61,6 +62,7 @@ export function hostShell({ places, logs, run, environment, clock, network, hold
     },
     tail: (name) => tailOf(logOf(name)),
     read: readIfThere,
+    exists: isThere,
     write: (path, text) => writeFileAtomic(path, text),
     remove: (path) => rm(path, { recursive: true, force: true }),
     arrange,

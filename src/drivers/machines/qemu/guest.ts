@@ -1,10 +1,12 @@
 import { rm } from 'node:fs/promises';
 import { createConnection } from 'node:net';
+import type { Duplex } from 'node:stream';
 import { RdError } from '../../../errors.ts';
 import type { Clock } from '../../../os/clock.ts';
 import { findDaemon, startDaemon, stopDaemon } from '../../../os/daemon.ts';
 import { tailOf } from '../../../os/program-log.ts';
 import {
+  converse,
   failed,
   type RunOptions,
   type RunResult,
@@ -26,6 +28,8 @@ interface Guest {
   run(argv: readonly string[], options?: GuestRunOptions): Promise<RunResult>;
   /** As `stream` of `src/os/run.ts`. */
   stream(argv: readonly string[], options?: Pick<RunOptions, 'signal' | 'timeoutMs'>): AsyncIterable<Uint8Array>;
+  /** As `converse` of `src/os/run.ts`. */
+  converse(argv: readonly string[]): Promise<Duplex>;
   /** Adds or cancels an ssh forward (`-L`, `-R`). Returns ssh's output: the port, if ssh allocated one. */
   forward(order: 'forward' | 'cancel', ...words: string[]): Promise<string>;
 }
@@ -169,6 +173,8 @@ export function guestConnection({ places, logFile, environment, clock, port }: C
       // A client of a control master waits for the remote program, whatever its own options are.
       yield* streamProgram(command, { ...options, env: environment, graceMs: 0 });
     },
+    converse: async (argv) =>
+      converse(guestCommand(places, await port(), ['env', GUEST_PATH, 'LC_ALL=C', ...argv]), environment),
     async forward(order, ...words) {
       const { stdout } = await local(control(places, await port(), order, ...words), { timeoutMs: CONTROL_MS });
       return stdout.trim();

@@ -234,6 +234,7 @@ async function openQemu(context: DriverContext, programs: GuestPrograms): Promis
     watch: lines.watch,
     access: () => guestAccess(places, ['env', GUEST_PATH]),
     async release() {
+      shell.release();
       await Promise.all([ports.release(), ...Object.values(engines).map((engine) => engine.release?.())]);
     },
   };

@@ -7,6 +7,7 @@ import { lastLines, type RunOptions, type RunResult } from '../../../os/run.ts';
 import { acceptsConnections } from '../../../os/socket.ts';
 import type { DriverContext } from '../../driver.ts';
 import type { Arrangement, EngineArea, Shell } from '../../shell.ts';
+import { fileReader } from './file-reader.ts';
 import { type Connection, missingProgram } from './guest.ts';
 import { LONGEST_SOCKET, type QemuPlaces } from './places.ts';
 import type { ClaimPort } from './ports/forwarder.ts';
@@ -45,16 +46,47 @@ const CLEAR_KILL_S = 5;
 const CLEAR_MORE_MS = 10_000;
 
 /** The guest as engines see it. Programs run as systemd units, so that systemd can find, stop and log them. */
-export function qemuShell({ places, guest, environment, claim, hold, clock, log }: QemuShellParts): Shell {
+export function qemuShell({
+  places,
+  guest,
+  environment,
+  claim,
+  hold,
+  clock,
+  log,
+}: QemuShellParts): Shell & { release(): void } {
   const unit = (name: string) => `rdctl-${name}.service`;
   const logOf = (name: string) => posix.join(LOGS, `${name}.log`);
   const environmentOf = (name: string) => posix.join(RUN, `${name}.env`);
   const { run } = guest;
   /** Sockets of this host that lead into the guest, by the path there. */
   const sockets = new Map<string, string>();
-  guest.onReconnect(async () => sockets.clear());
+  const files = fileReader(guest);
+  /** Running programs that systemd has named. */
+  const known = new Map<string, { pid: number; started: string }>();
+  guest.onReconnect(async () => {
+    sockets.clear();
+    known.clear();
+  });
 
   async function find(name: string): Promise<DaemonState> {
+    const program = known.get(name);
+    if (program && (await startOf(program.pid)) === program.started) return { state: 'running', pid: program.pid };
+    known.delete(name);
+    const found = await askSystemd(name);
+    const started = found.state === 'running' ? await startOf(found.pid) : undefined;
+    if (found.state === 'running' && started !== undefined) known.set(name, { pid: found.pid, started });
+    return found;
+  }
+
+  /** When the process started, in ticks of the guest; undefined once it has ended. A pid alone may be another process by now. */
+  async function startOf(pid: number): Promise<string | undefined> {
+    const stat = await files.read(`/proc/${pid}/stat`);
+    const [state, ...rest] = stat?.slice(stat.lastIndexOf(')') + 2).split(' ') ?? [];
+    return state === 'Z' || state === 'X' ? undefined : rest[18];
+  }
+
+  async function askSystemd(name: string): Promise<DaemonState> {
     const { stdout } = await run([
       'systemctl',
       'show',
@@ -69,7 +101,8 @@ export function qemuShell({ places, guest, environment, claim, hold, clock, log 
     return pid > 0 ? { state: 'running', pid } : { state: 'ended' };
   }
 
-  const shell: Shell = {
+  const shell: Shell & { release(): void } = {
+    release: files.end,
     places: { id: places.id, data: DATA, run: RUN },
     clock,
     log,
@@ -105,10 +138,8 @@ export function qemuShell({ places, guest, environment, claim, hold, clock, log 
       const { stdout } = await run(['tail', '-n', '40', logOf(name)], { accept: [0, 1] });
       return lastLines(stdout);
     },
-    async read(path) {
-      const { exitCode, stdout } = await run(['cat', '--', path], { accept: [0, 1] });
-      return exitCode === 0 ? stdout : undefined;
-    },
+    read: files.read,
+    exists: async (path) => (await files.read(path)) !== undefined,
     arrange: async (arrangement) => void (await place(arrangement)),
     write: async (path, text) => void (await place({ ...NOTHING, files: [{ path, text }] })),
     remove: async (path) => void (await run(['rm', '-rf', '--one-file-system', '--', path])),
