@@ -61,7 +61,7 @@ export function containerdEngine(shell: Shell, pods?: PodNetwork): EngineDriver 
     const files = [record.placed({ spec })];
     if (spec.allowedImages.enabled) {
       await record.write({ spec });
-      const gateway = await guard.hold(spec.allowedImages.patterns);
+      const gateway = await guard.serve(spec.allowedImages.patterns);
       files[0] = record.placed({ spec, gateway });
       files.push({ path: hostsFile(places), text: hostsConfig(gateway) });
       shell.log('info', 'pulls are restricted to the allowed images', { hostsDirectory: places.hosts });

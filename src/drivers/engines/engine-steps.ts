@@ -34,7 +34,7 @@ export function engineSteps({ record, guard, observe, start, stop }: EngineSteps
       return begin(spec, signal);
     }
     await record.write({ ...started, spec });
-    if (spec.allowedImages.enabled) await guard.hold(spec.allowedImages.patterns, started.gateway);
+    if (spec.allowedImages.enabled) await guard.serve(spec.allowedImages.patterns, started.gateway);
   }
 
   return async (step, signal) => {
@@ -75,7 +75,7 @@ export async function adoptGuard(
     return { state: 'unresponsive', message: 'its start record names no registry gateway' };
   }
   try {
-    await guard.hold(spec.allowedImages.patterns, gateway);
+    await guard.serve(spec.allowedImages.patterns, gateway);
     return undefined;
   } catch (error) {
     if (!(error instanceof RdError)) throw error;

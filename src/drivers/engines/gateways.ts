@@ -93,7 +93,7 @@ async function connectTunnel(
     policy.onChange(() => reaches() || client.destroy()),
   );
   // Before the answer, because dockerd shows its reason phrase.
-  const open = await dialer.connect({ ...target, tls: true, here: policy.singlesOut(registry) });
+  const open = await dialer.connect({ ...target, tls: true, mayBeLocal: policy.isExplicit(registry) });
   if (client.destroyed) return void open.destroy();
   client.once('close', () => open.destroy());
   open.on('error', () => open.destroy());
@@ -114,8 +114,8 @@ async function encrypted(
   const own = canonicalRegistry(target.host);
   const asked = registryRequest(request.method ?? 'GET', target.pathname);
   const origin = parts.policy.redirectOrigin(target) ?? { registry: own, asked };
-  const here = parts.policy.singlesOut(own);
-  await forwardRequest({ request, response, ...origin, target, here, open }, parts);
+  const mayBeLocal = parts.policy.isExplicit(own);
+  await forwardRequest({ request, response, ...origin, target, mayBeLocal, open }, parts);
 }
 
 function splitAuthority(authority: string): { host: string; port: number } | undefined {
@@ -133,8 +133,8 @@ async function plain(request: IncomingMessage, response: ServerResponse, parts: 
   if (!target) return denyRegistry(response, 400, 'this proxy needs the absolute URL of a request');
   const registry = canonicalRegistry(target.host);
   const asked = registryRequest(request.method ?? 'GET', target.pathname);
-  const here = parts.policy.singlesOut(registry);
-  await forwardRequest({ request, response, registry, asked, target, here }, parts);
+  const mayBeLocal = parts.policy.isExplicit(registry);
+  await forwardRequest({ request, response, registry, asked, target, mayBeLocal }, parts);
 }
 
 /** Undefined for an address that parsing changes: the next parser could change it differently. */
@@ -178,7 +178,7 @@ async function mirror(request: IncomingMessage, response: ServerResponse, parts:
   // An address such as 127.1 means something else when connecting than in the list.
   if (target.origin !== origin) return denyRegistry(response, 400, `${registry} is not in canonical form`);
   const location = (value: string) => throughGateway(value, target, namespace);
-  await forwardRequest({ request, response, registry, asked, target, here: true, location }, parts);
+  await forwardRequest({ request, response, registry, asked, target, mayBeLocal: true, location }, parts);
 }
 
 /** An API path leads back here; any other address, such as layer storage, is reached directly. */

@@ -120,7 +120,7 @@ export function mobyEngine(shell: Shell, cgroup: string): EngineDriver {
   async function openGuard(spec: EngineSpec): Promise<Gateway | undefined> {
     if (!spec.allowedImages.enabled) return undefined;
     await record.write({ spec });
-    const gateway = await guard.hold(spec.allowedImages.patterns);
+    const gateway = await guard.serve(spec.allowedImages.patterns);
     await record.write({ spec, gateway });
     // With the usual mode, because the directory stays.
     await shell.run(['mkdir', '-p', '--', dirname(places.pluginSpec)]);

@@ -13,7 +13,7 @@ export interface PullGuard {
    * Serves with these patterns from now on; `gateway` is the one that the engine was started with, by default a new one.
    * Idempotent while active. Errors as `Shell.offer`.
    */
-  hold(patterns: readonly string[], gateway?: Gateway): Promise<Gateway>;
+  serve(patterns: readonly string[], gateway?: Gateway): Promise<Gateway>;
   release(): Promise<void>;
   /** How often the engine has queried its plugin. An engine that responds without a query is not restricted. */
   queries(): number;
@@ -60,7 +60,7 @@ export function pullGuard(shell: Shell, { gateway, authority, plugin }: GuardSer
       queries += 1;
     },
   };
-  let held: { offers: Offer[]; gateway: Gateway } | undefined;
+  let active: { offers: Offer[]; gateway: Gateway } | undefined;
   // Observations and steps may overlap, and must not open the same socket twice.
   const queue = new SerialQueue();
 
@@ -72,8 +72,8 @@ export function pullGuard(shell: Shell, { gateway, authority, plugin }: GuardSer
       const first = await shell.offer(server, { port });
       offers.push(first);
       if (plugin) offers.push(await shell.offer(plugin.make(parts), { socket: plugin.socket }));
-      held = { offers, gateway: { port: first.port, ...secrets } };
-      return held.gateway;
+      active = { offers, gateway: { port: first.port, ...secrets } };
+      return active.gateway;
     } catch (error) {
       await close(offers);
       throw error;
@@ -81,7 +81,7 @@ export function pullGuard(shell: Shell, { gateway, authority, plugin }: GuardSer
   }
 
   return {
-    hold: (patterns, wanted) =>
+    serve: (patterns, requested) =>
       queue.run(async () => {
         if (!sameTexts(patterns, policy.list().patterns)) {
           policy.set(patterns);
@@ -89,15 +89,17 @@ export function pullGuard(shell: Shell, { gateway, authority, plugin }: GuardSer
             shell.log('warn', 'a pattern of the allowed images matches nothing', { pattern, reason });
           }
         }
-        if (held && (wanted === undefined || sameGateway(wanted, held.gateway))) return held.gateway;
-        if (held) await close(held.offers);
-        held = undefined;
-        return open(wanted ?? { port: 0, secret: newSecret(), ...(authority ? { authority: await authority() } : {}) });
+        if (active && (requested === undefined || sameGateway(requested, active.gateway))) return active.gateway;
+        if (active) await close(active.offers);
+        active = undefined;
+        return open(
+          requested ?? { port: 0, secret: newSecret(), ...(authority ? { authority: await authority() } : {}) },
+        );
       }),
     release: () =>
       queue.run(async () => {
-        const { offers = [] } = held ?? {};
-        held = undefined;
+        const { offers = [] } = active ?? {};
+        active = undefined;
         await close(offers);
       }),
     queries: () => queries,

@@ -6,8 +6,8 @@ import type { RegistryRequest } from './registry-request.ts';
 /** The active list, shared by all servers of one engine. */
 export interface PullPolicy {
   list(): AllowList;
-  /** Whether a pattern concerns that registry; one that begins with `*` applies to unlisted registries. */
-  singlesOut(registry: string): boolean;
+  /** Whether a pattern names that registry; one that begins with `*` applies to unlisted registries. */
+  isExplicit(registry: string): boolean;
   /** Calls back after each `set`; returns the function that unsubscribes. */
   onChange(listener: () => void): () => void;
   /** Digests in responses to allowed requests. */
@@ -38,7 +38,7 @@ export function pullPolicy(): PullPolicy {
   const listeners = new Set<() => void>();
   return {
     list: () => list,
-    singlesOut: (registry) =>
+    isExplicit: (registry) =>
       createAllowList(list.patterns.filter((pattern) => !pattern.startsWith('*'))).names(registry),
     learn: (registry, repository, digests) => learned.add(formatReference({ registry, repository }), digests),
     learnRedirect(url, origin) {

@@ -17,7 +17,7 @@ export interface Target {
   port: number;
   tls: boolean;
   /** Whether that may be this machine itself or its link-local network, under any name. */
-  here: boolean;
+  mayBeLocal: boolean;
 }
 
 type Environment = Readonly<Record<string, string | undefined>>;
@@ -29,22 +29,22 @@ const BUNDLES = ['/etc/ssl/certs/ca-certificates.crt', '/etc/pki/tls/certs/ca-bu
 export function createRegistryDialer(environment: Environment): RegistryDialer {
   const trusted = trustedCertificates(environment);
   return {
-    async connect({ host, port, tls, here }) {
+    async connect({ host, port, tls, mayBeLocal }) {
       const proxy = proxyFor(environment, { host, port, tls });
-      if (!here && isHere(host)) throw notHere(host, port);
+      if (!mayBeLocal && isLocalAddress(host)) throw localTarget(host, port);
       const socket = proxy
         ? await throughProxy(proxy, host, port)
-        : await reach(connectTcp({ host, port }), host, port);
-      if (!here && !proxy && isHere(socket.remoteAddress ?? '')) {
+        : await whenConnected(connectTcp({ host, port }), host, port);
+      if (!mayBeLocal && !proxy && isLocalAddress(socket.remoteAddress ?? '')) {
         socket.destroy();
-        throw notHere(host, port);
+        throw localTarget(host, port);
       }
       if (!tls) return socket;
       const servername = isIP(host) ? {} : { servername: host };
       const { authorities, ...identity } = await registryCertificates(host, port);
       const ca = [...(await trusted), ...authorities];
       const secure = connectTls({ socket, host, ...servername, ...identity, ca, ALPNProtocols: ['http/1.1'] });
-      return reach(secure, host, port, 'secureConnect');
+      return whenConnected(secure, host, port, 'secureConnect');
     },
   };
 }
@@ -60,17 +60,17 @@ LOCAL_ADDRESSES.addSubnet('::', 127, 'ipv6');
 LOCAL_ADDRESSES.addSubnet('fe80::', 10, 'ipv6');
 
 /** Loopback and link-local addresses, including IPv4-mapped IPv6. */
-function isHere(address: string): boolean {
+function isLocalAddress(address: string): boolean {
   const family = isIP(address);
   return family !== 0 && LOCAL_ADDRESSES.check(address, family === 4 ? 'ipv4' : 'ipv6');
 }
 
-function notHere(host: string, port: number): Error {
+function localTarget(host: string, port: number): Error {
   return new Error(`${host}:${port} is on this machine or its link, and no pattern of the allowed images names it`);
 }
 
 /** The proxy for a target; undefined for a direct connection. Uses the conventional environment variables. */
-export function proxyFor(environment: Environment, { host, port, tls }: Omit<Target, 'here'>): URL | undefined {
+export function proxyFor(environment: Environment, { host, port, tls }: Omit<Target, 'mayBeLocal'>): URL | undefined {
   const value = (name: string) => environment[name.toUpperCase()] || environment[name.toLowerCase()];
   const chosen = value(tls ? 'https_proxy' : 'http_proxy');
   if (!chosen || isLoopback(host.includes(':') ? `[${host}]` : host) || isExempt(value('no_proxy') ?? '', host, port))
@@ -106,8 +106,8 @@ async function throughProxy(proxy: URL, host: string, port: number): Promise<Soc
   const secure = proxy.protocol === 'https:';
   const at = { host: proxy.hostname.replace(/^\[|\]$/g, ''), port: Number(proxy.port) || (secure ? 443 : 80) };
   const socket = secure
-    ? await reach(connectTls({ ...at, servername: at.host }), at.host, at.port, 'secureConnect')
-    : await reach(connectTcp(at), at.host, at.port);
+    ? await whenConnected(connectTls({ ...at, servername: at.host }), at.host, at.port, 'secureConnect')
+    : await whenConnected(connectTcp(at), at.host, at.port);
   const authority = `${host.includes(':') ? `[${host}]` : host}:${port}`;
   const login = `${decodeURIComponent(proxy.username)}:${decodeURIComponent(proxy.password)}`;
   const headers = {
@@ -116,7 +116,7 @@ async function throughProxy(proxy: URL, host: string, port: number): Promise<Soc
   };
   return new Promise((resolve, reject) => {
     const call = request({ method: 'CONNECT', path: authority, headers, createConnection: () => socket });
-    const timer = setTimeout(() => call.destroy(tooLate()), CONNECT_MS);
+    const timer = setTimeout(() => call.destroy(timedOut()), CONNECT_MS);
     call.on('error', (cause) => {
       clearTimeout(timer);
       reject(new Error(`the proxy ${at.host}:${at.port} failed: ${cause.message}`, { cause }));
@@ -135,17 +135,17 @@ async function throughProxy(proxy: URL, host: string, port: number): Promise<Soc
   });
 }
 
-function tooLate(): Error {
+function timedOut(): Error {
   return new Error(`no response within ${CONNECT_MS / 1000} s`);
 }
 
-function reach<S extends Socket>(socket: S, host: string, port: number, event = 'connect'): Promise<S> {
+function whenConnected<S extends Socket>(socket: S, host: string, port: number, event = 'connect'): Promise<S> {
   return new Promise((resolve, reject) => {
     const fail = (cause: Error) => {
       clearTimeout(timer);
       reject(new Error(`${host}:${port} cannot be reached: ${cause.message}`, { cause }));
     };
-    const timer = setTimeout(() => socket.destroy(tooLate()), CONNECT_MS);
+    const timer = setTimeout(() => socket.destroy(timedOut()), CONNECT_MS);
     socket.once('error', fail);
     socket.once(event, () => {
       clearTimeout(timer);

@@ -26,7 +26,7 @@ interface ForwardedRequest {
   /** The target; the protocol decides about TLS. */
   target: URL;
   /** Whether it may lead to this machine. */
-  here: boolean;
+  mayBeLocal: boolean;
   /** Rewrites a `Location` for the client. */
   location?: (value: string) => string;
   /** An open connection to the target; by default a new one. */
@@ -35,7 +35,7 @@ interface ForwardedRequest {
 
 /** Forwards an allowed request to the registry and its response back, and remembers the digests in it; denies any other. */
 export async function forwardRequest(
-  { request, response, registry, asked, target, here, location, open }: ForwardedRequest,
+  { request, response, registry, asked, target, mayBeLocal, location, open }: ForwardedRequest,
   { policy, dialer, onDenied }: GuardParts,
 ): Promise<void> {
   const why = policy.refusal(registry, asked);
@@ -52,15 +52,15 @@ export async function forwardRequest(
   const tls = target.protocol === 'https:';
   const host = target.hostname.replace(/^\[|\]$/g, '');
   const port = Number(target.port) || (tls ? 443 : 80);
-  const socket = open ?? (await dialer.connect({ host, port, tls, here }));
+  const socket = open ?? (await dialer.connect({ host, port, tls, mayBeLocal }));
   // The client may have disconnected meanwhile, and emits that only once.
   if (response.destroyed) return void socket.destroy();
-  const manifest = asked.wants === 'manifest';
+  const isManifest = asked.wants === 'manifest';
   const { range, ...kept } = requestHeaders(own);
   const headers = {
     ...kept,
     // A manifest is parsed here, so it must come whole and unencoded.
-    ...(manifest ? { 'accept-encoding': 'identity' } : range === undefined ? {} : { range }),
+    ...(isManifest ? { 'accept-encoding': 'identity' } : range === undefined ? {} : { range }),
     host: target.host,
     // Without it Node sends a body of unknown length without framing for some methods.
     ...(chunked ? { 'transfer-encoding': 'chunked' } : {}),

@@ -18,7 +18,14 @@ import {
 import { type Architecture, artifactStore, HOST_ARCHITECTURE } from './artifacts.ts';
 import { k3sArguments, k3sConfig, k3sPlaces, pluginsOf } from './config.ts';
 import { type Installed, install, installedRelease, removeOthers, versionOf } from './installation.ts';
-import { clusterRecord, endPods, mountsOf, NETWORK_SCRIPT, type StartedCluster, untilUp } from './lifecycle.ts';
+import {
+  clusterRecord,
+  endPods,
+  leftoverArea,
+  NETWORK_SCRIPT,
+  type StartedCluster,
+  waitUntilReady,
+} from './lifecycle.ts';
 import { compareK3s, type K3sVersion, k3sReleases, newestFirst } from './releases.ts';
 import type { Fetch, K3sSources } from './sources.ts';
 
@@ -78,26 +85,26 @@ export function k3sCluster(shell: Shell, options: K3sOptions): ClusterDriver {
     fetch,
     sleep: (ms, signal) => shell.clock.sleep(ms, signal),
   });
-  const area = mountsOf(places, shell.places.run);
+  const area = leftoverArea(places, shell.places.run);
 
   const isOff = async (signal: AbortSignal) => options.isOn !== undefined && !(await options.isOn(signal));
 
   async function observe(signal: AbortSignal): Promise<ClusterStatus> {
-    const unseen = await whileOutOfReach(signal);
-    if (unseen) return unseen;
+    const offline = await statusWithoutQuery(signal);
+    if (offline) return offline;
     try {
       return await look(signal);
     } catch (error) {
       if (signal.aborted || !(error instanceof RdError)) throw error;
       // It may have exited meanwhile.
-      const gone = await whileOutOfReach(signal);
-      if (gone) return gone;
+      const nowOffline = await statusWithoutQuery(signal);
+      if (nowOffline) return nowOffline;
       throw error;
     }
   }
 
   /** The status that is known without a query; undefined where one is needed. */
-  async function whileOutOfReach(signal: AbortSignal): Promise<ClusterStatus | undefined> {
+  async function statusWithoutQuery(signal: AbortSignal): Promise<ClusterStatus | undefined> {
     if (await isOff(signal)) return stopped(await installed.recall());
     if (options.answers === undefined || (await options.answers(signal))) return undefined;
     const there = await installed.recall();
@@ -118,7 +125,7 @@ export function k3sCluster(shell: Shell, options: K3sOptions): ClusterDriver {
       return { state: 'unresponsive', installedVersion, message: `k3s has exited (see k3s.log)${words}` };
     }
     const { spec } = started;
-    const credentials = await readKeys();
+    const credentials = await storedCredentials();
     const health = await healthOf(spec, credentials, signal);
     if (!health.ready || !credentials) return { state: 'running', installedVersion, spec, ready: false };
     const kubeconfig = await offerKubeconfig(spec, credentials);
@@ -136,21 +143,21 @@ export function k3sCluster(shell: Shell, options: K3sOptions): ClusterDriver {
     const started = await record.read();
     const running = (await shell.find(PROGRAM)).state === 'running';
     if (started === undefined || started === 'unreadable' || !running || !isDeepStrictEqual(started.spec, spec)) {
-      await begin(spec, signal);
+      await launch(spec, signal);
     }
-    await untilUp(
+    await waitUntilReady(
       shell,
       PROGRAM,
-      async () => healthOf(spec, await readKeys(), signal),
+      async () => healthOf(spec, await storedCredentials(), signal),
       options.readyMs ?? READY_MS,
       signal,
     );
-    const credentials = await readKeys();
+    const credentials = await storedCredentials();
     if (credentials) await offerKubeconfig(spec, credentials);
     shell.log('info', 'the cluster is ready', { version: spec.version });
   }
 
-  async function begin(spec: ClusterSpec, signal: AbortSignal): Promise<void> {
+  async function launch(spec: ClusterSpec, signal: AbortSignal): Promise<void> {
     // Also when the state is stopped: a crash may have left a record and half a cluster.
     await stop(signal);
     const release = await chosen(spec, await installed.look(), signal);
@@ -225,7 +232,7 @@ export function k3sCluster(shell: Shell, options: K3sOptions): ClusterDriver {
     await installed.forget();
   }
 
-  async function readKeys(): Promise<Credentials | undefined> {
+  async function storedCredentials(): Promise<Credentials | undefined> {
     const text = await shell.read(places.kubeconfig);
     return text === undefined ? undefined : readCredentials(text);
   }
@@ -272,7 +279,7 @@ export function k3sCluster(shell: Shell, options: K3sOptions): ClusterDriver {
     },
     async connect(target, signal) {
       const started = await record.read();
-      const keys = started === undefined ? undefined : await readKeys();
+      const keys = started === undefined ? undefined : await storedCredentials();
       if (started === undefined || started === 'unreadable' || !keys) {
         throw new RdError('ERR_NOT_READY', 'the cluster is not running');
       }

@@ -45,7 +45,7 @@ const POLL_MS = 500;
  * Waits until the cluster is ready, and watches its process.
  * @throws RdError `ERR_DRIVER_FAILED` with the last lines of its log when it exits or times out; `ERR_CANCELLED`.
  */
-export async function untilUp(
+export async function waitUntilReady(
   shell: Shell,
   name: string,
   health: () => Promise<Health>,
@@ -99,7 +99,7 @@ export async function endPods(
 }
 
 /** Volumes of pods are mounted there; a user directory behind one must not be deleted with its mount point. */
-export function mountsOf({ kubelet, state }: K3sPlaces, run: string): EngineArea {
+export function leftoverArea({ kubelet, state }: K3sPlaces, run: string): EngineArea {
   // No shim reports to this socket: those of pods belong to the engine.
   return { containerd: `${run}/k3s-none.sock`, state: `${run}/k3s-none`, directories: [kubelet, state] };
 }

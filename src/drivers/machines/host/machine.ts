@@ -95,9 +95,9 @@ export function hostMachine({ places, run, forwarding, networks, log }: HostMach
     if (known !== undefined && known !== 'damaged' && known.copied) refuseBesideOriginal(links, known.pool);
     // Host-wide names derive from the directory: do not touch what another directory of the same name created.
     if (known === undefined) await refuseUnrecorded(file);
-    const before = ours(known);
+    const before = ownRecord(known);
     const pool = poolFor(before?.pool, links, routes, bridge, ids, Number.parseInt(places.id, 16));
-    if (!pool) throw noRange();
+    if (!pool) throw noFreeRange();
     if (before && before.pool.address !== pool.address) {
       log('warn', 'another network now uses the range of the container network', { range: formatRange(before.pool) });
     }
@@ -117,7 +117,7 @@ export function hostMachine({ places, run, forwarding, networks, log }: HostMach
     await ensureFirewall(run, { chain, tag, pool: formatRange(pool), otherBridges: others, bridgeFilter }, signal);
     if (!(await forwarding.read())) await forwarding.write(true);
     const missing = await missingParts(pool);
-    if (missing.length > 0) throw incomplete(missing);
+    if (missing.length > 0) throw networkIncomplete(missing);
     log('info', 'container network is up', { bridge, pool: formatRange(pool) });
   }
 
@@ -129,20 +129,20 @@ export function hostMachine({ places, run, forwarding, networks, log }: HostMach
   }
 
   async function stop(signal: AbortSignal): Promise<void> {
-    const record = ours(await readMachineRecord(file));
+    const record = ownRecord(await readMachineRecord(file));
     await removeFirewall(run, { chain, tag }, signal);
     for (const { name } of ownBridges(await readLinks(run), bridge, await networks())) {
       await run(['ip', 'link', 'delete', name], { signal });
     }
     await restoreForwarding(record, signal);
     await removeRuntime(places);
-    if (record) await writeOff(record);
+    if (record) await recordOff(record);
     else await rm(file, { force: true });
     log('info', 'container network is removed', { bridge });
   }
 
   /** Best effort, for the next start only: an observation sees that nothing is there, so a full disk does not block a stop. */
-  async function writeOff({ spec, pool }: MachineRecord): Promise<void> {
+  async function recordOff({ spec, pool }: MachineRecord): Promise<void> {
     await writeMachineRecord(file, { power: 'off', spec, pool }).catch((error: unknown) => {
       log('warn', 'the machine is off, but its record could not be updated', { error });
     });
@@ -176,7 +176,7 @@ export function hostMachine({ places, run, forwarding, networks, log }: HostMach
 }
 
 /** Undefined for a damaged record, and for one that names resources of another directory. */
-function ours(record: MachineRecord | 'damaged' | undefined): MachineRecord | undefined {
+function ownRecord(record: MachineRecord | 'damaged' | undefined): MachineRecord | undefined {
   return record === 'damaged' || record?.copied ? undefined : record;
 }
 
@@ -204,13 +204,13 @@ function refuseBesideOriginal(links: readonly Link[], pool: Range): void {
   );
 }
 
-function noRange(): RdError {
+function noFreeRange(): RdError {
   return new RdError('ERR_DRIVER_TERMINAL', 'no private IPv4 range of 65,536 addresses is free for containers', {
     advice: 'Look at `ip route`: routes to all of 10.0.0.0/8 and 172.16.0.0/12 leave no room.',
   });
 }
 
-function incomplete(missing: readonly string[] | 'everything'): RdError {
+function networkIncomplete(missing: readonly string[] | 'everything'): RdError {
   const what = missing === 'everything' ? 'all of it' : missing.join(', ');
   return new RdError(
     'ERR_DRIVER_FAILED',

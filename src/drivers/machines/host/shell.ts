@@ -43,7 +43,7 @@ export function hostShell({ places, logs, run, environment, clock, network, hold
     log,
     environment,
     async offer(server, at) {
-      if ('socket' in at) await makeRoom(at.socket);
+      if ('socket' in at) await prepareSocketPath(at.socket);
       return listenHere(server, at);
     },
     async start(programs, { before } = {}) {
@@ -103,7 +103,7 @@ export async function copyIn(from: string, to: string, mode: number, signal: Abo
   }
 }
 
-async function makeRoom(path: string): Promise<void> {
+async function prepareSocketPath(path: string): Promise<void> {
   await mkdir(dirname(path), { recursive: true, mode: 0o700 });
   const found = await inspectSocketPath(path);
   if (found === 'dead') await rm(path, { force: true });

@@ -76,9 +76,9 @@ export function simulatedDriver(simulation: Simulation): Driver {
     keeps: store.file === undefined ? [] : [store.file],
   };
 
-  async function look<T>(part: StepRecord['part'], signal: AbortSignal, see: (model: Model) => T): Promise<T> {
+  async function look<T>(part: StepRecord['part'], signal: AbortSignal, read: (model: Model) => T): Promise<T> {
     await injectFault(part, 'observe', 'before', simulation.faults(part, 'observe'), signal);
-    return see(store.load());
+    return read(store.load());
   }
 
   async function act(
@@ -117,9 +117,9 @@ async function injectFault(
   if (fault?.kind === 'error' && fault.when === when) throw fault.error;
   if (fault?.kind !== 'hang' || when !== 'before') return;
   await new Promise<never>((_resolve, reject) => {
-    const give = () => reject(cancelledError(part, step));
-    if (signal.aborted) give();
-    else signal.addEventListener('abort', give, { once: true });
+    const cancel = () => reject(cancelledError(part, step));
+    if (signal.aborted) cancel();
+    else signal.addEventListener('abort', cancel, { once: true });
   });
 }
 
