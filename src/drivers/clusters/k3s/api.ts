@@ -3,7 +3,7 @@ import { request } from 'node:https';
 import type { Duplex } from 'node:stream';
 import { connect } from 'node:tls';
 import { messageOf, RdError } from '../../../errors.ts';
-import { isObject, parseJson } from '../../../json.ts';
+import { isObject, type JsonObject, parseJson } from '../../../json.ts';
 import { bytesOf } from '../../../os/stream-bytes.ts';
 import { parseDocument } from '../../../settings/parse.ts';
 import type { ServicePort } from '../../driver.ts';
@@ -165,10 +165,11 @@ export async function connectService(
   const found = await ask(api, `/api/v1/${base}/services/${encodeURIComponent(service)}`, signal);
   if (found === undefined) throw new RdError('ERR_NOT_FOUND', `the cluster has no service ${id}`);
   const selector = encodeURIComponent(`kubernetes.io/service-name=${service}`);
-  const slices = await ask(api, `/apis/discovery.k8s.io/v1/${base}/endpointslices?labelSelector=${selector}`, signal);
-  const name = portName(found, port) ?? podPortName(slices ?? {}, port);
+  const list = await ask(api, `/apis/discovery.k8s.io/v1/${base}/endpointslices?labelSelector=${selector}`, signal);
+  const slices = objectsIn(list?.items);
+  const name = portName(found, port) ?? podPortName(slices, port);
   if (name === undefined) throw new RdError('ERR_NOT_FOUND', `the service ${id} has no TCP port ${port}`);
-  const addresses = readyAddresses(slices ?? {}, name);
+  const addresses = readyAddresses(slices, name);
   let failure: unknown;
   for (const { host, port: at } of addresses) {
     try {
@@ -185,11 +186,9 @@ export async function connectService(
 /**
  * The name of a service port (`''` for an unnamed one): by name, by number, else by the target port, which the compatible application uses.
  */
-function portName(service: object, wanted: number | string): string | undefined {
-  const spec = isObject(service) && isObject(service.spec) ? service.spec : {};
-  const ports = (Array.isArray(spec.ports) ? spec.ports : []).flatMap((port) =>
-    isObject(port) && (port.protocol === undefined || port.protocol === 'TCP') ? [port] : [],
-  );
+function portName(service: JsonObject, wanted: number | string): string | undefined {
+  const spec = isObject(service.spec) ? service.spec : {};
+  const ports = objectsIn(spec.ports).filter(({ protocol }) => protocol === undefined || protocol === 'TCP');
   const found =
     ports.find(({ name }) => name === wanted) ??
     ports.find(({ port }) => port === wanted) ??
@@ -199,35 +198,35 @@ function portName(service: object, wanted: number | string): string | undefined 
 }
 
 /** The same by a target port that the service names and does not number. */
-function podPortName(list: object, wanted: number | string): string | undefined {
-  const slices = isObject(list) && Array.isArray(list.items) ? list.items : [];
-  const found = slices
-    .flatMap((slice) => (isObject(slice) && Array.isArray(slice.ports) ? slice.ports : []))
-    .find((port) => isObject(port) && port.port === wanted && (port.protocol ?? 'TCP') === 'TCP');
-  return isObject(found) ? String(found.name ?? '') : undefined;
+function podPortName(slices: readonly JsonObject[], wanted: number | string): string | undefined {
+  const ports = slices.flatMap((slice) => objectsIn(slice.ports));
+  const found = ports.find(({ port, protocol }) => port === wanted && (protocol ?? 'TCP') === 'TCP');
+  return found && String(found.name ?? '');
 }
 
-/** The ready addresses in an EndpointSliceList for the port of that name. */
-function readyAddresses(list: object, name: string): PodAddress[] {
-  const slices = isObject(list) && Array.isArray(list.items) ? list.items : [];
-  return slices.flatMap((slice): PodAddress[] => {
-    if (!isObject(slice) || (slice.addressType !== 'IPv4' && slice.addressType !== 'IPv6')) return [];
-    const ports = (Array.isArray(slice.ports) ? slice.ports : []).flatMap((port) =>
-      isObject(port) && (port.name ?? '') === name && typeof port.port === 'number' ? [port.port] : [],
+/** The ready addresses in endpoint slices for the port of that name. */
+function readyAddresses(slices: readonly JsonObject[], name: string): PodAddress[] {
+  return slices.flatMap((slice) => {
+    if (slice.addressType !== 'IPv4' && slice.addressType !== 'IPv6') return [];
+    const ports = objectsIn(slice.ports).flatMap((each) =>
+      (each.name ?? '') === name && typeof each.port === 'number' ? [each.port] : [],
     );
-    const hosts = (Array.isArray(slice.endpoints) ? slice.endpoints : []).flatMap((endpoint) => {
-      if (!isObject(endpoint) || !Array.isArray(endpoint.addresses)) return [];
+    const hosts = objectsIn(slice.endpoints).flatMap(({ addresses, conditions }) => {
+      const [first] = Array.isArray(addresses) ? addresses : [];
       // An absent condition counts as ready.
-      const isReady = !isObject(endpoint.conditions) || endpoint.conditions.ready !== false;
-      const [first] = endpoint.addresses;
+      const isReady = !isObject(conditions) || conditions.ready !== false;
       return isReady && typeof first === 'string' ? [first] : [];
     });
     return hosts.flatMap((host) => ports.map((port) => ({ host, port })));
   });
 }
 
+function objectsIn(list: unknown): JsonObject[] {
+  return Array.isArray(list) ? list.filter(isObject) : [];
+}
+
 /** Undefined for what is not there. */
-async function ask(api: ApiClient, path: string, signal: AbortSignal): Promise<object | undefined> {
+async function ask(api: ApiClient, path: string, signal: AbortSignal): Promise<JsonObject | undefined> {
   const { status, text } = await api.get(path, signal);
   if (status === 404) return undefined;
   const value = parseJson(text);

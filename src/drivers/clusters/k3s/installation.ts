@@ -47,30 +47,17 @@ export async function install(
       });
     }
   }
-  if (!loaded) {
-    await load(shell, engines[engine], files.images, marker, release, signal);
-  }
-  return program;
-}
-
-/** A list of allowed images may forbid it: pods then pull their images from registries, as far as the list allows. */
-async function load(
-  shell: Shell,
-  engine: ClusterEngine,
-  archive: string,
-  marker: string,
-  release: K3sVersion,
-  signal: AbortSignal,
-): Promise<void> {
+  if (loaded) return program;
   try {
-    await engine.loadImages(archive, signal);
+    await engines[engine].loadImages(files.images, signal);
     await shell.write(marker, `${release.text}\n`);
   } catch (error) {
+    // A list of allowed images may forbid it: pods then pull their images from registries, as far as the list allows.
     if (!(error instanceof RdError) || error.code !== 'ERR_FORBIDDEN') throw error;
-    shell.log('warn', 'the images of the cluster were not loaded; its pods must pull them', {
-      reason: error.message,
-    });
+    const reason = error.message;
+    shell.log('warn', 'the images of the cluster were not loaded; its pods must pull them', { reason });
   }
+  return program;
 }
 
 /** Removes the programs of all releases but one. */
