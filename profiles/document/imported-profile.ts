@@ -6,10 +6,18 @@ import { defaultSettings } from '../../src/settings/defaults.ts';
 import { PLATFORM_NAMES, type Platform } from '../../src/settings/field.ts';
 import { FIELDS } from '../../src/settings/fields.gen.ts';
 import { explain, type Finding } from '../../src/settings/issue.ts';
-import { leafAt, leaves, pointerNames, pointerTo, setLeaf, valueAt } from '../../src/settings/leaf-paths.ts';
+import {
+  knownSettings,
+  leafAt,
+  leaves,
+  pointerNames,
+  pointerTo,
+  setLeaf,
+  valueAt,
+} from '../../src/settings/leaf-paths.ts';
 import { membersOfVersion } from '../../src/settings/members.ts';
 import { migrateWithOrigins, namesBefore, versionProblem } from '../../src/settings/migrate.ts';
-import { copyOf, copyOfObject, own, put } from '../../src/settings/own.ts';
+import { copyOfObject, own, put } from '../../src/settings/own.ts';
 import { SCHEMA_VERSION, type SettingPath } from '../../src/settings/settings.gen.ts';
 import { validate } from '../../src/settings/validate.ts';
 import type { ImportedPart, Part } from '../formats/format.ts';
@@ -97,7 +105,7 @@ export interface ImportedProfile {
 /** Names that no document may have: they would reach the prototypes of objects. */
 const FORBIDDEN = ['__proto__', 'constructor', 'prototype'];
 
-/** Takes out what a document must not, or cannot, hold; each is accounted for. */
+/** Replaces secrets by references, and removes keys that no document may have; each is in `fidelity`. */
 export function importedProfile({ settings, locked, fidelity }: JoinedParts): ImportedProfile {
   const kept = copyOfObject(settings);
   const changed = new Map<string, string>();
@@ -198,8 +206,7 @@ function interpretPart({ source, settings, lost }: ImportedPart, part: Part, pla
   const wrong = placed.filter(({ uncertain }) => !uncertain);
   const none = judgeNulls(nulls, Number(written.version), source);
   const findings = [...none.findings, ...wrong.map(({ finding }) => finding)];
-  const known: JsonObject = {};
-  for (const [path, value] of leaves(canonical)) setLeaf(known, path, copyOf(value));
+  const known = knownSettings(canonical);
   for (const { names } of wrong) removeValue(known, names);
   return {
     part,

@@ -1,5 +1,5 @@
 import { isObject, type JsonObject, type JsonValue } from '../../src/json.ts';
-import { membersOfToday, type SettingMember } from '../../src/settings/member.ts';
+import { membersOfToday, type SettingMember } from '../../src/settings/fields.ts';
 import { own } from '../../src/settings/own.ts';
 import { SCHEMA_VERSION } from '../../src/settings/settings.gen.ts';
 

@@ -1,16 +1,9 @@
 import { readFileSync } from 'node:fs';
 import { isObject, type JsonObject, type JsonValue } from '../../src/json.ts';
-import {
-  type Effect,
-  type Field,
-  type FieldType,
-  PLATFORMS,
-  type Platform,
-  type SettingFlag,
-} from '../../src/settings/field.ts';
+import { type Effect, type Field, type FieldType, PLATFORMS, type Platform } from '../../src/settings/field.ts';
 
 export const DECLARATION = 'schemas/settings/v19.json';
-/** The words of schemas/README.md. Anything else that starts with `x-rd-` is a typing mistake. */
+/** The keywords of schemas/README.md. The validators' compiler rejects any other. */
 export const WORDS = [
   'x-rd-default-on',
   'x-rd-synonyms',
@@ -27,6 +20,31 @@ export const WORDS = [
   'x-rd-machine-only',
 ] as const;
 
+/** A node of the declaration: a section has `properties`, anything else is a setting. */
+interface DeclarationNode {
+  type: 'object' | 'boolean' | 'integer' | 'string' | 'array';
+  properties?: Record<string, DeclarationNode>;
+  additionalProperties?: { type: 'boolean' | 'string' };
+  description: string;
+  default: JsonValue;
+  enum?: string[];
+  minimum?: number;
+  maximum?: number;
+  'x-rd-default-on'?: { platform: Platform; value: JsonValue; kernel?: number }[];
+  'x-rd-synonyms'?: Record<string, string>;
+  'x-rd-unit'?: string;
+  'x-rd-format'?: string;
+  'x-rd-since': number;
+  'x-rd-formerly'?: string[];
+  'x-rd-platforms'?: Platform[];
+  'x-rd-effect'?: { lima?: Effect; wsl?: Effect };
+  'x-rd-flag'?: { name: string; aliases?: string[]; platforms?: Platform[]; hidden?: boolean; values?: string[] };
+  'x-rd-requires'?: string[];
+  'x-rd-lockable'?: boolean;
+  'x-rd-sensitive'?: boolean;
+  'x-rd-machine-only'?: boolean;
+}
+
 /** A setting with what only the reference page shows. */
 export interface Declared {
   field: Field;
@@ -40,111 +58,68 @@ export function readSchema(file: string): JsonObject {
   return value;
 }
 
-/** Every leaf of the declaration, in its order. Throws a plain error for a declaration that says something impossible. */
-export function declaredSettings(schema: JsonObject, prefix = ''): Declared[] {
-  return Object.entries(object(schema.properties, `${prefix}properties`)).flatMap(([name, node]) => {
+/** Every setting of the declaration, in its order. The compiler checks the facts where it reads `fields.gen.ts`. */
+export function declaredSettings(): Declared[] {
+  return settingsBelow(JSON.parse(readFileSync(DECLARATION, 'utf8')), '');
+}
+
+function settingsBelow({ properties = {} }: DeclarationNode, prefix: string): Declared[] {
+  return Object.entries(properties).flatMap(([name, node]) => {
     const path = `${prefix}${name}`;
-    const leaf = object(node, path);
-    if (isObject(leaf.properties)) return declaredSettings(leaf, `${path}.`);
-    return [declared(path, leaf)];
+    if (node.properties) return settingsBelow(node, `${path}.`);
+    return [
+      { field: fieldOf(path, node), formerly: node['x-rd-formerly'] ?? [], requires: node['x-rd-requires'] ?? [] },
+    ];
   });
 }
 
-function declared(path: string, leaf: JsonObject): Declared {
-  for (const word of Object.keys(leaf)) {
-    if (word.startsWith('x-rd-') && !WORDS.some((known) => known === word))
-      throw new Error(`${path}: unknown word ${word}`);
-  }
-  if (leaf.default === undefined) throw new Error(`${path}: no default`);
-  if (typeof leaf.description !== 'string') throw new Error(`${path}: no description`);
-  if (typeof leaf['x-rd-since'] !== 'number') throw new Error(`${path}: no x-rd-since`);
-  const effect = leaf['x-rd-effect'] === undefined ? {} : object(leaf['x-rd-effect'], path);
-  const platforms = platformList(leaf['x-rd-platforms'], PLATFORMS);
-  const flag = settingFlag(leaf, platforms);
-  const field: Field = {
-    // The union of paths is generated from this same list.
-    path: path as Field['path'],
-    type: fieldType(path, leaf),
-    default: leaf.default,
-    ...defaultsOn(leaf),
-    ...(Array.isArray(leaf.enum) ? { enum: strings(leaf.enum) } : {}),
-    ...(isObject(leaf['x-rd-synonyms']) ? { synonyms: leaf['x-rd-synonyms'] as Record<string, string> } : {}),
-    ...(typeof leaf.minimum === 'number' ? { min: leaf.minimum } : {}),
-    ...(typeof leaf.maximum === 'number' ? { max: leaf.maximum } : {}),
-    ...(typeof leaf['x-rd-unit'] === 'string' ? { unit: leaf['x-rd-unit'] } : {}),
-    ...(typeof leaf['x-rd-format'] === 'string' ? { format: leaf['x-rd-format'] } : {}),
+function fieldOf(path: string, node: DeclarationNode): Field {
+  const platforms = node['x-rd-platforms'] ?? PLATFORMS;
+  const { lima = 'none', wsl = 'none' } = node['x-rd-effect'] ?? {};
+  const rows = node['x-rd-default-on'] ?? [];
+  const kernels = rows.filter(({ kernel }) => kernel !== undefined);
+  const flag = node['x-rd-flag'];
+  return withoutUndefined({
+    path,
+    type: fieldType(path, node),
+    default: node.default,
+    defaultByPlatform: rows.length === 0 ? undefined : byPlatform(rows, ({ value }) => value),
+    defaultFromKernel: kernels.length === 0 ? undefined : byPlatform(kernels, ({ kernel }) => kernel),
+    enum: node.enum,
+    synonyms: node['x-rd-synonyms'],
+    min: node.minimum,
+    max: node.maximum,
+    unit: node['x-rd-unit'],
+    format: node['x-rd-format'],
     platforms,
-    effect: { lima: effectOf(path, effect.lima), wsl: effectOf(path, effect.wsl) },
-    ...(flag ? { flag } : {}),
-    lockable: leaf['x-rd-lockable'] !== false,
-    sensitive: leaf['x-rd-sensitive'] === true,
-    ...(leaf['x-rd-machine-only'] === true ? { machineOnly: true } : {}),
-    since: leaf['x-rd-since'],
-    description: leaf.description,
-  };
-  return { field, formerly: strings(leaf['x-rd-formerly']), requires: strings(leaf['x-rd-requires']) };
+    effect: { lima, wsl },
+    flag: flag && {
+      name: flag.name,
+      aliases: flag.aliases ?? [],
+      platforms: flag.platforms ?? platforms,
+      hidden: flag.hidden ?? false,
+      ...withoutUndefined({ values: flag.values ?? node.enum }),
+    },
+    lockable: node['x-rd-lockable'] ?? true,
+    sensitive: node['x-rd-sensitive'] ?? false,
+    machineOnly: node['x-rd-machine-only'],
+    since: node['x-rd-since'],
+    description: node.description,
+    // The union of paths is generated from this list.
+  }) as unknown as Field;
 }
 
-function settingFlag(leaf: JsonObject, platforms: readonly Platform[]): SettingFlag | undefined {
-  const flag = leaf['x-rd-flag'];
-  if (!isObject(flag)) return undefined;
-  if (typeof flag.name !== 'string') throw new Error('x-rd-flag: no name');
-  const values = flag.values ?? leaf.enum;
-  return {
-    name: flag.name,
-    aliases: strings(flag.aliases),
-    platforms: platformList(flag.platforms, platforms),
-    hidden: flag.hidden === true,
-    ...(values === undefined ? {} : { values: strings(values) }),
-  };
+function byPlatform<T extends { platform: Platform }>(rows: readonly T[], value: (row: T) => unknown) {
+  return Object.fromEntries(rows.map((row) => [row.platform, value(row)]));
 }
 
-function defaultsOn(leaf: JsonObject): Pick<Field, 'defaultByPlatform' | 'defaultFromKernel'> {
-  const rows = Array.isArray(leaf['x-rd-default-on']) ? leaf['x-rd-default-on'].filter(isObject) : [];
-  const byPlatform = new Map<Platform, JsonValue>();
-  const fromKernel = new Map<Platform, number>();
-  for (const row of rows) {
-    const [platform] = platformList([row.platform ?? null], []);
-    if (!platform || row.value === undefined) throw new Error('x-rd-default-on: a row needs platform and value');
-    byPlatform.set(platform, row.value);
-    if (typeof row.kernel === 'number') fromKernel.set(platform, row.kernel);
-  }
-  return {
-    ...(byPlatform.size ? { defaultByPlatform: Object.fromEntries(byPlatform) } : {}),
-    ...(fromKernel.size ? { defaultFromKernel: Object.fromEntries(fromKernel) } : {}),
-  };
+function fieldType(path: string, { type, additionalProperties }: DeclarationNode): FieldType {
+  if (type === 'array') return 'string[]';
+  if (type !== 'object') return type;
+  if (!additionalProperties) throw new Error(`${path}: a map needs additionalProperties`);
+  return additionalProperties.type === 'boolean' ? 'map<string,boolean>' : 'map<string,string>';
 }
 
-function fieldType(path: string, leaf: JsonObject): FieldType {
-  if (leaf.type === 'boolean' || leaf.type === 'integer' || leaf.type === 'string') return leaf.type;
-  if (leaf.type === 'array') return 'string[]';
-  if (leaf.type === 'object' && isObject(leaf.additionalProperties)) {
-    if (leaf.additionalProperties.type === 'boolean') return 'map<string,boolean>';
-    if (leaf.additionalProperties.type === 'string') return 'map<string,string>';
-  }
-  throw new Error(`${path}: no such type`);
-}
-
-function effectOf(path: string, value: JsonValue | undefined): Effect {
-  if (value === undefined || value === 'none') return 'none';
-  if (value === 'live' || value === 'restart' || value === 'restart-or-reset') return value;
-  throw new Error(`${path}: no such effect`);
-}
-
-function platformList(value: JsonValue | undefined, otherwise: readonly Platform[]): readonly Platform[] {
-  if (value === undefined) return otherwise;
-  return strings(value).map((name) => {
-    const platform = PLATFORMS.find((known) => known === name);
-    if (!platform) throw new Error(`no such platform: ${name}`);
-    return platform;
-  });
-}
-
-function strings(value: JsonValue | undefined): string[] {
-  return Array.isArray(value) ? value.map(String) : [];
-}
-
-function object(value: JsonValue | undefined, where: string): JsonObject {
-  if (!isObject(value)) throw new Error(`${where}: must be an object`);
-  return value;
+function withoutUndefined(object: object): object {
+  return Object.fromEntries(Object.entries(object).filter(([, value]) => value !== undefined));
 }

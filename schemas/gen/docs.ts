@@ -3,7 +3,7 @@ import type { DriverInfo, Support } from '../../src/drivers/driver.ts';
 import { DRIVERS } from '../../src/drivers/index.ts';
 import type { JsonValue } from '../../src/json.ts';
 import { type Effect, type Field, PLATFORM_NAMES, PLATFORMS, type Platform } from '../../src/settings/field.ts';
-import { DECLARATION, type Declared, declaredSettings, readSchema } from './declaration.ts';
+import { type Declared, declaredSettings } from './declaration.ts';
 
 const EFFECTS: Readonly<Record<Effect, string>> = {
   none: 'stored',
@@ -19,7 +19,7 @@ const SUPPORT: Readonly<Record<Support['level'], string>> = {
 };
 
 // Runs after `main.ts`, as a program of its own: the drivers are built on the files that `main.ts` writes.
-writeFileSync('docs/settings.md', settingsPage(declaredSettings(readSchema(DECLARATION))));
+writeFileSync('docs/settings.md', settingsPage(declaredSettings()));
 
 /** The reference page of all settings. */
 function settingsPage(declared: readonly Declared[]): string {

@@ -10,7 +10,7 @@ const VALIDATORS = 'src/settings/validators';
 /** Writes everything that follows from the schemas, except `docs/settings.md`: see `docs.ts`. Each file is rewritten only when its text changes. */
 async function generate(): Promise<void> {
   const schema = readSchema(DECLARATION);
-  const declared = declaredSettings(schema);
+  const declared = declaredSettings();
   write('src/settings/settings.gen.ts', await settingsTypes(schema, declared));
   write('src/settings/fields.gen.ts', fieldsSource(declared));
   write('cli/arguments/flags.gen.ts', flagsSource(declared));

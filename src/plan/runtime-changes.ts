@@ -1,5 +1,5 @@
 import type { SettingPath } from '../settings/settings.gen.ts';
-import { busyEngines, installedVersion } from './backend.ts';
+import { busyEngines, clusterHasProcess, installedVersion } from './backend.ts';
 import type { Change } from './change.ts';
 import type { Consequence, Consequences } from './consequences.ts';
 import type { Part } from './drift.ts';
@@ -30,8 +30,8 @@ export interface RuntimeInput {
 export function runtimeChanges(input: RuntimeInput): Change[] {
   const { goal, observed } = input.consequences;
   if (observed.assumed !== undefined) return [];
-  const parts = goal.on ? [machineUp, engineUp, clusterUp] : [machineDown, engineDown, clusterDown];
-  return parts.flatMap((part) => part(input) ?? []);
+  if (!goal.on) return stoppedParts(input.consequences);
+  return [machineUp, engineUp, clusterUp].flatMap((part) => part(input) ?? []);
 }
 
 const POWER_COSTS: Record<'started' | 'stopped', Cost> = {
@@ -89,7 +89,7 @@ function engineUp({ consequences: { goal, observed, engines }, changed }: Runtim
 function clusterUp({ consequences, changed }: RuntimeInput): Change | undefined {
   const { goal, observed } = consequences;
   const { cluster } = observed;
-  const has = cluster.state === 'running' || cluster.state === 'unresponsive';
+  const has = clusterHasProcess(observed);
   if (!goal.cluster) {
     if (!has || changed.has('kubernetes.enabled')) return undefined;
     return { ...restarted('cluster', 'started', 'it runs and should not'), after: 'stopped' };
@@ -115,17 +115,14 @@ function clusterUp({ consequences, changed }: RuntimeInput): Change | undefined 
   }
 }
 
-function machineDown({ consequences: { observed } }: RuntimeInput): Change | undefined {
-  return observed.machine.state === 'on' || observed.machine.state === 'broken' ? ended('machine') : undefined;
-}
-
-function engineDown({ consequences: { observed } }: RuntimeInput): Change | undefined {
-  return busyEngines(observed).length > 0 ? ended('engine') : undefined;
-}
-
-function clusterDown({ consequences: { observed } }: RuntimeInput): Change | undefined {
-  const { state } = observed.cluster;
-  return state === 'running' || state === 'unresponsive' ? ended('cluster') : undefined;
+/** The parts that run although they should not, in start order. */
+function stoppedParts({ observed }: Consequences): Change[] {
+  const { machine } = observed;
+  return [
+    ...(machine.state === 'on' || machine.state === 'broken' ? [stopped('machine')] : []),
+    ...(busyEngines(observed).length > 0 ? [stopped('engine')] : []),
+    ...(clusterHasProcess(observed) ? [stopped('cluster')] : []),
+  ];
 }
 
 function started(path: Part, before: string): Change {
@@ -139,7 +136,7 @@ function started(path: Part, before: string): Change {
   };
 }
 
-function ended(path: Part): Change {
+function stopped(path: Part): Change {
   const reason = 'it should not be running';
   return { path, action: 'update', before: 'started', after: 'stopped', severity: 'restart', reason };
 }

@@ -34,19 +34,15 @@ export function decideUpdate(payload: JsonObject, current: Settings, around: Upd
   if (problem !== undefined) return { kind: 'refused', problems: [problem] };
   const older = typeof payload.version === 'number' && payload.version < SCHEMA_VERSION;
   const migrated = older ? migrate(payload, { platform: around.host.platform, partial: true }) : payload;
-  return decide(migrated, current, around);
+  return decideProposal(migrated, current, around);
 }
 
-/** A proposal: the present version or none, and no migration. Pure. */
-export function decideProposal(payload: JsonObject, current: Settings, around: UpdateSurroundings): Update {
-  return decide(payload, current, around);
-}
-
-function decide(sent: JsonObject, current: Settings, around: UpdateSurroundings): Update {
+/** A proposal: the newest version or none, and no migration. Pure. */
+export function decideProposal(sent: JsonObject, current: Settings, around: UpdateSurroundings): Update {
   const payload = canonicalize(sent);
   const issues = validate(payload, validateContext(current, around));
-  const refusedAlready = new Set(issues.map(({ path }) => path));
-  const problems = [...issues.map(({ message }) => message), ...refusals(payload, current, around, refusedAlready)];
+  const reported = new Set(issues.map(({ path }) => path));
+  const problems = [...issues.map(({ message }) => message), ...refusals(payload, current, around, reported)];
   if (problems.length > 0) return { kind: 'refused', problems };
   const ignored = unknownKeys(payload).map((key) => key.path);
   const settings = mergeSettings(current, payload);
@@ -75,12 +71,11 @@ function refusals(
   payload: JsonObject,
   current: Settings,
   { driver }: UpdateSurroundings,
-  refusedAlready: ReadonlySet<string>,
+  reported: ReadonlySet<string>,
 ): string[] {
   return leaves(payload).flatMap(([path, after]) => {
     const field = fieldAt(path);
-    if (path === 'version' || refusedAlready.has(path) || !field || !isChange(field, leafAt(current, path), after))
-      return [];
+    if (path === 'version' || reported.has(path) || !field || !isChange(field, leafAt(current, path), after)) return [];
     const blocked = blockOf({ path, action: 'update', after }, { locks: {}, driver });
     return blocked ? [blocked.message] : [];
   });

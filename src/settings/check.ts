@@ -2,13 +2,11 @@ import { isObject, type JsonObject } from '../json.ts';
 import { canonicalizeTexts } from './canonical.ts';
 import { defaultSettings } from './defaults.ts';
 import type { Platform } from './field.ts';
-import { schemaTree } from './fields.ts';
 import { explain, type Finding, type IssueCode, wrongValue } from './issue.ts';
-import { pointerNames, pointerTo, valueAt } from './leaf-paths.ts';
+import { knownSettings, pointerNames, pointerTo, valueAt } from './leaf-paths.ts';
 import { withoutRemovals } from './merge.ts';
 import { migrateWithOrigins, namesBefore, versionProblem } from './migrate.ts';
 import type { ShapeFinding } from './older-shapes.ts';
-import { put } from './own.ts';
 import { type ParsedDocument, positioned } from './parse.ts';
 import { SCHEMA_VERSION } from './settings.gen.ts';
 import { unknownKeys } from './unknown-keys.ts';
@@ -83,7 +81,7 @@ export async function checkSettings(written: WrittenSettings, context: CheckCont
       ...mistaken.filter(({ code, pointer }) => code !== 'shape' || !unread.has(`${at}${pointer}`)),
       ...values.filter(({ pointer }) => !known.has(pointer) && !unread.has(`${at}${pointer}`)),
     ].map(place),
-    settings: older ? knownOnly(canonical) : canonical,
+    settings: older ? knownSettings(canonical) : canonical,
     origins: migrated.origins,
   };
 }
@@ -165,14 +163,4 @@ function valueFindings(
       const pointer = pointerTo(namesBefore(origins, pointerNames(issue.pointer)));
       return { code: issue.code, pointer, ...explain(issue, document.sourceText(`${at}${pointer}`)) };
     });
-}
-
-/** Only known settings: members left by old releases are valid in their shape and ignored today. */
-function knownOnly(object: JsonObject, members = schemaTree()): JsonObject {
-  const known: JsonObject = {};
-  for (const [name, value] of Object.entries(object)) {
-    const node = members.get(name);
-    if (node) put(known, name, 'section' in node && isObject(value) ? knownOnly(value, node.section) : value);
-  }
-  return known;
 }

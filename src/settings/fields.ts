@@ -1,5 +1,5 @@
 import type { JsonObject, JsonValue } from '../json.ts';
-import type { Field } from './field.ts';
+import type { Field, FieldType } from './field.ts';
 import { FIELDS } from './fields.gen.ts';
 
 /** A node of the schema: a setting, or a section with its members. */
@@ -66,4 +66,19 @@ function sectionOf(members: Map<string, SchemaNode>, name: string): Map<string, 
   const section = new Map<string, SchemaNode>();
   members.set(name, { section });
   return section;
+}
+
+/** The member behind a name in some settings version. `ended`: a removed setting, whose type does not matter. */
+export type SettingMember =
+  | { name: string; kind: 'section'; members: SettingMember[] }
+  | { name: string; kind: 'setting'; type: FieldType }
+  | { name: string; kind: 'ended' };
+
+/** The names valid in the newest version, in schema order; does not load the older shapes, which are large. */
+export function membersOfToday(nodes: ReadonlyMap<string, SchemaNode> = schemaTree()): SettingMember[] {
+  return [...nodes].map(([name, node]) =>
+    'field' in node
+      ? { name, kind: 'setting', type: node.field.type }
+      : { name, kind: 'section', members: membersOfToday(node.section) },
+  );
 }

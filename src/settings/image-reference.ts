@@ -1,5 +1,5 @@
 /**
- * Image references, for extensions, allowed images and engines alike. Names are parsed by hand in one pass: a regular
+ * Image references, for extensions, allowed images and engines alike. The parts are matched one by one: a single regular
  * expression for this grammar takes exponential time on near matches.
  *
  * ```
@@ -119,36 +119,10 @@ export function isImageTag(text: string): boolean {
   return /^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$/.test(text);
 }
 
+/** Runs of lowercase letters and digits, separated by a dot, one or two underscores, or hyphens. */
+const COMPONENT = /^[a-z0-9]+(?:(?:\.|__?|-+)[a-z0-9]+)*$/;
+
 /** True for `name/name` as a registry names it. */
 export function isRepository(text: string): boolean {
-  return text !== '' && text.split('/').every(isComponent);
-}
-
-/** Runs of lowercase letters and digits separated by a dot, one or two underscores, or hyphens. */
-function isComponent(text: string): boolean {
-  let index = 0;
-  for (;;) {
-    const end = runEnd(text, index, isLowerOrDigit);
-    if (end === index) return false;
-    if (end === text.length) return true;
-    index = separatorEnd(text, end);
-    if (index === end) return false;
-  }
-}
-
-function separatorEnd(text: string, start: number): number {
-  const sign = text[start];
-  if (sign === '.') return start + 1;
-  if (sign === '_') return start + (text[start + 1] === '_' ? 2 : 1);
-  return runEnd(text, start, (code) => code === 0x2d);
-}
-
-function runEnd(text: string, start: number, member: (code: number) => boolean): number {
-  let end = start;
-  while (end < text.length && member(text.charCodeAt(end))) end += 1;
-  return end;
-}
-
-function isLowerOrDigit(code: number): boolean {
-  return (code >= 0x61 && code <= 0x7a) || (code >= 0x30 && code <= 0x39);
+  return text.split('/').every((part) => COMPONENT.test(part));
 }

@@ -1,6 +1,6 @@
 import { isObject, type JsonObject, type JsonValue } from '../json.ts';
 import { FIELDS } from './fields.gen.ts';
-import { own, put } from './own.ts';
+import { copyOf, own, put } from './own.ts';
 import type { SettingPath } from './settings.gen.ts';
 
 /** The value at a dotted path, including paths of older versions; `undefined` where a parent is missing. */
@@ -44,6 +44,13 @@ export function leaves(partial: JsonObject): [SettingPath, JsonValue][] {
     const value = leafAt(partial, path);
     return value === undefined ? [] : [[path, value] satisfies [SettingPath, JsonValue]];
   });
+}
+
+/** A copy of the known settings alone: other members, such as those that old releases left, are dropped. */
+export function knownSettings(partial: JsonObject): JsonObject {
+  const known: JsonObject = {};
+  for (const [path, value] of leaves(partial)) setLeaf(known, path, copyOf(value));
+  return known;
 }
 
 /** RFC 6901 pointer of a dotted path. Setting names contain no dots; for map entries use `pointerTo`. */

@@ -1,6 +1,6 @@
 import { FIELDS } from './fields.gen.ts';
+import { membersOfToday, type SettingMember } from './fields.ts';
 import { leafAt, setLeaf } from './leaf-paths.ts';
-import { membersOfToday, type SettingMember } from './member.ts';
 import { migrateWithOrigins, originOf } from './migrate.ts';
 import { olderMembers } from './older-shapes.ts';
 import { SCHEMA_VERSION } from './settings.gen.ts';

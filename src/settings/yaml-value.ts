@@ -1,5 +1,5 @@
 import { isAlias, isMap, isScalar, isSeq, type Pair, type YAMLMap, type YAMLSeq } from 'yaml';
-import { isObject, type JsonObject, type JsonValue } from '../json.ts';
+import type { JsonObject, JsonValue } from '../json.ts';
 import { FIELDS } from './fields.gen.ts';
 import { pointerNames, pointerTo } from './leaf-paths.ts';
 import { copyOf, put } from './own.ts';
@@ -18,9 +18,8 @@ export interface Conversion {
   problems: readonly { offset: number; pointer: string; message: string; expected?: string }[];
 }
 
-/** Maximum number of values, and characters, that all aliases of a document may expand to. */
-const ALIAS_BUDGET = 10_000;
-const ALIAS_CHARACTERS = 1024 * 1024;
+/** Maximum characters of JSON that all aliases of a document may expand to. */
+const ALIAS_BUDGET = 100_000;
 const LONGEST_QUOTE = 60;
 const FORBIDDEN = new Set(['__proto__', 'constructor', 'prototype']);
 
@@ -29,8 +28,8 @@ interface State {
   problems: { offset: number; pointer: string; message: string; expected?: string }[];
   /** Complete values by anchor name; an anchor is absent while its own value is being converted. */
   anchors: Map<string, JsonValue>;
+  /** Characters that the aliases have expanded to. */
   expanded: number;
-  characters: number;
 }
 
 /**
@@ -38,7 +37,7 @@ interface State {
  * JSON lacks and exploding aliases are problems; everything else is still converted.
  */
 export function jsonOf(root: unknown): Conversion {
-  const state: State = { places: new Map(), problems: [], anchors: new Map(), expanded: 0, characters: 0 };
+  const state: State = { places: new Map(), problems: [], anchors: new Map(), expanded: 0 };
   return { value: convert(root, '', undefined, state), places: state.places, problems: state.problems };
 }
 
@@ -113,38 +112,17 @@ function aliased(name: string, pointer: string, start: number, state: State): Js
     });
     return null;
   }
-  if (state.expanded > ALIAS_BUDGET || state.characters > ALIAS_CHARACTERS) return null;
-  state.expanded += sizeOf(value, ALIAS_BUDGET);
+  if (state.expanded > ALIAS_BUDGET) return null;
+  state.expanded += JSON.stringify(value).length;
   if (state.expanded > ALIAS_BUDGET) {
-    state.problems.push({ offset: start, pointer, message: `the aliases expand to more than ${ALIAS_BUDGET} values` });
-    return null;
-  }
-  state.characters += charactersOf(value);
-  if (state.characters > ALIAS_CHARACTERS) {
-    const message = `the aliases expand to more than ${ALIAS_CHARACTERS} characters`;
-    state.problems.push({ offset: start, pointer, message });
+    state.problems.push({
+      offset: start,
+      pointer,
+      message: `the aliases expand to more than ${ALIAS_BUDGET} characters`,
+    });
     return null;
   }
   return copyOf(value);
-}
-
-/** Total characters of all names and strings in a value. */
-function charactersOf(value: JsonValue): number {
-  if (typeof value === 'string') return value.length;
-  if (Array.isArray(value)) return value.reduce<number>((sum, item) => sum + charactersOf(item), 0);
-  if (!isObject(value)) return 0;
-  return Object.entries(value).reduce((sum, [name, item]) => sum + name.length + charactersOf(item), 0);
-}
-
-/** Number of values in a value, up to the limit. */
-function sizeOf(value: JsonValue, limit: number): number {
-  const parts = Array.isArray(value) ? value : isObject(value) ? Object.values(value) : [];
-  let size = 1;
-  for (const part of parts) {
-    if (size > limit) break;
-    size += sizeOf(part, limit - size);
-  }
-  return size;
 }
 
 function rangeOf(node: unknown, otherwise: number): [number, number] {

@@ -272,6 +272,5 @@ test('fields removed since older versions are gone from the settings', async () 
   expect(settings).toEqual({
     version: 19,
     containerEngine: { allowedImages: { enabled: true } },
-    experimental: { virtualMachine: { mount: { '9p': {} } } },
   });
 });

@@ -155,7 +155,7 @@ describe('documents with errors', () => {
     const line = (name: string, of: string) => `${name}: &${name} [${Array.from({ length: 9 }, () => of).join(',')}]\n`;
     const bomb =
       line('a', 'x') + line('b', '*a') + line('c', '*b') + line('d', '*c') + line('e', '*d') + line('f', '*e');
-    expect(findings(bomb)).toEqual(['p.yaml:5:8: the aliases expand to more than 10000 values (/e/0)']);
+    expect(findings(bomb)).toEqual(['p.yaml:5:14: the aliases expand to more than 100000 characters (/e/2)']);
   });
 
   test('bytes that are not UTF-8', () => {

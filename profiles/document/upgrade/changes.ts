@@ -2,7 +2,7 @@ import { isObject, type JsonObject, type JsonValue } from '../../../src/json.ts'
 import { PLATFORM_NAMES, PLATFORMS, type Platform } from '../../../src/settings/field.ts';
 import { FIELDS } from '../../../src/settings/fields.gen.ts';
 import { fieldAt, isSection } from '../../../src/settings/fields.ts';
-import { leafAt, leaves, setLeaf } from '../../../src/settings/leaf-paths.ts';
+import { knownSettings, leafAt, leaves, setLeaf } from '../../../src/settings/leaf-paths.ts';
 import { migrate, migrateWithOrigins, originOf } from '../../../src/settings/migrate.ts';
 import { equal } from '../../../src/settings/own.ts';
 import { SCHEMA_VERSION, type SettingPath } from '../../../src/settings/settings.gen.ts';
@@ -35,12 +35,8 @@ interface Upgrade {
  */
 export function upgradeOf(settings: JsonObject, platform: Platform): Upgrade {
   const { document, origins } = migrateWithOrigins(settings, { platform, partial: true });
-  const known: JsonObject = {};
-  const destinations = new Map<string, string>();
-  for (const [path, value] of leaves(document)) {
-    setLeaf(known, path, value);
-    destinations.set(originOf(origins, path), path);
-  }
+  const known = knownSettings(document);
+  const destinations = new Map(leaves(known).map(([path]) => [originOf(origins, path), path]));
   const version = typeof settings.version === 'number' ? settings.version : 0;
   const changes = [...walk(settings, '', destinations)].flatMap(({ path, value }): Change[] => {
     const to = destinations.get(path);
@@ -84,7 +80,7 @@ export function membersOf({ from, to, before }: Change, version: number, platfor
 function* walk(
   object: JsonObject,
   prefix: string,
-  destinations: ReadonlyMap<string, string>,
+  destinations: ReadonlyMap<string, SettingPath>,
 ): Generator<{ path: string; value: JsonValue }> {
   for (const [name, value] of Object.entries(object)) {
     const path = prefix === '' ? name : `${prefix}.${name}`;
