@@ -1,5 +1,5 @@
 /**
- * Every product name in one place (design: "Identity and targets"). Ours name our files; the compatible application's
+ * Every product name in one place. Ours name our files; the compatible application's
  * names are wire facts that scripts and policy readers match on.
  */
 export const PRODUCT = {

@@ -2,7 +2,7 @@ import { isObject, type JsonObject, type JsonValue } from '../../src/json.ts';
 import type { FieldType } from '../../src/settings/field.ts';
 import { nearest } from '../../src/settings/nearest.ts';
 import { own, put } from '../../src/settings/own.ts';
-import { MOST_SUGGESTIONS } from '../../src/settings/unknown-keys.ts';
+import { MAX_SUGGESTIONS } from '../../src/settings/unknown-keys.ts';
 import { ATLAS, type AtlasNode, type Place, type Section } from './atlas.ts';
 import type { Effect } from './finding.ts';
 import { NO_NULL_IN_REGISTRY } from './holding.ts';
@@ -96,7 +96,7 @@ function wrongType(wanted: string, value: JsonValue): NonNullable<Entry['fault']
 }
 
 function unknownName(names: readonly string[], section: Section, { unknown }: Reading): Unknown {
-  const close = unknown.length < MOST_SUGGESTIONS ? nearest(names.at(-1) ?? '', section.members.keys()) : undefined;
+  const close = unknown.length < MAX_SUGGESTIONS ? nearest(names.at(-1) ?? '', section.members.keys()) : undefined;
   return { names, reason: NO_SETTING, ...(close === undefined ? {} : { suggestion: close }) };
 }
 

@@ -25,13 +25,13 @@ export interface Side {
   settings: JsonObject;
   /** Settings that cannot be changed there. */
   locked: readonly SettingPath[];
-  /** Everything that there is: the other side says what is compared. */
+  /** It has all settings: the other side decides what is compared. */
   whole: boolean;
-  /** It says which settings are locked. One that does not is not compared in that. */
+  /** It knows which settings are locked; without that, locks are not compared. */
   locks: boolean;
 }
 
-/** A setting, or an entry of a map, that the sides do not say alike. A side without a value does not mention it. */
+/** A setting, or an entry of a map, that differs. A side without a value does not mention it. */
 export interface ValueDifference {
   path: SettingPath;
   /** Of an entry of a map. */
@@ -54,8 +54,8 @@ export interface Comparison {
 }
 
 /**
- * Where two sets of settings differ, in schema order; different spellings of one value are equal. Of one part of a deployment only
- * what is locked, or what is not, is looked at: a setting that both sides have, and one of them in the other part, differs in that.
+ * Where two sets of settings differ, in schema order; different spellings of one value are equal. With `part`, only the
+ * settings of that part are compared; one that is in different parts of the two sides differs in its lock.
  */
 export function compareSettings(before: Side, after: Side, part?: Part): Comparison {
   const a = part ? partOf(before, part) : before;
@@ -91,11 +91,11 @@ function onlyPaths(settings: JsonObject, fields: readonly Field[]): JsonObject {
 function valueDifferences({ path, type, sensitive }: Field, a: Side, b: Side): ValueDifference[] {
   const before = leafAt(a.settings, path);
   const after = leafAt(b.settings, path);
-  if (isUnasked(before, a, b) || isUnasked(after, b, a)) return [];
+  if (isNotCompared(before, a, b) || isNotCompared(after, b, a)) return [];
   if (type.startsWith('map<') && isMap(before) && isMap(after) && (before || after)) {
     const entries = entryDifferences(before ?? {}, after ?? {}, a, b);
     const found = entries.map((entry) => ({ path, sensitive, ...entry }));
-    // An empty map is said or not said, which no entry shows.
+    // Whether an empty map is mentioned shows in no entry.
     if (found.length > 0 || (before && after)) return found;
   }
   if (sameValue(path, before, after)) return [];
@@ -103,7 +103,7 @@ function valueDifferences({ path, type, sensitive }: Field, a: Side, b: Side): V
 }
 
 /** The other side does not mention it, and this one mentions everything. */
-function isUnasked(value: JsonValue | undefined, side: Side, other: Side): boolean {
+function isNotCompared(value: JsonValue | undefined, side: Side, other: Side): boolean {
   return value === undefined && other.whole && !side.whole;
 }
 
@@ -118,7 +118,7 @@ function entryDifferences(
   b: Side,
 ): Omit<ValueDifference, 'path' | 'sensitive'>[] {
   return [...new Set([...Object.keys(before), ...Object.keys(after)])].flatMap((key) => {
-    // In a desired state null says that the entry is not there.
+    // In a desired state, null means that the entry does not exist.
     const [old, now] = [own(before, key) ?? undefined, own(after, key) ?? undefined];
     if (equal(old, now)) return [];
     const mentioned = (map: JsonObject) => Object.hasOwn(map, key);
@@ -130,13 +130,13 @@ function entryDifferences(
 function lockDifferences(a: Side, b: Side): LockDifference[] {
   return FIELDS.flatMap(({ path }) => {
     const [before, after] = [a.locked.includes(path), b.locked.includes(path)];
-    const unasked = (value: Side, other: Side) =>
+    const notCompared = (value: Side, other: Side) =>
       other.whole && !value.whole && leafAt(value.settings, path) === undefined;
-    return before === after || unasked(a, b) || unasked(b, a) ? [] : [{ path, before, after }];
+    return before === after || notCompared(a, b) || notCompared(b, a) ? [] : [{ path, before, after }];
   });
 }
 
-/** One of two sets of settings, and the secrets that it only refers to. */
+/** Settings, and the secrets that they refer to and that could not be read. */
 interface WithSecrets {
   label: string;
   settings: JsonObject;
@@ -169,18 +169,18 @@ export function settleSecrets(a: WithSecrets, b: WithSecrets): { a: JsonObject; 
   return { a: settledA, b: settledB, notes };
 }
 
-/** Stands for a secret, of which nothing but its being there is shown. */
+/** Stands for a secret that exists and was not read. */
 const UNKNOWN = '(secret, not read)';
 
-/** One set of settings in a file: a deployment profile, or the settings of a document. */
+/** Settings in a file: a deployment profile, or those of a document. */
 interface AnyPart {
-  /** Absent where nothing says which of the two it is: bare settings and profile documents. */
+  /** Absent if unknown, and for bare settings and profile documents. */
   part?: Part;
-  /** File, and the place in it where it holds several. */
+  /** The file, and the place in a file with several. */
   source: string;
-  /** As written: at their own version, by the names of that version, secrets in the place of references to them. */
+  /** As written, at their own version, with secrets resolved. */
   settings: JsonObject;
-  /** What stands in the file and is not in `settings`. */
+  /** What the file contains and `settings` do not. */
   lost: readonly Loss[];
 }
 
@@ -189,24 +189,24 @@ export interface AnyFile {
   /** As given, or `<stdin>`. */
   label: string;
   format: 'yaml' | FormatName;
-  /** `document` is YAML or JSON as `rdctl apply` takes it, `deployment` what applications read as their administrator's. */
+  /** `deployment`: a deployment profile; the others are YAML or JSON for `rdctl apply`. */
   form: 'settings' | 'profile' | 'deployment';
-  /** The system whose applications read it; absent for documents, which are for all. */
+  /** The system whose applications read it; absent for documents, which are for all systems. */
   platform?: Platform;
   parts: readonly AnyPart[];
-  /** Everything that is wrong. The joined settings are not to be used then. */
+  /** All problems. If there are any, `joined` must not be used. */
   findings: readonly Finding[];
   warnings: readonly string[];
-  /** All parts together at the newest version, canonical, secrets included: the locked ones over the defaults. */
+  /** All parts at the newest version, canonical, with secrets: locked settings over defaults. */
   joined: { settings: JsonObject; locked: readonly SettingPath[] };
-  /** Secrets that a document refers to and that cannot be read here; they are not in the settings. */
+  /** Secrets that could not be read here; they are not in the settings. */
   unread: readonly UnreadSecret[];
-  /** Of YAML and JSON: the text with its places, and its shape. */
+  /** The document, for YAML and JSON. */
   document?: DocumentPart;
 }
 
 export interface AnyFileContext extends LoadContext {
-  /** What a file is that does not say it by its name. */
+  /** The part that a file is if its name does not tell. */
   part?: Part;
 }
 
@@ -214,12 +214,12 @@ export interface AnyFileContext extends LoadContext {
  * Reads a file of any format: deployment formats are recognized by content, a Linux deployment file by name; everything
  * else is YAML or JSON. `-` is standard input.
  * @throws RdError `ERR_IO` for what cannot be read, `ERR_PROFILE_INVALID` for a deployment file that is not understood or has
- *   more than 16 MiB. What is wrong with the settings in it is in `findings`.
+ *   more than 16 MiB. Problems of the settings are in `findings`.
  */
 export async function loadAnyFile(name: string, context: AnyFileContext): Promise<AnyFile> {
   const source = await readSource(name, context, PROFILE_LIMIT);
   const importer = await importerFor(source);
-  // Bare settings in JSON are for everybody, unless their name says that an application reads them.
+  // Bare settings in JSON are a document, unless the name is that of a deployment profile.
   const deployment = importer?.name !== 'json' || (partOfName(source.label) ?? context.part) !== undefined;
   if (importer && deployment) return deploymentFile(source, importer, context);
   const unread: UnreadSecret[] = [];
@@ -280,7 +280,7 @@ function documentFile({ label, bytes }: Source, document: DocumentPart, unread: 
   };
 }
 
-/** Settings that a record locks and that have a value, known here or not. */
+/** The locked settings that have a value, including unread secrets. */
 function lockedPaths(record: JsonObject, settings: JsonObject, unread: readonly UnreadSecret[]): SettingPath[] {
   const has = (path: SettingPath) =>
     leafAt(settings, path) !== undefined || unread.some((secret) => secret.path === path);

@@ -30,31 +30,31 @@ import {
   writtenSettings,
 } from './written-settings.ts';
 
-/** What a deployment profile is made from, read and checked. */
+/** The input of a deployment profile, read and checked. */
 export interface DeploymentInput {
-  /** Of the settings as they are written. */
+  /** Version of the settings as written. */
   version: number;
   settings: WrittenSetting[];
-  /** Settings alone, or a profile around them. */
+  /** Bare settings or a profile. */
   form: 'settings' | 'profile';
-  /** `locked` of a profile; absent where nothing says what is locked. */
+  /** `locked` of a profile; absent without one. */
   locked?: JsonObject;
   /** What was left out, one sentence each. */
   warnings: string[];
-  /** What the document says beside settings, and no deployment profile can say. */
+  /** Parts of the document that no deployment profile can express. */
   notes: string[];
-  /** The text and where the settings are in it, for the place of a finding. */
+  /** The text, and the pointer of the settings, for the positions of findings. */
   document: ParsedDocument;
   at: '' | '/settings';
 }
 
 /**
- * Reads a document of either form, JSON or YAML. Bare settings are read as scripts expect of the compatible tool: no version means
- * the newest, and unknown names and `null` are left out with a warning. In a profile they are errors.
- * @param platform whose application will read the profile.
- * @param consequence of a mistake, at the end of the sentence that counts them.
- * @param strict unknown names are mistakes in bare settings, too.
- * @throws RdError `ERR_PROFILE_INVALID` with everything that is wrong and its place; `error in json: …` for what is no document.
+ * Reads a document of either form, JSON or YAML. Bare settings are read as scripts expect of the compatible tool: no version
+ * means the newest, and unknown names and `null` are left out with a warning. In a profile they are errors.
+ * @param platform of the application that will read the profile.
+ * @param consequence of errors, which ends the sentence that counts them.
+ * @param strict unknown names are errors in bare settings, too.
+ * @throws RdError `ERR_PROFILE_INVALID` with all problems and their positions; `error in json: …` for an unreadable document.
  */
 export async function readDeploymentInput(
   source: Source,
@@ -81,7 +81,7 @@ export async function readDeploymentInput(
   return { ...input, notes, ...(locked ? { locked } : {}) };
 }
 
-/** What of a profile no deployment profile can say. */
+/** Notes about the parts of a profile that no deployment profile can express. */
 function besideSettings({ state, prune, portForwards }: Partial<Shape>): string[] {
   const present = Object.entries({ state, prune, portForwards }).filter(([, value]) => value !== undefined);
   if (present.length === 0) return [];
@@ -90,8 +90,8 @@ function besideSettings({ state, prune, portForwards }: Partial<Shape>): string[
 }
 
 /**
- * The same for settings in force. Those of a version newer than ours are read by the names of ours.
- * @throws RdError `ERR_PROFILE_INVALID` when they hold something that no settings can have.
+ * The same for settings in force. Those of a version newer than ours are read with our names.
+ * @throws RdError `ERR_PROFILE_INVALID` for invalid values.
  */
 export async function settingsInForce(settings: JsonObject, platform: Platform): Promise<DeploymentInput> {
   const document: ParsedDocument = {
@@ -103,13 +103,13 @@ export async function settingsInForce(settings: JsonObject, platform: Platform):
   };
   const { version } = settings;
   if (typeof version !== 'number' || !Number.isInteger(version) || version <= SCHEMA_VERSION) {
-    return sound(await examine({ document, at: '', settings, lenient: true }, platform));
+    return validInput(await examine({ document, at: '', settings, lenient: true }, platform));
   }
   const examined = await examine(
     { document, at: '', settings: { ...settings, version: SCHEMA_VERSION }, lenient: true },
     platform,
   );
-  const input = sound(examined);
+  const input = validInput(examined);
   const newer = `the settings have version ${version}; rdctl supports up to version ${SCHEMA_VERSION}, so newer settings were left out.`;
   return { ...input, version, warnings: [newer, ...input.warnings] };
 }
@@ -120,22 +120,22 @@ interface ToExamine {
   settings: JsonObject;
   /** Bare settings. */
   lenient: boolean;
-  /** Unknown names are mistakes all the same. */
+  /** Unknown names are errors nevertheless. */
   strict?: boolean;
 }
 
 interface Examined {
   input: DeploymentInput;
-  /** With any of it, the rest is of no use. */
+  /** If there are any, `input` must not be used. */
   wrong: Finding[];
 }
 
-function sound({ input, wrong }: Examined): DeploymentInput {
+function validInput({ input, wrong }: Examined): DeploymentInput {
   if (wrong.length > 0) throw invalid(input.document, wrong, '; no profile was written');
   return input;
 }
 
-/** What came later than the version says is held against the shape of today, because it is read all the same. */
+/** Settings that are newer than the version are checked as current ones, because they are read nevertheless. */
 async function checkAll(written: WrittenSettings, platform: Platform): Promise<CheckFinding[]> {
   const context = targetContext(platform);
   const { findings } = await checkSettings(written, context);
@@ -149,7 +149,7 @@ async function checkAll(written: WrittenSettings, platform: Platform): Promise<C
   return [...findings, ...(await checkSettings({ ...written, settings: later }, context)).findings];
 }
 
-/** Without what is left out; looks at every setting, and not at what settings do together. */
+/** Checks every setting alone; conflicts depend on the selection, which is checked later. */
 async function examine(input: ToExamine, platform: Platform): Promise<Examined> {
   const { document, at, lenient, strict = false } = input;
   const settings =
@@ -178,7 +178,7 @@ async function examine(input: ToExamine, platform: Platform): Promise<Examined> 
   const unknown: string[][] = [];
   for (const { code, ...finding } of checked) {
     const names = pointerNames(finding.pointer.slice(at.length));
-    // These depend on what is chosen from the settings: `judgement` looks at that.
+    // These depend on the selected settings, which `profiles/check` checks.
     if (dependsOnSystem(code)) continue;
     if (!lenient || (code === 'unknown' ? strict : code !== 'newer'))
       findings.push(lenient ? withoutRemoval(finding) : finding);
@@ -217,7 +217,7 @@ function readable(source: Source): ParsedDocument {
   throw new RdError('ERR_PROFILE_INVALID', `error in json: ${source.label}: the settings must be an object`);
 }
 
-/** What has no size that is read has no place, and what is no JSON was read as YAML. */
+/** A document that is too large has no positions, and text that is not JSON was read as YAML. */
 function placed(finding: Finding, { bytes, size }: Source): Finding {
   const { file = '', pointer, message } = finding;
   if (size > SIZE_LIMIT) return { file, pointer, message };
@@ -225,7 +225,7 @@ function placed(finding: Finding, { bytes, size }: Source): Finding {
   return yaml ? { ...finding, message: `as YAML, ${message}` } : finding;
 }
 
-/** No entry can be removed here. */
+/** Without `null` among the expected values: no entry can be removed here. */
 function withoutRemoval(finding: Finding): Finding {
   const expected = finding.expected?.replace(/true, false or null$/, 'true or false');
   return expected === undefined ? finding : { ...finding, expected };
@@ -250,8 +250,8 @@ function unknownName(names: readonly string[], suggestion: string | undefined): 
 }
 
 /**
- * What is taken for granted of the computers that a profile is for: an up-to-date system, and on macOS a processor of Apple,
- * where everything that a Mac can do is allowed.
+ * The assumed computer of a profile: an up-to-date system, on macOS with Apple silicon, where every value that a Mac supports
+ * is allowed.
  */
 export function targetContext(platform: Platform): CheckContext {
   return { platform, arch: platform === 'darwin' ? 'arm64' : 'x64' };

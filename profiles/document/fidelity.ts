@@ -9,18 +9,18 @@ import type { SettingPath } from '../../src/settings/settings.gen.ts';
 import { unknownKeys } from '../../src/settings/unknown-keys.ts';
 import type { Part } from '../formats/format.ts';
 
-/** What became of one setting of an imported profile. */
+/** The fate of one setting of an imported profile. */
 export type Fidelity =
   /** The same value at the same path. */
   | { outcome: 'kept'; part: Part; path: string }
-  /** In the result, and not as it was written: a clause says how it differs. */
+  /** In the result with a difference, which a clause describes. */
   | { outcome: 'changed'; part: Part; path: string; from?: string; reason: string }
-  /** Not in the result. `place` is in the words of the format. */
+  /** Not in the result. `place` uses the names of the format. */
   | { outcome: 'lost'; part?: Part; place: string; reason: string };
 
 type Outcome = Fidelity['outcome'];
 
-/** How many of each there are. */
+/** The number of settings for each outcome. */
 export function outcomeCounts(entries: readonly Fidelity[]): Record<Outcome, number> {
   const counts = { kept: 0, changed: 0, lost: 0 };
   for (const { outcome } of entries) counts[outcome] += 1;
@@ -39,7 +39,7 @@ interface Accounting {
   findings: readonly Finding[];
 }
 
-/** An entry for each setting of the result, and one for everything that was written and is not behind any of them. */
+/** An entry for each setting of the result, and for everything written that is in none of them. */
 export function accountFor({ part, written, given, known, canonical, origins, findings }: Accounting): Fidelity[] {
   const taken = new Map<string, SettingPath>();
   const entries: Fidelity[] = [];
@@ -62,7 +62,7 @@ export function accountFor({ part, written, given, known, canonical, origins, fi
   for (const [pointer, reason] of refused) {
     if (pointer !== '') entries.push({ outcome: 'lost', part, place: pointerNames(pointer).join('.'), reason });
   }
-  // With an item that is refused the list is lost.
+  // A refused item loses the whole list.
   const around = new Set([...refused.keys()].flatMap(pointersUpTo));
   const suggestions = new Map(
     unknownKeys(canonical).map(({ pointer, suggestion }) => [
@@ -70,14 +70,14 @@ export function accountFor({ part, written, given, known, canonical, origins, fi
       suggestion,
     ]),
   );
-  for (const names of untaken(written, [], taken)) {
+  for (const names of unusedNames(written, [], taken)) {
     if (around.has(pointerTo(names))) continue;
     entries.push({ outcome: 'lost', part, place: names.join('.'), reason: lossReason(names, suggestions, taken) });
   }
   return entries;
 }
 
-/** The pointer, and those of everything around it. */
+/** The pointer and those of its parents. */
 function pointersUpTo(pointer: string): string[] {
   const names = pointerNames(pointer);
   return names.map((_, index) => pointerTo(names.slice(0, index + 1)));
@@ -98,8 +98,8 @@ function changeOf(
   return equal(before, value) ? undefined : 'it is written in canonical form';
 }
 
-/** Names of what no setting of the result came from: the topmost of a name that nothing is below. */
-function* untaken(
+/** The names of values that no setting of the result came from; of a section without any, its own name. */
+function* unusedNames(
   object: JsonObject,
   above: readonly string[],
   taken: ReadonlyMap<string, SettingPath>,
@@ -109,7 +109,7 @@ function* untaken(
     const pointer = pointerTo(names);
     if (taken.has(pointer)) continue;
     const around = [...taken.keys()].some((each) => each.startsWith(`${pointer}/`));
-    if (isObject(value) && (around || isSection(names.join('.')))) yield* untaken(value, names, taken);
+    if (isObject(value) && (around || isSection(names.join('.')))) yield* unusedNames(value, names, taken);
     else yield names;
   }
 }

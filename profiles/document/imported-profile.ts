@@ -25,26 +25,26 @@ import { accountFor, type Fidelity } from './fidelity.ts';
 import { API_VERSION, KIND } from './shape.ts';
 import { secretVariable } from './write.ts';
 
-/** Both deployment profiles as one: what a profile document holds as `settings` and `locked`. */
+/** Both deployment profiles merged into the `settings` and `locked` of a profile document. */
 export interface JoinedParts {
-  /** At the newest version, canonical: the defaults with the locked ones over them. Secrets are in it. */
+  /** At the newest version, canonical, with secrets: locked settings over defaults. */
   settings: JsonObject;
-  /** Settings that the locked profile holds, in schema order. */
+  /** Settings of the locked profile, in schema order. */
   locked: SettingPath[];
   fidelity: Fidelity[];
-  /** What makes the application refuse a part as a whole. What is wrong is left out of the settings, and lost. */
+  /** Problems for which the application refuses the whole part. The values are left out of the settings. */
   findings: Finding[];
-  /** Parts without a version: nothing starts with them. They are in the settings, read as those of the newest version. */
+  /** Parts without a version, with which no application starts. They are read as the newest version. */
   versionless: Finding[];
-  /** Why a part could not be read at all: nothing of it is in the settings. */
+  /** Parts that could not be read at all. */
   unread: Finding[];
-  /** What it refuses on some computers. */
+  /** Problems on some computers only. */
   warnings: Finding[];
 }
 
 /**
- * Joins the parts of one computer, each migrated from its own version as the application does it.
- * @param unnamed which part one is that does not say so.
+ * Merges the parts of one computer, each migrated from its own version as the application does it.
+ * @param unnamed what a part is that does not tell.
  * @throws RdError `ERR_PROFILE_INVALID` for two parts of the same kind.
  */
 export function joinParts(
@@ -85,14 +85,14 @@ function only(parts: readonly Interpreted[], part: Part): Interpreted | undefine
   });
 }
 
-/** A default below a locked value never counts, and one profile document holds one value for each setting. */
+/** A default for a locked setting has no effect, and a profile document has one value for each setting. */
 function covered(entry: Fidelity, held: ReadonlyMap<string, unknown>): Fidelity {
   if (entry.outcome === 'lost' || entry.part === 'locked' || !held.has(entry.path)) return entry;
   const place = (entry.outcome === 'changed' ? entry.from : undefined) ?? entry.path;
   return { outcome: 'lost', part: entry.part, place, reason: 'the locked profile has the setting' };
 }
 
-/** What joined parts are as a profile document, which people keep and share. */
+/** The parts as a profile document, without secrets. */
 export interface ImportedProfile {
   /** At the newest version. Secrets are references to variables. */
   settings: JsonObject;
@@ -139,41 +139,41 @@ export function importedProfile({ settings, locked, fidelity }: JoinedParts): Im
   return { settings: kept, locked, fidelity: [...entries, ...lost], variables };
 }
 
-/** The document as JSON holds it. It leaves the power state alone, as deployment profiles do. */
+/** The document as JSON. Like a deployment profile, it does not manage the power state. */
 export function profileDocument({ settings, locked }: ImportedProfile): JsonObject {
   return { apiVersion: API_VERSION, kind: KIND, settings, locked: lockedMap(locked), state: 'unmanaged' };
 }
 
-/** What one deployment profile means to an application of the newest version. */
+/** A deployment profile as the newest release reads it. */
 interface Interpreted {
   part: Part;
   source: string;
-  /** At the newest version, canonical; what an application refuses is left out. Empty where the version is unknown. */
+  /** At the newest version, canonical, without refused values. Empty if the version is unknown. */
   settings: JsonObject;
   fidelity: Fidelity[];
-  /** What makes the application refuse the whole profile on every computer. */
+  /** Problems for which the application refuses the whole profile on every computer. */
   findings: Finding[];
-  /** What makes it refuse the profile on some. */
+  /** Problems for which it refuses the profile on some computers. */
   warnings: Finding[];
-  /** It has no version: nothing starts with it. It was read as one of the newest. */
+  /** The finding for a missing version; the profile is then read as the newest version. */
   versionless?: Finding;
-  /** Why nothing of it could be read. */
+  /** Why nothing could be read. */
   unread?: Finding;
 }
 
-/** What a usual computer of each system is: a profile goes to many. */
-const USUAL = {
+/** A typical computer of each system: a profile is for many. */
+const TYPICAL = {
   darwin: { arch: 'arm64', osRelease: '24.0.0', osVersion: '15.0.0' },
   linux: { arch: 'x64' },
   win32: { arch: 'x64', osRelease: '10.0.22631' },
 } as const;
 
 /**
- * Reads a part as the application does: names of today count in older profiles too, unknown ones are passed over. A profile
- * without version is read as one of the newest.
+ * Reads a part as the application does: current names are valid in older profiles too, and unknown ones are ignored. A
+ * profile without a version is read as the newest version.
  */
 function interpretPart({ source, settings, lost }: ImportedPart, part: Part, platform: Platform): Interpreted {
-  // The path of a registry key says by itself which profile it is in.
+  // The path of a registry key includes the profile.
   const named = platform === 'win32';
   const gone = lost.map(
     ({ place, reason, outside }): Fidelity => ({
@@ -192,9 +192,9 @@ function interpretPart({ source, settings, lost }: ImportedPart, part: Part, pla
   const { document, origins } = migrateWithOrigins(written, { platform, locked: part === 'locked', partial: true });
   const canonical = canonicalizeTexts(document);
   const issues = validate(canonical, {
-    ...USUAL[platform],
+    ...TYPICAL[platform],
     platform,
-    current: defaultSettings({ platform, ...USUAL[platform] }),
+    current: defaultSettings({ platform, ...TYPICAL[platform] }),
     valuesFirst: true,
   }).filter(({ code }) => code !== 'decrease');
   const placed = issues.map((issue) => {
@@ -241,7 +241,7 @@ function versionFinding({ version }: JsonObject, file: string): Finding | undefi
   return { file, pointer: '/version', message, expected: `an integer from 1 to ${SCHEMA_VERSION}` };
 }
 
-/** In a document `null` removes something; a deployment profile cannot. Where one stood is put into `nulls`. */
+/** A copy without `null`, which removes an entry in a document and has no meaning in a deployment profile. Adds their names to `nulls`. */
 function withoutNulls(object: JsonObject, nulls: string[][], above: readonly string[] = []): JsonObject {
   const kept: JsonObject = {};
   for (const [name, value] of Object.entries(object)) {
@@ -253,8 +253,8 @@ function withoutNulls(object: JsonObject, nulls: string[][], above: readonly str
 }
 
 /**
- * For a setting `null` is of the wrong type; for a section, and for an entry of a map of switches, the application lets it
- * through, and an unknown name is passed over whatever its value.
+ * For a setting, `null` has the wrong type. The application accepts it for a section and for an entry of a map of booleans,
+ * and ignores unknown names.
  */
 function judgeNulls(nulls: readonly string[][], version: number, file: string) {
   const findings: Finding[] = [];
@@ -285,7 +285,7 @@ function memberAt(names: readonly string[], version: number): 'setting' | 'secti
   return 'unknown';
 }
 
-/** Takes away a value, of a map only the entry: a list without one of its items would say something else. */
+/** Removes a value, or the entry of a map; a list with a wrong item is removed as a whole. */
 function removeValue(settings: JsonObject, names: readonly string[]): void {
   let object = settings;
   for (const [index, name] of names.entries()) {

@@ -29,7 +29,7 @@ import {
 } from './source.ts';
 import { idleLock, idleLocks } from './written-settings.ts';
 
-/** What a service is asked for: settings at the newest version, canonical, secrets resolved. */
+/** The requested state: settings at the newest version, canonical, with secrets resolved. */
 interface DesiredRequest {
   settings: JsonObject;
   state: DesiredState;
@@ -38,14 +38,14 @@ interface DesiredRequest {
   wishes: string[];
 }
 
-/** One or several documents laid over each other. */
+/** One or more documents, merged. */
 export interface DesiredDocument {
   request: DesiredRequest;
   /** Where each secret came from, by setting path. */
   secrets: Record<string, SecretOrigin>;
-  /** Which fields an exported policy locks; absent when no document says so. */
+  /** Settings that an exported policy locks; absent if no document has `locked`. */
   locked?: JsonObject;
-  /** Locks without a value in any document: no deployment profile can be made of them. Looked for when it is called. */
+  /** Locks without a value in any document, which no deployment profile can express. Computed when called. */
   idleLocks(): Finding[];
   portForwards: PortForward[];
   /** Forwards that are not listed are removed. */
@@ -56,7 +56,7 @@ export interface DesiredDocument {
   locate: Locate;
 }
 
-/** What one document is. */
+/** Form and version of one document. */
 export interface DocumentFacts {
   /** As given, or `<stdin>`. */
   file: string;
@@ -65,11 +65,11 @@ export interface DocumentFacts {
   version?: number;
 }
 
-/** `desired` is there when nothing is wrong. */
+/** `desired` is present if there are no findings. */
 export interface LoadedDocument {
   desired?: DesiredDocument;
   documents: DocumentFacts[];
-  /** Everything that is wrong, document by document in the order of the text. */
+  /** All problems, by document and in text order. */
   findings: Finding[];
   warnings: string[];
 }
@@ -77,9 +77,9 @@ export interface LoadedDocument {
 export type LoadContext = SourceContext & SecretsContext & HostFacts;
 
 /**
- * Reads documents of both forms and lays later ones over earlier ones: settings field by field, maps key by key, lists as a
- * whole. Throws `ERR_IO` for a source that cannot be read and `ERR_USAGE` when standard input is named twice; everything that
- * is wrong inside a document is a finding.
+ * Reads documents of both forms and merges them, later ones over earlier ones: settings field by field, maps key by key,
+ * lists as a whole. Throws `ERR_IO` for a source that cannot be read and `ERR_USAGE` if standard input is named twice;
+ * problems inside a document are findings.
  */
 export async function loadDesired(names: readonly string[], context: LoadContext): Promise<LoadedDocument> {
   if (names.filter((name) => name === '-').length > 1) {
@@ -94,14 +94,14 @@ export async function loadDesired(names: readonly string[], context: LoadContext
   return { desired: combine(parts), documents, findings, warnings };
 }
 
-/** At the last document that says so. */
-function idleIn(parts: readonly DocumentPart[], locked: JsonObject, settings: JsonObject): Finding[] {
+/** Each at the last document that contains the lock. */
+function locksWithoutValue(parts: readonly DocumentPart[], locked: JsonObject, settings: JsonObject): Finding[] {
   const paths = leaves(settings).map(([path]) => path);
   return idleLocks(locked, paths).map((path) => {
     const pointer = `/locked${pointerTo(path.split('.'))}`;
-    const said = parts.findLast(({ parsed }) => parsed.position(pointer, 'key') !== undefined) ?? parts.at(-1);
-    if (!said) throw new Error('locks without a document');
-    return idleLock(path, said.parsed);
+    const part = parts.findLast(({ parsed }) => parsed.position(pointer, 'key') !== undefined) ?? parts.at(-1);
+    if (!part) throw new Error('locks without a document');
+    return idleLock(path, part.parsed);
   });
 }
 
@@ -109,9 +109,9 @@ function combine(parts: readonly DocumentPart[]): DesiredDocument {
   const profiles = parts.filter((part) => part.shape.form === 'profile');
   const written = parts.flatMap((part) => part.shape.state ?? []).at(-1);
   const locked = parts.flatMap((part) => (part.shape.locked ? [part.shape.locked] : []));
-  const allLocked = locked.length === 0 ? undefined : locked.reduce((earlier, later) => layOver(earlier, later));
+  const allLocked = locked.length === 0 ? undefined : locked.reduce((earlier, later) => mergeOver(earlier, later));
   const settings = {
-    ...parts.map((part) => part.settings).reduce((earlier, later) => layOver(earlier, later), {}),
+    ...parts.map((part) => part.settings).reduce((earlier, later) => mergeOver(earlier, later), {}),
     version: SCHEMA_VERSION,
   };
   const prune = parts.flatMap((part) => (part.shape.prune ? [part.shape.prune] : [])).at(-1) ?? [];
@@ -126,7 +126,7 @@ function combine(parts: readonly DocumentPart[]): DesiredDocument {
     },
     secrets: Object.fromEntries(parts.flatMap((part) => Object.entries(part.secrets))),
     ...(allLocked ? { locked: allLocked } : {}),
-    idleLocks: () => (allLocked ? idleIn(parts, allLocked, settings) : []),
+    idleLocks: () => (allLocked ? locksWithoutValue(parts, allLocked, settings) : []),
     portForwards: parts.flatMap((part) => (part.shape.portForwards ? [part.shape.portForwards] : [])).at(-1) ?? [],
     prunePortForwards: prune.includes(PORT_FORWARDS),
     metadata: Object.fromEntries(parts.flatMap((part) => Object.entries(part.shape.metadata))),
@@ -159,18 +159,18 @@ export interface DocumentPart {
   source: Source;
   parsed: ParsedDocument;
   shape: Shape;
-  /** At their own version as they were written, secrets resolved. */
+  /** As written, at their own version, with secrets resolved. */
   written: JsonObject;
-  /** At the newest version, canonical, secrets resolved. */
+  /** At the newest version, canonical, with secrets resolved. */
   settings: JsonObject;
-  /** Where settings that a migration moved were written, by dotted path. */
+  /** Original paths of settings that the migration moved, by dotted path. */
   origins: ReadonlyMap<string, string>;
   secrets: Record<string, SecretOrigin>;
   findings: Finding[];
   warnings: string[];
 }
 
-/** Reads one document: parse, both forms, secrets, and the strict check of the settings. */
+/** Parses one document of either form, resolves its secrets and checks its settings strictly. */
 export async function readPart(source: Source, context: HostFacts & SecretsContext): Promise<DocumentPart> {
   const parsed = oversized(source) ?? parseDocument(source.bytes, source.label);
   const findings: Finding[] = [...parsed.findings];
@@ -191,7 +191,7 @@ export async function readPart(source: Source, context: HostFacts & SecretsConte
   const at = shape.settingsPointer;
   const resolved = await resolveSecrets(shape.settings, at, source, context, report);
   const checked = await checkSettings({ document: parsed, at, settings: resolved.settings }, context);
-  // The plan has the last word.
+  // The plan decides about these.
   const uncertain = checked.findings.filter(({ code }) => dependsOnSystem(code));
   const wrong = checked.findings.filter((finding) => !uncertain.includes(finding));
   return {
@@ -200,13 +200,13 @@ export async function readPart(source: Source, context: HostFacts & SecretsConte
     settings: checked.settings,
     origins: checked.origins,
     secrets: resolved.origins,
-    findings: [...findings, ...wrong.map((finding) => explained(finding, shape))],
+    findings: [...findings, ...wrong.map((finding) => withProfileHint(finding, shape))],
     warnings: [...resolved.warnings, ...uncertain.map(warning)],
   };
 }
 
-/** A part of a profile in a document that has only settings is a small step from what was meant. */
-function explained({ code, ...finding }: CheckFinding, { form }: Shape): Finding {
+/** Explains a part of a profile in a document of bare settings: `apiVersion` and `kind` are missing. */
+function withProfileHint({ code, ...finding }: CheckFinding, { form }: Shape): Finding {
   const key = finding.pointer.slice(1);
   if (code !== 'unknown' || form === 'profile' || !PROFILE_KEYS.includes(key)) return finding;
   const expected = `a profile: apiVersion: ${API_VERSION} and kind: ${KIND} at the top, and the settings below settings:`;
@@ -221,14 +221,14 @@ function warning({ code: _, ...finding }: CheckFinding): string {
 }
 
 /**
- * Lays a later partial settings object over an earlier one: field by field, maps key by key, lists as a whole. A `null` stays,
- * because it says that an entry is to be removed. Neither argument is changed.
+ * Merges a later partial settings object over an earlier one: field by field, maps key by key, lists as a whole. A `null`
+ * stays, because it removes an entry. Neither argument is changed.
  */
-export function layOver(earlier: JsonObject, later: JsonObject): JsonObject {
+export function mergeOver(earlier: JsonObject, later: JsonObject): JsonObject {
   const result: JsonObject = { ...earlier };
   for (const [key, value] of Object.entries(later)) {
     const below = result[key];
-    result[key] = isObject(value) && isObject(below) ? layOver(below, value) : value;
+    result[key] = isObject(value) && isObject(below) ? mergeOver(below, value) : value;
   }
   return result;
 }
@@ -243,16 +243,15 @@ interface Place {
 }
 
 /**
- * Where the documents ask for something: of a setting (the names of its path, and the key of an entry) or of `state` and
- * `portForwards`, the key there or the value. `undefined` for what no document mentions. Nothing is looked up before it is
- * called.
+ * The position of the key or value of a setting (the names of its path, and the key of an entry), `state` or `portForwards`
+ * in the documents. `undefined` for what no document mentions.
  */
 export type Locate = (names: readonly string[], part: 'key' | 'value') => Place | undefined;
 
-/** Parts of a profile beside the settings that a plan can speak about. */
+/** Parts of a profile beside the settings that can appear in a plan. */
 const AROUND = ['state', 'portForwards'];
 
-/** Later documents win, so their places do. What `prune` asks for is there; else the nearest thing around counts. */
+/** Later documents win, so their positions do. Without a position, that of `prune` or of the nearest parent counts. */
 function locator(parts: readonly DocumentPart[]): Locate {
   const latestFirst = [...parts].reverse();
   return (names, part) => {

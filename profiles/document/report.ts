@@ -10,18 +10,18 @@ export type Report = (pointer: string, message: string, extra?: ReportExtra) => 
 interface ReportExtra {
   expected?: string;
   suggestion?: string;
-  /** What the position is of; the value by default. */
+  /** What the position refers to; the value by default. */
   part?: 'key' | 'value';
 }
 
-/** A `Report` that looks up line and column of the pointer, or of the nearest thing around it that has a place. */
+/** A `Report` that adds the line and column of the pointer, or of its nearest parent with a position. */
 export function reporter(parsed: ParsedDocument, findings: Finding[]): Report {
   return (pointer, message, { part, ...extra } = {}) => {
     findings.push(positioned(parsed, { pointer, message, ...extra }, part));
   };
 }
 
-/** As the text of the document goes, whichever check found what. */
+/** By line and column, whichever check found them. */
 export function inTextOrder(findings: readonly Finding[]): Finding[] {
   return [...findings].sort((a, b) => (a.line ?? 0) - (b.line ?? 0) || (a.column ?? 0) - (b.column ?? 0));
 }
@@ -41,7 +41,7 @@ export function reportValue(pointer: string, value: JsonValue, allowed: readonly
   });
 }
 
-/** A key that nothing reads. */
+/** An unknown key. */
 export function reportUnknown(pointer: string, key: string, known: readonly string[], report: Report): void {
   const suggestion = nearest(key, known);
   report(pointer, `unknown key ${JSON.stringify(key)}`, {
@@ -50,7 +50,7 @@ export function reportUnknown(pointer: string, key: string, known: readonly stri
   });
 }
 
-/** A short name of a value for messages: the value itself where it is short. */
+/** A value for messages: itself if it is short, otherwise its beginning or kind. */
 export function describe(value: JsonValue): string {
   if (value === null) return 'null';
   if (Array.isArray(value)) return 'a list';

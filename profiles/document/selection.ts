@@ -19,16 +19,16 @@ import { isLockedBy, isWithin, publicSettings, secretSource, type WrittenSetting
 /** Which of the settings go into a profile, and in which shape. */
 export interface Selection {
   part: Part;
-  /** Whose application reads the profile. */
+  /** Of the application that reads the profile. */
   platform: Platform;
-  /** Dotted paths of settings and sections; of today, and with `keepVersion` also of the input's version. Empty: all. */
+  /** Dotted paths of settings and sections: current ones, and with `keepVersion` those of the input's version. Empty: all. */
   only: readonly string[];
   except: readonly string[];
-  /** Only what differs from the defaults that all computers of the platform have. */
+  /** Only settings that differ from the defaults of all computers of the platform. */
   changedOnly: boolean;
   /** Stay at the version of the input. */
   keepVersion: boolean;
-  /** The settings were in force somewhere: leave out secrets and what describes that computer. */
+  /** The settings are those of a running service: leave out secrets and settings of that computer. */
   inForce: boolean;
 }
 
@@ -37,23 +37,23 @@ export interface SelectedSettings {
   settings: JsonObject;
   /** What was left out; one sentence each. */
   warnings: string[];
-  /** What became of settings of an older version, and what cannot be in a profile. */
+  /** Effects of the migration, and what a profile cannot contain. */
   notes: string[];
   /** A secret is among them. */
   secret: boolean;
-  /** Where each of them was written, by its dotted path in `settings`. */
+  /** The original path of each setting, by its dotted path in `settings`. */
   origins: ReadonlyMap<string, string>;
-  /** What the choice would take and is in the other part. */
+  /** The selected settings that are in the other part. */
   elsewhere: {
     settings: number;
-    /** Names of `only` of which nothing is in this part. They are not among those that are counted. */
+    /** Names of `only` that match nothing in this part. Their settings are not counted. */
     only: string[];
   };
 }
 
 /**
  * The settings of one part of a deployment profile.
- * @throws RdError `ERR_USAGE` for a path in `only` or `except` that nothing has.
+ * @throws RdError `ERR_USAGE` for an unknown path in `only` or `except`.
  */
 export async function selectSettings(input: DeploymentInput, selection: Selection): Promise<SelectedSettings> {
   const { only, except, keepVersion, inForce } = selection;
@@ -120,11 +120,11 @@ async function checkChoice({ version }: DeploymentInput, { only, except, keepVer
 
 interface Choosers {
   isChosen(setting: WrittenSetting): boolean;
-  /** It would be chosen, if it were not in the other part. */
+  /** It is selected, but in the other part. */
   isElsewhere(setting: WrittenSetting): boolean;
 }
 
-/** Part, `only`, `except` and `changedOnly` together. */
+/** Combines `part`, `only`, `except` and `changedOnly`. */
 function choosers({ locked }: DeploymentInput, selection: Selection): Choosers {
   const { part, only, except, changedOnly, platform } = selection;
   const isLocked = locked && isLockedBy(locked);
@@ -134,7 +134,7 @@ function choosers({ locked }: DeploymentInput, selection: Selection): Choosers {
     if (only.length > 0 && !isNamed(setting, only, selection)) return false;
     if (isNamed(setting, except, selection)) return false;
     const { today } = setting;
-    // A setting that has ended has no default: it was written explicitly.
+    // A removed setting has no default.
     return !changedOnly || !today || !isDefault(today.path, today.value);
   };
   return {
@@ -143,7 +143,7 @@ function choosers({ locked }: DeploymentInput, selection: Selection): Choosers {
   };
 }
 
-/** Tells what computers of a platform have by themselves. The memory of the machine depends on each computer, and no value is all of theirs. */
+/** Whether a value is the default on all computers of a platform. The default memory depends on the computer, so no value is. */
 function defaultsOf(platform: Platform): (path: SettingPath, value: JsonValue) => boolean {
   const target = targetContext(platform);
   const defaults = [target, { ...target, memoryBytes: Number.MAX_SAFE_INTEGER }].map(defaultSettings);
@@ -158,7 +158,7 @@ function isNamed(
   return names.some((name) => (today && isWithin(today.path, name)) || (keepVersion && isWithin(written, name)));
 }
 
-/** Of one setting that was chosen, why the profile cannot have it. */
+/** Why the profile cannot contain a selected setting. */
 function whyNotWritten(
   { written, value, today }: WrittenSetting,
   version: number,
@@ -168,7 +168,7 @@ function whyNotWritten(
   if (source !== undefined) {
     return `${written} comes from ${source} and was left out: a profile would contain it in plain text.`;
   }
-  // An older application keeps such settings in its file without being asked.
+  // An older application keeps such settings in its file by itself.
   if (today !== undefined || keepVersion || inForce) return undefined;
   if (fieldAt(written)) {
     return `${written} was left out: the setting at its name in version ${version} takes precedence.`;
@@ -182,7 +182,7 @@ function assembled(settings: readonly WrittenSetting[], version: number): JsonOb
   return result;
 }
 
-/** At the newest version, as an application would read this part: an older locked profile freezes what came after it. */
+/** At the newest version, as the application reads this part: an older locked profile also locks some later settings. */
 function migrated(settings: JsonObject, { part, platform, except, changedOnly }: Selection): JsonObject {
   const isDefault = defaultsOf(platform);
   const document = migrate(settings, { platform, locked: part === 'locked', partial: true });
@@ -194,7 +194,7 @@ function migrated(settings: JsonObject, { part, platform, except, changedOnly }:
   return result;
 }
 
-/** A file of a newer version is of no use to the releases before it. */
+/** A note about the migration: older releases cannot read the newer version. */
 function migration({ version }: JsonObject, from: number): string[] {
   if (typeof version !== 'number' || version === from) return [];
   const readers = `which ${firstReader(version)} and later read`;
@@ -207,7 +207,7 @@ function firstReader(version: number): string {
   return RELEASES.find(({ settingsVersion }) => settingsVersion >= version)?.name ?? '';
 }
 
-/** What a migration added. */
+/** Notes about settings that the migration added. */
 function frozen(written: readonly WrittenSetting[], result: JsonObject, version: number): string[] {
   if (result.version === version) return [];
   const before = new Set(written.map(({ today }) => today?.path));
@@ -216,7 +216,7 @@ function frozen(written: readonly WrittenSetting[], result: JsonObject, version:
     .map(([path, value]) => `${path} is locked to ${JSON.stringify(value)} by a locked profile of version ${version}.`);
 }
 
-/** A choice of settings on the command line. */
+/** Settings named on the command line. */
 interface NamedSettings {
   /** The flag, for messages: `--only`. */
   flag: string;
@@ -225,9 +225,9 @@ interface NamedSettings {
 }
 
 /**
- * Refuses names that no setting and no section has.
- * @param version whose names count beside those of today.
- * @throws RdError `ERR_USAGE` with the first such name, and what was probably meant.
+ * Refuses unknown names of settings and sections.
+ * @param version whose names are valid beside the current ones.
+ * @throws RdError `ERR_USAGE` with the first such name, and a suggestion.
  */
 async function checkNames(choices: readonly NamedSettings[], version: number): Promise<void> {
   if (choices.every(({ names }) => names.length === 0)) return;
@@ -244,7 +244,7 @@ function pathsOf(members: readonly SettingMember[], above = ''): string[] {
   });
 }
 
-/** Names that are longer are neither shown in full nor looked up. */
+/** Longer names are neither shown in full nor looked up. */
 const LONGEST = 100;
 
 async function unknownName(flag: string, name: string, known: ReadonlySet<string>): Promise<RdError> {

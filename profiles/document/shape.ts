@@ -15,7 +15,7 @@ const STATES = ['started', 'stopped', 'unmanaged'] as const;
 /** Desired power; `unmanaged` leaves it alone. */
 export type DesiredState = (typeof STATES)[number];
 
-/** One document taken apart. What is absent was not written; `settings` is as written, not checked yet. */
+/** The parts of a document that it contains. `settings` are as written, and not checked yet. */
 export interface Shape {
   form: 'settings' | 'profile';
   settings: JsonObject | undefined;
@@ -31,7 +31,7 @@ export interface Shape {
 /** Members of a profile. */
 export const PROFILE_KEYS = ['apiVersion', 'kind', 'metadata', 'settings', 'prune', 'locked', 'state', 'portForwards'];
 
-/** Tells the two forms apart and checks everything around the settings. */
+/** Recognizes the form, and checks everything around the settings. */
 export function readShape(parsed: ParsedDocument, report: Report): Shape {
   const { value } = parsed;
   if (!isObject(value)) {
@@ -94,7 +94,7 @@ function readMetadata(value: JsonValue | undefined, report: Report): Shape['meta
   return metadata;
 }
 
-/** Only maps and the port forwards can be exclusive: everything else is replaced as a whole anyway. */
+/** Only maps and port forwards can be exclusive: anything else is replaced as a whole. */
 function readPrune(value: JsonValue, report: Report): string[] {
   if (!Array.isArray(value)) {
     report('/prune', `prune must be a list of setting paths, not ${describe(value)}`, { expected: 'array of strings' });
@@ -109,7 +109,7 @@ function readPrune(value: JsonValue, report: Report): string[] {
   });
 }
 
-/** Checks `locked`: settings names all the way down, and `true` or `false` at each setting or whole section. */
+/** Checks `locked`: names of settings and sections, with `true` or `false` for a setting or a whole section. */
 function readLocked(value: JsonValue, report: Report): JsonObject {
   if (isObject(value)) return readLevel(value, '', '/locked', report);
   report('/locked', 'locked must be a mapping of settings to true', { expected: 'object' });
@@ -145,7 +145,7 @@ function readLevel(value: JsonObject, prefix: string, pointer: string, report: R
   return result;
 }
 
-/** Settings of today by the paths that they had in settings of older versions. */
+/** Current setting paths by their paths in older versions. */
 function formerPlaces(): ReadonlyMap<string, string> {
   former ??= new Map(
     FIELDS.flatMap(({ path, since }) =>
@@ -157,26 +157,26 @@ function formerPlaces(): ReadonlyMap<string, string> {
 
 let former: ReadonlyMap<string, string> | undefined;
 
-/** Full paths of what may stand directly below `prefix`. */
+/** The paths directly below `prefix`. */
 function candidates(prefix: string): string[] {
   const depth = prefix === '' ? 1 : prefix.split('.').length + 1;
   const below = FIELDS.filter((field) => prefix === '' || field.path.startsWith(`${prefix}.`));
   return [...new Set(below.map((field) => field.path.split('.').slice(0, depth).join('.')))];
 }
 
-/** A service of the cluster that should answer on a port of this machine. */
+/** A cluster service to forward to a port of this computer. */
 export interface PortForward {
   namespace: string;
   service: string;
   /** Number or name of the service's port. */
   k8sPort: number | string;
-  /** `null` asks for its removal. */
+  /** `null` removes the forward. */
   hostPort: number | null;
 }
 
 const FORWARD_KEYS = ['namespace', 'service', 'k8sPort', 'hostPort'] as const;
 
-/** Checks `portForwards`, each by itself and against the others; entries with a finding are left out. */
+/** Checks the port forwards, alone and against each other; entries with a finding are left out. */
 function readPortForwards(value: JsonValue, report: Report): PortForward[] {
   if (!Array.isArray(value)) {
     report('/portForwards', `portForwards must be a list, not ${describe(value)}`, { expected: 'array' });
@@ -234,7 +234,7 @@ function readForward(entry: JsonValue, pointer: string, report: Report): PortFor
   return { namespace, service, k8sPort, hostPort };
 }
 
-/** Names that a cluster accepts; anything else would be refused only when it is applied. */
+/** Names that a cluster accepts: others would fail only in the apply. */
 function isLabel(value: JsonValue | undefined): value is string {
   return typeof value === 'string' && /^[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?$/.test(value);
 }

@@ -8,7 +8,7 @@ import type { SettingPath } from '../../src/settings/settings.gen.ts';
 import { SIZE_LIMIT, tooLong } from '../../src/settings/source-text.ts';
 import { child, type Report } from './report.ts';
 
-/** What reading a source needs of its surroundings. */
+/** What reading a source depends on. */
 export interface SourceContext {
   cwd: string;
   /** `limit` bytes and one more at most. */
@@ -22,7 +22,7 @@ export interface Source {
   label: string;
   /** Absolute path; absent for standard input. */
   path?: string;
-  /** At most one byte more than is accepted: that is enough to refuse it. */
+  /** At most one byte more than is accepted, which is enough to refuse it. */
   bytes: Uint8Array;
   /** Size of the whole file in bytes. */
   size: number;
@@ -41,7 +41,7 @@ export async function readSource(name: string, context: SourceContext, limit = S
   return { name, label: name, path, ...(await readBounded(path, name, limit)) };
 }
 
-/** The document that stands for a file of which only the beginning was read, because it is too large. */
+/** A document with the finding that the file is too large; `undefined` for one that is not. */
 export function oversized({ bytes, size, label }: Source): ParsedDocument | undefined {
   if (size <= SIZE_LIMIT) return undefined;
   const message = `the document ${tooLong(size, SIZE_LIMIT)}`;
@@ -55,7 +55,7 @@ async function readBounded(path: string, name: string, limit: number): Promise<P
     try {
       const stat = await file.stat();
       if (stat.isDirectory()) throw Object.assign(new Error('is a directory'), { code: 'EISDIR' });
-      // Something that is no plain file has no size, and a file may grow while it is read.
+      // Pipes and devices have no size, and a file may grow while it is read.
       let buffer = Buffer.alloc(Math.min(limit, stat.size) + 1);
       let length = 0;
       for (;;) {
@@ -93,20 +93,20 @@ export type SecretOrigin = { env: string } | { file: string } | { literal: true 
 /** A secret that could not be read. */
 export interface UnreadSecret {
   path: SettingPath;
-  /** Where it would have come from: `{ fromEnv: NAME }`. */
+  /** Its source: `{ fromEnv: NAME }`. */
   reference: JsonObject;
   /** A clause: `the environment variable NAME is not set`. */
   reason: string;
 }
 
 export interface SecretsContext {
-  /** Takes what cannot be read, which is a mistake without it. */
+  /** Called for a secret that cannot be read; without it, that is a finding. */
   onUnread?(secret: UnreadSecret): void;
   env: Readonly<Record<string, string | undefined>>;
   cwd: string;
 }
 
-/** Settings with every secret reference replaced by its value, and where each came from, by setting path. */
+/** Settings with secret references replaced by values, and the origin of each by setting path. */
 interface ResolvedSecrets {
   settings: JsonObject;
   origins: Record<string, SecretOrigin>;
@@ -121,7 +121,7 @@ function isSensitive(path: string): boolean {
 
 /**
  * Replaces `{ fromEnv: NAME }` and `{ fromFile: PATH }`. A relative path starts at the document's directory. One line end at
- * the end of the file is not part of the secret. What cannot be resolved is a finding and leaves no value behind.
+ * the end of the file is not part of the secret. An unresolved reference is a finding, and its setting is left out.
  */
 export async function resolveSecrets(
   settings: JsonObject,
@@ -195,7 +195,7 @@ export async function resolveSecrets(
   return { settings: await walk(settings, '', at), origins, warnings };
 }
 
-/** True for `{ fromEnv: … }` and `{ fromFile: … }`, also for one with a mistake in it. */
+/** True for `{ fromEnv: … }` and `{ fromFile: … }`, valid or not. */
 export function isReference(value: JsonValue): value is JsonObject {
   return isObject(value) && ('fromEnv' in value || 'fromFile' in value);
 }

@@ -15,11 +15,11 @@ export interface WrittenSetting {
   /** Dotted path by the names of that version. */
   written: string;
   value: JsonValue;
-  /** What it is today; absent for a setting that came to an end. */
+  /** The setting it is today; absent for a removed one. */
   today?: { path: SettingPath; value: JsonValue };
 }
 
-/** Every setting in settings of a version, but the version itself. Unknown names are passed over. */
+/** All settings of a document except its version. Unknown names are ignored. */
 export function writtenSettings(
   settings: JsonObject,
   members: readonly SettingMember[],
@@ -35,11 +35,11 @@ export function writtenSettings(
   return found;
 }
 
-/** What is `null` in settings. */
+/** The `null` values in settings. */
 interface Nulls {
   /** Names of settings and sections. */
   members: string[][];
-  /** Those of entries of maps, and what such an entry may be. */
+  /** Names of map entries, and what such an entry may be. */
   entries: { names: string[]; expected: string }[];
 }
 
@@ -58,7 +58,7 @@ export function nullsIn(settings: JsonObject, members: readonly SettingMember[])
   return nulls;
 }
 
-/** A copy without what these names lead to. */
+/** A copy without the values at these names. */
 export function without(settings: JsonObject, gone: readonly (readonly string[])[]): JsonObject {
   const copy = copyOfObject(settings);
   for (const names of gone) {
@@ -69,7 +69,7 @@ export function without(settings: JsonObject, gone: readonly (readonly string[])
   return copy;
 }
 
-/** A copy without references to secrets; a reference with a mistake in it stays, as a value of the wrong type. */
+/** A copy without references to secrets; an invalid reference stays, as a value of the wrong type. */
 export function withoutReferences(settings: JsonObject): JsonObject {
   const copy = copyOfObject(settings);
   for (const { path, sensitive } of FIELDS) {
@@ -78,7 +78,7 @@ export function withoutReferences(settings: JsonObject): JsonObject {
   return copy;
 }
 
-/** Where a value refers to, in words; `undefined` for one that is no reference. */
+/** The source that a reference to a secret names, as a phrase; `undefined` for any other value. */
 export function secretSource(value: JsonValue | undefined): string | undefined {
   if (value === undefined || !isReference(value) || Object.keys(value).length !== 1) return undefined;
   const { fromEnv, fromFile } = value;
@@ -86,7 +86,7 @@ export function secretSource(value: JsonValue | undefined): string | undefined {
   return typeof fromFile === 'string' ? `the file ${JSON.stringify(fromFile)}` : undefined;
 }
 
-/** By the paths where they were written. Settings of a version newer than ours are read by the names of ours. */
+/** By their paths as written. Settings of a version newer than ours are read with our names. */
 function presentSettings(settings: JsonObject, platform: Platform): Map<string, WrittenSetting['today']> {
   const { version } = settings;
   const older = typeof version === 'number' && version < SCHEMA_VERSION;
@@ -111,7 +111,7 @@ function walk(
   }
 }
 
-/** Dotted paths of the settings and sections at which `locked` of a profile says `true`. */
+/** Dotted paths of the settings and sections that are `true` in `locked` of a profile. */
 function lockedPaths(locked: JsonObject, above = ''): string[] {
   return Object.entries(locked).flatMap(([name, value]) => {
     const path = above === '' ? name : `${above}.${name}`;
@@ -120,21 +120,18 @@ function lockedPaths(locked: JsonObject, above = ''): string[] {
   });
 }
 
-/** True when `locked` names the setting or a section around it. What came to an end cannot be locked. */
+/** Whether `locked` names the setting or a section around it. A removed setting cannot be locked. */
 export function isLockedBy(locked: JsonObject): (setting: WrittenSetting) => boolean {
   const paths = lockedPaths(locked);
   return ({ today }) => today !== undefined && paths.some((path) => isWithin(today.path, path));
 }
 
-/**
- * The locks that hold nothing, because the settings say nothing there.
- * @param paths what the settings say, as it is called today.
- */
+/** The locks without effect, because none of these paths, which have values, is in them. */
 export function idleLocks(locked: JsonObject, paths: readonly string[]): string[] {
   return lockedPaths(locked).filter((path) => !paths.some((each) => isWithin(each, path)));
 }
 
-/** What is said of such a lock, at its place in a document. */
+/** The finding for such a lock. */
 export function idleLock(path: string, document: ParsedDocument): Finding {
   const message = `${path} is locked but has no value in the settings, so the lock has no effect`;
   return positioned(document, { pointer: `/locked${pointerTo(path.split('.'))}`, message }, 'key');
@@ -146,10 +143,9 @@ export function isWithin(path: string, above: string): boolean {
 }
 
 /**
- * Of settings in force, what may go to other computers: neither secrets nor what describes one computer, of which a warning names
- * each that said something, nor settings that the computers do not have. The values of such a setting come from the system where
- * they are in force, and would keep the application there from starting.
- * @param named paths that were asked for one by one: only a secret is left out then.
+ * The part of the settings in force that other computers can use. Left out are secrets and settings of one computer, each
+ * with a warning, and settings that the platform does not have: with their values an application there would not start.
+ * @param named paths that were selected individually: of these only secrets are left out.
  */
 export function publicSettings(
   settings: readonly WrittenSetting[],
@@ -160,19 +156,19 @@ export function publicSettings(
   const foreign: string[] = [];
   const kept = settings.filter(({ written, today }) => {
     const field = today && fieldAt(today.path);
-    const asked = field !== undefined && (named.includes(field.path) || named.includes(written));
-    if (field && !asked && !field.platforms.includes(platform)) {
+    const isNamed = field !== undefined && (named.includes(field.path) || named.includes(written));
+    if (field && !isNamed && !field.platforms.includes(platform)) {
       foreign.push(written);
       return false;
     }
-    const empty = today === undefined || saysNothing(today.value);
+    const empty = today === undefined || isEmpty(today.value);
     if (field?.sensitive) {
       if (!empty) warnings.push(`${written} is a secret and was left out; use --input or --body to write it.`);
       return false;
     }
-    // Empty, it says that the service chose; as a lock it would keep the application from choosing.
-    if (field?.path === 'kubernetes.version' && empty && !asked) return false;
-    if (!field?.machineOnly || asked) return true;
+    // An empty version lets the service choose; locked, it would keep the application from choosing.
+    if (field?.path === 'kubernetes.version' && empty && !isNamed) return false;
+    if (!field?.machineOnly || isNamed) return true;
     if (!empty) warnings.push(`${written} is specific to this computer and was left out; --only ${written} writes it.`);
     return false;
   });
@@ -183,6 +179,6 @@ export function publicSettings(
   return { settings: kept, warnings, notes };
 }
 
-function saysNothing(value: JsonValue): boolean {
+function isEmpty(value: JsonValue): boolean {
   return value === '' || (isObject(value) && Object.keys(value).length === 0);
 }

@@ -76,11 +76,11 @@ function containerFates(
   return clauses.length === 0 ? [] : [clauses.join(', ')];
 }
 
-const MOST_NAMES = 5;
+const MAX_NAMES = 5;
 
 /** `web, db and cache`; beyond five, the number of the rest. */
 function namesOf(containers: readonly RunningContainer[]): string {
-  const names = containers.slice(0, MOST_NAMES).map(({ name }) => name);
+  const names = containers.slice(0, MAX_NAMES).map(({ name }) => name);
   const more = containers.length - names.length;
   return wordList(more > 0 ? [...names, `${more} more`] : names);
 }

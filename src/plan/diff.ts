@@ -2,7 +2,6 @@ import { RdError } from '../errors.ts';
 import { isObject, type JsonObject, type JsonValue } from '../json.ts';
 import { sameValue } from '../settings/canonical.ts';
 import { FIELDS } from '../settings/fields.gen.ts';
-import { fieldAt } from '../settings/fields.ts';
 import { leafAt, leaves, setLeaf } from '../settings/leaf-paths.ts';
 import { mergeSettings } from '../settings/merge.ts';
 import { SCHEMA_VERSION, type SettingPath, type Settings } from '../settings/settings.gen.ts';
@@ -17,8 +16,6 @@ export interface Difference {
   after?: JsonValue;
 }
 
-const FIELD_ORDER: ReadonlyMap<string, number> = new Map(FIELDS.map((field, index) => [field.path, index]));
-
 /** This map changes by installing and uninstalling, never by writing settings. */
 export const EXTENSIONS: SettingPath = 'application.extensions.installed';
 
@@ -29,12 +26,12 @@ export const EXTENSIONS: SettingPath = 'application.extensions.installed';
  */
 export function differences(live: Settings, request: Pick<PlanRequest, 'settings' | 'prune'>): Difference[] {
   const requested = new Map(leaves(request.settings));
-  const paths = [...new Set([...requested.keys(), ...request.prune.filter(isMap)])];
-  return inSchemaOrder(paths).flatMap((path) => {
-    if (path === 'version') return [];
+  return FIELDS.flatMap(({ path, type }) => {
+    const pruned = type.startsWith('map<') && request.prune.includes(path);
+    if (path === 'version' || !(requested.has(path) || pruned)) return [];
     const before = leafAt(live, path);
     const after = requested.get(path);
-    if (isMap(path)) return entryDifferences(path, before, after, request.prune.includes(path));
+    if (type.startsWith('map<')) return entryDifferences(path, before, after, pruned);
     if (after === undefined) return [];
     if (after === null) throw nullOutsideMap(path);
     // An empty version lets the service choose, so any version satisfies it.
@@ -96,18 +93,6 @@ function entryDifferences(
 
 function entriesOf(map: JsonValue | undefined): JsonObject {
   return isObject(map) ? map : {};
-}
-
-function inSchemaOrder(paths: readonly SettingPath[]): SettingPath[] {
-  return [...paths].sort((a, b) => position(a) - position(b));
-}
-
-function position(path: SettingPath): number {
-  return FIELD_ORDER.get(path) ?? FIELD_ORDER.size;
-}
-
-function isMap(path: string): path is SettingPath {
-  return fieldAt(path)?.type.startsWith('map<') === true;
 }
 
 function nullOutsideMap(path: SettingPath): RdError {

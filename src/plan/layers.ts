@@ -64,9 +64,9 @@ export interface SettingLayers extends LayerFacts {
 /** The layers, with secrets masked. */
 export function settingLayers(
   facts: LayerFacts,
-  told: { basis: SettingLayers['basis']; inForce: JsonObject; stored?: JsonObject; driver?: DriverInfo },
+  current: { basis: SettingLayers['basis']; inForce: JsonObject; stored?: JsonObject; driver?: DriverInfo },
 ): SettingLayers {
-  const { basis, inForce, stored, driver } = told;
+  const { basis, inForce, stored, driver } = current;
   const { defaultsProfile, lockedProfile } = facts;
   return {
     kind: 'SettingLayers',

@@ -164,7 +164,7 @@ function failedWarnings({ entries }: WantedForwards, present: ReadonlyMap<string
   return entries.flatMap((entry) => {
     const forward = present.get(forwardName(entry));
     if (forward?.state !== 'failed' || forward.hostPort !== entry.hostPort) return [];
-    return [`The forward ${forwardName(entry)} cannot be opened: ${forward.reason ?? 'nobody knows why'}.`];
+    return [`The forward ${forwardName(entry)} cannot be opened: ${forward.reason ?? 'unknown reason'}.`];
   });
 }
 

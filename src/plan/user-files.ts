@@ -60,13 +60,13 @@ export function desiredFilesOf({ application, containerEngine, kubernetes }: Set
 }
 
 /** The parts that need applying. A plan lists them and the service applies them, so the two cannot disagree. */
-export function dueParts(wish: DesiredFiles, done: Partial<DesiredFiles> | undefined): FilesPart[] {
+export function dueParts(desired: DesiredFiles, done: Partial<DesiredFiles> | undefined): FilesPart[] {
   const due: Record<FilesPart, boolean> = {
-    path: wish.path !== done?.path,
+    path: desired.path !== done?.path,
     // An entry made by `rdctl setup` stays until the setting changes.
-    autostart: wish.autoStart ? done?.autoStart !== true : done?.autoStart === true,
-    docker: wish.docker !== undefined && !isDeepStrictEqual(wish.docker, done?.docker),
-    kube: wish.kube !== undefined && !isDeepStrictEqual(wish.kube, done?.kube),
+    autostart: desired.autoStart ? done?.autoStart !== true : done?.autoStart === true,
+    docker: desired.docker !== undefined && !isDeepStrictEqual(desired.docker, done?.docker),
+    kube: desired.kube !== undefined && !isDeepStrictEqual(desired.kube, done?.kube),
   };
   return PARTS.filter((part) => due[part]);
 }
@@ -95,14 +95,14 @@ export function userFilesOf(
   const docker = stable.docker ?? (on ? selected(done) : { context: 'given back' as const });
   const moves = kubePort !== undefined && kubePort !== settings.kubernetes.port;
   const kube = stable.kube ?? (cluster === 'none' ? undefined : { context: 'present' as const, file: '', starts: 0 });
-  const wish: DesiredFiles = { ...stable, docker, ...(kube ? { kube } : {}) };
+  const desired: DesiredFiles = { ...stable, docker, ...(kube ? { kube } : {}) };
   const changes: Record<FilesPart, readonly UserFileChange[]> = {
-    path: foreseen.path[wish.path],
-    autostart: foreseen.autostart[wish.autoStart ? 'on' : 'off'],
+    path: foreseen.path[desired.path],
+    autostart: foreseen.autostart[desired.autoStart ? 'on' : 'off'],
     docker: foreseen.docker[docker.context],
     kube: foreseen.kube[stable.kube ? 'removed' : cluster === 'new' || moves ? 'renewed' : 'present'],
   };
-  return dueParts(wish, done).flatMap((part) => changes[part]);
+  return dueParts(desired, done).flatMap((part) => changes[part]);
 }
 
 /** A restarted engine keeps its endpoint. */

@@ -17,7 +17,7 @@ export interface Host {
 }
 
 const GIB = 1024 ** 3;
-const MOST_MEMORY_GIB = 6;
+const MAX_MEMORY_GIB = 6;
 
 /**
  * The settings of a first run: the virtual machine gets a quarter of the computer's memory, between 1 and 6 GiB, where
@@ -55,7 +55,7 @@ function firstRunValue(field: Field, host: Host): JsonValue {
     host.memoryBytes !== undefined &&
     field.platforms.includes(host.platform)
   ) {
-    return Math.min(MOST_MEMORY_GIB, Math.max(field.min ?? 1, Math.round(host.memoryBytes / GIB / 4)));
+    return Math.min(MAX_MEMORY_GIB, Math.max(field.min ?? 1, Math.round(host.memoryBytes / GIB / 4)));
   }
   return defaultValue(field, host);
 }

@@ -19,7 +19,7 @@ interface EarlierPlace {
 const VM = 'experimental.virtualMachine';
 
 /**
- * The moves of `migration-steps.ts` in reverse. Paths that no release ever wrote are left out: an application would
+ * The moves of `migrate.ts` in reverse. Paths that no release ever wrote are left out: an application would
  * silently ignore them.
  */
 const EARLIER_PLACES: Partial<Record<SettingPath, EarlierPlace>> = {

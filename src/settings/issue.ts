@@ -70,7 +70,7 @@ export interface ValidateContext {
   kubernetesVersions?: readonly string[];
 }
 
-const MOST_SHOWN = 50;
+const MAX_SHOWN = 50;
 
 /** A problem in a document, with its position. Line and column start at 1. */
 export interface Finding {
@@ -101,7 +101,7 @@ export function formatFinding(finding: Finding): string {
 
 /** As lines of text: at most fifty, and the number of the rest. */
 export function formatFindings(findings: readonly Finding[]): string[] {
-  const shown = findings.slice(0, MOST_SHOWN).map(formatFinding);
+  const shown = findings.slice(0, MAX_SHOWN).map(formatFinding);
   const more = findings.length - shown.length;
   return more === 0 ? shown : [...shown, `… and ${more} more`];
 }

@@ -5,7 +5,7 @@ import { leafAt, pointerNames, pointerOf, pointerTo, setLeaf } from './leaf-path
 import { droppedPointers, laterPlace } from './left-over.ts';
 import { nearest } from './nearest.ts';
 import { copyOfObject } from './own.ts';
-import { MOST_SUGGESTIONS } from './unknown-keys.ts';
+import { MAX_SUGGESTIONS } from './unknown-keys.ts';
 import type { Members, ShapeCheck, ShapeError } from './validators/check.ts';
 import { members as members4, validate as version4 } from './validators/settings-v4.gen.js';
 import { members as members6, validate as version6 } from './validators/settings-v6.gen.js';
@@ -136,7 +136,7 @@ function suggestions(members: Members, version: number): (names: readonly string
   let asked = 0;
   return (names) => {
     asked += 1;
-    if (asked > MOST_SUGGESTIONS) return undefined;
+    if (asked > MAX_SUGGESTIONS) return undefined;
     paths ??= pathsOf(members, '').filter((path) => (sinceOf(path) ?? 0) <= version);
     const name = names.at(-1) ?? '';
     const above = names.slice(0, -1).join('.');

@@ -22,8 +22,8 @@ export interface ParsedDocument {
 }
 
 /** Maximum number of tokens: 16,000 keys have some 112,000. */
-const MOST_LEXEMES = 250_000;
-const MOST_FINDINGS = 100;
+const MAX_LEXEMES = 250_000;
+const MAX_FINDINGS = 100;
 
 /** Parses YAML 1.2 or JSON. Never throws because of the content: every problem is a finding with its position. */
 export function parseDocument(source: string | Uint8Array, file: string): ParsedDocument {
@@ -58,7 +58,7 @@ function compose(text: string): { documents: ParsedYaml[] } | { problem: string;
     const parser = new Parser();
     for (const lexeme of new Lexer().lex(text)) {
       parts += 1;
-      if (parts > MOST_LEXEMES) problem = 'the document has too many parts';
+      if (parts > MAX_LEXEMES) problem = 'the document has too many parts';
       else if (!guard.accepts(lexeme)) problem = 'the document is nested too deeply';
       // The rest is dropped: nothing of it reaches the composer.
       if (problem !== undefined) return;
@@ -110,7 +110,7 @@ function unreadable(
 }
 
 function atMost<T>(problems: readonly T[]): readonly T[] {
-  return problems.slice(0, MOST_FINDINGS);
+  return problems.slice(0, MAX_FINDINGS);
 }
 
 /** In JSON a single missing character causes several YAML errors; only the first is meaningful. */

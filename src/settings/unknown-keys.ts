@@ -16,15 +16,15 @@ export interface UnknownKey {
 }
 
 /** Default limit of the search; a list of this length means that many or more. */
-export const MOST_UNKNOWN_KEYS = 2000;
+export const MAX_UNKNOWN_KEYS = 2000;
 /** Suggestions cost far more than detecting unknown names. */
-export const MOST_SUGGESTIONS = 100;
+export const MAX_SUGGESTIONS = 100;
 
 /**
  * The first `most` members of a payload that are not settings, in its order; their children are not listed. The first
  * hundred have suggestions.
  */
-export function unknownKeys(payload: JsonObject, most = MOST_UNKNOWN_KEYS): UnknownKey[] {
+export function unknownKeys(payload: JsonObject, most = MAX_UNKNOWN_KEYS): UnknownKey[] {
   const found: UnknownKey[] = [];
   collect(payload, schemaTree(), [], { found, most });
   return found;
@@ -42,7 +42,7 @@ function collect(
     const node = members.get(name);
     const names = [...above, name];
     const value = own(object, name);
-    if (!node) found.push(unknownKey(names, found.length < MOST_SUGGESTIONS ? members : undefined));
+    if (!node) found.push(unknownKey(names, found.length < MAX_SUGGESTIONS ? members : undefined));
     else if ('section' in node && isObject(value)) collect(value, node.section, names, search);
   }
 }

@@ -2,7 +2,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { type LoadContext, layOver, loadDesired } from '../../profiles/document/load.ts';
+import { type LoadContext, loadDesired, mergeOver } from '../../profiles/document/load.ts';
 import type { JsonObject } from '../../src/json.ts';
 import { runs } from '../helpers/rounds.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';
@@ -199,7 +199,7 @@ state: stopped
     fc.assert(
       fc.property(tree, tree, tree, (a, b, c) => {
         fc.pre(sameShape(a, b) && sameShape(b, c) && sameShape(a, c));
-        expect(layOver(layOver(a, b), c)).toEqual(layOver(a, layOver(b, c)));
+        expect(mergeOver(mergeOver(a, b), c)).toEqual(mergeOver(a, mergeOver(b, c)));
       }),
       { numRuns: runs(200) },
     );

@@ -7,22 +7,22 @@ import { migrate, migrateWithOrigins, originOf } from '../../../src/settings/mig
 import { equal } from '../../../src/settings/own.ts';
 import { SCHEMA_VERSION, type SettingPath } from '../../../src/settings/settings.gen.ts';
 
-/** One thing that an upgrade does to a document. Paths are dotted, from the settings on. */
+/** A change that an upgrade makes. Paths are dotted and relative to the settings. */
 export interface Change {
-  /** Where the value is in the old document. */
+  /** Path in the old document. */
   from: string;
-  /** Where it is in the new one; absent for a setting that ended. */
+  /** Path in the new one; absent for a removed setting. */
   to?: string;
   before: JsonValue;
-  /** Absent for a setting that ended. */
+  /** Absent for a removed setting. */
   after?: JsonValue;
   reason: string;
 }
 
-/** What became of one member of a map or a list: its new name and value, or nothing. */
+/** The new name and value of each member of a map or list; undefined for a removed one. */
 type Members = ReadonlyMap<string, { name: string; value: JsonValue } | undefined>;
 
-/** What has to be done, in the order of the document, with the settings that result. */
+/** The changes in document order, and the resulting settings. */
 interface Upgrade {
   changes: Change[];
   /** The migration of the settings, known settings only. */
@@ -30,8 +30,8 @@ interface Upgrade {
 }
 
 /**
- * The way from checked settings of version 1 to 18 to the newest version: what `migrate` does, and in addition what releases left
- * behind in their files and nothing reads any more is taken out.
+ * The changes from valid settings of an older version to the newest: what `migrate` does, and the removal of settings that
+ * releases left in their files and nothing reads.
  */
 export function upgradeOf(settings: JsonObject, platform: Platform): Upgrade {
   const { document, origins } = migrateWithOrigins(settings, { platform, partial: true });
@@ -49,7 +49,7 @@ export function upgradeOf(settings: JsonObject, platform: Platform): Upgrade {
   return { changes, settings: known };
 }
 
-/** Settings that a document of an older version gives another value on another platform. */
+/** Settings whose migrated value depends on the platform. */
 export function platformDependent(settings: JsonObject): SettingPath[] {
   const results = PLATFORMS.map((platform) => migrate(settings, { platform, partial: true }));
   return FIELDS.flatMap(({ path }) => {
@@ -58,7 +58,7 @@ export function platformDependent(settings: JsonObject): SettingPath[] {
   });
 }
 
-/** What each member of a map or a list becomes, found by migrating each of them alone; of one name the last stays. */
+/** The new form of each member of a map or list, found by migrating each alone. The last of several with one name counts. */
 export function membersOf({ from, to, before }: Change, version: number, platform: Platform): Members {
   const members = new Map<string, { name: string; value: JsonValue } | undefined>();
   const taken = new Map<string, string>();
@@ -76,7 +76,7 @@ export function membersOf({ from, to, before }: Change, version: number, platfor
   return members;
 }
 
-/** The values of a document that are no sections, and empty sections that are none today; in its order. */
+/** The settings of a document, and empty sections that no longer exist, in document order. */
 function* walk(
   object: JsonObject,
   prefix: string,
@@ -90,10 +90,10 @@ function* walk(
   }
 }
 
-/** The version that a document gets. */
+/** The version of an upgraded document. */
 export const NEWEST = SCHEMA_VERSION;
 
-interface About {
+interface ChangeContext {
   from: string;
   to?: string;
   before: JsonValue;
@@ -102,8 +102,8 @@ interface About {
   platform: Platform;
 }
 
-/** Why settings ended, by their last name. */
-const ENDINGS: Readonly<Record<string, string>> = {
+/** Why settings were removed, by their last name. */
+const REMOVAL_REASONS: Readonly<Record<string, string>> = {
   rancherMode: 'has not existed since settings version 2',
   checkForExistingKimBuilder: 'has not existed since settings version 5',
   experimentalHostResolver: 'has not existed since before settings version 5, and has no successor',
@@ -114,11 +114,11 @@ const ENDINGS: Readonly<Record<string, string>> = {
   msizeInKB: 'became msizeInKib in settings version 8, and no release migrated the value',
 };
 
-/** Why an upgrade does something, as a phrase for a person. */
-function reasonOf(about: About): string {
+/** Why an upgrade makes a change, as a phrase. */
+function reasonOf(about: ChangeContext): string {
   const { from, to, version } = about;
   if (from === 'version') return `version ${version} is upgraded to the newest`;
-  if (to === undefined) return ending(about);
+  if (to === undefined) return removalReason(about);
   const changed = valueReason(about);
   if (from === to) return changed ?? 'is written differently now';
   const since = fieldAt(to)?.since;
@@ -126,15 +126,15 @@ function reasonOf(about: About): string {
   return changed === undefined ? moved : `${moved}; ${changed}`;
 }
 
-function ending({ from, before }: About): string {
-  const known = ENDINGS[from.slice(from.lastIndexOf('.') + 1)];
+function removalReason({ from, before }: ChangeContext): string {
+  const known = REMOVAL_REASONS[from.slice(from.lastIndexOf('.') + 1)];
   if (known !== undefined) return known;
   return isObject(before) && Object.keys(before).length === 0
     ? 'was an empty section that no longer exists'
     : 'does not exist in the newest version';
 }
 
-function valueReason({ from, to, before, after, version, platform }: About): string | undefined {
+function valueReason({ from, to, before, after, version, platform }: ChangeContext): string | undefined {
   if (typeof before === 'boolean' && before !== after) return 'its meaning was inverted then';
   if (before === 'notset') {
     return `"notset" was removed in settings version 8; on ${PLATFORM_NAMES[platform]} it meant ${String(after)}`;
