@@ -15,7 +15,7 @@ import {
 } from './carry-out.ts';
 
 /** Maximum replans after concurrent settings changes. */
-const MOST_PLANS = 5;
+const MAX_PLANS = 5;
 
 /**
  * Plans, asks for consent, and has the plan carried out: by the service, which continues without this client, or step
@@ -28,7 +28,7 @@ export async function applyDesired(input: ApplyInput): Promise<ApplyOutcome> {
   let approved: Plan | undefined;
   let begun: number | undefined;
   let found = input.status;
-  for (let attempt = 1; attempt <= MOST_PLANS; attempt += 1) {
+  for (let attempt = 1; attempt <= MAX_PLANS; attempt += 1) {
     if (input.signal.aborted) throw new RdError('ERR_CANCELLED', 'Interrupted before anything was changed.');
     if (found.apply?.state === 'running') found = await waitForEarlierApply(input);
     const made = await makePlan(input);
@@ -78,7 +78,7 @@ export async function applyDesired(input: ApplyInput): Promise<ApplyOutcome> {
   }
   throw new RdError(
     'ERR_PLAN_STALE',
-    `The settings changed during each of ${MOST_PLANS} attempts; nothing was changed.`,
+    `The settings changed during each of ${MAX_PLANS} attempts; nothing was changed.`,
     {
       advice: 'Find out what else is changing the settings, then apply again.',
     },

@@ -126,12 +126,12 @@ async function defaultFile(
  * @throws RdError `ERR_HOME_MOVED` when its service was started under another path of this same directory.
  */
 async function isOfThisHome({ serviceLock }: Places): Promise<boolean> {
-  const stands = await lockStanding(serviceLock);
-  if (stands === 'moved') {
+  const standing = await lockStanding(serviceLock);
+  if (standing === 'moved') {
     const { lockHolder } = await import('../state/home-lock.ts');
     await lockHolder(serviceLock);
   }
-  return stands !== 'copied';
+  return standing !== 'copied';
 }
 
 /**

@@ -102,9 +102,9 @@ export function createForeignClient({ watch: _, ...plain }: Client): Client {
     async status(options) {
       const { vmState } = await plain.backendState(options);
       const settings = await read(options);
-      const standing = await progress.looked(vmState, () => restartDue(options));
-      if (standing.repeat) await plain.setBackendState(standing.repeat === 'started' ? 'STARTED' : 'STOPPED', options);
-      return statusOf(plain, settings, vmState, standing, since);
+      const state = await progress.observed(vmState, () => restartDue(options));
+      if (state.repeat) await plain.setBackendState(state.repeat === 'started' ? 'STARTED' : 'STOPPED', options);
+      return statusOf(plain, settings, vmState, state, since);
     },
   };
   return client;
@@ -157,7 +157,7 @@ function statusOf(
   { connection }: Client,
   { version, known }: ForeignSettings,
   vmState: BackendState,
-  { settled, failed, missing }: Standing,
+  { settled, failed, missing }: Progress,
   since: string,
 ): StatusDocument {
   const condition: Condition = {
@@ -204,13 +204,13 @@ function statusOf(
 export interface ForeignProgress {
   /** A settings write was answered with this sentence, in that state. */
   settingsSent(answer: string, state: BackendState): void;
-  /** False when it must not be sent yet: a stop would collide with a restart; `looked` reports when to send it. */
+  /** False when it must not be sent yet: a stop would collide with a restart; `observed` reports when to send it. */
   power(power: 'started' | 'stopped', state: BackendState): boolean;
   /** Records an observation. `restartDue`: whether accepted settings still require a restart; undefined: unknown. */
-  looked(state: BackendState, restartDue: () => Promise<boolean | undefined>): Promise<Standing>;
+  observed(state: BackendState, restartDue: () => Promise<boolean | undefined>): Promise<Progress>;
 }
 
-interface Standing {
+interface Progress {
   /** Nothing is left to wait for. */
   settled: boolean;
   /** A new ERROR state, as opposed to an old one. */
@@ -225,7 +225,7 @@ const READY: readonly BackendState[] = ['STARTED', 'DISABLED'];
 /** Observations of the opposite of the requested power before it is requested again. */
 const PATIENCE = 4;
 /** Observations after which an ERROR from before the write counts as new. */
-const OLD_ERROR_LOOKS = 20;
+const OLD_ERROR_OBSERVATIONS = 20;
 
 /**
  * Tracks an application without versions of its state. A restart has happened when it left its ready state and is back,
@@ -233,7 +233,7 @@ const OLD_ERROR_LOOKS = 20;
  */
 export function foreignProgress(): ForeignProgress {
   let awaited: 'nothing' | 'leave' | 'arrive' = 'nothing';
-  let wish: 'started' | 'stopped' | undefined;
+  let requested: 'started' | 'stopped' | undefined;
   let restarting = false;
   let deferred = false;
   let oldError = false;
@@ -247,8 +247,8 @@ export function foreignProgress(): ForeignProgress {
   }
 
   function isOpposite(state: BackendState): boolean {
-    if (wish === 'stopped') return READY.includes(state);
-    return wish === 'started' && (state === 'STOPPED' || (state === 'ERROR' && oldError));
+    if (requested === 'stopped') return READY.includes(state);
+    return requested === 'started' && (state === 'STOPPED' || (state === 'ERROR' && oldError));
   }
 
   /** An explicit report overrides what was observed. */
@@ -265,33 +265,33 @@ export function foreignProgress(): ForeignProgress {
       awaited = /eventually be reconfigured/.test(answer) ? 'arrive' : READY.includes(state) ? 'leave' : 'nothing';
       restarting = true;
       // A restart also starts a backend that was off.
-      if (wish === undefined) wish = 'started';
+      if (requested === undefined) requested = 'started';
     },
     power(power, state) {
       deferred = power === 'stopped' && restarting;
       if (!deferred) restarting = false;
       sent(state);
-      wish = power;
+      requested = power;
       return !deferred;
     },
-    async looked(state, restartDue) {
+    async observed(state, restartDue) {
       if (state !== 'ERROR') oldError = false;
       const ready = READY.includes(state);
       if (ready && awaited === 'arrive') awaited = 'leave';
       else if (!ready && awaited === 'leave') awaited = 'nothing';
       opposite = isOpposite(state) ? opposite + 1 : 0;
       errors = state === 'ERROR' ? errors + 1 : 0;
-      const repeat = wish !== undefined && opposite > 0 && opposite % PATIENCE === 0 ? { repeat: wish } : {};
-      const failed = state === 'ERROR' && (!oldError || errors > OLD_ERROR_LOOKS);
+      const repeat = requested !== undefined && opposite > 0 && opposite % PATIENCE === 0 ? { repeat: requested } : {};
+      const failed = state === 'ERROR' && (!oldError || errors > OLD_ERROR_OBSERVATIONS);
       const missing = `it is in state ${state}`;
       if (deferred) {
         const over = ready && !(await isDue(restartDue));
         if (over) deferred = false;
         return { settled: false, failed, ...(over ? { repeat: 'stopped' } : {}), missing };
       }
-      if (wish === 'stopped') return { settled: state === 'STOPPED', failed, ...repeat, missing };
-      if (!ready) return { settled: wish === undefined && state === 'STOPPED', failed, ...repeat, missing };
-      if (wish === undefined) return { settled: true, failed: false, missing };
+      if (requested === 'stopped') return { settled: state === 'STOPPED', failed, ...repeat, missing };
+      if (!ready) return { settled: requested === undefined && state === 'STOPPED', failed, ...repeat, missing };
+      if (requested === undefined) return { settled: true, failed: false, missing };
       const settled = !(await isDue(restartDue));
       return { settled, failed: false, missing: 'it has not restarted yet to apply the accepted settings' };
     },

@@ -27,9 +27,9 @@ export interface ForeignFacts {
 }
 
 /** The reply to a proposal, or why there was none. */
-type Answer = { kind: 'told'; proposal: Proposal } | { kind: 'unknown'; why: string };
+type Answer = { kind: 'proposal'; proposal: Proposal } | { kind: 'unknown'; why: string };
 
-const NOTHING_ASKED: Answer = { kind: 'told', proposal: {} };
+const NO_CHANGES: Answer = { kind: 'proposal', proposal: {} };
 
 /** Lines of a refusal about what may be changed, as opposed to invalid values. */
 const REFUSALS: readonly [RegExp, 'lock' | 'unsupported'][] = [
@@ -49,8 +49,31 @@ export async function foreignPlan(request: PlanRequest, facts: ForeignFacts): Pr
   const known = base.changes.map((change) => withoutPlace(change, settings));
   const { changes, answer } = await judged(known, (open) => patchOf({ ...base, changes: open }, request, live), facts);
   const power = powerChangeOf(request, vmState);
-  const all = power ? [...changes, power] : changes;
-  return finished({ base, changes: all, facts, answer, pending: answer.kind === 'told' ? await pendingOf(facts) : [] });
+  if (power) changes.push(power);
+  const pending = answer.kind === 'proposal' ? await pendingOf(facts) : [];
+  const open = changes.filter(({ blocked }) => !blocked);
+  const restart = open.some(
+    ({ severity, path }) => path !== 'state' && (severity === 'restart' || severity === 'reset'),
+  );
+  const blastRadius = blastRadiusOf(open, restart && vmState !== 'STOPPED');
+  const summary = summarize({ changes, blastRadius, restart, pending: pending.length > 0 });
+  const plan = { ...base, generation: 1, changes, blastRadius, pendingRestart: pending };
+  const warnings = versionWarning(settings);
+  if (answer.kind === 'proposal') return { ...plan, basis: 'service', warnings, summary };
+  const text = summary.text.replace(', nothing is lost', ', estimated');
+  const costs = `The application did not report the cost of the changes (${answer.why}); costs are estimates.`;
+  return { ...plan, basis: 'estimated', warnings: [...warnings, costs], summary: { ...summary, text } };
+}
+
+/** What the open changes stop, interrupt or delete there. `interrupts`: the running backend restarts. */
+function blastRadiusOf(open: readonly Change[], interrupts: boolean): BlastItem[] {
+  const stops = open.some(({ path, after }) => path === 'state' && after === 'stopped');
+  const verb = stops ? 'stops' : interrupts ? 'interrupts' : undefined;
+  const resets = open.some(({ severity }) => severity === 'reset');
+  return [
+    ...(verb ? [{ what: `${verb} everything running there (not counted)`, lost: false }] : []),
+    ...(resets ? [{ what: 'deletes the workloads and data of the cluster', lost: true }] : []),
+  ];
 }
 
 /**
@@ -66,9 +89,9 @@ async function judged(
   let open = [...changes];
   for (;;) {
     const body = bodyOf(open);
-    const answer = body ? await ask(toForeign(body, version), facts) : NOTHING_ASKED;
+    const answer = body ? await ask(toForeign(body, version), facts) : NO_CHANGES;
     if (answer.kind === 'unknown') return { changes: open, answer };
-    if (answer.kind === 'told') {
+    if (answer.kind === 'proposal') {
       return { changes: open.map((change) => withCost(change, answer.proposal, facts)), answer };
     }
     const next = open.map((change) => blockedByRefusal(change, answer.error, version));
@@ -91,7 +114,7 @@ function blockedBy(change: Change, by: 'lock' | 'unsupported', message: string):
 
 async function ask(body: JsonObject, { propose }: ForeignFacts): Promise<Answer | { kind: 'refused'; error: RdError }> {
   try {
-    return { kind: 'told', proposal: await propose(body) };
+    return { kind: 'proposal', proposal: await propose(body) };
   } catch (error) {
     if (!(error instanceof RdError) || error.code === 'ERR_CANCELLED') throw error;
     if (error.code === 'ERR_SETTINGS_INVALID') return { kind: 'refused', error };
@@ -153,56 +176,9 @@ async function pendingOf({ settings, propose }: ForeignFacts): Promise<string[]>
   });
 }
 
-function finished({
-  base,
-  changes,
-  facts,
-  pending,
-  answer,
-}: {
-  base: Plan;
-  changes: Change[];
-  facts: ForeignFacts;
-  pending: string[];
-  answer: Answer;
-}): Plan {
-  const { settings, vmState } = facts;
-  const open = changes.filter(({ blocked }) => !blocked);
-  const power = open.find(({ path }) => path === 'state');
-  const runs = vmState !== 'STOPPED';
-  const restart = open.some(
-    ({ severity, path }) => path !== 'state' && (severity === 'restart' || severity === 'reset'),
-  );
-  const blastRadius: BlastItem[] = [];
-  if (power?.after === 'stopped')
-    blastRadius.push({ what: 'stops everything running there (not counted)', lost: false });
-  else if (restart && runs)
-    blastRadius.push({ what: 'interrupts everything running there (not counted)', lost: false });
-  if (open.some(({ severity }) => severity === 'reset')) {
-    blastRadius.push({ what: 'deletes the workloads and data of the cluster', lost: true });
-  }
-  const estimated = answer.kind === 'unknown';
-  const summary = summarize({ changes, blastRadius, restart, pending: pending.length > 0 });
-  const text = estimated ? summary.text.replace(', nothing is lost', ', estimated') : summary.text;
-  return {
-    ...base,
-    basis: estimated ? 'estimated' : 'service',
-    generation: 1,
-    changes,
-    blastRadius,
-    pendingRestart: pending,
-    warnings: [...versionWarning(settings), ...(answer.kind === 'unknown' ? [costWarning(answer.why)] : [])],
-    summary: { ...summary, text },
-  };
-}
-
 function versionWarning({ version }: ForeignSettings): string[] {
   if (version <= SCHEMA_VERSION) return [];
   return [
     `${COMPATIBLE.productName} has settings version ${version}; rdctl supports ${SCHEMA_VERSION}: only settings named in the profile are changed.`,
   ];
-}
-
-function costWarning(why: string): string {
-  return `The application did not report the cost of the changes (${why}); costs are estimates.`;
 }

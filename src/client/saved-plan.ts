@@ -158,20 +158,17 @@ function schemaDigest(): string {
   return digestOf(toJson(FIELDS));
 }
 
+/** The request with its secrets masked, and without port forwards, which are saved separately. */
 function maskRequest(request: PlanRequest): PlanRequest {
-  return replaceSecrets(request, (settings, path) => setLeaf(settings, path, { ...MASK }));
+  const settings = structuredClone(request.settings);
+  for (const path of SENSITIVE) if (leafAt(settings, path) !== undefined) setLeaf(settings, path, { ...MASK });
+  return { settings, state: request.state, prune: [...request.prune] };
 }
 
 function withoutSecrets(settings: JsonObject): JsonObject {
   const copy = structuredClone(settings);
   for (const path of SENSITIVE) removeLeaf(copy, path);
   return copy;
-}
-
-function replaceSecrets(request: PlanRequest, replace: (settings: JsonObject, path: string) => void): PlanRequest {
-  const settings = structuredClone(request.settings);
-  for (const path of SENSITIVE) if (leafAt(settings, path) !== undefined) replace(settings, path);
-  return { settings, state: request.state, prune: [...request.prune] };
 }
 
 /** Drops `undefined` members, as serializing does. */

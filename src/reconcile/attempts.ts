@@ -13,7 +13,7 @@ const LONGEST_MS = 30_000;
 export const MAX_ATTEMPTS = 6;
 
 /** No path to a desired state repeats a step more often; an engine switch stops at most two. */
-const MOST_SUCCESSES = 3;
+const MAX_SUCCESSES = 3;
 
 /** The last failure, and whether it will be retried. */
 export interface Failure {
@@ -63,10 +63,10 @@ export function createAttempts(): Attempts {
     },
     fruitless(what) {
       const count = successes.get(what) ?? 0;
-      if (count < MOST_SUCCESSES) return undefined;
+      if (count < MAX_SUCCESSES) return undefined;
       // After the pause it is performed once more.
-      successes.set(what, MOST_SUCCESSES - 1);
-      return new RdError('ERR_DRIVER_FAILED', `${what} succeeded ${MOST_SUCCESSES} times and is due again.`, {
+      successes.set(what, MAX_SUCCESSES - 1);
+      return new RdError('ERR_DRIVER_FAILED', `${what} succeeded ${MAX_SUCCESSES} times and is due again.`, {
         advice: 'Check the service log: what was started did not stay up.',
       });
     },
@@ -121,8 +121,8 @@ export function createGivenUp(): GivenUp {
 
 /** A machine is adjusted for varying reasons. */
 function reasonOf(step: Step, seen: Observed | undefined): string {
-  const lack = step.part === 'machine' && seen?.machine.state === 'on' ? (seen.machine.repair ?? '') : '';
-  return `${stepName(step)} ${lack}`;
+  const repair = step.part === 'machine' && seen?.machine.state === 'on' ? seen.machine.repair : undefined;
+  return `${stepName(step)} ${repair ?? ''}`;
 }
 
 function isHarmless({ step: { do: what } }: Step, { machine }: Observed): boolean {

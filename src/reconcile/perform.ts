@@ -105,9 +105,9 @@ export async function performInTime({
     (error: unknown): StepOutcome => {
       const ms = clock.now() - since;
       if (!late) return abort.signal.aborted ? { how: 'dropped' } : failed(failureOf(name, driver, error), ms);
-      const lacking = since === begun ? 'finish within' : 'make progress for';
+      const failure = since === begun ? 'finish within' : 'make progress for';
       // A timer may fire slightly early, and the second timeout has to be the last.
-      return failed(tooLate(`${name} did not ${lacking}`, limit, driver, error), Math.max(ms, limit));
+      return failed(tooLate(`${name} did not ${failure}`, limit, driver, error), Math.max(ms, limit));
     },
   );
   const watch = async () => {

@@ -119,7 +119,7 @@ export function createReports(first: LoopStatus): Reports {
 }
 
 /** A long repair drops its oldest phases. */
-const MOST = 100;
+const MAX_PHASES = 100;
 
 /** Records the phases since the last change of the desired state, with their durations. */
 export interface PhaseLog {
@@ -143,7 +143,7 @@ export function createPhaseLog(clock: Clock): PhaseLog {
     begin(name) {
       const started = clock.now();
       const phase: Phase = { name, startedAt: new Date(started).toISOString() };
-      phases = [...phases, phase].slice(-MOST);
+      phases = [...phases, phase].slice(-MAX_PHASES);
       return (outcome, reason) => {
         if (outcome === 'dropped') {
           phases = phases.filter((other) => other !== phase);

@@ -13,7 +13,7 @@ async function looks(
 ) {
   const said: string[] = [];
   for (const [index, state] of states.entries()) {
-    const { settled, failed, repeat } = await progress.looked(state, async () => due(index));
+    const { settled, failed, repeat } = await progress.observed(state, async () => due(index));
     if (repeat) said.push(repeat);
     if (failed) return { failedAt: index, said };
     if (settled) return { settledAt: index, said };
