@@ -1,5 +1,6 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { ERRORS, type ErrorCode, RdError, type SettingsFinding } from '../errors.ts';
+import { indentedJson } from '../json.ts';
 import type { Log } from './context.ts';
 import { JSON_TYPE, TEXT_TYPE, TEXTS } from './wire-texts.ts';
 
@@ -38,7 +39,7 @@ export function createErrorHandler(log: Log) {
     if (error?.code === 'ERR_UNAUTHORIZED') reply.header('WWW-Authenticate', 'Basic realm="rdctl", charset="UTF-8"');
     reply.code(status);
     if (/^\/v2\//i.test(path)) {
-      reply.type(JSON_TYPE).send(`${JSON.stringify(documentOf(error), null, 2)}\n`);
+      reply.type(JSON_TYPE).send(indentedJson(documentOf(error)));
     } else {
       reply.type(TEXT_TYPE).send(textOf(error));
     }

@@ -1,6 +1,6 @@
 import { RdError } from '../errors.ts';
 import type { CheckRecord } from '../features/diagnostics/check.ts';
-import { isObject, type JsonObject } from '../json.ts';
+import { hasShape, isObject, type JsonObject, parseJson } from '../json.ts';
 import type { Client } from './client.ts';
 import { notOurService } from './replies.ts';
 
@@ -30,40 +30,20 @@ export async function readFindings(client: Client, anew: boolean, settings: Json
   if (status !== 200) {
     throw new RdError('ERR_CONNECTION', `the service did not return its diagnostics: ${status} ${body.toString()}`);
   }
-  const report = parsed(body.toString());
-  if (report === undefined) throw notOurService(client.connection, '/v1/diagnostic_checks returned no checks');
+  const report: unknown = parseJson(body.toString());
+  if (!isReport(report)) throw notOurService(client.connection, '/v1/diagnostic_checks returned no checks');
   const muted = mutedIn(settings);
   const isMuted = (id: string) => muted.has(id) || muted.has(id.split(':', 1)[0] ?? '');
   return { ...report, checks: report.checks.map((check) => ({ ...check, mute: check.mute || isMuted(check.id) })) };
 }
 
-function parsed(text: string): Findings | undefined {
-  let value: unknown;
-  try {
-    value = JSON.parse(text);
-  } catch {
-    return undefined;
-  }
-  return isReport(value) ? value : undefined;
-}
-
 function isReport(value: unknown): value is Findings {
-  return (
-    isObject(value) &&
-    typeof value.last_update === 'string' &&
-    Array.isArray(value.checks) &&
-    value.checks.every(isRecord)
-  );
+  return hasShape(value, { last_update: '', checks: [] as Finding[] }) && value.checks.every(isFinding);
 }
 
-function isRecord(value: unknown): boolean {
-  return (
-    isObject(value) &&
-    [value.id, value.category, value.description].every((text) => typeof text === 'string') &&
-    typeof value.passed === 'boolean' &&
-    Array.isArray(value.fixes) &&
-    value.fixes.every((fix) => isObject(fix) && typeof fix.description === 'string')
-  );
+function isFinding(value: unknown): boolean {
+  const sample = { id: '', category: '', description: '', passed: true, fixes: [] as { description: string }[] };
+  return hasShape(value, sample) && value.fixes.every((fix) => hasShape(fix, { description: '' }));
 }
 
 function mutedIn({ diagnostics }: JsonObject): ReadonlySet<string> {

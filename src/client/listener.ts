@@ -3,7 +3,7 @@ import { request } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import { uptime } from 'node:os';
 import { RdError } from '../errors.ts';
-import { isObject } from '../json.ts';
+import { parseObject } from '../json.ts';
 import { addressOf, type Connection, staleAdvice } from './connection.ts';
 import { isProof, newNonce } from './service-proof.ts';
 
@@ -78,7 +78,7 @@ function proves(socket: Socket, { host, port }: Connection, password: string, si
       });
       response.on('error', failed);
       response.on('end', () => {
-        const proof = proofIn(Buffer.concat(parts).toString());
+        const proof = parseObject(Buffer.concat(parts).toString())?.proof;
         // A connection that closes now cannot be used again.
         const stays = asked.shouldKeepAlive && !socket.destroyed;
         resolve(stays && isProof({ password, port }, nonce, proof));
@@ -86,15 +86,6 @@ function proves(socket: Socket, { host, port }: Connection, password: string, si
     });
     asked.end();
   });
-}
-
-function proofIn(text: string): unknown {
-  try {
-    const value: unknown = JSON.parse(text);
-    return isObject(value) ? value.proof : undefined;
-  } catch {
-    return undefined;
-  }
 }
 
 function unproven(connection: Connection, why: string): RdError {

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import type { Policies } from '../../profiles/policies/policy.ts';
 import { RdError } from '../errors.ts';
-import { isObject, type JsonObject, type JsonValue } from '../json.ts';
+import { type JsonObject, parseObject } from '../json.ts';
 import { readIfThere } from '../os/atomic-file.ts';
 import type { Change, Plan, PlanRequest } from '../plan/change.ts';
 import { type EstimatedFiles, estimatePlan } from '../plan/offline.ts';
@@ -151,14 +151,7 @@ export async function storedForwards({ state }: Places): Promise<ForwardsReport>
 }
 
 function entriesIn(text: string | undefined) {
-  if (text === undefined) return [];
-  let value: JsonValue;
-  try {
-    value = JSON.parse(text);
-  } catch {
-    return [];
-  }
-  const wanted = { entries: isObject(value) ? (value.portForwards ?? null) : null, exclusive: false };
+  const wanted = { entries: parseObject(text ?? '')?.portForwards ?? null, exclusive: false };
   if (!isWantedForwards(wanted)) return [];
   return wanted.entries.flatMap((entry) => (entry.hostPort === null ? [] : [{ ...entry, hostPort: entry.hostPort }]));
 }

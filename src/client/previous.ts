@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { RdError } from '../errors.ts';
-import { isObject, type JsonObject } from '../json.ts';
+import { isObject, type JsonObject, parseJson } from '../json.ts';
 import { readIfThere, removeLeftovers, writeFileAtomic } from '../os/atomic-file.ts';
 import { ioError, systemCode } from '../os/io-error.ts';
 import type { PlanRequest, Target } from '../plan/change.ts';
@@ -19,7 +19,7 @@ interface Previous {
   settings: JsonObject;
   /** `unmanaged` where the apply did not change it, so that the rollback does not either. */
   power: PlanRequest['state'];
-  /** Absent where they cannot be listed, and in files of older releases. */
+  /** Absent where they cannot be listed. */
   portForwards?: WantedForwards['entries'];
 }
 
@@ -100,12 +100,7 @@ async function namesIn(directory: string): Promise<string[]> {
 }
 
 function parse(text: string, file: string): Previous {
-  let value: unknown;
-  try {
-    value = JSON.parse(text);
-  } catch {
-    value = undefined;
-  }
+  const value = parseJson(text);
   if (isPrevious(value)) return value;
   throw new RdError('ERR_IO', `${file} does not contain a previous state.`, {
     advice: 'Remove the file, then apply the profile you want.',

@@ -1,5 +1,5 @@
 import { ERRORS, type ErrorCode, messageOf, RdError, type SettingsFinding } from '../errors.ts';
-import { isObject } from '../json.ts';
+import { isObject, parseObject } from '../json.ts';
 import { systemCode } from '../os/io-error.ts';
 import { addressOf, type Connection, type HttpRequest, type HttpResponse } from './connection.ts';
 
@@ -86,13 +86,8 @@ function passwordAdvice({ passwordFrom, file, foreign }: Connection): string {
 /** The error document of our API (`schemas/error.json`). */
 function structuredError(response: HttpResponse): RdError | undefined {
   if (!String(response.headers['content-type'] ?? '').startsWith('application/json')) return undefined;
-  let value: unknown;
-  try {
-    value = JSON.parse(response.body.toString());
-  } catch {
-    return undefined;
-  }
-  if (!isObject(value) || typeof value.code !== 'string' || typeof value.message !== 'string') return undefined;
+  const value = parseObject(response.body.toString());
+  if (!value || typeof value.code !== 'string' || typeof value.message !== 'string') return undefined;
   const { code, advice, details, findings } = value;
   const lines = Array.isArray(details) ? details.filter((line) => typeof line === 'string') : [];
   return new RdError(isCode(code) ? code : 'ERR_INTERNAL', value.message, {

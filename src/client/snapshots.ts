@@ -1,6 +1,6 @@
 import { RdError } from '../errors.ts';
 import type { SnapshotRecord } from '../features/snapshots/contract.ts';
-import { isObject } from '../json.ts';
+import { isObject, parseJson } from '../json.ts';
 import type { Client } from './client.ts';
 import { isWebPage, notOurService, unauthorized } from './replies.ts';
 
@@ -46,12 +46,7 @@ export function snapshotCalls(client: Pick<Client, 'connection' | 'request'>) {
 }
 
 function recordsIn(text: string): SnapshotRecord[] | undefined {
-  let value: unknown;
-  try {
-    value = JSON.parse(text);
-  } catch {
-    return undefined;
-  }
+  const value = parseJson(text);
   if (!Array.isArray(value)) return undefined;
   return value.flatMap((record) => {
     if (!isObject(record) || typeof record.created !== 'string' || typeof record.name !== 'string') return [];

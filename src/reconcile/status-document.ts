@@ -69,7 +69,7 @@ export interface StatusDocument extends Omit<LoopStatus, 'counters'> {
   };
   /** Files or registry keys of the deployment profiles; absent without any. The defaults only apply on the first run. */
   policies?: { lockedBy?: string; defaultsBy?: string };
-  /** Files of the user, outside of our directories; absent in the status of older releases. */
+  /** Files of the user, outside of our directories; absent for another application. */
   hostIntegration?: {
     /** Why no such file is touched, as a clause. */
     offBecause?: string;

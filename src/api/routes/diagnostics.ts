@@ -1,5 +1,6 @@
 import type { FastifyInstance } from 'fastify';
 import { RdError } from '../../errors.ts';
+import { indentedJson } from '../../json.ts';
 import type { ApiContext } from '../context.ts';
 import { documented, type JsonSchema } from '../route-doc.ts';
 import { JSON_TYPE } from '../wire-texts.ts';
@@ -51,8 +52,6 @@ type Query = Readonly<Record<string, string | string[] | undefined>>;
 
 /** `/v1/diagnostic_*`: the checks of this desktop, and their results. */
 export function diagnosticsRoutes(app: FastifyInstance, { diagnostics }: ApiContext): void {
-  const indented = (value: unknown) => `${JSON.stringify(value, null, 2)}\n`;
-
   app.get(
     '/v1/diagnostic_categories',
     documented({
@@ -60,7 +59,7 @@ export function diagnosticsRoutes(app: FastifyInstance, { diagnostics }: ApiCont
       replies: { 200: { description: 'always', body: 'json', schema: NAMES, example: diagnostics.categories() } },
     }),
     (_request, reply) => {
-      reply.type(JSON_TYPE).send(indented(diagnostics.categories()));
+      reply.type(JSON_TYPE).send(indentedJson(diagnostics.categories()));
     },
   );
 
@@ -82,7 +81,7 @@ export function diagnosticsRoutes(app: FastifyInstance, { diagnostics }: ApiCont
       if (ids === undefined) {
         throw new RdError('ERR_NOT_FOUND', `No diagnostic checks found in category ${category}`);
       }
-      reply.type(JSON_TYPE).send(indented(ids));
+      reply.type(JSON_TYPE).send(indentedJson(ids));
     },
   );
 
@@ -101,7 +100,7 @@ export function diagnosticsRoutes(app: FastifyInstance, { diagnostics }: ApiCont
       const category = firstOf(query.category);
       const id = firstOf(query.id) ?? firstOf(query.checkID);
       const filter = { ...(category === undefined ? {} : { category }), ...(id === undefined ? {} : { id }) };
-      reply.type(JSON_TYPE).send(indented(diagnostics.report(filter)));
+      reply.type(JSON_TYPE).send(indentedJson(diagnostics.report(filter)));
     },
   );
 
@@ -111,7 +110,7 @@ export function diagnosticsRoutes(app: FastifyInstance, { diagnostics }: ApiCont
       summary: 'Run all checks that apply here, and wait for them',
       replies: { 200: { description: 'always', body: 'json', schema: REPORT } },
     }),
-    async (_request, reply) => reply.type(JSON_TYPE).send(indented(await diagnostics.runAll())),
+    async (_request, reply) => reply.type(JSON_TYPE).send(indentedJson(await diagnostics.runAll())),
   );
 }
 

@@ -1,5 +1,6 @@
 import type { FastifyInstance } from 'fastify';
 import { RdError } from '../../errors.ts';
+import { indentedJson } from '../../json.ts';
 import type { ApiContext } from '../context.ts';
 import { pathOf } from '../error-handler.ts';
 import { type DescribedRoute, documented } from '../route-doc.ts';
@@ -137,6 +138,6 @@ export function openApiRoutes(app: FastifyInstance, { about }: ApiContext, route
   app.get('/v2/openapi.json', doc, async (_request, reply) => {
     const { openApiDocument } = await import('../openapi.ts');
     const document = openApiDocument(routes, about.version, about.port);
-    return reply.type(JSON_TYPE).send(`${JSON.stringify(document, null, 2)}\n`);
+    return reply.type(JSON_TYPE).send(indentedJson(document));
   });
 }

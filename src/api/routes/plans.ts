@@ -1,6 +1,6 @@
 import type { FastifyInstance, FastifyReply } from 'fastify';
 import { RdError, type SettingsFinding } from '../../errors.ts';
-import { isObject } from '../../json.ts';
+import { indentedJson, isObject } from '../../json.ts';
 import { refuseBlocked } from '../../plan/blocks.ts';
 import type { LiveState, Plan, PlanRequest } from '../../plan/change.ts';
 import { patchOf } from '../../plan/diff.ts';
@@ -101,7 +101,7 @@ export function planRoutes(app: FastifyInstance, context: ApiContext): void {
       const plan = planOf(request, desired, context, { outdated: !looked, ...(userFiles ? { userFiles } : {}) });
       const withLive = isObject(query) && query.live === 'true';
       const document = withLive ? { ...plan, live: liveState(desired, context) } : plan;
-      return reply.type(JSON_TYPE).send(`${JSON.stringify(document, null, 2)}\n`);
+      return reply.type(JSON_TYPE).send(indentedJson(document));
     },
   );
 }
@@ -278,10 +278,7 @@ export function applyRoutes(app: FastifyInstance, context: ApiContext): void {
       steps?.begin(generation);
       const continues = steps !== undefined;
       const document: ApplyReply = { kind: 'ApplyReply', formatVersion: 1, generation, sent, continues };
-      return reply
-        .code(202)
-        .type(JSON_TYPE)
-        .send(`${JSON.stringify(document, null, 2)}\n`);
+      return reply.code(202).type(JSON_TYPE).send(indentedJson(document));
     },
   );
 }

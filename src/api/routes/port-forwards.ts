@@ -1,6 +1,6 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { RdError } from '../../errors.ts';
-import { isObject, type JsonObject } from '../../json.ts';
+import { indentedJson, isObject, type JsonObject } from '../../json.ts';
 import { bytesOf, parseJson } from '../body.ts';
 import type { ApiContext } from '../context.ts';
 import { documented, type JsonSchema } from '../route-doc.ts';
@@ -112,7 +112,7 @@ export function portForwardRoutes(app: FastifyInstance, { portForwards }: Pick<A
       replies: { 200: { description: 'always', body: 'json', schema: LIST } },
     }),
     (_request, reply) => {
-      reply.type(JSON_TYPE).send(`${JSON.stringify(portForwards.list(), null, 2)}\n`);
+      reply.type(JSON_TYPE).send(indentedJson(portForwards.list()));
     },
   );
 
@@ -133,7 +133,7 @@ export function portForwardRoutes(app: FastifyInstance, { portForwards }: Pick<A
     }),
     async (request, reply) => {
       const entry = await portForwards.ensure(forwardBody(request), 'later');
-      return reply.type(JSON_TYPE).send(`${JSON.stringify(entry, null, 2)}\n`);
+      return reply.type(JSON_TYPE).send(indentedJson(entry));
     },
   );
 }

@@ -277,6 +277,6 @@ export function layerRoutes(app: FastifyInstance, { layers, store, driver }: Api
   app.get('/v2/settings/layers', doc, (_request, reply) => {
     const { settings } = store.snapshot().desired;
     const document = settingLayers(layers, { basis: 'service', inForce: settings, stored: settings, driver });
-    reply.type(JSON_TYPE).send(`${JSON.stringify(document, null, 2)}\n`);
+    reply.type(JSON_TYPE).send(indentedJson(document));
   });
 }

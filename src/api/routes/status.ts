@@ -1,4 +1,5 @@
 import type { FastifyInstance } from 'fastify';
+import { indentedJson } from '../../json.ts';
 import { PRODUCT } from '../../product.ts';
 import type { StatusDocument } from '../../reconcile/status-document.ts';
 import type { ApiContext } from '../context.ts';
@@ -12,7 +13,7 @@ export function statusRoutes(app: FastifyInstance, context: ApiContext): void {
     replies: { 200: { description: 'always', body: 'json', schema: schemaOf('Status') } },
   });
   app.get('/v2/status', doc, (_request, reply) => {
-    reply.type(JSON_TYPE).send(`${JSON.stringify(statusDocument(context), null, 2)}\n`);
+    reply.type(JSON_TYPE).send(indentedJson(statusDocument(context)));
   });
 }
 

@@ -1,6 +1,6 @@
 import type { FastifyInstance } from 'fastify';
 import { RdError } from '../../errors.ts';
-import { isObject, type JsonObject, type JsonValue } from '../../json.ts';
+import { indentedJson, isObject, type JsonObject, type JsonValue } from '../../json.ts';
 import type { Platform } from '../../settings/field.ts';
 import { own } from '../../settings/own.ts';
 import { bytesOf, settingsPayload } from '../body.ts';
@@ -158,7 +158,7 @@ const PUT_DOC = documented({
 /** `/v1/transient_settings`: for clients with windows. This service has none, and only stores the values. */
 export function transientSettingsRoutes(app: FastifyInstance, { transient }: ApiContext): void {
   app.get('/v1/transient_settings', GET_DOC, (_request, reply) => {
-    reply.type(JSON_TYPE).send(`${JSON.stringify(transient.read(), null, 2)}\n`);
+    reply.type(JSON_TYPE).send(indentedJson(transient.read()));
   });
 
   app.put('/v1/transient_settings', PUT_DOC, (request, reply) => {
