@@ -237,23 +237,10 @@ function lowered(text: string): string {
  * @throws RdError `ERR_NOT_PRIVATE`.
  */
 export function requirePrivate(here: Places): void {
-  const { data, config, logs, state, cache, snapshots, extensions, guestImages, bin, serviceLock, applyLock } = here;
-  const { settingsFile, previousSettingsFile, stateFile, connectionFile } = here;
-  const directories = [
-    data,
-    config,
-    logs,
-    state,
-    cache,
-    snapshots,
-    extensions,
-    guestImages,
-    bin,
-    serviceLock,
-    applyLock,
-  ];
-  const files = [settingsFile, previousSettingsFile, stateFile, connectionFile];
-  refuseExposed([...directories, join(state, 'drivers'), ...files], {
+  const bases = [here.data, here.config, here.logs, here.state, here.cache];
+  const parts = [here.snapshots, here.extensions, here.guestImages, here.bin, here.serviceLock, here.applyLock];
+  const files = [here.settingsFile, here.previousSettingsFile, here.stateFile, here.connectionFile];
+  refuseExposed([...bases, ...parts, join(here.state, 'drivers'), ...files], {
     because: `so files that ${PRODUCT.name} keeps there cannot be trusted`,
     otherwise:
       'Set RDCTL_HOME to a directory that only you can write, with parents owned by you or root (with sudo, `sudo -H` uses the home of root)',

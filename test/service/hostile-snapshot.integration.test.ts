@@ -45,7 +45,7 @@ async function scene() {
     name: String(manifest.parts[0].name),
     async rewrite(parts: unknown, contents?: object): Promise<void> {
       const names = savedNames(parts as SavedPart[]);
-      const all = contents ?? (await contentsOf(directory, names, { signal }).catch(() => ({})));
+      const all = contents ?? (await contentsOf(directory, names, signal).catch(() => ({})));
       const text = formatManifest({ ...manifest, parts, contents: all });
       writeFileSync(join(directory, 'manifest.json'), text);
       writeFileSync(join(directory, COMPLETE), markOf(text));

@@ -84,7 +84,7 @@ export function createServiceDiagnostics(options: DiagnosticsOptions): ServiceDi
   };
 }
 
-/** A mirror of a closed network can be asked in the place of the usual server. */
+/** The usual server, or a mirror of it in a closed network. */
 function connectivityUrl(chosen: string | undefined, log: DiagnosticsOptions['log']): string {
   if (!chosen) return PRODUCT.connectivityUrl;
   if (/^https?:$/.test(URL.canParse(chosen) ? new URL(chosen).protocol : '')) return chosen;

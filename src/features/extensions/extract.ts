@@ -43,18 +43,18 @@ export async function extract(
   for await (const { header, body } of entriesOf(archive)) {
     const path = pathBelow(header.name);
     if (path === '') {
-      if (kind !== undefined) throw invalidEntry(header.name, 'it comes twice');
+      if (kind !== undefined) throw invalidEntry(header.name, 'it is in the archive twice');
       kind = header.type === 'directory' ? 'directory' : 'file';
     }
-    if (path !== '' && kind === 'file') throw invalidEntry(header.name, 'it lies below a file');
+    if (path !== '' && kind === 'file') throw invalidEntry(header.name, 'it is below a file');
     kind ??= 'directory';
     spend(budget, header);
     const target = join(destination, path);
     try {
       await write(header, path, target, body);
     } catch (error) {
-      if (systemCode(error) === 'EEXIST') throw invalidEntry(header.name, 'it comes twice');
-      if (systemCode(error) === 'ENOTDIR') throw invalidEntry(header.name, 'it lies below a file');
+      if (systemCode(error) === 'EEXIST') throw invalidEntry(header.name, 'it is in the archive twice');
+      if (systemCode(error) === 'ENOTDIR') throw invalidEntry(header.name, 'it is below a file');
       throw error;
     }
   }
@@ -62,7 +62,7 @@ export async function extract(
   // Last, so that nothing is ever written through a link of the archive.
   for (const { path, target } of links) {
     await symlink(target, path).catch((error: unknown) => {
-      throw systemCode(error) === 'EEXIST' ? invalidEntry(path, 'it comes twice') : error;
+      throw systemCode(error) === 'EEXIST' ? invalidEntry(path, 'it is in the archive twice') : error;
     });
   }
   return kind;
@@ -96,7 +96,7 @@ export async function extract(
         return;
       }
       default:
-        throw invalidEntry(header.name, `it is a ${header.type ?? 'thing of no kind'}`);
+        throw invalidEntry(header.name, `its type is ${header.type ?? 'unknown'}`);
     }
   }
 
@@ -196,7 +196,7 @@ function pathBelow(name: string): string {
   if (parts[0] === '.') parts.shift();
   const unsafe = parts.some((part) => part === '' || part === '.' || part === '..' || CONTROL.test(part));
   if (unsafe || (process.platform === 'win32' && name.includes(':')))
-    throw invalidEntry(name, 'it is no name below a directory');
+    throw invalidEntry(name, 'its name is not a path below a directory');
   return parts.slice(1).join('/');
 }
 

@@ -1,5 +1,6 @@
 import { messageOf, RdError } from '../../errors.ts';
 import { isObject } from '../../json.ts';
+import { bytesOf } from '../../os/stream-bytes.ts';
 import type { ExtensionImage } from '../../settings/extension-image.ts';
 import { isImageTag, registryOrigin } from '../../settings/image-reference.ts';
 
@@ -83,18 +84,11 @@ async function publicToken(
 }
 
 async function objectOf(response: Response, { registry }: ExtensionImage): Promise<Record<string, unknown>> {
-  const chunks: Uint8Array[] = [];
-  let size = 0;
   try {
-    for await (const chunk of response.body ?? []) {
-      const bytes: Uint8Array = chunk;
-      size += bytes.length;
-      if (size > MAX_BYTES) throw new Error(`the answer is larger than ${MAX_BYTES} bytes`);
-      chunks.push(bytes);
-    }
-    const value: unknown = JSON.parse(Buffer.concat(chunks).toString('utf8'));
+    const body = response.body ? await bytesOf(response.body, MAX_BYTES) : '';
+    const value: unknown = JSON.parse(body.toString());
     if (isObject(value)) return value;
-    throw new Error('the answer is not an object');
+    throw new Error('it is not an object');
   } catch (cause) {
     const text = messageOf(cause);
     throw new RdError('ERR_CONNECTION', `the registry ${registry} did not return a list of tags: ${text}`, {

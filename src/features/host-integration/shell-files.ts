@@ -139,17 +139,9 @@ function quotedWhole(directory: string): string {
 
 /** @throws RdError `ERR_IO` for a directory that a PATH cannot contain. */
 function checked(directory: string): string {
-  const bad = /[:\n\r\0]/.exec(directory);
-  if (!bad) return directory;
-  throw new RdError(
-    'ERR_IO',
-    `the directory ${JSON.stringify(directory)} cannot be on a PATH: it holds a ${name(bad[0])}`,
-    {
-      advice: 'Move the data directory (XDG_DATA_HOME) to a plain path.',
-    },
-  );
-}
-
-function name(character: string): string {
-  return character === ':' ? 'colon' : 'line end';
+  if (!/[:\n\r\0]/.test(directory)) return directory;
+  const problem = 'it contains a colon or a line break';
+  throw new RdError('ERR_IO', `the directory ${JSON.stringify(directory)} cannot be on a PATH: ${problem}`, {
+    advice: 'Move the data directory (XDG_DATA_HOME) to a plain path.',
+  });
 }

@@ -96,22 +96,17 @@ function invalid(key: string, value: JsonValue | undefined, expected: string): R
 
 const FORMAT = 1;
 
-/** The desired forwards, persistent across restarts. */
-export interface ForwardStore {
-  /**
-   * The valid entries of the file. A file with anything else is set aside first, so that the next save loses nothing; `notice` reports
-   * that.
-   * @throws RdError `ERR_IO` when it cannot be read.
-   */
-  load(): Promise<{ wanted: WantedForward[]; notice?: string }>;
-  /** Atomic. @throws RdError `ERR_IO`. */
-  save(wanted: readonly WantedForward[]): Promise<void>;
-}
+export type ForwardStore = ReturnType<typeof forwardFile>;
 
-/** Keeps them in one file. */
-export function forwardFile(path: string, now: () => number = Date.now): ForwardStore {
+/** The desired forwards, in one file. */
+export function forwardFile(path: string, now: () => number = Date.now) {
   return {
-    async load() {
+    /**
+     * The valid entries of the file. A file with anything else is set aside first, so that the next save loses nothing; `notice` reports
+     * that.
+     * @throws RdError `ERR_IO` when it cannot be read.
+     */
+    async load(): Promise<{ wanted: WantedForward[]; notice?: string }> {
       const record = await readRecord(path);
       const { wanted, whole } = record === undefined ? { wanted: [], whole: true } : forwardsIn(record);
       if (whole) return { wanted };
@@ -122,7 +117,8 @@ export function forwardFile(path: string, now: () => number = Date.now): Forward
         notice: `The file of the port forwards has a mistake; ${kept}, and it was set aside as ${movedTo}.`,
       };
     },
-    save: (wanted) => writeRecord(path, { format: FORMAT, portForwards: wanted }),
+    /** Atomic. @throws RdError `ERR_IO`. */
+    save: (wanted: readonly WantedForward[]) => writeRecord(path, { format: FORMAT, portForwards: wanted }),
   };
 }
 

@@ -86,7 +86,7 @@ export function createDraft({ root, record, driver, kept, settings, copy = copyT
         if (isSaved) await check?.({ of: from, at: to }, signal);
         parts.push(isSaved ? { name, saved } : { name });
       }
-      const contents = await contentsOf(directory, savedNames(parts), { signal });
+      const contents = await contentsOf(directory, savedNames(parts), signal);
       const manifest = formatManifest({ driver, ...(live ? { live } : {}), parts, contents });
       try {
         await write(MANIFEST, manifest);

@@ -86,11 +86,13 @@ function journalOf(value: unknown, kept: readonly string[], phases: readonly Pha
   const { snapshot, settings, earlier } = value;
   const phase = phases.find((each) => each === value.phase);
   if (phase === undefined) throw new Error(`its phase is ${JSON.stringify(value.phase)}`);
-  if (snapshot !== undefined && typeof snapshot !== 'string') throw new Error('the name of its snapshot is no text');
+  if (snapshot !== undefined && typeof snapshot !== 'string')
+    throw new Error('the name of its snapshot is not a string');
   if (!Array.isArray(value.parts)) throw new Error('it has no parts');
   const parts = value.parts.map((part) => partOf(part, kept));
-  if (new Set(parts.map(({ live }) => live)).size < parts.length) throw new Error('it has a part twice');
-  if (earlier === undefined && parts.some(({ unproven }) => unproven)) throw new Error('what was earlier is missing');
+  if (new Set(parts.map(({ live }) => live)).size < parts.length) throw new Error('it lists a part twice');
+  if (earlier === undefined && parts.some(({ unproven }) => unproven))
+    throw new Error('the earlier journal is missing');
   const pair = settings === undefined ? undefined : settingsOf(settings);
   if (!pair && (phase === 'settings' || phase === 'proving')) throw new Error('it has no settings');
   return {
@@ -103,7 +105,7 @@ function journalOf(value: unknown, kept: readonly string[], phases: readonly Pha
 }
 
 function partOf(value: unknown, kept: readonly string[]): SwapPart {
-  if (!isObject(value)) throw new Error('one of its parts is no object');
+  if (!isObject(value)) throw new Error('one of its parts is not an object');
   const { hadLive, comes, unproven } = value;
   const live = kept.find((path) => path === value.live);
   if (live === undefined)
@@ -115,6 +117,7 @@ function partOf(value: unknown, kept: readonly string[]): SwapPart {
 }
 
 function settingsOf(value: unknown): { before: JsonObject; after: JsonObject } {
-  if (!isObject(value) || !isObject(value.before) || !isObject(value.after)) throw new Error('its settings are none');
+  if (!isObject(value) || !isObject(value.before) || !isObject(value.after))
+    throw new Error('its settings are invalid');
   return { before: value.before, after: value.after };
 }

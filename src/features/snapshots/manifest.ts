@@ -26,7 +26,7 @@ export interface SavedPart {
   saved?: string;
 }
 
-/** One entry of a saved part. `is` has a link's target or a file's digest; for others only the type. */
+/** One entry of a saved part. */
 type Content =
   | { kind: 'file'; size: number; sha256: string }
   | { kind: 'link'; target: string }
@@ -42,15 +42,11 @@ export interface Manifest {
   contents: Record<string, Content>;
 }
 
-export interface ReadOptions {
-  signal: AbortSignal;
-}
-
 /** Hashes everything that was saved. @throws `ERR_CANCELLED` by the signal, else the file system error. */
 export async function contentsOf(
   directory: string,
   names: readonly string[],
-  { signal }: ReadOptions,
+  signal: AbortSignal,
 ): Promise<Record<string, Content>> {
   const contents: Record<string, Content> = Object.create(null);
   const digests = new Map<string, string>();
@@ -98,12 +94,12 @@ function manifestOf({ driver, live, parts, contents }: JsonObject): Manifest {
   if (!Array.isArray(parts)) throw damaged(`${MANIFEST} has no list of parts`);
   const read = parts.map(partOf);
   const tops = savedNames(read);
-  if (new Set(tops).size < tops.length) throw damaged(`${MANIFEST} names a place twice`);
+  if (new Set(tops).size < tops.length) throw damaged(`${MANIFEST} lists a part twice`);
   if (!isObject(contents)) throw damaged(`${MANIFEST} does not say what was saved`);
   for (const [name, content] of Object.entries(contents)) {
     const [top = '', ...below] = name.split('/');
     if (!tops.includes(top) || below.some((part) => !isEntry(part)) || !isContent(content))
-      throw damaged(`${MANIFEST} speaks of ${JSON.stringify(readable(name))}, which cannot belong to it`);
+      throw damaged(`${MANIFEST} lists ${JSON.stringify(readable(name))}, which cannot be part of it`);
     if (below.length === 0 && content.kind === 'link') throw damaged(`${JSON.stringify(readable(name))} is a link`);
   }
   return { driver, ...(live === true ? { live } : {}), parts: read, contents: contents as Manifest['contents'] };
@@ -115,7 +111,7 @@ function partOf(part: JsonValue): SavedPart {
   if (saved === undefined) return { name };
   if (typeof saved !== 'string' || !isEntry(saved) || [MANIFEST, METADATA, ...MARKS].includes(saved)) {
     throw damaged(
-      `${MANIFEST} says that ${JSON.stringify(name)} is in ${JSON.stringify(saved)}, which is no place in it`,
+      `${MANIFEST} says that ${JSON.stringify(name)} is in ${JSON.stringify(saved)}, which is not an entry of it`,
     );
   }
   return { name, saved };
@@ -145,13 +141,13 @@ export function markOf(manifest: string): string {
  * Verifies the files against the manifest: names and sizes first, then every byte.
  * @throws RdError `ERR_SNAPSHOT` naming the first difference; `ERR_CANCELLED`.
  */
-export async function verify(directory: string, manifest: Manifest, options: ReadOptions): Promise<void> {
+export async function verify(directory: string, manifest: Manifest, signal: AbortSignal): Promise<void> {
   const names = savedNames(manifest.parts);
   await verifyShape(
     names.map((name) => [join(directory, name), name]),
     manifest,
   );
-  const contents = await contentsOf(directory, names, options);
+  const contents = await contentsOf(directory, names, signal);
   for (const [name, content] of Object.entries(manifest.contents)) {
     const is = contents[name];
     if (!is || JSON.stringify(is) !== JSON.stringify(content)) throw damaged(`${readable(name)} has changed`);

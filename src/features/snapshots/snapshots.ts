@@ -129,7 +129,7 @@ export function createSnapshots(input: SnapshotsInput): SnapshotService {
           const manifest = await readManifest(directory, mark);
           const sources = sourcesOf(manifest, directory);
           // Find every problem while the backend still runs.
-          await verify(directory, manifest, { signal });
+          await verify(directory, manifest, signal);
           const settings = await input.readSettings(join(directory, SETTINGS));
           await interrupting(async () => {
             await maintenance.run(action, signal, async (work) => {

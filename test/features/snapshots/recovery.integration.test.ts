@@ -30,7 +30,7 @@ describe('an invalid journal', () => {
     ['has no phase', (at) => withPart(at, { phase: undefined }), 'its phase is undefined'],
     ['has another phase', (at) => withPart(at, { phase: 'swapped' }), 'its phase is "swapped"'],
     ['has no parts', (at) => withPart(at, { parts: {} }), 'it has no parts'],
-    ['has a part that is none', (at) => withPart(at, { parts: ['x'] }), 'one of its parts is no object'],
+    ['has a part that is none', (at) => withPart(at, { parts: ['x'] }), 'one of its parts is not an object'],
     [
       'names a place that is not kept',
       (at) => withPart(at, { parts: [{ live: join(at.here.state, 'other'), ...PART }] }),
@@ -44,7 +44,7 @@ describe('an invalid journal', () => {
     [
       'has a part twice',
       (at) => withPart(at, { parts: [0, 1].map(() => ({ live: first(at), ...PART })) }),
-      'it has a part twice',
+      'it lists a part twice',
     ],
     [
       'does not say what was there',
@@ -54,15 +54,15 @@ describe('an invalid journal', () => {
     [
       'has something unproven of nobody',
       (at) => withPart(at, { parts: [{ live: first(at), ...PART, unproven: true }] }),
-      'what was earlier is missing',
+      'the earlier journal is missing',
     ],
     [
       'has settings that are none',
       (at) => withPart(at, { settings: { before: 'x', after: {} } }),
-      'its settings are none',
+      'its settings are invalid',
     ],
     ['has to bring back settings and has none', (at) => withPart(at, { phase: 'settings' }), 'it has no settings'],
-    ['has another name', (at) => withPart(at, { snapshot: {} }), 'the name of its snapshot is no text'],
+    ['has another name', (at) => withPart(at, { snapshot: {} }), 'the name of its snapshot is not a string'],
     [
       'has an earlier one that cannot be',
       (at) => withPart(at, { earlier: withPart(at, { settings: SETTINGS }) }),

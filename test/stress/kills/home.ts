@@ -127,7 +127,7 @@ export function killsHome(): KillsHome {
       const signal = new AbortController().signal;
       for (const name of names) {
         const { directory, mark } = await findSnapshot(join(home, 'snapshots'), name);
-        await verify(directory, await readManifest(directory, mark), { signal });
+        await verify(directory, await readManifest(directory, mark), signal);
       }
     },
     servicePid() {

@@ -66,7 +66,7 @@ async function problemOf(file: string): Promise<string | undefined> {
   try {
     await lstat(file);
   } catch (error) {
-    return systemCode(error) === 'ENOENT' ? 'is missing' : `cannot be looked at (${systemCode(error)})`;
+    return systemCode(error) === 'ENOENT' ? 'is missing' : `cannot be read (${systemCode(error)})`;
   }
   try {
     await access(file, constants.X_OK);
