@@ -1,215 +1,126 @@
-import type { CommandEntry } from './command.ts';
+import type { Command, CommandEntry } from './command.ts';
+
+type Row = readonly [name: string, summary: string, load: () => Promise<Command>];
+
+const DECLARE: readonly Row[] = [
+  ['init', 'Write a profile from the current settings', async () => (await import('./commands/init.ts')).init],
+  [
+    'plan',
+    'Show what apply would change, and what it would cost',
+    async () => (await import('./commands/plan.ts')).plan,
+  ],
+  ['diff', 'Show where the desktop differs from a profile', async () => (await import('./commands/diff.ts')).diff],
+  [
+    'apply',
+    'Make the desktop match a profile, and wait until it does',
+    async () => (await import('./commands/apply.ts')).apply,
+  ],
+  [
+    'validate',
+    'Check a profile without changing anything',
+    async () => (await import('./commands/validate.ts')).validate,
+  ],
+  [
+    'explain',
+    'Show where the value of a setting comes from',
+    async () => (await import('./commands/explain.ts')).explain,
+  ],
+  [
+    'status',
+    'Show what is running, and whether it matches the settings',
+    async () => (await import('./commands/status.ts')).status,
+  ],
+  [
+    'diagnostics',
+    'Show problems with the desktop and this computer',
+    async () => (await import('./commands/diagnostics.ts')).diagnostics,
+  ],
+];
+
+const CONTROL: readonly Row[] = [
+  [
+    'start',
+    'Start the service in the background, or update the running one',
+    async () => (await import('./commands/start.ts')).start,
+  ],
+  ['serve', 'Run the service in the foreground', async () => (await import('./commands/serve.ts')).serve],
+  ['shutdown', 'Stop the backend and the service', async () => (await import('./commands/shutdown.ts')).shutdown],
+  [
+    'list-settings',
+    'Print the current settings as JSON',
+    async () => (await import('./commands/list-settings.ts')).listSettings,
+  ],
+  ['set', 'Change individual settings', async () => (await import('./commands/set.ts')).set],
+  [
+    'extension',
+    'Install, list and uninstall extensions',
+    async () => (await import('./commands/extension.ts')).extension,
+  ],
+  ['api', 'Call an endpoint of the API', async () => (await import('./commands/api.ts')).api],
+  ['image', 'Manage guest images for virtual machines', async () => (await import('./commands/image.ts')).image],
+  ['snapshot', 'Save and restore the entire desktop', async () => (await import('./commands/snapshot.ts')).snapshot],
+  [
+    'shell',
+    'Open a shell, or run a command, configured for the engine',
+    async () => (await import('./commands/shell.ts')).shell,
+  ],
+  ['cp', 'Copy files between this computer and the virtual machine', async () => (await import('./commands/cp.ts')).cp],
+  [
+    'ssh-config',
+    'Print an OpenSSH configuration for the virtual machine',
+    async () => (await import('./commands/ssh-config.ts')).sshConfig,
+  ],
+  [
+    'create-profile',
+    'Write a deployment profile for macOS, Windows or Linux',
+    async () => (await import('./commands/create-profile.ts')).createProfile,
+  ],
+  [
+    'import-profile',
+    'Convert deployment profiles to a profile',
+    async () => (await import('./commands/import-profile.ts')).importProfile,
+  ],
+  ['profile', 'Check and upgrade settings files', async () => (await import('./commands/profile.ts')).profile],
+  [
+    'reset',
+    'Remove the cluster, the machine, downloads, or everything',
+    async () => (await import('./commands/reset.ts')).reset,
+  ],
+];
+
+const OTHER: readonly Row[] = [
+  ['info', 'Show the version and the IP address of the machine', async () => (await import('./commands/info.ts')).info],
+  [
+    'completion',
+    'Print the completion script for a shell',
+    async () => (await import('./commands/completion.ts')).completion,
+  ],
+  ['version', 'Show the versions of rdctl and its API', async () => (await import('./commands/version.ts')).version],
+  ['help', 'Show help for a command', async () => (await import('./commands/help.ts')).help],
+];
+
+/** Neither listed in the help nor suggested. */
+const HIDDEN: readonly Row[] = [
+  [
+    'factory-reset',
+    'Remove everything in this installation',
+    async () => (await import('./commands/reset.ts')).factoryResetCommand,
+  ],
+  ['setup', 'Change how this computer starts the service', async () => (await import('./commands/setup.ts')).setup],
+  ['paths', 'Show the directories in use', async () => (await import('./commands/paths.ts')).paths],
+  ['internal', 'Commands used by the application', async () => (await import('./commands/internal.ts')).internal],
+  ['__complete', 'Answer a completion script', async () => (await import('./commands/complete.ts')).complete],
+  [
+    '__completeNoDesc',
+    'Answer a completion script, without descriptions',
+    async () => (await import('./commands/complete.ts')).completeNoDesc,
+  ],
+];
 
 /** Every command. The summaries are repeated here so that the root help loads no command; a test keeps them equal. */
 export const COMMANDS: readonly CommandEntry[] = [
-  {
-    name: 'init',
-    summary: 'Write a profile from the current settings',
-    group: 'declare',
-    load: async () => (await import('./commands/init.ts')).init,
-  },
-  {
-    name: 'plan',
-    summary: 'Show what apply would change, and what it would cost',
-    group: 'declare',
-    load: async () => (await import('./commands/plan.ts')).plan,
-  },
-  {
-    name: 'diff',
-    summary: 'Show where the desktop differs from a profile',
-    group: 'declare',
-    load: async () => (await import('./commands/diff.ts')).diff,
-  },
-  {
-    name: 'apply',
-    summary: 'Make the desktop match a profile, and wait until it does',
-    group: 'declare',
-    load: async () => (await import('./commands/apply.ts')).apply,
-  },
-  {
-    name: 'validate',
-    summary: 'Check a profile without changing anything',
-    group: 'declare',
-    load: async () => (await import('./commands/validate.ts')).validate,
-  },
-  {
-    name: 'explain',
-    summary: 'Show where the value of a setting comes from',
-    group: 'declare',
-    load: async () => (await import('./commands/explain.ts')).explain,
-  },
-  {
-    name: 'status',
-    summary: 'Show what is running, and whether it matches the settings',
-    group: 'declare',
-    load: async () => (await import('./commands/status.ts')).status,
-  },
-  {
-    name: 'diagnostics',
-    summary: 'Show problems with the desktop and this computer',
-    group: 'declare',
-    load: async () => (await import('./commands/diagnostics.ts')).diagnostics,
-  },
-  {
-    name: 'start',
-    summary: 'Start the service in the background, or update the running one',
-    group: 'control',
-    load: async () => (await import('./commands/start.ts')).start,
-  },
-  {
-    name: 'serve',
-    summary: 'Run the service in the foreground',
-    group: 'control',
-    load: async () => (await import('./commands/serve.ts')).serve,
-  },
-  {
-    name: 'shutdown',
-    summary: 'Stop the backend and the service',
-    group: 'control',
-    load: async () => (await import('./commands/shutdown.ts')).shutdown,
-  },
-  {
-    name: 'list-settings',
-    summary: 'Print the current settings as JSON',
-    group: 'control',
-    load: async () => (await import('./commands/list-settings.ts')).listSettings,
-  },
-  {
-    name: 'set',
-    summary: 'Change individual settings',
-    group: 'control',
-    load: async () => (await import('./commands/set.ts')).set,
-  },
-  {
-    name: 'extension',
-    summary: 'Install, list and uninstall extensions',
-    group: 'control',
-    load: async () => (await import('./commands/extension.ts')).extension,
-  },
-  {
-    name: 'api',
-    summary: 'Call an endpoint of the API',
-    group: 'control',
-    load: async () => (await import('./commands/api.ts')).api,
-  },
-  {
-    name: 'image',
-    summary: 'Manage guest images for virtual machines',
-    group: 'control',
-    load: async () => (await import('./commands/image.ts')).image,
-  },
-  {
-    name: 'snapshot',
-    summary: 'Save and restore the entire desktop',
-    group: 'control',
-    load: async () => (await import('./commands/snapshot.ts')).snapshot,
-  },
-  {
-    name: 'shell',
-    summary: 'Open a shell, or run a command, configured for the engine',
-    group: 'control',
-    load: async () => (await import('./commands/shell.ts')).shell,
-  },
-  {
-    name: 'cp',
-    summary: 'Copy files between this computer and the virtual machine',
-    group: 'control',
-    load: async () => (await import('./commands/cp.ts')).cp,
-  },
-  {
-    name: 'ssh-config',
-    summary: 'Print an OpenSSH configuration for the virtual machine',
-    group: 'control',
-    load: async () => (await import('./commands/ssh-config.ts')).sshConfig,
-  },
-  {
-    name: 'create-profile',
-    summary: 'Write a deployment profile for macOS, Windows or Linux',
-    group: 'control',
-    load: async () => (await import('./commands/create-profile.ts')).createProfile,
-  },
-  {
-    name: 'import-profile',
-    summary: 'Convert deployment profiles to a profile',
-    group: 'control',
-    load: async () => (await import('./commands/import-profile.ts')).importProfile,
-  },
-  {
-    name: 'profile',
-    summary: 'Check and upgrade settings files',
-    group: 'control',
-    load: async () => (await import('./commands/profile.ts')).profile,
-  },
-  {
-    name: 'reset',
-    summary: 'Remove the cluster, the machine, downloads, or everything',
-    group: 'control',
-    load: async () => (await import('./commands/reset.ts')).reset,
-  },
-  {
-    name: 'info',
-    summary: 'Show the version and the IP address of the machine',
-    group: 'other',
-    load: async () => (await import('./commands/info.ts')).info,
-  },
-  {
-    name: 'completion',
-    summary: 'Print the completion script for a shell',
-    group: 'other',
-    load: async () => (await import('./commands/completion.ts')).completion,
-  },
-  {
-    name: 'version',
-    summary: 'Show the versions of rdctl and its API',
-    group: 'other',
-    load: async () => (await import('./commands/version.ts')).version,
-  },
-  {
-    name: 'help',
-    summary: 'Show help for a command',
-    group: 'other',
-    load: async () => (await import('./commands/help.ts')).help,
-  },
-  {
-    name: 'factory-reset',
-    summary: 'Remove everything in this installation',
-    group: 'control',
-    hidden: true,
-    load: async () => (await import('./commands/reset.ts')).factoryResetCommand,
-  },
-  {
-    name: 'setup',
-    summary: 'Change how this computer starts the service',
-    group: 'control',
-    hidden: true,
-    load: async () => (await import('./commands/setup.ts')).setup,
-  },
-  {
-    name: 'paths',
-    summary: 'Show the directories in use',
-    group: 'other',
-    hidden: true,
-    load: async () => (await import('./commands/paths.ts')).paths,
-  },
-  {
-    name: 'internal',
-    summary: 'Commands used by the application',
-    group: 'other',
-    hidden: true,
-    load: async () => (await import('./commands/internal.ts')).internal,
-  },
-  {
-    name: '__complete',
-    summary: 'Answer a completion script',
-    group: 'other',
-    hidden: true,
-    load: async () => (await import('./commands/complete.ts')).complete,
-  },
-  {
-    name: '__completeNoDesc',
-    summary: 'Answer a completion script, without descriptions',
-    group: 'other',
-    hidden: true,
-    load: async () => (await import('./commands/complete.ts')).completeNoDesc,
-  },
+  ...DECLARE.map(([name, summary, load]) => ({ name, summary, load, group: 'declare' as const })),
+  ...CONTROL.map(([name, summary, load]) => ({ name, summary, load, group: 'control' as const })),
+  ...OTHER.map(([name, summary, load]) => ({ name, summary, load, group: 'other' as const })),
+  ...HIDDEN.map(([name, summary, load]) => ({ name, summary, load, group: 'other' as const, hidden: true as const })),
 ];

@@ -112,12 +112,12 @@ function unexpected(error: unknown): string {
 
 /** The causes of an expected failure, one sentence each, without repetitions. */
 function causes(error: RdError): string[] {
-  const told = [error.message];
+  const printed = [error.message];
   for (let each = error.cause; each !== undefined; each = each instanceof Error ? each.cause : undefined) {
     const sentence = unexpected(each);
-    if (!told.some((text) => text.includes(sentence))) told.push(sentence);
+    if (!printed.some((text) => text.includes(sentence))) printed.push(sentence);
   }
-  return told.slice(1);
+  return printed.slice(1);
 }
 
 function trace(error: unknown): string {

@@ -60,8 +60,8 @@ removed, and exits with 1 if something could not be removed.`,
     const { target } = flags;
     const yes = flags.yes === true;
     if (flags.factory === true) {
-      const wish = { cache: flags.cache === true, yes, json: flags.output === 'json' };
-      return resetEverything({ ...wish, ...(target ? { target } : {}) }, invocation);
+      const options = { cache: flags.cache === true, yes, json: flags.output === 'json' };
+      return resetEverything({ ...options, ...(target ? { target } : {}) }, invocation);
     }
     const mode = flags.vm === true ? 'wipe' : flags.k8s === true ? 'fast' : undefined;
     if (mode === undefined && flags.cache !== true) {
@@ -137,17 +137,17 @@ interface FactoryResetInput {
  * @throws RdError `ERR_WRONG_TARGET` when another application answers and was not named, and any failure to stop the
  * service; nothing is removed then.
  */
-async function resetEverything(wish: FactoryResetInput, caller: Caller): Promise<number> {
+async function resetEverything(options: FactoryResetInput, caller: Caller): Promise<number> {
   const { io } = caller;
-  const elsewhere = await remoteConnection(wish, caller);
-  if (elsewhere) return overTheApi(elsewhere, wish, io);
+  const elsewhere = await remoteConnection(options, caller);
+  if (elsewhere) return overTheApi(elsewhere, options, io);
   const here = homeOf(io);
   await requireMarked(here);
-  checkPlaces(here, wish.cache);
-  if (!(await isInstalled(here))) return report(await untouchedSummary(here, wish.cache), wish, io);
-  await consent(`all ${PRODUCT.name} data in ${here.data}`, wish, io);
+  checkPlaces(here, options.cache);
+  if (!(await isInstalled(here))) return report(await untouchedSummary(here, options.cache), options, io);
+  await consent(`all ${PRODUCT.name} data in ${here.data}`, options, io);
   // A backend that does not stop is reported in terms of the reset.
-  await stopOwn(wish, caller).catch(async (error: unknown) => {
+  await stopOwn(options, caller).catch(async (error: unknown) => {
     await requireStoppedBackend(here);
     throw error;
   });
@@ -156,8 +156,8 @@ async function resetEverything(wish: FactoryResetInput, caller: Caller): Promise
   const hadState = existsSync(here.state);
   const lock = await lockHome(here.serviceLock, here.data);
   try {
-    const { removed, ...rest } = await removeAll(here, wish, io);
-    return report({ removed: removed.filter((path) => hadState || path !== here.state), ...rest }, wish, io);
+    const { removed, ...rest } = await removeAll(here, options, io);
+    return report({ removed: removed.filter((path) => hadState || path !== here.state), ...rest }, options, io);
   } finally {
     await lock.release();
   }
@@ -194,13 +194,13 @@ async function answers(connection: Connection, io: Io): Promise<boolean> {
     );
 }
 
-async function overTheApi(connection: Connection, wish: FactoryResetInput, io: Io): Promise<number> {
+async function overTheApi(connection: Connection, options: FactoryResetInput, io: Io): Promise<number> {
   const client = createClient(connection);
   // Check first: the listener may be another program.
   await client.backendState({ signal: io.signal });
   const who = connection.foreign ? COMPATIBLE.productName : 'the application';
-  await consent(`all data of ${who} at ${connection.host}:${connection.port}`, wish, io);
-  const body = JSON.stringify({ keepSystemImages: !wish.cache });
+  await consent(`all data of ${who} at ${connection.host}:${connection.port}`, options, io);
+  const body = JSON.stringify({ keepSystemImages: !options.cache });
   const sentence = await sentenceOf(client, { method: 'PUT', path: '/v1/factory_reset', body, signal: io.signal });
   io.err(`${sentence}\n${who} performs the reset itself; details are not available.\n`);
   return 0;

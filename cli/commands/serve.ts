@@ -16,7 +16,7 @@ import { summaryText } from './reset.ts';
 /** Poll interval for the parent process, in milliseconds. */
 const PARENT_MS = 500;
 /** Maximum bytes of settings on standard input. Longer input is truncated and then fails to parse. */
-const MOST_SETTINGS = 1024 * 1024;
+const MAX_SETTINGS_BYTES = 1024 * 1024;
 /** The executable that other clients start, installed beside `rdctl`. */
 const APPLICATION = 'rdctl-app';
 const APPLICATION_HELP = `Run the service in the foreground, with settings as arguments
@@ -90,8 +90,8 @@ real driver that can run on this computer. \`simulated\` runs nothing and is nev
     const driver = typeof flags.driver === 'string' ? flags.driver : undefined;
     const { settings, noModalDialogs } = await noting(homeOf(io), async () => {
       checkDriver(driver, io.env);
-      const handed = flags.settings === undefined ? undefined : await readSettings(io);
-      return applicationRequest([...applicationWords(given), ...args], handed);
+      const fromLauncher = flags.settings === undefined ? undefined : await readSettings(io);
+      return applicationRequest([...applicationWords(given), ...args], fromLauncher);
     });
     // Install the handlers first: from here on a signal stops everything that was started.
     const { signal } = io;
@@ -155,7 +155,7 @@ function aborted(signal: AbortSignal): Promise<void> {
 }
 
 async function readSettings(io: Io): Promise<JsonObject> {
-  const text = (await io.readStdin(MOST_SETTINGS)).toString('utf8');
+  const text = (await io.readStdin(MAX_SETTINGS_BYTES)).toString('utf8');
   let value: unknown;
   try {
     value = JSON.parse(text);

@@ -207,7 +207,7 @@ These commands work with or without a running service.`,
 });
 
 const GAP = 4;
-const LONGEST = 63;
+const MAX_DESCRIPTION = 63;
 
 /** The table of `snapshot list`, in the layout of Rancher Desktop's `rdctl`. */
 export function snapshotTable(records: readonly SnapshotRecord[]): string {
@@ -241,6 +241,6 @@ function firstLine(description: string): string {
   const text = description.trim();
   const [line = ''] = text.split('\n', 1);
   const points = [...plainText(line)];
-  if (line === text && points.length <= LONGEST) return points.join('');
-  return `${points.slice(0, LONGEST - 1).join('')}…`;
+  if (line === text && points.length <= MAX_DESCRIPTION) return points.join('');
+  return `${points.slice(0, MAX_DESCRIPTION - 1).join('')}…`;
 }

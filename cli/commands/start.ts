@@ -67,11 +67,11 @@ settings are changed as with \`set\`, and a stopped backend is started.`,
         io,
         globals,
         power: 'started',
-        ...(flags.adopt === true ? { adopt: true } : {}),
-        ...(flags['no-modal-dialogs'] === true ? { noModalDialogs: true } : {}),
-        ...(driver === undefined ? {} : { driver }),
-        ...(path === undefined ? {} : { path }),
-        ...(settings.length === 0 ? {} : { settings: settingsPayload(settings) }),
+        driver,
+        path,
+        adopt: flags.adopt === true,
+        noModalDialogs: flags['no-modal-dialogs'] === true,
+        settings: settings.length === 0 ? undefined : settingsPayload(settings),
       });
       running = createClient(connection);
       // A service that another command started has not received this command's request.
@@ -206,7 +206,7 @@ export async function waitStarted(input: WaitInput): Promise<void> {
 async function waitOwn({ client, generation, timeoutMs, io }: WaitInput, clock: Clock): Promise<void> {
   const { signal } = io;
   const wanted = generation ?? (await client.status({ signal })).generation;
-  let told = false;
+  let noticed = false;
   await waitConverged({
     feed: polled({ read: () => client.status({ signal }), clock, signal }),
     generation: wanted,
@@ -216,8 +216,8 @@ async function waitOwn({ client, generation, timeoutMs, io }: WaitInput, clock: 
     onStatus({ conditions }) {
       const held = conditions.find(({ reason }) => reason === 'Held');
       // A held backend may need user action, which no other output mentions.
-      if (held && !told) io.err(`notice: ${plainText(held.message)}\n`);
-      told ||= held !== undefined;
+      if (held && !noticed) io.err(`notice: ${plainText(held.message)}\n`);
+      noticed ||= held !== undefined;
     },
   });
 }

@@ -38,7 +38,7 @@ function waitingText({ phases, maintenance, conditions }: StatusDocument): strin
 }
 
 const LOOK_MS = 400;
-const MOST_SIGNS = 100;
+const MAX_LENGTH = 100;
 
 export interface ServiceLine {
   /** The text of the line; `undefined` draws nothing. */
@@ -61,7 +61,7 @@ export function serviceLine(client: Client, io: Io, { text, afterMs = 0 }: Servi
     while (!ending.signal.aborted) {
       const status = await client.status({ signal: ending.signal }).catch(() => undefined);
       const shown = status && text(status);
-      if (shown !== undefined && !ending.signal.aborted) line.draw(plainText(shown).slice(0, MOST_SIGNS));
+      if (shown !== undefined && !ending.signal.aborted) line.draw(plainText(shown).slice(0, MAX_LENGTH));
       await steadyClock.sleep(LOOK_MS, ending.signal);
     }
   })();
@@ -83,13 +83,13 @@ export async function printInterruptions(
   client: Client,
   request: PlanRequest,
   io: Io,
-  inWords: (item: Plan['blastRadius'][number]) => string = ({ what }) => what,
+  describe: (item: Plan['blastRadius'][number]) => string = ({ what }) => what,
 ): Promise<boolean> {
   if (client.foreign) return false;
   const plan = await client.plan(request, { signal: io.signal, waitMs: HIDDEN_PLAN_MS }).catch(() => undefined);
   if (!plan) return false;
   for (const item of plan.blastRadius) {
-    io.err(`notice: ${plainText(inWords(item))}${item.lost ? ' (cannot be recovered)' : ''}\n`);
+    io.err(`notice: ${plainText(describe(item))}${item.lost ? ' (cannot be recovered)' : ''}\n`);
   }
   return plan.blastRadius.length > 0;
 }

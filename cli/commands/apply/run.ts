@@ -230,13 +230,7 @@ async function serviceFor(
     import('../../../src/client/http.ts'),
   ]);
   const { io, globals } = caller;
-  const { connection, pid } = await launchService({
-    io,
-    globals,
-    ...first,
-    leftMs,
-    ...(driver === undefined ? {} : { driver }),
-  });
+  const { connection, pid } = await launchService({ io, globals, ...first, leftMs, driver });
   const client = createClient(connection, withinTime(leftMs));
   const status = await client.status({ signal: io.signal });
   view.event({ type: 'started', target: targetOf(status) });

@@ -142,7 +142,7 @@ const AFTERWARDS = {
   restore: 'This happens once the snapshot is verified; the backend then starts with its data.',
 };
 
-interface Deed {
+interface Operation {
   do: keyof typeof AFTERWARDS;
   name: string;
   /** Stop the backend even where a running machine could be copied. */
@@ -150,19 +150,19 @@ interface Deed {
 }
 
 /** Prints to stderr what the operation will interrupt; nothing when an invalid name prevents it. */
-export async function printInterruption(client: Client, deed: Deed, io: Io): Promise<void> {
+export async function printInterruption(client: Client, operation: Operation, io: Io): Promise<void> {
   if (client.connection.foreign) return;
   const known = await Promise.all([snapshotCalls(client).list(io.signal), client.status({ signal: io.signal })]).catch(
     () => undefined,
   );
   if (!known) return;
   const [records, status] = known;
-  if (records.some(({ name }) => name === deed.name) !== (deed.do === 'restore')) return;
-  if (!deed.stop && status.access && status.converged) return;
+  if (records.some(({ name }) => name === operation.name) !== (operation.do === 'restore')) return;
+  if (!operation.stop && status.access && status.converged) return;
   const stopping: PlanRequest = { settings: {}, state: 'stopped', prune: [] };
   // For a restore, the plan of a stop knows what ends but not what starts.
-  const words = ({ what }: { what: string }) => (deed.do === 'restore' ? (what.split('; ')[0] ?? what) : what);
-  if (await printInterruptions(client, stopping, io, words)) io.err(`notice: ${AFTERWARDS[deed.do]}\n`);
+  const words = ({ what }: { what: string }) => (operation.do === 'restore' ? (what.split('; ')[0] ?? what) : what);
+  if (await printInterruptions(client, stopping, io, words)) io.err(`notice: ${AFTERWARDS[operation.do]}\n`);
 }
 
 /** Prints to stderr when the backend did not come back, which does not undo the operation. */
@@ -250,10 +250,10 @@ function absentDirectories(path: string): string[] {
   return existsSync(path) ? [] : [path, ...absentDirectories(dirname(path))];
 }
 
-function failed(deed: string, name: string, cause: unknown): never {
+function failed(action: string, name: string, cause: unknown): never {
   if (!(cause instanceof RdError)) throw cause;
   const { message, details, advice } = cause;
-  throw new RdError('ERR_SNAPSHOT', `failed to ${deed} snapshot ${quoted(name)}: ${message}`, {
+  throw new RdError('ERR_SNAPSHOT', `failed to ${action} snapshot ${quoted(name)}: ${message}`, {
     cause,
     details,
     ...(advice === undefined ? {} : { advice }),

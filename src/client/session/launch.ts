@@ -21,16 +21,16 @@ export interface LaunchInput {
   /** Initial desired power; `keep`: unchanged. */
   power: 'keep' | 'started' | 'stopped';
   /** The backend stays off while this service lives; desired power is unchanged. */
-  idle?: boolean;
-  driver?: string;
+  idle?: boolean | undefined;
+  driver?: string | undefined;
   /** Initial value of the transient setting of that name. */
-  noModalDialogs?: boolean;
+  noModalDialogs?: boolean | undefined;
   /** In drop-in mode: take over Rancher Desktop's directories. */
-  adopt?: boolean;
+  adopt?: boolean | undefined;
   /** Partial settings, applied before anything starts. */
-  settings?: JsonObject;
+  settings?: JsonObject | undefined;
   /** Another executable of this tool; `.cjs`, `.mjs` and `.js` run with the current Node. */
-  path?: string;
+  path?: string | undefined;
   clock?: Clock;
   /** Milliseconds until the API must answer, 60,000 by default. Waiting for another service to exit does not count. */
   timeoutMs?: number;
