@@ -1,6 +1,8 @@
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { readProcesses } from '../../src/os/process-table.ts';
 import { run } from '../../src/os/run.ts';
 import { busyboxRoot } from '../helpers/busybox.ts';
@@ -12,6 +14,12 @@ import { toolHome } from '../helpers/tool-home.ts';
 const LIMIT_MS = 900_000;
 const POLL = { timeout: 300_000, interval: 1_000 };
 const IMAGE = 'test/base:1';
+const FETCH = ['/bin/busybox', 'wget', '-q', '-O', '-'];
+const HOST_NAMES = {
+  default: 'host.docker.internal',
+  own: 'host.rancher-desktop.internal',
+  host: 'host.lima.internal',
+};
 const READ = { image: IMAGE, command: ['/bin/busybox', 'cat', '/data/kept'], binds: ['kept:/data'] };
 const WRITE = { ...READ, command: ['/bin/busybox', 'sh', '-c', 'echo here > /data/kept'] };
 
@@ -62,6 +70,21 @@ describe.skipIf(reason !== undefined)('the qemu driver', () => {
       await engineJson(endpoint, 'POST', `/images/create?fromSrc=-&repo=test/base&tag=1`, busyboxRoot());
       await engineJson(endpoint, 'POST', '/volumes/create', { Name: 'kept' });
       expect(await runContainer(endpoint, WRITE)).toEqual({ status: 0, output: '' });
+
+      // This computer has a name in the guest, and in containers on any network.
+      const web = createServer((_request, response) => void response.end('from the host'));
+      await new Promise<void>((resolve) => web.listen(0, '127.0.0.1', resolve));
+      onTestFinished(() => void web.close());
+      const webPort = (web.address() as AddressInfo).port;
+      await engineJson(endpoint, 'POST', '/networks/create', { Name: 'own' });
+      for (const [network, name] of Object.entries(HOST_NAMES)) {
+        const url = `http://${name}:${webPort}/`;
+        const fetched = await runContainer(endpoint, { image: IMAGE, command: [...FETCH, url], network });
+        expect(fetched, network).toEqual({ status: 0, output: 'from the host' });
+        expect(await rdctl('shell', 'getent', 'ahostsv4', name)).toMatchObject({
+          out: expect.stringMatching(/^10\.0\.2\.2 /),
+        });
+      }
 
       // The service exits; the guest keeps running.
       process.kill(servicePid(), 'SIGKILL');

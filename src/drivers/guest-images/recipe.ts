@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { NAME_FILES, NAMES_UNIT } from './host-names.ts';
 
 /**
  * How a guest image is built from Debian packages. The texts run in the new root or in the guest; a change here affects images that are
@@ -22,6 +23,7 @@ const PACKAGES: readonly string[] = [
   'iptables',
   'iproute2',
   'ca-certificates',
+  'dnsmasq-base',
   'e2fsprogs',
   'procps',
   'sshfs',
@@ -145,7 +147,7 @@ StandardError=journal+console
 RequiredBy=ssh.service
 `;
 
-interface RootFile {
+export interface RootFile {
   path: string;
   mode: number;
   text: string;
@@ -162,8 +164,7 @@ export const ROOT_FILES: readonly RootFile[] = [
     // The bridges of the engines are Ethernet too, and have a kind.
     text: '[Match]\nType=ether\nKind=!*\n\n[Network]\nDHCP=ipv4\nLinkLocalAddressing=no\n',
   },
-  // The address at which QEMU's own network answers questions about names.
-  { path: '/etc/resolv.conf', mode: 0o644, text: 'nameserver 10.0.2.3\n' },
+  ...NAME_FILES,
   { path: '/etc/fstab', mode: 0o644, text: '/dev/vda / ext4 defaults,noatime 0 1\n' },
   { path: '/etc/hostname', mode: 0o644, text: 'rdctl\n' },
   { path: '/etc/hosts', mode: 0o644, text: '127.0.0.1 localhost\n::1 localhost ip6-localhost\n' },
@@ -200,7 +201,7 @@ export const ROOT_FILES: readonly RootFile[] = [
   { path: '/etc/sysctl.d/40-rdctl.conf', mode: 0o644, text: 'net.ipv4.ip_forward=1\n' },
 ];
 
-const ENABLED = ['systemd-networkd.service', 'ssh.service', 'rdctl-boot.service'];
+const ENABLED = ['systemd-networkd.service', 'ssh.service', 'rdctl-boot.service', NAMES_UNIT];
 /** The service starts engines of its own, so that settings reach them. */
 const DISABLED = ['docker.service', 'docker.socket', 'containerd.service', 'ssh.socket'];
 const MASKED = [

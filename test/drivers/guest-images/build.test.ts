@@ -44,7 +44,10 @@ test('files in the root belong to root, whoever builds and whatever the home is 
   const image = await buildImage({ store, run, suite: 'trixie', kernel: 'cloud', asRoot: false, now: () => 0, signal });
   expect(orders).toEqual(['tar-in', 'sh "$1/rdctl-finish" "$1"', 'download', 'download', 'download', 'download']);
   expect(given.map(({ uid }) => uid)).toEqual(given.map(() => 0));
-  expect(given).toContainEqual({ name: 'usr/lib/rdctl/boot', mode: 0o755, uid: 0 });
+  for (const name of ['usr/lib/rdctl/boot', 'usr/lib/rdctl/names']) {
+    expect(given).toContainEqual({ name, mode: 0o755, uid: 0 });
+  }
+  expect(given.filter(({ name }) => name === 'etc/resolv.conf')).toHaveLength(1);
   expect(readFileSync(join(image.directory, image.files.disk.name), 'utf8')).toBe('made /rdctl-image/disk.qcow2');
   expect((await store.list()).map(({ digest }) => digest)).toEqual([image.digest]);
 });

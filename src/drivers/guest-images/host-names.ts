@@ -1,0 +1,72 @@
+import type { RootFile } from './recipe.ts';
+
+/** Addresses of QEMU's user network: this computer, its name servers, and the guest. */
+const HOST = '10.0.2.2';
+const HOST_RESOLVER = '10.0.2.3';
+const GUEST = '10.0.2.15';
+/** Nobody has this address; packets to its port 53 go to the forwarder. */
+const RESOLVER = '10.0.2.53';
+/** Not 53, which a container may publish, and none that the kernel or Kubernetes hands out. */
+const PORT = 61053;
+
+/** What other desktops call the computer that the machine runs on. */
+const HOST_NAMES = ['host.docker.internal', 'host.rancher-desktop.internal', 'host.lima.internal'];
+
+const CONFIGURATION = '/etc/rdctl/names.conf';
+const RULES = '/etc/rdctl/names.rules';
+const SCRIPT = '/usr/lib/rdctl/names';
+
+/** Answers stay with the name servers of the host, so that a VPN there has its effect at once. */
+const CONFIGURATION_TEXT = `port=${PORT}
+listen-address=${GUEST}
+bind-dynamic
+no-hosts
+no-resolv
+server=${HOST_RESOLVER}@${GUEST}
+cache-size=0
+dns-forward-max=1000
+host-record=${HOST_NAMES.join(',')},${HOST}
+local=/${HOST_NAMES.join('/')}/
+`;
+
+const rule = (chain: string, protocol: string) =>
+  `-A ${chain} -d ${RESOLVER}/32 -p ${protocol} --dport 53 -j DNAT --to-destination ${GUEST}:${PORT}\n`;
+const CHAINS = ['PREROUTING', 'OUTPUT'];
+const RULES_TEXT = `*nat\n${CHAINS.map((chain) => rule(chain, 'udp') + rule(chain, 'tcp')).join('')}COMMIT\n`;
+
+/** The rules are set once, the forwarder is started again when it ends. */
+const SCRIPT_TEXT = `#!/bin/sh
+set -eu
+if [ ! -e /run/rdctl-names ]; then
+  iptables-restore --noflush --wait < ${RULES}
+  : > /run/rdctl-names
+fi
+exec dnsmasq --keep-in-foreground --conf-file=${CONFIGURATION}
+`;
+
+const UNIT_TEXT = `[Unit]
+Description=Names of the host, and the way to its name servers
+
+[Service]
+ExecStart=${SCRIPT}
+Restart=always
+RestartSec=1
+
+[Install]
+WantedBy=multi-user.target
+`;
+
+/** Unit of the forwarder. */
+export const NAMES_UNIT = 'rdctl-names.service';
+
+/**
+ * Names of the host in the guest. Its resolv.conf names an address that containers and pods can reach too, so engines and clusters pass
+ * it on.
+ */
+export const NAME_FILES: readonly RootFile[] = [
+  { path: '/etc/resolv.conf', mode: 0o644, text: `nameserver ${RESOLVER}\n` },
+  { path: CONFIGURATION, mode: 0o644, text: CONFIGURATION_TEXT },
+  { path: RULES, mode: 0o644, text: RULES_TEXT },
+  { path: SCRIPT, mode: 0o755, text: SCRIPT_TEXT },
+  { path: `/etc/systemd/system/${NAMES_UNIT}`, mode: 0o644, text: UNIT_TEXT },
+];
