@@ -5,9 +5,11 @@ import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { readProcesses } from '../../src/os/process-table.ts';
 import { run } from '../../src/os/run.ts';
+import { arm64Program } from '../helpers/arm64-program.ts';
 import { busyboxRoot } from '../helpers/busybox.ts';
 import { callEngine, engineJson, runContainer } from '../helpers/engine-client.ts';
 import { linkImages, whyNoRealGuest } from '../helpers/guest-image.ts';
+import { tarOf } from '../helpers/tar.ts';
 import { toolHome } from '../helpers/tool-home.ts';
 
 // Two boots without KVM, next to other tests.
@@ -85,6 +87,12 @@ describe.skipIf(reason !== undefined)('the qemu driver', () => {
           out: expect.stringMatching(/^10\.0\.2\.2 /),
         });
       }
+
+      // Programs of another architecture run, in containers that know nothing of it.
+      const foreign = tarOf([{ path: 'hello', content: arm64Program('hello\n') }]);
+      await engineJson(endpoint, 'POST', '/images/create?fromSrc=-&repo=test/arm&tag=1&platform=linux/arm64', foreign);
+      const hello = await runContainer(endpoint, { image: 'test/arm:1', command: ['/hello'] });
+      expect(hello).toEqual({ status: 0, output: 'hello\n' });
 
       // The service exits; the guest keeps running.
       process.kill(servicePid(), 'SIGKILL');

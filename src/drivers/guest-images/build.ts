@@ -13,8 +13,8 @@ import {
   FINISH_SCRIPT,
   KERNELS,
   type Kernel,
-  LEFT_OUT,
   PACKAGE_LIST,
+  PATH_OPTIONS,
   packagesOf,
   RECIPE_SUM,
   RESULTS,
@@ -91,7 +91,7 @@ export async function buildImage(input: BuildInput): Promise<GuestImage> {
         '--format=null',
         '--aptopt=APT::Install-Recommends "false"',
         ...(allowExpired ? ['--aptopt=Acquire::Check-Valid-Until "false"'] : []),
-        ...LEFT_OUT.map((path) => `--dpkgopt=path-exclude=${path}`),
+        ...PATH_OPTIONS.map((option) => `--dpkgopt=${option}`),
         `--include=${packagesOf(suite, kernel).join(',')}`,
         // mmdebstrap's own hooks copy files between this user and the owner of the root.
         `--customize-hook=${shellLine(['tar-in', files, '/'])}`,

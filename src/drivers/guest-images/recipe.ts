@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { EMULATION_FILES, EMULATION_SCRIPT, EMULATOR_OPTIONS } from './emulation.ts';
 import { NAME_FILES, NAMES_UNIT } from './host-names.ts';
 
 /**
@@ -39,9 +40,9 @@ export const DEFAULT_SUITE: Suite = 'trixie';
 
 /** By suite, the name of the image and the packages that it needs beyond those of every guest. */
 export const SUITES: Readonly<Record<Suite, { name: string; packages: readonly string[] }>> = {
-  bookworm: { name: 'debian-12', packages: [] },
-  trixie: { name: 'debian-13', packages: CLIENTS },
-  sid: { name: 'debian-sid', packages: CLIENTS },
+  bookworm: { name: 'debian-12', packages: ['qemu-user-static'] },
+  trixie: { name: 'debian-13', packages: [...CLIENTS, 'qemu-user'] },
+  sid: { name: 'debian-sid', packages: [...CLIENTS, 'qemu-user'] },
 };
 
 /** Kernels to choose from. Machines look for the features in an image; `suffix` is added to its name. */
@@ -56,8 +57,13 @@ export function packagesOf(suite: Suite, kernel: Kernel): readonly string[] {
   return [...PACKAGES, ...SUITES[suite].packages, ...KERNELS[kernel].packages];
 }
 
-/** Documentation and translations, which nobody reads in a guest. */
-export const LEFT_OUT: readonly string[] = ['/usr/share/doc/*', '/usr/share/man/*', '/usr/share/locale/*'];
+/** Options of dpkg. Documentation and translations are left out: nobody reads them in a guest. */
+export const PATH_OPTIONS: readonly string[] = [
+  'path-exclude=/usr/share/doc/*',
+  'path-exclude=/usr/share/man/*',
+  'path-exclude=/usr/share/locale/*',
+  ...EMULATOR_OPTIONS,
+];
 
 /** Where the guest finds what its host says at every boot. */
 export const FIRMWARE_FOLDER = 'opt/rdctl';
@@ -165,6 +171,7 @@ export const ROOT_FILES: readonly RootFile[] = [
     text: '[Match]\nType=ether\nKind=!*\n\n[Network]\nDHCP=ipv4\nLinkLocalAddressing=no\n',
   },
   ...NAME_FILES,
+  ...EMULATION_FILES,
   { path: '/etc/fstab', mode: 0o644, text: '/dev/vda / ext4 defaults,noatime 0 1\n' },
   { path: '/etc/hostname', mode: 0o644, text: 'rdctl\n' },
   { path: '/etc/hosts', mode: 0o644, text: '127.0.0.1 localhost\n::1 localhost ip6-localhost\n' },
@@ -248,7 +255,7 @@ grep -q '^root:.*:${ROOT_HOME}:' "$root/etc/passwd"
 for unit in ${ENABLED.join(' ')}; do systemctl --root="$root" --quiet enable "$unit"; done
 for unit in ${DISABLED.join(' ')}; do systemctl --root="$root" --quiet disable "$unit"; done
 for unit in ${MASKED.join(' ')}; do systemctl --root="$root" --quiet mask "$unit"; done
-chroot "$root" update-initramfs -u -k all
+${EMULATION_SCRIPT}chroot "$root" update-initramfs -u -k all
 # A line for each package: name, version, and the checksum of its file.
 chroot "$root" dpkg-query --show --showformat '\${Package}=\${Version}\\n' >"$root/tmp/installed"
 chroot "$root" xargs apt-cache show <"$root/tmp/installed" | awk '
@@ -278,5 +285,5 @@ mv "$out/vmlinuz" "$out/initrd" "$out/disk.qcow2" "$out/${PACKAGE_LIST}" "$root$
 
 /** SHA-256 of what rdctl adds to the packages; lower-case hexadecimal. */
 export const RECIPE_SUM = createHash('sha256')
-  .update(JSON.stringify([ROOT_BYTES, LEFT_OUT, ROOT_FILES, FINISH_SCRIPT]))
+  .update(JSON.stringify([ROOT_BYTES, PATH_OPTIONS, ROOT_FILES, FINISH_SCRIPT]))
   .digest('hex');
