@@ -34,12 +34,14 @@ export function isObject(value: unknown): value is JsonObject {
 }
 
 /**
- * Whether a value has at least the members of the sample, each of the same type, down to the last object. For files that only we write: it
- * detects damage, not a wrong member of a union.
+ * Whether a value has at least the members of the sample, each of the same type, down to the last object; elements of a list are compared
+ * with the first one of the sample, if there is one. It does not detect a wrong member of a union.
  */
 export function hasShape<T>(value: unknown, sample: T): value is T {
   if (typeof sample !== 'object' || sample === null) return typeof value === typeof sample;
-  if (Array.isArray(sample)) return Array.isArray(value);
+  if (Array.isArray(sample)) {
+    return Array.isArray(value) && (sample.length === 0 || value.every((element) => hasShape(element, sample[0])));
+  }
   return isObject(value) && Object.entries(sample).every(([key, member]) => hasShape(value[key], member));
 }
 

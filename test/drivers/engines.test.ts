@@ -75,11 +75,19 @@ describe('containerd', () => {
     const { shell, files } = scriptedShell();
     const engine = containerdEngine(shell);
     await engine.perform({ do: 'start', spec }, NEVER);
-    files.set('/s/run/containerd.json', '{');
-    expect(await engine.observe(NEVER)).toMatchObject({
-      state: 'unresponsive',
-      message: expect.stringMatching(/damaged/),
-    });
+    const patterns = { enabled: true, patterns: [7] };
+    const damaged = [
+      { ...spec, name: 'podman' },
+      { ...spec, storageDriver: '' },
+      { ...spec, allowedImages: patterns },
+    ];
+    for (const text of ['', '{', '[]', ...damaged.map((record) => JSON.stringify(record))]) {
+      files.set('/s/run/containerd.json', text);
+      expect(await engine.observe(NEVER), text).toMatchObject({
+        state: 'unresponsive',
+        message: expect.stringMatching(/damaged/),
+      });
+    }
   });
 });
 

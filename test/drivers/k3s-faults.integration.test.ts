@@ -145,7 +145,19 @@ test('a start that is canceled while it waits leaves a cluster that a stop clean
   expect(await look()).toEqual({ state: 'stopped', installedVersion: '1.33.6' });
 });
 
-test.each(['', '{', '{"spec":{}}', '{"release":"v1.33.6+k3s1","spec":{"version":1}}'])(
+const OF_ANOTHER_ENGINE = JSON.stringify({
+  release: 'v1.33.6+k3s1',
+  spec: {
+    version: '1.33.6',
+    port: 6443,
+    traefik: true,
+    flannel: true,
+    spinkube: false,
+    localhostOnly: false,
+    engine: 'podman',
+  },
+});
+test.each(['', '{', '{"spec":{}}', '{"release":"v1.33.6+k3s1","spec":{"version":1}}', OF_ANOTHER_ENGINE])(
   'a damaged record (%j) is not trusted, and a stop cleans it up',
   async (text) => {
     const { start, stop, look, run, pid, events } = await k3sMachine();

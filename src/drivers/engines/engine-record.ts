@@ -39,16 +39,19 @@ const SPEC: EngineSpec = {
   name: 'moby',
   storageDriver: 'auto',
   webAssembly: false,
-  allowedImages: { enabled: false, patterns: [] },
+  allowedImages: { enabled: false, patterns: [''] },
 };
+const NAMES: readonly string[] = ['moby', 'containerd'];
+const STORAGE: readonly string[] = ['classic', 'snapshotter', 'auto'];
 const GATEWAY: Gateway = { port: 0, secret: '' };
 const AUTHORITY: Authority = { certificate: '', key: '' };
 
+/** Root in a guest can write it. */
 function parseRecord(text: string): StartedEngine | undefined {
   const value = parseJson(text);
   if (!isObject(value)) return undefined;
   const { gateway: stored, ...spec } = value;
-  if (!hasShape(spec, SPEC)) return undefined;
+  if (!hasShape(spec, SPEC) || !NAMES.includes(spec.name) || !STORAGE.includes(spec.storageDriver)) return undefined;
   if (!hasShape(stored, GATEWAY)) return { spec };
   const { port, secret, authority } = stored;
   return { spec, gateway: { port, secret, ...(hasShape(authority, AUTHORITY) ? { authority } : {}) } };

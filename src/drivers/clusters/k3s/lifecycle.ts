@@ -19,7 +19,8 @@ export function clusterRecord(shell: Pick<Shell, 'read' | 'write' | 'remove'>, f
       const text = await shell.read(file);
       if (text === undefined) return undefined;
       const value = parseJson(text);
-      return hasShape(value, SAMPLE) ? value : 'unreadable';
+      // Root in a guest can write it.
+      return hasShape(value, SAMPLE) && ENGINES.includes(value.spec.engine) ? value : 'unreadable';
     },
     write: (started: StartedCluster) => shell.write(file, `${JSON.stringify(started)}\n`),
     remove: () => shell.remove(file),
@@ -38,6 +39,8 @@ const SAMPLE: StartedCluster = {
   },
   release: '',
 };
+
+const ENGINES: readonly string[] = ['moby', 'containerd'];
 
 const POLL_MS = 500;
 
