@@ -1,3 +1,4 @@
+import { chmod, mkdir, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type { SelectedSettings } from '../../profiles/document/selection.ts';
 import { encodeRegistryFile, isAscii, type Part } from '../../profiles/formats/format.ts';
@@ -113,7 +114,6 @@ async function writeProfile(
 
 /** A file that was deleted right away counts as world-readable. */
 async function permissionsOf(path: string): Promise<number> {
-  const { stat } = await import('node:fs/promises');
   return stat(path).then(
     ({ mode }) => mode,
     () => 0o044,
@@ -136,7 +136,6 @@ function written(path: string, replaced: boolean): string {
 
 /** Creates a world-readable directory. Its parents must exist: a missing one is a typo in the name. */
 async function makeOneDirectory(path: string): Promise<void> {
-  const { chmod, mkdir, stat } = await import('node:fs/promises');
   try {
     await mkdir(path);
     await chmod(path, 0o755);

@@ -1,3 +1,4 @@
+import { realpath } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import type { JoinedParts } from '../../profiles/document/imported-profile.ts';
 import { readSource, type Source } from '../../profiles/document/source.ts';
@@ -5,6 +6,9 @@ import { type ImportedPart, type Importer, PARTS, type Part, PROFILE_LIMIT } fro
 import { importerFor, wrongName } from '../../profiles/formats/index.ts';
 import { RdError } from '../../src/errors.ts';
 import { PLATFORM_NAMES, type Platform } from '../../src/settings/field.ts';
+import { formatFindings } from '../../src/settings/issue.ts';
+import { SIZE_LIMIT } from '../../src/settings/source-text.ts';
+import { outFilePath, schemaAddress, writeOutFile } from '../arguments/files.ts';
 import { usage } from '../arguments/values.ts';
 import { defineCommand, type Invocation, type Io } from '../command.ts';
 import { plainText } from '../views/text.ts';
@@ -42,33 +46,37 @@ Exit codes: 0 success; 3 not a readable profile, or settings were lost with --st
   classic: false,
   async run(invocation) {
     const { flags, io } = invocation;
-    const { outFilePath } = await import('../arguments/files.ts');
     const path = outFilePath(flags['out-file'], io);
     const report = outFilePath(flags.report, io, 'report');
     if (report !== undefined && (await isAmong(report, [path ?? '', ...invocation.args], io.cwd))) {
       throw usage(`--report ${flags.report} names an input or output file`);
     }
     const found = await partsFor(invocation);
-    const [{ importedProfile, joinParts, profileDocument }, { jsonText }, { reportJson, reportText }] =
+    const [{ importedProfile, joinParts, profileDocument }, { importedText, jsonText }, { reportJson, reportText }] =
       await Promise.all([
         import('../../profiles/document/imported-profile.ts'),
         import('../../profiles/document/write.ts'),
         import('../views/import-report-text.ts'),
       ]);
     const joined = joinParts(found.parts);
-    await refuseUnread(joined);
+    refuseUnread(joined);
     const profile = importedProfile(joined);
-    const text = flags.output === 'json' ? `${jsonText(profileDocument(profile), 2)}\n` : await yaml(profile);
-    const warnings = await warningsFor(joined, text);
+    const { settings, locked } = profile;
+    const sources = found.parts.map(({ source }) => source);
+    const text =
+      flags.output === 'json'
+        ? `${jsonText(profileDocument(profile), 2)}\n`
+        : importedText({ settings, locked, schema: schemaAddress(io, path), sources });
+    const warnings = warningsFor(joined, text);
     for (const line of found.notices) io.err(`${plainText(`Note: ${line}`)}\n`);
     for (const line of warnings) io.err(`${plainText(`Warning: ${line}`)}\n`);
     io.err(reportText(profile));
     if (report !== undefined) {
-      await write(
-        report,
-        reportJson({ ...profile, parts: found.parts, warnings: [...found.notices, ...warnings] }),
-        true,
-      );
+      const warned = [...found.notices, ...warnings];
+      await writeOutFile(report, reportJson({ ...profile, parts: found.parts, warnings: warned }), {
+        mode: 0o644,
+        replace: true,
+      });
     }
     const lost = profile.fidelity.filter(({ outcome }) => outcome === 'lost').length;
     if (flags.strict && lost > 0) {
@@ -81,18 +89,9 @@ Exit codes: 0 success; 3 not a readable profile, or settings were lost with --st
       );
     }
     if (path === undefined) io.out(text);
-    else await write(path, text, flags.force ?? false);
+    else await writeOutFile(path, text, { mode: 0o644, replace: flags.force ?? false });
     if (path !== undefined) io.err(writtenText(String(flags['out-file']), profile.variables));
     return 0;
-
-    async function yaml({ settings, locked }: typeof profile): Promise<string> {
-      const [{ importedText }, { schemaAddress }] = await Promise.all([
-        import('../../profiles/document/write.ts'),
-        import('../arguments/files.ts'),
-      ]);
-      const sources = found.parts.map(({ source }) => source);
-      return importedText({ settings, locked, schema: schemaAddress(io, path), sources });
-    }
   },
 });
 
@@ -100,7 +99,6 @@ type ImportProfile = Invocation<typeof FLAGS>;
 
 /** True when the path resolves to one of the named files. */
 async function isAmong(path: string, names: readonly string[], cwd: string): Promise<boolean> {
-  const { realpath } = await import('node:fs/promises');
   const reached = (at: string) => realpath(at).catch(() => at);
   const others = names.filter((name) => name !== '').map((name) => reached(resolve(cwd, name)));
   return (await Promise.all(others)).includes(await reached(path));
@@ -122,28 +120,18 @@ async function partsFor({ flags, args, io }: ImportProfile): Promise<FoundParts>
   return flags['from-system'] ? partsOfSystem(part, io) : partsOfFiles(args, part, io);
 }
 
-async function refuseUnread({ unread }: JoinedParts): Promise<void> {
+function refuseUnread({ unread }: JoinedParts): void {
   if (unread.length === 0) return;
-  const { formatFindings } = await import('../../src/settings/issue.ts');
   throw new RdError('ERR_PROFILE_INVALID', 'cannot read a profile without a known version:', {
     details: formatFindings(unread),
   });
 }
 
 /** Warnings about what the application rejects on some computers, and what has no effect here. */
-async function warningsFor({ warnings }: JoinedParts, text: string): Promise<string[]> {
-  const [{ formatFindings }, { SIZE_LIMIT }] = await Promise.all([
-    import('../../src/settings/issue.ts'),
-    import('../../src/settings/source-text.ts'),
-  ]);
+function warningsFor({ warnings }: JoinedParts, text: string): string[] {
   const size = Buffer.byteLength(text);
   const large = `the result has ${(size / SIZE_LIMIT).toFixed(1)} MiB; YAML and JSON documents are limited to 1 MiB.`;
   return [...formatFindings(warnings), ...(size > SIZE_LIMIT ? [large] : [])];
-}
-
-async function write(path: string, text: string, replace: boolean): Promise<void> {
-  const { writeOutFile } = await import('../arguments/files.ts');
-  await writeOutFile(path, text, { mode: 0o644, replace });
 }
 
 type FoundPart = ImportedPart & { platform: Platform; format: string };

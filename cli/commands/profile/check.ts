@@ -8,6 +8,8 @@ import { PLATFORM_NAMES } from '../../../src/settings/field.ts';
 import { RELEASES, releaseIndex } from '../../../src/settings/releases.ts';
 import { platformOf, quote, usage, wordOf } from '../../arguments/values.ts';
 import { defineCommand, type Io } from '../../command.ts';
+import { checkText } from '../../views/profile-check-text.ts';
+import { plainText, style } from '../../views/text.ts';
 import { OUTPUT_FLAG } from '../../views/view.ts';
 
 export const profileCheck = defineCommand({
@@ -54,11 +56,6 @@ something is ignored or changed; 1 failure.
     if (args.filter((name) => name === '-').length > 1) {
       throw usage('standard input (-) can be specified only once');
     }
-    const [{ checkText }, { style }, { plainText }] = await Promise.all([
-      import('../../views/profile-check-text.ts'),
-      import('../../views/text.ts'),
-      import('../../views/text.ts'),
-    ]);
     const selection = selectionOf(flags.release ?? [], flags.platform ?? []);
     const part = PARTS.find((name) => name === flags.part);
     const files = await checkFiles(args, { part, selection, io });

@@ -1,7 +1,7 @@
 import { access, constants, readFile, realpath, stat } from 'node:fs/promises';
 import { arch, release } from 'node:os';
 import { parse, resolve } from 'node:path';
-import type { Source } from '../../../profiles/document/source.ts';
+import { readSource, type Source } from '../../../profiles/document/source.ts';
 import { unifiedDiff } from '../../../profiles/document/text-diff.ts';
 import type { Upgraded } from '../../../profiles/document/upgrade/upgrade.ts';
 import { importerFor } from '../../../profiles/formats/index.ts';
@@ -12,8 +12,10 @@ import { ioError } from '../../../src/os/io-error.ts';
 import { PLATFORM_NAMES, type Platform } from '../../../src/settings/field.ts';
 import { FIELDS } from '../../../src/settings/fields.gen.ts';
 import { escapedInLines } from '../../../src/settings/printable.ts';
-import { usage } from '../../arguments/values.ts';
+import { outFilePath, writeOutFile } from '../../arguments/files.ts';
+import { platformOf, usage } from '../../arguments/values.ts';
 import { defineCommand, type Invocation } from '../../command.ts';
+import { plainText } from '../../views/text.ts';
 import { OUTPUT_FLAG } from '../../views/view.ts';
 
 const FLAGS = {
@@ -50,14 +52,8 @@ invalid; 1 failure.
     const { flags, args, io } = invocation;
     const name = fileOf(args);
     checkFlags(invocation, name);
-    const { outFilePath, writeOutFile } = await import('../../arguments/files.ts');
     const path = outFilePath(flags['out-file'], io);
-    const [{ upgradeDocument }, { readSource }, { plainText }, { platformOf }] = await Promise.all([
-      import('../../../profiles/document/upgrade/upgrade.ts'),
-      import('../../../profiles/document/source.ts'),
-      import('../../views/text.ts'),
-      import('../../arguments/values.ts'),
-    ]);
+    const { upgradeDocument } = await import('../../../profiles/document/upgrade/upgrade.ts');
     const source = await readSource(name, { cwd: io.cwd, readStdin: (limit) => io.readStdin(limit) });
     await refuseDeployment(source);
     const here = io.platform;
@@ -119,7 +115,6 @@ function checkFlags({ flags }: Invocation<typeof FLAGS>, name: string): void {
 /** The permission bits of the input file. */
 async function modeOf(path: string | undefined): Promise<number> {
   if (path === undefined) return 0o644;
-  const { stat } = await import('node:fs/promises');
   const { mode } = await stat(path);
   return mode & 0o666;
 }
