@@ -143,28 +143,32 @@ const SWARM = 'com.docker.swarm.service.id';
 /** A request prefix after which HTTP servers such as dockerd keep a connection open. */
 export const HTTP_HELLO = 'GET /_ping HTTP/1.1\r\nHost: localhost\r\n\r\n';
 
-/** True when dockerd answers its health check. */
-export async function answersPing(socket: string, signal: AbortSignal, limitMs = ANSWER_MS): Promise<boolean> {
+/**
+ * The version of a dockerd that passes its health check; undefined for one that does not. `/version` runs two programs each time, which
+ * an idle guest would notice.
+ */
+export async function healthyVersion(
+  socket: string,
+  signal: AbortSignal,
+  limitMs = ANSWER_MS,
+): Promise<string | undefined> {
   try {
-    const { status, text } = await getMoby(socket, '/_ping', signal, limitMs);
-    return status === 200 && text.trim() === 'OK';
+    const { status, text, server } = await getMoby(socket, '/_ping', signal, limitMs);
+    return status === 200 && text.trim() === 'OK' ? parseVersion(server) : undefined;
   } catch (error) {
-    if (error instanceof RdError && error.code === 'ERR_DRIVER_FAILED') return false;
+    if (error instanceof RdError && error.code === 'ERR_DRIVER_FAILED') return undefined;
     throw error;
   }
 }
 
-/** Version, counts and running containers. Unreadable parts are absent: an engine that answers `/_ping` must not be called dead. */
-export async function mobyFacts(socket: string, signal: AbortSignal): Promise<{ version: string; workload: Workload }> {
-  const [ping, containers, images] = await Promise.all([
-    // `/version` runs two programs each time, which an idle guest would notice.
-    getMoby(socket, '/_ping', signal).catch(unlessAborted(signal)),
+/** Counts and running containers. Unreadable parts are absent: an engine that answers `/_ping` must not be called dead. */
+export async function mobyWorkload(socket: string, signal: AbortSignal): Promise<Workload> {
+  const [containers, images] = await Promise.all([
     read(socket, '/containers/json?all=1', signal),
     read(socket, '/images/json', signal),
   ]);
   const running = await details(socket, runningIn(containers), signal);
-  const workload = { ...countsIn(containers, images), ...(running ? { running } : {}) };
-  return { version: parseVersion(ping?.server), workload };
+  return { ...countsIn(containers, images), ...(running ? { running } : {}) };
 }
 
 /** Whether dockerd stores its images in containerd. */

@@ -7,7 +7,7 @@ import { type ContainerdDaemon, containerdDaemon, GRPC_HELLO } from './container
 import { engineRecord } from './engine-record.ts';
 import { adoptGuard, type EngineProgram, endedPrograms, engineSteps, startReady } from './engine-steps.ts';
 import { outboundProxy } from './gateways.ts';
-import { answersPing, getMoby, HTTP_HELLO, mobyFacts, usesSnapshotter } from './moby-api.ts';
+import { getMoby, HTTP_HELLO, healthyVersion, mobyWorkload, usesSnapshotter } from './moby-api.ts';
 import {
   gatewayEnvironment,
   isolatedConfig,
@@ -66,7 +66,8 @@ export function mobyEngine(shell: Shell, cgroup: string): EngineDriver {
     // Before the first query: from then on an exit cannot go unnoticed.
     await Promise.all([shell.hold(places.socket, HTTP_HELLO), shell.hold(places.containerd.socket, GRPC_HELLO)]);
     const queriesBefore = guard.queries();
-    if (!(await answersPing(socket, signal))) {
+    const version = await healthyVersion(socket, signal);
+    if (version === undefined) {
       return { state: 'unresponsive', message: `dockerd does not respond on ${socket}` };
     }
     if (started.spec.allowedImages.enabled) {
@@ -77,7 +78,7 @@ export function mobyEngine(shell: Shell, cgroup: string): EngineDriver {
       await shell.remove(places.pluginSpec);
     }
     const endpoint = `unix://${socket}`;
-    return { state: 'running', spec: started.spec, endpoint, ...(await mobyFacts(socket, signal)) };
+    return { state: 'running', spec: started.spec, endpoint, version, workload: await mobyWorkload(socket, signal) };
   }
 
   async function start(spec: EngineSpec, signal: AbortSignal): Promise<void> {
@@ -97,7 +98,7 @@ export function mobyEngine(shell: Shell, cgroup: string): EngineDriver {
     socket.catch(() => undefined);
     const queriesBefore = guard.queries();
     // dockerd waits for its containerd by itself.
-    const isReady = async () => answersPing(await socket, signal, 2_000);
+    const isReady = async () => (await healthyVersion(await socket, signal, 2_000)) !== undefined;
     await startReady(shell, { before, needs: [containerd.program], program, isReady }, signal);
     if (spec.storageDriver === 'snapshotter' && !(await usesSnapshotter(await socket, signal))) {
       await stop(signal);
@@ -203,7 +204,7 @@ function defaultNetwork(shell: Shell, places: MobyPlaces, containerd: Containerd
     const bridge = ['ip', 'link', 'add', network.bridge, 'type', 'bridge'];
     await shell.run(['unshare', `--net=${isolated.namespace}`, '--', ...bridge], { signal });
     const socket = await shell.localSocket(isolated.socket);
-    const isReady = () => answersPing(socket, signal, 2_000);
+    const isReady = async () => (await healthyVersion(socket, signal, 2_000)) !== undefined;
     await startReady(shell, { needs: [containerd.program], program, isReady }, signal);
     const { status } = await getMoby(socket, '/networks/bridge', signal);
     await stop(signal);
