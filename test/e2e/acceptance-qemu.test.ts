@@ -14,7 +14,7 @@ import { toolHome } from '../helpers/tool-home.ts';
 
 // Two boots without KVM, next to other tests.
 const LIMIT_MS = 900_000;
-const POLL = { timeout: 300_000, interval: 1_000 };
+const POLL = { timeout: 300_000, interval: 2_000 };
 const IMAGE = 'test/base:1';
 const FETCH = ['/bin/busybox', 'wget', '-q', '-O', '-'];
 const HOST_NAMES = {

@@ -5,10 +5,11 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import { distantRegistry } from '../helpers/distant-registry.ts';
 import { freePort } from '../helpers/free-port.ts';
 import { linkImages, whyNoRealGuest } from '../helpers/guest-image.ts';
+import { prepareMachine } from '../helpers/prepared-machine.ts';
 import { putImage } from '../helpers/registry-image.ts';
 import { toolHome } from '../helpers/tool-home.ts';
 
-// One boot without KVM, next to other tests.
+// One resume without KVM, next to other tests.
 const LIMIT_MS = 600_000;
 const POLL = { timeout: 120_000, interval: 1_000 };
 const INDEX = 'application/vnd.oci.image.index.v1+json';
@@ -69,6 +70,7 @@ describe.skipIf(reason !== undefined)('builds in a guest', () => {
       }
       const { home, rdctl, rdctlWith, status } = toolHome({ ...registry.env, HOME: user });
       linkImages(home);
+      await prepareMachine(join(home, 'state', 'drivers', 'qemu'));
       const inGuest = (script: string) => rdctl('shell', 'sh', '-c', `cd ${user} && ${script}`);
 
       const applied = await rdctlWith({ stdin: PROFILE(secure) }, 'apply', '-f', '-', '--driver', 'qemu');

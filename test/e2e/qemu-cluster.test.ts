@@ -11,9 +11,10 @@ import { freePort } from '../helpers/free-port.ts';
 import { linkImages, whyNoRealGuest } from '../helpers/guest-image.ts';
 import { POD, publishForGuest } from '../helpers/k3s-in-guest.ts';
 import { releaseServer } from '../helpers/k3s-release-server.ts';
+import { prepareMachine } from '../helpers/prepared-machine.ts';
 import { userHome } from '../helpers/user-home.ts';
 
-// One boot without KVM, next to other tests.
+// One resume without KVM, next to other tests.
 const LIMIT_MS = 1_200_000;
 const POLL = { timeout: 240_000, interval: 1_000 };
 const OLD = 'v1.32.9+k3s1';
@@ -38,6 +39,7 @@ describe.skipIf(reason !== undefined)('a cluster in the guest', () => {
       });
       mkdirSync(at('.local', 'share', 'rdctl'), { recursive: true });
       linkImages(at('.local', 'share', 'rdctl'));
+      await prepareMachine(at('.local', 'state', 'rdctl', 'drivers', 'qemu'));
       mkdirSync(at('.kube'));
       const foreign = { apiVersion: 'v1', kind: 'Config', clusters: [WORK], contexts: [], users: [] };
       writeFileSync(at('.kube', 'config'), JSON.stringify({ ...foreign, 'current-context': 'work' }));

@@ -6,11 +6,13 @@ import { busyboxRoot } from '../helpers/busybox.ts';
 import { callEngine, engineJson, runContainer } from '../helpers/engine-client.ts';
 import { fillDisk, mountSmallDisk } from '../helpers/full-disk.ts';
 import { linkImages, whyNoRealGuest } from '../helpers/guest-image.ts';
+import { prepareMachine } from '../helpers/prepared-machine.ts';
 import { toolHome } from '../helpers/tool-home.ts';
 
-// One boot and several resumes without KVM, next to other tests.
+// Boots and several resumes without KVM, next to other tests.
 const LIMIT_MS = 1_800_000;
-const POLL = { timeout: 600_000, interval: 500 };
+// Each look starts the tool, which the guest would feel.
+const POLL = { timeout: 600_000, interval: 2_000 };
 const SOON = { timeout: 600_000, interval: 20 };
 const IMAGE = 'test/base:1';
 const READ = { image: IMAGE, command: ['/bin/busybox', 'cat', '/data/kept'], binds: ['kept:/data'] };
@@ -101,6 +103,7 @@ describe.skipIf(reason !== undefined)('a machine that fails', () => {
     async () => {
       const { directory, files, rdctl, status, engine, qemu, applied, said, mark, kept } = scene();
       smallDisk(directory, () => rdctl('shutdown'));
+      await prepareMachine(directory);
       await applied();
       await mark();
 

@@ -5,11 +5,12 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import { busyboxRoot } from '../helpers/busybox.ts';
 import { engineJson, runContainer } from '../helpers/engine-client.ts';
 import { linkImages, whyNoRealGuest } from '../helpers/guest-image.ts';
+import { prepareMachine } from '../helpers/prepared-machine.ts';
 import { toolHome } from '../helpers/tool-home.ts';
 
-// Three boots without KVM, next to other tests.
+// Two boots without KVM, next to other tests.
 const LIMIT_MS = 1_200_000;
-const POLL = { timeout: 300_000, interval: 1_000 };
+const POLL = { timeout: 300_000, interval: 2_000 };
 const IMAGE = 'test/base:1';
 
 const reason = await whyNoRealGuest();
@@ -24,6 +25,7 @@ describe.skipIf(reason !== undefined)('host directories in a guest', () => {
       const { home, rdctl, status } = toolHome({ HOME: user });
       linkImages(home);
       const directory = join(home, 'state', 'drivers', 'qemu');
+      await prepareMachine(directory);
       const shared = async () => (await status()).machine.shared;
       const container = async (script: string) => {
         const { engine } = await status();

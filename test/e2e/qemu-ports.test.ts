@@ -6,11 +6,12 @@ import { busyboxRoot } from '../helpers/busybox.ts';
 import { callEngine, engineJson, startContainer } from '../helpers/engine-client.ts';
 import { freePort } from '../helpers/free-port.ts';
 import { linkImages, whyNoRealGuest } from '../helpers/guest-image.ts';
+import { prepareMachine } from '../helpers/prepared-machine.ts';
 import { toolHome } from '../helpers/tool-home.ts';
 
-// One boot without KVM, next to other tests.
+// One resume without KVM, next to other tests.
 const LIMIT_MS = 900_000;
-const POLL = { timeout: 120_000, interval: 500 };
+const POLL = { timeout: 120_000, interval: 1_000 };
 const IMAGE = 'test/base:1';
 const WAY = '--experimental.virtual-machine.ssh-port-forwarder';
 
@@ -39,6 +40,7 @@ describe.skipIf(reason !== undefined)('container ports in a guest', () => {
       const { home, rdctl, status, servicePid } = toolHome();
       linkImages(home);
       const directory = join(home, 'state', 'drivers', 'qemu');
+      await prepareMachine(directory);
       const apply = async () =>
         expect(await rdctl('apply', '-f', 'examples/moby.yaml', '--driver', 'qemu')).toMatchObject({ exit: 0 });
       const [web, taken, own] = [await freePort(), await freePort(), await freePort()];

@@ -7,9 +7,10 @@ import { type RunOptions, run } from '../../src/os/run.ts';
 import { busyboxRoot } from '../helpers/busybox.ts';
 import { callEngine, engineJson, startContainer } from '../helpers/engine-client.ts';
 import { linkImages, whyNoRealGuest } from '../helpers/guest-image.ts';
+import { prepareMachine } from '../helpers/prepared-machine.ts';
 import { toolHome } from '../helpers/tool-home.ts';
 
-// Three boots without KVM, next to other tests.
+// Several resumes without KVM, next to other tests.
 const LIMIT_MS = 900_000;
 const POLL = { timeout: 120_000, interval: 50 };
 const IMAGE = 'test/base:1';
@@ -32,6 +33,7 @@ describe.skipIf(reason !== undefined)('snapshots of a QEMU machine', () => {
       const { home, rdctl, rdctlWith, status, servicePid } = toolHome();
       linkImages(home);
       const directory = join(home, 'state', 'drivers', 'qemu');
+      await prepareMachine(directory);
       const snapshots = join(home, 'snapshots');
       const apply = async () =>
         expect(await rdctl('apply', '-f', 'examples/moby.yaml', '--driver', 'qemu')).toMatchObject({ exit: 0 });
