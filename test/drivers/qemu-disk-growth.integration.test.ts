@@ -49,14 +49,14 @@ describe('a file system on a disk that grows', () => {
     expect(await grow(TIB)).toMatchObject({ state: 'going' });
     expect(world.orders.filter(({ execute }) => execute === 'block_resize')).toHaveLength(1);
     const watch = growthWatch(guest);
-    expect(await watch.lack(TIB, never)).toContain('is still growing');
+    expect(await watch.degradation(TIB, never)).toContain('is still growing');
     world.growth = TIB;
-    expect(await watch.lack(TIB, never)).toBeUndefined();
+    expect(await watch.degradation(TIB, never)).toBeUndefined();
     // A finished growth is not queried again.
     world.growsNot = 'no';
-    expect(await watch.lack(TIB, never)).toBeUndefined();
+    expect(await watch.degradation(TIB, never)).toBeUndefined();
     watch.begin();
-    expect(await watch.lack(TIB, never)).toContain('did not grow (no)');
+    expect(await watch.degradation(TIB, never)).toContain('did not grow (no)');
   });
 
   test('reports why it failed', async () => {

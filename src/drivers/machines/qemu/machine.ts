@@ -39,7 +39,7 @@ export function qemuMachine(input: QemuMachineParts): QemuMachine {
   const growth = growthWatch(guest);
   let silentSince: number | undefined;
   /** An observation resumed the guest, and its clock is behind. */
-  let stoodStill = false;
+  let isClockBehind = false;
 
   async function observe(signal: AbortSignal): Promise<MachineStatus> {
     const record = await readQemuRecord(places.record);
@@ -74,17 +74,17 @@ export function qemuMachine(input: QemuMachineParts): QemuMachine {
     if (!(await guest.isConnected(signal))) return silent('GuestUnreachable', 'the guest does not respond');
     silentSince = undefined;
     ports.look(forwardRoute(record.spec));
-    if (stoodStill) {
+    if (isClockBehind) {
       await guestClock.set(signal);
-      stoodStill = false;
+      isClockBehind = false;
     }
     const unfinished = isUnfinished(record.spec, facts) ? UNFINISHED : undefined;
     const clockOff = (await guestClock.isOff(signal)) ? 'the clock of the guest is wrong' : undefined;
     const repair = unfinished ?? clockOff ?? home.repair;
     const { flaw: recorded, ...rest } = on;
-    const flaw = record.growing ? await growth.lack(facts.diskBytes, signal) : recorded;
-    const told = { ...(flaw === undefined ? {} : { flaw }), ...(repair === undefined ? {} : { repair }) };
-    return { ...rest, shared: home.shared, ...told };
+    const flaw = record.growing ? await growth.degradation(facts.diskBytes, signal) : recorded;
+    const problems = { ...(flaw === undefined ? {} : { flaw }), ...(repair === undefined ? {} : { repair }) };
+    return { ...rest, shared: home.shared, ...problems };
   }
 
   /** A busy guest and a hung one look alike for a while; only a hung one is stopped. */
@@ -101,12 +101,12 @@ export function qemuMachine(input: QemuMachineParts): QemuMachine {
     const status = await monitor.status(signal);
     if (status !== WRITE_FAILED) return status;
     const now = await resumeFrom(parts, status, signal);
-    stoodStill ||= now === 'running';
+    isClockBehind ||= now === 'running';
     return now;
   }
 
   /** Resumes a guest that QEMU halted. */
-  async function goOn(signal: AbortSignal): Promise<void> {
+  async function resumeHalted(signal: AbortSignal): Promise<void> {
     const status = await monitor.status(signal);
     const halted = HALTED[status];
     if (halted === undefined || (await resumeFrom(parts, status, signal)) !== status) return;
@@ -120,7 +120,7 @@ export function qemuMachine(input: QemuMachineParts): QemuMachine {
 
   /** Applies live changes to the running guest and restores what the last observation found missing. */
   async function adjust(spec: MachineSpec, signal: AbortSignal, progress?: () => void): Promise<void> {
-    await goOn(signal);
+    await resumeHalted(signal);
     if (await guestClock.isOff(signal)) await guestClock.set(signal);
     guestClock.forget();
     if ((await mounts.look()).repair !== undefined) await mounts.mount(spec, signal);
@@ -134,22 +134,22 @@ export function qemuMachine(input: QemuMachineParts): QemuMachine {
     await adjustMachine({ monitor, guest, clock, progress, recorded, possibleCpus, record }, spec, signal);
   }
 
-  /** Records what the machine runs with, and returns it. `lack`: what is missing until its file system has grown. */
-  async function record(change: Partial<MachineSpec>, adjusted?: true, lack?: string): Promise<QemuRecord> {
+  /** Records what the machine runs with, and returns it. `flaw`: what is degraded until its file system has grown. */
+  async function record(change: Partial<MachineSpec>, adjusted?: true, flaw?: string): Promise<QemuRecord> {
     const known = await readQemuRecord(places.record);
     if (known === undefined || known === 'damaged') {
       throw new RdError('ERR_DRIVER_FAILED', `${places.record} is missing or damaged`);
     }
     const spec = { ...known.spec, ...change };
-    if (sameSpec(spec, known.spec) && (known.adjusted || !adjusted) && lack === undefined) return known;
+    if (sameSpec(spec, known.spec) && (known.adjusted || !adjusted) && flaw === undefined) return known;
     const next: QemuRecord = { ...known, spec, ...(adjusted ? { adjusted } : {}) };
     // A disk that has grown since is no longer degraded by its start.
     if (change.diskBytes !== undefined) {
       delete next.flaw;
       delete next.growing;
     }
-    if (lack !== undefined) {
-      Object.assign(next, { flaw: lack, growing: true });
+    if (flaw !== undefined) {
+      Object.assign(next, { flaw, growing: true });
       growth.begin();
     }
     await writeQemuRecord(places.record, next);

@@ -65,7 +65,7 @@ export async function resumeMachine(
   }
   phases.end('state');
   let begun = clock.now();
-  let told: { exitCode: number; stdout: string; stderr: string };
+  let woken: { exitCode: number; stdout: string; stderr: string };
   try {
     await monitor.use((qmp) => qmp.execute('cont', undefined, { signal }), signal);
     await guest.connect(ANSWER_MS, isAlive, signal, 'up');
@@ -73,7 +73,7 @@ export async function resumeMachine(
     const now = (Date.now() / 1000).toFixed(3);
     const hostname = (await readFile(places.hostname, 'utf8')).trim();
     begun = clock.now();
-    told = await guest.run(['sh', '-c', WAKE_SCRIPT, 'wake', now, hostname], {
+    woken = await guest.run(['sh', '-c', WAKE_SCRIPT, 'wake', now, hostname], {
       input: randomBytes(64),
       timeoutMs: WAKE_MS,
       accept: [0, NO_DATA],
@@ -85,8 +85,8 @@ export async function resumeMachine(
     return failed(error, await isAlive());
   }
   phases.end('data disk and network');
-  if (told.exitCode === 0) return { how: 'resumed', settled: told.stdout };
-  const lines = lastLines(told.stderr);
+  if (woken.exitCode === 0) return { how: 'resumed', settled: woken.stdout };
+  const lines = lastLines(woken.stderr);
   if (lines.some((line) => DAMAGE.test(line))) throw damaged(places.data, lines);
   return failed(new Error(`the guest cannot mount its data disk: ${lines.at(-1) ?? 'no reason given'}`), false);
 }

@@ -149,8 +149,8 @@ async function setMemory(parts: LiveParts, before: MachineFacts['memory'], bytes
   const { guest, clock } = parts;
   const look = async () => totalIn((await guest.run(['sh', '-s'], { input: USE, signal })).stdout);
   const total = await look();
-  const lack = bytes - before.whole;
-  if (lack > 0) await hotPlug(parts, lack, signal);
+  const missing = bytes - before.whole;
+  if (missing > 0) await hotPlug(parts, missing, signal);
   const actual = await balloon(parts, bytes, signal);
   if (actual > bytes) {
     const again = await balloon(parts, before.bytes, signal);

@@ -93,7 +93,7 @@ export function growthWatch(guest: LiveParts['guest']) {
       ended = undefined;
     },
     /** As `degradationOf`. */
-    async lack(whole: number, signal: AbortSignal): Promise<string | undefined> {
+    async degradation(whole: number, signal: AbortSignal): Promise<string | undefined> {
       const growth = ended ?? (await askGrowth(guest, 'look', signal));
       if (growth.state !== 'going') ended = growth;
       return degradationOf(growth, whole);

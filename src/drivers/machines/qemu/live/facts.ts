@@ -78,9 +78,9 @@ function neededOf(
   stats: JsonValue | undefined,
   { bytes, whole, base }: { bytes: number; whole: number; base: number },
 ): MachineFacts['memory']['needed'] {
-  const told = child(stats, 'stats');
-  const total = numberOr(Number.POSITIVE_INFINITY, told, 'stat-total-memory');
-  const available = numberOr(Number.POSITIVE_INFINITY, told, 'stat-available-memory');
+  const reported = child(stats, 'stats');
+  const total = numberOr(Number.POSITIVE_INFINITY, reported, 'stat-total-memory');
+  const available = numberOr(Number.POSITIVE_INFINITY, reported, 'stat-available-memory');
   const at = numberOr(0, stats, 'last-update');
   // Before the guest's first report every number is the maximum.
   if (at <= 0 || available < 0 || available > total || total > whole) return undefined;

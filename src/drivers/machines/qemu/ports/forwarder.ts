@@ -84,7 +84,7 @@ export function portForwarder(parts: PortForwarderParts): PortForwarder {
       await readOnce();
       if (listening === undefined) return;
       const wanted = wantedPorts(listening, (port) => OWN_PORTS.has(port) || claimed.has(port));
-      tellMany(wanted.size);
+      warnAboutTooMany(wanted.size);
       const { close, open } = changes(wanted, have, way, clock.now());
       for (const forward of close) await take(forward);
       const to = way;
@@ -97,7 +97,7 @@ export function portForwarder(parts: PortForwarderParts): PortForwarder {
   }
 
   /** Report once, and again after a recovery. */
-  function tellMany(count: number): void {
+  function warnAboutTooMany(count: number): void {
     if (count === MAX_FORWARDS && !many)
       log('warn', 'the guest listens on too many ports; the rest are not forwarded', { count });
     many = count === MAX_FORWARDS;

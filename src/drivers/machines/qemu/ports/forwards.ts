@@ -153,8 +153,8 @@ export function qemuRoute(monitor: Pick<Monitor, 'use'>, network: string): Route
       return monitor.use(async (qmp) => {
         // QEMU refuses a duplicate.
         await remove(qmp, port, signal);
-        const said = await human(qmp, `hostfwd_add ${network} tcp:127.0.0.1:${port}-:${port}`, signal);
-        if (said !== '') throw new RdError('ERR_DRIVER_FAILED', `QEMU refused: ${said}`);
+        const answer = await human(qmp, `hostfwd_add ${network} tcp:127.0.0.1:${port}-:${port}`, signal);
+        if (answer !== '') throw new RdError('ERR_DRIVER_FAILED', `QEMU refused: ${answer}`);
       }, signal);
     },
     close: async (port, _address, signal) => void (await monitor.use((qmp) => remove(qmp, port, signal), signal)),
@@ -163,8 +163,8 @@ export function qemuRoute(monitor: Pick<Monitor, 'use'>, network: string): Route
 
 /** QMP has no command for this; the monitor command prints nothing on success. */
 async function human(qmp: Qmp, line: string, signal: AbortSignal): Promise<string> {
-  const said = await qmp.execute('human-monitor-command', { 'command-line': line }, { signal });
-  return typeof said === 'string' ? said.trim() : '';
+  const answer = await qmp.execute('human-monitor-command', { 'command-line': line }, { signal });
+  return typeof answer === 'string' ? answer.trim() : '';
 }
 
 /** Why a port of 127.0.0.1 is unavailable, as a clause; undefined when it is free. */
