@@ -1,12 +1,13 @@
+import { requireNamed } from '../../src/client/session/find.ts';
 import { homeOf } from '../../src/client/session/home.ts';
 import { snapshotCalls } from '../../src/client/snapshots.ts';
 import type { SnapshotRecord } from '../../src/features/snapshots/contract.ts';
 import { checkName, quoted } from '../../src/features/snapshots/name.ts';
-import { COMPATIBLE } from '../../src/product.ts';
 import { backendLock } from '../../src/state/backend-lock.ts';
 import { requireAdopted } from '../../src/state/drop-in.ts';
 import { noArguments, oneArgument } from '../arguments/arguments.ts';
 import { readInput } from '../arguments/files.ts';
+import { TARGET_FLAG } from '../arguments/shared-flags.ts';
 import { usage } from '../arguments/values.ts';
 import { defineCommand } from '../command.ts';
 import { defineGroup } from '../group.ts';
@@ -15,7 +16,6 @@ import { jsonText, plainText, tableLines } from '../views/text.ts';
 import { OUTPUT_FLAG } from '../views/view.ts';
 import {
   checkStored,
-  checkTarget,
   deleteStored,
   JSON_FLAG,
   jsonLine,
@@ -135,11 +135,7 @@ on Ctrl-C, it is put back automatically. On a terminal, the command asks for con
   flags: {
     ...JSON_FLAG,
     yes: { type: 'boolean', short: 'y', summary: 'Do not ask' },
-    target: {
-      type: 'string',
-      summary: 'Act on the compatible application that was found',
-      values: [COMPATIBLE.target],
-    },
+    target: TARGET_FLAG,
   },
   classic: true,
   async run(invocation) {
@@ -148,7 +144,8 @@ on Ctrl-C, it is put back automatically. On a terminal, the command asks for con
     const json = flags.json ?? false;
     return reporting(json, io, async () => {
       const client = await snapshotClient(invocation);
-      checkTarget(client, flags.target, invocation);
+      // An application that was merely found must not be overwritten by accident; see docs/drop-in.md.
+      if (client?.connection.foreign) requireNamed('snapshot restore …', client.connection, flags.target, invocation);
       if (!client) await checkStored(name, io);
       if (client && !json) await printInterruption(client, { do: 'restore', name, stop: true }, io);
       if (io.interactive && !flags.yes && !json) {

@@ -15,7 +15,6 @@ import type { SnapshotRecord } from '../../../src/features/snapshots/contract.ts
 import { quoted } from '../../../src/features/snapshots/name.ts';
 import { steadyClock } from '../../../src/os/clock.ts';
 import type { PlanRequest } from '../../../src/plan/change.ts';
-import { COMPATIBLE } from '../../../src/product.ts';
 import type { StatusDocument } from '../../../src/reconcile/status-document.ts';
 import { refuseRunning, requireAdopted } from '../../../src/state/drop-in.ts';
 import { lockHome } from '../../../src/state/home-lock.ts';
@@ -193,17 +192,6 @@ export function jsonLine(value: object): string {
   return JSON.stringify(value).replace(
     /[<>&\u2028\u2029]/g,
     (sign) => `\\u${sign.charCodeAt(0).toString(16).padStart(4, '0')}`,
-  );
-}
-
-/** An auto-discovered application must not be overwritten by accident; see docs/drop-in.md. */
-export function checkTarget(client: Client | undefined, target: string | undefined, { globals, io }: Caller): void {
-  if (!client?.connection.foreign) return;
-  if (target || globals['config-path'] || io.env.RDCTL_CONFIG_PATH || io.env.RDCTL_COMPAT) return;
-  throw new RdError(
-    'ERR_WRONG_TARGET',
-    `the running application is ${COMPATIBLE.productName}, found through ${client.connection.file}`,
-    { advice: `To replace its state, add --target ${COMPATIBLE.target}` },
   );
 }
 
