@@ -8,7 +8,7 @@ import type { Effect } from './finding.ts';
 import { NO_NULL_IN_REGISTRY } from './holding.ts';
 
 /** Something that stands in a profile at a place that some release has. */
-export interface Entry {
+interface Entry {
   place: Place | Section;
   /** As they are written. */
   names: readonly string[];

@@ -17,7 +17,7 @@ export type FieldType = 'boolean' | 'integer' | 'string' | 'string[]' | 'map<str
 export type Effect = 'none' | 'live' | 'restart' | 'restart-or-reset';
 
 /** The command-line flag of a setting. */
-export interface SettingFlag {
+interface SettingFlag {
   /** Without dashes: `container-engine.name`. */
   name: string;
   /** Hidden aliases, including those of older releases. */
