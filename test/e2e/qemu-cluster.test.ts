@@ -4,7 +4,7 @@ import { get as httpsGet } from 'node:https';
 import { createConnection } from 'node:net';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { parse } from 'yaml';
+import { parse, stringify } from 'yaml';
 import { readProcesses } from '../../src/os/process-table.ts';
 import { builtTool } from '../helpers/built-tool.ts';
 import { freePort } from '../helpers/free-port.ts';
@@ -42,7 +42,7 @@ describe.skipIf(reason !== undefined)('a cluster in the guest', () => {
       await prepareMachine(at('.local', 'state', 'rdctl', 'drivers', 'qemu'));
       mkdirSync(at('.kube'));
       const foreign = { apiVersion: 'v1', kind: 'Config', clusters: [WORK], contexts: [], users: [] };
-      writeFileSync(at('.kube', 'config'), JSON.stringify({ ...foreign, 'current-context': 'work' }));
+      writeFileSync(at('.kube', 'config'), stringify({ ...foreign, 'current-context': 'work' }));
 
       let port = await freePort();
       const kubernetes = { enabled: true, version: '1.32.9', port };
