@@ -134,18 +134,27 @@ function emulationText({ machine }: StatusDocument): string {
 
 /** Host ports forwarded into the machine. */
 function portsText({ ports = [] }: StatusDocument): string | undefined {
-  const open = ports.flatMap(({ port, state }) => (state === 'forwarded' ? [port] : []));
+  const open = ports.filter(({ state }) => state === 'forwarded');
   if (open.length === 0) return undefined;
   const more = open.length > MAX_PORTS ? ` and ${open.length - MAX_PORTS} more` : '';
-  return `${open.slice(0, MAX_PORTS).join(', ')}${more} of the machine, at 127.0.0.1`;
+  const tcp = open.filter(({ protocol }) => protocol !== 'udp');
+  const both = tcp.length > 0 && tcp.every(({ addresses = [] }) => addresses.includes('::1'));
+  const ipv6 = tcp.length === open.length ? ' and [::1]' : ', TCP also at [::1]';
+  const listed = open.slice(0, MAX_PORTS).map(portText).join(', ');
+  return `${listed}${more} of the machine, at 127.0.0.1${both ? ipv6 : ''}`;
+}
+
+/** `8080`, `53/udp` */
+function portText({ port, protocol }: NonNullable<StatusDocument['ports']>[number]): string {
+  return protocol === 'udp' ? `${port}/udp` : String(port);
 }
 
 function portFailures({ ports = [] }: StatusDocument, paint: Style): string {
   return ports
     .filter(({ state }) => state === 'failed')
     .map(
-      ({ port, reason = '' }) =>
-        `${paint.warn('!')} Port ${port} of the machine is not forwarded: ${plainText(reason)}`,
+      (each) =>
+        `${paint.warn('!')} Port ${portText(each)} of the machine is not forwarded: ${plainText(each.reason ?? '')}`,
     )
     .join('\n');
 }

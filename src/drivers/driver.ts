@@ -86,9 +86,12 @@ export type SharedDirectory = { path: string; by: string } | { missing: string }
 
 /** A port that a program in the machine listens on, and whether it is forwarded to this host. */
 export interface PublishedPort {
-  /** The same number on both sides; on the host on 127.0.0.1. */
+  protocol: 'tcp' | 'udp';
+  /** The same number on both sides. */
   port: number;
   state: 'forwarded' | 'failed';
+  /** Where it is reachable on this host: 127.0.0.1, mostly also `::1`. Absent where forwarding failed. */
+  addresses?: readonly string[];
   /** Why forwarding failed, as a clause. */
   reason?: string;
 }

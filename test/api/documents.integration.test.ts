@@ -35,8 +35,8 @@ test('the status document matches its schema in every state', async () => {
 test('the status shows machine access and ports while the machine is on', async () => {
   const access = { ssh: ['ssh', '-S', '/a'], target: 'there', before: [] };
   const ports = [
-    { port: 80, state: 'failed', reason: 'it is taken' },
-    { port: 8080, state: 'forwarded' },
+    { protocol: 'udp', port: 80, state: 'failed', reason: 'it is taken' },
+    { protocol: 'tcp', port: 8080, state: 'forwarded', addresses: ['127.0.0.1', '::1'] },
   ] as const;
   const driver = { ...SIMULATED_INFO, access: () => access, published: () => ports };
   const { client, script, context } = startApi({ driver });
@@ -47,7 +47,7 @@ test('the status shows machine access and ports while the machine is on', async 
   const on = await client.status();
   expect(on).toMatchObject({ access, ports });
   expect(problemsOf('status', on)).toEqual([]);
-  expect(problemsOf('status', { ...on, ports: [{ port: 0, state: 'forwarded' }] })).not.toEqual([]);
+  expect(problemsOf('status', { ...on, ports: [{ protocol: 'tcp', port: 0, state: 'forwarded' }] })).not.toEqual([]);
 });
 
 test('the status document of a real service matches its schema, including the path of its connection file', async () => {

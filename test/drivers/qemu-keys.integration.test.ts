@@ -63,7 +63,7 @@ test('a truncated list of ports has fewer ports, or none', async () => {
   const { forwards } = qemuPlaces(temporaryDirectory(), '/nowhere');
   const path = forwards.replace('/run/', '/');
   const record = forwardRecord(path);
-  await record.write([{ port: 8080, way: 'ssh', address: '0.0.0.0', state: 'unproven' }]);
+  await record.write([{ protocol: 'tcp', port: 8080, way: 'ssh', address: '0.0.0.0', state: 'unproven' }]);
   const text = readFileSync(path, 'utf8');
   expect(await record.read()).toHaveLength(1);
   for (let length = 0; length < text.length - 1; length++) {

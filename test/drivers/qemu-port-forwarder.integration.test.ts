@@ -1,3 +1,4 @@
+import { createSocket } from 'node:dgram';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
@@ -7,6 +8,7 @@ import { portForwarder } from '../../src/drivers/machines/qemu/ports/forwarder.t
 import {
   forwardRecord,
   MAX_FORWARDS,
+  type Port,
   portConflict,
   qemuRoute,
   RETRY_MS,
@@ -21,8 +23,12 @@ const signal = new AbortController().signal;
 const OPEN = '00000000';
 const LOOPBACK = '0100007F';
 
+const numberOf = ({ protocol, port }: Port) => (protocol === 'udp' ? -port : port);
+const forwarded = (port: number) => ({ protocol: 'tcp', port, state: 'forwarded', addresses: ['127.0.0.1'] });
+
 /** A guest that reports its ports on request, and two routes that hold what they were given. */
 function world(file = join(temporaryDirectory(), 'ports.json')) {
+  /** UDP ports are negative. */
   const open = { ssh: new Set<number>(), qemu: new Set<number>() };
   const orders: string[] = [];
   const logged: string[] = [];
@@ -33,14 +39,17 @@ function world(file = join(temporaryDirectory(), 'ports.json')) {
 
   function way(name: 'ssh' | 'qemu'): Route {
     return {
-      async open(port) {
+      async open(at) {
+        const port = numberOf(at);
         orders.push(`${name} +${port}`);
         if (taken.has(port) || open[name === 'ssh' ? 'qemu' : 'ssh'].has(port)) {
           throw new RdError('ERR_DRIVER_FAILED', 'refused');
         }
         open[name].add(port);
+        return ['127.0.0.1'];
       },
-      async close(port) {
+      async close(at) {
+        const port = numberOf(at);
         orders.push(`${name} -${port}`);
         if (!open[name].delete(port)) throw new RdError('ERR_DRIVER_FAILED', 'there is none');
       },
@@ -80,12 +89,13 @@ function world(file = join(temporaryDirectory(), 'ports.json')) {
       },
       routes: { ssh: way('ssh'), qemu: way('qemu') },
       record: forwardRecord(file),
-      portConflict: async (port) => (taken.has(port) ? 'it is taken' : undefined),
+      portConflict: async (at) => (taken.has(numberOf(at)) ? 'it is taken' : undefined),
       clock: { now: () => state.now },
       log: (_level, message) => void logged.push(message),
     });
-  const line = (...ports: number[]) =>
-    `ports${ports.map((port) => ` ${port === 9000 ? LOOPBACK : OPEN}:${port.toString(16).toUpperCase().padStart(4, '0')} ${OPEN}:0000 0A`).join('')}\n`;
+  const socket = (port: number) =>
+    ` ${port === 9000 ? LOOPBACK : OPEN}:${Math.abs(port).toString(16).toUpperCase().padStart(4, '0')} ${OPEN}:0000 ${port < 0 ? '07' : '0A'}`;
+  const line = (...ports: number[]) => `ports${ports.map(socket).join('')}\n`;
   return {
     file,
     open,
@@ -117,12 +127,7 @@ describe('a forwarder', () => {
     expect(at.state.watches).toBe(1);
     at.listens(22, 80, 8080, 10250);
     await opened(at).toEqual([80, 8080]);
-    await expect
-      .poll(() => ports.published(), POLL)
-      .toEqual([
-        { port: 80, state: 'forwarded' },
-        { port: 8080, state: 'forwarded' },
-      ]);
+    await expect.poll(() => ports.published(), POLL).toEqual([forwarded(80), forwarded(8080)]);
     expect(at.recorded()).toEqual([80, 8080]);
     at.listens(8080);
     await opened(at).toEqual([8080]);
@@ -144,8 +149,8 @@ describe('a forwarder', () => {
     ports.look('ssh');
     at.listens(80, 81);
     await opened(at).toEqual([81]);
-    const failed = { port: 80, state: 'failed', reason: 'it is taken' };
-    await expect.poll(() => ports.published(), POLL).toEqual([failed, { port: 81, state: 'forwarded' }]);
+    const failed = { protocol: 'tcp', port: 80, state: 'failed', reason: 'it is taken' };
+    await expect.poll(() => ports.published(), POLL).toEqual([failed, forwarded(81)]);
     at.state.now += RETRY_MS;
     at.listens(80, 81, 84);
     await opened(at).toEqual([81, 84]);
@@ -165,6 +170,30 @@ describe('a forwarder', () => {
     at.listens();
     await expect.poll(() => ports.published(), POLL).toEqual([]);
     expect(at.orders).not.toContain('ssh -83');
+    await ports.release();
+  });
+
+  test('forwards a UDP port that stays by QEMU, whatever the method for TCP is, and no port of a client', async () => {
+    const at = world();
+    const ports = at.service();
+    ports.look('ssh');
+    at.listens(53, -54, -8472, -40000);
+    await opened(at).toEqual([53]);
+    at.listens(53, -54, -8472, -40001);
+    await opened(at, 'qemu').toEqual([-54]);
+    const udp = { protocol: 'udp', port: 54, state: 'forwarded', addresses: ['127.0.0.1'] };
+    await expect.poll(() => ports.published(), POLL).toEqual([forwarded(53), udp]);
+    await ports.use('qemu');
+    expect(at.open).toEqual({ ssh: new Set(), qemu: new Set([-54, 53]) });
+    at.say('.\n');
+    at.listens(53, -54, -8472, -40001);
+    await opened(at, 'qemu').toEqual([-40001, -54, 53].sort());
+    at.listens(53);
+    await opened(at, 'qemu').toEqual([53]);
+    expect(at.orders.filter((order) => order.includes('-54') || order.includes('8472'))).toEqual([
+      'qemu +-54',
+      'qemu --54',
+    ]);
     await ports.release();
   });
 
@@ -308,16 +337,33 @@ describe('the methods', () => {
         return '';
       },
     });
-    await way.open(80, '0.0.0.0', signal);
-    await way.open(81, '127.0.0.1', signal);
-    await way.open(82, '::', signal);
-    await way.close(83, '::1', signal);
+    const protocol = 'tcp';
+    expect(await way.open({ protocol, port: 80, address: '0.0.0.0' }, signal)).toEqual(['127.0.0.1', '::1']);
+    await way.open({ protocol, port: 81, address: '127.0.0.1' }, signal);
+    await way.open({ protocol, port: 82, address: '::' }, signal);
+    await way.close({ protocol, port: 83, address: '::1' }, signal);
     expect(orders).toEqual([
       'forward -L 127.0.0.1:80:127.0.0.1:80',
+      'forward -L [::1]:80:127.0.0.1:80',
       'forward -L 127.0.0.1:81:127.0.0.1:81',
+      'forward -L [::1]:81:127.0.0.1:81',
       'forward -L 127.0.0.1:82:[::1]:82',
+      'forward -L [::1]:82:[::1]:82',
+      'cancel -L [::1]:83:[::1]:83',
       'cancel -L 127.0.0.1:83:[::1]:83',
     ]);
+  });
+
+  test('ssh does without IPv6 where this host has none', async () => {
+    const way = sshRoute({
+      async forward(_order, ...words) {
+        if (words.join(' ').includes(' [::1]:')) throw new RdError('ERR_DRIVER_FAILED', 'refused');
+        return '';
+      },
+    });
+    const at = { protocol: 'tcp', port: 80, address: '0.0.0.0' } as const;
+    expect(await way.open(at, signal)).toEqual(['127.0.0.1']);
+    await way.close(at, signal);
   });
 
   test('QEMU gets human monitor commands, and what it prints is the error', async () => {
@@ -332,26 +378,39 @@ describe('the methods', () => {
     };
     const way = qemuRoute({ use: (work) => work(qmp) }, 'net0');
     const human = 'human-monitor-command';
-    await way.open(80, '::', signal);
-    await way.close(81, '0.0.0.0', signal);
+    const at = { protocol: 'tcp', port: 80, address: '::' } as const;
+    expect(await way.open(at, signal)).toEqual(['127.0.0.1']);
+    await way.close({ ...at, port: 81 }, signal);
+    await way.open({ ...at, protocol: 'udp', port: 53 }, signal);
     expect(lines).toEqual([
       [human, 'hostfwd_remove net0 tcp:127.0.0.1:80'],
       [human, 'hostfwd_add net0 tcp:127.0.0.1:80-:80'],
       [human, 'hostfwd_remove net0 tcp:127.0.0.1:81'],
+      [human, 'hostfwd_remove net0 udp:127.0.0.1:53'],
+      [human, 'hostfwd_add net0 udp:127.0.0.1:53-:53'],
     ]);
     answer = 'could not set up host forwarding rule\r\n';
-    await expect(way.open(80, '::', signal)).rejects.toThrow('QEMU refused: could not set up host forwarding rule');
+    await expect(way.open(at, signal)).rejects.toThrow('QEMU refused: could not set up host forwarding rule');
     lines.length = 0;
-    await expect(way.open(80, '127.0.0.1', signal)).rejects.toThrow('it listens only on 127.0.0.1 in the guest');
+    const local = { ...at, address: '127.0.0.1' } as const;
+    await expect(way.open(local, signal)).rejects.toThrow('it listens only on 127.0.0.1 in the guest');
+    await expect(way.open({ ...local, protocol: 'udp' }, signal)).rejects.toThrow('which no UDP forward can reach');
     expect(lines).toEqual([]);
   });
 
-  test('a port in use is told from a free one', async () => {
+  test('a port in use is told from a free one, by protocol', async () => {
     const port = await freePort();
-    expect(await portConflict(port)).toBeUndefined();
+    const [tcp, udp] = [{ protocol: 'tcp', port } as const, { protocol: 'udp', port } as const];
+    const message = `another program is listening on 127.0.0.1:${port}`;
+    expect(await portConflict(tcp)).toBeUndefined();
     const server = createServer();
     await new Promise<void>((resolve) => server.listen(port, '0.0.0.0', resolve));
     onTestFinished(() => void server.close());
-    expect(await portConflict(port)).toBe(`another program is listening on 127.0.0.1:${port}`);
+    expect(await portConflict(tcp)).toBe(message);
+    expect(await portConflict(udp)).toBeUndefined();
+    const socket = createSocket('udp4');
+    await new Promise<void>((resolve) => socket.bind(port, '127.0.0.1', resolve));
+    onTestFinished(() => void socket.close());
+    expect(await portConflict(udp)).toBe(message);
   });
 });

@@ -60,7 +60,7 @@ describe.skipIf(reason !== undefined)('the qemu driver', () => {
       expect(await rdctl('info', '--field', 'accelerator')).toMatchObject({ exit: 0, out: `${accelerator}\n` });
 
       // Files and logins, without the service.
-      const file = join(home, 'config');
+      const file = join(home, 'ssh.conf');
       writeFileSync(file, (await rdctl('ssh-config')).out);
       expect((await run(['ssh', '-F', file, 'rdctl', 'uname', '-r'])).stdout).toBe(`${String(KernelVersion)}\n`);
       expect(await rdctl('cp', 'examples', 'machine:/srv')).toEqual({ exit: 0, out: '', err: '' });

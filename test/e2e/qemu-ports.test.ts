@@ -1,5 +1,7 @@
+import { createSocket } from 'node:dgram';
 import { existsSync, readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
+import { networkInterfaces } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { busyboxRoot } from '../helpers/busybox.ts';
@@ -18,13 +20,36 @@ const WAY = '--experimental.virtual-machine.ssh-port-forwarder';
 const reason = await whyNoRealGuest();
 
 /** What a program on this host reads there; empty where nothing answers. */
-async function fetched(port: number): Promise<string> {
+async function fetched(port: number, host = '127.0.0.1'): Promise<string> {
   try {
-    const response = await fetch(`http://127.0.0.1:${port}/`, { signal: AbortSignal.timeout(10_000) });
+    const response = await fetch(`http://${host}:${port}/`, { signal: AbortSignal.timeout(10_000) });
     return (await response.text()).trim();
   } catch {
     return '';
   }
+}
+
+const HAS_IPV6 = Object.values(networkInterfaces()).some((each) => each?.some(({ address }) => address === '::1'));
+const LOOPBACKS = HAS_IPV6 ? ['127.0.0.1', '::1'] : ['127.0.0.1'];
+
+/** A server that sends datagrams back, in the guest's own Perl. */
+const ECHO_SCRIPT =
+  'use IO::Socket::INET; $s = IO::Socket::INET->new(Proto => "udp", LocalPort => 7); $s->send($m) while $s->recv($m, 99)';
+const ECHO = ['/bin/busybox', 'chroot', '/guest', 'perl', '-e', ECHO_SCRIPT];
+
+/** What comes back for a datagram to this port of 127.0.0.1; empty when nothing does. */
+function echoed(port: number): Promise<string> {
+  return new Promise((resolve) => {
+    const socket = createSocket('udp4');
+    const end = (text: string) => {
+      clearTimeout(timer);
+      socket.close(() => resolve(text));
+    };
+    const timer = setTimeout(() => end(''), 2_000);
+    socket.once('message', (bytes) => end(bytes.toString()));
+    socket.once('error', () => end(''));
+    socket.send('hello', port, '127.0.0.1');
+  });
 }
 
 /** A command that sends a word on a port, `ADDRESS:PORT` or just a port. */
@@ -43,10 +68,12 @@ describe.skipIf(reason !== undefined)('container ports in a guest', () => {
       await prepareMachine(directory);
       const apply = async () =>
         expect(await rdctl('apply', '-f', 'examples/moby.yaml', '--driver', 'qemu')).toMatchObject({ exit: 0 });
-      const [web, taken, own] = [await freePort(), await freePort(), await freePort()];
+      const [web, taken, own, datagrams] = [await freePort(), await freePort(), await freePort(), await freePort()];
       const reach = (port: number) => expect.poll(() => fetched(port), POLL);
       const told = (port: number) =>
         expect.poll(async () => (await status()).ports?.find((each) => each.port === port), POLL);
+      const forwarded = (port: number) => ({ protocol: 'tcp', port, state: 'forwarded', addresses: LOOPBACKS });
+      const forwardedByQemu = (port: number) => ({ ...forwarded(port), addresses: ['127.0.0.1'] });
 
       await apply();
       const first = await status();
@@ -63,10 +90,22 @@ describe.skipIf(reason !== undefined)('container ports in a guest', () => {
 
       const one = await publish('one', web);
       await reach(web).toBe('one');
-      await told(web).toEqual({ port: web, state: 'forwarded' });
+      await told(web).toEqual(forwarded(web));
+      expect(await fetched(web, '[::1]')).toBe(HAS_IPV6 ? 'one' : '');
       expect((await rdctl('status')).out).toMatch(
-        new RegExp(`^Ports +.*${web}.* of the machine, at 127\\.0\\.0\\.1$`, 'm'),
+        new RegExp(`^Ports +.*${web}.* of the machine, at 127\\.0\\.0\\.1`, 'm'),
       );
+
+      // Datagrams, to a container that answers them.
+      const server = { image: IMAGE, command: ECHO, binds: ['/:/guest:ro'] };
+      const echo = await startContainer(endpoint, {
+        ...server,
+        ports: { '7/udp': [{ HostIp: '', HostPort: String(datagrams) }] },
+      });
+      await expect.poll(() => echoed(datagrams), POLL).toBe('hello');
+      await told(datagrams).toEqual({ protocol: 'udp', port: datagrams, state: 'forwarded', addresses: ['127.0.0.1'] });
+      await remove(echo);
+      await told(datagrams).toBeUndefined();
 
       // A port in use on this host is reported, is no failure of the service, and clears when the other program exits.
       const other = createServer((_request, response) => void response.end('other'));
@@ -74,13 +113,13 @@ describe.skipIf(reason !== undefined)('container ports in a guest', () => {
       onTestFinished(() => void other.close());
       const two = await publish('two', taken);
       const why = `another program is listening on 127.0.0.1:${taken}`;
-      await told(taken).toEqual({ port: taken, state: 'failed', reason: why });
+      await told(taken).toEqual({ protocol: 'tcp', port: taken, state: 'failed', reason: why });
       expect(await fetched(taken)).toBe('other');
       expect(await rdctl('status')).toMatchObject({ exit: 0, out: expect.stringContaining(why) });
       other.closeAllConnections();
       await new Promise((resolve) => other.close(resolve));
       await reach(taken).toBe('two');
-      await told(taken).toEqual({ port: taken, state: 'forwarded' });
+      await told(taken).toEqual(forwarded(taken));
 
       await remove(one);
       await reach(web).toBe('');
@@ -93,7 +132,7 @@ describe.skipIf(reason !== undefined)('container ports in a guest', () => {
       expect(await rdctl('set', `${WAY}=false`)).toMatchObject({ exit: 0 });
       await expect.poll(async () => (await status()).phases.map(({ name }) => name), POLL).toEqual(['machine adjust']);
       await told(own).toMatchObject({ state: 'failed', reason: expect.stringContaining('SSH port forwarding') });
-      await told(taken).toEqual({ port: taken, state: 'forwarded' });
+      await told(taken).toEqual(forwardedByQemu(taken));
       await reach(taken).toBe('two');
       expect(await fetched(own)).toBe('');
       const forwards = () => JSON.parse(readFileSync(join(directory, 'run', 'ports.json'), 'utf8'));
@@ -112,12 +151,12 @@ describe.skipIf(reason !== undefined)('container ports in a guest', () => {
       expect(await rdctl('set', `${WAY}=true`)).toMatchObject({ exit: 0 });
       await reach(own).toBe('own');
       await reach(web).toBe('three');
-      await told(web).toEqual({ port: web, state: 'forwarded' });
+      await told(web).toEqual(forwarded(web));
       expect(new Set(forwards().map(({ way }: { way: string }) => way))).toEqual(new Set(['ssh']));
       process.kill(servicePid(), 'SIGKILL');
       expect(await fetched(web)).toBe('three');
       await apply();
-      await told(web).toEqual({ port: web, state: 'forwarded' });
+      await told(web).toEqual(forwarded(web));
       expect(await fetched(web)).toBe('three');
 
       // The connection dies with all forwards, and is reopened.

@@ -258,12 +258,28 @@ describe('status', () => {
   });
 
   test('shows where machine ports can be reached, or why they cannot', () => {
-    const ports = Array.from({ length: 22 }, (_, index) => ({ port: 8000 + index, state: 'forwarded' as const }));
-    const failed = { port: 80, state: 'failed' as const, reason: 'another program has\u001b[31m it' };
+    const ports = Array.from({ length: 22 }, (_, index) => ({
+      protocol: 'tcp' as const,
+      port: 8000 + index,
+      state: 'forwarded' as const,
+      addresses: ['127.0.0.1'],
+    }));
+    const failed = {
+      protocol: 'tcp' as const,
+      port: 80,
+      state: 'failed' as const,
+      reason: 'another program has\u001b[31m it',
+    };
     const text = statusText(statusWith({ ports: [failed, ...ports] }), style(false));
     expect(text).toMatch(/^Ports {5}8000, .*, 8019 and 2 more of the machine, at 127\.0\.0\.1$/m);
     expect(text).toMatch(/^! Port 80 of the machine is not forwarded: another program has.* it$/m);
     expect(text).not.toContain('\u001b');
+    const both = { protocol: 'tcp', port: 80, state: 'forwarded', addresses: ['127.0.0.1', '::1'] } as const;
+    const udp = { protocol: 'udp', port: 53, state: 'forwarded', addresses: ['127.0.0.1'] } as const;
+    const portsOf = (...of: (typeof both | typeof udp)[]) => statusText(statusWith({ ports: of }), style(false));
+    expect(portsOf(both)).toMatch(/^Ports {5}80 of the machine, at 127\.0\.0\.1 and \[::1\]$/m);
+    expect(portsOf(udp)).toMatch(/^Ports {5}53\/udp of the machine, at 127\.0\.0\.1$/m);
+    expect(portsOf(both, udp)).toMatch(/^Ports {5}80, 53\/udp of the machine, at 127\.0\.0\.1, TCP also at \[::1\]$/m);
     expect(statusText(statusWith({ ports: [] }), style(false))).not.toMatch(/port/i);
   });
 

@@ -30,21 +30,22 @@ required:["generation","state","steps"],properties:{generation:{description:"Ver
 enum:["install","uninstall","forward"]},name:{description:"example/tool:1.0 or default/web:80 \u2192 8080",type:"string"}}}},error:{description:"The error, in t\
 he format of API errors. Everything else has been applied.",type:"object",required:["code","message","details"],properties:{code:{type:"string"},message:{type:"\
 string"},details:{type:"array",items:{type:"string"}},advice:{type:"string"}}}}},ports:{description:"Ports that programs in the machine listen on, including pub\
-lished container ports; absent while the machine is off, and with a driver that has no machine of its own.",type:"array",items:{type:"object",required:["port","\
-state"],properties:{port:{description:"The same in the machine and on 127.0.0.1 of this computer.",type:"integer",minimum:1,maximum:65535},state:{enum:["forward\
-ed","failed"]},reason:{description:"Why it failed, as a clause. It is retried.",type:"string"}}}},engine:{description:"The engine selected in the settings.",type:"\
-object",required:["name","state"],properties:{name:{$ref:"#/$defs/engineName"},state:{$ref:"#/$defs/engineState"},endpoint:{description:"Address for clients, su\
-ch as unix:///path/docker.sock.",type:"string"},version:{type:"string"},workload:{$ref:"#/$defs/workload"}}},engines:{description:"The last observation; it may \
-be out of date while EngineReady is Unknown.",type:"object",propertyNames:{$ref:"#/$defs/engineName"},additionalProperties:{type:"object",required:["state"],properties:{
-state:{$ref:"#/$defs/engineState"},spec:{description:"The configuration that it was started with.",type:"object"},endpoint:{type:"string"},version:{type:"string"},
-workload:{$ref:"#/$defs/workload"},message:{type:"string"}}}},cluster:{description:"The last observation; it may be out of date while ClusterReady is Unknown. `\
-unknown`: no observation has succeeded since the service started.",type:"object",required:["state"],properties:{state:{enum:["unsupported","absent","stopped","r\
-unning","unresponsive","unknown"]},installedVersion:{type:"string"},spec:{description:"The configuration that it was started with.",type:"object"},ready:{type:"\
-boolean"},kubeconfig:{description:"Path of a file.",type:"string"},message:{type:"string"}}},phases:{description:"Steps since the last change of the desired sta\
-te.",type:"array",items:{type:"object",required:["name","startedAt"],properties:{name:{type:"string"},startedAt:{$ref:"#/$defs/time"},ms:{description:"Absent wh\
-ile it is in progress.",type:"number",minimum:0},outcome:{enum:["done","failed"]},reason:{description:"Why it failed.",type:"string"}}}},counters:{description:"\
-Since the service started.",type:"object",required:["steps","restarts","resets","failures","settingsPuts","settingsWrites"],properties:{settingsPuts:{description:"\
-PUT /v1/settings requests received, including rejected ones."},settingsWrites:{description:"Requests among them that changed a setting."}},additionalProperties:{
+lished container ports; absent while the machine is off, and with a driver that has no machine of its own.",type:"array",items:{type:"object",required:["protoco\
+l","port","state"],properties:{protocol:{enum:["tcp","udp"]},port:{description:"The same in the machine and on this computer.",type:"integer",minimum:1,maximum:65535},
+state:{enum:["forwarded","failed"]},addresses:{description:"Where it is reachable on this computer: 127.0.0.1, mostly also ::1. Absent where it failed.",type:"a\
+rray",items:{type:"string"}},reason:{description:"Why it failed, as a clause. It is retried.",type:"string"}}}},engine:{description:"The engine selected in the \
+settings.",type:"object",required:["name","state"],properties:{name:{$ref:"#/$defs/engineName"},state:{$ref:"#/$defs/engineState"},endpoint:{description:"Addres\
+s for clients, such as unix:///path/docker.sock.",type:"string"},version:{type:"string"},workload:{$ref:"#/$defs/workload"}}},engines:{description:"The last obs\
+ervation; it may be out of date while EngineReady is Unknown.",type:"object",propertyNames:{$ref:"#/$defs/engineName"},additionalProperties:{type:"object",required:[
+"state"],properties:{state:{$ref:"#/$defs/engineState"},spec:{description:"The configuration that it was started with.",type:"object"},endpoint:{type:"string"},
+version:{type:"string"},workload:{$ref:"#/$defs/workload"},message:{type:"string"}}}},cluster:{description:"The last observation; it may be out of date while Cl\
+usterReady is Unknown. `unknown`: no observation has succeeded since the service started.",type:"object",required:["state"],properties:{state:{enum:["unsupporte\
+d","absent","stopped","running","unresponsive","unknown"]},installedVersion:{type:"string"},spec:{description:"The configuration that it was started with.",type:"\
+object"},ready:{type:"boolean"},kubeconfig:{description:"Path of a file.",type:"string"},message:{type:"string"}}},phases:{description:"Steps since the last cha\
+nge of the desired state.",type:"array",items:{type:"object",required:["name","startedAt"],properties:{name:{type:"string"},startedAt:{$ref:"#/$defs/time"},ms:{
+description:"Absent while it is in progress.",type:"number",minimum:0},outcome:{enum:["done","failed"]},reason:{description:"Why it failed.",type:"string"}}}},counters:{
+description:"Since the service started.",type:"object",required:["steps","restarts","resets","failures","settingsPuts","settingsWrites"],properties:{settingsPuts:{
+description:"PUT /v1/settings requests received, including rejected ones."},settingsWrites:{description:"Requests among them that changed a setting."}},additionalProperties:{
 type:"integer",minimum:0}},policies:{description:"The administrator's deployment profiles: file paths or registry keys. Absent if there are none.",type:"object",
 properties:{lockedBy:{description:"The profile that locks settings.",type:"string"},defaultsBy:{description:"The profile that provides defaults for the first ru\
 n.",type:"string"}}},hostIntegration:{description:"User files outside rdctl's directories: shell startup files, docker configuration, autostart entry.",type:"ob\
@@ -69,28 +70,28 @@ description:"Machine-readable reason.",type:"string",pattern:"^[A-Z][A-Za-z0-9]*
  wait; or look into it, because something is wrong.",enum:["none","patience","attention"]},message:{description:"Human-readable explanation.",type:"string"},observedGeneration:{
 type:"integer",minimum:0},lastTransitionTime:{$ref:"#/$defs/time"}}},$=new RegExp("^[A-Z][A-Za-z0-9]*$","u");function g(d,{instancePath:i="",parentData:j,parentDataProperty:N,
 rootData:b=d,dynamicAnchors:q={}}={}){let e=null,t=0,h=g.evaluated;if(h.dynamicProps&&(h.props=void 0),h.dynamicItems&&(h.items=void 0),d&&typeof d=="object"&&!Array.
-isArray(d)){if(d.type===void 0){let l={instancePath:i,schemaPath:"#/required",keyword:"required",params:{missingProperty:"type"}};e===null?e=[l]:e.push(l),t++}if(d.
-status===void 0){let l={instancePath:i,schemaPath:"#/required",keyword:"required",params:{missingProperty:"status"}};e===null?e=[l]:e.push(l),t++}if(d.reason===
-void 0){let l={instancePath:i,schemaPath:"#/required",keyword:"required",params:{missingProperty:"reason"}};e===null?e=[l]:e.push(l),t++}if(d.concern===void 0){
-let l={instancePath:i,schemaPath:"#/required",keyword:"required",params:{missingProperty:"concern"}};e===null?e=[l]:e.push(l),t++}if(d.message===void 0){let l={
-instancePath:i,schemaPath:"#/required",keyword:"required",params:{missingProperty:"message"}};e===null?e=[l]:e.push(l),t++}if(d.observedGeneration===void 0){let l={
-instancePath:i,schemaPath:"#/required",keyword:"required",params:{missingProperty:"observedGeneration"}};e===null?e=[l]:e.push(l),t++}if(d.lastTransitionTime===
-void 0){let l={instancePath:i,schemaPath:"#/required",keyword:"required",params:{missingProperty:"lastTransitionTime"}};e===null?e=[l]:e.push(l),t++}if(d.type!==
-void 0){let l=d.type;if(!(l==="MachineReady"||l==="EngineReady"||l==="ClusterReady"||l==="Converged")){let m={instancePath:i+"/type",schemaPath:"#/properties/ty\
-pe/enum",keyword:"enum",params:{allowedValues:k.properties.type.enum}};e===null?e=[m]:e.push(m),t++}}if(d.status!==void 0){let l=d.status;if(!(l==="True"||l==="\
-False"||l==="Unknown")){let m={instancePath:i+"/status",schemaPath:"#/properties/status/enum",keyword:"enum",params:{allowedValues:k.properties.status.enum}};e===
-null?e=[m]:e.push(m),t++}}if(d.reason!==void 0){let l=d.reason;if(typeof l=="string"){if(!$.test(l)){let m={instancePath:i+"/reason",schemaPath:"#/properties/re\
+isArray(d)){if(d.type===void 0){let u={instancePath:i,schemaPath:"#/required",keyword:"required",params:{missingProperty:"type"}};e===null?e=[u]:e.push(u),t++}if(d.
+status===void 0){let u={instancePath:i,schemaPath:"#/required",keyword:"required",params:{missingProperty:"status"}};e===null?e=[u]:e.push(u),t++}if(d.reason===
+void 0){let u={instancePath:i,schemaPath:"#/required",keyword:"required",params:{missingProperty:"reason"}};e===null?e=[u]:e.push(u),t++}if(d.concern===void 0){
+let u={instancePath:i,schemaPath:"#/required",keyword:"required",params:{missingProperty:"concern"}};e===null?e=[u]:e.push(u),t++}if(d.message===void 0){let u={
+instancePath:i,schemaPath:"#/required",keyword:"required",params:{missingProperty:"message"}};e===null?e=[u]:e.push(u),t++}if(d.observedGeneration===void 0){let u={
+instancePath:i,schemaPath:"#/required",keyword:"required",params:{missingProperty:"observedGeneration"}};e===null?e=[u]:e.push(u),t++}if(d.lastTransitionTime===
+void 0){let u={instancePath:i,schemaPath:"#/required",keyword:"required",params:{missingProperty:"lastTransitionTime"}};e===null?e=[u]:e.push(u),t++}if(d.type!==
+void 0){let u=d.type;if(!(u==="MachineReady"||u==="EngineReady"||u==="ClusterReady"||u==="Converged")){let m={instancePath:i+"/type",schemaPath:"#/properties/ty\
+pe/enum",keyword:"enum",params:{allowedValues:k.properties.type.enum}};e===null?e=[m]:e.push(m),t++}}if(d.status!==void 0){let u=d.status;if(!(u==="True"||u==="\
+False"||u==="Unknown")){let m={instancePath:i+"/status",schemaPath:"#/properties/status/enum",keyword:"enum",params:{allowedValues:k.properties.status.enum}};e===
+null?e=[m]:e.push(m),t++}}if(d.reason!==void 0){let u=d.reason;if(typeof u=="string"){if(!$.test(u)){let m={instancePath:i+"/reason",schemaPath:"#/properties/re\
 ason/pattern",keyword:"pattern",params:{pattern:"^[A-Z][A-Za-z0-9]*$"}};e===null?e=[m]:e.push(m),t++}}else{let m={instancePath:i+"/reason",schemaPath:"#/propert\
-ies/reason/type",keyword:"type",params:{type:"string"}};e===null?e=[m]:e.push(m),t++}}if(d.concern!==void 0){let l=d.concern;if(!(l==="none"||l==="patience"||l===
+ies/reason/type",keyword:"type",params:{type:"string"}};e===null?e=[m]:e.push(m),t++}}if(d.concern!==void 0){let u=d.concern;if(!(u==="none"||u==="patience"||u===
 "attention")){let m={instancePath:i+"/concern",schemaPath:"#/properties/concern/enum",keyword:"enum",params:{allowedValues:k.properties.concern.enum}};e===null?
-e=[m]:e.push(m),t++}}if(d.message!==void 0&&typeof d.message!="string"){let l={instancePath:i+"/message",schemaPath:"#/properties/message/type",keyword:"type",params:{
-type:"string"}};e===null?e=[l]:e.push(l),t++}if(d.observedGeneration!==void 0){let l=d.observedGeneration;if(!(typeof l=="number"&&!(l%1)&&!isNaN(l)&&isFinite(l))){
+e=[m]:e.push(m),t++}}if(d.message!==void 0&&typeof d.message!="string"){let u={instancePath:i+"/message",schemaPath:"#/properties/message/type",keyword:"type",params:{
+type:"string"}};e===null?e=[u]:e.push(u),t++}if(d.observedGeneration!==void 0){let u=d.observedGeneration;if(!(typeof u=="number"&&!(u%1)&&!isNaN(u)&&isFinite(u))){
 let m={instancePath:i+"/observedGeneration",schemaPath:"#/properties/observedGeneration/type",keyword:"type",params:{type:"integer"}};e===null?e=[m]:e.push(m),t++}
-if(typeof l=="number"&&isFinite(l)&&(l<0||isNaN(l))){let m={instancePath:i+"/observedGeneration",schemaPath:"#/properties/observedGeneration/minimum",keyword:"m\
-inimum",params:{comparison:">=",limit:0}};e===null?e=[m]:e.push(m),t++}}if(d.lastTransitionTime!==void 0){let l=d.lastTransitionTime;if(typeof l=="string"){if(!P.
-test(l)){let m={instancePath:i+"/lastTransitionTime",schemaPath:"#/$defs/time/pattern",keyword:"pattern",params:{pattern:"^\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\d(\\.\\d+)\
+if(typeof u=="number"&&isFinite(u)&&(u<0||isNaN(u))){let m={instancePath:i+"/observedGeneration",schemaPath:"#/properties/observedGeneration/minimum",keyword:"m\
+inimum",params:{comparison:">=",limit:0}};e===null?e=[m]:e.push(m),t++}}if(d.lastTransitionTime!==void 0){let u=d.lastTransitionTime;if(typeof u=="string"){if(!P.
+test(u)){let m={instancePath:i+"/lastTransitionTime",schemaPath:"#/$defs/time/pattern",keyword:"pattern",params:{pattern:"^\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\d(\\.\\d+)\
 ?Z$"}};e===null?e=[m]:e.push(m),t++}}else{let m={instancePath:i+"/lastTransitionTime",schemaPath:"#/$defs/time/type",keyword:"type",params:{type:"string"}};e===
-null?e=[m]:e.push(m),t++}}}else{let l={instancePath:i,schemaPath:"#/type",keyword:"type",params:{type:"object"}};e===null?e=[l]:e.push(l),t++}return g.errors=e,
+null?e=[m]:e.push(m),t++}}}else{let u={instancePath:i,schemaPath:"#/type",keyword:"type",params:{type:"object"}};e===null?e=[u]:e.push(u),t++}return g.errors=e,
 t===0}g.evaluated={props:{type:!0,status:!0,reason:!0,concern:!0,message:!0,observedGeneration:!0,lastTransitionTime:!0},dynamicProps:!1,dynamicItems:!1};function w(d,{
 instancePath:i="",parentData:j,parentDataProperty:N,rootData:b=d,dynamicAnchors:q={}}={}){let e=null,t=0,h=w.evaluated;if(h.dynamicProps&&(h.props=void 0),h.dynamicItems&&
 (h.items=void 0),d&&typeof d=="object"&&!Array.isArray(d)){if(d.kind===void 0){let s={instancePath:i,schemaPath:"#/required",keyword:"required",params:{missingProperty:"\
@@ -123,11 +124,11 @@ ingsVersion/type",keyword:"type",params:{type:"integer"}};e===null?e=[r]:e.push(
 isFinite(s))){let r={instancePath:i+"/pid",schemaPath:"#/properties/pid/type",keyword:"type",params:{type:"integer"}};e===null?e=[r]:e.push(r),t++}if(typeof s==
 "number"&&isFinite(s)&&(s<0||isNaN(s))){let r={instancePath:i+"/pid",schemaPath:"#/properties/pid/minimum",keyword:"minimum",params:{comparison:">=",limit:0}};e===
 null?e=[r]:e.push(r),t++}}if(d.home!==void 0&&typeof d.home!="string"){let s={instancePath:i+"/home",schemaPath:"#/properties/home/type",keyword:"type",params:{
-type:"string"}};e===null?e=[s]:e.push(s),t++}if(d.startedAt!==void 0){let s=d.startedAt,r=t,n=!1,p=t;if(typeof s=="string"){if(!P.test(s)){let o={instancePath:i+
+type:"string"}};e===null?e=[s]:e.push(s),t++}if(d.startedAt!==void 0){let s=d.startedAt,r=t,n=!1,a=t;if(typeof s=="string"){if(!P.test(s)){let o={instancePath:i+
 "/startedAt",schemaPath:"#/$defs/time/pattern",keyword:"pattern",params:{pattern:"^\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\d(\\.\\d+)?Z$"}};e===null?e=[o]:e.push(
-o),t++}}else{let o={instancePath:i+"/startedAt",schemaPath:"#/$defs/time/type",keyword:"type",params:{type:"string"}};e===null?e=[o]:e.push(o),t++}var l=p===t;n=
-n||l;let a=t;if(s!==""){let o={instancePath:i+"/startedAt",schemaPath:"#/properties/startedAt/anyOf/1/const",keyword:"const",params:{allowedValue:""}};e===null?
-e=[o]:e.push(o),t++}var l=a===t;if(n=n||l,n)t=r,e!==null&&(r?e.length=r:e=null);else{let o={instancePath:i+"/startedAt",schemaPath:"#/properties/startedAt/anyOf",
+o),t++}}else{let o={instancePath:i+"/startedAt",schemaPath:"#/$defs/time/type",keyword:"type",params:{type:"string"}};e===null?e=[o]:e.push(o),t++}var u=a===t;n=
+n||u;let p=t;if(s!==""){let o={instancePath:i+"/startedAt",schemaPath:"#/properties/startedAt/anyOf/1/const",keyword:"const",params:{allowedValue:""}};e===null?
+e=[o]:e.push(o),t++}var u=p===t;if(n=n||u,n)t=r,e!==null&&(r?e.length=r:e=null);else{let o={instancePath:i+"/startedAt",schemaPath:"#/properties/startedAt/anyOf",
 keyword:"anyOf",params:{}};e===null?e=[o]:e.push(o),t++}}if(d.driver!==void 0){let s=d.driver;if(s&&typeof s=="object"&&!Array.isArray(s)){if(s.name===void 0){let r={
 instancePath:i+"/driver",schemaPath:"#/properties/driver/required",keyword:"required",params:{missingProperty:"name"}};e===null?e=[r]:e.push(r),t++}if(s.simulated===
 void 0){let r={instancePath:i+"/driver",schemaPath:"#/properties/driver/required",keyword:"required",params:{missingProperty:"simulated"}};e===null?e=[r]:e.push(
@@ -166,33 +167,33 @@ void 0){let r=s.shared;if(r&&typeof r=="object"&&!Array.isArray(r)){if(r.path!==
 e===null?e=[n]:e.push(n),t++}if(r.missing!==void 0&&typeof r.missing!="string"){let n={instancePath:i+"/machine/shared/missing",schemaPath:"#/properties/machine\
 /properties/shared/properties/missing/type",keyword:"type",params:{type:"string"}};e===null?e=[n]:e.push(n),t++}}else{let n={instancePath:i+"/machine/shared",schemaPath:"\
 #/properties/machine/properties/shared/type",keyword:"type",params:{type:"object"}};e===null?e=[n]:e.push(n),t++}}if(s.room!==void 0){let r=s.room;if(r&&typeof r==
-"object"&&!Array.isArray(r))for(let n in r){let p=r[n];if(p&&typeof p=="object"&&!Array.isArray(p)){if(p.least===void 0){let a={instancePath:i+"/machine/room/"+
+"object"&&!Array.isArray(r))for(let n in r){let a=r[n];if(a&&typeof a=="object"&&!Array.isArray(a)){if(a.least===void 0){let p={instancePath:i+"/machine/room/"+
 n.replace(/~/g,"~0").replace(/\//g,"~1"),schemaPath:"#/properties/machine/properties/room/additionalProperties/required",keyword:"required",params:{missingProperty:"\
-least"}};e===null?e=[a]:e.push(a),t++}if(p.most===void 0){let a={instancePath:i+"/machine/room/"+n.replace(/~/g,"~0").replace(/\//g,"~1"),schemaPath:"#/properti\
-es/machine/properties/room/additionalProperties/required",keyword:"required",params:{missingProperty:"most"}};e===null?e=[a]:e.push(a),t++}if(p.least!==void 0){
-let a=p.least;if(!(typeof a=="number"&&isFinite(a))){let o={instancePath:i+"/machine/room/"+n.replace(/~/g,"~0").replace(/\//g,"~1")+"/least",schemaPath:"#/prop\
-erties/machine/properties/room/additionalProperties/properties/least/type",keyword:"type",params:{type:"number"}};e===null?e=[o]:e.push(o),t++}}if(p.most!==void 0){
-let a=p.most;if(!(typeof a=="number"&&isFinite(a))){let o={instancePath:i+"/machine/room/"+n.replace(/~/g,"~0").replace(/\//g,"~1")+"/most",schemaPath:"#/proper\
-ties/machine/properties/room/additionalProperties/properties/most/type",keyword:"type",params:{type:"number"}};e===null?e=[o]:e.push(o),t++}}}else{let a={instancePath:i+
+least"}};e===null?e=[p]:e.push(p),t++}if(a.most===void 0){let p={instancePath:i+"/machine/room/"+n.replace(/~/g,"~0").replace(/\//g,"~1"),schemaPath:"#/properti\
+es/machine/properties/room/additionalProperties/required",keyword:"required",params:{missingProperty:"most"}};e===null?e=[p]:e.push(p),t++}if(a.least!==void 0){
+let p=a.least;if(!(typeof p=="number"&&isFinite(p))){let o={instancePath:i+"/machine/room/"+n.replace(/~/g,"~0").replace(/\//g,"~1")+"/least",schemaPath:"#/prop\
+erties/machine/properties/room/additionalProperties/properties/least/type",keyword:"type",params:{type:"number"}};e===null?e=[o]:e.push(o),t++}}if(a.most!==void 0){
+let p=a.most;if(!(typeof p=="number"&&isFinite(p))){let o={instancePath:i+"/machine/room/"+n.replace(/~/g,"~0").replace(/\//g,"~1")+"/most",schemaPath:"#/proper\
+ties/machine/properties/room/additionalProperties/properties/most/type",keyword:"type",params:{type:"number"}};e===null?e=[o]:e.push(o),t++}}}else{let p={instancePath:i+
 "/machine/room/"+n.replace(/~/g,"~0").replace(/\//g,"~1"),schemaPath:"#/properties/machine/properties/room/additionalProperties/type",keyword:"type",params:{type:"\
-object"}};e===null?e=[a]:e.push(a),t++}}else{let n={instancePath:i+"/machine/room",schemaPath:"#/properties/machine/properties/room/type",keyword:"type",params:{
+object"}};e===null?e=[p]:e.push(p),t++}}else{let n={instancePath:i+"/machine/room",schemaPath:"#/properties/machine/properties/room/type",keyword:"type",params:{
 type:"object"}};e===null?e=[n]:e.push(n),t++}}if(s.started!==void 0){let r=s.started;if(r&&typeof r=="object"&&!Array.isArray(r)){if(r.how===void 0){let n={instancePath:i+
 "/machine/started",schemaPath:"#/properties/machine/properties/started/required",keyword:"required",params:{missingProperty:"how"}};e===null?e=[n]:e.push(n),t++}
 if(r.phases===void 0){let n={instancePath:i+"/machine/started",schemaPath:"#/properties/machine/properties/started/required",keyword:"required",params:{missingProperty:"\
-phases"}};e===null?e=[n]:e.push(n),t++}if(r.how!==void 0){let n=r.how;if(!(n==="boot"||n==="resume")){let p={instancePath:i+"/machine/started/how",schemaPath:"#\
+phases"}};e===null?e=[n]:e.push(n),t++}if(r.how!==void 0){let n=r.how;if(!(n==="boot"||n==="resume")){let a={instancePath:i+"/machine/started/how",schemaPath:"#\
 /properties/machine/properties/started/properties/how/enum",keyword:"enum",params:{allowedValues:y.properties.machine.properties.started.properties.how.enum}};e===
-null?e=[p]:e.push(p),t++}}if(r.phases!==void 0){let n=r.phases;if(Array.isArray(n)){let p=n.length;for(let a=0;a<p;a++){let o=n[a];if(o&&typeof o=="object"&&!Array.
-isArray(o)){if(o.name===void 0){let u={instancePath:i+"/machine/started/phases/"+a,schemaPath:"#/properties/machine/properties/started/properties/phases/items/r\
-equired",keyword:"required",params:{missingProperty:"name"}};e===null?e=[u]:e.push(u),t++}if(o.ms===void 0){let u={instancePath:i+"/machine/started/phases/"+a,schemaPath:"\
-#/properties/machine/properties/started/properties/phases/items/required",keyword:"required",params:{missingProperty:"ms"}};e===null?e=[u]:e.push(u),t++}if(o.name!==
-void 0&&typeof o.name!="string"){let u={instancePath:i+"/machine/started/phases/"+a+"/name",schemaPath:"#/properties/machine/properties/started/properties/phase\
-s/items/properties/name/type",keyword:"type",params:{type:"string"}};e===null?e=[u]:e.push(u),t++}if(o.ms!==void 0){let u=o.ms;if(!(typeof u=="number"&&!(u%1)&&
-!isNaN(u)&&isFinite(u))){let c={instancePath:i+"/machine/started/phases/"+a+"/ms",schemaPath:"#/properties/machine/properties/started/properties/phases/items/pr\
-operties/ms/type",keyword:"type",params:{type:"integer"}};e===null?e=[c]:e.push(c),t++}if(typeof u=="number"&&isFinite(u)&&(u<0||isNaN(u))){let c={instancePath:i+
-"/machine/started/phases/"+a+"/ms",schemaPath:"#/properties/machine/properties/started/properties/phases/items/properties/ms/minimum",keyword:"minimum",params:{
-comparison:">=",limit:0}};e===null?e=[c]:e.push(c),t++}}}else{let u={instancePath:i+"/machine/started/phases/"+a,schemaPath:"#/properties/machine/properties/sta\
-rted/properties/phases/items/type",keyword:"type",params:{type:"object"}};e===null?e=[u]:e.push(u),t++}}}else{let p={instancePath:i+"/machine/started/phases",schemaPath:"\
-#/properties/machine/properties/started/properties/phases/type",keyword:"type",params:{type:"array"}};e===null?e=[p]:e.push(p),t++}}}else{let n={instancePath:i+
+null?e=[a]:e.push(a),t++}}if(r.phases!==void 0){let n=r.phases;if(Array.isArray(n)){let a=n.length;for(let p=0;p<a;p++){let o=n[p];if(o&&typeof o=="object"&&!Array.
+isArray(o)){if(o.name===void 0){let l={instancePath:i+"/machine/started/phases/"+p,schemaPath:"#/properties/machine/properties/started/properties/phases/items/r\
+equired",keyword:"required",params:{missingProperty:"name"}};e===null?e=[l]:e.push(l),t++}if(o.ms===void 0){let l={instancePath:i+"/machine/started/phases/"+p,schemaPath:"\
+#/properties/machine/properties/started/properties/phases/items/required",keyword:"required",params:{missingProperty:"ms"}};e===null?e=[l]:e.push(l),t++}if(o.name!==
+void 0&&typeof o.name!="string"){let l={instancePath:i+"/machine/started/phases/"+p+"/name",schemaPath:"#/properties/machine/properties/started/properties/phase\
+s/items/properties/name/type",keyword:"type",params:{type:"string"}};e===null?e=[l]:e.push(l),t++}if(o.ms!==void 0){let l=o.ms;if(!(typeof l=="number"&&!(l%1)&&
+!isNaN(l)&&isFinite(l))){let c={instancePath:i+"/machine/started/phases/"+p+"/ms",schemaPath:"#/properties/machine/properties/started/properties/phases/items/pr\
+operties/ms/type",keyword:"type",params:{type:"integer"}};e===null?e=[c]:e.push(c),t++}if(typeof l=="number"&&isFinite(l)&&(l<0||isNaN(l))){let c={instancePath:i+
+"/machine/started/phases/"+p+"/ms",schemaPath:"#/properties/machine/properties/started/properties/phases/items/properties/ms/minimum",keyword:"minimum",params:{
+comparison:">=",limit:0}};e===null?e=[c]:e.push(c),t++}}}else{let l={instancePath:i+"/machine/started/phases/"+p,schemaPath:"#/properties/machine/properties/sta\
+rted/properties/phases/items/type",keyword:"type",params:{type:"object"}};e===null?e=[l]:e.push(l),t++}}}else{let a={instancePath:i+"/machine/started/phases",schemaPath:"\
+#/properties/machine/properties/started/properties/phases/type",keyword:"type",params:{type:"array"}};e===null?e=[a]:e.push(a),t++}}}else{let n={instancePath:i+
 "/machine/started",schemaPath:"#/properties/machine/properties/started/type",keyword:"type",params:{type:"object"}};e===null?e=[n]:e.push(n),t++}}if(s.reason!==
 void 0&&typeof s.reason!="string"){let r={instancePath:i+"/machine/reason",schemaPath:"#/properties/machine/properties/reason/type",keyword:"type",params:{type:"\
 string"}};e===null?e=[r]:e.push(r),t++}if(s.message!==void 0&&typeof s.message!="string"){let r={instancePath:i+"/machine/message",schemaPath:"#/properties/mach\
@@ -201,12 +202,12 @@ ine/properties/message/type",keyword:"type",params:{type:"string"}};e===null?e=[
 s)){if(s.ssh===void 0){let r={instancePath:i+"/access",schemaPath:"#/properties/access/required",keyword:"required",params:{missingProperty:"ssh"}};e===null?e=[
 r]:e.push(r),t++}if(s.target===void 0){let r={instancePath:i+"/access",schemaPath:"#/properties/access/required",keyword:"required",params:{missingProperty:"tar\
 get"}};e===null?e=[r]:e.push(r),t++}if(s.before===void 0){let r={instancePath:i+"/access",schemaPath:"#/properties/access/required",keyword:"required",params:{missingProperty:"\
-before"}};e===null?e=[r]:e.push(r),t++}if(s.ssh!==void 0){let r=s.ssh;if(Array.isArray(r)){let n=r.length;for(let p=0;p<n;p++)if(typeof r[p]!="string"){let a={instancePath:i+
-"/access/ssh/"+p,schemaPath:"#/properties/access/properties/ssh/items/type",keyword:"type",params:{type:"string"}};e===null?e=[a]:e.push(a),t++}}else{let n={instancePath:i+
+before"}};e===null?e=[r]:e.push(r),t++}if(s.ssh!==void 0){let r=s.ssh;if(Array.isArray(r)){let n=r.length;for(let a=0;a<n;a++)if(typeof r[a]!="string"){let p={instancePath:i+
+"/access/ssh/"+a,schemaPath:"#/properties/access/properties/ssh/items/type",keyword:"type",params:{type:"string"}};e===null?e=[p]:e.push(p),t++}}else{let n={instancePath:i+
 "/access/ssh",schemaPath:"#/properties/access/properties/ssh/type",keyword:"type",params:{type:"array"}};e===null?e=[n]:e.push(n),t++}}if(s.target!==void 0&&typeof s.
 target!="string"){let r={instancePath:i+"/access/target",schemaPath:"#/properties/access/properties/target/type",keyword:"type",params:{type:"string"}};e===null?
-e=[r]:e.push(r),t++}if(s.before!==void 0){let r=s.before;if(Array.isArray(r)){let n=r.length;for(let p=0;p<n;p++)if(typeof r[p]!="string"){let a={instancePath:i+
-"/access/before/"+p,schemaPath:"#/properties/access/properties/before/items/type",keyword:"type",params:{type:"string"}};e===null?e=[a]:e.push(a),t++}}else{let n={
+e=[r]:e.push(r),t++}if(s.before!==void 0){let r=s.before;if(Array.isArray(r)){let n=r.length;for(let a=0;a<n;a++)if(typeof r[a]!="string"){let p={instancePath:i+
+"/access/before/"+a,schemaPath:"#/properties/access/properties/before/items/type",keyword:"type",params:{type:"string"}};e===null?e=[p]:e.push(p),t++}}else{let n={
 instancePath:i+"/access/before",schemaPath:"#/properties/access/properties/before/type",keyword:"type",params:{type:"array"}};e===null?e=[n]:e.push(n),t++}}}else{
 let r={instancePath:i+"/access",schemaPath:"#/properties/access/type",keyword:"type",params:{type:"object"}};e===null?e=[r]:e.push(r),t++}}if(d.maintenance!==void 0&&
 typeof d.maintenance!="string"){let s={instancePath:i+"/maintenance",schemaPath:"#/properties/maintenance/type",keyword:"type",params:{type:"string"}};e===null?
@@ -217,14 +218,14 @@ e=[s]:e.push(s),t++}if(d.apply!==void 0){let s=d.apply;if(s&&typeof s=="object"&
 generation;if(!(typeof r=="number"&&!(r%1)&&!isNaN(r)&&isFinite(r))){let n={instancePath:i+"/apply/generation",schemaPath:"#/properties/apply/properties/generat\
 ion/type",keyword:"type",params:{type:"integer"}};e===null?e=[n]:e.push(n),t++}}if(s.state!==void 0){let r=s.state;if(!(r==="running"||r==="done"||r==="failed")){
 let n={instancePath:i+"/apply/state",schemaPath:"#/properties/apply/properties/state/enum",keyword:"enum",params:{allowedValues:y.properties.apply.properties.state.
-enum}};e===null?e=[n]:e.push(n),t++}}if(s.steps!==void 0){let r=s.steps;if(Array.isArray(r)){let n=r.length;for(let p=0;p<n;p++){let a=r[p];if(a&&typeof a=="obj\
-ect"&&!Array.isArray(a)){if(a.what===void 0){let o={instancePath:i+"/apply/steps/"+p,schemaPath:"#/properties/apply/properties/steps/items/required",keyword:"re\
-quired",params:{missingProperty:"what"}};e===null?e=[o]:e.push(o),t++}if(a.name===void 0){let o={instancePath:i+"/apply/steps/"+p,schemaPath:"#/properties/apply\
-/properties/steps/items/required",keyword:"required",params:{missingProperty:"name"}};e===null?e=[o]:e.push(o),t++}if(a.what!==void 0){let o=a.what;if(!(o==="in\
-stall"||o==="uninstall"||o==="forward")){let u={instancePath:i+"/apply/steps/"+p+"/what",schemaPath:"#/properties/apply/properties/steps/items/properties/what/e\
-num",keyword:"enum",params:{allowedValues:y.properties.apply.properties.steps.items.properties.what.enum}};e===null?e=[u]:e.push(u),t++}}if(a.name!==void 0&&typeof a.
-name!="string"){let o={instancePath:i+"/apply/steps/"+p+"/name",schemaPath:"#/properties/apply/properties/steps/items/properties/name/type",keyword:"type",params:{
-type:"string"}};e===null?e=[o]:e.push(o),t++}}else{let o={instancePath:i+"/apply/steps/"+p,schemaPath:"#/properties/apply/properties/steps/items/type",keyword:"\
+enum}};e===null?e=[n]:e.push(n),t++}}if(s.steps!==void 0){let r=s.steps;if(Array.isArray(r)){let n=r.length;for(let a=0;a<n;a++){let p=r[a];if(p&&typeof p=="obj\
+ect"&&!Array.isArray(p)){if(p.what===void 0){let o={instancePath:i+"/apply/steps/"+a,schemaPath:"#/properties/apply/properties/steps/items/required",keyword:"re\
+quired",params:{missingProperty:"what"}};e===null?e=[o]:e.push(o),t++}if(p.name===void 0){let o={instancePath:i+"/apply/steps/"+a,schemaPath:"#/properties/apply\
+/properties/steps/items/required",keyword:"required",params:{missingProperty:"name"}};e===null?e=[o]:e.push(o),t++}if(p.what!==void 0){let o=p.what;if(!(o==="in\
+stall"||o==="uninstall"||o==="forward")){let l={instancePath:i+"/apply/steps/"+a+"/what",schemaPath:"#/properties/apply/properties/steps/items/properties/what/e\
+num",keyword:"enum",params:{allowedValues:y.properties.apply.properties.steps.items.properties.what.enum}};e===null?e=[l]:e.push(l),t++}}if(p.name!==void 0&&typeof p.
+name!="string"){let o={instancePath:i+"/apply/steps/"+a+"/name",schemaPath:"#/properties/apply/properties/steps/items/properties/name/type",keyword:"type",params:{
+type:"string"}};e===null?e=[o]:e.push(o),t++}}else{let o={instancePath:i+"/apply/steps/"+a,schemaPath:"#/properties/apply/properties/steps/items/type",keyword:"\
 type",params:{type:"object"}};e===null?e=[o]:e.push(o),t++}}}else{let n={instancePath:i+"/apply/steps",schemaPath:"#/properties/apply/properties/steps/type",keyword:"\
 type",params:{type:"array"}};e===null?e=[n]:e.push(n),t++}}if(s.error!==void 0){let r=s.error;if(r&&typeof r=="object"&&!Array.isArray(r)){if(r.code===void 0){let n={
 instancePath:i+"/apply/error",schemaPath:"#/properties/apply/properties/error/required",keyword:"required",params:{missingProperty:"code"}};e===null?e=[n]:e.push(
@@ -233,95 +234,101 @@ message"}};e===null?e=[n]:e.push(n),t++}if(r.details===void 0){let n={instancePa
 required",params:{missingProperty:"details"}};e===null?e=[n]:e.push(n),t++}if(r.code!==void 0&&typeof r.code!="string"){let n={instancePath:i+"/apply/error/code",
 schemaPath:"#/properties/apply/properties/error/properties/code/type",keyword:"type",params:{type:"string"}};e===null?e=[n]:e.push(n),t++}if(r.message!==void 0&&
 typeof r.message!="string"){let n={instancePath:i+"/apply/error/message",schemaPath:"#/properties/apply/properties/error/properties/message/type",keyword:"type",
-params:{type:"string"}};e===null?e=[n]:e.push(n),t++}if(r.details!==void 0){let n=r.details;if(Array.isArray(n)){let p=n.length;for(let a=0;a<p;a++)if(typeof n[a]!=
-"string"){let o={instancePath:i+"/apply/error/details/"+a,schemaPath:"#/properties/apply/properties/error/properties/details/items/type",keyword:"type",params:{
-type:"string"}};e===null?e=[o]:e.push(o),t++}}else{let p={instancePath:i+"/apply/error/details",schemaPath:"#/properties/apply/properties/error/properties/detai\
-ls/type",keyword:"type",params:{type:"array"}};e===null?e=[p]:e.push(p),t++}}if(r.advice!==void 0&&typeof r.advice!="string"){let n={instancePath:i+"/apply/erro\
+params:{type:"string"}};e===null?e=[n]:e.push(n),t++}if(r.details!==void 0){let n=r.details;if(Array.isArray(n)){let a=n.length;for(let p=0;p<a;p++)if(typeof n[p]!=
+"string"){let o={instancePath:i+"/apply/error/details/"+p,schemaPath:"#/properties/apply/properties/error/properties/details/items/type",keyword:"type",params:{
+type:"string"}};e===null?e=[o]:e.push(o),t++}}else{let a={instancePath:i+"/apply/error/details",schemaPath:"#/properties/apply/properties/error/properties/detai\
+ls/type",keyword:"type",params:{type:"array"}};e===null?e=[a]:e.push(a),t++}}if(r.advice!==void 0&&typeof r.advice!="string"){let n={instancePath:i+"/apply/erro\
 r/advice",schemaPath:"#/properties/apply/properties/error/properties/advice/type",keyword:"type",params:{type:"string"}};e===null?e=[n]:e.push(n),t++}}else{let n={
 instancePath:i+"/apply/error",schemaPath:"#/properties/apply/properties/error/type",keyword:"type",params:{type:"object"}};e===null?e=[n]:e.push(n),t++}}}else{let r={
 instancePath:i+"/apply",schemaPath:"#/properties/apply/type",keyword:"type",params:{type:"object"}};e===null?e=[r]:e.push(r),t++}}if(d.ports!==void 0){let s=d.ports;
-if(Array.isArray(s)){let r=s.length;for(let n=0;n<r;n++){let p=s[n];if(p&&typeof p=="object"&&!Array.isArray(p)){if(p.port===void 0){let a={instancePath:i+"/por\
-ts/"+n,schemaPath:"#/properties/ports/items/required",keyword:"required",params:{missingProperty:"port"}};e===null?e=[a]:e.push(a),t++}if(p.state===void 0){let a={
-instancePath:i+"/ports/"+n,schemaPath:"#/properties/ports/items/required",keyword:"required",params:{missingProperty:"state"}};e===null?e=[a]:e.push(a),t++}if(p.
-port!==void 0){let a=p.port;if(!(typeof a=="number"&&!(a%1)&&!isNaN(a)&&isFinite(a))){let o={instancePath:i+"/ports/"+n+"/port",schemaPath:"#/properties/ports/i\
-tems/properties/port/type",keyword:"type",params:{type:"integer"}};e===null?e=[o]:e.push(o),t++}if(typeof a=="number"&&isFinite(a)){if(a>65535||isNaN(a)){let o={
+if(Array.isArray(s)){let r=s.length;for(let n=0;n<r;n++){let a=s[n];if(a&&typeof a=="object"&&!Array.isArray(a)){if(a.protocol===void 0){let p={instancePath:i+"\
+/ports/"+n,schemaPath:"#/properties/ports/items/required",keyword:"required",params:{missingProperty:"protocol"}};e===null?e=[p]:e.push(p),t++}if(a.port===void 0){
+let p={instancePath:i+"/ports/"+n,schemaPath:"#/properties/ports/items/required",keyword:"required",params:{missingProperty:"port"}};e===null?e=[p]:e.push(p),t++}
+if(a.state===void 0){let p={instancePath:i+"/ports/"+n,schemaPath:"#/properties/ports/items/required",keyword:"required",params:{missingProperty:"state"}};e===null?
+e=[p]:e.push(p),t++}if(a.protocol!==void 0){let p=a.protocol;if(!(p==="tcp"||p==="udp")){let o={instancePath:i+"/ports/"+n+"/protocol",schemaPath:"#/properties/\
+ports/items/properties/protocol/enum",keyword:"enum",params:{allowedValues:y.properties.ports.items.properties.protocol.enum}};e===null?e=[o]:e.push(o),t++}}if(a.
+port!==void 0){let p=a.port;if(!(typeof p=="number"&&!(p%1)&&!isNaN(p)&&isFinite(p))){let o={instancePath:i+"/ports/"+n+"/port",schemaPath:"#/properties/ports/i\
+tems/properties/port/type",keyword:"type",params:{type:"integer"}};e===null?e=[o]:e.push(o),t++}if(typeof p=="number"&&isFinite(p)){if(p>65535||isNaN(p)){let o={
 instancePath:i+"/ports/"+n+"/port",schemaPath:"#/properties/ports/items/properties/port/maximum",keyword:"maximum",params:{comparison:"<=",limit:65535}};e===null?
-e=[o]:e.push(o),t++}if(a<1||isNaN(a)){let o={instancePath:i+"/ports/"+n+"/port",schemaPath:"#/properties/ports/items/properties/port/minimum",keyword:"minimum",
-params:{comparison:">=",limit:1}};e===null?e=[o]:e.push(o),t++}}}if(p.state!==void 0){let a=p.state;if(!(a==="forwarded"||a==="failed")){let o={instancePath:i+"\
+e=[o]:e.push(o),t++}if(p<1||isNaN(p)){let o={instancePath:i+"/ports/"+n+"/port",schemaPath:"#/properties/ports/items/properties/port/minimum",keyword:"minimum",
+params:{comparison:">=",limit:1}};e===null?e=[o]:e.push(o),t++}}}if(a.state!==void 0){let p=a.state;if(!(p==="forwarded"||p==="failed")){let o={instancePath:i+"\
 /ports/"+n+"/state",schemaPath:"#/properties/ports/items/properties/state/enum",keyword:"enum",params:{allowedValues:y.properties.ports.items.properties.state.enum}};
-e===null?e=[o]:e.push(o),t++}}if(p.reason!==void 0&&typeof p.reason!="string"){let a={instancePath:i+"/ports/"+n+"/reason",schemaPath:"#/properties/ports/items/\
-properties/reason/type",keyword:"type",params:{type:"string"}};e===null?e=[a]:e.push(a),t++}}else{let a={instancePath:i+"/ports/"+n,schemaPath:"#/properties/por\
-ts/items/type",keyword:"type",params:{type:"object"}};e===null?e=[a]:e.push(a),t++}}}else{let r={instancePath:i+"/ports",schemaPath:"#/properties/ports/type",keyword:"\
-type",params:{type:"array"}};e===null?e=[r]:e.push(r),t++}}if(d.engine!==void 0){let s=d.engine;if(s&&typeof s=="object"&&!Array.isArray(s)){if(s.name===void 0){
-let r={instancePath:i+"/engine",schemaPath:"#/properties/engine/required",keyword:"required",params:{missingProperty:"name"}};e===null?e=[r]:e.push(r),t++}if(s.
-state===void 0){let r={instancePath:i+"/engine",schemaPath:"#/properties/engine/required",keyword:"required",params:{missingProperty:"state"}};e===null?e=[r]:e.
-push(r),t++}if(s.name!==void 0){let r=s.name;if(!(r==="moby"||r==="containerd")){let n={instancePath:i+"/engine/name",schemaPath:"#/$defs/engineName/enum",keyword:"\
-enum",params:{allowedValues:v.enum}};e===null?e=[n]:e.push(n),t++}}if(s.state!==void 0){let r=s.state;if(!(r==="stopped"||r==="running"||r==="unresponsive"||r===
-"unknown")){let n={instancePath:i+"/engine/state",schemaPath:"#/$defs/engineState/enum",keyword:"enum",params:{allowedValues:A.enum}};e===null?e=[n]:e.push(n),t++}}
-if(s.endpoint!==void 0&&typeof s.endpoint!="string"){let r={instancePath:i+"/engine/endpoint",schemaPath:"#/properties/engine/properties/endpoint/type",keyword:"\
-type",params:{type:"string"}};e===null?e=[r]:e.push(r),t++}if(s.version!==void 0&&typeof s.version!="string"){let r={instancePath:i+"/engine/version",schemaPath:"\
-#/properties/engine/properties/version/type",keyword:"type",params:{type:"string"}};e===null?e=[r]:e.push(r),t++}if(s.workload!==void 0){let r=s.workload;if(r&&
-typeof r=="object"&&!Array.isArray(r)){if(r.runningContainers!==void 0){let n=r.runningContainers;if(!(typeof n=="number"&&!(n%1)&&!isNaN(n)&&isFinite(n))){let p={
-instancePath:i+"/engine/workload/runningContainers",schemaPath:"#/$defs/workload/properties/runningContainers/type",keyword:"type",params:{type:"integer"}};e===
-null?e=[p]:e.push(p),t++}if(typeof n=="number"&&isFinite(n)&&(n<0||isNaN(n))){let p={instancePath:i+"/engine/workload/runningContainers",schemaPath:"#/$defs/wor\
-kload/properties/runningContainers/minimum",keyword:"minimum",params:{comparison:">=",limit:0}};e===null?e=[p]:e.push(p),t++}}if(r.containers!==void 0){let n=r.
-containers;if(!(typeof n=="number"&&!(n%1)&&!isNaN(n)&&isFinite(n))){let p={instancePath:i+"/engine/workload/containers",schemaPath:"#/$defs/workload/properties\
-/containers/type",keyword:"type",params:{type:"integer"}};e===null?e=[p]:e.push(p),t++}if(typeof n=="number"&&isFinite(n)&&(n<0||isNaN(n))){let p={instancePath:i+
-"/engine/workload/containers",schemaPath:"#/$defs/workload/properties/containers/minimum",keyword:"minimum",params:{comparison:">=",limit:0}};e===null?e=[p]:e.push(
-p),t++}}if(r.images!==void 0){let n=r.images;if(!(typeof n=="number"&&!(n%1)&&!isNaN(n)&&isFinite(n))){let p={instancePath:i+"/engine/workload/images",schemaPath:"\
-#/$defs/workload/properties/images/type",keyword:"type",params:{type:"integer"}};e===null?e=[p]:e.push(p),t++}if(typeof n=="number"&&isFinite(n)&&(n<0||isNaN(n))){
-let p={instancePath:i+"/engine/workload/images",schemaPath:"#/$defs/workload/properties/images/minimum",keyword:"minimum",params:{comparison:">=",limit:0}};e===
-null?e=[p]:e.push(p),t++}}if(r.running!==void 0){let n=r.running;if(Array.isArray(n)){let p=n.length;for(let a=0;a<p;a++){let o=n[a];if(o&&typeof o=="object"&&!Array.
-isArray(o)){if(o.name===void 0){let u={instancePath:i+"/engine/workload/running/"+a,schemaPath:"#/$defs/workload/properties/running/items/required",keyword:"req\
-uired",params:{missingProperty:"name"}};e===null?e=[u]:e.push(u),t++}if(o.name!==void 0&&typeof o.name!="string"){let u={instancePath:i+"/engine/workload/runnin\
-g/"+a+"/name",schemaPath:"#/$defs/workload/properties/running/items/properties/name/type",keyword:"type",params:{type:"string"}};e===null?e=[u]:e.push(u),t++}if(o.
-returns!==void 0&&typeof o.returns!="boolean"){let u={instancePath:i+"/engine/workload/running/"+a+"/returns",schemaPath:"#/$defs/workload/properties/running/it\
-ems/properties/returns/type",keyword:"type",params:{type:"boolean"}};e===null?e=[u]:e.push(u),t++}if(o.pod!==void 0&&o.pod!==!0){let u={instancePath:i+"/engine/\
-workload/running/"+a+"/pod",schemaPath:"#/$defs/workload/properties/running/items/properties/pod/const",keyword:"const",params:{allowedValue:!0}};e===null?e=[u]:
-e.push(u),t++}}else{let u={instancePath:i+"/engine/workload/running/"+a,schemaPath:"#/$defs/workload/properties/running/items/type",keyword:"type",params:{type:"\
-object"}};e===null?e=[u]:e.push(u),t++}}}else{let p={instancePath:i+"/engine/workload/running",schemaPath:"#/$defs/workload/properties/running/type",keyword:"ty\
-pe",params:{type:"array"}};e===null?e=[p]:e.push(p),t++}}}else{let n={instancePath:i+"/engine/workload",schemaPath:"#/$defs/workload/type",keyword:"type",params:{
+e===null?e=[o]:e.push(o),t++}}if(a.addresses!==void 0){let p=a.addresses;if(Array.isArray(p)){let o=p.length;for(let l=0;l<o;l++)if(typeof p[l]!="string"){let c={
+instancePath:i+"/ports/"+n+"/addresses/"+l,schemaPath:"#/properties/ports/items/properties/addresses/items/type",keyword:"type",params:{type:"string"}};e===null?
+e=[c]:e.push(c),t++}}else{let o={instancePath:i+"/ports/"+n+"/addresses",schemaPath:"#/properties/ports/items/properties/addresses/type",keyword:"type",params:{
+type:"array"}};e===null?e=[o]:e.push(o),t++}}if(a.reason!==void 0&&typeof a.reason!="string"){let p={instancePath:i+"/ports/"+n+"/reason",schemaPath:"#/properti\
+es/ports/items/properties/reason/type",keyword:"type",params:{type:"string"}};e===null?e=[p]:e.push(p),t++}}else{let p={instancePath:i+"/ports/"+n,schemaPath:"#\
+/properties/ports/items/type",keyword:"type",params:{type:"object"}};e===null?e=[p]:e.push(p),t++}}}else{let r={instancePath:i+"/ports",schemaPath:"#/properties\
+/ports/type",keyword:"type",params:{type:"array"}};e===null?e=[r]:e.push(r),t++}}if(d.engine!==void 0){let s=d.engine;if(s&&typeof s=="object"&&!Array.isArray(s)){
+if(s.name===void 0){let r={instancePath:i+"/engine",schemaPath:"#/properties/engine/required",keyword:"required",params:{missingProperty:"name"}};e===null?e=[r]:
+e.push(r),t++}if(s.state===void 0){let r={instancePath:i+"/engine",schemaPath:"#/properties/engine/required",keyword:"required",params:{missingProperty:"state"}};
+e===null?e=[r]:e.push(r),t++}if(s.name!==void 0){let r=s.name;if(!(r==="moby"||r==="containerd")){let n={instancePath:i+"/engine/name",schemaPath:"#/$defs/engin\
+eName/enum",keyword:"enum",params:{allowedValues:v.enum}};e===null?e=[n]:e.push(n),t++}}if(s.state!==void 0){let r=s.state;if(!(r==="stopped"||r==="running"||r===
+"unresponsive"||r==="unknown")){let n={instancePath:i+"/engine/state",schemaPath:"#/$defs/engineState/enum",keyword:"enum",params:{allowedValues:A.enum}};e===null?
+e=[n]:e.push(n),t++}}if(s.endpoint!==void 0&&typeof s.endpoint!="string"){let r={instancePath:i+"/engine/endpoint",schemaPath:"#/properties/engine/properties/en\
+dpoint/type",keyword:"type",params:{type:"string"}};e===null?e=[r]:e.push(r),t++}if(s.version!==void 0&&typeof s.version!="string"){let r={instancePath:i+"/engi\
+ne/version",schemaPath:"#/properties/engine/properties/version/type",keyword:"type",params:{type:"string"}};e===null?e=[r]:e.push(r),t++}if(s.workload!==void 0){
+let r=s.workload;if(r&&typeof r=="object"&&!Array.isArray(r)){if(r.runningContainers!==void 0){let n=r.runningContainers;if(!(typeof n=="number"&&!(n%1)&&!isNaN(
+n)&&isFinite(n))){let a={instancePath:i+"/engine/workload/runningContainers",schemaPath:"#/$defs/workload/properties/runningContainers/type",keyword:"type",params:{
+type:"integer"}};e===null?e=[a]:e.push(a),t++}if(typeof n=="number"&&isFinite(n)&&(n<0||isNaN(n))){let a={instancePath:i+"/engine/workload/runningContainers",schemaPath:"\
+#/$defs/workload/properties/runningContainers/minimum",keyword:"minimum",params:{comparison:">=",limit:0}};e===null?e=[a]:e.push(a),t++}}if(r.containers!==void 0){
+let n=r.containers;if(!(typeof n=="number"&&!(n%1)&&!isNaN(n)&&isFinite(n))){let a={instancePath:i+"/engine/workload/containers",schemaPath:"#/$defs/workload/pr\
+operties/containers/type",keyword:"type",params:{type:"integer"}};e===null?e=[a]:e.push(a),t++}if(typeof n=="number"&&isFinite(n)&&(n<0||isNaN(n))){let a={instancePath:i+
+"/engine/workload/containers",schemaPath:"#/$defs/workload/properties/containers/minimum",keyword:"minimum",params:{comparison:">=",limit:0}};e===null?e=[a]:e.push(
+a),t++}}if(r.images!==void 0){let n=r.images;if(!(typeof n=="number"&&!(n%1)&&!isNaN(n)&&isFinite(n))){let a={instancePath:i+"/engine/workload/images",schemaPath:"\
+#/$defs/workload/properties/images/type",keyword:"type",params:{type:"integer"}};e===null?e=[a]:e.push(a),t++}if(typeof n=="number"&&isFinite(n)&&(n<0||isNaN(n))){
+let a={instancePath:i+"/engine/workload/images",schemaPath:"#/$defs/workload/properties/images/minimum",keyword:"minimum",params:{comparison:">=",limit:0}};e===
+null?e=[a]:e.push(a),t++}}if(r.running!==void 0){let n=r.running;if(Array.isArray(n)){let a=n.length;for(let p=0;p<a;p++){let o=n[p];if(o&&typeof o=="object"&&!Array.
+isArray(o)){if(o.name===void 0){let l={instancePath:i+"/engine/workload/running/"+p,schemaPath:"#/$defs/workload/properties/running/items/required",keyword:"req\
+uired",params:{missingProperty:"name"}};e===null?e=[l]:e.push(l),t++}if(o.name!==void 0&&typeof o.name!="string"){let l={instancePath:i+"/engine/workload/runnin\
+g/"+p+"/name",schemaPath:"#/$defs/workload/properties/running/items/properties/name/type",keyword:"type",params:{type:"string"}};e===null?e=[l]:e.push(l),t++}if(o.
+returns!==void 0&&typeof o.returns!="boolean"){let l={instancePath:i+"/engine/workload/running/"+p+"/returns",schemaPath:"#/$defs/workload/properties/running/it\
+ems/properties/returns/type",keyword:"type",params:{type:"boolean"}};e===null?e=[l]:e.push(l),t++}if(o.pod!==void 0&&o.pod!==!0){let l={instancePath:i+"/engine/\
+workload/running/"+p+"/pod",schemaPath:"#/$defs/workload/properties/running/items/properties/pod/const",keyword:"const",params:{allowedValue:!0}};e===null?e=[l]:
+e.push(l),t++}}else{let l={instancePath:i+"/engine/workload/running/"+p,schemaPath:"#/$defs/workload/properties/running/items/type",keyword:"type",params:{type:"\
+object"}};e===null?e=[l]:e.push(l),t++}}}else{let a={instancePath:i+"/engine/workload/running",schemaPath:"#/$defs/workload/properties/running/type",keyword:"ty\
+pe",params:{type:"array"}};e===null?e=[a]:e.push(a),t++}}}else{let n={instancePath:i+"/engine/workload",schemaPath:"#/$defs/workload/type",keyword:"type",params:{
 type:"object"}};e===null?e=[n]:e.push(n),t++}}}else{let r={instancePath:i+"/engine",schemaPath:"#/properties/engine/type",keyword:"type",params:{type:"object"}};
 e===null?e=[r]:e.push(r),t++}}if(d.engines!==void 0){let s=d.engines;if(s&&typeof s=="object"&&!Array.isArray(s)){for(let r in s){let n=t;if(!(r==="moby"||r==="\
-containerd")){let p={instancePath:i+"/engines",schemaPath:"#/$defs/engineName/enum",keyword:"enum",params:{allowedValues:v.enum},propertyName:r};e===null?e=[p]:
-e.push(p),t++}var m=n===t;if(!m){let p={instancePath:i+"/engines",schemaPath:"#/properties/engines/propertyNames",keyword:"propertyNames",params:{propertyName:r}};
-e===null?e=[p]:e.push(p),t++}}for(let r in s){let n=s[r];if(n&&typeof n=="object"&&!Array.isArray(n)){if(n.state===void 0){let p={instancePath:i+"/engines/"+r.replace(
+containerd")){let a={instancePath:i+"/engines",schemaPath:"#/$defs/engineName/enum",keyword:"enum",params:{allowedValues:v.enum},propertyName:r};e===null?e=[a]:
+e.push(a),t++}var m=n===t;if(!m){let a={instancePath:i+"/engines",schemaPath:"#/properties/engines/propertyNames",keyword:"propertyNames",params:{propertyName:r}};
+e===null?e=[a]:e.push(a),t++}}for(let r in s){let n=s[r];if(n&&typeof n=="object"&&!Array.isArray(n)){if(n.state===void 0){let a={instancePath:i+"/engines/"+r.replace(
 /~/g,"~0").replace(/\//g,"~1"),schemaPath:"#/properties/engines/additionalProperties/required",keyword:"required",params:{missingProperty:"state"}};e===null?e=[
-p]:e.push(p),t++}if(n.state!==void 0){let p=n.state;if(!(p==="stopped"||p==="running"||p==="unresponsive"||p==="unknown")){let a={instancePath:i+"/engines/"+r.replace(
-/~/g,"~0").replace(/\//g,"~1")+"/state",schemaPath:"#/$defs/engineState/enum",keyword:"enum",params:{allowedValues:A.enum}};e===null?e=[a]:e.push(a),t++}}if(n.spec!==
-void 0){let p=n.spec;if(!(p&&typeof p=="object"&&!Array.isArray(p))){let a={instancePath:i+"/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1")+"/spec",schemaPath:"\
-#/properties/engines/additionalProperties/properties/spec/type",keyword:"type",params:{type:"object"}};e===null?e=[a]:e.push(a),t++}}if(n.endpoint!==void 0&&typeof n.
-endpoint!="string"){let p={instancePath:i+"/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1")+"/endpoint",schemaPath:"#/properties/engines/additionalProperties\
-/properties/endpoint/type",keyword:"type",params:{type:"string"}};e===null?e=[p]:e.push(p),t++}if(n.version!==void 0&&typeof n.version!="string"){let p={instancePath:i+
+a]:e.push(a),t++}if(n.state!==void 0){let a=n.state;if(!(a==="stopped"||a==="running"||a==="unresponsive"||a==="unknown")){let p={instancePath:i+"/engines/"+r.replace(
+/~/g,"~0").replace(/\//g,"~1")+"/state",schemaPath:"#/$defs/engineState/enum",keyword:"enum",params:{allowedValues:A.enum}};e===null?e=[p]:e.push(p),t++}}if(n.spec!==
+void 0){let a=n.spec;if(!(a&&typeof a=="object"&&!Array.isArray(a))){let p={instancePath:i+"/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1")+"/spec",schemaPath:"\
+#/properties/engines/additionalProperties/properties/spec/type",keyword:"type",params:{type:"object"}};e===null?e=[p]:e.push(p),t++}}if(n.endpoint!==void 0&&typeof n.
+endpoint!="string"){let a={instancePath:i+"/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1")+"/endpoint",schemaPath:"#/properties/engines/additionalProperties\
+/properties/endpoint/type",keyword:"type",params:{type:"string"}};e===null?e=[a]:e.push(a),t++}if(n.version!==void 0&&typeof n.version!="string"){let a={instancePath:i+
 "/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1")+"/version",schemaPath:"#/properties/engines/additionalProperties/properties/version/type",keyword:"type",params:{
-type:"string"}};e===null?e=[p]:e.push(p),t++}if(n.workload!==void 0){let p=n.workload;if(p&&typeof p=="object"&&!Array.isArray(p)){if(p.runningContainers!==void 0){
-let a=p.runningContainers;if(!(typeof a=="number"&&!(a%1)&&!isNaN(a)&&isFinite(a))){let o={instancePath:i+"/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1")+"\
+type:"string"}};e===null?e=[a]:e.push(a),t++}if(n.workload!==void 0){let a=n.workload;if(a&&typeof a=="object"&&!Array.isArray(a)){if(a.runningContainers!==void 0){
+let p=a.runningContainers;if(!(typeof p=="number"&&!(p%1)&&!isNaN(p)&&isFinite(p))){let o={instancePath:i+"/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1")+"\
 /workload/runningContainers",schemaPath:"#/$defs/workload/properties/runningContainers/type",keyword:"type",params:{type:"integer"}};e===null?e=[o]:e.push(o),t++}
-if(typeof a=="number"&&isFinite(a)&&(a<0||isNaN(a))){let o={instancePath:i+"/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1")+"/workload/runningContainers",schemaPath:"\
-#/$defs/workload/properties/runningContainers/minimum",keyword:"minimum",params:{comparison:">=",limit:0}};e===null?e=[o]:e.push(o),t++}}if(p.containers!==void 0){
-let a=p.containers;if(!(typeof a=="number"&&!(a%1)&&!isNaN(a)&&isFinite(a))){let o={instancePath:i+"/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1")+"/worklo\
-ad/containers",schemaPath:"#/$defs/workload/properties/containers/type",keyword:"type",params:{type:"integer"}};e===null?e=[o]:e.push(o),t++}if(typeof a=="numbe\
-r"&&isFinite(a)&&(a<0||isNaN(a))){let o={instancePath:i+"/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1")+"/workload/containers",schemaPath:"#/$defs/workload\
-/properties/containers/minimum",keyword:"minimum",params:{comparison:">=",limit:0}};e===null?e=[o]:e.push(o),t++}}if(p.images!==void 0){let a=p.images;if(!(typeof a==
-"number"&&!(a%1)&&!isNaN(a)&&isFinite(a))){let o={instancePath:i+"/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1")+"/workload/images",schemaPath:"#/$defs/wor\
-kload/properties/images/type",keyword:"type",params:{type:"integer"}};e===null?e=[o]:e.push(o),t++}if(typeof a=="number"&&isFinite(a)&&(a<0||isNaN(a))){let o={instancePath:i+
+if(typeof p=="number"&&isFinite(p)&&(p<0||isNaN(p))){let o={instancePath:i+"/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1")+"/workload/runningContainers",schemaPath:"\
+#/$defs/workload/properties/runningContainers/minimum",keyword:"minimum",params:{comparison:">=",limit:0}};e===null?e=[o]:e.push(o),t++}}if(a.containers!==void 0){
+let p=a.containers;if(!(typeof p=="number"&&!(p%1)&&!isNaN(p)&&isFinite(p))){let o={instancePath:i+"/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1")+"/worklo\
+ad/containers",schemaPath:"#/$defs/workload/properties/containers/type",keyword:"type",params:{type:"integer"}};e===null?e=[o]:e.push(o),t++}if(typeof p=="numbe\
+r"&&isFinite(p)&&(p<0||isNaN(p))){let o={instancePath:i+"/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1")+"/workload/containers",schemaPath:"#/$defs/workload\
+/properties/containers/minimum",keyword:"minimum",params:{comparison:">=",limit:0}};e===null?e=[o]:e.push(o),t++}}if(a.images!==void 0){let p=a.images;if(!(typeof p==
+"number"&&!(p%1)&&!isNaN(p)&&isFinite(p))){let o={instancePath:i+"/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1")+"/workload/images",schemaPath:"#/$defs/wor\
+kload/properties/images/type",keyword:"type",params:{type:"integer"}};e===null?e=[o]:e.push(o),t++}if(typeof p=="number"&&isFinite(p)&&(p<0||isNaN(p))){let o={instancePath:i+
 "/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1")+"/workload/images",schemaPath:"#/$defs/workload/properties/images/minimum",keyword:"minimum",params:{comparison:"\
->=",limit:0}};e===null?e=[o]:e.push(o),t++}}if(p.running!==void 0){let a=p.running;if(Array.isArray(a)){let o=a.length;for(let u=0;u<o;u++){let c=a[u];if(c&&typeof c==
-"object"&&!Array.isArray(c)){if(c.name===void 0){let f={instancePath:i+"/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1")+"/workload/running/"+u,schemaPath:"#\
+>=",limit:0}};e===null?e=[o]:e.push(o),t++}}if(a.running!==void 0){let p=a.running;if(Array.isArray(p)){let o=p.length;for(let l=0;l<o;l++){let c=p[l];if(c&&typeof c==
+"object"&&!Array.isArray(c)){if(c.name===void 0){let f={instancePath:i+"/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1")+"/workload/running/"+l,schemaPath:"#\
 /$defs/workload/properties/running/items/required",keyword:"required",params:{missingProperty:"name"}};e===null?e=[f]:e.push(f),t++}if(c.name!==void 0&&typeof c.
-name!="string"){let f={instancePath:i+"/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1")+"/workload/running/"+u+"/name",schemaPath:"#/$defs/workload/propertie\
+name!="string"){let f={instancePath:i+"/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1")+"/workload/running/"+l+"/name",schemaPath:"#/$defs/workload/propertie\
 s/running/items/properties/name/type",keyword:"type",params:{type:"string"}};e===null?e=[f]:e.push(f),t++}if(c.returns!==void 0&&typeof c.returns!="boolean"){let f={
-instancePath:i+"/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1")+"/workload/running/"+u+"/returns",schemaPath:"#/$defs/workload/properties/running/items/prop\
+instancePath:i+"/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1")+"/workload/running/"+l+"/returns",schemaPath:"#/$defs/workload/properties/running/items/prop\
 erties/returns/type",keyword:"type",params:{type:"boolean"}};e===null?e=[f]:e.push(f),t++}if(c.pod!==void 0&&c.pod!==!0){let f={instancePath:i+"/engines/"+r.replace(
-/~/g,"~0").replace(/\//g,"~1")+"/workload/running/"+u+"/pod",schemaPath:"#/$defs/workload/properties/running/items/properties/pod/const",keyword:"const",params:{
-allowedValue:!0}};e===null?e=[f]:e.push(f),t++}}else{let f={instancePath:i+"/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1")+"/workload/running/"+u,schemaPath:"\
+/~/g,"~0").replace(/\//g,"~1")+"/workload/running/"+l+"/pod",schemaPath:"#/$defs/workload/properties/running/items/properties/pod/const",keyword:"const",params:{
+allowedValue:!0}};e===null?e=[f]:e.push(f),t++}}else{let f={instancePath:i+"/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1")+"/workload/running/"+l,schemaPath:"\
 #/$defs/workload/properties/running/items/type",keyword:"type",params:{type:"object"}};e===null?e=[f]:e.push(f),t++}}}else{let o={instancePath:i+"/engines/"+r.replace(
 /~/g,"~0").replace(/\//g,"~1")+"/workload/running",schemaPath:"#/$defs/workload/properties/running/type",keyword:"type",params:{type:"array"}};e===null?e=[o]:e.
-push(o),t++}}}else{let a={instancePath:i+"/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1")+"/workload",schemaPath:"#/$defs/workload/type",keyword:"type",params:{
-type:"object"}};e===null?e=[a]:e.push(a),t++}}if(n.message!==void 0&&typeof n.message!="string"){let p={instancePath:i+"/engines/"+r.replace(/~/g,"~0").replace(
-/\//g,"~1")+"/message",schemaPath:"#/properties/engines/additionalProperties/properties/message/type",keyword:"type",params:{type:"string"}};e===null?e=[p]:e.push(
-p),t++}}else{let p={instancePath:i+"/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1"),schemaPath:"#/properties/engines/additionalProperties/type",keyword:"typ\
-e",params:{type:"object"}};e===null?e=[p]:e.push(p),t++}}}else{let r={instancePath:i+"/engines",schemaPath:"#/properties/engines/type",keyword:"type",params:{type:"\
+push(o),t++}}}else{let p={instancePath:i+"/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1")+"/workload",schemaPath:"#/$defs/workload/type",keyword:"type",params:{
+type:"object"}};e===null?e=[p]:e.push(p),t++}}if(n.message!==void 0&&typeof n.message!="string"){let a={instancePath:i+"/engines/"+r.replace(/~/g,"~0").replace(
+/\//g,"~1")+"/message",schemaPath:"#/properties/engines/additionalProperties/properties/message/type",keyword:"type",params:{type:"string"}};e===null?e=[a]:e.push(
+a),t++}}else{let a={instancePath:i+"/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1"),schemaPath:"#/properties/engines/additionalProperties/type",keyword:"typ\
+e",params:{type:"object"}};e===null?e=[a]:e.push(a),t++}}}else{let r={instancePath:i+"/engines",schemaPath:"#/properties/engines/type",keyword:"type",params:{type:"\
 object"}};e===null?e=[r]:e.push(r),t++}}if(d.cluster!==void 0){let s=d.cluster;if(s&&typeof s=="object"&&!Array.isArray(s)){if(s.state===void 0){let r={instancePath:i+
 "/cluster",schemaPath:"#/properties/cluster/required",keyword:"required",params:{missingProperty:"state"}};e===null?e=[r]:e.push(r),t++}if(s.state!==void 0){let r=s.
 state;if(!(r==="unsupported"||r==="absent"||r==="stopped"||r==="running"||r==="unresponsive"||r==="unknown")){let n={instancePath:i+"/cluster/state",schemaPath:"\
@@ -334,21 +341,21 @@ e",params:{type:"boolean"}};e===null?e=[r]:e.push(r),t++}if(s.kubeconfig!==void 
 #/properties/cluster/properties/kubeconfig/type",keyword:"type",params:{type:"string"}};e===null?e=[r]:e.push(r),t++}if(s.message!==void 0&&typeof s.message!="s\
 tring"){let r={instancePath:i+"/cluster/message",schemaPath:"#/properties/cluster/properties/message/type",keyword:"type",params:{type:"string"}};e===null?e=[r]:
 e.push(r),t++}}else{let r={instancePath:i+"/cluster",schemaPath:"#/properties/cluster/type",keyword:"type",params:{type:"object"}};e===null?e=[r]:e.push(r),t++}}
-if(d.phases!==void 0){let s=d.phases;if(Array.isArray(s)){let r=s.length;for(let n=0;n<r;n++){let p=s[n];if(p&&typeof p=="object"&&!Array.isArray(p)){if(p.name===
-void 0){let a={instancePath:i+"/phases/"+n,schemaPath:"#/properties/phases/items/required",keyword:"required",params:{missingProperty:"name"}};e===null?e=[a]:e.
-push(a),t++}if(p.startedAt===void 0){let a={instancePath:i+"/phases/"+n,schemaPath:"#/properties/phases/items/required",keyword:"required",params:{missingProperty:"\
-startedAt"}};e===null?e=[a]:e.push(a),t++}if(p.name!==void 0&&typeof p.name!="string"){let a={instancePath:i+"/phases/"+n+"/name",schemaPath:"#/properties/phase\
-s/items/properties/name/type",keyword:"type",params:{type:"string"}};e===null?e=[a]:e.push(a),t++}if(p.startedAt!==void 0){let a=p.startedAt;if(typeof a=="strin\
-g"){if(!P.test(a)){let o={instancePath:i+"/phases/"+n+"/startedAt",schemaPath:"#/$defs/time/pattern",keyword:"pattern",params:{pattern:"^\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\
+if(d.phases!==void 0){let s=d.phases;if(Array.isArray(s)){let r=s.length;for(let n=0;n<r;n++){let a=s[n];if(a&&typeof a=="object"&&!Array.isArray(a)){if(a.name===
+void 0){let p={instancePath:i+"/phases/"+n,schemaPath:"#/properties/phases/items/required",keyword:"required",params:{missingProperty:"name"}};e===null?e=[p]:e.
+push(p),t++}if(a.startedAt===void 0){let p={instancePath:i+"/phases/"+n,schemaPath:"#/properties/phases/items/required",keyword:"required",params:{missingProperty:"\
+startedAt"}};e===null?e=[p]:e.push(p),t++}if(a.name!==void 0&&typeof a.name!="string"){let p={instancePath:i+"/phases/"+n+"/name",schemaPath:"#/properties/phase\
+s/items/properties/name/type",keyword:"type",params:{type:"string"}};e===null?e=[p]:e.push(p),t++}if(a.startedAt!==void 0){let p=a.startedAt;if(typeof p=="strin\
+g"){if(!P.test(p)){let o={instancePath:i+"/phases/"+n+"/startedAt",schemaPath:"#/$defs/time/pattern",keyword:"pattern",params:{pattern:"^\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\
 \\d:\\d\\d(\\.\\d+)?Z$"}};e===null?e=[o]:e.push(o),t++}}else{let o={instancePath:i+"/phases/"+n+"/startedAt",schemaPath:"#/$defs/time/type",keyword:"type",params:{
-type:"string"}};e===null?e=[o]:e.push(o),t++}}if(p.ms!==void 0){let a=p.ms;if(typeof a=="number"&&isFinite(a)){if(a<0||isNaN(a)){let o={instancePath:i+"/phases/"+
+type:"string"}};e===null?e=[o]:e.push(o),t++}}if(a.ms!==void 0){let p=a.ms;if(typeof p=="number"&&isFinite(p)){if(p<0||isNaN(p)){let o={instancePath:i+"/phases/"+
 n+"/ms",schemaPath:"#/properties/phases/items/properties/ms/minimum",keyword:"minimum",params:{comparison:">=",limit:0}};e===null?e=[o]:e.push(o),t++}}else{let o={
 instancePath:i+"/phases/"+n+"/ms",schemaPath:"#/properties/phases/items/properties/ms/type",keyword:"type",params:{type:"number"}};e===null?e=[o]:e.push(o),t++}}
-if(p.outcome!==void 0){let a=p.outcome;if(!(a==="done"||a==="failed")){let o={instancePath:i+"/phases/"+n+"/outcome",schemaPath:"#/properties/phases/items/prope\
-rties/outcome/enum",keyword:"enum",params:{allowedValues:y.properties.phases.items.properties.outcome.enum}};e===null?e=[o]:e.push(o),t++}}if(p.reason!==void 0&&
-typeof p.reason!="string"){let a={instancePath:i+"/phases/"+n+"/reason",schemaPath:"#/properties/phases/items/properties/reason/type",keyword:"type",params:{type:"\
-string"}};e===null?e=[a]:e.push(a),t++}}else{let a={instancePath:i+"/phases/"+n,schemaPath:"#/properties/phases/items/type",keyword:"type",params:{type:"object"}};
-e===null?e=[a]:e.push(a),t++}}}else{let r={instancePath:i+"/phases",schemaPath:"#/properties/phases/type",keyword:"type",params:{type:"array"}};e===null?e=[r]:e.
+if(a.outcome!==void 0){let p=a.outcome;if(!(p==="done"||p==="failed")){let o={instancePath:i+"/phases/"+n+"/outcome",schemaPath:"#/properties/phases/items/prope\
+rties/outcome/enum",keyword:"enum",params:{allowedValues:y.properties.phases.items.properties.outcome.enum}};e===null?e=[o]:e.push(o),t++}}if(a.reason!==void 0&&
+typeof a.reason!="string"){let p={instancePath:i+"/phases/"+n+"/reason",schemaPath:"#/properties/phases/items/properties/reason/type",keyword:"type",params:{type:"\
+string"}};e===null?e=[p]:e.push(p),t++}}else{let p={instancePath:i+"/phases/"+n,schemaPath:"#/properties/phases/items/type",keyword:"type",params:{type:"object"}};
+e===null?e=[p]:e.push(p),t++}}}else{let r={instancePath:i+"/phases",schemaPath:"#/properties/phases/type",keyword:"type",params:{type:"array"}};e===null?e=[r]:e.
 push(r),t++}}if(d.counters!==void 0){let s=d.counters;if(s&&typeof s=="object"&&!Array.isArray(s)){if(s.steps===void 0){let r={instancePath:i+"/counters",schemaPath:"\
 #/properties/counters/required",keyword:"required",params:{missingProperty:"steps"}};e===null?e=[r]:e.push(r),t++}if(s.restarts===void 0){let r={instancePath:i+
 "/counters",schemaPath:"#/properties/counters/required",keyword:"required",params:{missingProperty:"restarts"}};e===null?e=[r]:e.push(r),t++}if(s.resets===void 0){
@@ -357,10 +364,10 @@ if(s.failures===void 0){let r={instancePath:i+"/counters",schemaPath:"#/properti
 null?e=[r]:e.push(r),t++}if(s.settingsPuts===void 0){let r={instancePath:i+"/counters",schemaPath:"#/properties/counters/required",keyword:"required",params:{missingProperty:"\
 settingsPuts"}};e===null?e=[r]:e.push(r),t++}if(s.settingsWrites===void 0){let r={instancePath:i+"/counters",schemaPath:"#/properties/counters/required",keyword:"\
 required",params:{missingProperty:"settingsWrites"}};e===null?e=[r]:e.push(r),t++}for(let r in s)if(!(r==="settingsPuts"||r==="settingsWrites")){let n=s[r];if(!(typeof n==
-"number"&&!(n%1)&&!isNaN(n)&&isFinite(n))){let p={instancePath:i+"/counters/"+r.replace(/~/g,"~0").replace(/\//g,"~1"),schemaPath:"#/properties/counters/additio\
-nalProperties/type",keyword:"type",params:{type:"integer"}};e===null?e=[p]:e.push(p),t++}if(typeof n=="number"&&isFinite(n)&&(n<0||isNaN(n))){let p={instancePath:i+
+"number"&&!(n%1)&&!isNaN(n)&&isFinite(n))){let a={instancePath:i+"/counters/"+r.replace(/~/g,"~0").replace(/\//g,"~1"),schemaPath:"#/properties/counters/additio\
+nalProperties/type",keyword:"type",params:{type:"integer"}};e===null?e=[a]:e.push(a),t++}if(typeof n=="number"&&isFinite(n)&&(n<0||isNaN(n))){let a={instancePath:i+
 "/counters/"+r.replace(/~/g,"~0").replace(/\//g,"~1"),schemaPath:"#/properties/counters/additionalProperties/minimum",keyword:"minimum",params:{comparison:">=",
-limit:0}};e===null?e=[p]:e.push(p),t++}}}else{let r={instancePath:i+"/counters",schemaPath:"#/properties/counters/type",keyword:"type",params:{type:"object"}};e===
+limit:0}};e===null?e=[a]:e.push(a),t++}}}else{let r={instancePath:i+"/counters",schemaPath:"#/properties/counters/type",keyword:"type",params:{type:"object"}};e===
 null?e=[r]:e.push(r),t++}}if(d.policies!==void 0){let s=d.policies;if(s&&typeof s=="object"&&!Array.isArray(s)){if(s.lockedBy!==void 0&&typeof s.lockedBy!="stri\
 ng"){let r={instancePath:i+"/policies/lockedBy",schemaPath:"#/properties/policies/properties/lockedBy/type",keyword:"type",params:{type:"string"}};e===null?e=[r]:
 e.push(r),t++}if(s.defaultsBy!==void 0&&typeof s.defaultsBy!="string"){let r={instancePath:i+"/policies/defaultsBy",schemaPath:"#/properties/policies/properties\
@@ -370,27 +377,27 @@ isArray(s)){if(s.files===void 0){let r={instancePath:i+"/hostIntegration",schema
 files"}};e===null?e=[r]:e.push(r),t++}for(let r in s)if(!(r==="offBecause"||r==="files")){let n={instancePath:i+"/hostIntegration",schemaPath:"#/properties/host\
 Integration/additionalProperties",keyword:"additionalProperties",params:{additionalProperty:r}};e===null?e=[n]:e.push(n),t++}if(s.offBecause!==void 0&&typeof s.
 offBecause!="string"){let r={instancePath:i+"/hostIntegration/offBecause",schemaPath:"#/properties/hostIntegration/properties/offBecause/type",keyword:"type",params:{
-type:"string"}};e===null?e=[r]:e.push(r),t++}if(s.files!==void 0){let r=s.files;if(Array.isArray(r)){let n=r.length;for(let p=0;p<n;p++){let a=r[p];if(a&&typeof a==
-"object"&&!Array.isArray(a)){if(a.part===void 0){let o={instancePath:i+"/hostIntegration/files/"+p,schemaPath:"#/properties/hostIntegration/properties/files/ite\
-ms/required",keyword:"required",params:{missingProperty:"part"}};e===null?e=[o]:e.push(o),t++}if(a.file===void 0){let o={instancePath:i+"/hostIntegration/files/"+
-p,schemaPath:"#/properties/hostIntegration/properties/files/items/required",keyword:"required",params:{missingProperty:"file"}};e===null?e=[o]:e.push(o),t++}if(a.
-state===void 0){let o={instancePath:i+"/hostIntegration/files/"+p,schemaPath:"#/properties/hostIntegration/properties/files/items/required",keyword:"required",params:{
-missingProperty:"state"}};e===null?e=[o]:e.push(o),t++}for(let o in a)if(!(o==="part"||o==="file"||o==="state"||o==="message")){let u={instancePath:i+"/hostInte\
-gration/files/"+p,schemaPath:"#/properties/hostIntegration/properties/files/items/additionalProperties",keyword:"additionalProperties",params:{additionalProperty:o}};
-e===null?e=[u]:e.push(u),t++}if(a.part!==void 0){let o=a.part;if(!(o==="path"||o==="docker-context"||o==="kubeconfig"||o==="autostart")){let u={instancePath:i+"\
-/hostIntegration/files/"+p+"/part",schemaPath:"#/properties/hostIntegration/properties/files/items/properties/part/enum",keyword:"enum",params:{allowedValues:y.
-properties.hostIntegration.properties.files.items.properties.part.enum}};e===null?e=[u]:e.push(u),t++}}if(a.file!==void 0&&typeof a.file!="string"){let o={instancePath:i+
-"/hostIntegration/files/"+p+"/file",schemaPath:"#/properties/hostIntegration/properties/files/items/properties/file/type",keyword:"type",params:{type:"string"}};
-e===null?e=[o]:e.push(o),t++}if(a.state!==void 0){let o=a.state;if(!(o==="managed"||o==="clean"||o==="left"||o==="failed")){let u={instancePath:i+"/hostIntegrat\
-ion/files/"+p+"/state",schemaPath:"#/properties/hostIntegration/properties/files/items/properties/state/enum",keyword:"enum",params:{allowedValues:y.properties.
-hostIntegration.properties.files.items.properties.state.enum}};e===null?e=[u]:e.push(u),t++}}if(a.message!==void 0&&typeof a.message!="string"){let o={instancePath:i+
-"/hostIntegration/files/"+p+"/message",schemaPath:"#/properties/hostIntegration/properties/files/items/properties/message/type",keyword:"type",params:{type:"str\
-ing"}};e===null?e=[o]:e.push(o),t++}}else{let o={instancePath:i+"/hostIntegration/files/"+p,schemaPath:"#/properties/hostIntegration/properties/files/items/type",
+type:"string"}};e===null?e=[r]:e.push(r),t++}if(s.files!==void 0){let r=s.files;if(Array.isArray(r)){let n=r.length;for(let a=0;a<n;a++){let p=r[a];if(p&&typeof p==
+"object"&&!Array.isArray(p)){if(p.part===void 0){let o={instancePath:i+"/hostIntegration/files/"+a,schemaPath:"#/properties/hostIntegration/properties/files/ite\
+ms/required",keyword:"required",params:{missingProperty:"part"}};e===null?e=[o]:e.push(o),t++}if(p.file===void 0){let o={instancePath:i+"/hostIntegration/files/"+
+a,schemaPath:"#/properties/hostIntegration/properties/files/items/required",keyword:"required",params:{missingProperty:"file"}};e===null?e=[o]:e.push(o),t++}if(p.
+state===void 0){let o={instancePath:i+"/hostIntegration/files/"+a,schemaPath:"#/properties/hostIntegration/properties/files/items/required",keyword:"required",params:{
+missingProperty:"state"}};e===null?e=[o]:e.push(o),t++}for(let o in p)if(!(o==="part"||o==="file"||o==="state"||o==="message")){let l={instancePath:i+"/hostInte\
+gration/files/"+a,schemaPath:"#/properties/hostIntegration/properties/files/items/additionalProperties",keyword:"additionalProperties",params:{additionalProperty:o}};
+e===null?e=[l]:e.push(l),t++}if(p.part!==void 0){let o=p.part;if(!(o==="path"||o==="docker-context"||o==="kubeconfig"||o==="autostart")){let l={instancePath:i+"\
+/hostIntegration/files/"+a+"/part",schemaPath:"#/properties/hostIntegration/properties/files/items/properties/part/enum",keyword:"enum",params:{allowedValues:y.
+properties.hostIntegration.properties.files.items.properties.part.enum}};e===null?e=[l]:e.push(l),t++}}if(p.file!==void 0&&typeof p.file!="string"){let o={instancePath:i+
+"/hostIntegration/files/"+a+"/file",schemaPath:"#/properties/hostIntegration/properties/files/items/properties/file/type",keyword:"type",params:{type:"string"}};
+e===null?e=[o]:e.push(o),t++}if(p.state!==void 0){let o=p.state;if(!(o==="managed"||o==="clean"||o==="left"||o==="failed")){let l={instancePath:i+"/hostIntegrat\
+ion/files/"+a+"/state",schemaPath:"#/properties/hostIntegration/properties/files/items/properties/state/enum",keyword:"enum",params:{allowedValues:y.properties.
+hostIntegration.properties.files.items.properties.state.enum}};e===null?e=[l]:e.push(l),t++}}if(p.message!==void 0&&typeof p.message!="string"){let o={instancePath:i+
+"/hostIntegration/files/"+a+"/message",schemaPath:"#/properties/hostIntegration/properties/files/items/properties/message/type",keyword:"type",params:{type:"str\
+ing"}};e===null?e=[o]:e.push(o),t++}}else{let o={instancePath:i+"/hostIntegration/files/"+a,schemaPath:"#/properties/hostIntegration/properties/files/items/type",
 keyword:"type",params:{type:"object"}};e===null?e=[o]:e.push(o),t++}}}else{let n={instancePath:i+"/hostIntegration/files",schemaPath:"#/properties/hostIntegrati\
 on/properties/files/type",keyword:"type",params:{type:"array"}};e===null?e=[n]:e.push(n),t++}}}else{let r={instancePath:i+"/hostIntegration",schemaPath:"#/prope\
 rties/hostIntegration/type",keyword:"type",params:{type:"object"}};e===null?e=[r]:e.push(r),t++}}if(d.notices!==void 0){let s=d.notices;if(Array.isArray(s)){let r=s.
-length;for(let n=0;n<r;n++)if(typeof s[n]!="string"){let p={instancePath:i+"/notices/"+n,schemaPath:"#/properties/notices/items/type",keyword:"type",params:{type:"\
-string"}};e===null?e=[p]:e.push(p),t++}}else{let r={instancePath:i+"/notices",schemaPath:"#/properties/notices/type",keyword:"type",params:{type:"array"}};e===null?
+length;for(let n=0;n<r;n++)if(typeof s[n]!="string"){let a={instancePath:i+"/notices/"+n,schemaPath:"#/properties/notices/items/type",keyword:"type",params:{type:"\
+string"}};e===null?e=[a]:e.push(a),t++}}else{let r={instancePath:i+"/notices",schemaPath:"#/properties/notices/type",keyword:"type",params:{type:"array"}};e===null?
 e=[r]:e.push(r),t++}}}else{let s={instancePath:i,schemaPath:"#/type",keyword:"type",params:{type:"object"}};e===null?e=[s]:e.push(s),t++}return w.errors=e,t===0}
 w.evaluated={props:{kind:!0,formatVersion:!0,product:!0,version:!0,settingsVersion:!0,pid:!0,home:!0,startedAt:!0,driver:!0,power:!0,generation:!0,observedGeneration:!0,
 converged:!0,backendState:!0,conditions:!0,machine:!0,access:!0,maintenance:!0,apply:!0,ports:!0,engine:!0,engines:!0,cluster:!0,phases:!0,counters:!0,policies:!0,

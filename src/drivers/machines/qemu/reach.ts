@@ -53,7 +53,7 @@ export function guestReach(
       const words = wordsOf(port);
       // A forward that an earlier service made over the same connection.
       await guest.forward('cancel', '-L', words).catch(() => undefined);
-      if ((await portConflict(port)) !== undefined) {
+      if ((await portConflict({ protocol: 'tcp', port })) !== undefined) {
         giveBack();
         throw new RdError('ERR_PORT_IN_USE', `127.0.0.1:${port} is in use by another program`, {
           advice: 'Stop that program, or choose another port.',

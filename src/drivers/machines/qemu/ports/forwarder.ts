@@ -3,11 +3,11 @@ import type { Clock } from '../../../../os/clock.ts';
 import { SerialQueue } from '../../../../os/serial-queue.ts';
 import type { DriverContext, PublishedPort } from '../../../driver.ts';
 import type { Connection } from '../guest.ts';
-import type { ForwardRecord, Route } from './forwards.ts';
-import { changes, type Forward, type ForwardRoute, MAX_FORWARDS, wantedPorts } from './forwards.ts';
+import type { ForwardRecord, Port, PortKey, Route } from './forwards.ts';
+import { changes, type Forward, type ForwardRoute, keyOf, MAX_FORWARDS, wantedPorts } from './forwards.ts';
 import { type Listening, parseWatchLine, WATCH_SCRIPT, type WatchLine } from './watch.ts';
 
-/** Reserves a port for another use into or out of the guest. Resolves once no forward uses it, with a function that releases the port. */
+/** Reserves a TCP port for another use into or out of the guest. Resolves once no forward uses it, with a function that releases the port. */
 export type ClaimPort = (port: number) => Promise<() => void>;
 
 /** Forwards a host port for each port that a guest program listens on. An unavailable port is reported, never an error. */
@@ -29,20 +29,28 @@ export interface PortForwarderParts {
   routes: Readonly<Record<ForwardRoute, Route>>;
   record: ForwardRecord;
   /** Why a host port is unavailable, as a clause. */
-  portConflict(port: number): Promise<string | undefined>;
+  portConflict(port: Port): Promise<string | undefined>;
   clock: Pick<Clock, 'now'>;
   log: DriverContext['log'];
 }
 
 /** Ports reserved by the guest itself: ssh and internal Kubernetes components. The API server is forwarded on request. */
-const OWN_PORTS: ReadonlySet<number> = new Set([22, 6444, 10010, 10248, 10249, 10250, 10256, 10257, 10258, 10259]);
+const OWN_TCP_PORTS = [22, 6444, 10010, 10248, 10249, 10250, 10256, 10257, 10258, 10259];
+/** DHCP, and the networks of Kubernetes and Docker between nodes. */
+const OWN_UDP_PORTS = [68, 546, 4789, 8472];
+const OWN_PORTS: ReadonlySet<PortKey> = new Set([
+  ...OWN_TCP_PORTS.map((port) => keyOf({ protocol: 'tcp', port })),
+  ...OWN_UDP_PORTS.map((port) => keyOf({ protocol: 'udp', port })),
+]);
 
 export function portForwarder(parts: PortForwarderParts): PortForwarder {
   const { guest, routes, record, portConflict, clock, log } = parts;
-  const claimed = new Set<number>();
-  const have = new Map<number, Forward>();
-  /** The last report; undefined while the watch is down. */
+  const claimed = new Set<PortKey>();
+  const have = new Map<PortKey, Forward>();
+  /** What to forward, from the last report; undefined while the watch is down. */
   let listening: Listening[] | undefined;
+  /** The last report. */
+  let reported: Listening[] = [];
   let way: ForwardRoute = 'ssh';
   let isRead = false;
   let many = false;
@@ -55,7 +63,12 @@ export function portForwarder(parts: PortForwarderParts): PortForwarder {
   const watch = portWatch(
     guest,
     (line) => {
-      if (line !== 'still there') listening = line.listening;
+      if (line !== 'still there') {
+        // A client that waits for an answer looks like a UDP server: those that stay are servers.
+        const before = new Set(reported.map(keyOf));
+        listening = line.listening.filter((each) => each.protocol === 'tcp' || before.has(keyOf(each)));
+        reported = line.listening;
+      }
       void pass();
     },
     log,
@@ -63,11 +76,12 @@ export function portForwarder(parts: PortForwarderParts): PortForwarder {
   guest.onReconnect(async () => {
     connection += 1;
     listening = undefined;
+    reported = [];
     for (const forward of have.values()) doubt(forward);
   });
 
-  function doubt({ port, way, address, state }: Forward): void {
-    if (state === 'forwarded') have.set(port, { port, way, address, state: 'unproven' });
+  function doubt({ protocol, port, way, address, state }: Forward): void {
+    if (state === 'forwarded') have.set(keyOf({ protocol, port }), { protocol, port, way, address, state: 'unproven' });
   }
 
   /** Serialized: concurrent changes of the same port would undo each other. */
@@ -83,14 +97,13 @@ export function portForwarder(parts: PortForwarderParts): PortForwarder {
       waiting = undefined;
       await readOnce();
       if (listening === undefined) return;
-      const wanted = wantedPorts(listening, (port) => OWN_PORTS.has(port) || claimed.has(port));
+      const wanted = wantedPorts(listening, (at) => OWN_PORTS.has(keyOf(at)) || claimed.has(keyOf(at)));
       warnAboutTooMany(wanted.size);
       const { close, open } = changes(wanted, have, way, clock.now());
       for (const forward of close) await take(forward);
-      const to = way;
       // Record the intent first: the next service must know what a killed one created.
-      await write(open.map(({ port, address }) => ({ port, address, way: to, state: 'unproven' })));
-      for (const { port, address } of open) await add({ port, address, way: to });
+      await write(open.map((each) => ({ ...each, state: 'unproven' })));
+      for (const each of open) await add(each);
       await write([]);
     });
     return waiting;
@@ -110,13 +123,13 @@ export function portForwarder(parts: PortForwarderParts): PortForwarder {
       log('warn', 'the forwards of an earlier service cannot be read and may remain', { message: messageOf(error) });
       return [];
     });
-    for (const forward of kept) have.set(forward.port, forward);
+    for (const forward of kept) have.set(keyOf(forward), forward);
   }
 
   async function write(more: readonly Forward[]): Promise<void> {
     if (end.signal.aborted) return;
     const kept = new Map([...have].filter(([, { state }]) => state !== 'failed'));
-    for (const forward of more) kept.set(forward.port, forward);
+    for (const forward of more) kept.set(keyOf(forward), forward);
     await record.write([...kept.values()]).catch((error: unknown) => {
       log('warn', 'the port forwards could not be recorded; they remain if the service is killed', {
         message: messageOf(error),
@@ -125,36 +138,37 @@ export function portForwarder(parts: PortForwarderParts): PortForwarder {
   }
 
   async function take(forward: Forward): Promise<void> {
-    const { port, address, state } = forward;
+    const { protocol, port, state } = forward;
     if (end.signal.aborted) return;
     if (state !== 'failed') {
       // The connection may be gone, and the forward with it.
-      await routes[forward.way].close(port, address, end.signal).catch(() => undefined);
-      log('debug', 'a port of the guest is no longer forwarded', { port });
+      await routes[forward.way].close(forward, end.signal).catch(() => undefined);
+      log('debug', 'a port of the guest is no longer forwarded', { protocol, port });
     }
-    have.delete(port);
+    have.delete(keyOf(forward));
   }
 
-  async function add(at: Pick<Forward, 'port' | 'address' | 'way'>): Promise<void> {
+  async function add(at: Listening & { way: ForwardRoute }): Promise<void> {
     if (end.signal.aborted) return;
-    const { port, address } = at;
-    const before = have.get(port);
+    const { protocol, port } = at;
+    const key = keyOf(at);
+    const before = have.get(key);
     const began = connection;
     // A retry costs a process and a log line.
-    if (before?.state === 'failed' && (await portConflict(port)) === before.reason) {
-      have.set(port, { ...before, ...at, at: clock.now() });
+    if (before?.state === 'failed' && (await portConflict(at)) === before.reason) {
+      have.set(key, { ...before, ...at, at: clock.now() });
       return;
     }
     try {
-      await routes[at.way].open(port, address, end.signal);
-      have.set(port, { ...at, state: began === connection ? 'forwarded' : 'unproven' });
-      log('debug', 'a port of the guest is forwarded', { port });
+      const addresses = await routes[at.way].open(at, end.signal);
+      have.set(key, began === connection ? { ...at, state: 'forwarded', addresses } : { ...at, state: 'unproven' });
+      log('debug', 'a port of the guest is forwarded', { protocol, port });
     } catch (error) {
       if (end.signal.aborted) return;
-      const reason = (await portConflict(port)) ?? messageOf(error);
-      have.set(port, { ...at, state: 'failed', reason, at: clock.now() });
+      const reason = (await portConflict(at)) ?? messageOf(error);
+      have.set(key, { ...at, state: 'failed', reason, at: clock.now() });
       const isNew = before?.state !== 'failed' || before.reason !== reason;
-      if (isNew) log('warn', 'a port of the guest cannot be forwarded', { port, reason });
+      if (isNew) log('warn', 'a port of the guest cannot be forwarded', { protocol, port, reason });
     }
   }
 
@@ -163,6 +177,7 @@ export function portForwarder(parts: PortForwarderParts): PortForwarder {
     await watch.end();
     await queue.idle();
     listening = undefined;
+    reported = [];
     end = new AbortController();
   }
 
@@ -176,23 +191,25 @@ export function portForwarder(parts: PortForwarderParts): PortForwarder {
       return pass();
     },
     async claim(port) {
-      claimed.add(port);
+      const key = keyOf({ protocol: 'tcp', port });
+      claimed.add(key);
       await inTurn(async () => {
         await readOnce();
-        const forward = have.get(port);
+        const forward = have.get(key);
         if (!forward) return;
         await take(forward);
         await write([]);
       });
-      return () => void claimed.delete(port);
+      return () => void claimed.delete(key);
     },
     published: () =>
       [...have.values()]
         .sort((one, other) => one.port - other.port)
         .flatMap((forward): PublishedPort[] => {
-          const { port, state } = forward;
+          const { protocol, port, state } = forward;
           if (state === 'unproven') return [];
-          return [state === 'failed' ? { port, state, reason: forward.reason } : { port, state }];
+          if (state === 'failed') return [{ protocol, port, state, reason: forward.reason }];
+          return [{ protocol, port, state, addresses: forward.addresses }];
         }),
     release: finish,
     async forget() {

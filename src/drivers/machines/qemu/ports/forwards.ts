@@ -1,3 +1,4 @@
+import { createSocket } from 'node:dgram';
 import { rm } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { RdError } from '../../../../errors.ts';
@@ -5,23 +6,40 @@ import { isObject, parseJson } from '../../../../json.ts';
 import { readIfThere, writeFileAtomic } from '../../../../os/atomic-file.ts';
 import type { Connection } from '../guest.ts';
 import type { Monitor, Qmp } from '../monitor.ts';
-import type { GuestAddress, Listening } from './watch.ts';
+import type { GuestAddress, Listening, Protocol } from './watch.ts';
 
 /** How a guest port is forwarded: over the ssh connection, or by QEMU's user-mode network. */
 export type ForwardRoute = 'ssh' | 'qemu';
 
-/** A port and its actual or desired forward. `unproven`: it existed once and may still. */
-export type Forward = {
+/** A port of this host, by protocol. */
+export interface Port {
+  protocol: Protocol;
   port: number;
+}
+
+/** A port and its actual or desired forward. `unproven`: it existed once and may still. */
+export type Forward = Listening & {
   way: ForwardRoute;
-  address: GuestAddress;
-} & ({ state: 'forwarded' } | { state: 'unproven' } | { state: 'failed'; reason: string; at: number });
+} & (
+    | { state: 'forwarded'; addresses: readonly Loopback[] }
+    | { state: 'unproven' }
+    | { state: 'failed'; reason: string; at: number }
+  );
+
+/** Addresses of this host that a forward listens on. */
+export type Loopback = '127.0.0.1' | '::1';
 
 /** In this order. */
 interface Changes {
   close: Forward[];
-  open: { port: number; address: GuestAddress }[];
+  open: (Listening & { way: ForwardRoute })[];
 }
+
+export type PortKey = `${Protocol} ${number}`;
+export const keyOf = ({ protocol, port }: Port): PortKey => `${protocol} ${port}`;
+
+/** Datagrams take the only way there is for them. */
+const wayFor = ({ protocol }: Port, way: ForwardRoute): ForwardRoute => (protocol === 'udp' ? 'qemu' : way);
 
 /** Interval between retries of an unavailable port. */
 export const RETRY_MS = 5_000;
@@ -31,41 +49,40 @@ export const MAX_FORWARDS = 1_000;
 const OPENNESS: readonly GuestAddress[] = ['0.0.0.0', '::', '127.0.0.1', '::1'];
 
 /** The ports that should be reachable, lowest first, each with its address. */
-export function wantedPorts(
-  listening: readonly Listening[],
-  isOwn: (port: number) => boolean,
-): Map<number, GuestAddress> {
-  const wanted = new Map<number, GuestAddress>();
-  for (const { port, address } of [...listening].sort((one, other) => one.port - other.port)) {
-    if (isOwn(port)) continue;
-    const known = wanted.get(port);
+export function wantedPorts(listening: readonly Listening[], isOwn: (port: Port) => boolean): Map<PortKey, Listening> {
+  const wanted = new Map<PortKey, Listening>();
+  for (const each of [...listening].sort((one, other) => one.port - other.port)) {
+    if (isOwn(each)) continue;
+    const known = wanted.get(keyOf(each));
     if (known === undefined && wanted.size >= MAX_FORWARDS) break;
-    if (known === undefined || OPENNESS.indexOf(address) < OPENNESS.indexOf(known)) wanted.set(port, address);
+    if (known === undefined || OPENNESS.indexOf(each.address) < OPENNESS.indexOf(known.address)) {
+      wanted.set(keyOf(each), each);
+    }
   }
   return wanted;
 }
 
 /**
- * Pure. The removals and additions after which exactly the wanted ports are forwarded, all by the given route. `now` in the milliseconds of
- * `Forward.at`.
+ * Pure. The removals and additions after which exactly the wanted ports are forwarded, those of TCP by the given route. `now` in the
+ * milliseconds of `Forward.at`.
  */
 export function changes(
-  wanted: ReadonlyMap<number, GuestAddress>,
-  have: ReadonlyMap<number, Forward>,
+  wanted: ReadonlyMap<PortKey, Listening>,
+  have: ReadonlyMap<PortKey, Forward>,
   way: ForwardRoute,
   now: number,
 ): Changes {
-  const close: Forward[] = [];
-  const fits = ({ port, ...forward }: Forward) => forward.way === way && forward.address === wanted.get(port);
-  for (const forward of have.values()) if (!fits(forward)) close.push(forward);
+  const fits = (forward: Forward) =>
+    forward.way === wayFor(forward, way) && forward.address === wanted.get(keyOf(forward))?.address;
+  const close = [...have.values()].filter((forward) => !fits(forward));
   const open: Changes['open'] = [];
-  for (const [port, address] of wanted) {
-    const forward = have.get(port);
+  for (const [key, each] of wanted) {
+    const forward = have.get(key);
     if (forward && fits(forward)) {
       if (forward.state === 'forwarded') continue;
       if (forward.state === 'failed' && now - forward.at < RETRY_MS) continue;
     }
-    open.push({ port, address });
+    open.push({ ...each, way: wayFor(each, way) });
   }
   return { close, open };
 }
@@ -91,7 +108,7 @@ export function forwardRecord(file: string): ForwardRecord {
       return Array.isArray(value) ? value.flatMap(parsed) : [];
     },
     async write(forwards) {
-      const kept = forwards.map(({ port, way, address }) => ({ port, way, address }));
+      const kept = forwards.map(({ protocol, port, way, address }) => ({ protocol, port, way, address }));
       const text = `${JSON.stringify(kept)}\n`;
       if (text === written) return;
       await writeFileAtomic(file, text);
@@ -107,57 +124,71 @@ export function forwardRecord(file: string): ForwardRecord {
 /** Whether the forward still exists is a separate question. */
 function parsed(value: unknown): Forward[] {
   if (!isObject(value)) return [];
-  const { port, way, address } = value;
+  const { protocol = 'tcp', port, way, address } = value;
+  if (protocol !== 'tcp' && protocol !== 'udp') return [];
   if (typeof port !== 'number' || !Number.isInteger(port) || port < 1 || port > 65_535) return [];
   if ((way !== 'ssh' && way !== 'qemu') || !isAddress(address)) return [];
-  return [{ port, way, address, state: 'unproven' }];
+  return [{ protocol, port, way, address, state: 'unproven' }];
 }
 
 function isAddress(value: unknown): value is GuestAddress {
   return ADDRESSES.includes(value);
 }
 
-/** One way to forward a port of 127.0.0.1 of the host to the same port of the guest. */
+/** One way to forward a port of this host to the same port of the guest. */
 export interface Route {
-  /** Idempotent. @throws RdError `ERR_DRIVER_FAILED`, `ERR_CANCELLED`. */
-  open(port: number, address: GuestAddress, signal: AbortSignal): Promise<void>;
+  /** Idempotent. @returns where it listens, 127.0.0.1 first. @throws RdError `ERR_DRIVER_FAILED`, `ERR_CANCELLED`. */
+  open(at: Listening, signal: AbortSignal): Promise<readonly Loopback[]>;
   /** @throws RdError as above, also when there is no such forward. */
-  close(port: number, address: GuestAddress, signal: AbortSignal): Promise<void>;
+  close(at: Listening, signal: AbortSignal): Promise<void>;
 }
 
-/** Over the ssh connection: also reaches the guest's own loopback. */
+/** Over the ssh connection, which knows only TCP: also reaches the guest's own loopback. */
 export function sshRoute(guest: Pick<Connection, 'forward'>): Route {
-  const words = (port: number, address: GuestAddress) => {
+  const words = (here: Loopback, { port, address }: Listening) => {
     const there = address === '::' || address === '::1' ? '[::1]' : '127.0.0.1';
-    return ['-L', `127.0.0.1:${port}:${there}:${port}`];
+    return ['-L', `${here === '::1' ? '[::1]' : here}:${port}:${there}:${port}`];
   };
   return {
-    open: async (port, address) => void (await guest.forward('forward', ...words(port, address))),
-    close: async (port, address) => void (await guest.forward('cancel', ...words(port, address))),
+    async open(at) {
+      await guest.forward('forward', ...words('127.0.0.1', at));
+      // This host may have no IPv6, or another program there; what only knows IPv4 works anyway.
+      const both = await guest.forward('forward', ...words('::1', at)).then(
+        () => true,
+        () => false,
+      );
+      return both ? ['127.0.0.1', '::1'] : ['127.0.0.1'];
+    },
+    async close(at) {
+      await guest.forward('cancel', ...words('::1', at)).catch(() => undefined);
+      await guest.forward('cancel', ...words('127.0.0.1', at));
+    },
   };
 }
 
 /**
- * By QEMU's user-mode network: the guest sees connections from outside.
+ * By QEMU's user-mode network, which forwards from IPv4 only: the guest sees connections from outside.
  * @param network QEMU's name for it.
  */
 export function qemuRoute(monitor: Pick<Monitor, 'use'>, network: string): Route {
-  const remove = (qmp: Qmp, port: number, signal: AbortSignal) =>
-    human(qmp, `hostfwd_remove ${network} tcp:127.0.0.1:${port}`, signal);
+  const remove = (qmp: Qmp, { protocol, port }: Port, signal: AbortSignal) =>
+    human(qmp, `hostfwd_remove ${network} ${protocol}:127.0.0.1:${port}`, signal);
   return {
-    open: (port, address, signal) => {
+    async open(at, signal) {
+      const { protocol, port, address } = at;
       if (address === '127.0.0.1' || address === '::1') {
-        const message = `it listens only on ${address} in the guest, which only SSH port forwarding can reach`;
-        return Promise.reject(new RdError('ERR_DRIVER_FAILED', message));
+        const how = protocol === 'tcp' ? 'only SSH port forwarding can reach' : 'no UDP forward can reach';
+        throw new RdError('ERR_DRIVER_FAILED', `it listens only on ${address} in the guest, which ${how}`);
       }
-      return monitor.use(async (qmp) => {
+      await monitor.use(async (qmp) => {
         // QEMU refuses a duplicate.
-        await remove(qmp, port, signal);
-        const answer = await human(qmp, `hostfwd_add ${network} tcp:127.0.0.1:${port}-:${port}`, signal);
+        await remove(qmp, at, signal);
+        const answer = await human(qmp, `hostfwd_add ${network} ${protocol}:127.0.0.1:${port}-:${port}`, signal);
         if (answer !== '') throw new RdError('ERR_DRIVER_FAILED', `QEMU refused: ${answer}`);
       }, signal);
+      return ['127.0.0.1'];
     },
-    close: async (port, _address, signal) => void (await monitor.use((qmp) => remove(qmp, port, signal), signal)),
+    close: async (at, signal) => void (await monitor.use((qmp) => remove(qmp, at, signal), signal)),
   };
 }
 
@@ -168,11 +199,19 @@ async function human(qmp: Qmp, line: string, signal: AbortSignal): Promise<strin
 }
 
 /** Why a port of 127.0.0.1 is unavailable, as a clause; undefined when it is free. */
-export function portConflict(port: number): Promise<string | undefined> {
+export function portConflict({ protocol, port }: Port): Promise<string | undefined> {
   return new Promise((resolve) => {
-    const server = createServer();
-    server.once('error', (error: NodeJS.ErrnoException) => resolve(refusal(port, error)));
-    server.listen({ host: '127.0.0.1', port, exclusive: true }, () => server.close(() => resolve(undefined)));
+    const refused = (error: NodeJS.ErrnoException) => resolve(refusal(port, error));
+    const free = () => resolve(undefined);
+    if (protocol === 'udp') {
+      const socket = createSocket('udp4');
+      socket.once('error', refused);
+      socket.bind({ address: '127.0.0.1', port, exclusive: true }, () => socket.close(free));
+    } else {
+      const server = createServer();
+      server.once('error', refused);
+      server.listen({ host: '127.0.0.1', port, exclusive: true }, () => server.close(free));
+    }
   });
 }
 

@@ -1,8 +1,11 @@
 /** A guest address that a program listens on; addresses of container networks are excluded. */
 export type GuestAddress = '0.0.0.0' | '::' | '127.0.0.1' | '::1';
 
-/** A listening socket of the guest. */
+export type Protocol = 'tcp' | 'udp';
+
+/** A listening socket of the guest; of UDP, one that takes datagrams from anyone. */
 export interface Listening {
+  protocol: Protocol;
   port: number;
   address: GuestAddress;
 }
@@ -11,25 +14,27 @@ export interface Listening {
 export type WatchLine = { listening: Listening[] } | 'still there';
 
 /**
- * For bash. Prints `ports` and the kernel's table of listening sockets when it changes, and `.` every five seconds: a write is the only way
- * to notice that the reader is gone. Counts the sockets once a second, and lists them when the number has changed, else every 15 seconds:
- * processes are expensive in an emulated guest. A `read` of a pipe that nobody writes to waits without one.
+ * For bash. Prints `ports` and the kernel's tables of listening sockets when they change, again two seconds later, and `.` every five
+ * seconds: a write is the only way to notice that the reader is gone. Counts the sockets once a second, and lists them when the number has
+ * changed, else every 15 seconds: processes are expensive in an emulated guest. A `read` of a pipe that nobody writes to waits without one.
  */
 export const WATCH_SCRIPT = `before=none
 counted=none
 second=0
+again=
 exec 3<> <(:)
 while :; do
   ipv6=()
   mapfile -t ipv4 < /proc/net/sockstat
   [ ! -r /proc/net/sockstat6 ] || mapfile -t ipv6 < /proc/net/sockstat6
-  # "TCP: inuse 7 orphan 0 tw 0 alloc 7 mem 1", of which memory and orphans say nothing about listeners.
-  count="\${ipv4[1]%% orphan*} \${ipv6[0]}"
-  if [ "$count" != "$counted" ] || [ "$((second % 15))" = 0 ]; then
+  # "TCP: inuse 7 orphan 0 tw 0 alloc 7 mem 1", of which memory and orphans say nothing about listeners; "UDP: inuse 3 mem 1".
+  count="\${ipv4[1]%% orphan*} \${ipv4[2]%% mem*} \${ipv6[0]} \${ipv6[1]}"
+  if [ "$count" != "$counted" ] || [ "$second" = "$again" ] || [ "$((second % 15))" = 0 ]; then
     counted="$count"
-    now=$(grep -ohE '[0-9A-F]{8,32}:[0-9A-F]{4} [0-9A-F]{8,32}:0000 0A ' /proc/net/tcp /proc/net/tcp6 2>/dev/null)
-    if [ "$now" != "$before" ]; then
+    now=$(grep -ohE '[0-9A-F]{8,32}:[0-9A-F]{4} [0-9A-F]{8,32}:0000 (0A|07) ' /proc/net/tcp /proc/net/tcp6 /proc/net/udp /proc/net/udp6 2>/dev/null)
+    if [ "$now" != "$before" ] || [ "$second" = "$again" ]; then
       echo ports $now || exit 0
+      [ "$now" = "$before" ] || again=$((second + 2))
       before=$now
     fi
   fi
@@ -39,9 +44,9 @@ while :; do
 done
 `;
 
-/** Local address and port, remote address and port, and the state LISTEN. */
-const SOCKET = / ([0-9A-F]{8}|[0-9A-F]{32}):([0-9A-F]{4}) [0-9A-F]+:0000 0A/g;
-const LINE = /^ports(?: (?:[0-9A-F]{8}|[0-9A-F]{32}):[0-9A-F]{4} [0-9A-F]+:0000 0A)*$/;
+/** Local address and port, remote address and port, and the state: LISTEN of TCP, or 07 of UDP without a peer. */
+const SOCKET = / ([0-9A-F]{8}|[0-9A-F]{32}):([0-9A-F]{4}) [0-9A-F]+:0000 (0A|07)/g;
+const LINE = /^ports(?: (?:[0-9A-F]{8}|[0-9A-F]{32}):[0-9A-F]{4} [0-9A-F]+:0000 (?:0A|07))*$/;
 
 /** A little-endian kernel prints words of four bytes, each reversed. */
 const ADDRESSES: ReadonlyMap<string, GuestAddress> = new Map([
@@ -60,10 +65,12 @@ export function parseWatchLine(line: string): WatchLine | undefined {
   if (text === '.') return 'still there';
   if (!LINE.test(text)) return undefined;
   const listening: Listening[] = [];
-  for (const [, hex = '', port = ''] of text.matchAll(SOCKET)) {
+  for (const [, hex = '', port = '', state] of text.matchAll(SOCKET)) {
     const address = ADDRESSES.get(hex);
     const number = Number.parseInt(port, 16);
-    if (address !== undefined && number > 0) listening.push({ port: number, address });
+    if (address !== undefined && number > 0) {
+      listening.push({ protocol: state === '07' ? 'udp' : 'tcp', port: number, address });
+    }
   }
   return { listening };
 }
