@@ -137,11 +137,14 @@ export async function startReady(
 ): Promise<void> {
   const { clock } = shell;
   const programs = [...needs, program];
+  const canceled = () => new RdError('ERR_CANCELLED', `starting ${program.name} was canceled`);
+  // A fast program could be running by the time the caller looks.
+  if (signal.aborted) throw canceled();
   const deadline = clock.now() + program.readyMs;
   await shell.start(programs, { ...(before ? { before } : {}), signal });
   let nextCheck = clock.now() + PROCESS_CHECK_MS;
   for (;;) {
-    if (signal.aborted) throw new RdError('ERR_CANCELLED', `waiting for ${program.name} was canceled`);
+    if (signal.aborted) throw canceled();
     if (await isReady()) return;
     if (clock.now() >= nextCheck) {
       for (const { name } of programs) {
