@@ -1,5 +1,3 @@
-import type { RootFile } from './recipe.ts';
-
 /** Programs of these architectures run in the guest: their emulators, and class and machine in the header of an ELF file. */
 const EMULATED = { aarch64: { bits: '02', machine: 'b7' }, arm: { bits: '01', machine: '28' } };
 const NAMES = Object.keys(EMULATED);
@@ -39,7 +37,7 @@ RemainAfterExit=yes
 ExecStart=/usr/lib/systemd/systemd-binfmt
 `;
 
-export const EMULATION_FILES: readonly RootFile[] = [
+export const EMULATION_FILES = [
   { path: '/etc/binfmt.d/rdctl.conf', mode: 0o644, text: REGISTRATION },
   { path: '/etc/systemd/system/systemd-binfmt.service', mode: 0o644, text: UNIT_TEXT },
 ];

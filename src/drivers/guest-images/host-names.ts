@@ -1,5 +1,3 @@
-import type { RootFile } from './recipe.ts';
-
 /** Addresses of QEMU's user network: this computer, its name servers, and the guest. */
 const HOST = '10.0.2.2';
 const HOST_RESOLVER = '10.0.2.3';
@@ -63,7 +61,7 @@ export const NAMES_UNIT = 'rdctl-names.service';
  * Names of the host in the guest. Its resolv.conf names an address that containers and pods can reach too, so engines and clusters pass
  * it on.
  */
-export const NAME_FILES: readonly RootFile[] = [
+export const NAME_FILES = [
   { path: '/etc/resolv.conf', mode: 0o644, text: `nameserver ${RESOLVER}\n` },
   { path: CONFIGURATION, mode: 0o644, text: CONFIGURATION_TEXT },
   { path: RULES, mode: 0o644, text: RULES_TEXT },
