@@ -27,7 +27,7 @@ export type Forward = Listening & {
   );
 
 /** Addresses of this host that a forward listens on. */
-export type Loopback = '127.0.0.1' | '::1';
+type Loopback = '127.0.0.1' | '::1';
 
 /** In this order. */
 interface Changes {
