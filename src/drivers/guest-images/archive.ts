@@ -12,7 +12,7 @@ import { sizeText } from '../../os/size.ts';
 import { type GuestImage, IMAGE_FILES, type ImageManifest, manifestText, parseManifest } from './image.ts';
 import { type Draft, type ImageStore, MANIFEST } from './store.ts';
 
-/** The list of packages takes some 50 KiB of it. */
+/** Maximum size of a manifest; the package list takes about 50 KiB of it. */
 const MANIFEST_LIMIT = 1024 * 1024;
 
 /**
@@ -137,7 +137,7 @@ async function manifestOf(entry: AsyncIterable<unknown>, archive: string): Promi
   return manifest;
 }
 
-/** A small compressed archive of zeros can fill a disk. */
+/** Checks free space first, because a small compressed archive of zeros could fill the disk. */
 async function checkRoom(bytes: number, directory: string, archive: string): Promise<void> {
   const { bavail, bsize } = await statfs(directory);
   const free = bavail * bsize;

@@ -32,26 +32,26 @@ export interface BuildInput {
   mirror?: string;
   suite: Suite;
   kernel: Kernel;
-  /** Accept an archive whose index has expired, as that of a snapshot of Debian has. */
+  /** Accept an archive with an expired index, such as a Debian snapshot. */
   allowExpired?: boolean;
-  /** Called when a phase begins, with its name. */
+  /** Called with the name of each phase when it begins. */
   onPhase?(phase: string): void;
-  /** Whether this user is root, who needs no namespace. */
+  /** Whether this user is root and therefore needs no user namespace. */
   asRoot: boolean;
   now(): number;
   signal: AbortSignal;
 }
 
-/** Installing packages over a slow line takes long, and shows nothing. */
+/** Downloading packages over a slow connection takes long and prints no progress. */
 const BUILD_MS = 60 * 60_000;
-/** Their names in the results of the recipe. */
+/** The names of the image's files in the recipe's results directory. */
 const FILES = { kernel: 'vmlinuz', initrd: 'initrd', disk: 'disk.qcow2' };
 const ARCHITECTURES: Readonly<Record<string, string>> = { x64: 'x86_64' };
 
 /**
- * Makes a guest image with mmdebstrap, as root or as any user that has user namespaces, and keeps it.
- * @throws RdError `ERR_DRIVER_TERMINAL` with the way to install a program that is missing; `ERR_DRIVER_FAILED` with the last lines
- *   of the one that failed; `ERR_IO`; `ERR_CANCELLED`. Nothing stays of an image that was not finished.
+ * Builds a guest image with mmdebstrap and stores it. Requires root or permission to create user namespaces.
+ * @throws RdError `ERR_DRIVER_TERMINAL` with an install hint for a missing program; `ERR_DRIVER_FAILED` with the last lines of the failed
+ *   program's output; `ERR_IO`; `ERR_CANCELLED`. A failed build leaves nothing behind.
  */
 export async function buildImage(input: BuildInput): Promise<GuestImage> {
   const {
@@ -85,7 +85,7 @@ export async function buildImage(input: BuildInput): Promise<GuestImage> {
     await run(
       [
         'mmdebstrap',
-        // Errors of apt are reported only with this.
+        // Without this option, apt's errors are not printed.
         '--verbose',
         '--variant=minbase',
         '--format=null',
@@ -93,7 +93,7 @@ export async function buildImage(input: BuildInput): Promise<GuestImage> {
         ...(allowExpired ? ['--aptopt=Acquire::Check-Valid-Until "false"'] : []),
         ...PATH_OPTIONS.map((option) => `--dpkgopt=${option}`),
         `--include=${packagesOf(suite, kernel).join(',')}`,
-        // mmdebstrap's own hooks copy files between this user and the owner of the root.
+        // mmdebstrap's built-in hooks translate file owners between this user and the user namespace.
         `--customize-hook=${shellLine(['tar-in', files, '/'])}`,
         `--customize-hook=sh "$1${FINISH_PATH}" "$1"`,
         ...[...Object.values(FILES), PACKAGE_LIST].map(
@@ -125,7 +125,7 @@ export async function buildImage(input: BuildInput): Promise<GuestImage> {
   }
 }
 
-/** Everything in it belongs to root, whoever this user is. */
+/** Writes the recipe's files as a tar archive, all owned by root regardless of the current user. */
 async function writeRoot(archive: string): Promise<void> {
   const entries = pack();
   for (const { path, mode, text } of ROOT_FILES) entries.entry({ name: path.slice(1), mode, uid: 0, gid: 0 }, text);
@@ -153,7 +153,7 @@ async function readPackages(path: string): Promise<ImagePackage[]> {
     });
 }
 
-/** Without root it is most often the namespace that is missing, and mmdebstrap does not say how to get one. */
+/** For users other than root the usual cause is a missing user namespace, and mmdebstrap does not explain how to enable one. */
 function withAdvice(error: unknown): unknown {
   if (!(error instanceof RdError) || error.code !== 'ERR_DRIVER_FAILED') return error;
   return new RdError(error.code, error.message, {

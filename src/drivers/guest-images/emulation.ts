@@ -1,8 +1,8 @@
-/** Programs of these architectures run in the guest: their emulators, and class and machine in the header of an ELF file. */
+/** Foreign architectures whose programs run in the guest, each with its emulator and its class and machine in the ELF header. */
 const EMULATED = { aarch64: { bits: '02', machine: 'b7' }, arm: { bits: '01', machine: '28' } };
 const NAMES = Object.keys(EMULATED);
 
-/** Of a package with emulators for some forty architectures, 465 MB, the two above. dpkg goes by the last option that fits. */
+/** Installs only these two of about forty emulators in the package, which has 465 MB. dpkg applies the last matching option. */
 export const EMULATOR_OPTIONS: readonly string[] = [
   'path-exclude=/usr/bin/qemu-*',
   'path-exclude=/usr/lib/binfmt.d/qemu-*',
@@ -10,12 +10,12 @@ export const EMULATOR_OPTIONS: readonly string[] = [
 ];
 
 const repeated = (byte: string, count: number) => `\\x${byte}`.repeat(count);
-/** Everything but the ABI, and shared objects like programs. */
+/** Ignores the ABI bytes, and matches shared objects (position-independent programs) as well as plain executables. */
 const MASK = `${repeated('ff', 7)}${repeated('00', 1)}${repeated('ff', 8)}${repeated('fe', 1)}${repeated('ff', 3)}`;
 
 /**
- * Registers the emulators with the kernel. `F`: as open files, so that containers, which do not have them, can use them; `P`: with the name
- * that the program was called by; `O`: also for programs that may only be executed.
+ * Registers the emulators with the kernel. `F`: keep them open, so that containers can use them without having the files; `P`: preserve
+ * `argv[0]`; `O`: also run programs that are executable but not readable.
  */
 const REGISTRATION = Object.entries(EMULATED)
   .map(([name, { bits, machine }]) => {
@@ -24,7 +24,7 @@ const REGISTRATION = Object.entries(EMULATED)
   })
   .join('');
 
-/** Instead of systemd's own unit, which all others wait for. */
+/** Replaces systemd's own unit, which every other unit waits for. */
 const UNIT_TEXT = `[Unit]
 Description=Emulators for programs of other architectures
 DefaultDependencies=no
@@ -42,7 +42,7 @@ export const EMULATION_FILES = [
   { path: '/etc/systemd/system/systemd-binfmt.service', mode: 0o644, text: UNIT_TEXT },
 ];
 
-/** In Debian 12, static emulators have another name. */
+/** Debian 12 names the static emulators differently. */
 export const EMULATION_SCRIPT = `for name in ${NAMES.join(' ')}; do
   [ -e "$root/usr/bin/qemu-$name" ] || ln -s "qemu-$name-static" "$root/usr/bin/qemu-$name"
   test -x "$root/usr/bin/qemu-$name"

@@ -2,19 +2,19 @@
 const HOST = '10.0.2.2';
 const HOST_RESOLVER = '10.0.2.3';
 const GUEST = '10.0.2.15';
-/** Nobody has this address; packets to its port 53 go to the forwarder. */
+/** An unused address; packets to its port 53 are redirected to the forwarder. */
 const RESOLVER = '10.0.2.53';
-/** Not 53, which a container may publish, and none that the kernel or Kubernetes hands out. */
+/** Not 53, which a container may publish, and outside the port ranges that the kernel and Kubernetes allocate from. */
 const PORT = 61053;
 
-/** What other desktops call the computer that the machine runs on. */
+/** The names that other container desktops give the host computer. */
 const HOST_NAMES = ['host.docker.internal', 'host.rancher-desktop.internal', 'host.lima.internal'];
 
 const CONFIGURATION = '/etc/rdctl/names.conf';
 const RULES = '/etc/rdctl/names.rules';
 const SCRIPT = '/usr/lib/rdctl/names';
 
-/** Answers stay with the name servers of the host, so that a VPN there has its effect at once. */
+/** All other queries go to the host's name servers, so that VPN changes on the host take effect at once. */
 const CONFIGURATION_TEXT = `port=${PORT}
 listen-address=${GUEST}
 bind-dynamic
@@ -32,7 +32,7 @@ const rule = (chain: string, protocol: string) =>
 const CHAINS = ['PREROUTING', 'OUTPUT'];
 const RULES_TEXT = `*nat\n${CHAINS.map((chain) => rule(chain, 'udp') + rule(chain, 'tcp')).join('')}COMMIT\n`;
 
-/** The rules are set once, the forwarder is started again when it ends. */
+/** The rules are set once; the forwarder is restarted when it exits. */
 const SCRIPT_TEXT = `#!/bin/sh
 set -eu
 if [ ! -e /run/rdctl-names ]; then
@@ -54,12 +54,12 @@ RestartSec=1
 WantedBy=multi-user.target
 `;
 
-/** Unit of the forwarder. */
+/** The forwarder's systemd unit. */
 export const NAMES_UNIT = 'rdctl-names.service';
 
 /**
- * Names of the host in the guest. Its resolv.conf names an address that containers and pods can reach too, so engines and clusters pass
- * it on.
+ * Makes the host resolvable by name in the guest. The guest's resolv.conf points to an address that containers and pods can reach too, so
+ * engines and clusters pass it on.
  */
 export const NAME_FILES = [
   { path: '/etc/resolv.conf', mode: 0o644, text: `nameserver ${RESOLVER}\n` },

@@ -7,7 +7,7 @@ export type ImageFile = (typeof IMAGE_FILES)[number];
 
 /** One file of an image. */
 export interface StoredFile {
-  /** Beside the manifest. */
+  /** File name, in the directory of the manifest. */
   name: string;
   bytes: number;
   /** Lower-case hexadecimal. */
@@ -139,7 +139,7 @@ function isSum(value: JsonValue | undefined): value is string {
 function storedFile(value: JsonValue | undefined): StoredFile | undefined {
   if (!isObject(value)) return undefined;
   const { name, bytes, sha256 } = value;
-  // A name never leads out of the directory.
+  // The names must not lead out of the image directory.
   if (typeof name !== 'string' || !/^[a-z0-9][a-z0-9._-]{0,62}$/.test(name) || name === 'manifest.json')
     return undefined;
   if (!isSize(bytes) || !isSum(sha256)) return undefined;
@@ -151,9 +151,11 @@ function isSize(value: JsonValue | undefined): value is number {
 }
 
 /**
- * The image that a machine boots: the selected one, otherwise its current one, otherwise the newest; another one with `feature` if that
- * lacks it. Data is on a disk of its own, so that another image costs only a boot.
- * @param known newest first. @param selected its digest. @param current digest of the image that the machine booted last.
+ * The image that a machine boots: the selected one, otherwise its current one, otherwise the newest. If that one lacks `feature`, the
+ * newest that has it. Data is on a separate disk, so changing the image costs only a reboot.
+ * @param known newest first.
+ * @param selected its digest.
+ * @param current digest of the image that the machine booted last.
  */
 export function imageToBoot<Image extends Pick<GuestImage, 'digest' | 'features'>>(
   known: readonly Image[],

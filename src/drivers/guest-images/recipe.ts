@@ -3,14 +3,14 @@ import { EMULATION_FILES, EMULATION_SCRIPT, EMULATOR_OPTIONS } from './emulation
 import { NAME_FILES, NAMES_UNIT } from './host-names.ts';
 
 /**
- * How a guest image is built from Debian packages. The texts run in the new root or in the guest; a change here affects images that are
- * built later, and no existing machine.
+ * How a guest image is built from Debian packages. These scripts run in the new root or in the guest. Changes here only affect images built
+ * afterwards, never existing machines.
  */
 
-/** Size of the root disk. Everything that grows is on the data disk of the machine. */
+/** Size of the root disk. Everything that grows is on the machine's data disk. */
 export const ROOT_BYTES = 3 * 1024 ** 3;
 
-/** Packages of every guest; `apparmor` is not among them, and the kernel is told so. */
+/** Packages in every guest. `apparmor` is not among them, so it is disabled on the kernel command line. */
 const PACKAGES: readonly string[] = [
   'systemd',
   'systemd-sysv',
@@ -30,7 +30,7 @@ const PACKAGES: readonly string[] = [
   'sshfs',
 ];
 
-// Packaged apart from the engine since Debian 13.
+// A separate package since Debian 13.
 const CLIENTS = ['docker-cli', 'docker-buildx', 'docker-compose'];
 
 /** Debian suites that a guest can be built from, oldest first. */
@@ -38,26 +38,26 @@ export const SUITE_NAMES = ['bookworm', 'trixie', 'sid'] as const;
 export type Suite = (typeof SUITE_NAMES)[number];
 export const DEFAULT_SUITE: Suite = 'trixie';
 
-/** By suite, the name of the image and the packages that it needs beyond those of every guest. */
+/** The image name of each suite, and the packages it needs in addition to those of every guest. */
 export const SUITES: Readonly<Record<Suite, { name: string; packages: readonly string[] }>> = {
   bookworm: { name: 'debian-12', packages: ['qemu-user-static'] },
   trixie: { name: 'debian-13', packages: [...CLIENTS, 'qemu-user'] },
   sid: { name: 'debian-sid', packages: [...CLIENTS, 'qemu-user'] },
 };
 
-/** Kernels to choose from. Machines look for the features in an image; `suffix` is added to its name. */
+/** The available kernels. `features` are recorded in the image, for machines that need them; `suffix` is appended to the image name. */
 export const KERNELS = {
   cloud: { suffix: '', packages: ['linux-image-cloud-amd64'], features: [] },
   generic: { suffix: '-generic', packages: ['linux-image-amd64'], features: ['9p'] },
 } as const satisfies Record<string, { suffix: string; packages: readonly string[]; features: readonly string[] }>;
 export type Kernel = keyof typeof KERNELS;
 
-/** Packages of a guest. Their dependencies are installed too, their recommendations are not. */
+/** The packages of a guest. Their dependencies are installed too, but not their recommendations. */
 export function packagesOf(suite: Suite, kernel: Kernel): readonly string[] {
   return [...PACKAGES, ...SUITES[suite].packages, ...KERNELS[kernel].packages];
 }
 
-/** Options of dpkg. Documentation and translations are left out: nobody reads them in a guest. */
+/** dpkg options that leave out documentation and translations, which a guest does not need. */
 export const PATH_OPTIONS: readonly string[] = [
   'path-exclude=/usr/share/doc/*',
   'path-exclude=/usr/share/man/*',
@@ -65,23 +65,23 @@ export const PATH_OPTIONS: readonly string[] = [
   ...EMULATOR_OPTIONS,
 ];
 
-/** Where the guest finds what its host says at every boot. */
+/** Where the guest finds the configuration that the host passes at every boot. */
 export const FIRMWARE_FOLDER = 'opt/rdctl';
-/** Serial number of the data disk, which names it in the guest. */
+/** Serial number of the data disk, by which the guest identifies it. */
 export const DATA_SERIAL = 'rdctl-data';
-/** Outside of every home directory, because one of this name may be that of the host's user. */
+/** Outside of any home directory, because a shared host directory may be mounted over the guest's. */
 const AUTHORIZED_KEYS = '/etc/ssh/authorized_keys';
-/** Root's own, for the same reason. */
+/** Root's home directory, moved for the same reason. */
 const ROOT_HOME = '/var/root';
 /** Where the data disk is mounted in the guest. */
 const DATA_MOUNT = '/var/lib/rdctl';
 
-/** Mounts the data disk in the guest (`mount`) and gives it back (`unmount`), as the boot does and as its host asks. */
+/** Mounts (`mount`) and releases (`unmount`) the data disk, at boot and on request of the host. */
 export const DATA_SCRIPT = '/usr/lib/rdctl/data';
 
 /**
- * The data disk is found by what it says itself, because the manager of devices is slow. A disk with nothing on it is formatted; one with
- * anything else is never touched. Once it is unmounted nothing of it is in memory, so that another may be there when it is mounted again.
+ * Finds the data disk by its serial number instead of waiting for udev, which is slow. Formats an empty disk; never touches a disk with any
+ * other content. Unmounting drops all cached data, so that a different disk may be attached before the next mount.
  */
 const DATA_TEXT = `#!/bin/sh
 set -eu
@@ -123,7 +123,7 @@ unmount)
 esac
 `;
 
-/** Runs in the guest before everything that serves: takes keys and name from the firmware, and mounts the data disk. */
+/** Runs in the guest before any other service: reads keys and host name from the firmware configuration, and mounts the data disk. */
 const BOOT_SCRIPT = `#!/bin/sh
 set -eu
 umask 077
@@ -136,7 +136,7 @@ exec ${DATA_SCRIPT} mount
 `;
 
 const BOOT_UNIT = `[Unit]
-Description=Keys, name and data disk as the host gives them
+Description=Keys, host name and data disk from the host
 DefaultDependencies=no
 After=systemd-remount-fs.service systemd-tmpfiles-setup-dev.service
 Before=ssh.service basic.target
@@ -145,7 +145,7 @@ Before=ssh.service basic.target
 Type=oneshot
 RemainAfterExit=yes
 ExecStart=/usr/lib/rdctl/boot
-# What keeps it from coming up is told where its host looks.
+# The host reads the console log to report why a boot failed.
 StandardOutput=journal+console
 StandardError=journal+console
 
@@ -159,7 +159,7 @@ export interface RootFile {
   text: string;
 }
 
-/** Files that are put into the root. */
+/** Files to add to the root file system. */
 export const ROOT_FILES: readonly RootFile[] = [
   { path: '/usr/lib/rdctl/boot', mode: 0o755, text: BOOT_SCRIPT },
   { path: DATA_SCRIPT, mode: 0o755, text: DATA_TEXT },
@@ -167,7 +167,7 @@ export const ROOT_FILES: readonly RootFile[] = [
   {
     path: '/etc/systemd/network/10-host.network',
     mode: 0o644,
-    // The bridges of the engines are Ethernet too, and have a kind.
+    // The engines' bridges are Ethernet too, but unlike the network card they have a kind.
     text: '[Match]\nType=ether\nKind=!*\n\n[Network]\nDHCP=ipv4\nLinkLocalAddressing=no\n',
   },
   ...NAME_FILES,
@@ -176,7 +176,7 @@ export const ROOT_FILES: readonly RootFile[] = [
   { path: '/etc/hostname', mode: 0o644, text: 'rdctl\n' },
   { path: '/etc/hosts', mode: 0o644, text: '127.0.0.1 localhost\n::1 localhost ip6-localhost\n' },
   { path: '/etc/machine-id', mode: 0o444, text: '' },
-  // Instead of systemd's own, which makes a directory in the home directory that a root of the host may have.
+  // Replaces systemd's own unit, which would create a directory in root's home, possibly the shared one of the host.
   { path: '/etc/tmpfiles.d/provision.conf', mode: 0o644, text: '' },
   {
     path: '/etc/ssh/sshd_config.d/rdctl.conf',
@@ -202,14 +202,14 @@ export const ROOT_FILES: readonly RootFile[] = [
     mode: 0o644,
     text: 'SUBSYSTEM=="cpu", ACTION=="add", TEST=="online", ATTR{online}=="0", ATTR{online}="1"\n',
   },
-  // The first root finds nothing but these disks; all else is loaded from there.
+  // The initial RAM disk only needs the drivers for these disks; every other module is loaded from the root disk.
   { path: '/etc/initramfs-tools/conf.d/rdctl', mode: 0o644, text: 'MODULES=list\n' },
   { path: '/etc/initramfs-tools/modules', mode: 0o644, text: 'virtio_pci\nvirtio_blk\ncrc32c_generic\next4\n' },
   { path: '/etc/sysctl.d/40-rdctl.conf', mode: 0o644, text: 'net.ipv4.ip_forward=1\n' },
 ];
 
 const ENABLED = ['systemd-networkd.service', 'ssh.service', 'rdctl-boot.service', NAMES_UNIT];
-/** The service starts engines of its own, so that settings reach them. */
+/** The service starts the engines itself, so that it can configure them. */
 const DISABLED = ['docker.service', 'docker.socket', 'containerd.service', 'ssh.socket'];
 const MASKED = [
   'systemd-networkd-wait-online.service',
@@ -220,7 +220,7 @@ const MASKED = [
   'e2scrub_reap.service',
   'getty@tty1.service',
   'serial-getty@ttyS0.service',
-  // Every program costs a guest without hardware virtualisation a part of a second of its start.
+  // Without hardware virtualization, every program run at boot delays it by a fraction of a second.
   'fstrim.timer',
   'systemd-pstore.service',
   'systemd-update-utmp.service',
@@ -232,16 +232,16 @@ const MASKED = [
   'sys-kernel-tracing.mount',
 ];
 
-/** Where the finished root has the files that are the image. */
+/** Directory in the finished root with the files of the image. */
 export const RESULTS = '/rdctl-image';
-/** The one among them with what was installed: a line `NAME VERSION SHA256` for each package. */
+/** The list of installed packages among them, with a line `NAME VERSION SHA256` each. */
 export const PACKAGE_LIST = 'packages';
 
-/** Where the script below is in the root while it runs. As an argument it would fill the messages of mmdebstrap. */
+/** Path of the script below while it runs in the root. Passed as an argument, it would clutter the output of mmdebstrap. */
 export const FINISH_PATH = '/rdctl-finish';
 /**
- * Finishes the root and makes the disk of it, in the root itself: it runs where the new root belongs to root, in a user namespace too,
- * and there nothing of the home of the user can be reached. Argument: the root.
+ * Finishes the root and writes the disk image into the root itself. Runs where the root is owned by (namespaced) root, who may have no
+ * access to the user's home directory. Argument: the root.
  */
 export const FINISH_SCRIPT = `set -eu
 root=$1
@@ -256,7 +256,7 @@ for unit in ${ENABLED.join(' ')}; do systemctl --root="$root" --quiet enable "$u
 for unit in ${DISABLED.join(' ')}; do systemctl --root="$root" --quiet disable "$unit"; done
 for unit in ${MASKED.join(' ')}; do systemctl --root="$root" --quiet mask "$unit"; done
 ${EMULATION_SCRIPT}chroot "$root" update-initramfs -u -k all
-# A line for each package: name, version, and the checksum of its file.
+# One line per package: name, version, and the checksum of its file.
 chroot "$root" dpkg-query --show --showformat '\${Package}=\${Version}\\n' >"$root/tmp/installed"
 chroot "$root" xargs apt-cache show <"$root/tmp/installed" | awk '
   /^Package: / { name = $2 }
@@ -264,7 +264,7 @@ chroot "$root" xargs apt-cache show <"$root/tmp/installed" | awk '
   /^SHA256: / { print name, version, $2 }
 ' | sort -u >"$root/tmp/${PACKAGE_LIST}"
 test "$(wc -l <"$root/tmp/${PACKAGE_LIST}")" -eq "$(wc -l <"$root/tmp/installed")"
-# What was installed is up to date, and the first boot need not see to it.
+# Marks /etc and /var as up to date, so that the first boot skips systemd's update services.
 touch "$root/etc/.updated" "$root/var/.updated"
 out=$(mktemp -d "\${root%/}.XXXXXX")
 trap 'if mountpoint -q "$out/bare"; then umount "$out/bare"; fi && rm -rf "$out"' EXIT
@@ -273,7 +273,7 @@ cp "$root"/boot/initrd.img-* "$out/initrd"
 mv "$root/tmp/${PACKAGE_LIST}" "$out/"
 rm "$root/tmp/installed"
 rm -rf "$root"/boot/* "$root"/var/cache/apt/* "$root"/var/lib/apt/lists/* "$root"/var/log/*.log
-# What is mounted in the root (proc, sys, dev) does not show through a mount of its directory alone.
+# A bind mount without submounts hides the file systems mounted in the root (proc, sys, dev).
 mkdir "$out/bare"
 mount --bind "$root" "$out/bare"
 truncate -s "$RDCTL_ROOT_BYTES" "$out/disk.raw"
@@ -283,7 +283,7 @@ mkdir "$root${RESULTS}"
 mv "$out/vmlinuz" "$out/initrd" "$out/disk.qcow2" "$out/${PACKAGE_LIST}" "$root${RESULTS}/"
 `;
 
-/** SHA-256 of what rdctl adds to the packages; lower-case hexadecimal. */
+/** SHA-256 of everything that rdctl adds to the packages; lower-case hexadecimal. */
 export const RECIPE_SUM = createHash('sha256')
   .update(JSON.stringify([ROOT_BYTES, PATH_OPTIONS, ROOT_FILES, FINISH_SCRIPT]))
   .digest('hex');

@@ -30,12 +30,12 @@ const SELECTION = 'selected.json';
 /** The metadata that turns a draft into an image. */
 type DraftFacts = Omit<ImageManifest, 'format' | 'files'>;
 
-/** A staging directory for an image. End it with exactly one of the two methods. */
+/** A staging directory for an image. Finish it with exactly one of the methods. */
 export interface Draft {
   readonly directory: string;
   /** Hashes the files and commits the image. Keeps an existing one unchanged. */
   keep(facts: DraftFacts, names: Readonly<Record<ImageFile, string>>, signal: AbortSignal): Promise<GuestImage>;
-  /** The same for files hashed in advance. `undefined`: a digest does not match, and nothing was kept. */
+  /** Like `keep`, for a manifest that already has the digests. Returns `undefined`, and stores nothing, if one does not match. */
   keepKnown(manifest: ImageManifest, signal: AbortSignal): Promise<GuestImage | undefined>;
   discard(): Promise<void>;
 }
@@ -85,7 +85,7 @@ export function imageStore(root: string, processes: ProcessTable = processTable)
     return images.sort((a, b) => Date.parse(b.created) - Date.parse(a.created) || (a.digest < b.digest ? -1 : 1));
   }
 
-  /** Leftovers of killed commands. */
+  /** Removes leftovers of killed commands. */
   async function sweep(): Promise<void> {
     for (const entry of await entries()) {
       const directory = join(root, entry);
