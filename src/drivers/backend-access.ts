@@ -13,9 +13,9 @@ import { guestAccess, guestLogin, type SshLogin, sshConfigBlock } from './machin
 
 export { sshConfigBlock };
 
-/** How a program of the user reaches the backend. */
+/** How a user's program reaches the backend. */
 export type BackendAccess =
-  /** Into a dedicated machine: over the connection of the service, or with a login of one's own. */
+  /** Into a dedicated machine: over the service's ssh connection, or over a separate login. */
   | { in: 'machine'; access: MachineAccess; login: SshLogin }
   /** The machine is this host: the endpoint of each started engine, such as `unix:///run/docker.sock`. */
   | { in: 'host'; endpoints: Partial<Record<EngineName, string>> }

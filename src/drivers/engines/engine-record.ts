@@ -21,14 +21,14 @@ export function engineRecord(shell: Shell, file: string) {
     text: `${JSON.stringify({ ...spec, gateway })}\n`,
   });
   return {
-    /** As a file among others, for the first of them. */
+    /** The record as a file to write together with others; it must come first. */
     placed,
     async read(): Promise<StartedEngine | 'unreadable' | undefined> {
       const text = await shell.read(file);
       return text === undefined ? undefined : (parseRecord(text) ?? 'unreadable');
     },
     write: (started: StartedEngine) => shell.write(file, placed(started).text),
-    /** After those places. */
+    /** The paths to remove, followed by the record itself. */
     remove: (...before: string[]) => shell.arrange({ absent: [...before, file], directories: [], files: [] }),
   };
 }

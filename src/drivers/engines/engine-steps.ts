@@ -9,7 +9,7 @@ interface EngineStepsParts {
   record: EngineRecord;
   guard: PullGuard;
   observe(signal: AbortSignal): Promise<EngineStatus>;
-  /** When no trace of the engine is found. */
+  /** The status when no trace of the engine is found. */
   start(spec: EngineSpec, signal: AbortSignal): Promise<void>;
   stop(signal: AbortSignal): Promise<void>;
 }
@@ -122,7 +122,7 @@ interface EngineStart {
 const POLL_MS = 50;
 /** For a program that has nothing to shut down yet. */
 const AT_ONCE_MS = 1_000;
-/** Checking a process in a guest costs CPU there, just when the starting program needs it. */
+/** Checking a process in a guest uses CPU there just when the starting program needs it, so checks are rare. */
 const PROCESS_CHECK_MS = 1_000;
 
 /**

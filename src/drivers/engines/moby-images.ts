@@ -65,7 +65,7 @@ async function makeReader(socket: string, image: string, signal: AbortSignal): P
   throw new RdError('ERR_NOT_FOUND', `moby no longer has the image ${image}`);
 }
 
-/** Containers that a killed service left. */
+/** Removes containers left by a killed service. */
 async function removeStrays(socket: string, signal: AbortSignal): Promise<void> {
   for (const { Id, Labels } of await containersWith(socket, READER, signal)) {
     if (isObject(Labels) && Labels[READER] !== OWNER_ID) await removeContainer(socket, Id, signal);

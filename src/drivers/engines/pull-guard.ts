@@ -25,7 +25,7 @@ export interface GuardParts {
   dialer: RegistryDialer;
   /** The secret that clients of the gateway present. */
   secret: string;
-  /** With which the gateway answers TLS connections in place of registries. */
+  /** The authority whose certificates the gateway presents in place of the registries. */
   authority?: Authority;
   /** Called for each denied request. */
   onDenied: (why: string) => void;
@@ -36,16 +36,16 @@ export interface GuardParts {
 /** dockerd and busy clients need some dozens. Without a limit any local program could exhaust the service's file descriptors. */
 const MAX_CONNECTIONS = 512;
 
-/** The plugin's share of that. */
+/** The plugin's share of that limit. */
 export type PluginParts = Omit<GuardParts, 'dialer' | 'secret' | 'authority'>;
 
 /** The servers for an engine. */
 export interface GuardServers {
-  /** On a port of the loopback. */
+  /** Listens on a loopback port. */
   gateway: (parts: GuardParts) => Server;
   /** Makes what a new gateway needs to see inside TLS connections. */
   authority?: () => Promise<Authority>;
-  /** On a socket, if the engine asks one. */
+  /** Listens on a socket; only for an engine that queries a plugin. */
   plugin?: { make: (parts: PluginParts) => Server; socket: string };
 }
 
@@ -123,7 +123,7 @@ export interface Gateway {
   port: number;
   /** Letters, digits, `-` and `_`. Stored only where root alone can read it. */
   secret: string;
-  /** Stored there, too. */
+  /** Stored in the same place. */
   authority?: Authority;
 }
 

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { connect as connectTls, rootCertificates } from 'node:tls';
 import { isLoopback } from '../../settings/image-reference.ts';
 
-/** Connections from this host to registries, by way of the proxy that the environment names. */
+/** Connects from this host to registries, through the proxy configured in the environment. */
 export interface RegistryDialer {
   /** Rejects with an error that names the unreachable host. */
   connect(target: Target): Promise<Socket>;
@@ -158,7 +158,7 @@ function whenConnected<S extends Socket>(socket: S, host: string, port: number, 
 /** Where dockerd's users keep certificates of their own registries, in directories with the name that an image has. */
 const REGISTRY_CERTIFICATES = '/etc/docker/certs.d';
 
-/** Authorities (`*.crt`) for one registry, and what this host identifies itself with there (`*.cert` with its `*.key`). */
+/** Authorities (`*.crt`) for one registry, and the client certificates for it (`*.cert` with its `*.key`). */
 async function registryCertificates(host: string, port: number) {
   const name = host.includes(':') ? `[${host}]` : host;
   const directory = join(REGISTRY_CERTIFICATES, port === 443 ? name : `${name}:${port}`);

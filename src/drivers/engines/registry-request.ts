@@ -10,7 +10,7 @@ export type RegistryRequest =
   | { wants: 'other' }
   /** Not an API path, and not similar to one. */
   | { wants: 'unknown' }
-  /** A server could parse it as an API path in another way than we do. */
+  /** A server could parse it as an API path, but differently from us. */
   | { wants: 'unclear' };
 
 const UNCLEAR: RegistryRequest = { wants: 'unclear' };

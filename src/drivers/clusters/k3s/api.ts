@@ -126,7 +126,7 @@ export async function clusterHealth(api: ApiClient, signal: AbortSignal): Promis
   }
 }
 
-/** Of a NodeList. */
+/** Parses a NodeList. */
 export function nodesHealth(text: string): Health {
   const list = parseJson(text);
   if (list === undefined) return { ready: false, waiting: 'the API server did not send a list of nodes' };
@@ -184,7 +184,8 @@ export async function connectService(
 }
 
 /**
- * The name of a service port (`''` for an unnamed one): by name, by number, else by the target port, which the compatible application uses.
+ * The name of a service port (`''` for an unnamed one). Looked up by name, then by number, then by target port, because the compatible
+ * application sends target ports.
  */
 function portName(service: JsonObject, wanted: number | string): string | undefined {
   const spec = isObject(service.spec) ? service.spec : {};
@@ -197,7 +198,7 @@ function portName(service: JsonObject, wanted: number | string): string | undefi
   return typeof found.name === 'string' ? found.name : '';
 }
 
-/** The same by a target port that the service names and does not number. */
+/** Resolves a target port that the service gives by name instead of by number. */
 function podPortName(slices: readonly JsonObject[], wanted: number | string): string | undefined {
   const ports = slices.flatMap((slice) => objectsIn(slice.ports));
   const found = ports.find(({ port, protocol }) => port === wanted && (protocol ?? 'TCP') === 'TCP');
@@ -225,7 +226,7 @@ function objectsIn(list: unknown): JsonObject[] {
   return Array.isArray(list) ? list.filter(isObject) : [];
 }
 
-/** Undefined for what is not there. */
+/** Undefined for a missing object. */
 async function ask(api: ApiClient, path: string, signal: AbortSignal): Promise<JsonObject | undefined> {
   const { status, text } = await api.get(path, signal);
   if (status === 404) return undefined;

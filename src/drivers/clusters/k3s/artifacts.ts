@@ -11,10 +11,10 @@ import { ioError } from '../../../os/io-error.ts';
 import { type K3sVersion, parseK3s } from './releases.ts';
 import { type Fetch, fetchText } from './sources.ts';
 
-/** As in the names of release files. */
+/** The spelling used in the names of release files. */
 export type Architecture = 'amd64' | 'arm64';
 
-/** Of this host, and of its machine. */
+/** The architecture of this host, and of its machine. */
 export const HOST_ARCHITECTURE: Architecture = process.arch === 'arm64' ? 'arm64' : 'amd64';
 
 /** Files of a release on this host, verified against their digests. */
@@ -32,7 +32,7 @@ export interface ArtifactStore {
    * @throws RdError as `download`, and `ERR_DRIVER_TERMINAL` for a release without such files.
    */
   fetch(release: K3sVersion, architecture: Architecture, signal: AbortSignal): Promise<Artifacts>;
-  /** Releases that need no download any more. */
+  /** Releases that are already downloaded. */
   kept(architecture: Architecture): Promise<K3sVersion[]>;
 }
 

@@ -12,7 +12,7 @@ export interface K3sPlaces {
   programs: string;
   /** k3s' own data: database, certificates, unpacked programs. A containerd creates the CNI directory in it, cluster or not. */
   state: string;
-  /** What is lost with a cluster: database and certificates, in the state. */
+  /** The database and certificates: deleting a cluster deletes this directory. */
   server: string;
   kubelet: string;
   /** Names the release that may have written into the state. */
@@ -21,7 +21,7 @@ export interface K3sPlaces {
   imagesOf(engine: string): string;
   /** The node password, by which k3s recognizes its machine. */
   nodePassword: string;
-  /** The only place where k3s looks for it. */
+  /** The only path where k3s looks for the node password. */
   systemNodePassword: string;
   kubeconfig: string;
   /** Links to the CNI plugins that k3s unpacks, whose location depends on the release. */
@@ -80,7 +80,7 @@ export function k3sConfig(spec: ClusterSpec, places: K3sPlaces, socket: string):
     'kubelet-arg': [
       // Next to the rest, so that copies and resets include it.
       `root-dir=${places.kubelet}`,
-      // As the engines do; under a service manager k3s chooses another one.
+      // Same driver as the engines; k3s run by a service manager would choose another one.
       'cgroup-driver=cgroupfs',
       // The engine's images belong to the user: no garbage collection when a disk fills.
       'image-gc-high-threshold=100',

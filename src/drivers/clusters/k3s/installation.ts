@@ -92,7 +92,7 @@ export type Installed = K3sVersion | 'unknown' | undefined;
 
 /** The release that the cluster's data belongs to. */
 export interface InstalledRelease {
-  /** Looks into the machine. */
+  /** Reads it from the machine. */
   look(): Promise<Installed>;
   /** For a machine that is off: its disk cannot have changed since the last observation, and the file moves with the disk. */
   recall(): Promise<Installed>;
