@@ -19,13 +19,13 @@ import {
 } from './policy.ts';
 
 const VERSION_PATH = 'kubernetes.version';
-/** Characters of a value, or of a sentence with a value in it. */
+/** Maximum characters of a quoted value, or of a sentence that contains one. */
 const MAX_QUOTE = 240;
 /** A message lists at most this many names. */
 const MAX_NAMED = 20;
 
 /**
- * What a written profile means: at the newest version, canonical, known settings only.
+ * Interprets a written profile: the result is at the newest version, canonical, with known settings only.
  * @throws RdError `ERR_PROFILE_INVALID` with the source and every bad field: a policy is never applied in part.
  */
 export function interpretPolicy(
@@ -80,14 +80,14 @@ function versionOf({ source, settings, noVersion }: WrittenPolicy): number {
   return version;
 }
 
-/** All of them, against the built-in defaults, which stand for the first run of any user. */
+/** Validates against the built-in defaults, because a profile must be valid on the first run of any user. */
 function issuesOf(profile: JsonObject, host: PolicyHost): Issue[] {
   const current = defaultSettings(host);
-  // A profile may ask for a smaller disk than the default. What is no size must not pass for an unchanged one.
+  // A profile may set a smaller disk than the default. An invalid size is left to validation, which must not take it for unchanged.
   const size = leafAt(profile, 'experimental.virtualMachine.diskSize');
   if (typeof size === 'string' && parseByteSize(size) !== undefined)
     current.experimental.virtualMachine.diskSize = size;
-  // Which versions of a cluster exist is not known here.
+  // The available cluster versions are not known yet; `withOfferedVersion` checks them later.
   const checked = structuredClone(profile);
   if (typeof leafAt(profile, VERSION_PATH) === 'string') removeLeaf(checked, VERSION_PATH);
   return validate(checked, {
@@ -103,8 +103,8 @@ function isWrongType({ code }: Issue): boolean {
 }
 
 /**
- * `expecting value of type string, got an array ["a"]`, or the sentence of the validator, with what is expected where the value alone is
- * what is wrong with it.
+ * `expecting value of type string, got an array ["a"]`, or the validator's sentence, with the expected values if the value itself is
+ * invalid.
  */
 function problemText(issue: Issue, profile: JsonObject, { quote }: WrittenPolicy): string {
   const field = fieldAt(issue.path);
@@ -114,13 +114,13 @@ function problemText(issue: Issue, profile: JsonObject, { quote }: WrittenPolicy
   }
   const value = valueAt(profile, issue.pointer) ?? null;
   const shown = holdsSecret(issue.path) ? '***' : shortened(JSON.stringify(value));
-  // An entry of a map is not named by the path of its field.
+  // The pointer of a map entry is longer than the path of its field.
   const entry = pointerNames(issue.pointer).join('.') !== issue.path;
   const wanted = entry ? 'boolean' : typeWord(field?.type);
   return `expecting value of type ${wanted}, got ${kindOf(value)}${value === null ? '' : ` ${quote(shown)}`}`;
 }
 
-/** A secret, or a section with one in it: what stands in the place of a whole section may hold it, too. */
+/** True for a secret and for a section that contains one, because a value in place of the section may contain the secret. */
 function holdsSecret(path: string): boolean {
   return FIELDS.some((field) => field.sensitive && `${field.path}.`.startsWith(`${path}.`));
 }
@@ -142,7 +142,7 @@ function kindOf(value: JsonValue): string {
   return isObject(value) ? 'an object' : `a ${typeof value}`;
 }
 
-/** A locked cluster version is never replaced by another one, so that it must at least be one. */
+/** A locked cluster version is never replaced by a default, so it must at least be a valid version. */
 function lockedVersionProblem(profile: JsonObject, locked: boolean): string[] {
   const version = leafAt(profile, VERSION_PATH);
   if (!locked || typeof version !== 'string' || version === '' || isKubernetesVersion(version)) return [];
@@ -165,8 +165,8 @@ function knownPart(profile: JsonObject): JsonObject {
 }
 
 /**
- * Holds the cluster version of a profile against those that are offered. One in a defaults profile that is not gives way to the
- * service's own choice, with a warning; a locked one that is asked for stops the start.
+ * Checks the cluster version of a profile against the available ones. An unavailable default is replaced by the service's own choice, with
+ * a warning; an unavailable locked version fails the start if the cluster is enabled.
  * @param firstRun the defaults profile has just been applied.
  * @returns the settings to begin with.
  * @throws RdError `ERR_PROFILE_INVALID`, in the words of the compatible application.
@@ -178,7 +178,7 @@ export function withOfferedVersion(
 ): Settings {
   const { versions, firstRun, warnings } = around;
   const { version, enabled } = settings.kubernetes;
-  // Until the list is known, no version is known to be missing from it.
+  // Without a list of versions nothing can be checked.
   if (versions === undefined || versions.length === 0 || version === '' || versions.includes(version)) return settings;
   if (locked && leafAt(locked.settings, VERSION_PATH) !== undefined) {
     if (!enabled) return settings;
@@ -191,6 +191,6 @@ export function withOfferedVersion(
   warnings.push(`${defaults.source}: kubernetes.version ${version} is not available; the default is used.`);
   const chosen = copyOfObject(settings);
   setLeaf(chosen, VERSION_PATH, '');
-  // A copy of settings in which one text was replaced by another.
+  // Still valid settings: a copy in which only one string has changed.
   return chosen as Settings;
 }

@@ -8,24 +8,24 @@ import { COMPATIBLE } from '../../src/product.ts';
 import type { Platform } from '../../src/settings/field.ts';
 import { PROFILE_LIMIT } from '../formats/format.ts';
 
-/** A place where an administrator, or a user, may put the two deployment profiles. */
+/** A location where an administrator or a user may place the two deployment profiles. */
 export type PolicyPlace = (
   | /** Paths of two files. */ { format: 'json' | 'plist'; defaults: string; locked: string }
   /** A registry key with the sub-keys `Defaults` and `Locked`; the hive is `HKLM` or `HKCU`. */
   | { format: 'registry'; key: string }
 ) & {
-  /** It is the user's, who can correct what is there. */
+  /** It belongs to the user, who can fix the profile. */
   own?: true;
-  /** It is the computer's: what is there has to belong to root. */
+  /** It is system-wide, so the profile must be owned by root. */
   system?: true;
 };
 
-/** Variables that the user's own place depends on; no other place depends on any. */
+/** Environment variables that determine the user's location; the others depend on none. */
 type Environment = Readonly<Record<string, string | undefined>>;
 
 /**
- * Where deployment profiles are on this platform, best first. The system's places do not depend on the
- * environment, so that no variable lets a user escape a policy. Without a home directory there is no place of the user.
+ * The locations of deployment profiles on this platform, highest precedence first. System locations do not depend on the environment, so
+ * that users cannot bypass a policy with a variable. Without a home directory there is no user location.
  */
 export function policyPlaces(env: Environment, platform: Platform, homedir: string): PolicyPlace[] {
   switch (platform) {
@@ -46,7 +46,7 @@ export function policyPlaces(env: Environment, platform: Platform, homedir: stri
   }
 }
 
-/** The place as a person looks for it. */
+/** The display name of a location. */
 export function placeName(place: PolicyPlace): string {
   return place.format === 'registry' ? place.key : `${place.defaults}, ${place.locked}`;
 }
@@ -82,21 +82,22 @@ function darwinPlaces(homedir: string): PolicyPlace[] {
   ];
 }
 
-/** What Windows has for reading its registry. Tests provide their own. */
+/** Access to the Windows registry; replaced in tests. */
 export interface PolicyPrograms {
-  /** What `reg query KEY` prints; `undefined` when it fails, mostly because the key does not exist. */
+  /** The output of `reg query KEY`; `undefined` when it fails, usually because the key does not exist. */
   queryRegistry(key: string): Promise<string | undefined>;
-  /** The key and everything below it in the form of a `.reg` file, which loses nothing. */
+  /** The key and everything below it as a `.reg` file, which is lossless. */
   exportRegistry(key: string): Promise<Uint8Array>;
 }
 
-/** A place that no search path leads astray. */
+/** An absolute path, so that the search path cannot substitute another program. */
 const REG = 'C:\\Windows\\System32\\reg.exe';
 const LIMITS = { timeoutMs: 10_000, maxOutput: 4 * PROFILE_LIMIT };
 
 /**
- * The real program.
- * @param reg program and first arguments, so that a script can stand in. If Windows is on another drive, it is found by its name.
+ * Runs the real program.
+ * @param reg program and first arguments, replaceable by a script in tests. By default the absolute path, or the name alone if Windows is
+ *   installed elsewhere.
  */
 export function policyPrograms(reg: readonly string[] = [existsSync(REG) ? REG : 'reg.exe']): PolicyPrograms {
   return {
@@ -104,7 +105,7 @@ export function policyPrograms(reg: readonly string[] = [existsSync(REG) ? REG :
       try {
         return (await run([...reg, 'query', key], LIMITS)).stdout;
       } catch (error) {
-        // Its message is in the user's language; only the status says that it ran and found nothing.
+        // Its message is localized, so only the exit status shows that the key was not found.
         if (
           error instanceof RdError &&
           error.code === 'ERR_DRIVER_FAILED' &&

@@ -8,7 +8,7 @@ import type { Platform } from '../../src/settings/field.ts';
 export interface Policy {
   /** Path of the file, or the registry key. */
   source: string;
-  /** Version that it was written for. */
+  /** The settings version it was written for. */
   version: number;
   settings: JsonObject;
 }
@@ -19,40 +19,40 @@ export interface Policies {
   defaults?: Policy;
   /** Applied at every start; its settings cannot be changed. */
   locked?: Policy;
-  /** Sentences about what was passed over. */
+  /** Sentences about ignored settings. */
   warnings: string[];
-  /** They are the user's own. */
+  /** They belong to the user. */
   own?: true;
-  /** Every place that was looked at, best first, up to the one that was taken. */
+  /** The searched locations, highest precedence first, up to the one used. */
   looked: string[];
 }
 
-/** What a profile is checked against. */
+/** The computer that a profile is checked for. */
 export interface PolicyHost {
   platform: Platform;
   arch: string;
   osRelease?: string;
 }
 
-/** A profile as it was written, before anything is made of it. */
+/** A profile as written, before interpretation. */
 export interface WrittenPolicy {
   source: string;
   settings: JsonObject;
-  /** The name of a setting in messages; the names are those of the document. */
+  /** The display name of a setting, from its names in the document. */
   nameOf(names: readonly string[]): string;
-  /** How a value is quoted in a message about its type. */
+  /** Quotes a value for a message about its type. */
   quote(json: string): string;
-  /** First words of the message that lists wrong types. */
+  /** The heading of the message that lists wrong types. */
   heading: string;
-  /** Sentence for a profile without a version. */
+  /** The error message for a profile without a version. */
   noVersion: string;
-  /** Bad values that the reader has found already, a line each. */
+  /** Invalid values already found by the reader, one line each. */
   problems: readonly string[];
-  /** Names that mean nothing, and were left out. */
+  /** Unknown names, which were ignored. */
   passedOver: readonly string[];
 }
 
-/** A profile that cannot be used. Nothing starts without it. */
+/** The error for an invalid profile, which keeps the service from starting. */
 export function invalidPolicy(message: string, details: readonly string[] = [], cause?: unknown): RdError {
   return new RdError('ERR_PROFILE_INVALID', message, {
     details,
@@ -61,7 +61,7 @@ export function invalidPolicy(message: string, details: readonly string[] = [], 
   });
 }
 
-/** The same error with advice for the user's own profile, which needs no administrator to correct. */
+/** The same error with advice for the user's own profile, which does not need an administrator to fix. */
 export function withOwnerAdvice(error: unknown): unknown {
   if (!(error instanceof RdError) || error.code !== 'ERR_PROFILE_INVALID') return error;
   const { code, message, details, cause } = error;
@@ -72,7 +72,7 @@ export function withOwnerAdvice(error: unknown): unknown {
   });
 }
 
-/** The layers of a home, as far as they come from profiles and the computer. */
+/** The setting layers of a home that come from profiles and from the computer. */
 export function layerFacts(
   { looked, defaults, locked }: Policies,
   home: { host: Host; settingsFile: string; firstRun?: FirstRun },

@@ -16,31 +16,31 @@ import { interpretPolicy } from './interpretation.ts';
 import { type PolicyPlace, type PolicyPrograms, placeName } from './places.ts';
 import { invalidPolicy, type Policies, type PolicyHost, type WrittenPolicy, withOwnerAdvice } from './policy.ts';
 
-/** Where profiles may be, and what reads those in the registry. */
+/** The locations of profiles, and access to the registry. */
 export interface PolicySources {
   places: readonly PolicyPlace[];
   programs: PolicyPrograms;
 }
 
 /**
- * Reads the profiles of the first place that has either; places after it are not looked at, and nothing is merged.
- * @throws RdError `ERR_PROFILE_INVALID` naming the place and every bad field: a policy is never applied in part.
+ * Reads the profiles of the first location that has at least one. Later locations are ignored, and nothing is merged.
+ * @throws RdError `ERR_PROFILE_INVALID` naming the location and every bad field: a policy is never applied in part.
  */
 export async function readPolicies({ places, programs }: PolicySources, host: PolicyHost): Promise<Policies> {
   const { found, place, looked } = await firstPlace(places, (each) => policiesAt(each, programs, host));
   return { warnings: [], ...found, ...(place?.own ? { own: true } : {}), looked };
 }
 
-/** The deployment profiles that this computer obeys, as they are written. */
+/** The deployment profiles in force on this computer, as written. */
 interface SystemParts {
   parts: (ImportedPart & { platform: Platform })[];
-  /** Every place that was looked at, best first, up to the one that was taken. */
+  /** The searched locations, highest precedence first, up to the one used. */
   looked: string[];
 }
 
 /**
- * The profiles of the first place that has either, as written. No parts: the computer has none.
- * @throws RdError `ERR_PROFILE_INVALID` for what is there and cannot be read.
+ * The profiles of the first location that has at least one, as written; empty `parts` if there is none.
+ * @throws RdError `ERR_PROFILE_INVALID` for a profile that exists but cannot be read.
  */
 export async function systemParts({ places, programs }: PolicySources): Promise<SystemParts> {
   const { found = [], looked } = await firstPlace(places, (each) => writtenPartsAt(each, programs));
@@ -85,7 +85,7 @@ async function pairAt(place: PolicyPlace, programs: PolicyPrograms): Promise<Pai
       place.format === 'json' ? readJsonPolicy(path, place) : readPlistPolicy(path, place);
     return { defaults: await read(place.defaults), locked: await read(place.locked) };
   }
-  // It knows the shapes of all versions, which are large, and only Windows needs it.
+  // Loaded on demand: it includes the shapes of all versions, which are large, and only Windows needs it.
   const { registryKey, registryPolicy } = await import('./registry-policy.ts');
   const key = await registryKey(place.key, programs);
   const profile = (name: string) => {
@@ -116,16 +116,17 @@ async function writtenPartsAt(place: PolicyPlace, programs: PolicyPrograms): Pro
   return parts.length > 0 ? parts : undefined;
 }
 
-/** Whose a profile is: root's where `system`, else of the user or root. */
+/** The required owner of a profile: root for `system`, otherwise the user or root. */
 type PolicyOwner = Pick<PolicyPlace, 'own' | 'system'>;
 
 /**
- * The bytes of a profile; `undefined` when there is no file. A link to a file is followed.
- * @throws RdError `ERR_PROFILE_INVALID` for what is there and cannot be read, or could be written by others: passing over it would
- *   lift a protection, and so would obeying what anybody may have put there.
+ * The bytes of a profile; `undefined` when there is no file. Follows links.
+ * @throws RdError `ERR_PROFILE_INVALID` for a profile that exists but cannot be read, because skipping it would lift a protection, and for
+ *   one that others can write, because anybody may have put it there.
  */
 async function readPolicyFile(path: string, owner: PolicyOwner): Promise<Buffer | undefined> {
-  // Where others can write they can also have removed it. In the home of a user it protects from nobody but the user.
+  // Checked before opening: others who can write to the directory may have removed the file. A profile in the user's own home does not
+  // protect against others, so its absence needs no check.
   if (!owner.own) refuseExposedPolicy(path, owner);
   try {
     const handle = await openToRead(path, { follow: true });
@@ -134,7 +135,7 @@ async function readPolicyFile(path: string, owner: PolicyOwner): Promise<Buffer 
       if (owner.own) refuseExposedPolicy(path, owner);
       if (stat.size > PROFILE_LIMIT) throw notReadable(path, `it ${tooLong(stat.size, PROFILE_LIMIT)}`);
       const bytes = await handle.readFile();
-      // It may have grown since.
+      // The file may have grown since `stat`.
       if (bytes.length > PROFILE_LIMIT) throw notReadable(path, `it ${tooLong(bytes.length, PROFILE_LIMIT)}`);
       return bytes;
     } finally {
@@ -149,7 +150,7 @@ async function readPolicyFile(path: string, owner: PolicyOwner): Promise<Buffer 
 }
 
 function unreadable(path: string, cause: unknown): RdError {
-  // Something that is no file says so by itself.
+  // Errors of `openToRead` for anything but a regular file.
   if (cause instanceof RdError)
     return cause.code === 'ERR_PROFILE_INVALID' ? cause : notReadable(path, 'it is not a file');
   const known = ioError('read the deployment profile', path, cause, 'ERR_PROFILE_INVALID');
@@ -160,7 +161,7 @@ function notReadable(path: string, reason: string): RdError {
   return invalidPolicy(`could not read the deployment profile ${path}: ${reason}`);
 }
 
-/** @throws RdError `ERR_PROFILE_INVALID` naming what others can write, with the command that ends that. */
+/** @throws RdError `ERR_PROFILE_INVALID` naming what others can write, with the command that fixes it. */
 function refuseExposedPolicy(path: string, { system }: PolicyOwner): void {
   const exposure = exposureOf(path, system ? trustOfSystem() : trustOfUser());
   if (!exposure) return;
@@ -177,7 +178,7 @@ async function isLink(path: string): Promise<boolean> {
   );
 }
 
-/** Reads a profile of Linux. Throws `ERR_PROFILE_INVALID`; `undefined` when there is no file. */
+/** Reads a Linux profile. Throws `ERR_PROFILE_INVALID`; `undefined` when there is no file. */
 async function readJsonPolicy(path: string, owner: PolicyOwner): Promise<WrittenPolicy | undefined> {
   const bytes = await readPolicyFile(path, owner);
   if (bytes === undefined) return undefined;
@@ -186,7 +187,7 @@ async function readJsonPolicy(path: string, owner: PolicyOwner): Promise<Written
   return writtenFile(path, jsonObject(bytes, path, wrong, 'it has mistakes'));
 }
 
-/** Reads a profile of macOS, XML or binary. Throws `ERR_PROFILE_INVALID`; `undefined` when there is no file. */
+/** Reads a macOS profile, XML or binary. Throws `ERR_PROFILE_INVALID`; `undefined` when there is no file. */
 async function readPlistPolicy(path: string, owner: PolicyOwner): Promise<WrittenPolicy | undefined> {
   const bytes = await readPolicyFile(path, owner);
   if (bytes === undefined) return undefined;
@@ -202,7 +203,7 @@ async function readPlistPolicy(path: string, owner: PolicyOwner): Promise<Writte
   return writtenFile(path, value);
 }
 
-/** A profile out of a file whose names are those of the settings. */
+/** A profile from a file that uses the settings' own names. */
 export function writtenFile(path: string, settings: WrittenPolicy['settings']): WrittenPolicy {
   return {
     source: path,

@@ -8,7 +8,7 @@ import { invalidPolicy, type WrittenPolicy } from './policy.ts';
 
 /**
  * Everything below a key of this computer's registry; `undefined` when there is none.
- * @throws RdError `ERR_PROFILE_INVALID` when it cannot be read or holds what is not understood.
+ * @throws RdError `ERR_PROFILE_INVALID` when it cannot be read or parsed.
  */
 export async function registryKey(path: string, programs: PolicyPrograms): Promise<RegistryKey | undefined> {
   const unreadable = (reason: string, cause?: RdError) =>
@@ -27,16 +27,16 @@ export async function registryKey(path: string, programs: PolicyPrograms): Promi
   }
 }
 
-/** A query fails alike for a key that is not there and for one that may not be read; the key above knows which. */
+/** A query fails the same way for a missing key and for an unreadable one; the parent key lists only existing ones. */
 async function isListed(path: string, programs: PolicyPrograms): Promise<boolean> {
   const above = await programs.queryRegistry(path.slice(0, path.lastIndexOf('\\')));
-  // Only the paths of keys are the same in every language.
+  // The rest of the output is localized; key paths are not.
   return above?.split(/\r?\n/).some((line) => namesBelow(path, line.trim())?.length === 0) ?? false;
 }
 
 /**
- * The profile in a registry key; `undefined` for a key without any value that means something. Bad values are found here and
- * reported with the profile.
+ * The profile in a registry key; `undefined` for a key without any recognized value. Invalid values are collected here and reported with
+ * the profile.
  */
 export function registryPolicy(source: string, key: RegistryKey): WrittenPolicy | undefined {
   const { settings, recognised, findings } = registrySettings(key);
