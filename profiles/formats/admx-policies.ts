@@ -7,36 +7,36 @@ import { SCHEMA_VERSION, type SettingPath } from '../../src/settings/settings.ge
 import { PARTS, type Part } from './format.ts';
 import { MAX_DWORD } from './registry.ts';
 
-/** A setting in one of the two profiles, as a policy that an administrator enables. */
+/** The policy for one setting in one of the two profiles. */
 export interface AdmxPolicy {
   /** Unique in the file: `Locked_kubernetes_port`. */
   name: string;
   part: Part;
   field: Field;
-  /** Name of the category that it is listed in. */
+  /** Name of the category that lists it. */
   category: string;
   /** Registry key that holds the value, without the hive. The entries of a map are values of `key\valueName`. */
   key: string;
   valueName: string;
-  /** What enabling it turns on as well, because without that the value is refused. */
+  /** Switches that enabling it also turns on, because the value is refused without them. */
   needs: readonly { path: SettingPath; key: string; valueName: string }[];
 }
 
-/** A setting that no policy exists for. */
+/** A setting without a policy. */
 interface Exception {
   path: SettingPath;
   reason: string;
 }
 
-/** Keys and categories of the two profiles, and the first part of the names of their policies. */
+/** Registry key and category of each profile, and the prefix of its policy names. */
 export const PART_NAMES: Readonly<Record<Part, string>> = { locked: 'Locked', defaults: 'Defaults' };
 
-/** Switches that are refused unless another one is on. */
+/** Switches that are refused unless other switches are on. */
 const NEEDS: Readonly<Partial<Record<SettingPath, readonly SettingPath[]>>> = {
   'experimental.kubernetes.options.spinkube': ['experimental.containerEngine.webAssembly.enabled'],
 };
 
-/** Settings whose policies write this one as well. */
+/** Settings whose policies also write this one. */
 function neededBy(path: SettingPath): readonly string[] {
   return Object.entries(NEEDS).flatMap(([other, needs]) => (needs.includes(path) ? [other] : []));
 }
@@ -46,13 +46,13 @@ export function profileKey(part: Part): string {
   return `${COMPATIBLE.policyKey}\\${PART_NAMES[part]}`;
 }
 
-/** A policy for each part of each setting that can be one, in the order of the schema. */
+/** The policies for both parts of every setting that supports one, in schema order. */
 export function policies(): readonly AdmxPolicy[] {
   const fields = FIELDS.filter((field) => field.lockable && reasonAgainst(field) === undefined);
   return PARTS.flatMap((part) => fields.map((field) => policyOf(field, part)));
 }
 
-/** Every lockable setting that is no policy, and why. */
+/** Every lockable setting without a policy, with the reason. */
 export function admxExceptions(): readonly Exception[] {
   return FIELDS.flatMap((field) => {
     const reason = field.lockable ? reasonAgainst(field) : undefined;
@@ -60,7 +60,7 @@ export function admxExceptions(): readonly Exception[] {
   });
 }
 
-/** Top-level sections that have policies, in the order of the schema. */
+/** Top-level sections that have policies, in schema order. */
 export function sectionNames(): readonly string[] {
   return [...new Set(policies().map(({ field }) => sectionOf(field)))];
 }
@@ -92,7 +92,7 @@ function reasonAgainst({ platforms, sensitive, type }: Field): string | undefine
   return undefined;
 }
 
-/** An older release refuses the settings version that every policy writes. */
+/** Older releases reject the settings version that every policy writes. */
 export const SUPPORTED = `${COMPATIBLE.productName} ${firstRelease()} or later on Windows`;
 
 function firstRelease(): string {
@@ -101,7 +101,7 @@ function firstRelease(): string {
   return release.name;
 }
 
-/** What the application makes of a profile. */
+/** How the application uses each profile. */
 export const PART_HELP: Readonly<Record<Part, string>> = {
   locked: ['Settings that users cannot change. They apply at every start of the application.', profilesHelp()].join(
     '\n\n',
@@ -123,7 +123,7 @@ export const VERSION_HELP = [
   'Enabled and Disabled are the same.',
 ].join('\n\n');
 
-/** The text beside a policy: what it is, what may be given, what each state does, and where it is written. */
+/** The help text of a policy: description, accepted values, the effect of each state, and where the value is written. */
 export function policyHelp(policy: AdmxPolicy): string {
   const { part, field } = policy;
   return [
@@ -138,7 +138,7 @@ export function policyHelp(policy: AdmxPolicy): string {
   ].join('\n\n');
 }
 
-/** A description of the schema is Markdown; this is plain text. */
+/** Schema descriptions are Markdown, and help texts are plain text. */
 function plain(text: string): string {
   return text.replaceAll('`', '"');
 }
@@ -167,7 +167,7 @@ function valueHelp({ type, enum: values, min = 0, max = MAX_DWORD, unit }: Field
   }
 }
 
-/** The built-in default of the application on Windows. */
+/** The application's built-in default on Windows. */
 export function defaultOnWindows(field: Field): JsonValue {
   return field.defaultByPlatform?.win32 ?? field.default;
 }
@@ -237,7 +237,7 @@ function needsHelp({ needs }: AdmxPolicy): string[] {
   ];
 }
 
-/** The other side: both policies write the value, and the one that is applied last wins. */
+/** The counterpart of `needsHelp`: both policies write the value, and the one applied last wins. */
 function neededHelp({ part, field: { path } }: AdmxPolicy): string[] {
   const needing = neededBy(path);
   if (needing.length === 0) return [];

@@ -19,21 +19,21 @@ import { MAX_DWORD } from './registry.ts';
 import { type Element, element, xmlDocument } from './xml.ts';
 
 interface AdmxFile {
-  /** Below the folder that they are written to, with `/`: that of the texts is the name of their language. */
+  /** Path below the output folder, with `/`; text files are in a folder named after their language. */
   path: string;
-  /** UTF-8 with CRLF; written as it is. */
+  /** UTF-8 with CRLF; to be written unchanged. */
   text: string;
 }
 
 /**
- * Administrative templates for Group Policy and Intune: a policy for every lockable setting that the application on Windows
- * takes and that a policy can hold, once as locked and once as default; `admxExceptions` has the others. They come from the
- * schema alone, the same at every call.
+ * Administrative templates for Group Policy and Intune. Every lockable setting that the application supports on Windows and that a policy
+ * can represent has two policies, one locked and one default; `admxExceptions` lists the other settings. The result is deterministic and
+ * depends only on the schema.
  *
- * Each policy also writes the version of the settings, so that it is a valid profile when it is the only one. Format: the
- * ADMX schema in [MS-GPREG] 7 and the reference pages of Microsoft about its elements. What Intune takes (a file of at most
- * 1 MB, no combination box, texts in `en-us`, no namespace that is not there yet) is from its page about the import of
- * ADMX files. Neither the Group Policy editor nor Intune has been tried.
+ * Each policy also writes the settings version, so that a single policy is already a valid profile. The format follows the ADMX schema in
+ * [MS-GPREG] 7 and Microsoft's reference pages for its elements. The limits of Intune (files of at most 1 MB, no combo boxes, texts in
+ * `en-us`, only namespaces that already exist) are those of its page about importing ADMX files. Neither the Group Policy editor nor Intune
+ * has been tested.
  */
 export function admxFiles(): readonly AdmxFile[] {
   return [
@@ -42,17 +42,17 @@ export function admxFiles(): readonly AdmxFile[] {
   ];
 }
 
-/** Namespace of both kinds of files, as the ones that come with Windows have it. */
+/** XML namespace of both kinds of files, as in those shipped with Windows. */
 const XMLNS = 'http://schemas.microsoft.com/GroupPolicy/2006/07/PolicyDefinitions';
-/** Grows with the settings version, so that texts of an older version are not taken for these policies. */
+/** Increases with the settings version, so that texts of an older version are not used for these policies. */
 const REVISION = `${SCHEMA_VERSION}.0`;
-/** Ours: the makers of the application may publish a namespace of their own. */
+/** Our own namespace, because the vendor of the application may publish templates too. */
 const NAMESPACE = 'Rdctl.Policies.RancherDesktop';
-/** Characters of a text and of a list; without a number tools take 1023. */
+/** Maximum characters of a text and of a list. Tools assume 1023 where no maximum is given. */
 const MAX_TEXT = 1023;
 const MAX_LIST = 1_000_000;
 
-/** The definitions of all policies, without any text for people. */
+/** The definitions of all policies, without display texts. */
 function definitions(): Element {
   return element('policyDefinitions', { xmlns: XMLNS, revision: REVISION, schemaVersion: '1.0' }, [
     element('policyNamespaces', {}, [element('target', { prefix: 'rdctl', namespace: NAMESPACE })]),
@@ -83,7 +83,7 @@ function category(name: string, parent: string, help?: string): Element {
   return element('category', { name, ...texts }, [element('parentCategory', { ref: parent })]);
 }
 
-/** The one policy of a part that is about no setting: it shows whether the version is there, and brings it back. */
+/** The only policy of a part that has no setting: it shows whether the version is present, and restores it. */
 function versionPolicy(part: Part): Element {
   return element('policy', { ...policyAttributes(versionPolicyName(part), profileKey(part)), valueName: 'version' }, [
     element('parentCategory', { ref: PART_NAMES[part] }),
@@ -94,8 +94,8 @@ function versionPolicy(part: Part): Element {
 }
 
 /**
- * Both lists write the version: what has only a list for Enabled takes its values away when it is disabled, and those of
- * the other policies would stay behind without a version.
+ * Both lists write the version. Disabling a policy that only has an enabled list removes its values, which would leave the values of other
+ * policies without a version.
  */
 function policyElement(policy: AdmxPolicy): Element {
   const { name, part, key, valueName, category: parent, needs } = policy;
@@ -155,7 +155,7 @@ function choices(field: Field, values: readonly string[]): Element[] {
 
 const PART_TITLES: Readonly<Record<Part, string>> = { locked: 'Locked', defaults: 'Defaults' };
 
-/** The English texts of the policies, and what is asked for when one is enabled. */
+/** The English texts of the policies, and their input controls. */
 function resources(): Element {
   return element('policyDefinitionResources', { xmlns: XMLNS, revision: REVISION, schemaVersion: '1.0' }, [
     element('displayName', {}, `${COMPATIBLE.productName} deployment profiles`),
@@ -195,7 +195,7 @@ function strings(): Element[] {
   ];
 }
 
-/** Once for both parts. */
+/** The texts of enum values, which both parts share. */
 function choiceStrings(): Element[] {
   const ofOnePart = policies().filter(({ part }) => part === PARTS[0]);
   return ofOnePart.flatMap(({ field }) => (field.enum ?? []).map((value) => string(choiceId(field, value), value)));
@@ -205,7 +205,7 @@ function string(id: string, text: string): Element {
   return element('string', { id }, text);
 }
 
-/** No combination box: Intune refuses a file with one. */
+/** Contains no combo box, because Intune rejects files with one. */
 function presentation({ name, field }: AdmxPolicy): Element {
   const { enum: values, path, type } = field;
   const initial = defaultOnWindows(field);
@@ -236,16 +236,16 @@ function defaultText(value: string): Element[] {
   return value === '' ? [] : [element('defaultValue', {}, value)];
 }
 
-/** The category above all others, and the text of its name. */
+/** The top-level category, which is also the id of its text. */
 const ROOT = 'RancherDesktop';
 const SUPPORTED_ID = 'SUPPORTED_RancherDesktop';
 
-/** The names of policies and categories are also the ids of their texts; helps have their own. */
+/** The names of policies and categories are also the ids of their display names; help texts have separate ids. */
 function helpId(name: string): string {
   return `${name}_Help`;
 }
 
-/** Has no small letter after the part, which the first name of every setting has. */
+/** Cannot collide with a setting's policy: no top-level section is called `Version`. */
 function versionPolicyName(part: Part): string {
   return `${PART_NAMES[part]}_Version`;
 }

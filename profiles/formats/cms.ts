@@ -1,8 +1,8 @@
 import { RdError } from '../../src/errors.ts';
 
-/** 1.2.840.113549.1.7.2: data with signatures around it. */
+/** 1.2.840.113549.1.7.2: signed data. */
 const SIGNED_DATA = Buffer.from('06092a864886f70d010702', 'hex');
-/** 1.2.840.113549.1.7.3: data that was encrypted. */
+/** 1.2.840.113549.1.7.3: encrypted data. */
 const ENVELOPED_DATA = Buffer.from('06092a864886f70d010703', 'hex');
 /** 1.2.840.113549.1.7.1: plain data. */
 const DATA = Buffer.from('06092a864886f70d010701', 'hex');
@@ -14,7 +14,7 @@ const OCTETS = 0x04;
 const CONSTRUCTED_OCTETS = 0x24;
 const MAX_PIECES = 100_000;
 
-/** True for a signed message (CMS, RFC 5652) in its binary form (DER), the only one that macOS installs; for an encrypted one, too. */
+/** True for a signed or encrypted message (CMS, RFC 5652) in binary form (DER), the only form that macOS installs. */
 export function isSigned(bytes: Uint8Array): boolean {
   const head = Buffer.from(bytes.subarray(0, 64));
   return head[0] === SEQUENCE && [SIGNED_DATA, ENVELOPED_DATA].some((kind) => isOf(head, kind));
@@ -25,10 +25,10 @@ function isOf(message: Buffer, kind: Buffer): boolean {
 }
 
 /**
- * The signed content; the signature is not verified. ASN.1 libraries (`asn1js`, `node-forge`) are far larger than this
- * code, which reads one octet string.
- * @throws RdError `ERR_PROFILE_INVALID` with the command that takes it out, where the message is not as simple as signed profiles
- *   are, and for one that is encrypted.
+ * The signed content; the signature is not verified. ASN.1 libraries (`asn1js`, `node-forge`) are far larger than this code, which reads
+ * one octet string.
+ * @throws RdError `ERR_PROFILE_INVALID` for an encrypted message, and for one more complex than signed profiles are, with the command that
+ *   extracts the content.
  */
 export function signedContent(bytes: Uint8Array, label: string): Uint8Array {
   const message = Buffer.from(bytes);
@@ -44,7 +44,7 @@ export function signedContent(bytes: Uint8Array, label: string): Uint8Array {
   });
 }
 
-/** One element: its content, and where the next one begins. Without a length (`undefined`) it goes up to an end mark. */
+/** One element: its content, and where the next one begins. An element without a length (`undefined`) ends at an end mark. */
 interface Element {
   tag: number;
   start: number;
@@ -95,7 +95,7 @@ function after(data: Buffer, at: number, bytes: Buffer): number {
   return at + bytes.length;
 }
 
-/** @throws RangeError outside of the data. */
+/** @throws RangeError beyond the end of the data. */
 function elementAt(data: Buffer, at: number): Element {
   const tag = data.readUInt8(at);
   const short = data.readUInt8(at + 1);

@@ -4,7 +4,7 @@ import type { Platform } from '../../src/settings/field.ts';
 import { tooLong } from '../../src/settings/source-text.ts';
 import { type Exporter, type FormatName, type Importer, PROFILE_LIMIT, partOfName } from './format.ts';
 
-/** Every format that settings are exported to, loaded when it is asked for. One line each. */
+/** Every export format, loaded on demand. One line each. */
 export const EXPORTERS: Readonly<Record<string, () => Promise<Exporter>>> = {
   plist: async () => (await import('./plist.ts')).plistExporter,
   mobileconfig: async () => (await import('./mobileconfig.ts')).mobileconfigExporter,
@@ -12,7 +12,7 @@ export const EXPORTERS: Readonly<Record<string, () => Promise<Exporter>>> = {
   reg: async () => (await import('./reg.ts')).regExporter,
 };
 
-/** Every format that is read, in the order in which they are asked whether a file is theirs; loaded when one is read. One line each. */
+/** Every import format, in the order of detection; loaded on demand. One line each. */
 export const IMPORTERS: readonly (() => Promise<Importer>)[] = [
   async () => (await import('./mobileconfig.ts')).mobileconfigImporter,
   async () => (await import('./plist.ts')).plistImporter,
@@ -21,11 +21,11 @@ export const IMPORTERS: readonly (() => Promise<Importer>)[] = [
   async () => (await import('./json.ts')).jsonImporter,
 ];
 
-/** A file, or as much of it as was read. */
+/** A file, or the part of it that was read. */
 interface FileBytes {
   bytes: Uint8Array;
   size: number;
-  /** For messages. */
+  /** Display name, for messages. */
   label: string;
 }
 
@@ -60,12 +60,12 @@ function refuseTemplates(bytes: Uint8Array, label: string): void {
   );
 }
 
-/** What a file holds, judging by its content. */
+/** The kind of a file, detected from its content. */
 export type Content = FormatName | 'yaml' | 'profile';
 
-/** A file whose name says another format than its content. */
+/** A file whose name indicates another format than its content. */
 export interface WrongName {
-  /** The system that would look for a file of that name and could not read it. */
+  /** The system that would look for a file of that name and fail to read it. */
   platform: Platform;
   /** A clause: `its name says registry file, and it is JSON`. */
   reason: string;
@@ -90,8 +90,8 @@ const WORDS: Readonly<Record<Content, string>> = {
 };
 
 /**
- * Compares the name with the content; `undefined` where they agree or the name says nothing. `.json` alone is for everybody:
- * only `locked.json` and the like are what Linux looks for.
+ * Compares the name with the content; `undefined` where they agree or the name indicates no format. Any file may end in `.json`; on Linux
+ * the application only looks for names such as `locked.json`.
  */
 export function wrongName(label: string, content: Content): WrongName | undefined {
   const extension = /\.([a-z]+)$/i.exec(basename(label.replaceAll('\\', '/')))?.[1]?.toLowerCase() ?? '';

@@ -8,8 +8,8 @@ import { decoded, type Exporter, type Importer, partOfName } from './format.ts';
 import { type DeploymentTree, isTree } from './tree.ts';
 
 /**
- * A deployment file of Linux: bare settings as JSON. It looks like the bare settings that `rdctl apply` takes; only its
- * name, or an option, tells them apart.
+ * A deployment file for Linux: bare settings as JSON. `rdctl apply` accepts the same content as plain settings, so only the file name or an
+ * option distinguishes the two.
  */
 export const jsonImporter: Importer = {
   name: 'json',
@@ -33,9 +33,9 @@ export const jsonImporter: Importer = {
 };
 
 /**
- * The object in a file that holds JSON and says one thing.
- * @param wrong makes the error of a reason, which is a clause, and of the line that it is about.
- * @param ambiguous the reason for a text that a parser would take.
+ * The object in a JSON file without ambiguities.
+ * @param wrong creates the error from the reason, a clause, and the line.
+ * @param ambiguous the reason for a text that a parser would accept.
  */
 export function jsonObject(
   bytes: Uint8Array,
@@ -47,7 +47,7 @@ export function jsonObject(
   if (text === undefined) throw wrong('it is not UTF-8');
   if (isTooDeep(text)) throw wrong(`it nests deeper than ${MOST_LEVELS} levels`);
   const value = parsedJson(text);
-  // The parser's message quotes the text, which may hold a password, and the parser takes the last of a key that stands twice.
+  // The parser's message quotes the text, which may contain a password, and the parser accepts duplicate keys.
   const problem = jsonProblem(text);
   if (problem) {
     const line = formatFinding({ file, pointer: '', ...problem });
@@ -62,14 +62,14 @@ export function isBrokenJson(bytes: Uint8Array): boolean {
   return BEGIN.test(new TextDecoder().decode(bytes.subarray(0, 1024))) && readValue(bytes) === undefined;
 }
 
-/** True for a UTF-8 byte order mark, which this tool skips and the application rejects. */
+/** True where the file starts with a UTF-8 byte order mark, which this tool skips and the application rejects. */
 export function hasByteOrderMark(bytes: Uint8Array): boolean {
   return bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf;
 }
 
 const BEGIN = /^\s*\{/;
 
-/** The value of a text; `undefined` where it is no JSON. */
+/** The parsed value; `undefined` where the text is not JSON. */
 export function parsedJson(text: string): JsonValue | undefined {
   try {
     return JSON.parse(text);
@@ -83,7 +83,7 @@ function readValue(bytes: Uint8Array): JsonValue | undefined {
   return text === undefined || isTooDeep(text) ? undefined : parsedJson(text);
 }
 
-/** A deployment profile as JSON in the order of the schema, with two spaces per level and a line end at the end. It holds any text. */
+/** A deployment profile as JSON in schema order, indented by two spaces, with a final newline. Can represent any text. */
 export function jsonText(tree: DeploymentTree): string {
   return `${JSON.stringify(objectOf(tree), undefined, 2)}\n`;
 }
@@ -94,7 +94,7 @@ function objectOf(tree: DeploymentTree): JsonObject {
   return object;
 }
 
-/** A file below `/etc` of Linux. */
+/** A file below `/etc` on Linux. */
 export const jsonExporter: Exporter = {
   name: 'json',
   platform: 'linux',
@@ -102,7 +102,7 @@ export const jsonExporter: Exporter = {
   text: jsonText,
 };
 
-/** What keeps a text from being JSON that says one thing, as a clause, and where; counted from 1. */
+/** Why a text is not unambiguous JSON, as a clause, with the position counted from 1. */
 interface JsonProblem {
   line: number;
   column: number;
@@ -114,8 +114,8 @@ const SCALAR = /(?:true|false|null|-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[
 const ESCAPE = /\\(?:["\\/bfnrt]|u[0-9A-Fa-f]{4})/y;
 
 /**
- * The first mistake in a text that should be JSON; `undefined` when it has none. A key that appears twice in one object is one: it
- * means one thing to a person and another to a parser. What the text holds is not quoted, because it may be a password; keys are.
+ * The first error in a JSON text; `undefined` when there is none. A duplicate key counts as an error: a person may read it differently from
+ * a parser. The message quotes keys but never values, which may be passwords.
  */
 export function jsonProblem(text: string): JsonProblem | undefined {
   const reading = new Reading(text);
@@ -123,21 +123,21 @@ export function jsonProblem(text: string): JsonProblem | undefined {
   return message === undefined ? undefined : { ...lineLookup(text)(reading.at), message };
 }
 
-/** Iterative, because a text may nest deeper than the stack. */
+/** Iterative, because nesting may be too deep for the stack. */
 class Reading {
   at = 0;
   private readonly text: string;
-  /** Keys of the objects that are open; `undefined` stands for a list. */
+  /** Keys of the enclosing objects; `undefined` stands for a list. */
   private readonly open: (Set<string> | undefined)[] = [];
 
   constructor(text: string) {
     this.text = text;
   }
 
-  /** The problem that stands at `at`. */
+  /** A problem at an offset. */
   document(): string | undefined {
     let wanted: 'value' | 'key' | 'end' = 'value';
-    /** Behind the opening bracket, where the closing one may stand. */
+    /** After an opening bracket, where a closing one is valid. */
     let first = false;
     for (;;) {
       this.skip(BLANKS);
@@ -189,7 +189,7 @@ class Reading {
     return undefined;
   }
 
-  /** Character by character, because a regular expression runs out of stack on a long text. */
+  /** Character by character, because a regular expression would exhaust the stack on a long text. */
   private string(): string | undefined {
     const start = this.at;
     for (this.at += 1; this.at < this.text.length; this.at += 1) {

@@ -15,13 +15,13 @@ import { isPlist, PLIST_HEADER, plistDictionary, plistOf, settingsOf } from './p
 import { isDictionary, type PlistDictionary, type PlistValue } from './plist-xml.ts';
 import type { DeploymentTree } from './tree.ts';
 
-/** Payload that carries preferences of any domain. */
+/** Type of a payload with preferences of any domain. */
 const PREFERENCES = 'com.apple.ManagedClient.preferences';
 const SETTINGS = 'mcx_preference_settings';
 
 /**
- * A configuration profile of Apple, plain or signed. Settings are in payloads of two styles: one that carries the preferences
- * of several domains, and one whose type is the domain itself.
+ * An Apple configuration profile, plain or signed. Two kinds of payloads contain settings: one with the preferences of several domains, and
+ * one whose type is the domain itself.
  */
 export const mobileconfigImporter: Importer = {
   name: 'mobileconfig',
@@ -36,7 +36,7 @@ export const mobileconfigImporter: Importer = {
   },
 };
 
-/** Both words are plain letters in XML and in the binary form. */
+/** These words are plain ASCII in the XML and the binary form alike. */
 function isConfiguration(bytes: Uint8Array): boolean {
   const data = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
   return ['PayloadContent', 'PayloadUUID', 'PayloadType'].every((word) => data.includes(word));
@@ -72,7 +72,7 @@ function readPayload(payload: PlistValue, place: string, label: string, lost: Lo
   return [];
 }
 
-/** Names that begin with `Payload` describe the payload. */
+/** The settings in a payload of the domain's own type. Names that begin with `Payload` describe the payload itself. */
 function ofDomain(
   payload: PlistDictionary,
   { part, place, label }: { part: Part; place: string; label: string },
@@ -120,7 +120,7 @@ function domainOf(part: Part): string {
   return `${COMPATIBLE.policyDomain}.${part}`;
 }
 
-/** Of all UUIDs in our configuration profiles. Never changes: a profile would get another identity by it. */
+/** Namespace of all UUIDs in our configuration profiles. Must never change, because that would change the identity of existing profiles. */
 const NAMESPACE = 'e9a4cbd9-903e-4816-82ef-a6cda6107599';
 const NO_UUID = '00000000-0000-0000-0000-000000000000';
 
@@ -130,14 +130,13 @@ interface Uuids {
 }
 
 /**
- * A deployment profile as a configuration profile for Apple computers. Its one payload has the type
- * `com.apple.ManagedClient.preferences`, whose settings are those of a preference domain and nothing else (`ManagedPreferences`
- * in Apple's device management reference: domain, `Forced`, `mcx_preference_settings`); a payload of the domain's own type
- * would have its `Payload…` keys among the settings. macOS keeps forced preferences of the computer in
- * `/Library/Managed Preferences/DOMAIN.plist`, which is where the application looks first. Not tried on macOS.
+ * A deployment profile as an Apple configuration profile. Its only payload has the type `com.apple.ManagedClient.preferences`, which
+ * contains the settings of a preference domain and nothing else (`ManagedPreferences` in Apple's device management reference: domain,
+ * `Forced`, `mcx_preference_settings`); a payload of the domain's own type would mix its `Payload…` keys with the settings. macOS stores
+ * forced preferences of the computer in `/Library/Managed Preferences/DOMAIN.plist`, where the application looks first. Not tested on macOS.
  *
- * The same settings give the same bytes, UUIDs too; other settings get other UUIDs under the same identifier, so that an
- * installed profile is replaced and not joined by a second one.
+ * The output is deterministic, including the UUIDs. Different settings get different UUIDs under the same identifier, so that installing a
+ * profile replaces the previous one.
  * @throws RdError `ERR_PROFILE_INVALID` with everything that XML cannot represent.
  */
 export function mobileconfigText(tree: DeploymentTree, part: Part): string {
@@ -154,9 +153,9 @@ export function mobileconfigText(tree: DeploymentTree, part: Part): string {
 const SETTINGS_INDENT = ' '.repeat(16);
 
 /**
- * A profile of the computer (`PayloadScope`), because one of a user ends in that user's own folder, where the application does
- * not look. Removal is not forbidden: a profile of a management server cannot be removed by a user anyway, and one that was
- * installed by hand only by an administrator, who has to be able to go back.
+ * The profile applies to the computer (`PayloadScope`), because preferences of a user profile are stored in the user's folder, where the
+ * application does not look. Removal is allowed: users cannot remove a profile of a management server anyway, and a manually installed one
+ * can only be removed by an administrator, who must be able to undo it.
  */
 function documentText(settings: readonly string[], part: Part, uuids: Uuids): string {
   const domain = `${COMPATIBLE.policyDomain}.${part}`;
@@ -231,7 +230,7 @@ export const mobileconfigExporter: Exporter = {
 };
 
 /**
- * The UUID that a name has in a namespace: version 5 of RFC 9562 (5.5). The same name always has the same one.
+ * The name-based UUID of a name in a namespace (RFC 9562, version 5).
  * @param namespace a UUID.
  */
 export function nameUuid(namespace: string, name: string): string {

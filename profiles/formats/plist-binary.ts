@@ -3,15 +3,17 @@ import { MOST_LEVELS } from '../../src/json.ts';
 import { quotedName } from '../../src/settings/printable.ts';
 import { numberOf, type PlistDictionary, type PlistValue } from './plist-xml.ts';
 
-/** The last bytes of the file: widths of offsets and references, number of objects, index of the topmost, place of the offsets. */
+/**
+ * The last bytes of the file: widths of offsets and references, number of objects, index of the top object, position of the offset table.
+ */
 const TRAILER = 32;
 const HEADER = 'bplist00';
-/** Values that one reading may produce, keys among them: an object may be referred to often, and lists of lists would multiply. */
+/** Maximum number of values, including keys. Objects may be referenced repeatedly, so nested lists could multiply. */
 const MAX_VALUES = 1_000_000;
-/** The same for the UTF-16 units of their strings, which are written out again and again. More than twice the longest file has. */
+/** Maximum total UTF-16 units of their strings, which repeat with every reference. More than twice what the largest file contains. */
 const MAX_UNITS = 40_000_000;
 
-/** Types that no setting has, by their markers. */
+/** Types that no setting can have, by marker. */
 const OTHERS: Readonly<Record<number, string>> = { 0: 'null', 12: 'a URL', 13: 'a URL', 14: 'a UUID' };
 const OTHER_KINDS: Readonly<Record<number, string>> = {
   3: 'a date',
@@ -23,9 +25,9 @@ const OTHER_KINDS: Readonly<Record<number, string>> = {
 
 /**
  * Reads a property list in its binary form, version 00, as `CFBinaryPList.c` of Core Foundation defines it. The libraries `plist` and
- * `bplist-parser` run out of stack on references in circles, keep one of two equal keys, and lose a key `__proto__`.
- * @throws Error with a clause that says what is wrong. No input makes it run for long: nesting and the size of the result are
- *   limited, and nothing outside of the file is read.
+ * `bplist-parser` overflow the stack on circular references, accept duplicate keys, and lose a key `__proto__`. Nesting and the size of the
+ * result are limited, so no input can make this run for long.
+ * @throws Error with a clause that describes the problem.
  */
 export function binaryPlist(bytes: Uint8Array): PlistValue {
   const data = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
@@ -36,7 +38,7 @@ export function binaryPlist(bytes: Uint8Array): PlistValue {
 
 class Reader {
   readonly #data: Buffer;
-  /** Where objects end and offsets begin. */
+  /** Where the objects end and the offset table begins. */
   readonly #end: number;
   readonly #offsetSize: number;
   readonly #referenceSize: number;
@@ -82,7 +84,7 @@ class Reader {
     if (marker === 0x23) return numberOf(this.#bytes(at + 1, 8).readDoubleBE());
     if (kind === 0x5 || kind === 0x6) return this.#string(at, kind === 0x5 ? 1 : 2);
     if (kind !== 0xa && kind !== 0xd) throw damaged(at);
-    // A list that contains itself ends here, too.
+    // This also stops a list that contains itself.
     if (this.#level >= MOST_LEVELS) throw new Error(`it nests deeper than ${MOST_LEVELS} levels`);
     this.#level += 1;
     const value = kind === 0xa ? this.#references(at, 1).map((each) => this.#object(each)) : this.#dictionary(at);
@@ -90,13 +92,13 @@ class Reader {
     return value;
   }
 
-  /** Integers of 1, 2 and 4 bytes have no sign, longer ones do. */
+  /** Integers of 1, 2 and 4 bytes are unsigned, longer ones are signed. */
   #integer(at: number, width: number): number {
     const value = BigInt(`0x${this.#bytes(at + 1, width).toString('hex')}`);
     return Number(width < 8 ? value : BigInt.asIntN(width * 8, value));
   }
 
-  /** @param width of a unit in bytes: ASCII, or UTF-16 with the high byte first. */
+  /** @param width bytes per unit: 1 for ASCII, 2 for big-endian UTF-16. */
   #string(at: number, width: 1 | 2): string {
     const bytes = this.#contents(at, width);
     this.#units += bytes.length / width;
@@ -128,13 +130,13 @@ class Reader {
     );
   }
 
-  /** Before anything is made for them, because lists may lie over each other in the file. */
+  /** Checked before anything is allocated, because lists may overlap in the file. */
   #produce(values: number): void {
     this.#values += values;
     if (this.#values > MAX_VALUES) throw new Error(`it holds more than ${MAX_VALUES} values`);
   }
 
-  /** What follows the marker and its count of units. */
+  /** The content after the marker and its length. */
   #contents(at: number, unit: number): Buffer {
     const low = this.#data.readUInt8(at) & 0x0f;
     if (low < 0x0f) return this.#bytes(at + 1, low * unit);
@@ -154,7 +156,7 @@ function damaged(at: number): Error {
   return new Error(`it is damaged at byte ${at}`);
 }
 
-/** Big-endian, without a sign; what is beyond exact numbers is beyond any file too. */
+/** Big-endian and unsigned. Values beyond the exact range are beyond the end of any file too. */
 function numberAt(bytes: Buffer, at: number, width: number): number {
   let value = 0;
   for (let index = 0; index < width; index++) value = value * 256 + bytes.readUInt8(at + index);

@@ -2,12 +2,12 @@ import { MOST_LEVELS } from '../../src/json.ts';
 import { quotedName } from '../../src/settings/printable.ts';
 import { xmlProblem } from './xml.ts';
 
-/** What a property list holds. Dictionaries are maps: any text may be a key, `__proto__` too. */
+/** A value in a property list. Dictionaries are maps, because any text may be a key, even `__proto__`. */
 export type PlistValue = boolean | number | string | readonly PlistValue[] | PlistDictionary | PlistOther;
 export type PlistDictionary = ReadonlyMap<string, PlistValue>;
-/** Something that no setting can be. */
+/** A value of a type that no setting can have. */
 export interface PlistOther {
-  /** With its article: `a date`. */
+  /** With the article: `a date`. */
   other: string;
 }
 
@@ -20,10 +20,9 @@ export function isOther(value: PlistValue): value is PlistOther {
 }
 
 /**
- * Reads a property list in XML. The library `plist` passes over a key without a value, a key twice and letters in a number,
- * refuses a key such as `__proto__`, quotes values in its messages, and is a quarter of what `import-profile` loads.
- * @throws Error with a clause that says what is wrong and in which line. It quotes nothing but keys and the names of tags: a value
- *   may be a secret.
+ * Parses an XML property list. The library `plist` accepts keys without a value, duplicate keys and letters in numbers, rejects a key such
+ * as `__proto__`, quotes values in its messages, and would be a quarter of the code that `import-profile` loads.
+ * @throws Error with a clause that describes the problem and the line. It only quotes keys and tag names, because a value may be a secret.
  */
 export function xmlPlist(text: string): PlistValue {
   return new Reader(text).document();
@@ -32,11 +31,11 @@ export function xmlPlist(text: string): PlistValue {
 const BAD_CHARACTER = 'it has a character that XML does not allow';
 // biome-ignore lint/suspicious/noControlCharactersInRegex: XML has none of them.
 const BAD_CHARACTERS = /[\0-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]/;
-/** No document may bring names of its own. */
+/** Entity declarations in documents are not supported. */
 const BAD_REFERENCE = /&(?!(?:amp|lt|gt|quot|apos|#\d{1,7}|#x[0-9A-Fa-f]{1,6});)/;
 const REFERENCE = /&(?:#(x?)([0-9A-Fa-f]+)|([a-z]+));/g;
 const NAMED: Readonly<Record<string, string>> = { amp: '&', lt: '<', gt: '>', quot: '"', apos: "'" };
-/** XML has fewer blanks than JavaScript. */
+/** XML has fewer white space characters than JavaScript. */
 const NO_BLANK = /[^ \t\r\n]/;
 const MARKUP =
   /<!--[\s\S]*?-->|<!\[CDATA\[(?<characters>[\s\S]*?)\]\]>|<\?[\s\S]*?\?>|<!DOCTYPE[^<>[\]]*>|<(?<end>\/?)(?<name>[A-Za-z]+)(?:\s[^<>]*?)?(?<empty>\/?)>/y;
@@ -49,13 +48,13 @@ interface Tag {
   /** Offset of its first character. */
   at: number;
   end: boolean;
-  /** It begins and ends an element. */
+  /** It is self-closing. */
   empty: boolean;
-  /** What is between the tag before and this one, as it is meant. */
+  /** The decoded text between the previous tag and this one. */
   text: string;
 }
 
-/** Recursive descent, with limited nesting. Every character is looked at a fixed number of times. */
+/** A recursive descent parser with limited nesting. Each character is visited a fixed number of times. */
 class Reader {
   private readonly text: string;
   private at = 0;
@@ -132,7 +131,7 @@ class Reader {
     }
   }
 
-  /** The text of an element that has nothing else in it. A tag in it may come out of a secret, and is not named. */
+  /** The text of an element without child elements. Does not quote an unexpected tag, which may be part of a secret. */
   private content(open: Tag): string {
     if (open.empty) return '';
     const tag = this.next(true);
@@ -158,7 +157,7 @@ class Reader {
     if (name !== open.name) this.fail(`</${shortened(name)}> has no opening tag`, at);
   }
 
-  /** The next tag; `undefined` at the end. Comments are passed over, declarations as well. */
+  /** The next tag; `undefined` at the end. Skips comments and declarations. */
   private next(mayFollowText: boolean): Tag | undefined {
     const pieces: string[] = [];
     const add = (piece: string, at: number) => {
@@ -184,7 +183,7 @@ class Reader {
     return undefined;
   }
 
-  /** Plain text up to here, with what its references stand for. */
+  /** The text up to this offset, with references decoded. */
   private resolved(from: number): string {
     const text = this.text.slice(from, this.at);
     const bad = BAD_REFERENCE.exec(text);
@@ -193,7 +192,7 @@ class Reader {
       if (digits === undefined) return NAMED[name] ?? '';
       const code = Number.parseInt(digits, hexadecimal === 'x' ? 16 : 10);
       const char = code <= 0x10ffff ? String.fromCodePoint(code) : '\0';
-      // Numbers that stand for no character of XML are refused, and not taken for what some parser makes of them.
+      // References to numbers that are not XML characters are rejected, because parsers differ in how they treat them.
       return xmlProblem(char) === undefined ? char : this.fail(BAD_CHARACTER, from);
     });
   }
@@ -211,7 +210,7 @@ function shortened(tag: string): string {
   return tag.slice(0, MAX_TAG);
 }
 
-/** A number that JSON can hold. An integer of more than 53 bits is not exact, as it is not in JSON; no setting takes one. */
+/** A number that JSON can represent. Integers of more than 53 bits lose precision, as in JSON; no setting needs them. */
 export function numberOf(value: number): number | PlistOther {
   return Number.isFinite(value) ? value : { other: 'not a finite number' };
 }

@@ -15,7 +15,7 @@ import { isDictionary, isOther, type PlistDictionary, type PlistValue, xmlPlist 
 import { type DeploymentTree, type DeploymentValue, entryPath, isTree } from './tree.ts';
 import { xmlProblem, xmlText } from './xml.ts';
 
-/** A property list of macOS, as XML in UTF-8 or binary. */
+/** A macOS property list, XML or binary. */
 export const plistImporter: Importer = {
   name: 'plist',
   platform: 'darwin',
@@ -28,13 +28,13 @@ export const plistImporter: Importer = {
   },
 };
 
-/** True for what begins as a property list does, in either form. */
+/** True for bytes that begin like a property list in either form. */
 export function isPlist(bytes: Uint8Array): boolean {
   const head = headOf(bytes);
   return head.startsWith('bplist') || /^<(?:\?xml|!DOCTYPE plist|plist|!--)/.test(head);
 }
 
-/** The first characters, in any of the encodings. */
+/** The first characters, decoded. */
 function headOf(bytes: Uint8Array): string {
   const wide = wideEncoding(bytes);
   return new TextDecoder(wide ?? 'utf-8').decode(bytes.subarray(0, 1024)).trimStart();
@@ -45,14 +45,14 @@ function wideEncoding(bytes: Uint8Array): 'utf-16le' | 'utf-16be' | undefined {
   return bytes[0] === 0xfe && bytes[1] === 0xff ? 'utf-16be' : undefined;
 }
 
-/** @throws RdError `ERR_PROFILE_INVALID` for what is not understood. */
+/** @throws RdError `ERR_PROFILE_INVALID` for anything that is not a readable property list. */
 export async function plistOf(bytes: Uint8Array, label: string): Promise<PlistValue> {
   return plistValue(bytes).catch((cause: unknown) => {
     throw notUnderstood(label, messageOf(cause), cause);
   });
 }
 
-/** @throws Error with a clause that says what is wrong. */
+/** @throws Error with a clause that describes the problem. */
 export async function plistValue(bytes: Uint8Array): Promise<PlistValue> {
   if (headOf(bytes).startsWith('bplist')) {
     const { binaryPlist } = await import('./plist-binary.ts');
@@ -69,11 +69,11 @@ export async function plistValue(bytes: Uint8Array): Promise<PlistValue> {
   return xmlPlist(text);
 }
 
-/** The settings in a dictionary; what no setting can be is lost, with its path. */
+/** The settings in a dictionary. Values of types that no setting can have are reported as `lost`. */
 export function settingsOf(dictionary: PlistDictionary): { settings: JsonObject; lost: Loss[] } {
   const lost: Loss[] = [];
   const settings = objectOf(dictionary, [], (place, other) => {
-    // No JSON can be made of it, which is how the application reads a list.
+    // The application converts property lists to JSON, which cannot represent this.
     lost.push({
       place,
       reason: `the application refuses the whole profile because of it: it is ${other}`,
@@ -90,7 +90,7 @@ function notUnderstood(label: string, reason: string, cause?: unknown): RdError 
   });
 }
 
-/** Takes something that JSON does not have: its dotted path, and what it is, with the article. */
+/** Called for a value that JSON cannot represent, with its dotted path and its type, including the article. */
 type OnOther = (place: string, other: string) => void;
 
 function objectOf(dictionary: PlistDictionary, above: readonly string[], onOther: OnOther): JsonObject {
@@ -102,13 +102,13 @@ function objectOf(dictionary: PlistDictionary, above: readonly string[], onOther
   return object;
 }
 
-/** The value as JSON, without what JSON does not have; `undefined` where nothing is left. */
+/** The value as JSON, without anything that JSON cannot represent; `undefined` where nothing is left. */
 export function jsonOf(value: PlistValue, onOther: OnOther, names: readonly string[] = []): JsonValue | undefined {
   if (typeof value !== 'object') return value;
   if (isDictionary(value)) return objectOf(value, names, onOther);
   if (isOther(value)) return void onOther(names.join('.'), value.other);
   const items = value.map((item, index) => jsonOf(item, onOther, [...names, String(index)]));
-  // A list is one value: without one of its items it would say something else.
+  // A list is one value: dropping one of its items would change its meaning.
   return items.every((item) => item !== undefined) ? items : undefined;
 }
 
@@ -158,7 +158,7 @@ export const PLIST_ORDER: Readonly<Record<string, readonly string[]>> = {
   'diagnostics.connectivity': ['interval', 'timeout'],
 };
 
-/** Of every property list in XML, up to its first element. */
+/** The start of every XML property list, up to its first element. */
 export const PLIST_HEADER = `<?xml version="1.0" encoding="UTF-8"?>
 <!DOCTYPE plist PUBLIC "-//Apple//DTD PLIST 1.0//EN" "http://www.apple.com/DTDs/PropertyList-1.0.dtd">
 <plist version="1.0">
@@ -228,7 +228,7 @@ function text(value: string, { path, refuse }: Place, subject = ''): string {
   return xmlText(value);
 }
 
-/** A property list of macOS. */
+/** A macOS property list. */
 export const plistExporter: Exporter = {
   name: 'plist',
   platform: 'darwin',

@@ -3,13 +3,16 @@ import { membersOfToday, type SettingMember } from '../../src/settings/fields.ts
 import { own } from '../../src/settings/own.ts';
 import { SCHEMA_VERSION } from '../../src/settings/settings.gen.ts';
 
-/** What a deployment profile holds. Sections and maps are maps here: any text may be the name of an entry, `__proto__` too. */
+/**
+ * The content of a deployment profile. Sections and settings maps are `Map` objects, because any text may be the name of an entry, even
+ * `__proto__`.
+ */
 export type DeploymentValue = boolean | number | string | readonly string[] | DeploymentTree;
-/** In the order of the schema, the version first; entries of maps sorted. */
+/** In schema order, starting with the version; map entries are sorted. */
 export type DeploymentTree = ReadonlyMap<string, DeploymentValue>;
 
 /**
- * One deployment profile, by the names of its version; without a version it is of the newest, and the tree says so.
+ * The tree of a deployment profile, with the names of its version. A profile without a version gets the newest one.
  * @param settings checked, without unknown names, `null` and empty sections, as `selectSettings` returns them.
  */
 export async function deploymentTree(settings: JsonObject): Promise<DeploymentTree> {
@@ -20,7 +23,10 @@ export async function deploymentTree(settings: JsonObject): Promise<DeploymentTr
   ]);
 }
 
-/** The names of a version, of the newest for later ones. The shapes of older versions are large, and most settings are of the newest. */
+/**
+ * The names in a version; later ones get the newest names. The shapes of older versions are large and rarely needed, so they are loaded on
+ * demand.
+ */
 export async function membersAt(version: number): Promise<SettingMember[]> {
   if (version >= SCHEMA_VERSION) return membersOfToday();
   const { membersOfVersion } = await import('../../src/settings/members.ts');
@@ -51,17 +57,17 @@ export function isTree(value: DeploymentValue): value is DeploymentTree {
   return value instanceof Map;
 }
 
-/** Pairs of a name and anything, sorted as the compatible tool sorts names: in lower case and by code points. */
+/** Named pairs in the compatible tool's order: by the code points of the lowercased names. */
 export function sortedByName<T>(pairs: Iterable<readonly [string, T]>): [string, T][] {
   const keyed = Array.from(pairs, ([name, value]) => ({ name, value, key: lowerCase(name) }));
-  // Units of UTF-16 have another order than code points, but not among letters of ASCII, which nearly all names are made of.
+  // UTF-16 units sort differently from code points, except for ASCII, which covers nearly all names.
   const compare = keyed.every(({ key }) => ASCII.test(key)) ? byUnits : byCodePoints;
   return keyed.sort((a, b) => compare(a.key, b.key) || byUnits(a.name, b.name)).map(({ name, value }) => [name, value]);
 }
 
 const ASCII = /^[\0-\x7f]*$/;
 
-/** Each character by itself, and as one: no final sigma, and `i` for `İ`. */
+/** Lowercases each character on its own and to a single character: no final sigma, and `i` for `İ`. */
 function lowerCase(name: string): string {
   if (ASCII.test(name)) return name.toLowerCase();
   return Array.from(name, (char) => String.fromCodePoint(char.toLowerCase().codePointAt(0) ?? 0)).join('');
@@ -71,17 +77,17 @@ function byUnits(a: string, b: string): number {
   return a < b ? -1 : a > b ? 1 : 0;
 }
 
-/** Bytes of UTF-8 have the order of the code points. */
+/** UTF-8 bytes sort like code points. */
 function byCodePoints(a: string, b: string): number {
   return Buffer.compare(Buffer.from(a), Buffer.from(b));
 }
 
-/** What a terminal acts on, what does not show, and an unpaired surrogate. */
+/** Characters that a terminal interprets, invisible characters, and unpaired surrogates. */
 const HIDDEN = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\ufffe\uffff]/u;
 const HIDDEN_UNITS = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\ud800-\udfff\ufffe\uffff]/gu;
 const MAX_KEY = 80;
 
-/** Dotted path of an entry of a map or of an unknown name, for messages: `WSL.integrations.Ubuntu`, `WSL.integrations["a\nb"]`. */
+/** Dotted path of a map entry or an unknown name, for messages: `WSL.integrations.Ubuntu`, `WSL.integrations["a\nb"]`. */
 export function entryPath(path: string, key: string): string {
   if (key !== '' && key.length <= MAX_KEY && !HIDDEN.test(key)) return path === '' ? key : `${path}.${key}`;
   const short = key.length <= MAX_KEY ? key : `${key.slice(0, MAX_KEY)}…`;

@@ -11,12 +11,15 @@ const REFERENCES: Readonly<Record<string, string>> = {
 // biome-ignore lint/suspicious/noControlCharactersInRegex: XML has none of them.
 const CONTROL = /[\0-\x08\x0b\x0c\x0e-\x1f]/;
 
-/** Text between tags, with the references of the compatible tool. Ask `xmlProblem` first. */
+/** Escapes text between tags with the same references as the compatible tool. Check `xmlProblem` first. */
 export function xmlText(text: string): string {
   return text.replace(/[&<>"'\t\n\r]/g, (char) => REFERENCES[char] ?? char);
 }
 
-/** Why XML 1.0 cannot hold a text, as a clause; no reference helps, because it may not stand for such a character either. */
+/**
+ * Why XML 1.0 cannot represent a text, as a clause. Character references are no way out, because they may not refer to such characters
+ * either.
+ */
 export function xmlProblem(text: string): string | undefined {
   const control = CONTROL.exec(text)?.[0];
   if (control !== undefined) return `XML cannot represent the control character ${codePoint(control)}`;
@@ -32,12 +35,12 @@ function codePoint(char: string): string {
 }
 
 /**
- * An element of a document, with either text or elements in it. The two functions below write it; a library for XML would not be
- * shorter, and there is none for ADMX.
+ * An element with either text or child elements. The two functions below serialize it; an XML library would not make this shorter, and
+ * there is none for ADMX.
  */
 export interface Element {
   name: string;
-  /** In the order in which they are written. */
+  /** In output order. */
   attributes: Readonly<Record<string, string | number>>;
   content: readonly Element[] | string;
 }
@@ -50,7 +53,7 @@ export function element(
   return { name, attributes, content };
 }
 
-/** The document with the line ends of Windows, in UTF-8. Line ends of texts become those of the file. */
+/** The document in UTF-8 with Windows line ends, also within texts. */
 export function xmlDocument(root: Element): string {
   const lines = ['<?xml version="1.0" encoding="utf-8"?>', ...linesOf(root, '')];
   return `${lines.join('\n')}\n`.replaceAll('\n', '\r\n');
