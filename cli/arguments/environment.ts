@@ -27,7 +27,7 @@ export function hostTargets(io: Io): IntegrationTargets | { offBecause: string }
     env: io.env,
     platform: io.platform,
     homedir: userHome(io.env, io.platform),
-    here: homeOf(io),
+    places: homeOf(io),
     self: io.self,
   });
 }

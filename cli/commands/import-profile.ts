@@ -3,7 +3,7 @@ import { resolve } from 'node:path';
 import type { JoinedParts } from '../../profiles/document/imported-profile.ts';
 import { readSource, type Source } from '../../profiles/document/source.ts';
 import { type ImportedPart, type Importer, PARTS, type Part, PROFILE_LIMIT } from '../../profiles/formats/format.ts';
-import { importerFor, wrongName } from '../../profiles/formats/index.ts';
+import { importerFor, nameMismatch } from '../../profiles/formats/index.ts';
 import { RdError } from '../../src/errors.ts';
 import { PLATFORM_NAMES, type Platform } from '../../src/settings/field.ts';
 import { formatFindings } from '../../src/settings/issue.ts';
@@ -156,7 +156,7 @@ async function partsOfFiles(names: readonly string[], wanted: Part | undefined, 
     if (source.size === 0) throw new RdError('ERR_PROFILE_INVALID', `${source.label} is empty`);
     const importer = (await importerFor(source)) ?? (await readerOfBroken(source));
     const found = await importer.read(source.bytes, source.label);
-    const wrong = wrongName(source.label, importer.name);
+    const wrong = nameMismatch(source.label, importer.name);
     if (wrong)
       notices.push(`${source.label}: ${wrong.reason}, which ${PLATFORM_NAMES[wrong.platform]} would not read.`);
     for (const part of found) {

@@ -10,7 +10,7 @@ import { selectSettings } from '../document/selection.ts';
 import { oversized, type Source } from '../document/source.ts';
 import { withoutReferences } from '../document/written-settings.ts';
 import { type ImportedPart, type Importer, type Loss, PARTS, type Part, partOfName } from '../formats/format.ts';
-import { type Content, importerFor, wrongName } from '../formats/index.ts';
+import { type Content, importerFor, nameMismatch } from '../formats/index.ts';
 import { hasByteOrderMark } from '../formats/json.ts';
 import { ATLAS, type AtlasNode, absence, existsIn, type Place, type Section } from './atlas.ts';
 import type { CheckCell, CheckFinding, CheckPart, Effect } from './finding.ts';
@@ -126,7 +126,7 @@ function named(
   readers: readonly Platform[],
   notices: readonly string[],
 ): Pick<CheckInput, 'platforms' | 'unreadable' | 'notices'> {
-  const wrong = wrongName(label, content);
+  const wrong = nameMismatch(label, content);
   if (!wrong) return { platforms: readers, notices };
   const notice = `${label}: ${wrong.reason}, which ${PLATFORM_NAMES[wrong.platform]} would not read.`;
   const platforms = PLATFORMS.filter((each) => readers.includes(each) || each === wrong.platform);

@@ -197,8 +197,10 @@ function strings(): Element[] {
 
 /** The texts of enum values, which both parts share. */
 function choiceStrings(): Element[] {
-  const ofOnePart = policies().filter(({ part }) => part === PARTS[0]);
-  return ofOnePart.flatMap(({ field }) => (field.enum ?? []).map((value) => string(choiceId(field, value), value)));
+  const firstPartPolicies = policies().filter(({ part }) => part === PARTS[0]);
+  return firstPartPolicies.flatMap(({ field }) =>
+    (field.enum ?? []).map((value) => string(choiceId(field, value), value)),
+  );
 }
 
 function string(id: string, text: string): Element {

@@ -49,7 +49,7 @@ export interface Importer {
   /** The system on which the application reads this format. */
   platform: Platform;
   /** Whether the bytes look like this format; the first importer in the list that recognizes them is used. */
-  recognises(bytes: Uint8Array): boolean;
+  recognizes(bytes: Uint8Array): boolean;
   /**
    * Every profile in the file, in the order of `PARTS`.
    * @param label for messages: the path as given, or `<stdin>`.

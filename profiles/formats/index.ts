@@ -35,7 +35,7 @@ export async function importerFor({ bytes, size, label }: FileBytes): Promise<Im
   refuseTemplates(bytes, label);
   for (const load of IMPORTERS) {
     const importer = await load();
-    if (importer.recognises(bytes)) return importer;
+    if (importer.recognizes(bytes)) return importer;
   }
   return undefined;
 }
@@ -64,7 +64,7 @@ function refuseTemplates(bytes: Uint8Array, label: string): void {
 export type Content = FormatName | 'yaml' | 'profile';
 
 /** A file whose name indicates another format than its content. */
-export interface WrongName {
+export interface NameMismatch {
   /** The system that would look for a file of that name and fail to read it. */
   platform: Platform;
   /** A clause: `its name says registry file, and it is JSON`. */
@@ -93,11 +93,14 @@ const WORDS: Readonly<Record<Content, string>> = {
  * Compares the name with the content; `undefined` where they agree or the name indicates no format. Any file may end in `.json`; on Linux
  * the application only looks for names such as `locked.json`.
  */
-export function wrongName(label: string, content: Content): WrongName | undefined {
+export function nameMismatch(label: string, content: Content): NameMismatch | undefined {
   const extension = /\.([a-z]+)$/i.exec(basename(label.replaceAll('\\', '/')))?.[1]?.toLowerCase() ?? '';
-  const said = Object.hasOwn(FORMATS, extension) ? FORMATS[extension] : undefined;
-  if (!said || said.format === content) return undefined;
+  const namedFormat = Object.hasOwn(FORMATS, extension) ? FORMATS[extension] : undefined;
+  if (!namedFormat || namedFormat.format === content) return undefined;
   const document = content === 'yaml' || content === 'profile';
-  if (said.format === 'json' && document && partOfName(label) === undefined) return undefined;
-  return { platform: said.platform, reason: `its name says ${WORDS[said.format]}, and it is ${WORDS[content]}` };
+  if (namedFormat.format === 'json' && document && partOfName(label) === undefined) return undefined;
+  return {
+    platform: namedFormat.platform,
+    reason: `its name says ${WORDS[namedFormat.format]}, and it is ${WORDS[content]}`,
+  };
 }

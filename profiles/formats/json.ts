@@ -14,7 +14,7 @@ import { type DeploymentTree, isTree } from './tree.ts';
 export const jsonImporter: Importer = {
   name: 'json',
   platform: 'linux',
-  recognises(bytes) {
+  recognizes(bytes) {
     if (!BEGIN.test(new TextDecoder().decode(bytes.subarray(0, 1024)))) return false;
     const value = readValue(bytes);
     return isObject(value) && !('apiVersion' in value || 'kind' in value || isObject(value.settings));
@@ -136,7 +136,7 @@ class Reading {
 
   /** A problem at an offset. */
   document(): string | undefined {
-    let wanted: 'value' | 'key' | 'end' = 'value';
+    let expectedToken: 'value' | 'key' | 'end' = 'value';
     /** After an opening bracket, where a closing one is valid. */
     let first = false;
     for (;;) {
@@ -145,30 +145,30 @@ class Reading {
       const inside = this.open.length > 0;
       const keys = this.open.at(-1);
       const close = keys ? '}' : ']';
-      if (wanted === 'end' && !inside)
+      if (expectedToken === 'end' && !inside)
         return char === undefined ? undefined : this.unexpected('unexpected content after the end');
-      if (inside && char === close && (wanted === 'end' || first)) {
+      if (inside && char === close && (expectedToken === 'end' || first)) {
         this.open.pop();
         this.at += 1;
-        [wanted, first] = ['end', false];
-      } else if (wanted === 'end') {
+        [expectedToken, first] = ['end', false];
+      } else if (expectedToken === 'end') {
         if (char !== ',') return this.unexpected(`a "," or a "${close}" is missing`);
         this.at += 1;
-        wanted = keys ? 'key' : 'value';
+        expectedToken = keys ? 'key' : 'value';
       } else if (inside && char === close) return `a "," comes before the "${close}"`;
-      else if (wanted === 'key') {
+      else if (expectedToken === 'key') {
         if (char !== '"') return this.unexpected('a key in double quotation marks is missing');
         const problem = this.key(keys);
         if (problem !== undefined) return problem;
-        [wanted, first] = ['value', false];
+        [expectedToken, first] = ['value', false];
       } else if (char === '{' || char === '[') {
         this.open.push(char === '{' ? new Set() : undefined);
         this.at += 1;
-        [wanted, first] = [char === '{' ? 'key' : 'value', true];
+        [expectedToken, first] = [char === '{' ? 'key' : 'value', true];
       } else {
         const problem = char === '"' ? this.string() : this.scalar();
         if (problem !== undefined) return problem;
-        [wanted, first] = ['end', false];
+        [expectedToken, first] = ['end', false];
       }
     }
   }

@@ -26,7 +26,7 @@ const SETTINGS = 'mcx_preference_settings';
 export const mobileconfigImporter: Importer = {
   name: 'mobileconfig',
   platform: 'darwin',
-  recognises: (bytes) => isSigned(bytes) || (isPlist(bytes) && isConfiguration(bytes)),
+  recognizes: (bytes) => isSigned(bytes) || (isPlist(bytes) && isConfiguration(bytes)),
   async read(bytes, label) {
     const signed = isSigned(bytes);
     const value = await plistOf(signed ? signedContent(bytes, label) : bytes, label);
@@ -43,10 +43,11 @@ function isConfiguration(bytes: Uint8Array): boolean {
 }
 
 function partsOf(value: PlistValue, label: string): ImportedPart[] {
-  if (!isDictionary(value)) throw notUnderstood(label, 'it does not contain a dictionary');
-  if (value.has('EncryptedPayloadContent')) throw notUnderstood(label, 'its payloads are encrypted for one device');
+  if (!isDictionary(value)) throw invalidMobileconfig(label, 'it does not contain a dictionary');
+  if (value.has('EncryptedPayloadContent'))
+    throw invalidMobileconfig(label, 'its payloads are encrypted for one device');
   const payloads = value.get('PayloadContent');
-  if (!Array.isArray(payloads)) throw notUnderstood(label, 'it has no list PayloadContent');
+  if (!Array.isArray(payloads)) throw invalidMobileconfig(label, 'it has no list PayloadContent');
   const lost: Loss[] = [];
   const parts = payloads
     .flatMap((payload: PlistValue, index) => readPayload(payload, `PayloadContent.${index}`, label, lost))
@@ -54,59 +55,64 @@ function partsOf(value: PlistValue, label: string): ImportedPart[] {
   const [first, ...rest] = parts;
   if (!first) {
     const domains = PARTS.map(domainOf).join(' or ');
-    throw notUnderstood(label, `it has no payload for ${domains}`);
+    throw invalidMobileconfig(label, `it has no payload for ${domains}`);
   }
   return [{ ...first, lost: [...first.lost, ...lost] }, ...rest];
 }
 
-type Found = ImportedPart & { part: Part };
+type NamedPart = ImportedPart & { part: Part };
 
-function readPayload(payload: PlistValue, place: string, label: string, lost: Loss[]): Found[] {
-  if (!isDictionary(payload)) throw notUnderstood(label, `${place} is not a dictionary`);
+function readPayload(payload: PlistValue, place: string, label: string, lost: Loss[]): NamedPart[] {
+  if (!isDictionary(payload)) throw invalidMobileconfig(label, `${place} is not a dictionary`);
   const type = payload.get('PayloadType');
-  if (typeof type !== 'string') throw notUnderstood(label, `${place} has no PayloadType`);
+  if (typeof type !== 'string') throw invalidMobileconfig(label, `${place} has no PayloadType`);
   const part = partOf(type);
-  if (part) return [ofDomain(payload, { part, place, label })];
-  if (type === PREFERENCES) return ofPreferences(payload, place, label, lost);
+  if (part) return [readDomainPayload(payload, { part, place, label })];
+  if (type === PREFERENCES) return readPreferencesPayload(payload, place, label, lost);
   lost.push({ place: `${place} (${type})`, reason: 'the payload is for another application', outside: true });
   return [];
 }
 
 /** The settings in a payload of the domain's own type. Names that begin with `Payload` describe the payload itself. */
-function ofDomain(
+function readDomainPayload(
   payload: PlistDictionary,
   { part, place, label }: { part: Part; place: string; label: string },
-): Found {
+): NamedPart {
   const settings = new Map([...payload].filter(([name]) => !name.startsWith('Payload')));
   return { part, source: `${label} (${place})`, ...settingsOf(settings) };
 }
 
-function ofPreferences(payload: PlistDictionary, place: string, label: string, lost: Loss[]): Found[] {
+function readPreferencesPayload(payload: PlistDictionary, place: string, label: string, lost: Loss[]): NamedPart[] {
   const content = payload.get('PayloadContent');
-  if (!isDictionary(content)) throw notUnderstood(label, `${place} has no dictionary PayloadContent`);
-  return [...content].flatMap(([domain, ways]) => {
+  if (!isDictionary(content)) throw invalidMobileconfig(label, `${place} has no dictionary PayloadContent`);
+  return [...content].flatMap(([domain, modes]) => {
     const part = partOf(domain);
-    const here = `${place}.PayloadContent.${domain}`;
+    const domainPlace = `${place}.PayloadContent.${domain}`;
     if (!part) {
-      lost.push({ place: here, reason: 'the preferences belong to another application', outside: true });
+      lost.push({ place: domainPlace, reason: 'the preferences belong to another application', outside: true });
       return [];
     }
-    if (!isDictionary(ways)) throw notUnderstood(label, `${here} is not a dictionary`);
-    return [...ways].flatMap(([way, entries]) => ofWay(entries, { part, place: `${here}.${way}`, label }));
+    if (!isDictionary(modes)) throw invalidMobileconfig(label, `${domainPlace} is not a dictionary`);
+    return [...modes].flatMap(([mode, entries]) =>
+      readEntries(entries, { part, place: `${domainPlace}.${mode}`, label }),
+    );
   });
 }
 
 /** `Forced` and `Set-Once` have lists of entries; an entry also says when it was written. */
-function ofWay(entries: PlistValue, { part, place, label }: { part: Part; place: string; label: string }): Found[] {
-  if (!Array.isArray(entries)) throw notUnderstood(label, `${place} is not a list`);
+function readEntries(
+  entries: PlistValue,
+  { part, place, label }: { part: Part; place: string; label: string },
+): NamedPart[] {
+  if (!Array.isArray(entries)) throw invalidMobileconfig(label, `${place} is not a list`);
   return entries.map((entry: PlistValue, index) => {
     const settings = isDictionary(entry) ? entry.get(SETTINGS) : undefined;
-    if (!isDictionary(settings)) throw notUnderstood(label, `${place}.${index} has no dictionary ${SETTINGS}`);
+    if (!isDictionary(settings)) throw invalidMobileconfig(label, `${place}.${index} has no dictionary ${SETTINGS}`);
     return { part, source: `${label} (${place}.${index})`, ...settingsOf(settings) };
   });
 }
 
-function notUnderstood(label: string, reason: string): RdError {
+function invalidMobileconfig(label: string, reason: string): RdError {
   return new RdError('ERR_PROFILE_INVALID', `${label} is not a configuration profile that can be read: ${reason}`, {
     advice: 'Export it from the management software again, without encryption.',
   });

@@ -15,7 +15,7 @@ const MAX_UNITS = 40_000_000;
 
 /** Types that no setting can have, by marker. */
 const OTHERS: Readonly<Record<number, string>> = { 0: 'null', 12: 'a URL', 13: 'a URL', 14: 'a UUID' };
-const OTHER_KINDS: Readonly<Record<number, string>> = {
+const UNSUPPORTED_TYPES: Readonly<Record<number, string>> = {
   3: 'a date',
   4: 'data',
   8: 'a UID',
@@ -76,7 +76,7 @@ class Reader {
     const marker = this.#data.readUInt8(at);
     const kind = marker >> 4;
     const low = marker & 0x0f;
-    const other = kind === 0 ? OTHERS[marker] : OTHER_KINDS[kind];
+    const other = kind === 0 ? OTHERS[marker] : UNSUPPORTED_TYPES[kind];
     if (other !== undefined) return { other };
     if (marker === 0x08 || marker === 0x09) return marker === 0x09;
     if (kind === 0x1 && low <= 4) return this.#integer(at, 2 ** low);

@@ -3,10 +3,10 @@ import { quotedName } from '../../src/settings/printable.ts';
 import { xmlProblem } from './xml.ts';
 
 /** A value in a property list. Dictionaries are maps, because any text may be a key, even `__proto__`. */
-export type PlistValue = boolean | number | string | readonly PlistValue[] | PlistDictionary | PlistOther;
+export type PlistValue = boolean | number | string | readonly PlistValue[] | PlistDictionary | UnsupportedValue;
 export type PlistDictionary = ReadonlyMap<string, PlistValue>;
 /** A value of a type that no setting can have. */
-export interface PlistOther {
+export interface UnsupportedValue {
   /** With the article: `a date`. */
   other: string;
 }
@@ -15,7 +15,7 @@ export function isDictionary(value: PlistValue | undefined): value is PlistDicti
   return value instanceof Map;
 }
 
-export function isOther(value: PlistValue): value is PlistOther {
+export function isUnsupported(value: PlistValue): value is UnsupportedValue {
   return typeof value === 'object' && 'other' in value;
 }
 
@@ -211,6 +211,6 @@ function shortened(tag: string): string {
 }
 
 /** A number that JSON can represent. Integers of more than 53 bits lose precision, as in JSON; no setting needs them. */
-export function numberOf(value: number): number | PlistOther {
+export function numberOf(value: number): number | UnsupportedValue {
   return Number.isFinite(value) ? value : { other: 'not a finite number' };
 }

@@ -11,7 +11,7 @@ import {
   partOfName,
   type Refuse,
 } from './format.ts';
-import { isDictionary, isOther, type PlistDictionary, type PlistValue, xmlPlist } from './plist-xml.ts';
+import { isDictionary, isUnsupported, type PlistDictionary, type PlistValue, xmlPlist } from './plist-xml.ts';
 import { type DeploymentTree, type DeploymentValue, entryPath, isTree } from './tree.ts';
 import { xmlProblem, xmlText } from './xml.ts';
 
@@ -19,10 +19,10 @@ import { xmlProblem, xmlText } from './xml.ts';
 export const plistImporter: Importer = {
   name: 'plist',
   platform: 'darwin',
-  recognises: isPlist,
+  recognizes: isPlist,
   async read(bytes, label) {
     const value = await plistOf(bytes, label);
-    if (!isDictionary(value)) throw notUnderstood(label, 'it does not contain a dictionary');
+    if (!isDictionary(value)) throw invalidPlist(label, 'it does not contain a dictionary');
     const part = partOfName(label);
     return [{ ...(part ? { part } : {}), source: label, ...settingsOf(value) }];
   },
@@ -48,7 +48,7 @@ function wideEncoding(bytes: Uint8Array): 'utf-16le' | 'utf-16be' | undefined {
 /** @throws RdError `ERR_PROFILE_INVALID` for anything that is not a readable property list. */
 export async function plistOf(bytes: Uint8Array, label: string): Promise<PlistValue> {
   return plistValue(bytes).catch((cause: unknown) => {
-    throw notUnderstood(label, messageOf(cause), cause);
+    throw invalidPlist(label, messageOf(cause), cause);
   });
 }
 
@@ -83,7 +83,7 @@ export function settingsOf(dictionary: PlistDictionary): { settings: JsonObject;
   return { settings, lost };
 }
 
-function notUnderstood(label: string, reason: string, cause?: unknown): RdError {
+function invalidPlist(label: string, reason: string, cause?: unknown): RdError {
   return new RdError('ERR_PROFILE_INVALID', `${label} is not a property list that can be read: ${reason}`, {
     ...(cause === undefined ? {} : { cause }),
     advice: 'Export it again, or check it with `plutil -lint` on macOS.',
@@ -91,23 +91,27 @@ function notUnderstood(label: string, reason: string, cause?: unknown): RdError 
 }
 
 /** Called for a value that JSON cannot represent, with its dotted path and its type, including the article. */
-type OnOther = (place: string, other: string) => void;
+type OnUnsupported = (place: string, other: string) => void;
 
-function objectOf(dictionary: PlistDictionary, above: readonly string[], onOther: OnOther): JsonObject {
+function objectOf(dictionary: PlistDictionary, above: readonly string[], onUnsupported: OnUnsupported): JsonObject {
   const object: JsonObject = {};
   for (const [name, value] of dictionary) {
-    const read = jsonOf(value, onOther, [...above, name]);
+    const read = jsonOf(value, onUnsupported, [...above, name]);
     if (read !== undefined) put(object, name, read);
   }
   return object;
 }
 
 /** The value as JSON, without anything that JSON cannot represent; `undefined` where nothing is left. */
-export function jsonOf(value: PlistValue, onOther: OnOther, names: readonly string[] = []): JsonValue | undefined {
+export function jsonOf(
+  value: PlistValue,
+  onUnsupported: OnUnsupported,
+  names: readonly string[] = [],
+): JsonValue | undefined {
   if (typeof value !== 'object') return value;
-  if (isDictionary(value)) return objectOf(value, names, onOther);
-  if (isOther(value)) return void onOther(names.join('.'), value.other);
-  const items = value.map((item, index) => jsonOf(item, onOther, [...names, String(index)]));
+  if (isDictionary(value)) return objectOf(value, names, onUnsupported);
+  if (isUnsupported(value)) return void onUnsupported(names.join('.'), value.other);
+  const items = value.map((item, index) => jsonOf(item, onUnsupported, [...names, String(index)]));
   // A list is one value: dropping one of its items would change its meaning.
   return items.every((item) => item !== undefined) ? items : undefined;
 }

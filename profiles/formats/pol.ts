@@ -13,7 +13,7 @@ import { pathProblem, RegistryTree, TooManyKeys, valueNameProblem } from './regi
 export const registryPolImporter: Importer = {
   name: 'registry.pol',
   platform: 'win32',
-  recognises: isPolFile,
+  recognizes: isPolFile,
   async read(bytes, label) {
     const tree = new RegistryTree((at) => `the entry at byte ${at}`);
     try {

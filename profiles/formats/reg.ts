@@ -24,7 +24,7 @@ import { type DeploymentTree, type DeploymentValue, entryPath, isTree, sortedByN
 export const regImporter: Importer = {
   name: 'reg',
   platform: 'win32',
-  recognises: isRegistryFile,
+  recognizes: isRegistryFile,
   async read(bytes, label) {
     const file = readRegistryFile(bytes);
     if (typeof file === 'string') {

@@ -39,9 +39,9 @@ export function interpretPolicy(
   const unknown = unknownKeys(profile).map(({ pointer }) =>
     written.nameOf(namesBefore(origins, pointerNames(pointer))),
   );
-  const passedOver = [...new Set([...written.passedOver, ...unknown])];
-  if (passedOver.length > 0) {
-    warnings.push(`${source}: unknown settings ${namesText(passedOver)} are ignored.`);
+  const ignored = [...new Set([...written.ignored, ...unknown])];
+  if (ignored.length > 0) {
+    warnings.push(`${source}: unknown settings ${namesText(ignored)} are ignored.`);
   }
   const issues = issuesOf(profile, host);
   const lines = issues.map((issue) => {
@@ -116,8 +116,8 @@ function problemText(issue: Issue, profile: JsonObject, { quote }: WrittenPolicy
   const shown = holdsSecret(issue.path) ? '***' : shortened(JSON.stringify(value));
   // The pointer of a map entry is longer than the path of its field.
   const entry = pointerNames(issue.pointer).join('.') !== issue.path;
-  const wanted = entry ? 'boolean' : typeWord(field?.type);
-  return `expecting value of type ${wanted}, got ${kindOf(value)}${value === null ? '' : ` ${quote(shown)}`}`;
+  const expectedType = entry ? 'boolean' : typeWord(field?.type);
+  return `expecting value of type ${expectedType}, got ${kindOf(value)}${value === null ? '' : ` ${quote(shown)}`}`;
 }
 
 /** True for a secret and for a section that contains one, because a value in place of the section may contain the secret. */
@@ -174,9 +174,9 @@ function knownPart(profile: JsonObject): JsonObject {
 export function withOfferedVersion(
   settings: Settings,
   { defaults, locked, own }: Policies,
-  around: { firstRun: boolean; versions: readonly string[] | undefined; warnings: string[] },
+  context: { firstRun: boolean; versions: readonly string[] | undefined; warnings: string[] },
 ): Settings {
-  const { versions, firstRun, warnings } = around;
+  const { versions, firstRun, warnings } = context;
   const { version, enabled } = settings.kubernetes;
   // Without a list of versions nothing can be checked.
   if (versions === undefined || versions.length === 0 || version === '' || versions.includes(version)) return settings;

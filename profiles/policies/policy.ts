@@ -49,7 +49,7 @@ export interface WrittenPolicy {
   /** Invalid values already found by the reader, one line each. */
   problems: readonly string[];
   /** Unknown names, which were ignored. */
-  passedOver: readonly string[];
+  ignored: readonly string[];
 }
 
 /** The error for an invalid profile, which keeps the service from starting. */

@@ -27,8 +27,8 @@ export interface PolicySources {
  * @throws RdError `ERR_PROFILE_INVALID` naming the location and every bad field: a policy is never applied in part.
  */
 export async function readPolicies({ places, programs }: PolicySources, host: PolicyHost): Promise<Policies> {
-  const { found, place, looked } = await firstPlace(places, (each) => policiesAt(each, programs, host));
-  return { warnings: [], ...found, ...(place?.own ? { own: true } : {}), looked };
+  const { value, place, looked } = await firstPlace(places, (each) => policiesAt(each, programs, host));
+  return { warnings: [], ...value, ...(place?.own ? { own: true } : {}), looked };
 }
 
 /** The deployment profiles in force on this computer, as written. */
@@ -43,21 +43,21 @@ interface SystemParts {
  * @throws RdError `ERR_PROFILE_INVALID` for a profile that exists but cannot be read.
  */
 export async function systemParts({ places, programs }: PolicySources): Promise<SystemParts> {
-  const { found = [], looked } = await firstPlace(places, (each) => writtenPartsAt(each, programs));
-  return { parts: found, looked };
+  const { value = [], looked } = await firstPlace(places, (each) => writtenPartsAt(each, programs));
+  return { parts: value, looked };
 }
 
-async function firstPlace<Found>(
+async function firstPlace<T>(
   places: readonly PolicyPlace[],
-  look: (place: PolicyPlace) => Promise<Found | undefined>,
-): Promise<{ found?: Found; place?: PolicyPlace; looked: string[] }> {
+  read: (place: PolicyPlace) => Promise<T | undefined>,
+): Promise<{ value?: T; place?: PolicyPlace; looked: string[] }> {
   const looked: string[] = [];
   for (const place of places) {
     looked.push(placeName(place));
-    const found = await look(place).catch((error: unknown) => {
+    const value = await read(place).catch((error: unknown) => {
       throw place.own ? withOwnerAdvice(error) : error;
     });
-    if (found) return { found, place, looked };
+    if (value) return { value, place, looked };
   }
   return { looked };
 }
@@ -133,31 +133,31 @@ async function readPolicyFile(path: string, owner: PolicyOwner): Promise<Buffer 
     try {
       const stat = await handle.stat();
       if (owner.own) refuseExposedPolicy(path, owner);
-      if (stat.size > PROFILE_LIMIT) throw notReadable(path, `it ${tooLong(stat.size, PROFILE_LIMIT)}`);
+      if (stat.size > PROFILE_LIMIT) throw unreadableProfile(path, `it ${tooLong(stat.size, PROFILE_LIMIT)}`);
       const bytes = await handle.readFile();
       // The file may have grown since `stat`.
-      if (bytes.length > PROFILE_LIMIT) throw notReadable(path, `it ${tooLong(bytes.length, PROFILE_LIMIT)}`);
+      if (bytes.length > PROFILE_LIMIT) throw unreadableProfile(path, `it ${tooLong(bytes.length, PROFILE_LIMIT)}`);
       return bytes;
     } finally {
       await handle.close();
     }
   } catch (cause) {
-    if (systemCode(cause) === 'EISDIR') throw notReadable(path, 'it is a directory');
-    if (systemCode(cause) !== 'ENOENT') throw unreadable(path, cause);
-    if (await isLink(path)) throw notReadable(path, 'it is a dangling symbolic link');
+    if (systemCode(cause) === 'EISDIR') throw unreadableProfile(path, 'it is a directory');
+    if (systemCode(cause) !== 'ENOENT') throw readFailure(path, cause);
+    if (await isLink(path)) throw unreadableProfile(path, 'it is a dangling symbolic link');
     return undefined;
   }
 }
 
-function unreadable(path: string, cause: unknown): RdError {
+function readFailure(path: string, cause: unknown): RdError {
   // Errors of `openToRead` for anything but a regular file.
   if (cause instanceof RdError)
-    return cause.code === 'ERR_PROFILE_INVALID' ? cause : notReadable(path, 'it is not a file');
+    return cause.code === 'ERR_PROFILE_INVALID' ? cause : unreadableProfile(path, 'it is not a file');
   const known = ioError('read the deployment profile', path, cause, 'ERR_PROFILE_INVALID');
   return invalidPolicy(known.message, [], cause);
 }
 
-function notReadable(path: string, reason: string): RdError {
+function unreadableProfile(path: string, reason: string): RdError {
   return invalidPolicy(`could not read the deployment profile ${path}: ${reason}`);
 }
 
@@ -215,6 +215,6 @@ export function writtenFile(path: string, settings: WrittenPolicy['settings']): 
       `Invalid deployment file ${path}: no version specified. ` +
       `Add a version field to make it valid (current version is ${SCHEMA_VERSION}).`,
     problems: [],
-    passedOver: [],
+    ignored: [],
   };
 }

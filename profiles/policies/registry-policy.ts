@@ -56,6 +56,6 @@ export function registryPolicy(source: string, key: RegistryKey): WrittenPolicy 
         ? [`Error for field '${nameOf(names)}': expecting value of type ${what.expected}, got ${what.found}`]
         : [],
     ),
-    passedOver: findings.flatMap(({ names, what }) => (what.is === 'no-setting' ? [nameOf(names)] : [])),
+    ignored: findings.flatMap(({ names, what }) => (what.is === 'no-setting' ? [nameOf(names)] : [])),
   };
 }

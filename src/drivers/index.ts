@@ -51,19 +51,19 @@ export interface DriverChoice {
  */
 export async function chooseDriver(choice: DriverChoice): Promise<{ factory: DriverFactory; reason: string }> {
   const { requested, recorded, env, drivers = DRIVERS } = choice;
-  const wanted = requested === undefined || requested === '' ? undefined : driverNamed(requested, drivers);
+  const requestedFactory = requested === undefined || requested === '' ? undefined : driverNamed(requested, drivers);
   if (recorded !== undefined) {
-    if (wanted && wanted.name !== recorded) throw otherDriver(wanted.name, recorded);
+    if (requestedFactory && requestedFactory.name !== recorded) throw otherDriver(requestedFactory.name, recorded);
     return { factory: await runnable(driverNamed(recorded, drivers), env), reason: 'the existing state belongs to it' };
   }
-  if (wanted) return { factory: await runnable(wanted, env), reason: 'it was requested' };
+  if (requestedFactory) return { factory: await runnable(requestedFactory, env), reason: 'it was requested' };
   return firstUsable(drivers, env);
 }
 
 /** @throws RdError `ERR_USAGE` with the available names. */
 export function driverNamed(name: string, drivers: readonly DriverFactory[] = DRIVERS): DriverFactory {
-  const found = drivers.find((factory) => factory.name === name);
-  if (found) return found;
+  const match = drivers.find((factory) => factory.name === name);
+  if (match) return match;
   throw new RdError('ERR_USAGE', `there is no driver "${name}"`, {
     advice: `Available drivers: ${drivers.map((factory) => factory.name).join(', ')}.`,
   });
@@ -91,12 +91,12 @@ async function firstUsable(drivers: readonly DriverFactory[], env: DriverContext
   });
 }
 
-function otherDriver(wanted: DriverName, recorded: string): RdError {
+function otherDriver(requested: DriverName, recorded: string): RdError {
   return new RdError(
     'ERR_WRONG_TARGET',
-    `the state here belongs to the driver ${recorded}, and ${wanted} would start without its images, volumes and cluster`,
+    `the state here belongs to the driver ${recorded}, and ${requested} would start without its images, volumes and cluster`,
     {
-      advice: `Leave out --driver (and RDCTL_DRIVER) to continue with ${recorded}, or set RDCTL_HOME to another directory for ${wanted}.`,
+      advice: `Leave out --driver (and RDCTL_DRIVER) to continue with ${recorded}, or set RDCTL_HOME to another directory for ${requested}.`,
     },
   );
 }

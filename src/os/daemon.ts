@@ -35,9 +35,9 @@ export type DaemonState = { state: 'none' } | { state: 'running'; pid: number } 
  */
 export async function startDaemon(spec: DaemonSpec): Promise<number> {
   const [program = ''] = spec.argv;
-  const found = await findDaemon(spec.recordFile);
-  if (found.state === 'running') return found.pid;
-  if (found.state === 'none') await refuseUnrecorded(spec);
+  const existing = await findDaemon(spec.recordFile);
+  if (existing.state === 'running') return existing.pid;
+  if (existing.state === 'none') await refuseUnrecorded(spec);
 
   // Record the intent first: if this process is killed after the spawn, the program can still be found.
   await writeDaemonRecord(spec.recordFile, { argv: spec.argv });

@@ -51,13 +51,13 @@ function idOf(path: string): string | undefined {
 /** Error for a home that was moved while a service or its leftovers were running. `pid`: of the service. */
 export function homeMoved(recorded: string, now: string, { pid, alive }: { pid: number; alive: boolean }): RdError {
   const [from, to] = withoutCommonEnd(recorded, now);
-  const whose = alive
+  const origin = alive
     ? `the service (pid ${pid}) that was started with ${from} is still running`
     : `programs of the service (pid ${pid}) of ${from} were not stopped`;
   const gone = alive
     ? ''
     : ` If none of it is running any more, as after a restart of the computer, remove ${now} instead.`;
-  return new RdError('ERR_HOME_MOVED', `${to} was moved from ${from}, and ${whose}`, {
+  return new RdError('ERR_HOME_MOVED', `${to} was moved from ${from}, and ${origin}`, {
     advice: `Move it back (\`mv ${to} ${from}\`), stop everything there with \`rdctl shutdown\`, then move it again. Until then, nothing can be started or changed, because the files would be used twice.${gone}`,
   });
 }

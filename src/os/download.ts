@@ -83,10 +83,10 @@ export async function download(input: DownloadInput): Promise<Download> {
     }
   }
   const bytes = await sizeOf(path);
-  const found = await digestOf(path, signal);
-  if (found === sha256) return { path, bytes, discard };
+  const actual = await digestOf(path, signal);
+  if (actual === sha256) return { path, bytes, discard };
   await discard();
-  throw new RdError('ERR_DRIVER_TERMINAL', `${url} is not the expected file: its sha256 is ${found}`, {
+  throw new RdError('ERR_DRIVER_TERMINAL', `${url} is not the expected file: its sha256 is ${actual}`, {
     advice: 'Nothing was kept. Compare the checksum with the one from its publisher.',
   });
 }

@@ -18,14 +18,14 @@ export interface ProcessTable {
 
 export const processTable: ProcessTable = {
   async self() {
-    const found = await factsOf(process.pid);
-    return { pid: process.pid, ...(found?.started === undefined ? {} : { started: found.started }) };
+    const facts = await factsOf(process.pid);
+    return { pid: process.pid, ...(facts?.started === undefined ? {} : { started: facts.started }) };
   },
   async isAlive({ pid, started }) {
     if (!signalReaches(pid)) return false;
-    const found = await factsOf(pid);
-    if (found?.dead) return false;
-    return found === undefined || started === undefined || found.started === started;
+    const facts = await factsOf(pid);
+    if (facts?.dead) return false;
+    return facts === undefined || started === undefined || facts.started === started;
   },
 };
 

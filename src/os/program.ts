@@ -28,20 +28,20 @@ export function installAdvice(program: string): string {
 
 /** The search path with the administrator's directories, which a plain `su` leaves out. */
 export function programPath(path: string | undefined): string {
-  const wanted = ['/usr/local/sbin', '/usr/local/bin', '/usr/sbin', '/usr/bin', '/sbin', '/bin'];
+  const adminDirectories = ['/usr/local/sbin', '/usr/local/bin', '/usr/sbin', '/usr/bin', '/sbin', '/bin'];
   const given = (path ?? '').split(delimiter).filter((entry) => entry !== '');
-  return [...given, ...wanted.filter((entry) => !given.includes(entry))].join(delimiter);
+  return [...given, ...adminDirectories.filter((entry) => !given.includes(entry))].join(delimiter);
 }
 
 /** Absolute path of an executable on a search path; undefined when there is none. */
 export async function findProgram(name: string, path: string): Promise<string | undefined> {
   for (const directory of path.split(delimiter)) {
     const candidate = join(directory, name);
-    const found = await access(candidate, constants.X_OK).then(
+    const isExecutable = await access(candidate, constants.X_OK).then(
       () => true,
       () => false,
     );
-    if (found) return candidate;
+    if (isExecutable) return candidate;
   }
   return undefined;
 }

@@ -7,9 +7,9 @@ const PROBE_MS = 1000;
 export function acceptsConnections(where: NetConnectOpts, signal?: AbortSignal): Promise<boolean> {
   return new Promise((resolve) => {
     const socket = connect({ ...where, timeout: PROBE_MS, ...(signal ? { signal } : {}) });
-    const finish = (found: boolean) => {
+    const finish = (isListening: boolean) => {
       socket.destroy();
-      resolve(found);
+      resolve(isListening);
     };
     socket.once('connect', () => finish(true));
     socket.once('timeout', () => finish(false));

@@ -47,9 +47,9 @@ function stoppedItem(name: EngineName, { workload, spec }: Running, goal: Goal):
 
 /** `3 containers: web, db and cache`, and the number of cluster pods, which have no names that users know. */
 function stoppedNames(own: readonly RunningContainer[], pods: number): string {
-  const ofCluster = pods === 0 ? [] : [`${plural(pods, 'container')} of the cluster`];
+  const clusterContainers = pods === 0 ? [] : [`${plural(pods, 'container')} of the cluster`];
   const named = own.length === 0 ? [] : [`${plural(own.length, 'container')}: ${namesOf(own)}`];
-  return [...named, ...ofCluster].join(', and ');
+  return [...named, ...clusterContainers].join(', and ');
 }
 
 /** Which containers restart automatically, and which do not. */

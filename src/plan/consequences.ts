@@ -26,21 +26,21 @@ export interface Consequences {
 }
 
 export function consequencesOf(goal: Goal, observed: Observed, driver: DriverInfo): Consequences {
-  const machine = ofMachine(goal, observed, driver);
+  const machine = machineConsequence(goal, observed, driver);
   const engines = {
-    moby: ofEngine('moby', machine, goal, observed, driver),
-    containerd: ofEngine('containerd', machine, goal, observed, driver),
+    moby: engineConsequence('moby', machine, goal, observed, driver),
+    containerd: engineConsequence('containerd', machine, goal, observed, driver),
   };
-  return { goal, observed, driver, machine, engines, cluster: ofCluster(engines, goal, observed, driver) };
+  return { goal, observed, driver, machine, engines, cluster: clusterConsequence(engines, goal, observed, driver) };
 }
 
-function ofMachine(goal: Goal, { machine }: Observed, driver: DriverInfo): Consequence {
+function machineConsequence(goal: Goal, { machine }: Observed, driver: DriverInfo): Consequence {
   if (machine.state !== 'on') return { mustStop: machine.state === 'broken' };
   const drift = machineDrift(machine, goal.machine, driver);
   return { drift, mustStop: !goal.on || drift.restart.length > 0 };
 }
 
-function ofEngine(
+function engineConsequence(
   name: EngineName,
   machine: Consequence,
   goal: Goal,
@@ -56,7 +56,7 @@ function ofEngine(
 }
 
 /** A cluster never runs without the engine that it was started on. */
-function ofCluster(
+function clusterConsequence(
   engines: Consequences['engines'],
   goal: Goal,
   observed: Observed,
@@ -77,9 +77,9 @@ function ofCluster(
  * True when going from `installed` to `wanted` deletes the cluster's data. An empty `wanted` expresses no preference.
  * An invalid version has no order; the driver rejects it, and nothing is deleted.
  */
-export function isDowngrade(installed: string | undefined, wanted: string): boolean {
+export function isDowngrade(installed: string | undefined, desired: string): boolean {
   const from = parse(installed);
-  const to = parse(wanted);
+  const to = parse(desired);
   return from !== null && to !== null && lt(to, from);
 }
 
@@ -87,6 +87,6 @@ export function isDowngrade(installed: string | undefined, wanted: string): bool
  * Like `isDowngrade`, where `installed` may be `''`: a cluster of unknown version, for which any version may be a
  * downgrade.
  */
-export function mayDowngrade(installed: string | undefined, wanted: string): boolean {
-  return installed === '' ? parse(wanted) !== null : isDowngrade(installed, wanted);
+export function mayDowngrade(installed: string | undefined, desired: string): boolean {
+  return installed === '' ? parse(desired) !== null : isDowngrade(installed, desired);
 }

@@ -45,10 +45,10 @@ export function differences(live: Settings, request: Pick<PlanRequest, 'settings
  * The settings document that resolves these differences: only what differs, boolean maps whole (a map in a request
  * names every entry, and null removes one). Undefined when there is nothing to write.
  */
-function payloadOf(wanted: readonly Difference[], live: Settings): JsonObject | undefined {
+function payloadOf(resolved: readonly Difference[], live: Settings): JsonObject | undefined {
   const payload: JsonObject = {};
   const maps = new Map<SettingPath, Map<string, JsonValue>>();
-  for (const { path, key, after } of wanted) {
+  for (const { path, key, after } of resolved) {
     if (path === EXTENSIONS) continue;
     if (key === undefined) {
       if (after !== undefined) setLeaf(payload, path, after);
@@ -62,8 +62,8 @@ function payloadOf(wanted: readonly Difference[], live: Settings): JsonObject | 
 }
 
 /** The settings once these differences are resolved. */
-export function settingsAfter(live: Settings, wanted: readonly Difference[]): Settings {
-  const payload = payloadOf(wanted, live);
+export function settingsAfter(live: Settings, resolved: readonly Difference[]): Settings {
+  const payload = payloadOf(resolved, live);
   return payload ? mergeSettings(live, payload) : live;
 }
 
@@ -74,21 +74,21 @@ function entryDifferences(
   prune: boolean,
 ) {
   const present = entriesOf(before);
-  const wanted = entriesOf(after);
-  const removed = prune ? Object.keys(present).filter((key) => !Object.hasOwn(wanted, key)) : [];
-  const found: Difference[] = [];
-  for (const key of [...Object.keys(wanted), ...removed]) {
+  const requested = entriesOf(after);
+  const removed = prune ? Object.keys(present).filter((key) => !Object.hasOwn(requested, key)) : [];
+  const entryChanges: Difference[] = [];
+  for (const key of [...Object.keys(requested), ...removed]) {
     const old = Object.hasOwn(present, key) ? present[key] : undefined;
-    const value = Object.hasOwn(wanted, key) ? wanted[key] : null;
+    const value = Object.hasOwn(requested, key) ? requested[key] : null;
     if (value === undefined || value === null) {
-      if (old !== undefined) found.push({ path, key, action: 'delete', before: old });
+      if (old !== undefined) entryChanges.push({ path, key, action: 'delete', before: old });
     } else if (old === undefined) {
-      found.push({ path, key, action: 'create', after: value });
+      entryChanges.push({ path, key, action: 'create', after: value });
     } else if (old !== value) {
-      found.push({ path, key, action: 'update', before: old, after: value });
+      entryChanges.push({ path, key, action: 'update', before: old, after: value });
     }
   }
-  return found;
+  return entryChanges;
 }
 
 function entriesOf(map: JsonValue | undefined): JsonObject {

@@ -104,22 +104,22 @@ export function isLive(path: SettingPath, driver: DriverInfo): boolean {
 }
 
 /** Settings of which a running machine accepts some values live; others need a restart. */
-const ROOM: Partial<Record<SettingPath, keyof LiveRoom>> = {
+const LIVE_RANGES: Partial<Record<SettingPath, keyof LiveRoom>> = {
   'virtualMachine.memoryInGB': 'memoryGiB',
   'virtualMachine.numberCPUs': 'cpus',
   'experimental.virtualMachine.diskSize': 'diskBytes',
 };
 
 /** The live range of a setting, as last reported by the running machine; undefined where it reported none. */
-export function roomFor(path: SettingPath, { room }: RunningMachine): Bounds | undefined {
-  const member = ROOM[path];
+export function liveRange(path: SettingPath, { room }: RunningMachine): Bounds | undefined {
+  const member = LIVE_RANGES[path];
   return member && room?.[member];
 }
 
 /** A difference is live where the driver accepts any value, or the running machine has room for this one. */
 export function machineDrift(running: RunningMachine, desired: MachineSpec, driver: DriverInfo): Drift {
   return driftOf(MACHINE_MEMBERS, running.spec, desired, driver, (path, value) => {
-    const bounds = roomFor(path, running);
+    const bounds = liveRange(path, running);
     return bounds !== undefined && typeof value === 'number' && value >= bounds.least && value <= bounds.most;
   });
 }

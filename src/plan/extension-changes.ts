@@ -52,19 +52,19 @@ export function extensionCost({ action, before, after }: Difference): Cost {
 export function refusedExtensions(
   live: Settings,
   requested: JsonObject,
-  found: readonly Difference[],
+  differences: readonly Difference[],
   gate: ExtensionGate,
 ) {
   if (gate.power !== 'started') return [];
-  const asked = leafAt(requested, EXTENSIONS);
-  const known = new Set(found.filter(({ path }) => path === EXTENSIONS).map(({ key }) => key));
+  const requestedMap = leafAt(requested, EXTENSIONS);
+  const known = new Set(differences.filter(({ path }) => path === EXTENSIONS).map(({ key }) => key));
   return Object.entries(live.application.extensions.installed)
     .filter(([key, tag]) => !known.has(key) && !isPermitted(key, tag, gate))
     .map(([key, tag]) => {
       const difference: Difference = { path: EXTENSIONS, key, action: 'delete', before: tag };
-      const wanted = isObject(asked) && Object.hasOwn(asked, key);
+      const isRequested = isObject(requestedMap) && Object.hasOwn(requestedMap, key);
       const message = `"${EXTENSIONS}" asks for ${key}:${tag}, which "application.extensions.allowed.list" does not permit.`;
-      const blocked: Change['blocked'] = wanted ? { by: 'unsupported', message, advice: PERMIT } : undefined;
+      const blocked: Change['blocked'] = isRequested ? { by: 'unsupported', message, advice: PERMIT } : undefined;
       const cost: Cost = {
         severity: 'live',
         reason: 'the list of allowed extensions does not permit it; it is uninstalled',
@@ -110,10 +110,10 @@ function isPermitted(name: string, tag: JsonValue, { allowed }: ExtensionGate): 
  * Warnings about extensions whose images the engine may not pull. They do not block: an engine that already has the
  * image need not pull it.
  */
-export function deniedImages(found: readonly Difference[], { containerEngine }: Settings): string[] {
+export function deniedImages(differences: readonly Difference[], { containerEngine }: Settings): string[] {
   const { name, allowedImages } = containerEngine;
   if (!allowedImages.enabled) return [];
-  return found.flatMap(({ path, key = '', after }) => {
+  return differences.flatMap(({ path, key = '', after }) => {
     if (path !== EXTENSIONS || after === undefined) return [];
     const id = `${key}:${String(after)}`;
     const image = parseExtensionImage(id);

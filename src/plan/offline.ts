@@ -138,8 +138,8 @@ function clusterVersion(base: Settings, desired: Settings): Cost {
 }
 
 function conditional(path: SettingPath, desired: Settings): Cost {
-  const ofCluster = path.startsWith('kubernetes.') && path !== 'kubernetes.enabled';
-  if (ofCluster && !desired.kubernetes.enabled) return { severity: 'none', reason: 'the cluster is off' };
+  const isClusterOption = path.startsWith('kubernetes.') && path !== 'kubernetes.enabled';
+  if (isClusterOption && !desired.kubernetes.enabled) return { severity: 'none', reason: 'the cluster is off' };
   if (path === 'containerEngine.mobyStorageDriver' && desired.containerEngine.name !== 'moby') {
     return { severity: 'none', reason: 'only used by moby' };
   }

@@ -46,13 +46,13 @@ export interface PlanInput {
  */
 export function makePlan(input: PlanInput): Plan {
   const { request, live, power, driver, observed, target, generation } = input;
-  const found = differences(live, request);
+  const settingDifferences = differences(live, request);
   const powerAfter = request.state === 'unmanaged' ? power : request.state;
-  const extensions = { power: powerAfter, allowed: allowedExtensions(input, found) };
+  const extensions = { power: powerAfter, allowed: allowedExtensions(input, settingDifferences) };
   const judged: Judged[] = [
-    ...found.map((difference) => ({ difference, blocked: blockOf(difference, { ...input, extensions }) })),
-    ...refusedExtensions(live, request.settings, found, extensions),
-    ...unsupportedWishes(input, found),
+    ...settingDifferences.map((difference) => ({ difference, blocked: blockOf(difference, { ...input, extensions }) })),
+    ...refusedExtensions(live, request.settings, settingDifferences, extensions),
+    ...unsupportedUnchanged(input, settingDifferences),
   ];
   const open = judged.filter(({ blocked }) => !blocked).map(({ difference }) => difference);
   const desired = settingsAfter(live, open);
@@ -122,8 +122,11 @@ const OUTDATED =
  * Desired values that equal the live ones but that the driver does not support. Without this, the same profile would be
  * rejected on one computer and ignored on another.
  */
-function unsupportedWishes({ request, live, driver }: PlanInput, found: readonly Difference[]): Judged[] {
-  const differing = new Set(found.map(({ path }) => path));
+function unsupportedUnchanged(
+  { request, live, driver }: PlanInput,
+  settingDifferences: readonly Difference[],
+): Judged[] {
+  const differing = new Set(settingDifferences.map(({ path }) => path));
   return (request.wishes ?? []).flatMap((name) => {
     const path = fieldAt(name)?.path;
     const after = path && leafAt(live, path);
@@ -145,9 +148,9 @@ interface Judged {
 /** The allow list of extensions after all changes that are not blocked. */
 function allowedExtensions(
   input: PlanInput,
-  found: readonly Difference[],
+  settingDifferences: readonly Difference[],
 ): Settings['application']['extensions']['allowed'] {
-  const open = found.filter((difference) => difference.path !== EXTENSIONS && !blockOf(difference, input));
+  const open = settingDifferences.filter((difference) => difference.path !== EXTENSIONS && !blockOf(difference, input));
   return settingsAfter(input.live, open).application.extensions.allowed;
 }
 
@@ -185,8 +188,8 @@ function restarts(changes: readonly Change[], { observed, machine, engines, clus
 }
 
 function lowersVersion(open: readonly Difference[], { desired, observed, driver }: Circumstances): boolean {
-  const asked = open.some(({ path }) => path === 'kubernetes.version');
-  return asked && driver.hasCluster && mayDowngrade(installedVersion(observed), desired.kubernetes.version);
+  const isRequested = open.some(({ path }) => path === 'kubernetes.version');
+  return isRequested && driver.hasCluster && mayDowngrade(installedVersion(observed), desired.kubernetes.version);
 }
 
 function unseenWarnings({ observed: { assumed }, outdated = false }: PlanInput): string[] {

@@ -47,19 +47,19 @@ export function withForwards(request: PlanRequest, portForwards: WantedForwards)
 }
 
 /** The forwards without these changes. */
-export function forwardsWithout(wanted: WantedForwards, changes: readonly Change[]): WantedForwards {
+export function forwardsWithout(desired: WantedForwards, changes: readonly Change[]): WantedForwards {
   const leaves = changes.flatMap(({ path, key }) => (path === PATH && key !== undefined ? [key] : []));
-  if (leaves.length === 0) return wanted;
-  return { ...wanted, entries: wanted.entries.filter((entry) => !leaves.includes(forwardName(entry))), leaves };
+  if (leaves.length === 0) return desired;
+  return { ...desired, entries: desired.entries.filter((entry) => !leaves.includes(forwardName(entry))), leaves };
 }
 
 /** The plan with the changes to forwards. `live` is `undefined` where they cannot be listed. */
-export function withPortForwards(plan: Plan, wanted: WantedForwards, live: ForwardsReport | undefined): Plan {
-  if (!mentionsForwards(wanted)) return plan;
-  if (!live) return { ...plan, warnings: [...plan.warnings, ...unseenWarnings(wanted)] };
+export function withPortForwards(plan: Plan, desired: WantedForwards, live: ForwardsReport | undefined): Plan {
+  if (!mentionsForwards(desired)) return plan;
+  if (!live) return { ...plan, warnings: [...plan.warnings, ...unseenWarnings(desired)] };
   const present = new Map(live.portForwards.map((forward) => [forwardName(forward), forward]));
-  const gone = removed(wanted, present);
-  const found = wanted.entries.flatMap((entry): Change[] => {
+  const gone = removed(desired, present);
+  const edits = desired.entries.flatMap((entry): Change[] => {
     const { hostPort } = entry;
     const before = present.get(forwardName(entry));
     if (hostPort === null || before?.hostPort === hostPort) return [];
@@ -73,7 +73,7 @@ export function withPortForwards(plan: Plan, wanted: WantedForwards, live: Forwa
       reason: 'it listens on 127.0.0.1 while the cluster responds',
     };
     const obstacle = live.supported
-      ? holderOf(hostPort, wanted, present)
+      ? holderOf(hostPort, desired, present)
       : { by: 'unsupported' as const, message: `Port forwards: ${live.reason ?? 'there is no cluster'}.` };
     if (obstacle === undefined) return [change];
     return [{ ...change, severity: 'none', reason: 'not available', blocked: obstacle }];
@@ -88,22 +88,22 @@ export function withPortForwards(plan: Plan, wanted: WantedForwards, live: Forwa
       reason: 'its port is closed',
     }),
   );
-  const closing = [...gone, ...moved(found, present)].filter((forward) => forward.connections > 0);
+  const closing = [...gone, ...moved(edits, present)].filter((forward) => forward.connections > 0);
   const radius = closing.map((forward) => ({
     what: `closes ${forward.connections} connection${forward.connections === 1 ? '' : 's'} through the forward ${forwardName(forward)}`,
     lost: false,
   }));
   return extendedPlan(plan, {
-    after: [...deletions, ...found],
+    after: [...deletions, ...edits],
     blastRadius: radius,
-    warnings: failedWarnings(wanted, present),
+    warnings: failedWarnings(desired, present),
   });
 }
 
 /** The forward steps of an apply. */
-export function forwardSteps(plan: Plan, wanted: WantedForwards): ForwardSteps {
+export function forwardSteps(plan: Plan, desired: WantedForwards): ForwardSteps {
   const changes = plan.changes.filter(({ path, blocked }) => path === PATH && !blocked);
-  const keyed = new Map(wanted.entries.map((entry) => [forwardName(entry), entry]));
+  const keyed = new Map(desired.entries.map((entry) => [forwardName(entry), entry]));
   const ensure = changes.flatMap(({ key = '', action, after }) => {
     const entry = keyed.get(key);
     return entry && action !== 'delete' && typeof after === 'number' ? [{ ...entry, hostPort: after }] : [];
@@ -146,11 +146,11 @@ function moved(changes: readonly Change[], present: ReadonlyMap<string, ForwardR
 /** Why a host port is unavailable: another forward, which the profile leaves alone, uses it. */
 function holderOf(
   hostPort: number,
-  wanted: WantedForwards,
+  desired: WantedForwards,
   present: ReadonlyMap<string, ForwardReport>,
 ): Change['blocked'] {
-  if (wanted.exclusive) return undefined;
-  const managed = new Set(wanted.entries.map(forwardName));
+  if (desired.exclusive) return undefined;
+  const managed = new Set(desired.entries.map(forwardName));
   const holder = [...present].find(([name, forward]) => forward.hostPort === hostPort && !managed.has(name));
   if (!holder) return undefined;
   return {

@@ -73,16 +73,16 @@ export function restartReasons(
   before?: Settings,
 ): Record<string, RestartReason> {
   if (!isUp(observed) && observed.machine.state !== 'on') return {};
-  const found = new Map<SettingPath, RestartReason>();
+  const byPath = new Map<SettingPath, RestartReason>();
   const note = (path: SettingPath, current: JsonValue) => {
-    found.set(path, { current, desired: leafAt(after, path) ?? null, severity: 'restart' });
+    byPath.set(path, { current, desired: leafAt(after, path) ?? null, severity: 'restart' });
   };
   machineReasons();
   engineReasons();
   if (driver.hasCluster) clusterReasons();
   const reasons: Record<string, RestartReason> = {};
   for (const path of ORDER) {
-    const reason = found.get(path);
+    const reason = byPath.get(path);
     if (reason) reasons[path] = reason;
   }
   return reasons;
@@ -118,13 +118,13 @@ export function restartReasons(
     if (enabled !== on && isEnforced('kubernetes.enabled', driver)) note('kubernetes.enabled', on);
     const installed = installedVersion(observed);
     if (enabled && isDowngrade(installed, version)) {
-      found.set('kubernetes.version', { current: installed ?? '', desired: version, severity: 'reset' });
+      byPath.set('kubernetes.version', { current: installed ?? '', desired: version, severity: 'reset' });
     }
   }
 
   function collect<S>(members: readonly Member<S>[], running: S, { restart }: Drift) {
     for (const { path, value } of members) {
-      if (restart.includes(path) && !found.has(path)) note(path, shown(path, value(running)));
+      if (restart.includes(path) && !byPath.has(path)) note(path, shown(path, value(running)));
     }
   }
 }

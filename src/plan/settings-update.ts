@@ -19,7 +19,7 @@ export type Update =
   | { kind: 'unchanged'; ignored: string[] }
   | { kind: 'changed'; settings: Settings; paths: SettingPath[]; ignored: string[] };
 
-export interface UpdateSurroundings {
+export interface UpdateContext {
   driver: DriverInfo & Pick<Driver, 'diskBytes'>;
   host: { platform: Platform; arch: string; osVersion?: string };
   /** Exact versions that the cluster driver offers; `undefined` while they are not known, or there is no cluster. */
@@ -29,20 +29,20 @@ export interface UpdateSurroundings {
 }
 
 /** A write: any version from 1 on, migrated; a version is required. Pure. */
-export function decideUpdate(payload: JsonObject, current: Settings, around: UpdateSurroundings): Update {
+export function decideUpdate(payload: JsonObject, current: Settings, context: UpdateContext): Update {
   const problem = versionProblem(payload.version);
   if (problem !== undefined) return { kind: 'refused', problems: [problem] };
   const older = typeof payload.version === 'number' && payload.version < SCHEMA_VERSION;
-  const migrated = older ? migrate(payload, { platform: around.host.platform, partial: true }) : payload;
-  return decideProposal(migrated, current, around);
+  const migrated = older ? migrate(payload, { platform: context.host.platform, partial: true }) : payload;
+  return decideProposal(migrated, current, context);
 }
 
 /** A proposal: the newest version or none, and no migration. Pure. */
-export function decideProposal(sent: JsonObject, current: Settings, around: UpdateSurroundings): Update {
+export function decideProposal(sent: JsonObject, current: Settings, context: UpdateContext): Update {
   const payload = canonicalize(sent);
-  const issues = validate(payload, validateContext(current, around));
+  const issues = validate(payload, validateContext(current, context));
   const reported = new Set(issues.map(({ path }) => path));
-  const problems = [...issues.map(({ message }) => message), ...refusals(payload, current, around, reported)];
+  const problems = [...issues.map(({ message }) => message), ...refusals(payload, current, context, reported)];
   if (problems.length > 0) return { kind: 'refused', problems };
   const ignored = unknownKeys(payload).map((key) => key.path);
   const settings = mergeSettings(current, payload);
@@ -51,10 +51,10 @@ export function decideProposal(sent: JsonObject, current: Settings, around: Upda
 }
 
 /** The facts of this service for the validator. */
-export function validateContext(current: Settings, around: UpdateSurroundings): ValidateContext {
-  const { host, locks } = around;
-  const kubernetesVersions = around.kubernetesVersions();
-  const diskBytes = around.driver.diskBytes?.();
+export function validateContext(current: Settings, context: UpdateContext): ValidateContext {
+  const { host, locks } = context;
+  const kubernetesVersions = context.kubernetesVersions();
+  const diskBytes = context.driver.diskBytes?.();
   return {
     current,
     platform: host.platform,
@@ -70,7 +70,7 @@ export function validateContext(current: Settings, around: UpdateSurroundings): 
 function refusals(
   payload: JsonObject,
   current: Settings,
-  { driver }: UpdateSurroundings,
+  { driver }: UpdateContext,
   reported: ReadonlySet<string>,
 ): string[] {
   return leaves(payload).flatMap(([path, after]) => {

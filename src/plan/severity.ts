@@ -5,7 +5,7 @@ import { busyEngines, clusterHasProcess, installedVersion, isUp } from './backen
 import type { Severity } from './change.ts';
 import type { Consequences } from './consequences.ts';
 import { mayDowngrade } from './consequences.ts';
-import { isEnforced, isLive, ownerOf, type Part, roomFor } from './drift.ts';
+import { isEnforced, isLive, liveRange, ownerOf, type Part } from './drift.ts';
 
 /** The inputs to the cost of a change other than the setting itself. */
 export interface Circumstances extends Consequences {
@@ -145,7 +145,7 @@ function defaultCost(path: SettingPath, at: Circumstances): Cost {
 function restartReason(path: SettingPath, owner: Part, { observed }: Circumstances): string {
   const { machine } = observed;
   const room =
-    machine.state === 'on' && typeof fieldAt(path)?.default === 'number' ? roomFor(path, machine) : undefined;
+    machine.state === 'on' && typeof fieldAt(path)?.default === 'number' ? liveRange(path, machine) : undefined;
   const narrow = room && `; the live limits are ${room.least} to ${room.most}`;
   return `requires a restart of the ${owner}${narrow ?? ''}`;
 }

@@ -54,15 +54,15 @@ function highest(severities: readonly Severity[]): Severity {
 
 function costs(open: readonly Change[], restarts: number, resets: number): string[] {
   const power = open.find((change) => change.path === 'state');
-  const found = [];
-  if (power) found.push(power.after === 'started' ? 'starts the backend' : 'stops the backend');
+  const phrases = [];
+  if (power) phrases.push(power.after === 'started' ? 'starts the backend' : 'stops the backend');
   const begun = open.filter((change) => isRuntimeChange(change) && change.severity === 'live');
-  if (begun.length > 0) found.push(`${verbOf(begun)} the ${wordList(begun.map(({ path }) => path))}`);
+  if (begun.length > 0) phrases.push(`${verbOf(begun)} the ${wordList(begun.map(({ path }) => path))}`);
   const ended = open.filter((change) => isRuntimeChange(change) && change.after === 'stopped');
-  if (ended.length > 0) found.push(`stops the ${wordList(ended.map(({ path }) => path))}`);
-  if (restarts > 0) found.push(counted(restarts, 'restart'));
-  if (resets > 0) found.push(counted(resets, 'reset'));
-  return found.length > 0 ? found : ['no restart'];
+  if (ended.length > 0) phrases.push(`stops the ${wordList(ended.map(({ path }) => path))}`);
+  if (restarts > 0) phrases.push(counted(restarts, 'restart'));
+  if (resets > 0) phrases.push(counted(resets, 'reset'));
+  return phrases.length > 0 ? phrases : ['no restart'];
 }
 
 function verbOf(changes: readonly Change[]): string {

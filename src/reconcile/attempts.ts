@@ -41,7 +41,7 @@ export interface Attempts {
   failed(what: string, error: RdError, spent?: Spent): Failure;
   succeeded(what: string): void;
   /** An error if a step has succeeded so often that repeating it now would be a hot loop; a pause is due then. */
-  fruitless(what: string): RdError | undefined;
+  hotLoopError(what: string): RdError | undefined;
   forget(): void;
 }
 
@@ -61,7 +61,7 @@ export function createAttempts(): Attempts {
     succeeded(what) {
       successes.set(what, (successes.get(what) ?? 0) + 1);
     },
-    fruitless(what) {
+    hotLoopError(what) {
       const count = successes.get(what) ?? 0;
       if (count < MAX_SUCCESSES) return undefined;
       // After the pause it is performed once more.
@@ -95,7 +95,7 @@ export interface GivenUp {
    * Called with each observation since; true when the due step is due for another reason. The first observation shows
    * what the failure left behind. Nothing that is on is ever stopped for such a reason: it may be all that still works.
    */
-  isOther(step: Step | undefined, seen: Observed): boolean;
+  isUnrelated(step: Step | undefined, seen: Observed): boolean;
 }
 
 export function createGivenUp(): GivenUp {
@@ -107,7 +107,7 @@ export function createGivenUp(): GivenUp {
       looked = false;
       if (step) left.add(reasonOf(step, seen));
     },
-    isOther(step, seen) {
+    isUnrelated(step, seen) {
       const reason = step && reasonOf(step, seen);
       if (!looked) {
         looked = true;

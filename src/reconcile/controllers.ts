@@ -66,7 +66,7 @@ export function createControllers({
   /** A cancelled step that is still running. */
   let stuck: { step: Step; error: RdError } | undefined;
   /** The settings last worked on; anything that ran before the service started is assumed to have the initial ones. */
-  let workedOn = initial.settings;
+  let lastSettings = initial.settings;
   /** The current desired state has been observed since it was set. */
   let fresh = false;
   /** The last completed version of the desired state. */
@@ -75,11 +75,11 @@ export function createControllers({
   let serving = false;
   /** Skip the next pause. */
   let nudged = false;
-  let resting: AbortController | undefined;
+  let pause: AbortController | undefined;
   let compared: Consequences | undefined;
   /** Since when every observation has found nothing to do. */
   let calmSince: number | undefined;
-  const observer = createObserver({ driver, clock, check, closing: closing.signal, wake: () => resting?.abort() });
+  const observer = createObserver({ driver, clock, check, closing: closing.signal, wake: () => pause?.abort() });
   const reports = createReports(snapshot([]));
   const unwatch = driver.watch(() => {
     observer.markStale();
@@ -100,14 +100,14 @@ export function createControllers({
       phases.restart();
       if (underway && isFutile(underway.step, goal, driver)) underway.abort.abort();
       observer.interrupt();
-      resting?.abort();
+      pause?.abort();
       publish();
     },
     status: reports.last,
     observed: () => withStartDone(known(), (underway ?? stuck)?.step),
     look: (signal, patience) =>
-      observer.ask(signal, () => patience === 'until it succeeds' && reports.last().backendState !== 'ERROR'),
-    firstLook: (signal) => reports.until(hasLooked, [signal]),
+      observer.request(signal, () => patience === 'until it succeeds' && reports.last().backendState !== 'ERROR'),
+    firstLook: (signal) => reports.until(hasObserved, [signal]),
     quiesce: (signal) => reports.until(isSettled, [signal, closing.signal]),
     onChange: reports.onChange,
     async close() {
@@ -115,7 +115,7 @@ export function createControllers({
       unwatch();
       observer.end();
       if (underway?.step.step.do === 'start') underway.abort.abort();
-      resting?.abort();
+      pause?.abort();
       await ended;
     },
   };
@@ -141,16 +141,16 @@ export function createControllers({
     if (failure?.what === 'observation') failure = undefined;
     if (nudged) return 0;
     fresh = true;
-    if (desired.hold?.keep !== 'as it is') workedOn = desired.settings;
+    if (desired.hold?.keep !== 'as it is') lastSettings = desired.settings;
     const step = nextStep(compare(now));
     if (step) calmSince = undefined;
-    const isOther = failure?.terminal === true && givenUp.isOther(step, now);
-    if (!step) return rested(isReady(goal, now));
+    const isUnrelated = failure?.terminal === true && givenUp.isUnrelated(step, now);
+    if (!step) return idle(isReady(goal, now));
     clusterWait.forget();
-    if (failure?.terminal && (stuck || !isOther)) return IDLE_MS;
+    if (failure?.terminal && (stuck || !isUnrelated)) return IDLE_MS;
     if (stuck) return retry(stepName(stuck.step), stuck.error, { step: stuck.step });
-    const fruitless = attempts.fruitless(stepName(step));
-    if (fruitless) return retry(stepName(step), fruitless, { step });
+    const hotLoop = attempts.hotLoopError(stepName(step));
+    if (hotLoop) return retry(stepName(step), hotLoop, { step });
     try {
       check();
     } catch (error) {
@@ -162,11 +162,13 @@ export function createControllers({
   /** The last observation, or the assumed state. */
   function known(): Observed {
     const seen = observer.seen();
-    const reason = observer.unknownBecause();
-    return seen && reason === undefined ? seen : assumed({ seen, settings: workedOn, driver, reason: reason ?? '' });
+    const reason = observer.unknownReason();
+    return seen && reason === undefined
+      ? seen
+      : assumed({ seen, settings: lastSettings, driver, reason: reason ?? '' });
   }
 
-  function rested(ready: boolean): number {
+  function idle(ready: boolean): number {
     if (!ready) return awaitCluster();
     failure = undefined;
     attempts.forget();
@@ -194,8 +196,8 @@ export function createControllers({
     const end = phases.begin(stepName(step));
     publish();
     // A change of the desired state, or closing, waits for one limit at most.
-    const isPatient = () => !nudged && !closing.signal.aborted;
-    const ending = await performInTime({ step, seen: before, driver, clock, abort, isPatient });
+    const mayExtend = () => !nudged && !closing.signal.aborted;
+    const ending = await performInTime({ step, seen: before, driver, clock, abort, mayExtend });
     underway = undefined;
     if ('error' in ending) end('failed', ending.error.message);
     else end(ending.how);
@@ -228,7 +230,7 @@ export function createControllers({
     if (failure?.error === stuck?.error) failure = undefined;
     stuck = undefined;
     nudged = true;
-    resting?.abort();
+    pause?.abort();
   }
 
   function retry(what: string, error: RdError, { step, spent }: { step?: Step; spent?: Spent } = {}): number {
@@ -252,9 +254,9 @@ export function createControllers({
         publish();
         continue;
       }
-      resting = new AbortController();
-      await clock.sleep(end - clock.now(), resting.signal);
-      resting = undefined;
+      pause = new AbortController();
+      await clock.sleep(end - clock.now(), pause.signal);
+      pause = undefined;
     }
   }
 
@@ -289,6 +291,6 @@ export function createControllers({
   }
 }
 
-function hasLooked({ conditions }: LoopStatus): boolean {
+function hasObserved({ conditions }: LoopStatus): boolean {
   return conditions.every(({ reason }) => reason !== 'NotObserved');
 }

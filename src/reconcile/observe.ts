@@ -61,13 +61,13 @@ export interface Observer {
    * Requests an observation. True once one that began after the call has succeeded; false when it failed, the signal
    * aborted, or the loop has ended. A failed one is retried while `isHopeful`.
    */
-  ask(signal: AbortSignal, isHopeful: () => boolean): Promise<boolean>;
+  request(signal: AbortSignal, mayRetry: () => boolean): Promise<boolean>;
   /** An observed part may have exited: an observation is due at once. */
   markStale(): void;
   /** A part may have exited since the last successful observation began, so it is stale. */
   isStale(): boolean;
   /** Why the current state is unknown, as a clause; undefined after a successful observation. */
-  unknownBecause(): string | undefined;
+  unknownReason(): string | undefined;
   /** There will be no more observations. */
   end(): void;
 }
@@ -84,13 +84,13 @@ export interface ObserverInput {
 }
 
 /** Retry interval of a failed observation for callers that wait for a successful one. */
-const AGAIN_MS = 500;
+const RETRY_MS = 500;
 
 export function createObserver({ driver, clock, check, closing, wake }: ObserverInput): Observer {
-  let next = newTurn();
+  let next = pendingObservation();
   let ended = false;
   let seen: Observed | undefined;
-  let unknownBecause: string | undefined = 'the service has not observed it yet';
+  let unknownReason: string | undefined = 'the service has not observed it yet';
   let running: AbortController | undefined;
   let isDue = false;
   /** Counts possible exits; `observedExits` of them precede a successful observation. */
@@ -98,18 +98,18 @@ export function createObserver({ driver, clock, check, closing, wake }: Observer
   let observedExits = 0;
 
   /** Requests one observation. */
-  async function askOnce(signal: AbortSignal): Promise<boolean> {
+  async function requestOnce(signal: AbortSignal): Promise<boolean> {
     if (ended || signal.aborted) return false;
-    const turn = next;
-    turn.callers++;
+    const pending = next;
+    pending.callers++;
     wake();
     return new Promise((resolve) => {
       const giveUp = () => {
-        turn.callers--;
+        pending.callers--;
         resolve(false);
       };
       signal.addEventListener('abort', giveUp, { once: true });
-      turn.result.then((ok) => {
+      pending.result.then((ok) => {
         signal.removeEventListener('abort', giveUp);
         resolve(ok);
       });
@@ -117,11 +117,11 @@ export function createObserver({ driver, clock, check, closing, wake }: Observer
   }
 
   return {
-    async ask(signal, isHopeful) {
+    async request(signal, mayRetry) {
       const end = AbortSignal.any([signal, closing]);
-      while (!(await askOnce(signal))) {
-        if (end.aborted || !isHopeful()) return false;
-        await clock.sleep(AGAIN_MS, end);
+      while (!(await requestOnce(signal))) {
+        if (end.aborted || !mayRetry()) return false;
+        await clock.sleep(RETRY_MS, end);
       }
       return true;
     },
@@ -137,13 +137,13 @@ export function createObserver({ driver, clock, check, closing, wake }: Observer
     },
     isStale: () => exits > observedExits,
     seen: () => seen,
-    unknownBecause: () => unknownBecause,
+    unknownReason: () => unknownReason,
     interrupt: () => running?.abort(),
     async look() {
       const abort = new AbortController();
       running = abort;
-      const turn = next;
-      if (!ended) next = newTurn();
+      const pending = next;
+      if (!ended) next = pendingObservation();
       const known = exits;
       isDue = false;
       try {
@@ -151,26 +151,26 @@ export function createObserver({ driver, clock, check, closing, wake }: Observer
         seen = await observeInTime(driver, clock, AbortSignal.any([abort.signal, closing]));
       } catch (error) {
         if (abort.signal.aborted) {
-          next.callers += turn.callers;
-          turn.end(next.result);
+          next.callers += pending.callers;
+          pending.end(next.result);
         } else {
-          unknownBecause = `the last observation failed: ${messageOf(error).replace(/\.$/, '')}`;
-          turn.end(false);
+          unknownReason = `the last observation failed: ${messageOf(error).replace(/\.$/, '')}`;
+          pending.end(false);
         }
         throw error;
       } finally {
         running = undefined;
       }
-      unknownBecause = undefined;
+      unknownReason = undefined;
       observedExits = known;
-      turn.end(true);
+      pending.end(true);
       return seen;
     },
   };
 }
 
 /** An observation to come, for the callers that requested it. */
-interface Turn {
+interface PendingObservation {
   /** Whether it succeeded. */
   result: Promise<boolean>;
   /** An interrupted one ends with the result of the next. */
@@ -178,8 +178,8 @@ interface Turn {
   callers: number;
 }
 
-function newTurn(): Turn {
-  let end: Turn['end'] = () => {};
+function pendingObservation(): PendingObservation {
+  let end: PendingObservation['end'] = () => {};
   const result = new Promise<boolean>((resolve) => {
     end = resolve;
   });

@@ -63,7 +63,7 @@ export interface PerformInput {
   /** Cancels the step; also aborted here on timeout. */
   abort: AbortController;
   /** Whether a step that reports progress may extend its limit. */
-  isPatient(): boolean;
+  mayExtend(): boolean;
 }
 
 /**
@@ -84,7 +84,7 @@ export async function performInTime({
   driver,
   clock,
   abort,
-  isPatient,
+  mayExtend,
 }: PerformInput): Promise<StepOutcome> {
   const name = stepName(step);
   const limit = STEP_LIMITS_MS[name];
@@ -92,7 +92,7 @@ export async function performInTime({
   const begun = clock.now();
   let since = begun;
   const progress = () => {
-    if (isPatient()) since = clock.now();
+    if (mayExtend()) since = clock.now();
   };
   const failed = (error: RdError, ms: number): StepOutcome => ({
     how: 'failed',

@@ -17,7 +17,7 @@ import type { LogFile } from '../os/log-file.ts';
 import { userHome } from '../os/user-directories.ts';
 import { unprotected } from '../plan/blocks.ts';
 import type { FirstRun, LayerFacts } from '../plan/layers.ts';
-import { decideUpdate, type UpdateSurroundings } from '../plan/settings-update.ts';
+import { decideUpdate, type UpdateContext } from '../plan/settings-update.ts';
 import type { Controllers, Desired, LoopStatus } from '../reconcile/contract.ts';
 import { createControllers } from '../reconcile/controllers.ts';
 import { SCHEMA_VERSION, type Settings } from '../settings/settings.gen.ts';
@@ -102,8 +102,8 @@ export async function openBackend(
   for (const notice of notices) log.write('warn', notice);
 
   const lock = backendLock(here.backendLock);
-  const { found } = recovered;
-  const hold = found?.hold ?? (options.idle ? IDLE : undefined);
+  const { initialHold } = recovered;
+  const hold = initialHold?.hold ?? (options.idle ? IDLE : undefined);
   const controllers = createControllers({
     driver,
     desired: hold ? { ...initial, hold } : initial,
@@ -135,11 +135,11 @@ export async function openBackend(
     desired: () => store.snapshot().desired,
     clock: systemClock,
     log: log.write,
-    ...(found ? { found } : {}),
+    ...(initialHold ? { initialHold } : {}),
     ...(options.idle ? { idle: IDLE } : {}),
   });
   // Closed after the backend, because it resets the docker context of an engine that has stopped.
-  const integration = createHostIntegration({ ...options, here, settings, driver, log });
+  const integration = createHostIntegration({ ...options, places: here, settings, driver, log });
   ending.integration = integration;
   undo.push(['host integration', () => integration.close()]);
   ending.backendStopped = false;
@@ -220,7 +220,7 @@ export async function settleAndClose(
 }
 
 /** The initial settings, with the caller's changes. Throws rather than start without a requested protection. */
-function initialSettings(settings: Settings, changes: JsonObject | undefined, around: UpdateSurroundings): Settings {
+function initialSettings(settings: Settings, changes: JsonObject | undefined, around: UpdateContext): Settings {
   const update = changes && decideUpdate({ version: SCHEMA_VERSION, ...changes }, settings, around);
   if (update?.kind === 'refused') {
     throw new RdError('ERR_SETTINGS_INVALID', [TEXTS.updateErrors, ...update.problems].join('\n'), {

@@ -40,7 +40,7 @@ export async function openFeatures(
   const { platform, env } = options;
   const notice = (text: string) => void notices.push(text);
   const data = createBackendData({
-    ...{ here, driver, host, store, maintenance, controllers, recovered, notice },
+    ...{ places: here, driver, host, store, maintenance, controllers, recovered, notice },
     log: log.write,
   });
   undo.push(['snapshots', () => data.close()]);

@@ -69,7 +69,14 @@ export async function stopLeft({
       const { driver } = await openDriver({ env: { ...env, RDCTL_DRIVER: undefined } }, state, here, log);
       await stopDriver(driver, state, log).finally(() => driver.release?.());
       const { simulated } = driver;
-      const targets = integrationTargets({ env, platform, homedir: userHome(env, platform), here, self, simulated });
+      const targets = integrationTargets({
+        env,
+        platform,
+        homedir: userHome(env, platform),
+        places: here,
+        self,
+        simulated,
+      });
       const found = 'offBecause' in targets ? [] : await releaseContext(targets);
       logOutcomes(found, log);
     } finally {

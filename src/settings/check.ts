@@ -69,16 +69,16 @@ export async function checkSettings(written: WrittenSettings, context: CheckCont
   const version = versionFinding(written);
   if (version) return { findings: [place(version)], settings: {}, origins: new Map() };
   const older = settings.version !== SCHEMA_VERSION;
-  const mistaken = older ? await olderFindings(written) : unknownFindings(settings);
+  const memberFindings = older ? await olderFindings(written) : unknownFindings(settings);
   const migrated = migrateWithOrigins(settings, { platform: context.platform, partial: true });
   const canonical = canonicalizeTexts(migrated.document);
   const values = valueFindings(canonical, written, migrated.origins, context);
   // A value that was invalid in its own version need not be reported again after the migration.
-  const known = new Set(mistaken.map(({ pointer }) => pointer));
+  const known = new Set(memberFindings.map(({ pointer }) => pointer));
   const unread = unreadValues(document);
   return {
     findings: [
-      ...mistaken.filter(({ code, pointer }) => code !== 'shape' || !unread.has(`${at}${pointer}`)),
+      ...memberFindings.filter(({ code, pointer }) => code !== 'shape' || !unread.has(`${at}${pointer}`)),
       ...values.filter(({ pointer }) => !known.has(pointer) && !unread.has(`${at}${pointer}`)),
     ].map(place),
     settings: older ? knownSettings(canonical) : canonical,

@@ -155,13 +155,17 @@ function shortened(message: string): string {
  * `path` is the dotted path in the document.
  */
 export function wrongValue(path: string, written: string | undefined, { expected, allowed = [] }: Wanted): Explanation {
-  const wanted = expected === undefined ? {} : { expected };
+  const expectation = expected === undefined ? {} : { expected };
   if (fieldAt(path)?.sensitive || written === undefined || written === '' || written.includes('\n')) {
-    return { message: `"${path}" has an invalid value`, ...wanted };
+    return { message: `"${path}" has an invalid value`, ...expectation };
   }
   const quoted = written.length > LONGEST_QUOTE ? `${written.slice(0, LONGEST_QUOTE)}…` : written;
   const suggestion = nearest(unquoted(written), allowed) ?? otherKind(written, expected);
-  return { message: `"${path}" cannot be ${quoted}`, ...wanted, ...(suggestion === undefined ? {} : { suggestion }) };
+  return {
+    message: `"${path}" cannot be ${quoted}`,
+    ...expectation,
+    ...(suggestion === undefined ? {} : { suggestion }),
+  };
 }
 
 /**

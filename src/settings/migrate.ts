@@ -161,8 +161,8 @@ function extensionsByName({ document }: MigrationContext): void {
   const before = own(document, 'extensions');
   if (!isObject(before)) return;
   const after: JsonObject = {};
-  for (const [reference, wanted] of Object.entries(before)) {
-    if (!wanted) continue;
+  for (const [reference, isInstalled] of Object.entries(before)) {
+    if (!isInstalled) continue;
     const { name, tag = 'latest' } = splitTag(reference);
     put(after, name, tag);
   }

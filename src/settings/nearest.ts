@@ -6,12 +6,12 @@ const LONGEST = 80;
  */
 export function nearest(name: string, candidates: Iterable<string>): string | undefined {
   if (name.length > LONGEST) return undefined;
-  const wanted = name.toLowerCase();
+  const target = name.toLowerCase();
   let best: string | undefined;
   let least = Math.max(2, Math.floor(name.length / 3)) + 1;
   for (const candidate of candidates) {
     if (candidate.length > LONGEST || Math.abs(candidate.length - name.length) >= least) continue;
-    const mistakes = distance(wanted, candidate.toLowerCase());
+    const mistakes = distance(target, candidate.toLowerCase());
     // Any word is close to a short one: at least half of it must match.
     if (mistakes < least && mistakes * 2 <= Math.max(name.length, candidate.length)) {
       best = candidate;
@@ -23,7 +23,7 @@ export function nearest(name: string, candidates: Iterable<string>): string | un
 
 /** Optimal string alignment distance. Libraries such as `fastest-levenshtein` count a swap of neighbors as two edits. */
 function distance(a: string, b: string): number {
-  let beforeLast: number[] = [];
+  let secondLast: number[] = [];
   let last = Array.from({ length: b.length + 1 }, (_, index) => index);
   for (let i = 1; i <= a.length; i++) {
     const row = [i];
@@ -31,11 +31,11 @@ function distance(a: string, b: string): number {
       const same = a[i - 1] === b[j - 1];
       let cost = Math.min((row[j - 1] ?? 0) + 1, (last[j] ?? 0) + 1, (last[j - 1] ?? 0) + (same ? 0 : 1));
       if (i > 1 && j > 1 && a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1]) {
-        cost = Math.min(cost, (beforeLast[j - 2] ?? 0) + 1);
+        cost = Math.min(cost, (secondLast[j - 2] ?? 0) + 1);
       }
       row.push(cost);
     }
-    beforeLast = last;
+    secondLast = last;
     last = row;
   }
   return last[b.length] ?? 0;

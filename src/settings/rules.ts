@@ -233,7 +233,7 @@ function entryProblems(path: string, map: JsonObject, name: string): Problem[] {
  * Settings whose rule and lock are checked even where the value itself is invalid: scripts expect all of their
  * messages.
  */
-export const RUNS_EVERY_RULE: ReadonlySet<SettingPath> = new Set([
+export const ALWAYS_FULLY_CHECKED: ReadonlySet<SettingPath> = new Set([
   'application.extensions.installed',
   'containerEngine.mobyStorageDriver',
   'containerEngine.name',

@@ -25,24 +25,24 @@ export const MAX_SUGGESTIONS = 100;
  * hundred have suggestions.
  */
 export function unknownKeys(payload: JsonObject, most = MAX_UNKNOWN_KEYS): UnknownKey[] {
-  const found: UnknownKey[] = [];
-  collect(payload, schemaTree(), [], { found, most });
-  return found;
+  const unknown: UnknownKey[] = [];
+  collect(payload, schemaTree(), [], { unknown, most });
+  return unknown;
 }
 
 function collect(
   object: JsonObject,
   members: ReadonlyMap<string, SchemaNode>,
   above: readonly string[],
-  search: { found: UnknownKey[]; most: number },
+  search: { unknown: UnknownKey[]; most: number },
 ): void {
-  const { found, most } = search;
+  const { unknown, most } = search;
   for (const name of Object.keys(object)) {
-    if (found.length >= most) return;
+    if (unknown.length >= most) return;
     const node = members.get(name);
     const names = [...above, name];
     const value = own(object, name);
-    if (!node) found.push(unknownKey(names, found.length < MAX_SUGGESTIONS ? members : undefined));
+    if (!node) unknown.push(unknownKey(names, unknown.length < MAX_SUGGESTIONS ? members : undefined));
     else if ('section' in node && isObject(value)) collect(value, node.section, names, search);
   }
 }

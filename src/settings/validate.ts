@@ -6,7 +6,7 @@ import type { Issue, Problem, ValidateContext } from './issue.ts';
 import { leafAt, pointerTo } from './leaf-paths.ts';
 import { isLocked } from './locks.ts';
 import { equal, own } from './own.ts';
-import { ninePOption, RULES, RUNS_EVERY_RULE, type RuleInput } from './rules.ts';
+import { ALWAYS_FULLY_CHECKED, ninePOption, RULES, type RuleInput } from './rules.ts';
 import type { SettingPath } from './settings.gen.ts';
 import { valueProblems } from './value-rules.ts';
 
@@ -76,7 +76,7 @@ function leafProblems(field: Field, desired: JsonValue, { payload, context }: Wa
     return [{ code: 'platform', message: unsupported, fatal: true }];
   }
   const problems = ruleProblems(input);
-  const isRefused = problems.length > 0 && !RUNS_EVERY_RULE.has(field.path);
+  const isRefused = problems.length > 0 && !ALWAYS_FULLY_CHECKED.has(field.path);
   if (isRefused || !changed || !isLocked(context.locked ?? {}, field.path)) return problems;
   return [...problems, { code: 'locked', message: `field "${field.path}" is locked`, fatal: true }];
 }
@@ -86,7 +86,7 @@ function ruleProblems(input: RuleInput): Problem[] {
   const frozen = field.path.startsWith('experimental.virtualMachine.mount.9p.') ? ninePOption(input) : [];
   if (frozen.length > 0) return frozen;
   const problems = ownProblems(input);
-  if (problems.length > 0 && !RUNS_EVERY_RULE.has(field.path)) return problems;
+  if (problems.length > 0 && !ALWAYS_FULLY_CHECKED.has(field.path)) return problems;
   return [...problems, ...(RULES[field.path]?.(input) ?? [])];
 }
 

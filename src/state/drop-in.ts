@@ -25,18 +25,18 @@ export interface AdoptionOptions {
  * @returns notices for the user.
  * @throws RdError `ERR_WRONG_TARGET` for foreign directories, `ERR_ALREADY_RUNNING` while that application runs.
  */
-export async function adoptPlaces(here: Places, { adopt, now }: AdoptionOptions): Promise<string[]> {
-  const { dropInMarker } = here;
+export async function adoptPlaces(places: Places, { adopt, now }: AdoptionOptions): Promise<string[]> {
+  const { dropInMarker } = places;
   if (dropInMarker === undefined || (await isThere(dropInMarker))) return [];
-  const found = await foreignFiles(here);
+  const foreign = await foreignFiles(places);
   // A concurrent first start may have been faster: it creates its files after the mark.
-  if (found.length > 0 && (await isThere(dropInMarker))) return [];
-  if (found.length > 0 && !adopt) throw notOurs(found);
-  await refuseRunning(here);
-  const hasSettings = await isThere(here.settingsFile);
+  if (foreign.length > 0 && (await isThere(dropInMarker))) return [];
+  if (foreign.length > 0 && !adopt) throw foreignDirectories(foreign);
+  await refuseRunning(places);
+  const hasSettings = await isThere(places.settingsFile);
   // Files of a concurrent first start come after its mark.
   if (hasSettings && (await isThere(dropInMarker))) return [];
-  const backup = hasSettings ? await keepSettings(here, now) : undefined;
+  const backup = hasSettings ? await keepSettings(places, now) : undefined;
   const mark = {
     product: PRODUCT.name,
     version: PRODUCT.version,
@@ -44,32 +44,34 @@ export async function adoptPlaces(here: Places, { adopt, now }: AdoptionOptions)
     ...(backup === undefined ? {} : { settingsBefore: backup }),
   };
   await writeRecord(dropInMarker, mark);
-  if (found.length > 0) {
+  if (foreign.length > 0) {
     const copy = backup === undefined ? '' : `; its settings as they were are in ${backup}`;
-    return [`The directories of ${COMPATIBLE.productName} were adopted (${here.data})${copy}.`];
+    return [`The directories of ${COMPATIBLE.productName} were adopted (${places.data})${copy}.`];
   }
   if (backup === undefined) return [];
-  return [`${here.settingsFile} was there before the first start and is in force; as it was it is kept in ${backup}.`];
+  return [
+    `${places.settingsFile} was there before the first start and is in force; as it was it is kept in ${backup}.`,
+  ];
 }
 
 /**
  * In drop-in mode, refuses directories that were never adopted, for commands that would change them without a service.
  * @throws RdError `ERR_WRONG_TARGET`.
  */
-export async function requireAdopted(here: Places): Promise<void> {
-  if (here.dropInMarker === undefined || (await isThere(here.dropInMarker))) return;
-  const found = await foreignFiles(here);
-  if (found.length > 0) throw notOurs(found);
+export async function requireAdopted(places: Places): Promise<void> {
+  if (places.dropInMarker === undefined || (await isThere(places.dropInMarker))) return;
+  const foreign = await foreignFiles(places);
+  if (foreign.length > 0) throw foreignDirectories(foreign);
 }
 
 /**
  * As `requireAdopted`, for commands that remove something: a lone settings file, which a start may use, is not ours to remove.
  * @throws RdError `ERR_WRONG_TARGET`.
  */
-export async function requireMarked(here: Places): Promise<void> {
-  await requireAdopted(here);
-  if (here.dropInMarker === undefined || (await isThere(here.dropInMarker))) return;
-  if (await isThere(here.settingsFile)) throw notOurs([here.settingsFile]);
+export async function requireMarked(places: Places): Promise<void> {
+  await requireAdopted(places);
+  if (places.dropInMarker === undefined || (await isThere(places.dropInMarker))) return;
+  if (await isThere(places.settingsFile)) throw foreignDirectories([places.settingsFile]);
 }
 
 /**
@@ -130,10 +132,10 @@ async function keepSettings({ settingsFile, config }: Places, now: number): Prom
   }
 }
 
-function notOurs(found: readonly string[]): RdError {
+function foreignDirectories(foreign: readonly string[]): RdError {
   return new RdError(
     'ERR_WRONG_TARGET',
-    `${found.join(', ')} ${found.length === 1 ? 'was' : 'were'} made by ${COMPATIBLE.productName}, and nothing of it was changed`,
+    `${foreign.join(', ')} ${foreign.length === 1 ? 'was' : 'were'} made by ${COMPATIBLE.productName}, and nothing of it was changed`,
     {
       advice: `To continue with its settings and directories: \`rdctl start --adopt\`, once. To keep them: unset RDCTL_COMPAT.`,
     },
@@ -168,11 +170,11 @@ export async function recordFailedStart({ dropIn, logs }: Places, error: unknown
 }
 
 /** Runs the work before a service starts; records a failure as a failed start and rethrows it. */
-export async function noting<T>(here: Places, work: () => T | Promise<T>): Promise<T> {
+export async function noting<T>(places: Places, work: () => T | Promise<T>): Promise<T> {
   try {
     return await work();
   } catch (error) {
-    await recordFailedStart(here, error, Date.now());
+    await recordFailedStart(places, error, Date.now());
     throw error;
   }
 }

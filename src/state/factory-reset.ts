@@ -30,12 +30,12 @@ export interface ResetOptions {
  * outside of our directories, no foreign file in shared directories, and nothing on another file system is touched. Failures are reported.
  * @throws RdError `ERR_IO` as `checkPlaces`; nothing is removed then.
  */
-export async function factoryReset(here: Places, options: ResetOptions): Promise<ResetSummary> {
+export async function factoryReset(places: Places, options: ResetOptions): Promise<ResetSummary> {
   const { operations = removalOperations, cache } = options;
-  checkPlaces(here, cache);
-  const places = ownPlaces(here, cache);
-  const reasons = await reasonsToKeep(here, cache);
-  const last = [here.serviceLock, ...(here.dropInMarker === undefined ? [] : [here.dropInMarker])];
+  checkPlaces(places, cache);
+  const ownedPlaces = ownPlaces(places, cache);
+  const reasons = await reasonsToKeep(places, cache);
+  const last = [places.serviceLock, ...(places.dropInMarker === undefined ? [] : [places.dropInMarker])];
   const removal: Removal = {
     keep: new Set([...reasons.keys(), ...last]),
     mounts: await operations.mounts(),
@@ -44,22 +44,22 @@ export async function factoryReset(here: Places, options: ResetOptions): Promise
   };
   const summary: ResetSummary = { removed: [], kept: [], failed: removal.failed };
   // Of a killed service; it may be outside of these places. A path that is not our socket is handled again below.
-  await removeServiceSocket(here).catch(() => undefined);
-  for (const place of places) {
+  await removeServiceSocket(places).catch(() => undefined);
+  for (const place of ownedPlaces) {
     if (!(await isThere(place.path))) continue;
-    const { removed, kept } = await (place.owns ? removeNames : removeWhole)(place, here, removal);
+    const { removed, kept } = await (place.owns ? removeNames : removeWhole)(place, places, removal);
     summary.removed.push(...removed.filter((path) => !reasons.has(path)));
     summary.kept.push(...kept);
   }
-  if (summary.failed.length === 0) await removeLast(here, places, { ...removal, keep: new Set(reasons.keys()) });
+  if (summary.failed.length === 0) await removeLast(places, ownedPlaces, { ...removal, keep: new Set(reasons.keys()) });
   for (const [path, why] of reasons) if (await isThere(path)) summary.kept.push({ path, why });
   return summary;
 }
 
 /** The result of a reset where nothing proves that we created the files. */
-export async function untouchedSummary(here: Places, cache: boolean): Promise<ResetSummary> {
+export async function untouchedSummary(places: Places, cache: boolean): Promise<ResetSummary> {
   const kept: ResetSummary['kept'] = [];
-  for (const place of ownPlaces(here, cache)) {
+  for (const place of ownPlaces(places, cache)) {
     for (const path of await ownIn(place)) {
       if ((await entryCount(path)) !== 0) kept.push({ path, why: `not created by ${PRODUCT.name}` });
     }
@@ -72,9 +72,9 @@ export async function untouchedSummary(here: Places, cache: boolean): Promise<Re
  * parent.
  * @throws RdError `ERR_IO`.
  */
-export function checkPlaces(here: Places, cache: boolean): void {
+export function checkPlaces(places: Places, cache: boolean): void {
   const user = userHome();
-  for (const { path, owns } of ownPlaces(here, cache)) {
+  for (const { path, owns } of ownPlaces(places, cache)) {
     const depth = path.split(/[/\\]/).filter((part) => part !== '').length;
     if (owns || (depth > 1 && path !== user && !user.startsWith(path + sep))) continue;
     throw new RdError('ERR_IO', `${path} is not used by rdctl alone; nothing was removed`, {
@@ -87,14 +87,14 @@ export function checkPlaces(here: Places, cache: boolean): void {
  * Removes only the downloads.
  * @throws RdError `ERR_IO` naming what could not be removed.
  */
-export async function clearCache(here: Places, operations: RemovalOperations = removalOperations): Promise<void> {
-  checkPlaces(here, true);
-  const places = ownPlaces(here, true);
+export async function clearCache(places: Places, operations: RemovalOperations = removalOperations): Promise<void> {
+  checkPlaces(places, true);
+  const ownedPlaces = ownPlaces(places, true);
   const removal: Removal = { keep: new Set(), mounts: await operations.mounts(), operations, failed: [] };
-  if (places.some(({ path, owns }) => !owns && isWithin(here.cache, path))) {
-    if (await isThere(here.cache)) await remove(here.cache, removal);
+  if (ownedPlaces.some(({ path, owns }) => !owns && isWithin(places.cache, path))) {
+    if (await isThere(places.cache)) await remove(places.cache, removal);
   } else {
-    for (const place of places) if (place.path === here.cache) await removeNames(place, here, removal);
+    for (const place of ownedPlaces) if (place.path === places.cache) await removeNames(place, places, removal);
   }
   const [first, ...others] = removal.failed;
   if (!first) return;
@@ -135,32 +135,32 @@ async function ownIn({ path, owns }: OwnPlace): Promise<string[]> {
   return names.filter(owns).map((name) => join(path, name));
 }
 
-async function reasonsToKeep(here: Places, cache: boolean): Promise<Map<string, string>> {
+async function reasonsToKeep(places: Places, cache: boolean): Promise<Map<string, string>> {
   const reasons = new Map<string, string>();
-  for (const path of [here.snapshots, join(here.data, 'containerd-shims')]) {
+  for (const path of [places.snapshots, join(places.data, 'containerd-shims')]) {
     if (await entryCount(path)) reasons.set(path, 'not empty');
   }
-  if (reasons.size > 0 && here.dropInMarker !== undefined) {
-    reasons.set(here.dropInMarker, 'says whose the directory is');
+  if (reasons.size > 0 && places.dropInMarker !== undefined) {
+    reasons.set(places.dropInMarker, 'says whose the directory is');
   }
   // The copy that an adoption kept is not part of a reset.
-  for (const name of here.dropInMarker === undefined ? [] : await readdir(here.config).catch(() => [])) {
+  for (const name of places.dropInMarker === undefined ? [] : await readdir(places.config).catch(() => [])) {
     if (/^settings\.before-rdctl-[0-9TZ]+\.json$/.test(name)) {
-      reasons.set(join(here.config, name), 'the settings from before the adoption');
+      reasons.set(join(places.config, name), 'the settings from before the adoption');
     }
   }
-  if (!cache && here.home === undefined && (await isThere(here.cache))) {
-    reasons.set(here.cache, 'downloads, which --cache removes');
+  if (!cache && places.home === undefined && (await isThere(places.cache))) {
+    reasons.set(places.cache, 'downloads, which --cache removes');
   }
   return reasons;
 }
 
 /** The lock is removed last: it keeps another service from starting in what is half removed. */
-async function removeLast(here: Places, places: readonly OwnPlace[], removal: Removal): Promise<void> {
-  for (const path of [here.dropInMarker, here.serviceLock]) {
-    const root = places.find((each) => path?.startsWith(each.path + sep))?.path;
+async function removeLast(places: Places, ownedPlaces: readonly OwnPlace[], removal: Removal): Promise<void> {
+  for (const path of [places.dropInMarker, places.serviceLock]) {
+    const root = ownedPlaces.find((each) => path?.startsWith(each.path + sep))?.path;
     if (path === undefined || root === undefined || !(await isThere(path)) || !(await remove(path, removal))) continue;
-    for (let at = dirname(path); isWithin(at, root) && at !== here.home; at = dirname(at)) {
+    for (let at = dirname(path); isWithin(at, root) && at !== places.home; at = dirname(at)) {
       const isGone = await removal.operations.rmdir(at).then(
         () => true,
         // Not empty: something was kept in it, or reported as not removed.

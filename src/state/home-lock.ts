@@ -300,7 +300,7 @@ export async function lockStanding(directory: string): Promise<PlaceStatus> {
   const entries = await Promise.all(
     names.filter((name) => name.endsWith('.json')).map((name) => read(directory, name).catch(() => undefined)),
   );
-  const found = entries.flatMap((entry) => (entry?.held ? [placeStatus(entry.at, directory)] : []));
-  if (found.includes('moved')) return 'moved';
-  return found.length > 0 && found.every((each) => each === 'copied') ? 'copied' : 'here';
+  const statuses = entries.flatMap((entry) => (entry?.held ? [placeStatus(entry.at, directory)] : []));
+  if (statuses.includes('moved')) return 'moved';
+  return statuses.length > 0 && statuses.every((each) => each === 'copied') ? 'copied' : 'here';
 }

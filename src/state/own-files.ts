@@ -17,18 +17,18 @@ export interface OwnPlace {
  * All of an installation but its locks, largest data first. A directory is entirely ours only if it is named after us; below `RDCTL_HOME`,
  * and in a log directory set by a variable, a user may have files too.
  */
-export function ownPlaces(here: Places, cache: boolean): OwnPlace[] {
-  const { directory } = identityOf(here);
+export function ownPlaces(places: Places, cache: boolean): OwnPlace[] {
+  const { directory } = identityOf(places);
   const place = (path: string, owns: (name: string) => boolean): OwnPlace =>
-    here.home === undefined && basename(path) === directory ? { path } : { path, owns };
+    places.home === undefined && basename(path) === directory ? { path } : { path, owns };
   const all = [
-    place(here.state, isOwnState),
-    place(here.extensions, isExtension),
-    place(here.logs, isLog),
-    ...(cache ? [place(here.cache, (name) => name === 'downloads' || name === 'k3s')] : []),
-    place(here.config, isOwnConfig),
-    place(here.data, isOwnData(here)),
-    ...(here.dropIn === undefined ? [] : [{ path: dirname(here.bin) }]),
+    place(places.state, isOwnState),
+    place(places.extensions, isExtension),
+    place(places.logs, isLog),
+    ...(cache ? [place(places.cache, (name) => name === 'downloads' || name === 'k3s')] : []),
+    place(places.config, isOwnConfig),
+    place(places.data, isOwnData(places)),
+    ...(places.dropIn === undefined ? [] : [{ path: dirname(places.bin) }]),
   ];
   const whole = all.filter(({ owns }) => owns === undefined).map(({ path }) => path);
   const unique = all.filter(({ path }, index) => all.findIndex((other) => other.path === path) === index);
@@ -103,9 +103,9 @@ interface DraftPlace {
  * files with our draft names only; never follows links.
  * @returns what could not be removed, which is harmless.
  */
-export async function sweepDrafts(here: Places, now: number): Promise<Error[]> {
+export async function sweepDrafts(places: Places, now: number): Promise<Error[]> {
   const failures: Error[] = [];
-  for (const { directory, of, shared } of await draftPlaces(here)) {
+  for (const { directory, of, shared } of await draftPlaces(places)) {
     for (const name of (await entries(directory)).filter((each) => each.isFile()).map((each) => each.name)) {
       const target = DRAFT.exec(name)?.[1] ?? daemonDraft(name);
       if (target === undefined || !of(target)) continue;
@@ -126,31 +126,31 @@ function daemonDraft(name: string): string | undefined {
   return name === 'copy.json.new' ? 'copy.json' : undefined;
 }
 
-async function draftPlaces(here: Places): Promise<DraftPlace[]> {
+async function draftPlaces(places: Places): Promise<DraftPlace[]> {
   const any = () => true;
-  const k3s = join(here.cache, 'k3s');
-  const isMark = (name: string) => here.dropInMarker !== undefined && name === basename(here.dropInMarker);
+  const k3s = join(places.cache, 'k3s');
+  const isMark = (name: string) => places.dropInMarker !== undefined && name === basename(places.dropInMarker);
   const isRollbackFile = (name: string) => name.startsWith('before-apply-') && isOwnState(name);
   return [
-    { directory: here.state, of: (name) => isOwnState(name) && !isRollbackFile(name) },
-    { directory: here.state, of: isRollbackFile, shared: true },
-    { directory: here.config, of: isOwnConfig },
-    { directory: here.data, of: isOwnData(here) },
-    { directory: here.data, of: isMark, shared: true },
-    { directory: here.bin, of: (name) => /^rdctl(?:\.cmd)?$/.test(name), shared: true },
-    { directory: join(here.cache, 'downloads'), of: (name) => /^[0-9a-f]{64}\.json$/.test(name), shared: true },
+    { directory: places.state, of: (name) => isOwnState(name) && !isRollbackFile(name) },
+    { directory: places.state, of: isRollbackFile, shared: true },
+    { directory: places.config, of: isOwnConfig },
+    { directory: places.data, of: isOwnData(places) },
+    { directory: places.data, of: isMark, shared: true },
+    { directory: places.bin, of: (name) => /^rdctl(?:\.cmd)?$/.test(name), shared: true },
+    { directory: join(places.cache, 'downloads'), of: (name) => /^[0-9a-f]{64}\.json$/.test(name), shared: true },
     ...[k3s, ...(await directoriesIn(k3s))].map((directory) => ({ directory, of: any, shared: true as const })),
-    ...(await driverDirectories(join(here.state, 'drivers'))).map((directory) => ({ directory, of: any })),
+    ...(await driverDirectories(join(places.state, 'drivers'))).map((directory) => ({ directory, of: any })),
   ];
 }
 
 /** The directory of each driver, `run` in it and their direct children. Deeper levels belong to engines and containers. */
 async function driverDirectories(drivers: string): Promise<string[]> {
-  const found: string[] = [];
+  const directories: string[] = [];
   for (const driver of await directoriesIn(drivers)) {
-    found.push(driver, join(driver, 'run'), ...(await directoriesIn(join(driver, 'run'))));
+    directories.push(driver, join(driver, 'run'), ...(await directoriesIn(join(driver, 'run'))));
   }
-  return found;
+  return directories;
 }
 
 async function directoriesIn(directory: string): Promise<string[]> {

@@ -236,11 +236,18 @@ function lowered(text: string): string {
  * there is trusted, created or removed.
  * @throws RdError `ERR_NOT_PRIVATE`.
  */
-export function requirePrivate(here: Places): void {
-  const bases = [here.data, here.config, here.logs, here.state, here.cache];
-  const parts = [here.snapshots, here.extensions, here.guestImages, here.bin, here.serviceLock, here.applyLock];
-  const files = [here.settingsFile, here.previousSettingsFile, here.stateFile, here.connectionFile];
-  refuseExposed([...bases, ...parts, join(here.state, 'drivers'), ...files], {
+export function requirePrivate(places: Places): void {
+  const bases = [places.data, places.config, places.logs, places.state, places.cache];
+  const parts = [
+    places.snapshots,
+    places.extensions,
+    places.guestImages,
+    places.bin,
+    places.serviceLock,
+    places.applyLock,
+  ];
+  const files = [places.settingsFile, places.previousSettingsFile, places.stateFile, places.connectionFile];
+  refuseExposed([...bases, ...parts, join(places.state, 'drivers'), ...files], {
     because: `so files that ${PRODUCT.name} keeps there cannot be trusted`,
     otherwise:
       'Set RDCTL_HOME to a directory that only you can write, with parents owned by you or root (with sudo, `sudo -H` uses the home of root)',

@@ -38,8 +38,8 @@ function shortId(state: string): string {
  * The service socket of a home, if only this user can have created it: it belongs to this user, in a directory that nobody else can write.
  * It may be stale. Changes nothing, and never throws.
  */
-export function serviceSocket(here: Pick<Places, 'state'>): string | undefined {
-  const place = socketPlace(here);
+export function serviceSocket(places: Pick<Places, 'state'>): string | undefined {
+  const place = socketPlace(places);
   if (!place) return undefined;
   try {
     const directories = place.elsewhere ? [dirname(place.directory), place.directory] : [place.directory];
@@ -60,8 +60,8 @@ function isOwnSocket(path: string): boolean {
  * @returns where to listen; undefined on Windows.
  * @throws RdError `ERR_IO` when others can write the directory, or the path is not a socket of this user.
  */
-export async function makeServiceSocketPlace(here: Pick<Places, 'state'>): Promise<string | undefined> {
-  const place = socketPlace(here);
+export async function makeServiceSocketPlace(places: Pick<Places, 'state'>): Promise<string | undefined> {
+  const place = socketPlace(places);
   if (!place) return undefined;
   const { directory, path, elsewhere } = place;
   await makeDirectory(directory);
@@ -75,8 +75,8 @@ export async function makeServiceSocketPlace(here: Pick<Places, 'state'>): Promi
 }
 
 /** Removes the socket, and its dedicated directory. Requires the home's lock. Throws `ERR_IO` as above. */
-export async function removeServiceSocket(here: Pick<Places, 'state'>): Promise<void> {
-  const place = socketPlace(here);
+export async function removeServiceSocket(places: Pick<Places, 'state'>): Promise<void> {
+  const place = socketPlace(places);
   if (!place || !isOwnDirectory(place.directory)) return;
   await removeSocket(place.path);
   // Not empty: another program uses it.

@@ -119,12 +119,12 @@ async function invalidSettings(
   host: FileHost,
 ): Promise<RdError> {
   const { settingsMistakes } = await import('./settings-mistakes.ts');
-  const wayBack = (await usableSettings(previous, host)) !== undefined;
-  const way = wayBack ? `, or go back with: ${moveCommand(previous, path, host)}` : '';
+  const canRestore = (await usableSettings(previous, host)) !== undefined;
+  const way = canRestore ? `, or go back with: ${moveCommand(previous, path, host)}` : '';
   return new RdError('ERR_SETTINGS_FILE', `the settings file ${path} has errors; nothing was started or changed`, {
     details: await settingsMistakes(path, text, value, { host, counts: (code) => OWN_MISTAKES.has(code) }),
     // A missing file with an intact copy is replaced by it.
-    advice: `Correct it, or remove it${wayBack ? ` and ${previous}` : ''} to begin with default settings${way}`,
+    advice: `Correct it, or remove it${canRestore ? ` and ${previous}` : ''} to begin with default settings${way}`,
   });
 }
 

@@ -79,17 +79,17 @@ async function recover(
   host: SettingsHost,
   now: number,
 ): Promise<{ settings?: Settings; notice: string }> {
-  const found =
+  const problem =
     kind === 'missing'
       ? `The settings file ${settingsFile} was missing`
       : `The settings file was not JSON. It is kept as ${await keepAside(settingsFile, now)}`;
   const settings = await usableSettings(previousSettingsFile, host);
   if (settings) {
-    const notice = `${found}, and the settings from before the last change are in effect again.`;
+    const notice = `${problem}, and the settings from before the last change are in effect again.`;
     const way = `To start with default settings, stop the service and delete ${previousSettingsFile} together with it.`;
     return { settings, notice: kind === 'missing' ? `${notice} ${way}` : notice };
   }
-  const defaults = `${found}, and default settings are in effect`;
+  const defaults = `${problem}, and default settings are in effect`;
   if (!existsSync(previousSettingsFile))
     return { notice: `${defaults}: there is no copy from before the last change.` };
   // The next change would overwrite it.

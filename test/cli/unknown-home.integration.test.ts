@@ -55,7 +55,7 @@ test('RDCTL_HOME alone is enough for a reset', async () => {
 test('user files are not looked for in the working directory', () => {
   const env = Object.fromEntries(XDG.map((name) => [name, `/tmp/${name}`]));
   const here = places(env, 'linux', '');
-  expect(integrationTargets({ env, platform: 'linux', homedir: '', here, self: ['rdctl'] })).toEqual({
+  expect(integrationTargets({ env, platform: 'linux', homedir: '', places: here, self: ['rdctl'] })).toEqual({
     offBecause: 'the home directory of the user is not known',
   });
 });

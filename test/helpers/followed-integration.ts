@@ -14,7 +14,7 @@ export function followedIntegration(home: string, changes: Partial<IntegrationIn
     env,
     platform: 'linux',
     self: ['/usr/bin/node', '/opt/rdctl.cjs'],
-    here: places(env, 'linux', home),
+    places: places(env, 'linux', home),
     settings,
     driver: { simulated: false },
     log: {

@@ -29,7 +29,7 @@ function interpreted(settings: JsonObject, locked: boolean): JsonObject | undefi
     heading: 'heading',
     noVersion: 'no version',
     problems: [],
-    passedOver: [],
+    ignored: [],
   };
   try {
     return interpretPolicy(written, { locked, host: HOST, warnings: [] }).settings;

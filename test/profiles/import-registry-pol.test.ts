@@ -418,9 +418,9 @@ describe('a malformed file', () => {
   });
 
   test('another file is not taken for a policy file', () => {
-    expect(registryPolImporter.recognises(whole)).toBe(true);
+    expect(registryPolImporter.recognizes(whole)).toBe(true);
     for (const other of ['', 'PRe', 'preg', 'REGEDIT4']) {
-      expect(registryPolImporter.recognises(Buffer.from(other)), other).toBe(false);
+      expect(registryPolImporter.recognizes(Buffer.from(other)), other).toBe(false);
     }
   });
 });

@@ -194,7 +194,7 @@ async function expectBack(profile: JsonObject, { bytes }: Form, text: string, pa
 async function imported(bytes: Uint8Array): Promise<ImportedPart[]> {
   for (const load of IMPORTERS) {
     const importer = await load();
-    if (importer.recognises(bytes)) return importer.read(bytes, 'file');
+    if (importer.recognizes(bytes)) return importer.read(bytes, 'file');
   }
   throw new Error('no importer recognises the file');
 }

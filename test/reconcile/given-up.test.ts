@@ -57,10 +57,10 @@ test('a new failure replaces the cause of the previous one', async () => {
   const engine: Step = { part: 'engine', engine: 'moby', step: { do: 'start', spec: engineSpec(CLUSTER) } };
   const cluster: Step = { part: 'cluster', step: { do: 'stop' } };
   givenUp.begin(engine, observed);
-  expect([1, 2].map(() => givenUp.isOther(engine, observed))).toEqual([false, false]);
+  expect([1, 2].map(() => givenUp.isUnrelated(engine, observed))).toEqual([false, false]);
   givenUp.begin(cluster, observed);
-  expect(givenUp.isOther(undefined, observed)).toBe(false);
-  expect(givenUp.isOther(engine, observed)).toBe(true);
+  expect(givenUp.isUnrelated(undefined, observed)).toBe(false);
+  expect(givenUp.isUnrelated(engine, observed)).toBe(true);
 });
 
 describe('a machine in ERROR after a failed repair', () => {

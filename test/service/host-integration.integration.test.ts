@@ -167,7 +167,7 @@ test('after the end nothing is followed; then everything can be undone', async (
 });
 
 test.each([
-  ['with RDCTL_HOME', { here: places({ RDCTL_HOME: '/somewhere' }, 'linux', '') }],
+  ['with RDCTL_HOME', { places: places({ RDCTL_HOME: '/somewhere' }, 'linux', '') }],
   ['with the simulated driver', { driver: { simulated: true } }],
   ['inside of another program', { self: [] }],
 ])('%s nothing is changed', async (_, changes) => {

@@ -54,18 +54,18 @@ export function denial(call: EngineCall | undefined, policy: PullPolicy): string
   const list = policy.list();
   if (!call) return 'the request could not be parsed to check it against the allowed images';
   if (list.allowsEverything) return undefined;
-  const asked = parseEngineCall(call);
-  switch (asked.brings) {
+  const parsed = parseEngineCall(call);
+  switch (parsed.brings) {
     case 'nothing':
       return undefined;
     case 'images': {
-      const refused = asked.references.find((reference) => !list.allows(reference));
+      const refused = parsed.references.find((reference) => !list.allows(reference));
       return refused && explainImage(refused, list.patterns);
     }
     case 'anything':
-      return explainUnnamed(asked.what);
+      return explainUnnamed(parsed.what);
     case 'unknown':
-      return `the request could bring in an image that is not allowed: ${asked.why}`;
+      return `the request could bring in an image that is not allowed: ${parsed.why}`;
   }
 }
 
@@ -209,7 +209,8 @@ const FORM_REASON = 'its body could be a form, which takes precedence over its q
  */
 function mayBeForm({ headers, body }: EngineCall): boolean {
   if (body) return false;
-  const header = (wanted: string) => Object.entries(headers).find(([name]) => name.toLowerCase() === wanted)?.[1];
+  const header = (headerName: string) =>
+    Object.entries(headers).find(([name]) => name.toLowerCase() === headerName)?.[1];
   return header('content-type') !== undefined && header('content-length') !== '0';
 }
 
@@ -223,12 +224,12 @@ function imageCreate(query: URLSearchParams, call: EngineCall): RequestedImages 
   if (image === '') return { brings: 'anything', what: 'importing an archive' };
   if (mayBeForm(call)) return unknown(FORM_REASON);
   const named = parseReference(image.replace(/:$/, ''));
-  if (!named) return notAName(image);
+  if (!named) return uncheckableName(image);
   const tag = query.get('tag') ?? '';
   if (tag === '') return { brings: 'images', references: [named] };
   const { registry, repository, digest } = named;
   if (isDigest(tag)) return { brings: 'images', references: [{ registry, repository, digest: tag }] };
-  if (!isImageTag(tag)) return notAName(`${image}:${tag}`);
+  if (!isImageTag(tag)) return uncheckableName(`${image}:${tag}`);
   return { brings: 'images', references: [{ registry, repository, tag, ...(digest === undefined ? {} : { digest }) }] };
 }
 
@@ -236,10 +237,10 @@ function pluginPull(query: URLSearchParams, call: EngineCall): RequestedImages {
   if (mayBeForm(call)) return unknown(FORM_REASON);
   const remote = query.get('remote') ?? '';
   const named = parseReference(remote);
-  return named ? { brings: 'images', references: [withDefaultTag(named)] } : notAName(remote);
+  return named ? { brings: 'images', references: [withDefaultTag(named)] } : uncheckableName(remote);
 }
 
-function notAName(text: string): RequestedImages {
+function uncheckableName(text: string): RequestedImages {
   return unknown(`${JSON.stringify(text.slice(0, 100))} is not an image name`);
 }
 

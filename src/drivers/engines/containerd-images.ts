@@ -52,15 +52,15 @@ export function containerdImages({ shell, socket, hostsDirectory }: ContainerdIm
   async function manifestOf(digest: string, signal: AbortSignal): Promise<JsonObject> {
     const document = await documentOf(digest, signal);
     if (!Array.isArray(document.manifests)) return document;
-    const found = document.manifests.find(
+    const match = document.manifests.find(
       (each): each is JsonObject =>
         isObject(each) &&
         isObject(each.platform) &&
         each.platform.os === 'linux' &&
         each.platform.architecture === ARCHITECTURE,
     );
-    if (!found) throw damaged(`it has nothing for linux/${ARCHITECTURE}`);
-    return documentOf(found.digest, signal);
+    if (!match) throw damaged(`it has nothing for linux/${ARCHITECTURE}`);
+    return documentOf(match.digest, signal);
   }
 
   return {

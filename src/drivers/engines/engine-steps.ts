@@ -19,8 +19,8 @@ export function engineSteps({ record, guard, observe, start, stop }: EngineSteps
   async function begin(spec: EngineSpec, signal: AbortSignal): Promise<void> {
     refuseUnsupported(spec);
     if ((await record.read()) !== undefined) {
-      const found = await observe(signal);
-      if (found.state === 'running' && isDeepStrictEqual(found.spec, spec)) return;
+      const current = await observe(signal);
+      if (current.state === 'running' && isDeepStrictEqual(current.spec, spec)) return;
       // Also when the state is stopped: a crash may have left it partly running.
       await stop(signal);
     }

@@ -67,8 +67,8 @@ export function hostCertificates(authority: Authority, now: () => number): (host
   const known = new Map<string, { context: SecureContext; renew: number }>();
   return (host) => {
     const at = now();
-    const found = known.get(host);
-    if (found && at < found.renew) return found.context;
+    const cached = known.get(host);
+    if (cached && at < cached.renew) return cached.context;
     const cert = certify({
       subject: host.slice(0, 64),
       publicKey,

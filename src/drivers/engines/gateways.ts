@@ -112,8 +112,8 @@ async function encrypted(
   const open = tunnel.open?.destroyed ? undefined : tunnel.open;
   tunnel.open = undefined;
   const own = canonicalRegistry(target.host);
-  const asked = registryRequest(request.method ?? 'GET', target.pathname);
-  const origin = parts.policy.redirectOrigin(target) ?? { registry: own, asked };
+  const apiRequest = registryRequest(request.method ?? 'GET', target.pathname);
+  const origin = parts.policy.redirectOrigin(target) ?? { registry: own, apiRequest };
   const mayBeLocal = parts.policy.isExplicit(own);
   await forwardRequest({ request, response, ...origin, target, mayBeLocal, open }, parts);
 }
@@ -132,9 +132,9 @@ async function plain(request: IncomingMessage, response: ServerResponse, parts: 
   const target = wholeAddress('http', request.url ?? '');
   if (!target) return denyRegistry(response, 400, 'this proxy needs the absolute URL of a request');
   const registry = canonicalRegistry(target.host);
-  const asked = registryRequest(request.method ?? 'GET', target.pathname);
+  const apiRequest = registryRequest(request.method ?? 'GET', target.pathname);
   const mayBeLocal = parts.policy.isExplicit(registry);
-  await forwardRequest({ request, response, registry, asked, target, mayBeLocal }, parts);
+  await forwardRequest({ request, response, registry, apiRequest, target, mayBeLocal }, parts);
 }
 
 /** Undefined for an address that parsing changes: the next parser could change it differently. */
@@ -171,14 +171,14 @@ async function mirror(request: IncomingMessage, response: ServerResponse, parts:
   }
   const registry = canonicalRegistry(namespace);
   const read = registryRequest(method, path);
-  const asked: RegistryRequest = read.wants === 'unknown' ? { wants: 'unclear' } : read;
+  const apiRequest: RegistryRequest = read.wants === 'unknown' ? { wants: 'unclear' } : read;
   query.delete('ns');
   const origin = registryOrigin(registry);
   const target = new URL(`${origin}${path}${query.size > 0 ? `?${query}` : ''}`);
   // An address such as 127.1 means something else when connecting than in the list.
   if (target.origin !== origin) return denyRegistry(response, 400, `${registry} is not in canonical form`);
   const location = (value: string) => throughGateway(value, target, namespace);
-  await forwardRequest({ request, response, registry, asked, target, mayBeLocal: true, location }, parts);
+  await forwardRequest({ request, response, registry, apiRequest, target, mayBeLocal: true, location }, parts);
 }
 
 /** An API path leads back here; any other address, such as layer storage, is reached directly. */

@@ -203,12 +203,12 @@ async function details(
   signal: AbortSignal,
 ): Promise<RunningContainer[] | undefined> {
   if (!listed) return undefined;
-  const asked = listed.filter(({ id }) => id !== '').slice(0, MAX_DETAILS);
+  const selected = listed.filter(({ id }) => id !== '').slice(0, MAX_DETAILS);
   const returns = new Map<string, boolean | undefined>();
-  for (let from = 0; from < asked.length; from += DETAILS_AT_ONCE) {
-    const some = asked.slice(from, from + DETAILS_AT_ONCE);
+  for (let from = 0; from < selected.length; from += DETAILS_AT_ONCE) {
+    const batch = selected.slice(from, from + DETAILS_AT_ONCE);
     await Promise.all(
-      some.map(async ({ id }) => returns.set(id, parseReturns(await read(socket, `/containers/${id}/json`, signal)))),
+      batch.map(async ({ id }) => returns.set(id, parseReturns(await read(socket, `/containers/${id}/json`, signal)))),
     );
   }
   return listed.map(({ id, ...container }) => {

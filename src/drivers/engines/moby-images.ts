@@ -34,8 +34,8 @@ export function mobyImages(socket: () => Promise<string>): ImageStore {
         ? list.flatMap((image) => (isObject(image) ? textsOf(image.RepoTags) : []))
         : [];
       return references.flatMap((text) => {
-        const found = parseReference(text);
-        return found?.tag !== undefined && fullName(found) === name ? [found.tag] : [];
+        const reference = parseReference(text);
+        return reference?.tag !== undefined && fullName(reference) === name ? [reference.tag] : [];
       });
     },
     async open(reference, signal, look) {
@@ -154,7 +154,7 @@ export function mobyCompanions(socket: () => Promise<string>): CompanionContaine
 
   async function remove(id: string, signal: AbortSignal): Promise<void> {
     const at = await socket();
-    for (const { container } of (await find(signal)).filter((found) => found.id === id)) {
+    for (const { container } of (await find(signal)).filter((container) => container.id === id)) {
       await askMoby(at, { method: 'POST', path: `/containers/${container}/stop?t=${COMPANION_GRACE_S}` }, signal);
       await removeContainer(at, container, signal);
     }

@@ -161,7 +161,7 @@ export function hasSecretCookie(headers: IncomingHttpHeaders, secret: string): b
 }
 
 /** Constant-time comparison. */
-function same(given: string | undefined, wanted: string): boolean {
+function same(given: string | undefined, expected: string): boolean {
   const digest = (text: string) => createHash('sha256').update(text).digest();
-  return timingSafeEqual(digest(given ?? ''), digest(wanted));
+  return timingSafeEqual(digest(given ?? ''), digest(expected));
 }

@@ -27,7 +27,7 @@ export interface PullPolicy {
 /** The request of a redirected client, with its canonical registry. */
 interface RedirectOrigin {
   registry: string;
-  asked: RegistryRequest;
+  apiRequest: RegistryRequest;
 }
 
 /** Nothing is allowed until the first `set`. */

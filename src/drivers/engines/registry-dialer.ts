@@ -34,7 +34,7 @@ export function createRegistryDialer(environment: Environment): RegistryDialer {
       if (!mayBeLocal && isLocalAddress(host)) throw localTarget(host, port);
       const socket = proxy
         ? await throughProxy(proxy, host, port)
-        : await whenConnected(connectTcp({ host, port }), host, port);
+        : await waitForConnection(connectTcp({ host, port }), host, port);
       if (!mayBeLocal && !proxy && isLocalAddress(socket.remoteAddress ?? '')) {
         socket.destroy();
         throw localTarget(host, port);
@@ -44,7 +44,7 @@ export function createRegistryDialer(environment: Environment): RegistryDialer {
       const { authorities, ...identity } = await registryCertificates(host, port);
       const ca = [...(await trusted), ...authorities];
       const secure = connectTls({ socket, host, ...servername, ...identity, ca, ALPNProtocols: ['http/1.1'] });
-      return whenConnected(secure, host, port, 'secureConnect');
+      return waitForConnection(secure, host, port, 'secureConnect');
     },
   };
 }
@@ -106,8 +106,8 @@ async function throughProxy(proxy: URL, host: string, port: number): Promise<Soc
   const secure = proxy.protocol === 'https:';
   const at = { host: proxy.hostname.replace(/^\[|\]$/g, ''), port: Number(proxy.port) || (secure ? 443 : 80) };
   const socket = secure
-    ? await whenConnected(connectTls({ ...at, servername: at.host }), at.host, at.port, 'secureConnect')
-    : await whenConnected(connectTcp(at), at.host, at.port);
+    ? await waitForConnection(connectTls({ ...at, servername: at.host }), at.host, at.port, 'secureConnect')
+    : await waitForConnection(connectTcp(at), at.host, at.port);
   const authority = `${host.includes(':') ? `[${host}]` : host}:${port}`;
   const login = `${decodeURIComponent(proxy.username)}:${decodeURIComponent(proxy.password)}`;
   const headers = {
@@ -139,7 +139,7 @@ function timedOut(): Error {
   return new Error(`no response within ${CONNECT_MS / 1000} s`);
 }
 
-function whenConnected<S extends Socket>(socket: S, host: string, port: number, event = 'connect'): Promise<S> {
+function waitForConnection<S extends Socket>(socket: S, host: string, port: number, event = 'connect'): Promise<S> {
   return new Promise((resolve, reject) => {
     const fail = (cause: Error) => {
       clearTimeout(timer);

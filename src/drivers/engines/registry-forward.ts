@@ -22,7 +22,7 @@ interface ForwardedRequest {
   response: ServerResponse;
   /** Canonical. */
   registry: string;
-  asked: RegistryRequest;
+  apiRequest: RegistryRequest;
   /** The target; the protocol decides about TLS. */
   target: URL;
   /** Whether it may lead to this machine. */
@@ -35,10 +35,10 @@ interface ForwardedRequest {
 
 /** Forwards an allowed request to the registry and its response back, and remembers the digests in it; denies any other. */
 export async function forwardRequest(
-  { request, response, registry, asked, target, mayBeLocal, location, open }: ForwardedRequest,
+  { request, response, registry, apiRequest, target, mayBeLocal, location, open }: ForwardedRequest,
   { policy, dialer, onDenied }: GuardParts,
 ): Promise<void> {
-  const why = policy.refusal(registry, asked);
+  const why = policy.refusal(registry, apiRequest);
   if (why !== undefined) {
     onDenied(why);
     return denyRegistry(response, 403, why);
@@ -55,7 +55,7 @@ export async function forwardRequest(
   const socket = open ?? (await dialer.connect({ host, port, tls, mayBeLocal }));
   // The client may have disconnected meanwhile, and emits that only once.
   if (response.destroyed) return void socket.destroy();
-  const isManifest = asked.wants === 'manifest';
+  const isManifest = apiRequest.wants === 'manifest';
   const { range, ...kept } = requestHeaders(own);
   const headers = {
     ...kept,
@@ -81,11 +81,11 @@ export async function forwardRequest(
   const answerHeaders: OutgoingHttpHeaders = withoutHopByHop(answer.headers);
   if (location && answer.headers.location !== undefined) answerHeaders.location = location(answer.headers.location);
   const moved = status >= 300 && status < 400 && answer.headers.location;
-  const holds = asked.wants === 'manifest' || asked.wants === 'content';
+  const holds = apiRequest.wants === 'manifest' || apiRequest.wants === 'content';
   if (moved && holds && isCurrent() && URL.canParse(moved, target.href)) {
-    policy.learnRedirect(new URL(moved, target), { registry, asked });
+    policy.learnRedirect(new URL(moved, target), { registry, apiRequest });
   }
-  if (asked.wants !== 'manifest' || status !== 200) {
+  if (apiRequest.wants !== 'manifest' || status !== 200) {
     response.writeHead(status, answerHeaders);
     return pipeline(answer, response);
   }
@@ -93,7 +93,7 @@ export async function forwardRequest(
   if (isCurrent()) {
     const digest = answer.headers['docker-content-digest'];
     const named = typeof digest === 'string' && isDigest(digest) ? [digest] : [];
-    policy.learn(registry, asked.repository, [...named, ...digestsOfIndex(body.toString('utf8'))]);
+    policy.learn(registry, apiRequest.repository, [...named, ...digestsOfIndex(body.toString('utf8'))]);
   }
   response.writeHead(status, answerHeaders);
   response.end(body);

@@ -34,25 +34,25 @@ export function registryRequest(method: string, path: string): RegistryRequest {
   if (parts.length === 1) return /^\w*$/.test(parts[0] ?? '') && (reading || method === 'POST') ? OTHER : UNCLEAR;
   const [before = '', kind = '', last = ''] = parts.slice(-3);
   if (before === 'blobs' && kind === 'uploads')
-    return ofRepository(parts.slice(0, -3), /^[\w.=-]*$/.test(last) && OTHER);
+    return repositoryRequest(parts.slice(0, -3), /^[\w.=-]*$/.test(last) && OTHER);
   const repository = parts.slice(0, -2);
   switch (kind) {
     case 'manifests':
       if (!isDigest(last) && !isImageTag(last)) return UNCLEAR;
-      if (!reading) return ofRepository(repository, /^(?:PUT|DELETE)$/.test(method) && OTHER);
-      return ofRepository(repository, {
+      if (!reading) return repositoryRequest(repository, /^(?:PUT|DELETE)$/.test(method) && OTHER);
+      return repositoryRequest(repository, {
         wants: 'manifest',
         repository: repository.join('/'),
         ...(isDigest(last) ? { digest: last } : { tag: last }),
       });
     case 'blobs':
       // A push uses HEAD to check whether a layer exists already.
-      if (method === 'HEAD' || method === 'DELETE') return ofRepository(repository, isDigest(last) && OTHER);
-      return ofRepository(repository, method === 'GET' && isDigest(last) && content(repository));
+      if (method === 'HEAD' || method === 'DELETE') return repositoryRequest(repository, isDigest(last) && OTHER);
+      return repositoryRequest(repository, method === 'GET' && isDigest(last) && content(repository));
     case 'referrers':
-      return ofRepository(repository, reading && isDigest(last) && content(repository));
+      return repositoryRequest(repository, reading && isDigest(last) && content(repository));
     case 'tags':
-      return ofRepository(repository, reading && last === 'list' && content(repository));
+      return repositoryRequest(repository, reading && last === 'list' && content(repository));
     default:
       return UNCLEAR;
   }
@@ -62,7 +62,7 @@ function content(repository: readonly string[]): RegistryRequest {
   return { wants: 'content', repository: repository.join('/') };
 }
 
-function ofRepository(repository: readonly string[], request: RegistryRequest | false): RegistryRequest {
+function repositoryRequest(repository: readonly string[], request: RegistryRequest | false): RegistryRequest {
   return request && isRepository(repository.join('/')) ? request : UNCLEAR;
 }
 

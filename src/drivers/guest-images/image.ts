@@ -109,7 +109,7 @@ export function parseManifest(text: string): ImageManifest | { problem: string }
 function parseSource(value: JsonValue): ImageSource | undefined {
   if (!isObject(value)) return undefined;
   const { suite, kernel, recipe, packages } = value;
-  if (!isWord(suite) || !isWord(kernel) || !isSum(recipe)) return undefined;
+  if (!isWord(suite) || !isWord(kernel) || !isSha256(recipe)) return undefined;
   if (!Array.isArray(packages)) return undefined;
   const list: unknown[] = packages;
   return list.every(isPackage) ? orderedSource({ suite, kernel, recipe, packages: list }) : undefined;
@@ -124,7 +124,7 @@ export function isPackage(value: unknown): value is ImagePackage {
     /^[a-z0-9][a-z0-9+.-]{1,127}$/.test(name) &&
     typeof version === 'string' &&
     /^[A-Za-z0-9.+~:-]{1,127}$/.test(version) &&
-    isSum(sha256)
+    isSha256(sha256)
   );
 }
 
@@ -132,7 +132,7 @@ function isWord(value: JsonValue | undefined): value is string {
   return typeof value === 'string' && /^[a-z0-9][a-z0-9.-]{0,62}$/.test(value);
 }
 
-function isSum(value: JsonValue | undefined): value is string {
+function isSha256(value: JsonValue | undefined): value is string {
   return typeof value === 'string' && /^[0-9a-f]{64}$/.test(value);
 }
 
@@ -142,7 +142,7 @@ function storedFile(value: JsonValue | undefined): StoredFile | undefined {
   // The names must not lead out of the image directory.
   if (typeof name !== 'string' || !/^[a-z0-9][a-z0-9._-]{0,62}$/.test(name) || name === 'manifest.json')
     return undefined;
-  if (!isSize(bytes) || !isSum(sha256)) return undefined;
+  if (!isSize(bytes) || !isSha256(sha256)) return undefined;
   return { name, bytes, sha256 };
 }
 
@@ -165,7 +165,7 @@ export function imageToBoot<Image extends Pick<GuestImage, 'digest' | 'features'
     feature,
   }: { selected: string | undefined; current: string | undefined; feature?: string | undefined },
 ): Image | undefined {
-  const find = (sought: string | undefined) => known.find(({ digest }) => digest === sought);
+  const find = (wantedDigest: string | undefined) => known.find(({ digest }) => digest === wantedDigest);
   const image = find(selected) ?? find(current) ?? known[0];
   if (feature === undefined || image?.features?.includes(feature)) return image;
   return known.find(({ features }) => features?.includes(feature)) ?? image;

@@ -80,8 +80,8 @@ export function imageStore(root: string, processes: ProcessTable = processTable)
   }
 
   async function list(): Promise<GuestImage[]> {
-    const found = await Promise.all((await entries()).map(read));
-    const images = found.filter((image) => image !== undefined);
+    const loaded = await Promise.all((await entries()).map(read));
+    const images = loaded.filter((image) => image !== undefined);
     return images.sort((a, b) => Date.parse(b.created) - Date.parse(a.created) || (a.digest < b.digest ? -1 : 1));
   }
 
@@ -163,8 +163,8 @@ export function imageStore(root: string, processes: ProcessTable = processTable)
         async keepKnown(manifest, signal) {
           const { kernel, initrd, disk } = manifest.files;
           const files = await sums({ kernel: kernel.name, initrd: initrd.name, disk: disk.name }, signal);
-          const found = { ...manifest, files };
-          return manifestText(found) === manifestText(manifest) ? place(directory, found) : undefined;
+          const actual = { ...manifest, files };
+          return manifestText(actual) === manifestText(manifest) ? place(directory, actual) : undefined;
         },
         discard: () => rm(directory, { recursive: true, force: true }),
       };
@@ -183,11 +183,11 @@ export function imageStore(root: string, processes: ProcessTable = processTable)
     async verify({ directory, files, name }, signal) {
       for (const file of IMAGE_FILES) {
         const expected = files[file];
-        const found = await summed(directory, expected.name, signal).catch((cause: unknown) => {
+        const actual = await summed(directory, expected.name, signal).catch((cause: unknown) => {
           signal.throwIfAborted();
           throw damaged(name, join(directory, expected.name), cause);
         });
-        if (found.sha256 !== expected.sha256) throw damaged(name, join(directory, expected.name));
+        if (actual.sha256 !== expected.sha256) throw damaged(name, join(directory, expected.name));
       }
     },
   };

@@ -45,12 +45,12 @@ export async function readLayers(count: number, openLayer: OpenLayer): Promise<O
     await addLayer(root, layer, headers);
   }
   return async (path) => {
-    const found = resolve(root, path);
-    return found && archiveOf(found.name, found.node, openLayer);
+    const resolved = resolve(root, path);
+    return resolved && archiveOf(resolved.name, resolved.node, openLayer);
   };
 }
 
-interface Wanted {
+interface FileToExtract {
   name: string;
   mode: number;
   size: number;
@@ -70,8 +70,8 @@ async function* archiveOf(name: string, node: TreeNode, openLayer: OpenLayer): A
 }
 
 async function write(out: Pack, name: string, node: TreeNode, openLayer: OpenLayer): Promise<void> {
-  const wanted = listing(out, name, node);
-  for (const [layer, entries] of [...wanted].sort(([a], [b]) => a - b)) {
+  const filesByLayer = listing(out, name, node);
+  for (const [layer, entries] of [...filesByLayer].sort(([a], [b]) => a - b)) {
     let at = -1;
     let left = entries.size;
     for await (const { body } of entriesOf(openLayer(layer))) {
@@ -86,8 +86,8 @@ async function write(out: Pack, name: string, node: TreeNode, openLayer: OpenLay
 }
 
 /** Directories and links at once; files are noted with their layer and entry. */
-function listing(out: Pack, topName: string, top: TreeNode): Map<number, Map<number, Wanted[]>> {
-  const wanted = new Map<number, Map<number, Wanted[]>>();
+function listing(out: Pack, topName: string, top: TreeNode): Map<number, Map<number, FileToExtract[]>> {
+  const filesByLayer = new Map<number, Map<number, FileToExtract[]>>();
   let count = 0;
   function list(name: string, node: TreeNode): void {
     count += 1;
@@ -111,17 +111,17 @@ function listing(out: Pack, topName: string, top: TreeNode): Map<number, Map<num
   }
   function note(name: string, { mode, content }: Extract<TreeNode, { kind: 'file' }>): void {
     const { layer, entry, size } = content;
-    const entries = wanted.get(layer) ?? new Map<number, Wanted[]>();
-    wanted.set(layer, entries);
+    const entries = filesByLayer.get(layer) ?? new Map<number, FileToExtract[]>();
+    filesByLayer.set(layer, entries);
     const names = entries.get(entry) ?? [];
     entries.set(entry, names);
     names.push({ name, mode, size });
   }
   list(topName, top);
-  return wanted;
+  return filesByLayer;
 }
 
-async function writeFile(out: Pack, names: readonly Wanted[], body: AsyncIterable<unknown>): Promise<void> {
+async function writeFile(out: Pack, names: readonly FileToExtract[], body: AsyncIterable<unknown>): Promise<void> {
   const [first, ...more] = names;
   if (!first) return;
   const { name, mode, size } = first;

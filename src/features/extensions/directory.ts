@@ -55,14 +55,14 @@ export function extensionDirectory(root: string): ExtensionDirectory {
   }
 
   async function versions(): Promise<Map<string, string>> {
-    const found = new Map<string, string>();
+    const tags = new Map<string, string>();
     for (const entry of await entries()) {
       const name = nameOf(entry);
       if (name === undefined) continue;
       const version = await readFile(join(root, entry, 'version.txt'), 'utf8').catch(() => undefined);
-      if (version !== undefined && isImageTag(version)) found.set(name, version);
+      if (version !== undefined && isImageTag(version)) tags.set(name, version);
     }
-    return found;
+    return tags;
   }
 
   async function read(name: string): Promise<ExtensionRecord> {
@@ -79,11 +79,11 @@ export function extensionDirectory(root: string): ExtensionDirectory {
     versions,
     read,
     async readable() {
-      const found = await versions();
-      for (const name of [...found.keys()]) {
-        await read(name).catch(() => found.delete(name));
+      const present = await versions();
+      for (const name of [...present.keys()]) {
+        await read(name).catch(() => present.delete(name));
       }
-      return found;
+      return present;
     },
     async stage() {
       await makeDirectory(root);

@@ -80,12 +80,12 @@ function fetchFailed(error: RdError): RdError {
 
 /** Installs the extension on disk and its container in the engine; both or neither. Keeps the previous version until then. */
 export async function placeExtension(
-  wanted: RequestedExtension,
+  requested: RequestedExtension,
   engine: RunningEngine & { images: ImageStore },
   { files, platform, log }: InstallContext,
   signal: AbortSignal,
 ): Promise<string[]> {
-  const { id, image, tag } = wanted;
+  const { id, image, tag } = requested;
   const reference = `${fullName(image)}:${tag}`;
   const staged = await files.stage();
   try {
@@ -97,7 +97,7 @@ export async function placeExtension(
         throw error instanceof RdError && error.code === 'ERR_NOT_FOUND' ? invalidMetadata(id, error) : error;
       });
     signal.throwIfAborted();
-    const leftOut = await runCompanion(wanted, metadata, engine, signal);
+    const leftOut = await runCompanion(requested, metadata, engine, signal);
     await files.commit(image.name, staged);
     for (const what of leftOut) log('warn', 'an extension does not get everything that it requests', { id, what });
     return leftOut;

@@ -54,9 +54,9 @@ export async function openExtensions(input: ExtensionsInput): Promise<Extensions
     checkUnlocked(input);
     let leftOut: string[] = [];
     if (present !== tag) {
-      const wanted = { id, image, tag };
-      await fetchImage(wanted, engine.images, signal);
-      leftOut = await placeExtension(wanted, engine, input, signal);
+      const requested = { id, image, tag };
+      await fetchImage(requested, engine.images, signal);
+      leftOut = await placeExtension(requested, engine, input, signal);
     }
     await input.record((before) => ({ ...before, [image.name]: tag }));
     log('info', 'extension installed', { name: image.name, version: tag, ...(present ? { before: present } : {}) });
@@ -79,21 +79,21 @@ export async function openExtensions(input: ExtensionsInput): Promise<Extensions
       return ready;
     },
     async list() {
-      const found: Record<string, ExtensionRecord> = {};
+      const records: Record<string, ExtensionRecord> = {};
       for (const name of (await files.versions()).keys()) {
         try {
-          found[name] = await files.read(name);
+          records[name] = await files.read(name);
         } catch (error) {
           log('warn', 'an extension cannot be read and is left out of the list', { name, error });
         }
       }
-      return found;
+      return records;
     },
     install: (id) => (ready ? inTurn(() => install(id)).catch(wireError) : Promise.reject(notReady())),
     uninstall: (id) => (ready ? inTurn(() => uninstall(id)).catch(wireError) : Promise.reject(notReady())),
     engineIsUp() {
       ready = true;
-      void inTurn(() => bringUp(input, signal)).catch((error: unknown) => {
+      void inTurn(() => reconcileOnStart(input, signal)).catch((error: unknown) => {
         if (!signal.aborted) log('error', 'extensions could not be brought in line with the settings', { error });
       });
     },
@@ -107,11 +107,11 @@ export async function openExtensions(input: ExtensionsInput): Promise<Extensions
 
 /** Lists in the settings what is on disk: a service may have been killed between the two. */
 async function adoptFiles({ files, settings, record, log }: ExtensionsInput): Promise<void> {
-  const found = Object.fromEntries(await files.versions());
+  const onDisk = Object.fromEntries(await files.versions());
   const { installed } = settings();
-  const differing = Object.keys(found).filter((name) => ownEntry(installed, name) !== found[name]);
+  const differing = Object.keys(onDisk).filter((name) => ownEntry(installed, name) !== onDisk[name]);
   if (differing.length === 0) return;
-  await record((before) => ({ ...before, ...found }));
+  await record((before) => ({ ...before, ...onDisk }));
   log('warn', 'the settings did not name what is installed, and do so now', { extensions: differing });
 }
 
@@ -171,7 +171,7 @@ function stopping(cause?: unknown): RdError {
  * installs those that only the settings list, and runs exactly the containers of installed ones. A failed installation keeps its entry and
  * is retried next time; a permanent failure loses it, unless a lock holds the map.
  */
-async function bringUp(input: ExtensionsInput, signal: AbortSignal): Promise<void> {
+async function reconcileOnStart(input: ExtensionsInput, signal: AbortSignal): Promise<void> {
   await removeRefused(input, signal);
   await installMissing(input, signal);
   const engine = input.engine();
@@ -234,7 +234,7 @@ async function runCompanions(
   signal: AbortSignal,
 ): Promise<void> {
   const { files, platform, log } = input;
-  const wanted = new Map<string, string>();
+  const companionImages = new Map<string, string>();
   for (const [name, tag] of await files.versions()) {
     try {
       const { metadata: document } = await files.read(name);
@@ -242,15 +242,15 @@ async function runCompanions(
       const image = parseExtensionImage(`${name}:${tag}`);
       if (!image || !('metadata' in parsed)) continue;
       const service = companionImage(parsed.metadata, `${fullName(image)}:${tag}`);
-      if (service !== undefined) wanted.set(idOf(name), service);
+      if (service !== undefined) companionImages.set(idOf(name), service);
     } catch (error) {
       log('warn', 'an extension cannot be read', { name, error });
     }
   }
   for (const { id } of await engine.companions.list(signal)) {
-    if (!wanted.has(id)) await engine.companions.remove(id, signal);
+    if (!companionImages.has(id)) await engine.companions.remove(id, signal);
   }
-  for (const [id, image] of wanted) {
+  for (const [id, image] of companionImages) {
     await startCompanion(engine, id, image, signal).catch((error: unknown) => {
       if (signal.aborted) throw error;
       log('error', 'the container of an extension could not be started', { image, error });

@@ -76,8 +76,8 @@ function copier({ image, id, directory }: StagingInput, budget: Budget) {
     try {
       const archive = await image.archive(path);
       if (!archive) throw new RdError('ERR_EXTENSION_INVALID', `the image has no ${path}`);
-      const found = await extract(archive, destination, budget);
-      if (found !== kind) throw new RdError('ERR_EXTENSION_INVALID', `${path} is a ${found} in the image`);
+      const actualKind = await extract(archive, destination, budget);
+      if (actualKind !== kind) throw new RdError('ERR_EXTENSION_INVALID', `${path} is a ${actualKind} in the image`);
     } catch (error) {
       // A full disk or an unreachable engine is not the image's fault.
       if (!(error instanceof RdError) || error.code !== 'ERR_EXTENSION_INVALID') throw error;

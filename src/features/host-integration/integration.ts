@@ -19,7 +19,7 @@ export interface IntegrationInput {
   platform: Platform;
   /** Command that starts this tool; absent where the service is part of another program. */
   self?: readonly string[];
-  here: Places;
+  places: Places;
   settings: Settings;
   driver: Pick<DriverInfo, 'simulated'>;
   log: LogFile;
@@ -43,9 +43,9 @@ export interface FollowingIntegration extends HostIntegration {
  * service: it is an outcome and a log line, and is retried with the next change or start.
  */
 export function createHostIntegration(input: IntegrationInput): FollowingIntegration {
-  const { env, platform, here, log, self = [], driver } = input;
+  const { env, platform, places, log, self = [], driver } = input;
   const { simulated } = driver;
-  const targets = integrationTargets({ env, platform, homedir: userHome(env, platform), here, self, simulated });
+  const targets = integrationTargets({ env, platform, homedir: userHome(env, platform), places, self, simulated });
   if ('offBecause' in targets) return { ...OFF, offBecause: targets.offBecause };
   let { settings } = input;
   let desired = desiredFilesOf(settings);

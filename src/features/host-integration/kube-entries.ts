@@ -29,20 +29,20 @@ export function withEntry(text: string | undefined, entry: KubeEntry): string | 
   const before = read(text);
   const named = listOf(before.value, 'clusters').find((item) => item.name === entry.name);
   if (named && !isLocal(named)) return 'foreign';
-  const wanted: Record<string, unknown> = { ...before.value };
+  const expected: Record<string, unknown> = { ...before.value };
   let after = text;
   for (const kind of KINDS) {
     const item = itemOf(kind, entry);
     const own = listOf(before.value, kind).filter(({ name }) => name === entry.name);
     if (own.length === 1 && isDeepStrictEqual(own[0], item)) continue;
-    wanted[kind] = [...listOf(before.value, kind).filter(({ name }) => name !== entry.name), item];
+    expected[kind] = [...listOf(before.value, kind).filter(({ name }) => name !== entry.name), item];
     after = inserted(own.length > 0 ? removed(after, kind, entry.name) : after, kind, item);
   }
   if (!before.value[SELECTED]) {
-    wanted[SELECTED] = entry.name;
+    expected[SELECTED] = entry.name;
     after = selecting(after, entry.name);
   }
-  return checked(after, wanted);
+  return checked(after, expected);
 }
 
 /** The cluster of that name and its user in a text. Throws as `withEntry`. */
@@ -62,22 +62,22 @@ export function entryIn(text: string, name: string): KubeEntry | undefined {
 /** The text without the entries of that name; undefined when nothing else was in it. Throws as `withEntry`. */
 export function withoutEntry(text: string, name: string): string | undefined {
   const before = read(text);
-  const wanted: Record<string, unknown> = { ...before.value };
+  const expected: Record<string, unknown> = { ...before.value };
   let after = text;
   for (const kind of KINDS) {
     const all = listOf(before.value, kind);
     const rest = all.filter((item) => item.name !== name);
     if (rest.length === all.length) continue;
-    wanted[kind] = rest;
+    expected[kind] = rest;
     after = removed(after, kind, name);
   }
   if (before.value[SELECTED] === name) {
-    delete wanted[SELECTED];
+    delete expected[SELECTED];
     after = deselecting(after);
   }
-  const rest = checked(after, wanted);
+  const rest = checked(after, expected);
   const hasComment = rest.includes('#');
-  return isEmpty(wanted) && !hasComment ? undefined : rest;
+  return isEmpty(expected) && !hasComment ? undefined : rest;
 }
 
 function isLocal(item: Record<string, unknown>): boolean {
@@ -140,16 +140,16 @@ function listOf(value: Record<string, unknown>, kind: Kind): Record<string, unkn
 }
 
 /** Verifies that nothing else has changed; otherwise the layout is unsupported. */
-function checked(text: string, wanted: Record<string, unknown>): string {
+function checked(text: string, expected: Record<string, unknown>): string {
   const strip = (value: Record<string, unknown>) =>
     Object.fromEntries(Object.entries(value).filter(([, member]) => member && !isDeepStrictEqual(member, [])));
-  let found: Record<string, unknown> | undefined;
+  let reparsed: Record<string, unknown> | undefined;
   try {
-    found = read(text).value;
+    reparsed = read(text).value;
   } catch (error) {
     if (!(error instanceof RdError)) throw error;
   }
-  if (found && isDeepStrictEqual(strip(found), strip(wanted))) return text;
+  if (reparsed && isDeepStrictEqual(strip(reparsed), strip(expected))) return text;
   throw unusable('its layout is one that cannot be changed with certainty');
 }
 

@@ -68,40 +68,40 @@ const FOREIGN = `${PRODUCT.name} did not create this entry`;
 
 /** Creates or removes the entry that starts the service at login. Never throws. */
 export async function manageAutostart(
-  wanted: boolean,
+  enabled: boolean,
   targets: IntegrationTargets,
   context: AutostartContext = {},
 ): Promise<IntegrationOutcome> {
   const { autostartFile, identity } = targets;
   const { runKey = windowsRunKey, ...edits } = context;
-  const what = wanted ? `starts ${PRODUCT.name} at login` : `no longer starts ${PRODUCT.name} at login`;
+  const what = enabled ? `starts ${PRODUCT.name} at login` : `no longer starts ${PRODUCT.name} at login`;
   if (autostartFile === undefined) {
     const name = identity.autostart.win32;
     const file = runKey.place(name);
     return outcomeOf({ part: 'autostart', file }, async () => {
       const command = await runKey.get(name);
       if (command !== undefined && !STARTS_US.test(command)) return { left: FOREIGN };
-      const next = wanted ? `"${launcherOf(targets)}" start` : undefined;
+      const next = enabled ? `"${launcherOf(targets)}" start` : undefined;
       if (context.dryRun) {
         const action = next === undefined ? 'delete' : command === undefined ? 'create' : 'update';
         if (next !== command) context.dryRun.set(file, { file, action, what });
       } else if (next !== undefined) await runKey.set(name, next);
       else if (command !== undefined) await runKey.remove(name);
-      return wanted ? 'managed' : 'clean';
+      return enabled ? 'managed' : 'clean';
     });
   }
   return outcomeOf({ part: 'autostart', file: autostartFile }, async () => {
     const text = await readIfThere(autostartFile, { follow: true });
     if (text !== undefined && !isOurs(text, targets)) return { left: FOREIGN };
-    if (!wanted && text === undefined) return 'clean';
-    const next = wanted ? Buffer.from(entryText(targets), 'utf8').toString('latin1') : undefined;
+    if (!enabled && text === undefined) return 'clean';
+    const next = enabled ? Buffer.from(entryText(targets), 'utf8').toString('latin1') : undefined;
     await editUserFile(autostartFile, () => next, {
       within: [targets.home],
       mode: 0o644,
       what,
       ...edits,
     });
-    return wanted ? 'managed' : 'clean';
+    return enabled ? 'managed' : 'clean';
   });
 }
 

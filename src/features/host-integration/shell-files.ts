@@ -32,10 +32,10 @@ export async function managePath(
   context: EditContext = {},
 ): Promise<IntegrationOutcome[]> {
   const all = shellFiles(targets.home);
-  const wanted = strategy === 'rcfiles' ? await filesToManage(all, targets.searchPath) : new Set<string>();
+  const managed = strategy === 'rcfiles' ? await filesToManage(all, targets.searchPath) : new Set<string>();
   const outcomes: IntegrationOutcome[] = [];
   for (const file of all) {
-    const outcome = await (wanted.has(file.path) ? addBlock : removeBlock)(file, targets, context);
+    const outcome = await (managed.has(file.path) ? addBlock : removeBlock)(file, targets, context);
     if (outcome) outcomes.push(outcome);
   }
   return outcomes;
@@ -63,14 +63,14 @@ async function filesToManage(all: readonly ShellFile[], searchPath: string): Pro
   for (const { path } of all) if (await isThere(path)) there.add(path);
   const login = all.filter(({ path }) => BASH_LOGIN.includes(posix.basename(path))).map(({ path }) => path);
   const firstLogin = login.find((path) => there.has(path)) ?? login[0];
-  const wanted = new Set<string>();
+  const managed = new Set<string>();
   for (const { path, shells } of all) {
     if (login.includes(path) && path !== firstLogin) continue;
     // tcsh reads .cshrc only without a .tcshrc: a new one would hide the user's .cshrc.
     const hides = posix.basename(path) === '.tcshrc';
-    if (there.has(path) || (!hides && (await isAnyInstalled(shells, searchPath)))) wanted.add(path);
+    if (there.has(path) || (!hides && (await isAnyInstalled(shells, searchPath)))) managed.add(path);
   }
-  return wanted;
+  return managed;
 }
 
 async function isAnyInstalled(shells: readonly ShellName[], searchPath: string): Promise<boolean> {

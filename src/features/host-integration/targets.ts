@@ -31,7 +31,7 @@ export interface TargetInput {
   env: Environment;
   platform: Platform;
   homedir: string;
-  here: Places;
+  places: Places;
   self: readonly string[];
   /** The driver is a model. */
   simulated?: boolean;
@@ -42,13 +42,13 @@ export interface TargetInput {
  * may change the user's environment.
  */
 export function integrationTargets(input: TargetInput): IntegrationTargets | { offBecause: string } {
-  const { env, platform, homedir, here, self } = input;
-  if (here.home !== undefined) return { offBecause: 'RDCTL_HOME keeps this installation to itself' };
+  const { env, platform, homedir, places, self } = input;
+  if (places.home !== undefined) return { offBecause: 'RDCTL_HOME keeps this installation to itself' };
   if (input.simulated) return { offBecause: 'the simulated driver touches nothing real' };
   if (homedir === '') return { offBecause: 'the home directory of the user is not known' };
   if (self.length === 0) return { offBecause: 'the command that starts the service is not known' };
   const { join, isAbsolute } = platform === 'win32' ? win32 : posix;
-  const identity = identityOf(here);
+  const identity = identityOf(places);
   const { DOCKER_CONFIG, KUBECONFIG = '', XDG_CONFIG_HOME } = env;
   const named = KUBECONFIG.split(platform === 'win32' ? ';' : ':').filter((path) => isAbsolute(path));
   const config = XDG_CONFIG_HOME && isAbsolute(XDG_CONFIG_HOME) ? XDG_CONFIG_HOME : join(homedir, '.config');
@@ -65,7 +65,7 @@ export function integrationTargets(input: TargetInput): IntegrationTargets | { o
     kubeconfigs: named.length > 0 ? named : [join(homedir, '.kube', 'config')],
     systemSocket: '/var/run/docker.sock',
     ...(autostart === undefined ? {} : { autostartFile: autostart }),
-    bin: here.bin,
+    bin: places.bin,
     self,
     searchPath: programPath(env.PATH),
   };

@@ -93,8 +93,8 @@ export async function editUserFile(
   const file = await realPathWithin(path, within);
   // Left by a killed writer; nothing else uses such names.
   if (!dryRun) await removeLeftovers(file);
-  const found = await replaceableFacts(file);
-  const before = found && (await read(file));
+  const existing = await replaceableFacts(file);
+  const before = existing && (await read(file));
   const after = change(before);
   if (after === before) {
     // Of several edits of a file the last one counts: in a dry run each starts from the current content.
@@ -102,12 +102,12 @@ export async function editUserFile(
     return false;
   }
   if (dryRun) {
-    const action = after === undefined ? 'delete' : found ? 'update' : 'create';
+    const action = after === undefined ? 'delete' : existing ? 'update' : 'create';
     dryRun.set(path, { file: path, action, what });
   } else if (after === undefined) {
     await attempt('remove', file, () => operations.unlink(file));
     await removeEmptyDirectories(path, within);
-  } else if (found) await replace(file, found, after, operations);
+  } else if (existing) await replace(file, existing, after, operations);
   else await create(file, after, mode, operations);
   return true;
 }
@@ -189,19 +189,19 @@ function read(file: string): Promise<string> {
   return attempt('read', file, async () => (await readRegular(file)).toString('latin1'));
 }
 
-async function replace(file: string, found: BigIntStats, text: string, operations: EditOperations): Promise<void> {
+async function replace(file: string, existing: BigIntStats, text: string, operations: EditOperations): Promise<void> {
   const temporary = temporaryBeside(file);
   await attempt('write', file, async () => {
     try {
       await operations.copy(file, temporary);
       await operations.write(temporary, text, 0o600);
       const made = await lstat(temporary, { bigint: true });
-      if (made.uid !== found.uid || made.gid !== found.gid || made.mode !== found.mode) {
+      if (made.uid !== existing.uid || made.gid !== existing.gid || made.mode !== existing.mode) {
         throw refused(file, 'its owner and permissions cannot be kept');
       }
       // Another program may have written meanwhile; the remaining window is one system call.
       const now = await lstat(file, { bigint: true });
-      if (now.ino !== found.ino || now.mtimeNs !== found.mtimeNs || now.size !== found.size) {
+      if (now.ino !== existing.ino || now.mtimeNs !== existing.mtimeNs || now.size !== existing.size) {
         throw refused(file, 'another program is changing it');
       }
       await operations.rename(temporary, file);

@@ -12,12 +12,12 @@ export interface ForwardKey {
 }
 
 /** A requested forward. With `hostPort` 0 the system allocates the local port. */
-export interface WantedForward extends ForwardKey {
+export interface DesiredForward extends ForwardKey {
   hostPort: number;
 }
 
 /** `waiting`: the cluster is not running, and the forward opens with it. `failed`: it cannot be opened, for the given reason. */
-export interface ForwardReport extends WantedForward {
+export interface ForwardReport extends DesiredForward {
   state: 'listening' | 'waiting' | 'failed';
   reason?: string;
   /** Open now. */
@@ -51,7 +51,7 @@ export function forwardName({ namespace, service, k8sPort }: ForwardKey): string
  * Parses a forward from a body with all its keys. Ports may be decimal strings; an empty namespace is `default`.
  * Throws `ERR_BODY_INVALID` with a clause that names the error.
  */
-export function readForward(body: JsonObject): WantedForward {
+export function readForward(body: JsonObject): DesiredForward {
   const { hostPort } = body;
   const port = numberOf(hostPort);
   if (typeof port !== 'number' || !Number.isInteger(port) || port < 0 || port > HIGHEST_PORT) {
@@ -106,33 +106,33 @@ export function forwardFile(path: string, now: () => number = Date.now) {
      * that.
      * @throws RdError `ERR_IO` when it cannot be read.
      */
-    async load(): Promise<{ wanted: WantedForward[]; notice?: string }> {
+    async load(): Promise<{ desired: DesiredForward[]; notice?: string }> {
       const record = await readRecord(path);
-      const { wanted, whole } = record === undefined ? { wanted: [], whole: true } : forwardsIn(record);
-      if (whole) return { wanted };
+      const { desired, whole } = record === undefined ? { desired: [], whole: true } : forwardsIn(record);
+      if (whole) return { desired };
       const movedTo = await setAside(path, now());
-      const kept = wanted.length === 0 ? 'none of them is in force' : `${wanted.length} of them could be read`;
+      const kept = desired.length === 0 ? 'none of them is in force' : `${desired.length} of them could be read`;
       return {
-        wanted,
+        desired,
         notice: `The file of the port forwards has a mistake; ${kept}, and it was set aside as ${movedTo}.`,
       };
     },
     /** Atomic. @throws RdError `ERR_IO`. */
-    save: (wanted: readonly WantedForward[]) => writeRecord(path, { format: FORMAT, portForwards: wanted }),
+    save: (desired: readonly DesiredForward[]) => writeRecord(path, { format: FORMAT, portForwards: desired }),
   };
 }
 
 /** `whole` is false when the file contains anything else. */
-function forwardsIn(record: JsonObject | 'damaged'): { wanted: WantedForward[]; whole: boolean } {
+function forwardsIn(record: JsonObject | 'damaged'): { desired: DesiredForward[]; whole: boolean } {
   if (record === 'damaged' || record.format !== FORMAT || !Array.isArray(record.portForwards)) {
-    return { wanted: [], whole: false };
+    return { desired: [], whole: false };
   }
   const read = record.portForwards.map(usable);
-  const wanted = read.filter((forward) => forward !== undefined);
-  return { wanted, whole: wanted.length === read.length };
+  const desired = read.filter((forward) => forward !== undefined);
+  return { desired, whole: desired.length === read.length };
 }
 
-function usable(value: JsonValue): WantedForward | undefined {
+function usable(value: JsonValue): DesiredForward | undefined {
   try {
     return isObject(value) ? readForward(value) : undefined;
   } catch {

@@ -6,13 +6,13 @@ import { SerialQueue } from '../../os/serial-queue.ts';
 import type { Controllers, LoopStatus } from '../../reconcile/contract.ts';
 import type { ForwardStore } from './forward.ts';
 import {
+  type DesiredForward,
   type ForwardKey,
   type ForwardReport,
   type ForwardsReport,
   forwardName,
   readForward,
   readKey,
-  type WantedForward,
 } from './forward.ts';
 import { type OpenListener, openListener } from './listener.ts';
 
@@ -52,7 +52,7 @@ export interface PortForwards {
 }
 
 interface Entry {
-  wanted: WantedForward;
+  desired: DesiredForward;
   listener?: OpenListener;
   failure?: string;
   lastError?: string;
@@ -69,7 +69,7 @@ export async function createPortForwards(input: ForwardsInput): Promise<PortForw
 
   const stored = await store.load();
   if (stored.notice !== undefined) input.notice(stored.notice);
-  for (const wanted of stored.wanted) entries.set(forwardName(wanted), { wanted });
+  for (const desired of stored.desired) entries.set(forwardName(desired), { desired });
 
   let up = isUp(controllers.status());
   const unsubscribe = controllers.onChange((status) => {
@@ -106,20 +106,20 @@ export async function createPortForwards(input: ForwardsInput): Promise<PortForw
 
   async function tryOpen(entry: Entry): Promise<void> {
     try {
-      entry.listener = await open(entry, entry.wanted.hostPort);
+      entry.listener = await open(entry, entry.desired.hostPort);
       delete entry.failure;
-      log('info', 'port forward opened', { forward: forwardName(entry.wanted), hostPort: entry.listener.port });
+      log('info', 'port forward opened', { forward: forwardName(entry.desired), hostPort: entry.listener.port });
     } catch (error) {
       if (!(error instanceof RdError)) throw error;
       if (entry.failure !== error.message) {
-        log('warn', 'port forward cannot be opened', { forward: forwardName(entry.wanted), reason: error.message });
+        log('warn', 'port forward cannot be opened', { forward: forwardName(entry.desired), reason: error.message });
       }
       entry.failure = error.message;
     }
   }
 
   async function open(entry: Entry, hostPort: number): Promise<OpenListener> {
-    const { namespace, service, k8sPort: port } = entry.wanted;
+    const { namespace, service, k8sPort: port } = entry.desired;
     const connect = cluster?.connect;
     if (!connect) throw unsupported(input.driverName);
     delete entry.lastError;
@@ -130,7 +130,7 @@ export async function createPortForwards(input: ForwardsInput): Promise<PortForw
       maxConnections: MAX_CONNECTIONS,
       onDialError(error) {
         entry.lastError = messageOf(error);
-        log('debug', 'port forward could not reach the service', { forward: forwardName(entry.wanted), error });
+        log('debug', 'port forward could not reach the service', { forward: forwardName(entry.desired), error });
       },
     });
   }
@@ -143,21 +143,21 @@ export async function createPortForwards(input: ForwardsInput): Promise<PortForw
   }
 
   function save(changed: readonly Entry[]): Promise<void> {
-    return store.save(changed.map((entry) => entry.wanted));
+    return store.save(changed.map((entry) => entry.desired));
   }
 
-  async function ensure(wanted: WantedForward, when: 'now' | 'later'): Promise<ForwardReport> {
+  async function ensure(desired: DesiredForward, when: 'now' | 'later'): Promise<ForwardReport> {
     if (!cluster?.connect) throw unsupported(input.driverName);
     if (closed.signal.aborted) throw new RdError('ERR_NOT_READY', 'the service is stopping');
-    if (!up && (when === 'now' || wanted.hostPort === 0)) {
+    if (!up && (when === 'now' || desired.hostPort === 0)) {
       throw new RdError('ERR_NOT_READY', 'the cluster is not running');
     }
-    const name = forwardName(wanted);
+    const name = forwardName(desired);
     const before = entries.get(name);
     const others = [...entries.values()].filter((entry) => entry !== before);
-    const holder = others.find((entry) => wanted.hostPort !== 0 && entry.wanted.hostPort === wanted.hostPort);
+    const holder = others.find((entry) => desired.hostPort !== 0 && entry.desired.hostPort === desired.hostPort);
     if (holder) {
-      const text = `127.0.0.1:${wanted.hostPort} is forwarded to ${forwardName(holder.wanted)}`;
+      const text = `127.0.0.1:${desired.hostPort} is forwarded to ${forwardName(holder.desired)}`;
       throw new RdError('ERR_PORT_IN_USE', text, { advice: 'Use another host port, or remove that forward.' });
     }
     if (others.length >= MAX_FORWARDS) {
@@ -165,13 +165,13 @@ export async function createPortForwards(input: ForwardsInput): Promise<PortForw
         advice: 'Remove some of them.',
       });
     }
-    const same = before !== undefined && before.wanted.hostPort === wanted.hostPort;
+    const same = before !== undefined && before.desired.hostPort === desired.hostPort;
     if (same && (before.listener || !up)) return reportOf(before, up);
-    const next: Entry = { wanted };
+    const next: Entry = { desired };
     if (up) {
-      const listener = await open(next, wanted.hostPort);
+      const listener = await open(next, desired.hostPort);
       next.listener = listener;
-      next.wanted = { ...wanted, hostPort: listener.port };
+      next.desired = { ...desired, hostPort: listener.port };
     }
     try {
       await save([...others, next]);
@@ -181,7 +181,7 @@ export async function createPortForwards(input: ForwardsInput): Promise<PortForw
     }
     entries.set(name, next);
     if (before) await closeListener(before);
-    log('info', 'port forward set', { forward: name, hostPort: next.wanted.hostPort });
+    log('info', 'port forward set', { forward: name, hostPort: next.desired.hostPort });
     return reportOf(next, up);
   }
 
@@ -226,12 +226,12 @@ function isUp({ cluster }: LoopStatus): boolean {
   return cluster.state === 'running' && cluster.ready;
 }
 
-function reportOf({ wanted, listener, failure, lastError }: Entry, up: boolean): ForwardReport {
+function reportOf({ desired, listener, failure, lastError }: Entry, up: boolean): ForwardReport {
   const connections = listener?.connections() ?? 0;
   const last = lastError === undefined ? {} : { lastError };
-  if (listener) return { ...wanted, state: 'listening', connections, ...last };
-  if (up && failure !== undefined) return { ...wanted, state: 'failed', reason: failure, connections };
-  return { ...wanted, state: 'waiting', reason: 'the cluster is not running', connections };
+  if (listener) return { ...desired, state: 'listening', connections, ...last };
+  if (up && failure !== undefined) return { ...desired, state: 'failed', reason: failure, connections };
+  return { ...desired, state: 'waiting', reason: 'the cluster is not running', connections };
 }
 
 function noCluster(driver: string): string {

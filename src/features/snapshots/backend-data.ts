@@ -32,7 +32,7 @@ export interface BackendData {
 }
 
 export interface BackendDataInput {
-  here: Pick<Places, 'snapshots' | 'state'>;
+  places: Pick<Places, 'snapshots' | 'state'>;
   driver: Driver;
   host: FileHost;
   store: DesiredStore;
@@ -46,11 +46,11 @@ export interface BackendDataInput {
 }
 
 export function createBackendData(input: BackendDataInput): BackendData {
-  const { here, driver, host, store, maintenance, controllers, notice, log, recovered } = input;
+  const { places, driver, host, store, maintenance, controllers, notice, log, recovered } = input;
   const closing = new AbortController();
   const desired = () => store.snapshot().desired;
-  const journal = journalFile(here);
-  const copy = recordedCopy(copyRecord(here));
+  const journal = journalFile(places);
+  const copy = recordedCopy(copyRecord(places));
   const keptState = createKeptState({
     kept: driver.keeps,
     journalFile: journal,
@@ -61,7 +61,7 @@ export function createBackendData(input: BackendDataInput): BackendData {
   });
   const proof = createProof({ keptState, maintenance, controllers, desired, notice, log });
   const snapshots = createSnapshots({
-    root: here.snapshots,
+    root: places.snapshots,
     driver,
     maintenance,
     controllers,

@@ -53,10 +53,10 @@ export async function readCatalogue(root: string): Promise<Catalogue> {
   const warnings: string[] = [];
   for (const id of names.filter((name) => UUID.test(name))) {
     const directory = join(root, id);
-    const found = await readSnapshot(id, directory);
-    if (typeof found === 'string') {
-      warnings.push(`The snapshot in ${directory} is skipped: ${found}. Remove it if it is not needed.`);
-    } else snapshots.push(found);
+    const snapshot = await readSnapshot(id, directory);
+    if (typeof snapshot === 'string') {
+      warnings.push(`The snapshot in ${directory} is skipped: ${snapshot}. Remove it if it is not needed.`);
+    } else snapshots.push(snapshot);
   }
   return { snapshots: snapshots.sort(byAge), warnings: warnings.sort() };
 }
@@ -67,8 +67,8 @@ export async function readCatalogue(root: string): Promise<Catalogue> {
  */
 export async function findSnapshot(root: string, name: string): Promise<Snapshot> {
   const named = (await readCatalogue(root)).snapshots.filter((snapshot) => snapshot.name === name);
-  const found = named.find(({ mark }) => basename(mark) === COMPLETE) ?? named[0];
-  if (found) return found;
+  const match = named.find(({ mark }) => basename(mark) === COMPLETE) ?? named[0];
+  if (match) return match;
   throw new RdError('ERR_SNAPSHOT', `can't find snapshot ${quoted(name)}`);
 }
 

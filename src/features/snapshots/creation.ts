@@ -110,7 +110,7 @@ export interface SnapshotMaking {
   /** Directory of all snapshots. */
   root: string;
   driver: Pick<Driver, 'name' | 'keeps' | 'copyLive' | 'checkKept'>;
-  maintenance: Pick<Maintenance, 'run' | 'alongside'>;
+  maintenance: Pick<Maintenance, 'run' | 'runLive'>;
   rest: BackendRest;
   desired(): Desired;
   /** Wraps work that stops the backend: a failure is reported when the backend is back. */
@@ -153,7 +153,7 @@ export async function makeSnapshot(
       await draft.save(work.signal);
     });
   const saveLive = (copyAll: NonNullable<typeof copyLive>) =>
-    maintenance.alongside(action, signal, async (work) => {
+    maintenance.runLive(action, signal, async (work) => {
       await refuseTaken(root, record);
       const size = sizeText(await checkSpace(keeps, dirname(root), false));
       work.progress(`copying ${size}`);

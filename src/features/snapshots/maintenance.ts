@@ -18,7 +18,7 @@ export interface MaintenanceWork {
 }
 
 /** What work beside the running backend may use. */
-type WorkAlongside = Pick<MaintenanceWork, 'signal' | 'progress'>;
+type LiveWork = Pick<MaintenanceWork, 'signal' | 'progress'>;
 
 /** Keeps the backend stopped while something works on its data, and the lock file of the compatible tool beside it. */
 export interface Maintenance {
@@ -34,7 +34,7 @@ export interface Maintenance {
    * effect after it.
    * @throws RdError `ERR_BACKEND_LOCKED` as `run`, `ERR_CANCELLED` by the signal, and what the work throws.
    */
-  alongside<T>(action: string, signal: AbortSignal, work: (work: WorkAlongside) => Promise<T>): Promise<T>;
+  runLive<T>(action: string, signal: AbortSignal, work: (work: LiveWork) => Promise<T>): Promise<T>;
   /** Passes the desired state from the store to the controllers, with the hold in force. */
   desire(next: Desired): void;
   /** Why the backend is kept off now: a sentence for people. */
@@ -57,7 +57,7 @@ export interface MaintenanceInput {
   /** In force whenever no other hold is: the service exists only for maintenance. */
   idle?: Hold;
   /** In force from the start: with `lock` while the lock file exists, with `service` until the service ends. */
-  found?: { hold: Hold; lasts: 'lock' | 'service' };
+  initialHold?: { hold: Hold; lasts: 'lock' | 'service' };
 }
 
 /** How often to check whether a lock found at the start is gone. */
@@ -81,12 +81,12 @@ export const IDLE: Hold = {
 export function createMaintenance(input: MaintenanceInput): Maintenance {
   const { lock, controllers, clock, log } = input;
   const closing = new AbortController();
-  let hold = input.found?.hold;
+  let hold = input.initialHold?.hold;
   let underway: Promise<unknown> | undefined;
   /** The desired state changed while the hold keeps the backend as it is. */
   let hasPendingChange = false;
   let task: string | undefined;
-  const watching = input.found?.lasts === 'lock' ? watch() : Promise.resolve();
+  const watching = input.initialHold?.lasts === 'lock' ? watch() : Promise.resolve();
 
   function holdWith(next: Hold | undefined): void {
     hold = next;
@@ -139,7 +139,11 @@ export function createMaintenance(input: MaintenanceInput): Maintenance {
     }
   }
 
-  async function beside<T>(action: string, signal: AbortSignal, work: (work: WorkAlongside) => Promise<T>): Promise<T> {
+  async function withBackendRunning<T>(
+    action: string,
+    signal: AbortSignal,
+    work: (work: LiveWork) => Promise<T>,
+  ): Promise<T> {
     await lock.take(action);
     log('info', 'maintenance begins, and the backend goes on', { action });
     const progress = (doing: string) => {
@@ -188,7 +192,7 @@ export function createMaintenance(input: MaintenanceInput): Maintenance {
     doing: () => task,
     heldBy: () => (hold?.keep === 'as it is' ? undefined : hold?.reason),
     run: (action, signal, work) => exclusively(signal, (either) => locked(action, either, work)),
-    alongside: (action, signal, work) => exclusively(signal, (either) => beside(action, either, work)),
+    runLive: (action, signal, work) => exclusively(signal, (either) => withBackendRunning(action, either, work)),
     async close() {
       closing.abort();
       await Promise.all([underway, watching]);

@@ -13,7 +13,7 @@ import { copyRecord, endCopy } from './tree.ts';
 /** State left by a previous service. */
 export interface Recovered {
   /** Nothing may run while the lock file exists, or until the service ends. */
-  found?: { hold: Hold; lasts: 'lock' | 'service' };
+  initialHold?: { hold: Hold; lasts: 'lock' | 'service' };
   /** Restored state that has not been seen running yet. */
   unproven?: Journal;
   /** Sentences for the user. */
@@ -32,15 +32,15 @@ interface RecoveryPlaces extends Pick<Places, 'backendLock' | 'settingsFile' | '
  * reported, because they are harmless.
  */
 export async function recoverBackend(
-  here: RecoveryPlaces,
-  operations: SwapOperations = swapOperations(journalFile(here)),
+  places: RecoveryPlaces,
+  operations: SwapOperations = swapOperations(journalFile(places)),
 ): Promise<Recovered> {
-  const lock = backendLock(here.backendLock);
+  const lock = backendLock(places.backendLock);
   const facts = await lock.read();
   const notices: string[] = [];
   const noteLeftover = (error: unknown) =>
     void notices.push(`An interrupted operation left files behind, which are harmless: ${sentencesOf(error)}`);
-  await endCopy(copyRecord(here)).catch(noteLeftover);
+  await endCopy(copyRecord(places)).catch(noteLeftover);
   let unproven: Journal | undefined;
   let undone = false;
   const notice = (text: string) => {
@@ -48,15 +48,19 @@ export async function recoverBackend(
     notices.push(text);
   };
   try {
-    unproven = await replay(here, operations, { noteLeftover, notice });
+    unproven = await replay(places, operations, { noteLeftover, notice });
   } catch (error) {
-    const reason = await damageReport(error, here);
-    return { found: { hold: { keep: 'off', reason, damaged: true }, lasts: 'service' }, notices: [...notices, reason] };
+    const reason = await damageReport(error, places);
+    return {
+      initialHold: { hold: { keep: 'off', reason, damaged: true }, lasts: 'service' },
+      notices: [...notices, reason],
+    };
   }
   if (facts?.abandoned && facts.action !== undefined && !undone) notices.push(interrupted(facts.action, unproven));
   const recovered = { ...(unproven ? { unproven } : {}), notices };
-  if (facts && !facts.abandoned) return { ...recovered, found: { hold: holdOfLock(facts.action), lasts: 'lock' } };
-  for (const failure of await sweep(here.snapshots)) noteLeftover(failure);
+  if (facts && !facts.abandoned)
+    return { ...recovered, initialHold: { hold: holdOfLock(facts.action), lasts: 'lock' } };
+  for (const failure of await sweep(places.snapshots)) noteLeftover(failure);
   await lock.remove();
   return recovered;
 }
@@ -77,14 +81,14 @@ interface Report {
 
 /** Completes or rolls back the journal. Returns restored state that has not been seen running yet. */
 async function replay(
-  here: RecoveryPlaces,
+  places: RecoveryPlaces,
   operations: SwapOperations,
   { noteLeftover, notice }: Report,
 ): Promise<Journal | undefined> {
-  const journal = await readJournal(journalFile(here), here.kept);
+  const journal = await readJournal(journalFile(places), places.kept);
   if (!journal || journal.phase === 'proving') return journal;
   if (journal.phase === 'settings' && journal.settings) {
-    await writeFileAtomic(here.settingsFile, `${JSON.stringify(journal.settings.before, null, 2)}\n`);
+    await writeFileAtomic(places.settingsFile, `${JSON.stringify(journal.settings.before, null, 2)}\n`);
   }
   const { snapshot, phase, earlier } = journal;
   await clean(await rollBack(journal, operations), operations).catch(noteLeftover);

@@ -22,7 +22,7 @@ export interface SnapshotsInput {
   /** Directory of all snapshots. */
   root: string;
   driver: SnapshotMaking['driver'];
-  maintenance: Pick<Maintenance, 'run' | 'alongside' | 'heldBy' | 'idle'>;
+  maintenance: Pick<Maintenance, 'run' | 'runLive' | 'heldBy' | 'idle'>;
   controllers: Pick<Controllers, 'status' | 'onChange' | 'look'>;
   desired(): Desired;
   keptState: Pick<KeptState, 'replace'>;

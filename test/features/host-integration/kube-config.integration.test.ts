@@ -140,7 +140,7 @@ test('which files it edits', () => {
       env: more,
       platform: 'linux',
       homedir: '/home/x',
-      here: places(more, 'linux', '/home/x'),
+      places: places(more, 'linux', '/home/x'),
       self: ['n'],
     });
   expect(of(env)).toMatchObject({ kubeconfigs: ['/a/one', '/b/two'] });

@@ -75,7 +75,7 @@ describe('a restore', () => {
           dies: true,
         });
         await settledWell(keptStateOf(at, operations, isDead).replace(replaceWith(at), work()));
-        const { unproven, found } = await recoverBackend(at.here);
+        const { unproven, initialHold: found } = await recoverBackend(at.here);
         expect(found).toBeUndefined();
         expect(at.seen()).toEqual(unproven ? { ...NEW, ...REPLACED } : OLD);
         expect(existsSync(journalFile(at.here))).toBe(unproven !== undefined);

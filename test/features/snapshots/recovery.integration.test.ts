@@ -77,7 +77,7 @@ describe('an invalid journal', () => {
     const before = at.seen();
     const value = content(at);
     writeFileSync(journalFile(at.here), typeof value === 'string' ? value : JSON.stringify(value));
-    const { found, notices, unproven } = await recoverBackend(at.here);
+    const { initialHold: found, notices, unproven } = await recoverBackend(at.here);
     expect(found).toMatchObject({ lasts: 'service', hold: { keep: 'off', damaged: true } });
     expect(unproven).toBeUndefined();
     expect(notices).toEqual([found?.hold.reason]);
@@ -93,7 +93,7 @@ describe('an invalid journal', () => {
     await replacement(keptStateOf(at, real(at)), at);
     const before = at.seen();
     const moved = at.kept.map((path) => path.replace('/live/', '/moved/'));
-    const { found } = await recoverBackend({ ...at.here, kept: moved });
+    const { initialHold: found } = await recoverBackend({ ...at.here, kept: moved });
     expect(found?.hold.reason).toContain(`it names "${at.kept[0]}", and the data is in ${moved.join(', ')}`);
     expect(at.seen()).toEqual(before);
   });
@@ -117,7 +117,7 @@ describe('files that cannot be removed', () => {
       writeFileSync(`${live}.restoring`, 'a leftover');
       const journal = { format: 1, phase, parts: [{ live, hadLive: true, comes: true }] };
       writeFileSync(journalFile(at.here), JSON.stringify(journal));
-      const { found, notices } = await recoverBackend(at.here, {
+      const { initialHold: found, notices } = await recoverBackend(at.here, {
         ...real(at),
         remove: async () => Promise.reject(new RdError('ERR_IO', 'the directory is not empty')),
       });
@@ -125,7 +125,7 @@ describe('files that cannot be removed', () => {
       expect(notices).toContain(
         'An interrupted operation left files behind, which are harmless: the directory is not empty.',
       );
-      expect((await recoverBackend(at.here)).found).toBeUndefined();
+      expect((await recoverBackend(at.here)).initialHold).toBeUndefined();
       expect(at.seen()).toEqual(OLD);
       expect(existsSync(journalFile(at.here))).toBe(false);
     },

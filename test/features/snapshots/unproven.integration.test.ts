@@ -101,7 +101,7 @@ describe('a restore over a restored state that never ran', () => {
       const { at, input, stateWith } = await unprovenScene();
       const { operations, isDead, struck } = failing(real(at), step, { when, dies: true });
       await settledWell(stateWith(operations, isDead).replace(input, work()));
-      const { unproven, found } = await recoverBackend(at.here);
+      const { unproven, initialHold: found } = await recoverBackend(at.here);
       expect(found).toBeUndefined();
       expect(withoutLeftovers(at.seen())).toEqual(unproven?.snapshot === 'two' ? { ...SECOND, ...REPLACED } : UNPROVEN);
       expect(await readJournal(journalFile(at.here), at.kept)).toEqual(unproven);

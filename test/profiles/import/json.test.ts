@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { jsonImporter } from '../../../profiles/formats/json.ts';
 
 test('recognizes bare settings, unlike a profile document and what is not JSON', () => {
-  const recognised = (text: string) => jsonImporter.recognises(Buffer.from(text));
+  const recognised = (text: string) => jsonImporter.recognizes(Buffer.from(text));
   expect(
     ['{}', '\ufeff {"version": 1}', '{"kubernetes": {"apiVersion": 1}}'].filter((text) => !recognised(text)),
   ).toEqual([]);

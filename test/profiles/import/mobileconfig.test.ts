@@ -10,7 +10,7 @@ const golden = (name: string) => readFileSync(join(GOLDEN, `${name}.mobileconfig
 describe.each(['plain', 'signed', 'signed-stream'])('%s', (name) => {
   test('has both parts, in both styles, and the rest is reported', async () => {
     const bytes = golden(name);
-    expect(mobileconfigImporter.recognises(bytes)).toBe(true);
+    expect(mobileconfigImporter.recognizes(bytes)).toBe(true);
     const parts = await mobileconfigImporter.read(bytes, 'a.mobileconfig');
     const [locked, defaults, ...more] = parts;
     expect(more).toEqual([]);
@@ -87,7 +87,7 @@ test.each<[string, string, RegExp]>([
   ],
 ])('%s is refused', async (_, text, reason) => {
   const bytes = Buffer.from(text);
-  expect(mobileconfigImporter.recognises(bytes)).toBe(true);
+  expect(mobileconfigImporter.recognizes(bytes)).toBe(true);
   await expect(mobileconfigImporter.read(bytes, 'a.mobileconfig')).rejects.toMatchObject({
     code: 'ERR_PROFILE_INVALID',
     message: expect.stringMatching(reason),
@@ -111,7 +111,7 @@ test('a truncated signed profile is reported with the command that extracts it',
 
 test('an encrypted message is reported', async () => {
   const bytes = Buffer.from('301306092a864886f70d010703a006300402010030', 'hex');
-  expect(mobileconfigImporter.recognises(bytes)).toBe(true);
+  expect(mobileconfigImporter.recognizes(bytes)).toBe(true);
   await expect(mobileconfigImporter.read(bytes, 'a.mobileconfig')).rejects.toMatchObject({
     code: 'ERR_PROFILE_INVALID',
     message: 'a.mobileconfig is encrypted, and only its recipient can read it',
@@ -122,5 +122,5 @@ test('an encrypted message is reported', async () => {
 test('a property list that merely mentions payloads is not a profile', () => {
   const text =
     '<plist><dict><key>images</key><dict><key>namespace</key><string>PayloadContent</string></dict></dict></plist>';
-  expect(mobileconfigImporter.recognises(Buffer.from(text))).toBe(false);
+  expect(mobileconfigImporter.recognizes(Buffer.from(text))).toBe(false);
 });

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { type Content, wrongName } from '../../../profiles/formats/index.ts';
+import { type Content, nameMismatch } from '../../../profiles/formats/index.ts';
 
 test.each<[string, Content, string | undefined]>([
   ['io.rancherdesktop.profile.locked.plist', 'json', 'darwin: its name says a property list, and it is JSON'],
@@ -19,6 +19,6 @@ test.each<[string, Content, string | undefined]>([
   ['plist', 'json', undefined],
   ['a.constructor', 'json', undefined],
 ])('%s with %s', (label, content, expected) => {
-  const found = wrongName(label, content);
+  const found = nameMismatch(label, content);
   expect(found && `${found.platform}: ${found.reason}`).toBe(expected);
 });

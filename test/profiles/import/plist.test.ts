@@ -44,14 +44,14 @@ test.each<[string, string]>([
   ['UTF-8 with a mark', `\ufeff${xml('<dict><key>ä</key><true/></dict>')}`],
   ['no declaration', xml('<dict><key>ä</key><true/></dict>', '')],
 ])('%s', async (_, text) => {
-  expect(plistImporter.recognises(Buffer.from(text))).toBe(true);
+  expect(plistImporter.recognizes(Buffer.from(text))).toBe(true);
   expect(await settingsIn(text)).toEqual({ ä: true });
 });
 
 test('UTF-16 of both kinds', async () => {
   const text = `\ufeff${xml('<dict><key>ä</key><true/></dict>', '<?xml version="1.0" encoding="UTF-16"?>')}`;
   for (const bytes of [Buffer.from(text, 'utf16le'), Buffer.from(text, 'utf16le').swap16()]) {
-    expect(plistImporter.recognises(bytes)).toBe(true);
+    expect(plistImporter.recognizes(bytes)).toBe(true);
     expect(await settingsIn(bytes)).toEqual({ ä: true });
   }
 });
@@ -93,7 +93,7 @@ test.each<[string, string | Uint8Array, RegExp]>([
   ['nothing but the magic', 'bplist00', /ends too early/],
 ])('%s is refused', async (_, bytes, reason) => {
   const data = Buffer.from(bytes);
-  expect(plistImporter.recognises(data)).toBe(true);
+  expect(plistImporter.recognizes(data)).toBe(true);
   await expect(settingsIn(data)).rejects.toMatchObject({
     code: 'ERR_PROFILE_INVALID',
     message: expect.stringMatching(reason),

@@ -162,12 +162,12 @@ export async function connectService(
   const { namespace, service, port } = target;
   const id = `${namespace}/${service}`;
   const base = `namespaces/${encodeURIComponent(namespace)}`;
-  const found = await ask(api, `/api/v1/${base}/services/${encodeURIComponent(service)}`, signal);
-  if (found === undefined) throw new RdError('ERR_NOT_FOUND', `the cluster has no service ${id}`);
+  const serviceObject = await ask(api, `/api/v1/${base}/services/${encodeURIComponent(service)}`, signal);
+  if (serviceObject === undefined) throw new RdError('ERR_NOT_FOUND', `the cluster has no service ${id}`);
   const selector = encodeURIComponent(`kubernetes.io/service-name=${service}`);
   const list = await ask(api, `/apis/discovery.k8s.io/v1/${base}/endpointslices?labelSelector=${selector}`, signal);
   const slices = objectsIn(list?.items);
-  const name = portName(found, port) ?? podPortName(slices, port);
+  const name = portName(serviceObject, port) ?? podPortName(slices, port);
   if (name === undefined) throw new RdError('ERR_NOT_FOUND', `the service ${id} has no TCP port ${port}`);
   const addresses = readyAddresses(slices, name);
   let failure: unknown;
@@ -187,22 +187,22 @@ export async function connectService(
  * The name of a service port (`''` for an unnamed one). Looked up by name, then by number, then by target port, because the compatible
  * application sends target ports.
  */
-function portName(service: JsonObject, wanted: number | string): string | undefined {
+function portName(service: JsonObject, requestedPort: number | string): string | undefined {
   const spec = isObject(service.spec) ? service.spec : {};
   const ports = objectsIn(spec.ports).filter(({ protocol }) => protocol === undefined || protocol === 'TCP');
-  const found =
-    ports.find(({ name }) => name === wanted) ??
-    ports.find(({ port }) => port === wanted) ??
-    ports.find(({ targetPort }) => typeof wanted === 'number' && targetPort === wanted);
-  if (!found) return undefined;
-  return typeof found.name === 'string' ? found.name : '';
+  const match =
+    ports.find(({ name }) => name === requestedPort) ??
+    ports.find(({ port }) => port === requestedPort) ??
+    ports.find(({ targetPort }) => typeof requestedPort === 'number' && targetPort === requestedPort);
+  if (!match) return undefined;
+  return typeof match.name === 'string' ? match.name : '';
 }
 
 /** Resolves a target port that the service gives by name instead of by number. */
-function podPortName(slices: readonly JsonObject[], wanted: number | string): string | undefined {
+function podPortName(slices: readonly JsonObject[], requestedPort: number | string): string | undefined {
   const ports = slices.flatMap((slice) => objectsIn(slice.ports));
-  const found = ports.find(({ port, protocol }) => port === wanted && (protocol ?? 'TCP') === 'TCP');
-  return found && String(found.name ?? '');
+  const match = ports.find(({ port, protocol }) => port === requestedPort && (protocol ?? 'TCP') === 'TCP');
+  return match && String(match.name ?? '');
 }
 
 /** The ready addresses in endpoint slices for the port of that name. */

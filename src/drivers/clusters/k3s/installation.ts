@@ -77,8 +77,8 @@ async function runs(
 ): Promise<string | undefined> {
   try {
     const { stdout } = await shell.run([program, '--version'], { signal, timeoutMs: VERSION_LIMIT_MS });
-    const found = /\bv\d+\.\d+\.\d+\+k3s\d+/.exec(stdout)?.[0];
-    return found === release.text ? undefined : `it reports ${found ?? 'no k3s version'}`;
+    const reported = /\bv\d+\.\d+\.\d+\+k3s\d+/.exec(stdout)?.[0];
+    return reported === release.text ? undefined : `it reports ${reported ?? 'no k3s version'}`;
   } catch (error) {
     if (error instanceof RdError && (error.code === 'ERR_DRIVER_FAILED' || error.code === 'ERR_DRIVER_TERMINAL')) {
       return error.message;

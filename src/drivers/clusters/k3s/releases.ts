@@ -110,8 +110,8 @@ export function k3sReleases({ url, cacheFile, fetch, now }: ReleasesInput): Rele
     async find(version, kept, limitMs, signal) {
       const { releases: listed, failure } = await known(limitMs, signal);
       const releases = newestFirst([...listed, ...kept]);
-      const found = releases.find((release) => release.version === version);
-      if (found) return found;
+      const match = releases.find((release) => release.version === version);
+      if (match) return match;
       const limits = failure ? ' among the known ones, and the list of releases could not be fetched' : '';
       const newest = releases.slice(0, 8).map((release) => release.version);
       throw new RdError('ERR_DRIVER_TERMINAL', `there is no release of k3s for "${version}"${limits}`, {

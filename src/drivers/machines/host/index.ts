@@ -152,11 +152,11 @@ export function hostVerdict({ platform, root, missingPrograms, capable, controlG
 
 async function hostFacts(env: Readonly<Record<string, string | undefined>>): Promise<HostFacts> {
   const path = programPath(env.PATH);
-  const found = await Promise.all(PROGRAMS.map((name) => findProgram(name, path)));
+  const paths = await Promise.all(PROGRAMS.map((name) => findProgram(name, path)));
   return {
     platform: process.platform,
     root: process.getuid?.() === 0,
-    missingPrograms: PROGRAMS.filter((_, index) => found[index] === undefined),
+    missingPrograms: PROGRAMS.filter((_, index) => paths[index] === undefined),
     capable: await hasCapabilities(),
     controlGroups: (await exists('/sys/fs/cgroup/cgroup.controllers')) || (await exists('/sys/fs/cgroup/devices')),
   };

@@ -105,10 +105,10 @@ export async function copyIn(from: string, to: string, mode: number, signal: Abo
 
 async function prepareSocketPath(path: string): Promise<void> {
   await mkdir(dirname(path), { recursive: true, mode: 0o700 });
-  const found = await inspectSocketPath(path);
-  if (found === 'dead') await rm(path, { force: true });
-  if (found !== 'alive' && found !== 'other') return;
-  const what = found === 'alive' ? 'another program is listening there' : 'it is not a socket';
+  const socketState = await inspectSocketPath(path);
+  if (socketState === 'dead') await rm(path, { force: true });
+  if (socketState !== 'alive' && socketState !== 'other') return;
+  const what = socketState === 'alive' ? 'another program is listening there' : 'it is not a socket';
   throw new RdError('ERR_DRIVER_TERMINAL', `${path} is needed and in use: ${what}`, {
     advice: 'Find its owner (ss -xlp, ls -l), then stop that program or move the file away.',
   });

@@ -179,9 +179,9 @@ const SERVICES: readonly SimulatedService[] = [
 /** The near end of a connection to a service. Throws `ERR_NOT_FOUND` for an unknown service. */
 function serviceConnection({ namespace, service, port }: ServicePort): Duplex {
   const id = `${namespace}/${service}`;
-  const found = SERVICES.find((each) => each.id === id);
-  if (!found) throw new RdError('ERR_NOT_FOUND', `the simulated cluster has no service ${id}`);
-  const open = found.ports.find(({ number, name }) => number === port || name === port);
+  const match = SERVICES.find((each) => each.id === id);
+  if (!match) throw new RdError('ERR_NOT_FOUND', `the simulated cluster has no service ${id}`);
+  const open = match.ports.find(({ number, name }) => number === port || name === port);
   if (!open) throw new RdError('ERR_NOT_FOUND', `the service ${id} has no port ${port}`);
   const [near, far] = duplexPair();
   // A client that disconnects early must not crash the process; a stream pair does not propagate resets.

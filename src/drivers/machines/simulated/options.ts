@@ -64,15 +64,15 @@ function fault(item: string): FaultRule {
 }
 
 function workload(parts: readonly string[]): FirstWorkload {
-  const found: FirstWorkload = { images: 0, containers: 0 };
+  const workload: FirstWorkload = { images: 0, containers: 0 };
   for (const part of parts) {
     const [, what, count] = /^(images|containers)=(\d{1,5})$/.exec(part) ?? [];
     if (what !== 'images' && what !== 'containers') {
       throw invalidVariable('RDCTL_SIMULATED_WORKLOAD', part, 'Write containers=NUMBER,images=NUMBER.');
     }
-    found[what] = Number(count);
+    workload[what] = Number(count);
   }
-  return found;
+  return workload;
 }
 
 function isPart(text: string): text is FaultPart {

@@ -41,7 +41,7 @@ export const secretFiles: Check = {
 async function findingOf(file: string) {
   const sub = basename(file);
   const mode = await stat(file).then(
-    (found) => found.mode & 0o777,
+    (info) => info.mode & 0o777,
     (error: unknown) => {
       if (systemCode(error) === 'ENOENT') return undefined;
       throw error;

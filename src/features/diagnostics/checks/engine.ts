@@ -86,13 +86,13 @@ const TOLERANCE = 5_000;
 
 /** The engine's clock matches this computer's: certificates and images have dates. */
 export const clock = mobyCheck('CLOCK', async (socket, context, signal) => {
-  const asked = context.now();
+  const requestedAt = context.now();
   const { serverTime } = await probe('GET', { socket, path: '/_ping' }, signal);
-  const answered = context.now();
+  const respondedAt = context.now();
   if (serverTime === undefined) return [];
   // Read at some time between the two, and truncated to a second.
-  const behind = asked - serverTime - 1_000;
-  const ahead = serverTime - answered;
+  const behind = requestedAt - serverTime - 1_000;
+  const ahead = serverTime - respondedAt;
   const skew = Math.max(behind, ahead, 0);
   if (skew <= TOLERANCE) return [passed('The clock of the engine agrees with that of this computer.')];
   const direction = ahead > behind ? 'ahead of' : 'behind';
