@@ -18,7 +18,7 @@ export const GLOBAL_FLAGS = {
   verbose: { type: 'boolean', summary: 'Print more details on stderr, such as the causes of errors' },
 } as const satisfies FlagTable;
 
-const HELP: Flag = { type: 'boolean', short: 'h', summary: 'Show this help' };
+export const HELP: Flag = { type: 'boolean', short: 'h', summary: 'Show this help' };
 
 /** A parsed command line. */
 export interface ParsedArguments {
@@ -34,7 +34,7 @@ export interface ParsedArguments {
  * (`table`) can precede it; an unknown flag there is assumed to take a value, as in Rancher Desktop's `rdctl`.
  */
 export function commandIndex(argv: readonly string[], table: FlagTable = {}): number | undefined {
-  const flags = index(table, GLOBAL_FLAGS);
+  const flags = flagIndex(table);
   for (let at = 0; at < argv.length; at++) {
     const word = argv[at] ?? '';
     // The name may come after `--`, like any other word.
@@ -52,12 +52,12 @@ export function commandIndex(argv: readonly string[], table: FlagTable = {}): nu
  * occurrence wins. Throws `ERR_USAGE`; an `-h` before the mistake wins.
  */
 export function parseArguments(argv: readonly string[], table: FlagTable): ParsedArguments {
-  const flags = index(table, GLOBAL_FLAGS);
+  const flags = flagIndex(table);
   const parsed: ParsedArguments = { flags: {}, given: [], args: [], globals: {}, help: false };
   const own: Record<string, unknown> = {};
   const globals: Record<string, unknown> = {};
 
-  function set(entry: Entry, typed: string, text: string): void {
+  function set(entry: NamedFlag, typed: string, text: string): void {
     const value = literal(entry, typed, text);
     if (entry.flag === HELP) {
       parsed.help = value === true;
@@ -130,29 +130,30 @@ export function oneArgument(args: readonly string[]): string {
   return only;
 }
 
-interface Entry {
+export interface NamedFlag {
   name: string;
   flag: Flag;
 }
-interface FlagIndex {
-  long: Map<string, Entry>;
-  short: Map<string, Entry>;
+/** Flags by every name, including aliases, and by letter. */
+export interface FlagIndex {
+  long: Map<string, NamedFlag>;
+  short: Map<string, NamedFlag>;
 }
 
-/** Earlier tables win, so a command may redefine a global flag. */
-function index(...tables: readonly FlagTable[]): FlagIndex {
+/** A command's flags, the global ones and `--help`. A command may redefine a global flag. */
+export function flagIndex(own: FlagTable): FlagIndex {
   const found: FlagIndex = { long: new Map(), short: new Map() };
   const add = (name: string, flag: Flag) => {
     const entry = { name, flag };
     for (const long of [name, ...(flag.aliases ?? [])]) if (!found.long.has(long)) found.long.set(long, entry);
     if (flag.short !== undefined && !found.short.has(flag.short)) found.short.set(flag.short, entry);
   };
-  for (const table of tables) for (const [name, flag] of Object.entries(table)) add(name, flag);
+  for (const table of [own, GLOBAL_FLAGS]) for (const [name, flag] of Object.entries(table)) add(name, flag);
   add('help', HELP);
   return found;
 }
 
-function literal({ name, flag }: Entry, typed: string, text: string): boolean | number | string {
+function literal({ name, flag }: NamedFlag, typed: string, text: string): boolean | number | string {
   try {
     if (flag.type === 'boolean') return parseBoolean(text);
     if (flag.type === 'integer') return flag.port ? parsePort(text) : parseInteger(text);

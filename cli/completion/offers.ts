@@ -1,7 +1,7 @@
 import { DRIVER_NAMES } from '../../src/product.ts';
 import type { Platform } from '../../src/settings/field.ts';
-import { commandIndex, GLOBAL_FLAGS } from '../arguments/arguments.ts';
-import type { Command, CommandEntry, Flag, FlagTable } from '../command.ts';
+import { commandIndex, type FlagIndex, flagIndex, GLOBAL_FLAGS, HELP, type NamedFlag } from '../arguments/arguments.ts';
+import type { Command, CommandEntry, Flag } from '../command.ts';
 import { subcommandOf } from '../group.ts';
 import { lastWord } from '../help.ts';
 
@@ -50,8 +50,8 @@ function inCommand(
   const read = command?.passesWords ? { given: new Set<string>(), args: before } : readWords(before, flags);
   if (read.pending) return { what: 'value', ...read.pending, prefix };
   if (prefix.startsWith('-') && prefix !== '-' && !read.ended && !command?.passesWords) {
-    const [, name = '', text] = /^--?([^=]*)(?:=([\s\S]*))?$/.exec(prefix) ?? [];
-    const found = text === undefined ? undefined : flags.get(name);
+    const [, dashes = '', name = '', text] = /^(--?)([^=]*)=([\s\S]*)$/.exec(prefix) ?? [];
+    const found = dashes === '--' ? flags.long.get(name) : flags.short.get(name);
     if (found && text !== undefined) return { what: 'value', ...found, prefix: text };
   }
   if (prefix.startsWith('-') && !read.ended && !command?.passesWords) {
@@ -62,35 +62,17 @@ function inCommand(
   return { what: 'argument', command, before: read.args, prefix };
 }
 
-interface Named {
-  name: string;
-  flag: Flag;
-}
-
-/** Flags by every name, including aliases and letters. */
-function flagIndex(own: FlagTable): Map<string, Named> {
-  const found = new Map<string, Named>();
-  for (const table of [own, GLOBAL_FLAGS]) {
-    for (const [name, flag] of Object.entries<Flag>(table)) {
-      for (const each of [name, ...(flag.aliases ?? []), ...(flag.short ? [flag.short] : [])]) {
-        if (!found.has(each)) found.set(each, { name, flag });
-      }
-    }
-  }
-  return found;
-}
-
 interface ReadWords {
   given: Set<string>;
   args: readonly string[];
   /** The flag that expects a value next. */
-  pending?: Named;
+  pending?: NamedFlag;
   /** After `--`. */
   ended?: boolean;
 }
 
 /** Reads words like the parser; words that it would reject are skipped. */
-function readWords(words: readonly string[], flags: ReadonlyMap<string, Named>): ReadWords {
+function readWords(words: readonly string[], flags: FlagIndex): ReadWords {
   const given = new Set<string>();
   const args: string[] = [];
   for (let at = 0; at < words.length; at++) {
@@ -100,7 +82,9 @@ function readWords(words: readonly string[], flags: ReadonlyMap<string, Named>):
       args.push(word);
       continue;
     }
-    const found = flags.get(word.startsWith('--') ? word.slice(2).replace(/=[\s\S]*$/, '') : word.slice(1, 2));
+    const found = word.startsWith('--')
+      ? flags.long.get(word.slice(2).replace(/=[\s\S]*$/, ''))
+      : flags.short.get(word.slice(1, 2));
     if (!found) continue;
     given.add(found.name);
     const carriesValue = word.startsWith('--') ? word.includes('=') : word.length > 2;
@@ -190,7 +174,7 @@ function flagOffers(
 ): Offer[] {
   const own = Object.entries<Flag>(command?.flags ?? {});
   const shared = Object.entries<Flag>(GLOBAL_FLAGS).filter(([name]) => !command || !Object.hasOwn(command.flags, name));
-  return [...own.sort(byName), ...shared, HELP].flatMap(([name, flag]) => {
+  return [...own.sort(byName), ...shared, ['help', HELP] as const].flatMap(([name, flag]) => {
     if (flag.hidden || !(flag.platforms?.includes(platform) ?? true)) return [];
     if (given.has(name) && flag.type !== 'strings') return [];
     const long = { word: `--${name}`, about: flag.summary };
@@ -198,8 +182,6 @@ function flagOffers(
     return flag.short && prefix === '-' ? [long, { word: `-${flag.short}`, about: flag.summary }] : [long];
   });
 }
-
-const HELP: [string, Flag] = ['help', { type: 'boolean', short: 'h', summary: 'Show this help' }];
 
 function byName([a]: [string, Flag], [b]: [string, Flag]): number {
   return a < b ? -1 : 1;

@@ -66,6 +66,8 @@ describe('the answer', () => {
     expect(await offered('set', '--kubernetes-enabled', '--kubernetes.e')).toEqual([]);
     expect(await offered('apply', '-f', 'x', '--file')).toEqual(['--file']);
     expect(await offered('apply', '-')).toContain('-f');
+    expect(await offered('apply', '--hel')).toEqual(['--help']);
+    expect(await offered('apply', '-h', '--hel')).toEqual([]);
     expect(await offered('set', '--', '--kub')).toEqual([]);
   });
 
