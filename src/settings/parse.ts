@@ -131,6 +131,8 @@ function yamlMessage({ code, message }: YAMLError): string {
       return 'invalid escape sequence';
     case 'BAD_DIRECTIVE':
       return 'unknown directive; "%" starts a directive';
+    case 'TAB_AS_INDENT':
+      return 'tabs are not allowed as indentation; use spaces';
     case 'BAD_SCALAR_START':
       return 'a value cannot start with this character; quote the value';
     default: {

@@ -75,7 +75,7 @@ describe('documents with errors', () => {
       'a:\n  constructor:\n    prototype: {x: 1}\n',
       ['p.yaml:2:3: the key "constructor" is not allowed (/a/constructor)'],
     ],
-    ['tabs', 'a:\n\tb: 1\n', ['p.yaml:2:1: tabs are not allowed as indentation']],
+    ['tabs', 'a:\n\tb: 1\n', ['p.yaml:2:1: tabs are not allowed as indentation; use spaces']],
     [
       'another YAML version',
       '%YAML 1.1\n---\na: yes\n',
