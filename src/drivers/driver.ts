@@ -6,6 +6,8 @@ import type { SettingPath } from '../settings/settings.gen.ts';
  * supported, a cluster. `observe` inspects the world each time and never reports from memory; `perform` must be repeatable, because a crash
  * can happen between the work and the next observation. One file, so that all that crosses the interface is seen at once.
  */
+
+/** The value of `--driver`, and the name of the folder in `machines/`. */
 export type DriverName = 'simulated' | 'host' | 'qemu';
 export type EngineName = 'moby' | 'containerd';
 

@@ -30,7 +30,7 @@ export const qemu: DriverFactory = qemuFactory({
   cluster: k3sOn,
 });
 
-/** Every driver, in order of preference. A new driver is a folder and a line here. */
+/** Every driver, in order of preference. A new driver is a folder, a `DriverName` and a line here. */
 export const DRIVERS: readonly DriverFactory[] = [simulated, qemu, host];
 
 export interface DriverChoice {
