@@ -1,185 +1,111 @@
 import { RdError } from '../../src/errors.ts';
 import { COMPATIBLE } from '../../src/product.ts';
 import type { Importer } from './format.ts';
-import { dataOf, isSameName, typeName, wideText } from './registry.ts';
+import { dataOf, isSameName, type RegistryValue, typeName } from './registry.ts';
+import { isOfApplication, RegistryContents } from './registry-contents.ts';
 import { registryParts } from './registry-parts.ts';
-import { pathProblem, RegistryTree, TooManyKeys, valueNameProblem } from './registry-tree.ts';
 
 /**
- * A `Registry.pol` file, in which Group Policy keeps what an administrator set by templates. It does not name its hive: that
- * of a directory `Machine` is for computers, that of `User` for users. Control codes come from "Registry Policy File Format"
- * of the Windows documentation, `**soft.` from that of system policies: all but that one delete, or do what no profile can.
+ * A `Registry.pol` file, in which Group Policy stores the settings that an administrator makes with templates. The file does not
+ * name its hive; the directory does: `Machine` for computers, `User` for users.
  */
 export const registryPolImporter: Importer = {
   name: 'registry.pol',
   platform: 'win32',
   recognizes: isPolFile,
   async read(bytes, label) {
-    const tree = new RegistryTree((at) => `the entry at byte ${at}`);
+    const contents = new RegistryContents();
     try {
-      for (const instruction of polInstructions(bytes)) performOrLocate(tree, hiveOf(label), instruction);
+      for (const entry of polEntries(bytes)) add(contents, hiveOf(label), entry);
     } catch (cause) {
       if (!(cause instanceof PolProblem)) throw cause;
       throw new RdError('ERR_PROFILE_INVALID', `${label}: byte ${cause.at}: ${cause.message}`, {
         cause,
-        advice: 'The file is damaged or truncated; copy it from the policy again.',
+        advice: 'Copy the file from the policy again, or remove the entry from the policy.',
       });
     }
-    const left = tree.dropped.map(({ at, reason, ...place }) => ({ ...place, reason: `${reason} (byte ${at})` }));
-    return registryParts(label, tree.hives(), left);
+    return registryParts(label, contents);
   },
 };
 
-/** By the directory of the file; an empty name where that says nothing. */
+/** Follows from the directory of the file; empty if unknown. */
 function hiveOf(label: string): string {
   const directory = /(?:^|[\\/])(machine|user)[\\/][^\\/]*$/i.exec(label)?.[1]?.toLowerCase();
   if (directory === undefined) return '';
   return directory === 'user' ? 'HKEY_CURRENT_USER' : 'HKEY_LOCAL_MACHINE';
 }
 
-function performOrLocate(tree: RegistryTree, hive: string, instruction: PolInstruction): void {
-  try {
-    perform(tree, hive, instruction);
-  } catch (cause) {
-    if (!(cause instanceof TooManyKeys)) throw cause;
-    throw new PolProblem(instruction.at, cause.message);
-  }
+/** Entries of other products are only counted, so nothing in them is an error. */
+function add(contents: RegistryContents, hive: string, entry: PolEntry): void {
+  const names = [hive, ...entry.key.replace(/\\$/, '').split('\\')];
+  const problem = entry.name.startsWith('**') ? controlProblem(contents, names, entry) : undefined;
+  if (problem !== undefined) throw new PolProblem(entry.at, problem);
+  if (SETS_NOTHING.test(entry.name)) return;
+  const added = contents.add(names, makesKeyAlone(entry) ? undefined : registryValue(entry, isOfApplication(names)));
+  if (added !== undefined) throw new PolProblem(entry.at, added);
 }
 
-function perform(tree: RegistryTree, hive: string, instruction: PolInstruction): void {
-  const { at, key, name, type, data } = instruction;
-  // Empty names are ignored here, so that no entry of a profile is mistaken for one of another product.
-  if (!PROFILE_KEYS.some((ours) => isBelow(namesIn(key), ours))) {
-    performForOtherProgram(tree, hive, instruction);
-    return;
-  }
-  const below = key.replace(/\\$/, '').split('\\');
-  const problem = pathProblem(below) ?? valueNameProblem(name);
-  if (problem !== undefined) throw new PolProblem(at, problem);
-  const names = [hive, ...below];
-  if (name.startsWith('**')) control(tree, names, instruction);
-  else if (makesKeyAlone(instruction)) tree.key(names);
-  else tree.set(names, { ...readValue(name, { at, type, data }), at });
-}
-
-const PROFILE_KEYS = [COMPATIBLE.policyKey, COMPATIBLE.olderPolicyKey].map(namesIn);
-
-/** Limits on what is kept of another product's entry: names in its path, and characters in a name. */
-const MAX_KEPT = 255;
+/** Control codes of "Registry Policy File Format" of the Windows documentation that set no value. */
+const SETS_NOTHING = /^\*\*(?:comment|del\.|delvals|deletevalues|deletekeys|securekey)/i;
 
 /**
- * An entry of another product is counted, whatever is in it: how that product reads it is not known here, and one that makes
- * no sense must not hide the profiles. What it deletes is of no concern, unless that is the key of a profile.
+ * Why a control code cannot be followed, as a clause. Group Policy writes deletions of its own accord: `**delvals.` in front of the
+ * values of a list, and, for a policy that is disabled, that alone or `**del.` with the name of its value. They change nothing
+ * here, because the file has not set those values; anything else in a key of the application is refused.
  */
-function performForOtherProgram(tree: RegistryTree, hive: string, instruction: PolInstruction): void {
-  const { at, key, name, type, data } = instruction;
-  const names = namesIn(key);
-  if (codeOf(name, '**deletekeys') !== undefined) {
-    for (const deleted of deletedKeys(names, instruction)) {
-      const hit = PROFILE_KEYS.some((ours) => isBelow(deleted, ours) || isBelow(ours, deleted));
-      if (hit) recordDeletion(tree, () => tree.deleteKey([hive, ...deleted], at));
-    }
-    return;
+function controlProblem(contents: RegistryContents, names: readonly string[], { name }: PolEntry): string | undefined {
+  if (/^\*\*deletekeys/i.test(name)) {
+    return isAboveProfile(names) ? 'it deletes keys, and profiles can only set values' : undefined;
   }
-  if (SETS_NOTHING.test(name)) return;
-  const kept = [hive, ...names.slice(0, MAX_KEPT).map((each) => each.slice(0, MAX_KEPT))];
-  if (makesKeyAlone({ name, type, data })) tree.key(kept);
-  else tree.set(kept, { name: name.slice(0, MAX_KEPT), type: typeName(type), data: undefined, at });
+  if (!isOfApplication(names) || /^\*\*comment/i.test(name)) return undefined;
+  const set = contents.find(names)?.values ?? [];
+  const deleted = /^\*\*(?:del\.(?<name>.*)|delvals(?:\..*)?)$/is.exec(name);
+  if (!deleted) return `it has the control code "${/^\*\*\w*/.exec(name)?.[0]}", and profiles can only set values`;
+  const one = deleted.groups?.name;
+  const hit = one === undefined ? set.length > 0 : set.some((value) => isSameName(value.name, one));
+  return hit ? 'it deletes what an earlier entry sets, and profiles can only set values' : undefined;
 }
 
-const SETS_NOTHING = /^\*\*(?:comment|del\.|delvals(?:\.|$)|deletevalues)/i;
+/** Whether deleting keys below this one could delete a part of a profile. */
+function isAboveProfile(names: readonly string[]): boolean {
+  const path = names.slice(1).filter((name) => name !== '');
+  return (
+    isOfApplication(path) ||
+    [COMPATIBLE.policyKey, COMPATIBLE.olderPolicyKey].some((key) => {
+      const profile = key.split('\\');
+      return path.every((name, index) => isSameName(name, profile[index] ?? ''));
+    })
+  );
+}
 
-/** Without a value the entry makes the key alone. */
-function makesKeyAlone({ name, type, data }: Pick<PolInstruction, 'name' | 'type' | 'data'>): boolean {
+/** An entry without a value creates just the key. */
+function makesKeyAlone({ name, type, data }: PolEntry): boolean {
   return name === '' && type === 0 && data.length === 0;
 }
 
-function namesIn(path: string): string[] {
-  return path.split('\\').filter((name) => name !== '');
-}
-
-function isBelow(names: readonly string[], above: readonly string[]): boolean {
-  return above.every((name, index) => isSameName(name, names[index] ?? ''));
-}
-
-function readValue(name: string, { at, type, data }: Pick<PolInstruction, 'at' | 'type' | 'data'>) {
+function registryValue({ at, name, type, data: bytes }: PolEntry, isOurs: boolean): RegistryValue {
   const kind = typeName(type);
-  const read = dataOf(kind, data);
-  if (read === undefined && data.length % 2 === 1 && (kind === 'REG_SZ' || kind === 'REG_MULTI_SZ')) {
+  const data = dataOf(kind, bytes);
+  if (isOurs && data === undefined && (kind === 'REG_SZ' || kind === 'REG_MULTI_SZ')) {
     throw new PolProblem(at, 'a string ends in the middle of a character');
   }
-  return { name, type: kind, data: read };
+  return { name, type: kind, data };
 }
 
-function control(tree: RegistryTree, names: readonly string[], instruction: PolInstruction): void {
-  const { at, name, type, data } = instruction;
-  const after = (code: string) => codeOf(name, code);
-  const deleted = after('**del.');
-  const soft = after('**soft.');
-  if (deleted !== undefined) recordDeletion(tree, () => tree.deleteValue(names, deleted, at));
-  else if (name.toLowerCase() === '**delvals' || after('**delvals.') !== undefined) {
-    recordDeletion(tree, () => tree.deleteValues(names, at));
-  } else if (after('**deletevalues') !== undefined) {
-    for (const each of listOf(after('**deletevalues'), data))
-      recordDeletion(tree, () => tree.deleteValue(names, each, at));
-  } else if (after('**deletekeys') !== undefined) {
-    for (const each of deletedKeys(names, instruction)) recordDeletion(tree, () => tree.deleteKey(each, at));
-  } else if (soft !== undefined && tree.has(names, soft)) {
-    tree.leaveOut(names, { at, value: soft, reason: 'it is only set if there is no value, and there is one' });
-  } else if (soft !== undefined) {
-    tree.set(names, { ...readValue(soft, { at, type, data }), at });
-    tree.leaveOut(names, { at, value: soft, reason: 'the condition that there is no value is lost' });
-  } else if (after('**securekey') !== undefined) tree.leaveOut(names, { at, reason: 'it sets permissions of the key' });
-  else if (after('**comment') === undefined)
-    tree.leaveOut(names, { at, value: name, reason: 'it is an unknown control code' });
-}
-
-/**
- * A deletion of what the file has not set loses nothing. Group Policy writes them of its own accord: `**delvals.` in front of the
- * values of a list that is not additive, and, for a policy that is disabled, that alone or `**del.` with the name of its value.
- */
-function recordDeletion(tree: RegistryTree, deletion: () => void): void {
-  const before = tree.dropped.length;
-  deletion();
-  // The deletion itself is the last one, behind what it took away.
-  if (tree.dropped.length === before + 1) tree.dropped.pop();
-}
-
-/** What follows the code; `undefined` for another one. Case does not count. */
-function codeOf(name: string, code: string): string | undefined {
-  return name.toLowerCase().startsWith(code) ? name.slice(code.length) : undefined;
-}
-
-/** Paths of the keys that `**DeleteKeys` in a key is about, which is never that key itself. */
-function deletedKeys(names: readonly string[], { name, data }: PolInstruction): string[][] {
-  const paths = listOf(codeOf(name, '**deletekeys'), data).map(namesIn);
-  return paths.filter((path) => path.length > 0).map((path) => [...names, ...path]);
-}
-
-/** Names with semicolons between, behind the code or, as newer files have it, in the data. */
-function listOf(behind: string | undefined, data: Buffer): string[] {
-  const text = behind?.trim() || (wideText(data) ?? '');
-  return text
-    .replaceAll('\0', '')
-    .split(';')
-    .map((name) => name.trim())
-    .filter((name) => name !== '');
-}
-
-/** One entry of a `Registry.pol` file, as it stands there. */
-interface PolInstruction {
-  /** Offset of its opening bracket in the file. */
+/** One entry of a `Registry.pol` file. */
+interface PolEntry {
+  /** Offset of the opening bracket in the file. */
   at: number;
   /** Path of the key below the hive. */
   key: string;
-  /** Name of a value, or a control code: `**del.NAME`. */
+  /** Name of the value, or a control code: `**del.NAME`. */
   name: string;
-  /** Number of the type of the value. */
+  /** Type number of the value. */
   type: number;
   data: Buffer;
 }
 
-/** A place in the file where something else was expected. */
+/** Why the file cannot be read, and at which byte. */
 class PolProblem extends Error {
   readonly at: number;
 
@@ -197,14 +123,14 @@ function isPolFile(bytes: Uint8Array): boolean {
 }
 
 /**
- * The instructions of a `Registry.pol` file: a signature, a version, and `[key;value;type;size;data]` for each, with characters and
- * texts in UTF-16LE, texts ended by a NUL, and numbers of 32 bits (Windows Protocols, [MS-GPREG] 2.2.1).
- * @throws PolProblem where the file is not of that form.
+ * The entries of a `Registry.pol` file: a signature, a version, and `[key;value;type;size;data]` for each, with characters and
+ * strings in UTF-16LE, strings terminated by NUL, and 32-bit numbers (Windows Protocols, [MS-GPREG] 2.2.1).
+ * @throws PolProblem if the file is malformed.
  */
-function* polInstructions(bytes: Uint8Array): Generator<PolInstruction> {
+function* polEntries(bytes: Uint8Array): Generator<PolEntry> {
   const reader = new PolReader(bytes);
   reader.header();
-  while (!reader.atEnd()) yield reader.instruction();
+  while (!reader.atEnd()) yield reader.entry();
 }
 
 class PolReader {
@@ -226,7 +152,7 @@ class PolReader {
     return this.at >= this.bytes.length;
   }
 
-  instruction(): PolInstruction {
+  entry(): PolEntry {
     const { at } = this;
     this.expect('[');
     const key = this.text('the key');
@@ -257,7 +183,7 @@ class PolReader {
     return this.bytes.readUInt32LE(this.at - 4);
   }
 
-  /** Up to a NUL; brackets and semicolons may be in it. */
+  /** Ends at a NUL; may contain brackets and semicolons. */
   private text(what: string): string {
     const from = this.at;
     for (let end = from; end + 2 <= this.bytes.length; end += 2) {

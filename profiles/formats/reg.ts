@@ -1,60 +1,72 @@
 import { RdError } from '../../src/errors.ts';
 import { COMPATIBLE } from '../../src/product.ts';
 import { collectingRefusals, type Exporter, type Hive, type Importer, type Part, type Refuse } from './format.ts';
-import { ansiText, isRegistryFile, registryText, type Statement, statements } from './reg-statements.ts';
+import { isRegistryFile, RegistryFileProblem, registryEntries, registryText } from './reg-file.ts';
 import {
   entryProblem,
+  hiveName,
   nameProblem,
   namesBelow,
   numberProblem,
   type RegistryKey,
-  subKey,
   textProblem,
   UNWRITABLE,
   ValueNames,
-  wideText,
 } from './registry.ts';
-import { type Dropped, RegistryTree, TooManyKeys } from './registry-tree.ts';
+import { RegistryContents } from './registry-contents.ts';
 import { type DeploymentTree, type DeploymentValue, entryPath, isTree, sortedByName } from './tree.ts';
 
-/**
- * A file of the registry editor of Windows, in every form that it writes or takes. Deletions are lost, because a profile only
- * sets values; so is a value that a later line sets again.
- */
+/** A file of the registry editor of Windows. */
 export const regImporter: Importer = {
   name: 'reg',
   platform: 'win32',
   recognizes: isRegistryFile,
   async read(bytes, label) {
-    const file = readRegistryFile(bytes);
-    if (typeof file === 'string') {
-      throw new RdError('ERR_PROFILE_INVALID', `${label} is not a registry file that can be read: ${file}`, {
-        advice: 'Export the key again with `reg export`, or save the file as UTF-16.',
+    const contents = new RegistryContents();
+    let open: boolean;
+    try {
+      open = readInto(contents, bytes).open;
+    } catch (cause) {
+      if (!(cause instanceof RegistryFileProblem)) throw cause;
+      const place = cause.line === undefined ? label : `${label}:${cause.line}`;
+      throw new RdError('ERR_PROFILE_INVALID', `${place}: ${cause.message}`, {
+        cause,
+        advice: 'Correct the file, or export the key again with `reg export`.',
       });
     }
-    if (file.problems.length > 0) throw notUnderstood(label, file.problems);
-    const left = file.dropped.map(({ at, reason, ...place }) => ({ ...place, reason: `${reason} (line ${at})` }));
     // It knows the shapes of all versions, which are most of the time that an export would take.
     const { registryParts } = await import('./registry-parts.ts');
-    const parts = registryParts(label, file.hives, left);
-    if (!file.open) return parts;
+    const parts = registryParts(label, contents);
+    if (!open) return parts;
     const note = `${label}: the last line has no line ending; make sure that the file is complete.`;
     return parts.map((part, index) => (index === 0 ? { ...part, notes: [...(part.notes ?? []), note] } : part));
   },
 };
 
-function notUnderstood(label: string, problems: readonly LineProblem[]): RdError {
-  const count = problems.length === 1 ? '1 line' : `${problems.length} lines`;
-  const details = problems.map(({ line, reason }) => `${label}:${line}: ${reason}`);
-  return new RdError(
-    'ERR_PROFILE_INVALID',
-    `${label} has ${count} that ${problems.length === 1 ? 'is' : 'are'} not understood`,
-    {
-      details: problems.length < MAX_PROBLEMS ? details : [...details, 'Later lines were not checked.'],
-      advice:
-        'Correct the file, or export the key again with `reg export`; the registry editor would skip or change such lines silently.',
-    },
-  );
+/**
+ * Adds everything that a registry file sets. `open`: the last line has no end, which the registry editor writes, so that
+ * something may be missing.
+ * @throws RegistryFileProblem
+ */
+function readInto(contents: RegistryContents, bytes: Uint8Array): { open: boolean } {
+  const text = registryText(bytes);
+  for (const { line, names, value } of registryEntries(text)) {
+    const problem = contents.add(names, value);
+    if (problem !== undefined) throw new RegistryFileProblem(problem, line);
+  }
+  return { open: !/[\r\n]$/.test(text) };
+}
+
+/**
+ * What is at `root` and below in a registry file; what lies elsewhere is passed over.
+ * @throws RegistryFileProblem where anything in it is not understood, so that no part of a policy is silently lost.
+ */
+export function parseRegistryFile(root: string, bytes: Uint8Array): RegistryKey {
+  const contents = new RegistryContents((names) => namesBelow(root, names.join('\\')) !== undefined);
+  readInto(contents, bytes);
+  const [hive = '', ...names] = root.split('\\');
+  const found = contents.find([hiveName(hive) ?? hive, ...names]);
+  return { name: root, values: found?.values ?? [], keys: found?.keys ?? [] };
 }
 
 const HIVES: Readonly<Record<Hive, string>> = { hklm: 'HKEY_LOCAL_MACHINE', hkcu: 'HKEY_CURRENT_USER' };
@@ -161,94 +173,3 @@ export const regExporter: Exporter = {
   fileName: (part, hive) => (hive === 'hkcu' ? `${part}.hkcu.reg` : `${part}.reg`),
   text: (tree, { hive, part }) => regText(tree, hive, part),
 };
-
-/** A line that is not understood, counted from 1, and why, as a clause. */
-export interface LineProblem {
-  line: number;
-  reason: string;
-}
-
-/** What a registry file holds. */
-export interface RegistryFile {
-  /** `REGEDIT4` or the later `5.00`. */
-  version: '4' | '5.00';
-  /** A key for each hive by its long name, `HKEY_LOCAL_MACHINE`. */
-  hives: RegistryKey[];
-  /** At most `MAX_PROBLEMS`; the file is not read beyond them. */
-  problems: LineProblem[];
-  /** The last line has no end, which the registry editor writes: something may be missing. */
-  open: boolean;
-  /** What deletions and later values left of it, and the deletions themselves; `at` is a line. */
-  dropped: Dropped[];
-}
-
-/** Reading stops after this many lines that are not understood. */
-const MAX_PROBLEMS = 100;
-
-/**
- * Reads a file of the registry editor in any form that it writes or takes; the work grows with the length of the file.
- * Returns a clause for bytes that are no such file.
- */
-export function readRegistryFile(bytes: Uint8Array): RegistryFile | string {
-  const header = registryText(bytes);
-  if (typeof header === 'string') return header;
-  const { text, version, body } = header;
-  const tree = new RegistryTree((line) => `line ${line}`);
-  const problems: LineProblem[] = [];
-  const complain = (line: number, reason: string) => void problems.push({ line, reason });
-  let key: readonly string[] | 'none' | 'deleted' | 'unknown' = 'none';
-  const perform = (statement: Statement) => {
-    const { line } = statement;
-    switch (statement.kind) {
-      case 'key':
-        key = statement.names;
-        tree.key(key);
-        break;
-      case 'deleted-key':
-        key = 'deleted';
-        tree.deleteKey(statement.names, line);
-        break;
-      case 'problem':
-        complain(line, statement.reason);
-        // What follows a key that is not understood belongs to no other one.
-        if (statement.ofKey) key = 'unknown';
-        break;
-      case 'value':
-      case 'deleted-value':
-        if (key === 'none') complain(line, 'the value comes before any key');
-        else if (key === 'deleted') complain(line, 'the value belongs to a key that is deleted');
-        else if (key !== 'unknown' && statement.kind === 'value') tree.set(key, { ...statement.value, at: line });
-        else if (key !== 'unknown' && statement.kind === 'deleted-value') tree.deleteValue(key, statement.name, line);
-    }
-  };
-  for (const statement of statements(text, body, version === '4' ? ansiText : wideText)) {
-    if (problems.length >= MAX_PROBLEMS) break;
-    try {
-      perform(statement);
-    } catch (error) {
-      if (!(error instanceof TooManyKeys)) throw error;
-      complain(statement.line, error.message);
-      break;
-    }
-  }
-  return { version, hives: tree.hives(), problems, open: !/[\r\n]$/.test(text), dropped: tree.dropped };
-}
-
-/**
- * What is at `root` and below in a file that `reg export` wrote, which says everything once and in full; `undefined` when
- * anything in it is otherwise, so that nothing of a policy gets lost without a word. What lies elsewhere is passed over.
- */
-export function parseRegistryFile(root: string, bytes: Uint8Array): RegistryKey | undefined {
-  const file = readRegistryFile(bytes);
-  if (typeof file === 'string' || file.version !== '5.00' || file.problems.length > 0 || file.dropped.length > 0) {
-    return undefined;
-  }
-  const found = file.hives.map((hive) => keyBelow(hive, namesBelow(hive.name, root))).find((key) => key !== undefined);
-  return { name: root, values: found?.values ?? [], keys: found?.keys ?? [] };
-}
-
-function keyBelow(hive: RegistryKey, names: readonly string[] | undefined): RegistryKey | undefined {
-  let key: RegistryKey | undefined = names && hive;
-  for (const name of names ?? []) key = key && subKey(key, name);
-  return key;
-}

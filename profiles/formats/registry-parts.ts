@@ -2,41 +2,39 @@ import { RdError } from '../../src/errors.ts';
 import { COMPATIBLE } from '../../src/product.ts';
 import { formatFinding } from '../../src/settings/issue.ts';
 import { type ImportedPart, type Loss, PARTS, type Part } from './format.ts';
-import { hiveName, isSameName, type RegistryKey, subKey } from './registry.ts';
+import { isSameName, type RegistryKey, subKey } from './registry.ts';
+import type { RegistryContents } from './registry-contents.ts';
 import { type RegistryFinding, type RegistrySettings, registrySettings, valueCount } from './registry-settings.ts';
 
 interface PartAtPath extends KeyAtPath, RegistrySettings {
   part: Part;
 }
 
-/** An error lists at most this many losses. */
+/** Maximum number of losses listed in an error. */
 const MAX_LISTED = 20;
 
 /**
- * The deployment profiles in hives of a registry as the application finds them: both come from the first place that has
- * either. Whatever else is in keys of the application is lost, and reported with its reason beside the first part; values of other
- * products are counted in a note.
+ * The deployment profiles in a file as the application finds them: both come from the first place that has either. Whatever
+ * else is in keys of the application is lost, and reported with its reason beside the first part; values of other products are
+ * counted in a note.
  * @param label of the file.
- * @param hives by their long names; an empty name for one that is not known.
- * @throws RdError `ERR_PROFILE_INVALID` when no value in them is a setting of a profile.
+ * @throws RdError `ERR_PROFILE_INVALID` when no value in it is a setting of a profile.
  */
-export function registryParts(label: string, hives: readonly RegistryKey[], left: readonly LeftOut[]): ImportedPart[] {
+export function registryParts(label: string, { hives, otherPrograms }: RegistryContents): ImportedPart[] {
   const roots = hives.flatMap(rootsOf);
   const places = placesIn(roots);
   const { kept, rest } = choose(places);
   const parents = new Set(roots.flatMap(parentsOf));
-  const profiles = new Set(places.flatMap(({ key }) => PARTS.map((part) => subKey(key, part))));
-  const strays = [...left.map(strayOf), ...roots.flatMap((root) => outside(root, parents, profiles))];
-  if (kept.length === 0) throw noProfile(label, [...rest, ...strays.map(({ loss }) => loss)]);
-  const own = strays.filter(isOfApplication);
-  const notes = otherProgramsNotes(
-    label,
-    strays.filter((stray) => !isOfApplication(stray)),
-  );
-  const general = [...rest, ...own.map(({ loss }) => loss)];
+  const profiles = profileKeys(places);
+  const lost = [...rest, ...roots.flatMap((root) => outside(root, parents, profiles))];
+  if (kept.length === 0) {
+    const others = [...otherPrograms].map(([place, count]) => ({ place, reason: `${NOT_PART}${valuesText(count)}` }));
+    throw noProfile(label, [...lost, ...others]);
+  }
+  const notes = otherProgramsNotes(label, [...otherPrograms.values()]);
   return kept.map((part, index) =>
     index === 0
-      ? { ...imported(part, `${label}: ${part.path}`, general), ...(notes.length > 0 ? { notes } : {}) }
+      ? { ...imported(part, `${label}: ${part.path}`, lost), ...(notes.length > 0 ? { notes } : {}) }
       : imported(part, `${label}: ${part.path}`, []),
   );
 }
@@ -44,12 +42,15 @@ export function registryParts(label: string, hives: readonly RegistryKey[], left
 /** The profiles at one place of a registry, a key such as `HKLM\SOFTWARE\Policies\Rancher Desktop`; none where nothing in it counts. */
 export function partsAtKey(place: KeyAtPath): ImportedPart[] {
   const { kept, rest } = choose([place]);
-  const profiles = new Set(PARTS.map((part) => subKey(place.key, part)));
-  const general = [...rest, ...outside(place, new Set(), profiles).map(({ loss }) => loss)];
+  const general = [...rest, ...outside(place, new Set(), profileKeys([place]))];
   return kept.map((part, index) => imported(part, part.path, index === 0 ? general : []));
 }
 
-/** The parts of the first place that has one, and why each other key is passed over. */
+function profileKeys(places: readonly KeyAtPath[]): ReadonlySet<RegistryKey | undefined> {
+  return new Set(places.flatMap(({ key }) => PARTS.map((part) => subKey(key, part))));
+}
+
+/** The profiles at the first place that has one, and why those at other places are ignored. */
 function choose(places: readonly KeyAtPath[]): { kept: PartAtPath[]; rest: Loss[] } {
   const found = places.map((place) => ({ place, parts: partsAt(place) }));
   const taken = found.find(({ parts }) => parts.some(counts));
@@ -82,7 +83,7 @@ function partsAt({ path, key }: KeyAtPath): PartAtPath[] {
   });
 }
 
-/** One of another type is no version, and not a missing one: what the rest means is not known. */
+/** A version of the wrong type is kept, so that the profile is refused rather than read as one without a version. */
 function withVersion(read: RegistrySettings, { values }: RegistryKey): RegistrySettings {
   const version = values.find(({ name }) => isSameName(name, 'version'));
   if (!version || read.settings.version !== undefined) return read;
@@ -99,7 +100,7 @@ function imported(
   return { part, source, settings, lost };
 }
 
-/** Where profiles may be. Each user in `HKEY_USERS` has the places of `HKEY_CURRENT_USER`. */
+/** Roots that profiles are searched below: the hive, or each user in `HKEY_USERS`. */
 function rootsOf(hive: RegistryKey): KeyAtPath[] {
   const root = { path: hive.name, key: hive };
   if (hive.name !== 'HKEY_USERS') return [root];
@@ -107,7 +108,7 @@ function rootsOf(hive: RegistryKey): KeyAtPath[] {
   return [{ path: hive.name, key: { ...hive, keys: [] } }, ...users];
 }
 
-/** In the order in which the application looks: policies before older profiles, the computer before its users. */
+/** In the order in which the application searches: policies before older profiles, the computer before its users. */
 function placesIn(roots: readonly KeyAtPath[]): KeyAtPath[] {
   const computerFirst = [...roots].sort((a, b) => rank(a) - rank(b));
   return PROFILE_KEYS.flatMap((path) =>
@@ -120,7 +121,7 @@ function rank({ path }: KeyAtPath): number {
   return path === 'HKEY_CURRENT_USER' ? 1 : 2;
 }
 
-/** The keys from the root to the path, as far as they are there. */
+/** The keys from the root down to the path, as far as they exist. */
 function pathBelow(root: KeyAtPath, path: string): KeyAtPath[] {
   const found = [root];
   let at: KeyAtPath | undefined = root;
@@ -136,7 +137,7 @@ function parentsOf(root: KeyAtPath): RegistryKey[] {
   return PROFILE_KEYS.flatMap((path) => pathBelow(root, path).map(({ key }) => key));
 }
 
-/** @param ignored no value of the profile means anything, so that the application neither takes nor refuses it. */
+/** @param ignored the profile has no known value, so the application ignores it instead of refusing it. */
 function lossOf(path: string, { names, values: count, what }: RegistryFinding, ignored = false): Loss {
   const keys = count === undefined ? names.slice(0, -1) : names;
   const key = [path, ...keys].join('\\');
@@ -160,7 +161,7 @@ function lossOf(path: string, { names, values: count, what }: RegistryFinding, i
   }
 }
 
-/** The kind alone: a value may be a secret, or long. */
+/** Shows the type only: the value may be secret, or long. */
 function foundText({ expected, type }: { expected: string; type: string }): string {
   if (type === 'key') return 'a key';
   return expected === 'boolean' && type.startsWith('REG_DWORD') ? `${type} other than 0 and 1` : type;
@@ -178,37 +179,13 @@ function noProfile(label: string, lost: readonly Loss[]): RdError {
   });
 }
 
-/** A key with its whole path. */
+/** A key with its full path. */
 export interface KeyAtPath {
   path: string;
   key: RegistryKey;
 }
 
-/** Something that a file holds at a key. */
-interface Stray {
-  /** Path of the key. */
-  key: string;
-  loss: Loss;
-  /** How many values it stands for; a deletion is none. */
-  count: number;
-  deletion?: true;
-}
-
-/** What the reader of a file left out: at a key, of one value in it or of the whole. */
-export interface LeftOut {
-  key: string;
-  value?: string;
-  reason: string;
-  /** It is an instruction to delete, and no value. */
-  deletion?: true;
-}
-
-function strayOf({ key, value, reason, deletion }: LeftOut): Stray {
-  const loss = { place: placeOf(key, value), reason };
-  return deletion ? { key, loss, count: 0, deletion } : { key, loss, count: 1 };
-}
-
-/** The profile that the place of a loss is in; none for one outside of both. */
+/** The profile that contains the place of a loss, if any. */
 export function partOfPlace(place: string): Part | undefined {
   const lower = place.toLowerCase();
   return PARTS.find((part) =>
@@ -220,48 +197,34 @@ export function partOfPlace(place: string): Part | undefined {
   );
 }
 
-/** In a key of the application, wherever that is; of a whole key, also one around a profile. */
-function isOfApplication({ key, loss }: Stray): boolean {
-  const path = key.toLowerCase();
-  const product = COMPATIBLE.productName.toLowerCase();
-  if (path.split('\\').includes(product)) return true;
-  if (loss.place !== key) return false;
-  const [first = '', ...rest] = path.split('\\');
-  const below = hiveName(first) === undefined ? path : rest.join('\\');
-  return PROFILE_KEYS.some((each) => below === '' || each.toLowerCase().startsWith(`${below}\\`));
-}
-
-function otherProgramsNotes(label: string, others: readonly Stray[]): string[] {
-  const count = others.reduce((sum, each) => sum + each.count, 0);
-  const deletions = others.filter(({ deletion }) => deletion).length;
-  const what = [
-    ...(count > 0 ? [counted(count, 'value')] : []),
-    ...(deletions > 0 ? [counted(deletions, 'deletion')] : []),
+function otherProgramsNotes(label: string, counts: readonly number[]): string[] {
+  const count = counts.reduce((sum, each) => sum + each, 0);
+  if (count === 0) return [];
+  const [is, was] = count === 1 ? ['is', 'was'] : ['are', 'were'];
+  return [
+    `${label}: ${counted(count, 'value')} in keys of other programs ${is} not part of a profile and ${was} ignored.`,
   ];
-  if (what.length === 0) return [];
-  const [is, was] = count + deletions === 1 ? ['is', 'was'] : ['are', 'were'];
-  return [`${label}: ${what.join(' and ')} in keys of other programs ${is} not part of a profile and ${was} ignored.`];
 }
 
 function counted(count: number, noun: string): string {
   return `${count} ${noun}${count === 1 ? '' : 's'}`;
 }
 
-/** Everything that is in no profile: the values of the keys above one, and each other key with all that is below. */
+/** Everything outside the profiles: values of the keys above them, and each other key with everything below it. */
 function outside(
   { path, key }: KeyAtPath,
   parents: ReadonlySet<RegistryKey>,
   profiles: ReadonlySet<RegistryKey | undefined>,
-): Stray[] {
+): Loss[] {
   return [
-    ...key.values.map(({ name }) => ({ key: path, loss: { place: placeOf(path, name), reason: NOT_PART }, count: 1 })),
+    ...key.values.map(({ name }) => ({ place: placeOf(path, name), reason: NOT_PART })),
     ...key.keys.flatMap((below) => {
       const place = joined(path, below.name);
       if (profiles.has(below)) return [];
-      // A profile at a wrong place is not hidden by what is around it.
+      // Reports a misplaced key of the application itself, not the key around it.
       if (parents.has(below) || (below.keys.some(holdsOurs) && !isProduct(below)))
         return outside({ path: place, key: below }, parents, profiles);
-      return [{ key: place, loss: { place, reason: `${NOT_PART}${values(below)}` }, count: valueCount(below) }];
+      return [{ place, reason: `${NOT_PART}${values(below)}` }];
     }),
   ];
 }
@@ -276,7 +239,7 @@ function holdsOurs(key: RegistryKey): boolean {
 
 const NOT_PART = 'it is not part of a deployment profile';
 
-/** Below a hive; the first one wins. */
+/** Relative to a hive; the first one takes precedence. */
 const PROFILE_KEYS: readonly string[] = [COMPATIBLE.policyKey, COMPATIBLE.olderPolicyKey];
 
 function values(key: RegistryKey): string {
@@ -287,7 +250,7 @@ function valuesText(count: number): string {
   return ` (${counted(count, 'value')})`;
 }
 
-/** A whole key, or one value in it; the one without a name is `@`. */
+/** Names a whole key, or one value in it; `@` is the default value. */
 function placeOf(key: string, value?: string): string {
   return value === undefined ? key : `${key}: ${value === '' ? '@' : value}`;
 }

@@ -86,23 +86,23 @@ export function typeName(type: number): string {
 }
 
 /** What the bytes of a value mean; `undefined` for a type that is not looked into, or bytes that do not fit the type. */
-export function dataOf(type: string, bytes: Buffer, textOf = wideText): RegistryValue['data'] {
+export function dataOf(type: string, bytes: Buffer): RegistryValue['data'] {
   switch (type) {
     case 'REG_SZ':
-      return withoutEnd(textOf(bytes));
+      return withoutEnd(wideText(bytes));
     case 'REG_DWORD':
       return bytes.length === 4 ? bytes.readUInt32LE() : undefined;
     case 'REG_DWORD_BIG_ENDIAN':
       return bytes.length === 4 ? bytes.readUInt32BE() : undefined;
     case 'REG_MULTI_SZ':
-      return textsOf(textOf(bytes));
+      return textsOf(wideText(bytes));
     default:
       return undefined;
   }
 }
 
 /** UTF-16LE; an unpaired surrogate stays what it is. `undefined` where a byte is left over. */
-export function wideText(bytes: Buffer): string | undefined {
+function wideText(bytes: Buffer): string | undefined {
   return bytes.length % 2 === 0 ? bytes.toString('utf16le') : undefined;
 }
 

@@ -1,6 +1,7 @@
 import { RdError } from '../../src/errors.ts';
 import { SCHEMA_VERSION } from '../../src/settings/settings.gen.ts';
 import { parseRegistryFile } from '../formats/reg.ts';
+import { RegistryFileProblem } from '../formats/reg-file.ts';
 import { namesBelow, type RegistryKey } from '../formats/registry.ts';
 import { registrySettings } from '../formats/registry-settings.ts';
 import type { PolicyPrograms } from './places.ts';
@@ -18,10 +19,12 @@ export async function registryKey(path: string, programs: PolicyPrograms): Promi
       if (await isListed(path, programs)) throw unreadable('the registry key exists but cannot be read');
       return undefined;
     }
-    const key = parseRegistryFile(path, await programs.exportRegistry(path));
-    if (!key) throw unreadable('its export is not a registry file that can be read');
-    return key;
+    return parseRegistryFile(path, await programs.exportRegistry(path));
   } catch (cause) {
+    if (cause instanceof RegistryFileProblem) {
+      const line = cause.line === undefined ? '' : `line ${cause.line}: `;
+      throw unreadable(`its export is not a registry file that can be read: ${line}${cause.message}`);
+    }
     if (!(cause instanceof RdError) || cause.code === 'ERR_PROFILE_INVALID') throw cause;
     throw unreadable(cause.message, cause);
   }

@@ -282,7 +282,8 @@ describe('a stray registry value', () => {
     const text = registryFile(
       `[HKEY_LOCAL_MACHINE\\${KEY}\\Locked]`,
       '"version"=dword:13',
-      `[-HKEY_CURRENT_USER\\${KEY}\\Defaults]`,
+      `[HKEY_CURRENT_USER\\${KEY}\\Defaults]`,
+      '"unheard"=dword:1',
       `[HKEY_LOCAL_MACHINE\\${KEY}]`,
       '"stray"=dword:1',
       '[HKEY_LOCAL_MACHINE\\SOFTWARE\\Other]',
@@ -291,7 +292,7 @@ describe('a stray registry value', () => {
     const { report, err } = await reportOf('x.reg', text, '--release=1.24');
     const parts = report.files[0].findings.map(({ path, part }: { path: string; part: string }) => [path, part]);
     expect(parts).toEqual([
-      [`HKEY_CURRENT_USER\\${KEY}\\Defaults`, 'defaults'],
+      [`HKEY_CURRENT_USER\\${KEY}\\Defaults: unheard`, 'defaults'],
       [`HKEY_LOCAL_MACHINE\\${KEY}: stray`, null],
     ]);
     expect(err).toBe('Note: x.reg: 1 value in keys of other programs is not part of a profile and was ignored.\n');

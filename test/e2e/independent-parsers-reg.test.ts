@@ -129,8 +129,7 @@ describe.skipIf(whyNoIndependentPrograms() !== undefined)('registry files, as hi
       const { file } = byWine(await exported('reg', profile), LOCKED);
       expect(file.toString('utf16le')).toContain('"first\\r\\nsecond\\nthird"');
       await expect(regImporter.read(file, 'export.reg')).rejects.toMatchObject({
-        message: 'export.reg has 1 line that is not understood',
-        details: [expect.stringMatching(/^export\.reg:\d+: a single "\\" in the string must be written as "\\\\"$/)],
+        message: expect.stringMatching(/^export\.reg:\d+: a single "\\" in the string must be written as "\\\\"$/),
       });
     });
   });

@@ -202,8 +202,8 @@ describe('values of foreign keys are counted', () => {
       ['[HKCU\\Software\\Other\\Deep]', '"x"=dword:1', '"y"=dword:1', '[HKLM\\SOFTWARE]', '"z"=dword:1'],
       '3 values',
     ],
-    ['deletions', ['[-HKCU\\Software\\Other]', '[HKLM\\SOFTWARE\\Other]', '"x"=-'], '2 deletions'],
-    ['one', ['[HKCU\\Software\\Policies\\Other]', '"x"=dword:1', '"y"=-'], '1 value and 1 deletion'],
+    ['one', ['[HKCU\\Software\\Policies\\Other]', '"x"=dword:1'], '1 value'],
+    ['one set twice', ['[HKCU\\Software\\Other]', '"x"=dword:1', '"x"=dword:2'], '2 values'],
     ['a key without values', ['[HKCU\\Software\\Other]'], undefined],
   ])('%s', async (_, lines, words) => {
     const [part] = await read(...VERSION, ...lines);
@@ -228,11 +228,6 @@ describe('values of foreign keys are counted', () => {
       values ? [{ place: `${key}: x`, reason: 'it is not part of a deployment profile' }] : ours(key),
     );
     expect(part?.notes).toEqual([expect.stringContaining('1 value in')]);
-  });
-
-  test('nor the deletion of a key above a profile', async () => {
-    const [part] = await read('[-HKLM\\SOFTWARE\\Policies]', ...VERSION);
-    expect(part?.lost).toMatchObject([{ place: 'HKEY_LOCAL_MACHINE\\SOFTWARE\\Policies' }]);
   });
 });
 
@@ -262,38 +257,26 @@ test('an older profile keeps its names and types, also of removed settings', asy
   });
 });
 
-test('deletions and overwritten values are reported as lost, with their lines', async () => {
-  const [part] = await read(
-    `[-${COMPUTER}\\Locked]`,
-    `[${COMPUTER}\\Locked]`,
-    '"version"=dword:a',
-    '"VERSION"=dword:13',
-    '"debug"=-',
-  );
-  expect(part?.settings).toEqual({ version: 19 });
-  expect(part?.lost).toEqual([
-    { place: `${COMPUTER}\\Locked`, reason: 'it is a deletion, and profiles can only set values (line 2)' },
-    { place: `${COMPUTER}\\Locked: version`, reason: 'it is set again in line 5 (line 4)' },
-    { place: `${COMPUTER}\\Locked: debug`, reason: 'it is a deletion, and profiles can only set values (line 6)' },
-  ]);
-});
-
 describe('refused', () => {
-  test('lines that cannot be parsed, each with its position', async () => {
-    const error = await refusal(`[${COMPUTER}\\Locked]`, '"version"=dword:13', '"a"="C:\\x"', 'what');
-    expect(error.message).toBe('p.reg has 2 lines that are not understood');
-    expect(error.details).toEqual([
-      'p.reg:4: a single "\\" in the string must be written as "\\\\"',
-      'p.reg:5: it is not a key, a value or a comment',
-    ]);
+  test.each([
+    ['a line that cannot be parsed', '"a"="C:\\x"', 'a single "\\" in the string must be written as "\\\\"'],
+    ['the deletion of a value', '"debug"=-', 'it is a deletion, and profiles can only set values'],
+    ['the deletion of a key', `[-${COMPUTER}\\Locked]`, 'it is a deletion, and profiles can only set values'],
+    ['a deletion of another program', '[-HKCU\\Software\\Other]', 'it is a deletion, and profiles can only set values'],
+    ['a value that is set to something else', '"VERSION"=dword:a', 'the file sets this value twice, differently'],
+  ])('%s, with its position', async (_name, line, reason) => {
+    const error = await refusal(`[${COMPUTER}\\Locked]`, '"version"=dword:13', line, 'what');
+    expect(error.message).toBe(`p.reg:4: ${reason}`);
     expect(error.advice).toContain('reg export');
-    expect((await refusal('what')).message).toBe('p.reg has 1 line that is not understood');
-    expect((await refusal(...Array.from({ length: 200 }, () => 'x'))).details).toHaveLength(101);
   });
 
   test('a file of another kind', async () => {
     const error = await regImporter.read(Buffer.from('REGEDIT5\n'), 'p.reg').catch((cause: unknown) => cause);
-    expect(error).toMatchObject({ code: 'ERR_PROFILE_INVALID', advice: expect.stringContaining('UTF-16') });
+    expect(error).toMatchObject({
+      code: 'ERR_PROFILE_INVALID',
+      message: 'p.reg: the first line is not "Windows Registry Editor Version 5.00"',
+      advice: expect.stringContaining('reg export'),
+    });
   });
 
   test('a file without a profile, with what it contains', async () => {
