@@ -17,7 +17,7 @@ import { type RunningService, type ServiceOptions, type Undo, undoAll } from './
 import { writeConnectionFile } from './state/connection-file.ts';
 import { noteProgress, recordFailedStart } from './state/drop-in.ts';
 import { checkPlaces } from './state/factory-reset.ts';
-import { type Places, places } from './state/places.ts';
+import { places as homePlaces, type Places } from './state/places.ts';
 import { makeServiceSocketPlace } from './state/service-socket.ts';
 
 /** How long a start waits for the first observation of the backend, in milliseconds. */
@@ -34,7 +34,7 @@ export async function runService(options: ServiceOptions): Promise<RunningServic
   } catch (error) {
     await undoAll(undo, () => undefined);
     await recordFailedStart(
-      places(options.env, options.platform, userHome(options.env, options.platform)),
+      homePlaces(options.env, options.platform, userHome(options.env, options.platform)),
       error,
       Date.now(),
     );
@@ -45,7 +45,7 @@ export async function runService(options: ServiceOptions): Promise<RunningServic
 /** Opens the parts in order. Each pushes its closing onto `undo`; they close in reverse order. */
 async function start(options: ServiceOptions, undo: Undo[]): Promise<RunningService> {
   const home = await openHome(options, undo);
-  const { here, lock, log, listener, notices, reset, ending } = home;
+  const { places, lock, log, listener, notices, reset, ending } = home;
   const { port } = listener;
   const life = lifeOf(home, undo);
   const backend = await openBackend(options, home, undo, {
@@ -61,16 +61,16 @@ async function start(options: ServiceOptions, undo: Undo[]): Promise<RunningServ
   // Before the first observation, a plan would miss what survived the last service.
   await controllers.firstLook(AbortSignal.timeout(FIRST_LOOK_LIMIT));
   // Before the connection file, so that its readers find the socket.
-  const reached = await listenAtSocket(here, listener, (text) => void notices.push(text));
-  await writeConnectionFile(here.connectionFile, { ...credentials, port, pid: process.pid });
+  const reached = await listenAtSocket(places, listener, (text) => void notices.push(text));
+  await writeConnectionFile(places.connectionFile, { ...credentials, port, pid: process.pid });
   await lock.update({ announced: true });
   integration.follow(controllers);
   features.diagnostics.start();
-  await noteProgress(here, `${PRODUCT.name} ${PRODUCT.version} listens on port ${port}`, Date.now());
+  await noteProgress(places, `${PRODUCT.name} ${PRODUCT.version} listens on port ${port}`, Date.now());
   log.write('info', 'service started', {
     version: PRODUCT.version,
     port,
-    home: here.data,
+    home: places.data,
     driver: driver.name,
     reason: backend.reason,
   });
@@ -80,7 +80,7 @@ async function start(options: ServiceOptions, undo: Undo[]): Promise<RunningServ
       host: '127.0.0.1',
       port,
       ...credentials,
-      file: here.connectionFile,
+      file: places.connectionFile,
       pid: process.pid,
       foreign: false,
       reached,
@@ -140,7 +140,7 @@ interface Parts {
 }
 
 function contextOf(options: ServiceOptions, { home, backend, features, life, credentials }: Parts): ApiContext {
-  const { here, log, listener, notices, reset, streams } = home;
+  const { places, log, listener, notices, reset, streams } = home;
   const { port } = listener;
   const { driver, policies, integration, maintenance } = backend;
   return {
@@ -158,7 +158,7 @@ function contextOf(options: ServiceOptions, { home, backend, features, life, cre
     userFiles: () => integration.userFiles(),
     streams,
     maintenance: () => maintenance.doing(),
-    checkFactoryReset: ({ cache }) => checkPlaces(here, cache),
+    checkFactoryReset: ({ cache }) => checkPlaces(places, cache),
     requestFactoryReset(request) {
       reset.request(request);
       void life.stop('a factory reset was requested');
@@ -173,7 +173,7 @@ function contextOf(options: ServiceOptions, { home, backend, features, life, cre
       version: PRODUCT.version,
       pid: process.pid,
       port,
-      home: here.data,
+      home: places.data,
       startedAt: new Date().toISOString(),
       driverReason: backend.reason,
       notices,
@@ -186,10 +186,10 @@ function contextOf(options: ServiceOptions, { home, backend, features, life, cre
 }
 
 /** Without a socket, callers request a proof on the port, which is slower and equally safe. */
-async function listenAtSocket(here: Places, listener: Listener, notice: (text: string) => void): Promise<Reached> {
+async function listenAtSocket(places: Places, listener: Listener, notice: (text: string) => void): Promise<Reached> {
   let path: string | undefined;
   try {
-    path = await makeServiceSocketPlace(here);
+    path = await makeServiceSocketPlace(places);
     if (path === undefined) return { by: 'word' };
     await listener.listenAt(path);
     return { by: 'socket', path };

@@ -4,7 +4,7 @@ import type { SettingPath } from '../settings/settings.gen.ts';
 /**
  * The interface between the service and any backend. Only plain data crosses it. A driver is a machine with its engines and, where
  * supported, a cluster. `observe` inspects the world each time and never reports from memory; `perform` must be repeatable, because a crash
- * can happen between the work and the next observation. One file, so that all that crosses the interface is seen at once.
+ * can happen between the work and the next observation. It is one file, to show everything that crosses the interface in one place.
  */
 
 /** The value of `--driver`, and the name of the folder in `machines/`. */
@@ -293,8 +293,8 @@ export interface ImageStore {
   tags(name: string, signal: AbortSignal): Promise<string[]>;
   /** Tags in registries, where the engine includes its registries, as in a simulation. */
   offeredTags?(name: string): Promise<string[]>;
-  /** Passes the opened image to `look` and closes it afterwards in any case. Throws `ERR_NOT_FOUND` when the engine does not have it. */
-  open<T>(reference: string, signal: AbortSignal, look: (image: OpenImage) => Promise<T>): Promise<T>;
+  /** Passes the opened image to `work` and always closes it afterwards. Throws `ERR_NOT_FOUND` when the engine does not have it. */
+  open<T>(reference: string, signal: AbortSignal, work: (image: OpenImage) => Promise<T>): Promise<T>;
 }
 
 /** An image that is open for reading. */

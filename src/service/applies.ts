@@ -14,9 +14,9 @@ import {
 import type { Controllers } from '../reconcile/contract.ts';
 import type { ApplyStep, ApplyWork } from '../reconcile/status-document.ts';
 
-/** Milliseconds between attempts, and in all, while the extensions are not ready yet. */
-const PAUSE = 250;
-const READY_LIMIT = 60_000;
+/** Retry interval and total limit while the extensions are not ready yet. */
+const RETRY_MS = 250;
+const READY_LIMIT_MS = 60_000;
 
 interface AppliesInput {
   controllers: Pick<Controllers, 'quiesce'>;
@@ -35,12 +35,12 @@ export function createApplies(input: AppliesInput): Applies & { close(): void } 
   let report: ApplyWork | undefined;
   let reserved = false;
 
-  function begun(step: ApplyStep): void {
+  function addStep(step: ApplyStep): void {
     if (report) report = { ...report, steps: [...report.steps, step] };
     onChange();
   }
 
-  function ended(end: Pick<ApplyWork, 'state' | 'error'>): void {
+  function finish(end: Pick<ApplyWork, 'state' | 'error'>): void {
     if (report) report = { ...report, ...end };
     reserved = false;
     onChange();
@@ -60,11 +60,11 @@ export function createApplies(input: AppliesInput): Applies & { close(): void } 
       return {
         begin(generation) {
           report = { generation, state: 'running', steps: [] };
-          carryOut({ ...input, begun, signal: closed.signal }, extensions, forwards).then(
-            () => ended({ state: 'done' }),
+          carryOut({ ...input, addStep, signal: closed.signal }, extensions, forwards).then(
+            () => finish({ state: 'done' }),
             (thrown: unknown) => {
               log('warn', 'an apply did not finish', { error: thrown });
-              ended({ state: 'failed', error: errorOf(thrown) });
+              finish({ state: 'failed', error: errorOf(thrown) });
             },
           );
         },
@@ -78,7 +78,7 @@ export function createApplies(input: AppliesInput): Applies & { close(): void } 
   };
 }
 
-type Work = AppliesInput & { begun(step: ApplyStep): void; signal: AbortSignal };
+type Work = AppliesInput & { addStep(step: ApplyStep): void; signal: AbortSignal };
 
 /** A failure in one part does not stop the other. */
 async function carryOut(work: Work, extensions: readonly ExtensionStep[], forwards: ForwardSteps): Promise<void> {
@@ -94,7 +94,7 @@ async function carryOut(work: Work, extensions: readonly ExtensionStep[], forwar
   if (first) throw first;
 }
 
-/** The expected failure of some work, if any. Rethrows any other. */
+/** The `RdError` that the work fails with, if any. Rethrows any other error. */
 async function failureOf(work: Promise<void>): Promise<RdError | undefined> {
   return work.then(
     () => undefined,
@@ -109,23 +109,23 @@ function adviceOf({ advice }: RdError): { advice?: string } {
   return advice === undefined ? {} : { advice };
 }
 
-async function changeForwards({ portForwards, begun }: Work, forwards: ForwardSteps): Promise<void> {
+async function changeForwards({ portForwards, addStep }: Work, forwards: ForwardSteps): Promise<void> {
   const moved = new Set(forwards.ensure.map(forwardName));
   for (const key of forwards.remove) {
     const name = forwardName(key);
-    if (!moved.has(name)) begun({ what: 'forward', name: `${name} → (removed)` });
+    if (!moved.has(name)) addStep({ what: 'forward', name: `${name} → (removed)` });
     await portForwards.remove(key).catch(throwForwardFailure(name));
   }
   for (const forward of forwards.ensure) {
     const name = forwardName(forward);
-    begun({ what: 'forward', name: `${name} → ${forward.hostPort}` });
+    addStep({ what: 'forward', name: `${name} → ${forward.hostPort}` });
     await portForwards.ensure({ ...forward }, 'later').catch(throwForwardFailure(name));
   }
 }
 
 /** A failure does not stop the others. */
 async function changeExtensions(work: Work, steps: readonly ExtensionStep[]): Promise<void> {
-  const { controllers, signal, begun } = work;
+  const { controllers, signal, addStep } = work;
   const { converged, backendState } = await controllers.quiesce(signal);
   if (signal.aborted) throw serviceStopped();
   if (!converged) {
@@ -137,19 +137,19 @@ async function changeExtensions(work: Work, steps: readonly ExtensionStep[]): Pr
   }
   const failures: string[] = [];
   for (const step of steps) {
-    begun({ what: step.what, name: step.id });
+    addStep({ what: step.what, name: step.id });
     try {
       await changeWhenReady(work, step);
     } catch (error) {
       if (signal.aborted) throw serviceStopped();
       if (!(error instanceof RdError)) throw error;
-      failures.push(`${step.what} ${step.id}: ${lineOf(error)}`);
+      failures.push(`${step.what} ${step.id}: ${errorLine(error)}`);
     }
   }
   if (failures.length > 0) throw extensionFailure(failures);
 }
 
-/** The extensions notice a started engine with a delay. */
+/** Retries, because the extensions notice a started engine with a delay. */
 async function changeWhenReady({ extensions, clock, signal }: Work, { what, id }: ExtensionStep): Promise<void> {
   const begun = clock.now();
   for (;;) {
@@ -158,13 +158,13 @@ async function changeWhenReady({ extensions, clock, signal }: Work, { what, id }
       return;
     } catch (error) {
       const isEarly = error instanceof RdError && error.code === 'ERR_NOT_READY';
-      if (!isEarly || signal.aborted || clock.now() - begun > READY_LIMIT) throw error;
-      await clock.sleep(PAUSE, signal);
+      if (!isEarly || signal.aborted || clock.now() - begun > READY_LIMIT_MS) throw error;
+      await clock.sleep(RETRY_MS, signal);
     }
   }
 }
 
-function lineOf({ message, cause }: RdError): string {
+function errorLine({ message, cause }: RdError): string {
   if (!(cause instanceof Error)) return message;
   const advice = cause instanceof RdError && cause.advice !== undefined ? `. ${cause.advice}` : '';
   return `${message} (${advice === '' ? cause.message : `${cause.message.replace(/\.$/, '')}${advice}`})`;

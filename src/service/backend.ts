@@ -62,19 +62,19 @@ export interface BackendHooks {
  */
 export async function openBackend(
   options: ServiceOptions,
-  { here, log, notices, ending, check }: Home,
+  { places, log, notices, ending, check }: Home,
   undo: Undo[],
   hooks: BackendHooks,
 ): Promise<Backend> {
   const { platform } = options;
   const host: SettingsHost = { platform, arch: process.arch, osRelease: release(), memoryBytes: totalmem() };
-  const state = await storedState(here, options, notices);
+  const state = await storedState(places, options, notices);
   const policies = await servicePolicies(options, host);
-  const { driver, reason } = await openDriver(options, state, here, log);
+  const { driver, reason } = await openDriver(options, state, places, log);
   undo.push(['driver', async () => driver.release?.()]);
-  const recovered = await recoverBackend({ ...here, kept: driver.keeps });
+  const recovered = await recoverBackend({ ...places, kept: driver.keeps });
   notices.push(...recovered.notices);
-  const startup = await startupSettings(here, policies, host, Date.now());
+  const startup = await startupSettings(places, policies, host, Date.now());
   const { firstRun } = startup;
   notices.push(...startup.notices);
   const versions = await clusterVersions(driver, log);
@@ -89,19 +89,19 @@ export async function openBackend(
   const initial = {
     settings,
     power: options.power === 'keep' ? (state?.power ?? 'started') : options.power,
-    // Grows with every start, so that a crash between the files of a write never gives two states one number.
+    // Incremented on every start, so that a crash between the writes of the two files never gives two states the same number.
     generation: (state?.generation ?? 0) + 1,
   };
-  await saveState(here.stateFile, { driver: driver.name, power: initial.power, generation: initial.generation });
+  await saveState(places.stateFile, { driver: driver.name, power: initial.power, generation: initial.generation });
   if (startup.unsaved || settings !== startup.settings) {
-    const previous = startup.fileIsGarbled ? undefined : here.previousSettingsFile;
-    await saveSettings(here.settingsFile, previous, settings);
+    const previous = startup.fileIsGarbled ? undefined : places.previousSettingsFile;
+    await saveSettings(places.settingsFile, previous, settings);
   }
-  const layers = await serviceLayers(policies, here, { host, firstRun, now: Date.now() });
+  const layers = await serviceLayers(policies, places, { host, firstRun, now: Date.now() });
   setLogLevel(log, settings);
   for (const notice of notices) log.write('warn', notice);
 
-  const lock = backendLock(here.backendLock);
+  const lock = backendLock(places.backendLock);
   const { initialHold } = recovered;
   const hold = initialHold?.hold ?? (options.idle ? IDLE : undefined);
   const controllers = createControllers({
@@ -117,9 +117,9 @@ export async function openBackend(
     locks: startup.locks,
     async persist(next, before) {
       if (hooks.isStopping()) throw new RdError('ERR_NOT_READY', 'the service is shutting down');
-      await saveState(here.stateFile, { driver: driver.name, power: next.power, generation: next.generation });
+      await saveState(places.stateFile, { driver: driver.name, power: next.power, generation: next.generation });
       if (next.settings !== before.settings) {
-        await saveSettings(here.settingsFile, here.previousSettingsFile, next.settings);
+        await saveSettings(places.settingsFile, places.previousSettingsFile, next.settings);
       }
     },
     onChange(next) {
@@ -139,7 +139,7 @@ export async function openBackend(
     ...(options.idle ? { idle: IDLE } : {}),
   });
   // Closed after the backend, because it resets the docker context of an engine that has stopped.
-  const integration = createHostIntegration({ ...options, places: here, settings, driver, log });
+  const integration = createHostIntegration({ ...options, places, settings, driver, log });
   ending.integration = integration;
   undo.push(['host integration', () => integration.close()]);
   ending.backendStopped = false;
@@ -166,22 +166,22 @@ function servicePolicies({ env, platform, policies }: ServiceOptions, host: Sett
   return readPolicies(sources, host);
 }
 
-/** The layers around the stored settings. Records a first run. */
+/** The profile layers above and below the stored settings. Records a first run. */
 async function serviceLayers(
   policies: Policies,
-  here: Places,
+  places: Places,
   { host, firstRun, now }: { host: SettingsHost; firstRun: boolean; now: number },
 ): Promise<LayerFacts> {
-  const path = join(here.state, 'first-run.json');
-  const begun: FirstRun = {
+  const path = join(places.state, 'first-run.json');
+  const current: FirstRun = {
     at: new Date(now).toISOString(),
     ...(policies.defaults ? { defaults: policies.defaults.source } : {}),
   };
-  if (firstRun) await recordFirstRun(path, begun);
-  const recorded = firstRun ? begun : await recordedFirstRun(path);
+  if (firstRun) await recordFirstRun(path, current);
+  const recorded = firstRun ? current : await recordedFirstRun(path);
   return layerFacts(policies, {
     host,
-    settingsFile: here.settingsFile,
+    settingsFile: places.settingsFile,
     ...(recorded ? { firstRun: recorded } : {}),
   });
 }
@@ -190,7 +190,7 @@ function setLogLevel(log: LogFile, settings: Settings): void {
   log.setLevel(settings.application.debug ? 'debug' : 'info');
 }
 
-/** Stops the backend within a limit. The stored desired power stays, for the next start. True when it has stopped. */
+/** Stops the backend within a limit, without changing the stored desired power. Returns whether it has stopped. */
 async function stopBackend(
   controllers: Controllers,
   store: DesiredStore,
@@ -206,7 +206,7 @@ async function stopBackend(
   return hasStopped;
 }
 
-/** Ends the loop once it has settled or the signal aborts. A step in progress is waited for within the limit. */
+/** Closes the loop once it has settled or the signal aborts. Waits for a step in progress, up to the limit. */
 export async function settleAndClose(
   controllers: Controllers,
   signal: AbortSignal,
@@ -219,18 +219,18 @@ export async function settleAndClose(
   return status;
 }
 
-/** The initial settings, with the caller's changes. Throws rather than start without a requested protection. */
-function initialSettings(settings: Settings, changes: JsonObject | undefined, around: UpdateContext): Settings {
-  const update = changes && decideUpdate({ version: SCHEMA_VERSION, ...changes }, settings, around);
+/** The initial settings, with the caller's changes. Throws if the driver cannot enforce a requested protection. */
+function initialSettings(settings: Settings, changes: JsonObject | undefined, context: UpdateContext): Settings {
+  const update = changes && decideUpdate({ version: SCHEMA_VERSION, ...changes }, settings, context);
   if (update?.kind === 'refused') {
     throw new RdError('ERR_SETTINGS_INVALID', [TEXTS.updateErrors, ...update.problems].join('\n'), {
       advice: 'Nothing was started or changed.',
     });
   }
   const chosen = update?.kind === 'changed' ? update.settings : settings;
-  const [missing] = unprotected(chosen, around.driver);
+  const [missing] = unprotected(chosen, context.driver);
   if (!missing) return chosen;
-  const { name } = around.driver;
+  const { name } = context.driver;
   throw new RdError(
     'ERR_SETTING_UNSUPPORTED',
     `${missing.path} is true, and the ${name} driver cannot enforce it: ${missing.reason}`,

@@ -20,7 +20,7 @@ export interface DriverChoice {
 }
 
 /**
- * The last service's state. An unusable file is only set aside when the user names the driver again, because another
+ * The last service's state. An unusable file is set aside only if the user names the driver again, because a different
  * driver would start without the images and volumes of the recorded one.
  */
 export async function storedState(
@@ -51,7 +51,7 @@ export function checkDriverName({ driver, env }: DriverChoice): void {
 export async function openDriver(
   { driver: named, env }: DriverChoice,
   state: ServiceState | undefined,
-  here: Places,
+  places: Places,
   log: LogFile,
 ): Promise<{ driver: Driver; reason: string }> {
   const requested = named ?? env.RDCTL_DRIVER;
@@ -60,9 +60,9 @@ export async function openDriver(
     ...(requested === undefined ? {} : { requested }),
     ...(state === undefined ? {} : { recorded: state.driver }),
   });
-  const directory = join(here.state, 'drivers', factory.name);
+  const directory = join(places.state, 'drivers', factory.name);
   await makeDirectory(directory);
-  const driver = await factory.open({ directory, logs: here.logs, log: log.write, now: Date.now, env });
+  const driver = await factory.open({ directory, logs: places.logs, log: log.write, now: Date.now, env });
   return { driver, reason };
 }
 

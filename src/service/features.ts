@@ -33,27 +33,27 @@ export interface Features {
 /** Opens snapshots and resets, port forwards, diagnostics, extensions, and the applies. */
 export async function openFeatures(
   options: ServiceOptions,
-  { here, log, listener, notices }: Home,
+  { places, log, listener, notices }: Home,
   { driver, host, policies, store, maintenance, controllers, recovered, integration, kubernetesVersions }: Backend,
   undo: Undo[],
 ): Promise<Features> {
   const { platform, env } = options;
   const notice = (text: string) => void notices.push(text);
   const data = createBackendData({
-    ...{ places: here, driver, host, store, maintenance, controllers, recovered, notice },
+    ...{ places, driver, host, store, maintenance, controllers, recovered, notice },
     log: log.write,
   });
   undo.push(['snapshots', () => data.close()]);
-  const portForwards = await openPortForwards(here, driver, { controllers, log: log.write, notice });
+  const portForwards = await openPortForwards(places, driver, { controllers, log: log.write, notice });
   undo.push(['port forwards', () => portForwards.close()]);
   const diagnostics = createServiceDiagnostics({
     platform,
     env,
     ...(options.self ? { self: options.self } : {}),
-    data: here.data,
-    secretFiles: [here.settingsFile, here.previousSettingsFile, here.connectionFile],
-    binDirectory: here.bin,
-    contextName: identityOf(here).dockerContext,
+    data: places.data,
+    secretFiles: [places.settingsFile, places.previousSettingsFile, places.connectionFile],
+    binDirectory: places.bin,
+    contextName: identityOf(places).dockerContext,
     api: { port: listener.port, requested: options.port !== undefined },
     hasCluster: driver.hasCluster,
     integration,
@@ -66,7 +66,7 @@ export async function openFeatures(
   undo.push(['diagnostics', () => diagnostics.close()]);
   const extensions = await serviceExtensions({
     ...(policies.locked ? { lockedBy: policies.locked.source } : {}),
-    ...{ here, platform, driver, controllers, store },
+    ...{ places, platform, driver, controllers, store },
     log: log.write,
   });
   undo.push(['extensions', () => extensions.close()]);
@@ -90,7 +90,7 @@ export async function openFeatures(
   };
 }
 
-/** The port forwards of this home. Their file is beside the recorded state: they belong to this machine, not to the settings. */
+/** The port forwards of this home. The file is in the state directory, because forwards belong to this machine, not to the settings. */
 function openPortForwards(
   { state }: Places,
   driver: Driver,
@@ -111,7 +111,7 @@ const PATH = 'application.extensions.installed';
 const ENGINES: readonly EngineName[] = ['moby', 'containerd'];
 
 interface Parts {
-  here: Pick<Places, 'data'>;
+  places: Pick<Places, 'data'>;
   platform: Platform;
   driver: Driver;
   controllers: Controllers;
@@ -122,9 +122,9 @@ interface Parts {
 
 /** The extensions of a service, notified of every engine that starts. Throws `ERR_IO`. */
 async function serviceExtensions(parts: Parts): Promise<Extensions> {
-  const { here, platform, driver, controllers, store, log } = parts;
+  const { places, platform, driver, controllers, store, log } = parts;
   const extensions = await openExtensions({
-    files: extensionDirectory(join(here.data, 'extensions')),
+    files: extensionDirectory(join(places.data, 'extensions')),
     platform,
     engine: () => runningEngine(driver, controllers),
     settings: () => store.snapshot().desired.settings.application.extensions,
@@ -163,7 +163,7 @@ async function serviceExtensions(parts: Parts): Promise<Extensions> {
 
 function runningEngine(driver: Driver, controllers: Controllers): RunningEngine | undefined {
   const { engines } = controllers.status();
-  const name = ENGINES.find((each) => engines[each].state === 'running');
+  const name = ENGINES.find((engine) => engines[engine].state === 'running');
   if (name === undefined) return undefined;
   const { images, companions } = driver.engines[name];
   return { name, ...(images ? { images } : {}), ...(companions ? { companions } : {}) };

@@ -13,7 +13,7 @@ import { checkPlaces, type ResetSummary, factoryReset as removeFiles } from '../
 import { lockHome, lockStanding, sweepLock } from '../state/home-lock.ts';
 import { sweepDrafts } from '../state/own-files.ts';
 import { requirePrivate } from '../state/ownership.ts';
-import { type Places, places } from '../state/places.ts';
+import { places as homePlaces, type Places } from '../state/places.ts';
 import { fillReserve } from '../state/reserve.ts';
 import { removeServiceSocket } from '../state/service-socket.ts';
 import { checkDriverName } from './driver.ts';
@@ -21,7 +21,7 @@ import type { ServiceOptions, Undo } from './options.ts';
 
 /** The home of this service: locked, logged, and with a port. */
 export interface Home {
-  here: Places;
+  places: Places;
   lock: Awaited<ReturnType<typeof lockHome>>;
   log: LogFile;
   listener: Listener;
@@ -41,37 +41,37 @@ export interface Home {
  */
 export async function openHome(options: ServiceOptions, undo: Undo[]): Promise<Home> {
   const { env, platform } = options;
-  const here = places(env, platform, userHome(env, platform));
+  const places = homePlaces(env, platform, userHome(env, platform));
   checkDriverName(options);
-  requirePrivate(here);
-  const adopted = await adoptPlaces(here, { adopt: options.adopt ?? false, now: Date.now() });
+  requirePrivate(places);
+  const adopted = await adoptPlaces(places, { adopt: options.adopt ?? false, now: Date.now() });
   // A backend left by an earlier service still has to be stopped, even if this start fails early.
-  const ending: Ending = { backendStopped: (await homeService(here)).kind !== 'left' };
-  const copied = (await lockStanding(here.serviceLock)) === 'copied';
-  const lock = await lockHome(here.serviceLock, here.data);
-  const place = keepPlace(here.serviceLock, [here.data, here.config, here.logs, here.state, here.cache]);
+  const ending: Ending = { backendStopped: (await homeService(places)).kind !== 'left' };
+  const copied = (await lockStanding(places.serviceLock)) === 'copied';
+  const lock = await lockHome(places.serviceLock, places.data);
+  const place = keepPlace(places.serviceLock, [places.data, places.config, places.logs, places.state, places.cache]);
   undo.push(['place', async () => place.end()]);
   undo.push(['lock', () => (ending.backendStopped ? lock.release() : lock.leave())]);
   // Missing directories may have been created by another user meanwhile, for example in /tmp.
-  requirePrivate(here);
-  await refuseRunning(here);
+  requirePrivate(places);
+  await refuseRunning(places);
   // Until ours is written, a stale connection file could lead to our port, with another password.
-  await removeStaleConnectionFile(here.connectionFile, undefined);
-  // It points to the service of the home that this one was copied from.
-  if (copied) await rm(here.connectionFile, { force: true });
-  await fillReserve(here.state);
-  const reset = createPendingReset(here);
+  await removeStaleConnectionFile(places.connectionFile, undefined);
+  // The copied file points to the service of the original home.
+  if (copied) await rm(places.connectionFile, { force: true });
+  await fillReserve(places.state);
+  const reset = createPendingReset(places);
   undo.push(['factory reset', () => reset.perform(ending)]);
   const notices: string[] = [...adopted];
-  const log = await openLog(here.logs, 'info', (error) => notices.push(`Cannot write the log: ${error.message}.`));
+  const log = await openLog(places.logs, 'info', (error) => notices.push(`Cannot write the log: ${error.message}.`));
   undo.push(['log', () => log.close()]);
-  for (const failure of await sweepDrafts(here, Date.now())) log.write('warn', failure.message);
-  await sweepLock(here.applyLock).catch((error: unknown) => log.write('warn', 'the lock stays', { error }));
-  // In drop-in mode scripts expect the default port, but not of a service that only works on data.
-  const fixed = here.dropIn === undefined || options.idle ? undefined : PRODUCT.defaultPort;
+  for (const failure of await sweepDrafts(places, Date.now())) log.write('warn', failure.message);
+  await sweepLock(places.applyLock).catch((error: unknown) => log.write('warn', 'the lock stays', { error }));
+  // In drop-in mode, scripts expect the default port; an idle service, which only works on data, does not need it.
+  const fixed = places.dropIn === undefined || options.idle ? undefined : PRODUCT.defaultPort;
   const listener = await bindListener(options.port ?? fixed);
   const { port } = listener;
-  undo.push(['socket', () => removeServiceSocket(here)]);
+  undo.push(['socket', () => removeServiceSocket(places)]);
   undo.push(['listener', () => listener.close()]);
   const streams = new Set<() => void>();
   undo.push([
@@ -85,13 +85,13 @@ export async function openHome(options: ServiceOptions, undo: Undo[]): Promise<H
     'connection file',
     async () => {
       await lock.update({ announced: false });
-      await removeConnectionFile(here.connectionFile, process.pid, port);
+      await removeConnectionFile(places.connectionFile, process.pid, port);
     },
   ]);
-  return { here, lock, log, listener, notices, streams, reset, ending, check: place.check };
+  return { places, lock, log, listener, notices, streams, reset, ending, check: place.check };
 }
 
-/** Facts that the shutdown depends on; they change as the start proceeds. */
+/** State that the shutdown depends on, updated as startup proceeds. */
 interface Ending {
   /** False while the backend may run: the lock is then left behind, so that the next service finds the backend. */
   backendStopped: boolean;
@@ -100,7 +100,7 @@ interface Ending {
 }
 
 interface FactoryResetRequest {
-  /** Remove downloads, too. */
+  /** Also removes downloads. */
   cache: boolean;
 }
 
@@ -114,14 +114,14 @@ interface PendingReset {
 }
 
 /** Removes nothing while the backend runs, because its records would be lost. */
-function createPendingReset(here: Places): PendingReset {
+function createPendingReset(places: Places): PendingReset {
   let requested: FactoryResetRequest | undefined;
   let summary: ResetSummary | undefined;
 
   const refused = (reason: string): ResetSummary => ({
     removed: [],
     kept: [],
-    failed: [{ path: here.data, reason }],
+    failed: [{ path: places.data, reason }],
   });
 
   return {
@@ -136,9 +136,9 @@ function createPendingReset(here: Places): PendingReset {
         return;
       }
       try {
-        checkPlaces(here, requested.cache);
+        checkPlaces(places, requested.cache);
         const failed = ((await integration?.undo()) ?? []).filter(({ state }) => state === 'failed');
-        const done = await removeFiles(here, requested);
+        const done = await removeFiles(places, requested);
         summary = {
           ...done,
           failed: [...failed.map(({ file, message = '' }) => ({ path: file, reason: message })), ...done.failed],

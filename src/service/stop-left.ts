@@ -15,7 +15,7 @@ import type { Platform } from '../settings/field.ts';
 import { removeStaleConnectionFile } from '../state/connection-file.ts';
 import { lockHolder, lockHome } from '../state/home-lock.ts';
 import { requirePrivate } from '../state/ownership.ts';
-import { places } from '../state/places.ts';
+import { places as homePlaces } from '../state/places.ts';
 import { removeServiceSocket } from '../state/service-socket.ts';
 import { loadState, type ServiceState } from '../state/state-file.ts';
 import { settleAndClose } from './backend.ts';
@@ -24,7 +24,7 @@ import { openDriver } from './driver.ts';
 export interface StopLeftOptions {
   env: Environment;
   platform: Platform;
-  /** Ends the attempt; what has not stopped by then keeps running. */
+  /** Cancels the attempt; whatever has not stopped by then keeps running. */
   signal: AbortSignal;
   /** Command that starts this tool; without it only our own directories are touched. */
   self?: readonly string[];
@@ -45,17 +45,17 @@ export async function stopLeft({
   self = [],
   limitMs = BACKEND_STOP_MS,
 }: StopLeftOptions): Promise<void> {
-  const here = places(env, platform, userHome(env, platform));
-  requirePrivate(here);
-  await homeService(here);
-  const last = await lockHolder(here.serviceLock);
-  const lock = await lockHome(here.serviceLock, here.data);
+  const places = homePlaces(env, platform, userHome(env, platform));
+  requirePrivate(places);
+  await homeService(places);
+  const previousHolder = await lockHolder(places.serviceLock);
+  const lock = await lockHome(places.serviceLock, places.data);
   try {
-    requirePrivate(here);
-    const loaded = await loadState(here.stateFile);
+    requirePrivate(places);
+    const loaded = await loadState(places.stateFile);
     if (loaded.kind === 'loaded') await stopBackend(loaded.state);
-    await removeStaleConnectionFile(here.connectionFile, last?.pid);
-    await removeServiceSocket(here);
+    await removeStaleConnectionFile(places.connectionFile, previousHolder?.pid);
+    await removeServiceSocket(places);
     await lock.release();
   } finally {
     // No effect after a release.
@@ -63,22 +63,22 @@ export async function stopLeft({
   }
 
   async function stopBackend(state: ServiceState): Promise<void> {
-    const log = await openLog(here.logs, 'info', () => undefined);
+    const log = await openLog(places.logs, 'info', () => undefined);
     try {
       // The backend belongs to the recorded driver, whichever one a new service would use.
-      const { driver } = await openDriver({ env: { ...env, RDCTL_DRIVER: undefined } }, state, here, log);
+      const { driver } = await openDriver({ env: { ...env, RDCTL_DRIVER: undefined } }, state, places, log);
       await stopDriver(driver, state, log).finally(() => driver.release?.());
       const { simulated } = driver;
       const targets = integrationTargets({
         env,
         platform,
         homedir: userHome(env, platform),
-        places: here,
+        places,
         self,
         simulated,
       });
-      const found = 'offBecause' in targets ? [] : await releaseContext(targets);
-      logOutcomes(found, log);
+      const outcomes = 'offBecause' in targets ? [] : await releaseContext(targets);
+      logOutcomes(outcomes, log);
     } finally {
       await log.close();
     }
@@ -97,7 +97,7 @@ export async function stopLeft({
     const status = await settleAndClose(controllers, limit, limitMs);
     if (status.backendState === 'STOPPED') return;
     throw new RdError('ERR_DRIVER_FAILED', `programs left by the previous service do not stop: ${failureOf(status)}`, {
-      advice: `Check the logs in ${here.logs}, and try again.`,
+      advice: `Check the logs in ${places.logs}, and try again.`,
     });
   }
 }

@@ -122,9 +122,9 @@ function scene(directory = temporaryDirectory()) {
     environment,
     guest,
     monitor,
-    ports: { look: () => undefined, use: async () => undefined, forget: async () => undefined },
+    ports: { watch: () => undefined, switchTo: async () => undefined, forget: async () => undefined },
     mounts: {
-      look: async () => ({ shared: { missing: 'it is not wanted' } }),
+      observe: async () => ({ shared: { missing: 'it is not wanted' } }),
       begin: async () => [],
       mount: async () => undefined,
       unmount: async () => note('unmount'),

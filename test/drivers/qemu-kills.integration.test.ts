@@ -175,9 +175,9 @@ function machineOf(directory: string, { call }: Life = life(), changes: Partial<
     },
     guest,
     monitor,
-    ports: { look: () => undefined, use: nothing('ports'), forget: nothing('no ports') },
+    ports: { watch: () => undefined, switchTo: nothing('ports'), forget: nothing('no ports') },
     mounts: {
-      look: async () => ({ shared: { missing: 'it is not wanted' } }),
+      observe: async () => ({ shared: { missing: 'it is not wanted' } }),
       begin: () => call('home', async () => []),
       mount: nothing('mount'),
       unmount: nothing('unmount'),

@@ -65,7 +65,7 @@ async function scene() {
     environment: {},
     guest,
     mounts: {
-      look: async () => ({ shared: { path: '/home/u', by: 'reverse-sshfs' }, ...home }),
+      observe: async () => ({ shared: { path: '/home/u', by: 'reverse-sshfs' }, ...home }),
       async mount() {
         said.push('mount');
         delete home.repair;
@@ -77,10 +77,10 @@ async function scene() {
     },
     monitor: qemuMonitor(places.monitor),
     ports: {
-      look(way) {
+      watch(way) {
         world.way = way;
       },
-      async use(way) {
+      async switchTo(way) {
         said.push(`ports by ${way}`);
       },
       async forget() {

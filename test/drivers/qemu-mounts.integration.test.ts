@@ -272,7 +272,7 @@ describe('the directory in a machine', () => {
   test('is mounted with 9p at the same path, and our own files in it are covered', async () => {
     const { mounts, asked, home } = scene();
     expect(await mounts.begin(with9p, signal)).toContain('-virtfs');
-    expect(await mounts.look()).toEqual({ shared: { path: home, by: '9p' }, repair: expect.stringContaining(home) });
+    expect(await mounts.observe()).toEqual({ shared: { path: home, by: '9p' }, repair: expect.stringContaining(home) });
     await mounts.mount(with9p, signal);
     expect(asked).toEqual([
       'place',
@@ -280,10 +280,10 @@ describe('the directory in a machine', () => {
       `mount -t 9p -o trans=virtio,version=9p2000.L,msize=131072,cache=mmap -- rdctl-home ${home}`,
       `script sh -s -- ${join(home, 'own')}`,
     ]);
-    expect(await mounts.look()).toEqual({ shared: { path: home, by: '9p' } });
+    expect(await mounts.observe()).toEqual({ shared: { path: home, by: '9p' } });
     expect(await mounts.blocksMigration()).toBeUndefined();
     await mounts.unmount(signal);
-    expect(await mounts.look()).toHaveProperty('repair');
+    expect(await mounts.observe()).toHaveProperty('repair');
   });
 
   test('is unmounted before it is mounted again, and processes waiting for it end', async () => {
@@ -301,7 +301,7 @@ describe('the directory in a machine', () => {
     world.table = `1 2 0:39 / ${home} rw - 9p rdctl-home rw\n`;
     await expect(mounts.mount(with9p, signal)).rejects.toMatchObject({ code: 'ERR_DRIVER_FAILED' });
     expect(asked.at(-1)).toBe(`script sh -s -- ${home}`);
-    expect(await mounts.look()).toHaveProperty('repair');
+    expect(await mounts.observe()).toHaveProperty('repair');
   });
 
   test('is given up where the guest has something there, and says so', async () => {
@@ -310,7 +310,7 @@ describe('the directory in a machine', () => {
     world.place = { exitCode: REFUSED, stdout: 'the guest has something of its own in /x\n' };
     await mounts.mount(with9p, signal);
     expect(asked).toEqual(['place']);
-    expect(await mounts.look()).toEqual({ shared: { missing: 'the guest has something of its own in /x' } });
+    expect(await mounts.observe()).toEqual({ shared: { missing: 'the guest has something of its own in /x' } });
   });
 
   test('is not mounted where this host cannot share it, and QEMU gets no option for it', async () => {
@@ -320,24 +320,24 @@ describe('the directory in a machine', () => {
     await mounts.unmount(signal);
     await mounts.end(signal);
     expect(asked).toEqual([]);
-    expect(await mounts.look()).toEqual({ shared: { missing: expect.stringContaining('sftp-server') } });
+    expect(await mounts.observe()).toEqual({ shared: { missing: expect.stringContaining('sftp-server') } });
   });
 
   test('is unknown in a machine of an older release, and with a damaged record', async () => {
     const { mounts, file } = scene();
     const unknown = { shared: { missing: expect.stringContaining('without a shared directory') } };
-    expect(await mounts.look()).toEqual(unknown);
+    expect(await mounts.observe()).toEqual(unknown);
     for (const text of ['', '{', '[]', '{"type":"nfs","path":"/","real":"/","hidden":[]}', '{"type":"9p"}']) {
       writeFileSync(file, text);
       expect(await readHomeRecord(file)).toBeUndefined();
-      expect(await mounts.look()).toEqual(unknown);
+      expect(await mounts.observe()).toEqual(unknown);
     }
   });
 
   test('with virtiofs keeps a machine from being frozen, and is restored by a restart when its daemon is gone', async () => {
     const { mounts, file, home } = scene();
     writeFileSync(file, JSON.stringify({ type: 'virtiofs', path: home, real: home, hidden: [], mounted: true }));
-    expect(await mounts.look()).toMatchObject({ broken: expect.stringContaining('virtiofsd') });
+    expect(await mounts.observe()).toMatchObject({ broken: expect.stringContaining('virtiofsd') });
     expect(await mounts.blocksMigration()).toContain('virtiofs');
   });
 });

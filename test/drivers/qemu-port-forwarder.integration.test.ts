@@ -122,8 +122,8 @@ describe('a forwarder', () => {
     const at = world();
     const ports = at.service();
     expect(ports.published()).toEqual([]);
-    ports.look('ssh');
-    ports.look('ssh');
+    ports.watch('ssh');
+    ports.watch('ssh');
     expect(at.state.watches).toBe(1);
     at.listens(22, 80, 8080, 10250);
     await opened(at).toEqual([80, 8080]);
@@ -146,7 +146,7 @@ describe('a forwarder', () => {
     const at = world();
     at.taken.add(80);
     const ports = at.service();
-    ports.look('ssh');
+    ports.watch('ssh');
     at.listens(80, 81);
     await opened(at).toEqual([81]);
     const failed = { protocol: 'tcp', port: 80, state: 'failed', reason: 'it is taken' };
@@ -176,14 +176,14 @@ describe('a forwarder', () => {
   test('forwards a UDP port that stays by QEMU, whatever the method for TCP is, and no port of a client', async () => {
     const at = world();
     const ports = at.service();
-    ports.look('ssh');
+    ports.watch('ssh');
     at.listens(53, -54, -8472, -40000);
     await opened(at).toEqual([53]);
     at.listens(53, -54, -8472, -40001);
     await opened(at, 'qemu').toEqual([-54]);
     const udp = { protocol: 'udp', port: 54, state: 'forwarded', addresses: ['127.0.0.1'] };
     await expect.poll(() => ports.published(), POLL).toEqual([forwarded(53), udp]);
-    await ports.use('qemu');
+    await ports.switchTo('qemu');
     expect(at.open).toEqual({ ssh: new Set(), qemu: new Set([-54, 53]) });
     at.say('.\n');
     at.listens(53, -54, -8472, -40001);
@@ -200,12 +200,12 @@ describe('a forwarder', () => {
   test('moves the ports to the other method while they are open', async () => {
     const at = world();
     const ports = at.service();
-    ports.look('ssh');
+    ports.watch('ssh');
     at.listens(80, 81);
     await opened(at).toEqual([80, 81]);
-    await ports.use('qemu');
+    await ports.switchTo('qemu');
     expect(at.open).toEqual({ ssh: new Set(), qemu: new Set([80, 81]) });
-    await ports.use('ssh');
+    await ports.switchTo('ssh');
     expect(at.open).toEqual({ ssh: new Set([80, 81]), qemu: new Set() });
     await ports.release();
   });
@@ -213,18 +213,18 @@ describe('a forwarder', () => {
   test('adopts what a killed service left, and removes ports nothing listens on any more', async () => {
     const at = world();
     const killed = at.service();
-    killed.look('ssh');
+    killed.watch('ssh');
     at.listens(80, 81);
     await opened(at).toEqual([80, 81]);
     at.orders.length = 0;
     const ports = at.service();
-    ports.look('ssh');
+    ports.watch('ssh');
     at.listens(81, 82);
     await opened(at).toEqual([81, 82]);
     expect(at.orders).toEqual(['ssh -80', 'ssh +81', 'ssh +82']);
     await ports.release();
     const other = at.service();
-    other.look('qemu');
+    other.watch('qemu');
     at.listens(81);
     await opened(at, 'qemu').toEqual([81]);
     await opened(at).toEqual([]);
@@ -237,7 +237,7 @@ describe('a forwarder', () => {
       const at = world();
       writeFileSync(at.file, text);
       const ports = at.service();
-      ports.look('ssh');
+      ports.watch('ssh');
       at.listens(81);
       await opened(at).toEqual([81]);
       expect(at.orders).toEqual(['ssh +81']);
@@ -248,7 +248,7 @@ describe('a forwarder', () => {
   test('reopens them after the connection broke, and lists none in between', async () => {
     const at = world();
     const ports = at.service();
-    ports.look('ssh');
+    ports.watch('ssh');
     at.listens(80);
     await opened(at).toEqual([80]);
     at.breaks();
@@ -258,7 +258,7 @@ describe('a forwarder', () => {
     await expect
       .poll(() => at.logged, POLL)
       .toContain('the ports of the guest are not watched until the next observation');
-    ports.look('ssh');
+    ports.watch('ssh');
     expect(at.state.watches).toBe(2);
     at.listens(80);
     await opened(at).toEqual([80]);
@@ -268,7 +268,7 @@ describe('a forwarder', () => {
   test('reports what exceeds the limit', async () => {
     const at = world();
     const ports = at.service();
-    ports.look('ssh');
+    ports.watch('ssh');
     const everywhere = Array.from({ length: MAX_FORWARDS + 40 }, (_, index) => 100 + index);
     at.listens(...everywhere);
     await expect.poll(() => at.open.ssh.size, POLL).toBe(MAX_FORWARDS);
@@ -282,7 +282,7 @@ describe('a forwarder', () => {
   test('avoids a port that another forwarder needs, and opens it again afterwards', async () => {
     const at = world();
     const ports = at.service();
-    ports.look('ssh');
+    ports.watch('ssh');
     at.listens(6443, 80);
     await opened(at).toEqual([6443, 80].sort());
     const giveBack = await ports.claim(6443);
@@ -298,14 +298,14 @@ describe('a forwarder', () => {
   test('stops watching with the service but keeps the forwards; removes everything with the machine', async () => {
     const at = world();
     const ports = at.service();
-    ports.look('ssh');
+    ports.watch('ssh');
     at.listens(80);
     await opened(at).toEqual([80]);
     await ports.release();
     at.listens(80, 81);
     await ports.release();
     expect([...at.open.ssh]).toEqual([80]);
-    ports.look('ssh');
+    ports.watch('ssh');
     at.listens(80, 81);
     await opened(at).toEqual([80, 81]);
     await ports.forget();
@@ -318,7 +318,7 @@ describe('a forwarder', () => {
     mkdirSync(join(file, 'a directory'), { recursive: true });
     const at = world(file);
     const ports = at.service();
-    ports.look('ssh');
+    ports.watch('ssh');
     at.listens(80);
     await opened(at).toEqual([80]);
     expect(at.logged).toEqual(

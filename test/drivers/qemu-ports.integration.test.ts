@@ -73,7 +73,7 @@ describe('the report of the guest', () => {
   });
 
   test('can be a heartbeat', () => {
-    expect(parseWatchLine('.')).toBe('still there');
+    expect(parseWatchLine('.')).toBe('heartbeat');
   });
 
   test('that is cut anywhere never counts as a shorter list, and no text breaks the parser', () => {
@@ -102,7 +102,7 @@ describe('the report of the guest', () => {
         for (const each of lines) {
           const line = parseWatchLine(each);
           expect(line).toBeDefined();
-          if (line === undefined || line === 'still there') continue;
+          if (line === undefined || line === 'heartbeat') continue;
           const there = line.listening.some((one) => one.port === port);
           if (there && seen.length === 0) server.close();
           seen.push(there);
@@ -126,7 +126,7 @@ describe('the report of the guest', () => {
       for await (const chunk of stream(['bash', '-c', WATCH_SCRIPT], { signal: stop.signal })) {
         text += Buffer.from(chunk).toString('utf8');
         const lines = text.split('\n').slice(0, -1).map(parseWatchLine);
-        const reports = lines.filter((line) => line !== undefined && line !== 'still there');
+        const reports = lines.filter((line) => line !== undefined && line !== 'heartbeat');
         if (reports.length < 2) continue;
         for (const { listening } of reports) {
           expect(listening).toContainEqual({ protocol: 'udp', port, address: '127.0.0.1' });

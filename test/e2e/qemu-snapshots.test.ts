@@ -94,7 +94,7 @@ describe.skipIf(reason !== undefined)('snapshots of a QEMU machine', () => {
         },
       };
       const writes = () => guest.run(['touch', join(String(volume), 'late')]);
-      await expect(guestFreeze(guest).during(writes, new AbortController().signal)).rejects.toMatchObject({
+      await expect(guestFreeze(guest).whileFrozen(writes, new AbortController().signal)).rejects.toMatchObject({
         message: 'the data disk did not stay frozen for long enough',
       });
 

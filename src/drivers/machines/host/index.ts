@@ -6,7 +6,7 @@ import { run as runProgram } from '../../../os/run.ts';
 import { platformText } from '../../../settings/field.ts';
 import type { Driver, DriverContext, DriverFactory, DriverInfo, Probe, SupportMatrix } from '../../driver.ts';
 import type { Run, Shell } from '../../shell.ts';
-import { engineSupport, storageSupport, without, withoutCluster } from '../shared/engine-support.ts';
+import { engineSupport, storageSupport, unsupported, withoutCluster } from '../shared/engine-support.ts';
 import { lifelines } from '../shared/lifelines.ts';
 import { hostForwarding } from './firewall.ts';
 import { hostMachine } from './machine.ts';
@@ -19,18 +19,18 @@ const NO_VM = 'there is no virtual machine, the host itself runs the containers'
 export const HOST_SUPPORT: SupportMatrix = {
   ...engineSupport('host'),
   ...withoutCluster('this driver has no cluster'),
-  'application.adminAccess': without(NO_VM, false),
-  'virtualMachine.memoryInGB': without(NO_VM),
-  'virtualMachine.numberCPUs': without(NO_VM),
-  'virtualMachine.type': without(NO_VM),
-  'virtualMachine.useRosetta': without(NO_VM, false),
-  'virtualMachine.mount.type': without(NO_VM),
-  'experimental.virtualMachine.diskSize': without(NO_VM),
-  'experimental.virtualMachine.mount.9p.securityModel': without(NO_VM),
-  'experimental.virtualMachine.mount.9p.protocolVersion': without(NO_VM),
-  'experimental.virtualMachine.mount.9p.msizeInKib': without(NO_VM),
-  'experimental.virtualMachine.mount.9p.cacheMode': without(NO_VM),
-  'experimental.virtualMachine.sshPortForwarder': without(NO_VM),
+  'application.adminAccess': unsupported(NO_VM, false),
+  'virtualMachine.memoryInGB': unsupported(NO_VM),
+  'virtualMachine.numberCPUs': unsupported(NO_VM),
+  'virtualMachine.type': unsupported(NO_VM),
+  'virtualMachine.useRosetta': unsupported(NO_VM, false),
+  'virtualMachine.mount.type': unsupported(NO_VM),
+  'experimental.virtualMachine.diskSize': unsupported(NO_VM),
+  'experimental.virtualMachine.mount.9p.securityModel': unsupported(NO_VM),
+  'experimental.virtualMachine.mount.9p.protocolVersion': unsupported(NO_VM),
+  'experimental.virtualMachine.mount.9p.msizeInKib': unsupported(NO_VM),
+  'experimental.virtualMachine.mount.9p.cacheMode': unsupported(NO_VM),
+  'experimental.virtualMachine.sshPortForwarder': unsupported(NO_VM),
 };
 
 const INFO: DriverInfo = {

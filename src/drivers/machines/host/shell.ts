@@ -13,7 +13,7 @@ import { stream } from '../../../os/run.ts';
 import { acceptsConnections } from '../../../os/socket.ts';
 import type { DriverContext } from '../../driver.ts';
 import type { Arrangement, EngineNetwork, Run, Shell } from '../../shell.ts';
-import { connectTo, listenHere } from '../shared/sockets.ts';
+import { connectTo, listenOnHost } from '../shared/sockets.ts';
 import { clearLeftovers, findLeftovers } from './leftovers.ts';
 import type { HostPlaces } from './places.ts';
 
@@ -44,7 +44,7 @@ export function hostShell({ places, logs, run, environment, clock, network, hold
     environment,
     async offer(server, at) {
       if ('socket' in at) await prepareSocketPath(at.socket);
-      return listenHere(server, at);
+      return listenOnHost(server, at);
     },
     async start(programs, { before } = {}) {
       if (before) await arrange(before);

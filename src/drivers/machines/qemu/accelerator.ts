@@ -13,8 +13,8 @@ const SECTOR = Buffer.concat([
   // The firmware does not boot from a disk of one sector.
   Buffer.alloc(2 ** 20 - 512),
 ]);
-/** QEMU exits with twice the value written to that port, plus one. */
-const RAN = 0x10 * 2 + 1;
+/** QEMU exits with twice the value written to the port, plus one. */
+const GUEST_RAN_STATUS = 0x10 * 2 + 1;
 const LIMIT_MS = 20_000;
 
 /** What runs guest instructions on this host. */
@@ -65,11 +65,11 @@ export async function accelerationFailure(
       ],
       { signal, timeoutMs: LIMIT_MS, accept: Array.from({ length: 256 }, (_, status) => status) },
     );
-    if (exitCode === RAN) return undefined;
-    const words = lastLines(stderr)
+    if (exitCode === GUEST_RAN_STATUS) return undefined;
+    const message = lastLines(stderr)
       .at(-1)
       ?.replace(/^qemu-system-x86_64: /, '');
-    return words ?? `it exited with status ${exitCode} before the guest ran`;
+    return message ?? `it exited with status ${exitCode} before the guest ran`;
   } catch (error) {
     if (error instanceof RdError && error.code === 'ERR_DRIVER_FAILED') return error.message;
     throw error;
@@ -87,18 +87,18 @@ export function accelerators(directory: string, run: Run): (signal: AbortSignal)
   };
 }
 
-function accelerationOf(words: string | undefined): Acceleration {
-  if (words === undefined) return { accelerator: 'kvm' };
-  return { accelerator: 'tcg', emulatedBecause: withRemedy(words) };
+function accelerationOf(failure: string | undefined): Acceleration {
+  if (failure === undefined) return { accelerator: 'kvm' };
+  return { accelerator: 'tcg', emulatedBecause: withRemedy(failure) };
 }
 
-/** The first two are QEMU's error messages about `/dev/kvm`. */
-function withRemedy(words: string): string {
-  if (/kvm.*no such file/i.test(words)) {
+/** Adds a remedy to QEMU's error messages about `/dev/kvm`. */
+function withRemedy(message: string): string {
+  if (/kvm.*no such file/i.test(message)) {
     return 'this host has no /dev/kvm; enable virtualization in its firmware (nested virtualization if this host is a virtual machine) and load kvm_intel or kvm_amd';
   }
-  if (/kvm.*permission denied/i.test(words)) {
+  if (/kvm.*permission denied/i.test(message)) {
     return 'the user of the service cannot open /dev/kvm; add the user to the group kvm, log in again and restart the service';
   }
-  return `a test guest did not run with KVM; QEMU reported: ${words.replace(/\.+$/, '')}`;
+  return `a test guest did not run with KVM; QEMU reported: ${message.replace(/\.+$/, '')}`;
 }

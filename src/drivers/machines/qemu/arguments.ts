@@ -17,10 +17,10 @@ export interface QemuArguments {
   cpuCeiling: number;
   /** Port of 127.0.0.1 that leads to the guest's ssh. */
   sshPort: number;
-  /** Where the machine's other files are. */
-  more?: readonly string[];
-  /** Backing files of the root disk, topmost first; without them those recorded in the disk. */
-  below?: readonly string[];
+  /** Further arguments, such as those of the shared directory. */
+  extra?: readonly string[];
+  /** Backing files of the root disk, topmost first; by default those recorded in the disk. */
+  backingFiles?: readonly string[];
 }
 
 /** Slots for hot-plugged memory; each growth takes one. */
@@ -44,8 +44,8 @@ export const NETWORK = 'net0';
 const KERNEL_LINE =
   'console=ttyS0 root=/dev/vda rw quiet panic=-1 apparmor=0 memhp_default_state=online_movable swiotlb=1024';
 /**
- * For an emulated processor: no work against attacks between processes, and few wake-ups of an idle guest. None to look for hung processors,
- * compare clocks, make huge pages (which save emulation nothing), compact memory or average pressure; callbacks of RCU in batches.
+ * For an emulated processor: no mitigations of processor vulnerabilities, and few wake-ups of an idle guest. Disables the watchdogs of
+ * processors and clocks, huge pages (useless in emulation), memory compaction and pressure averages; batches RCU callbacks.
  */
 const EMULATED_LINE = [
   'mitigations=off nowatchdog tsc=reliable transparent_hugepage=never psi=0 rcu_nocbs=all',
@@ -53,14 +53,27 @@ const EMULATED_LINE = [
 ].join(' ');
 
 /**
- * The QEMU command line of a machine. It disables whatever depends on user files or version defaults. `apparmor=0`: the guest lacks the
- * parser, and containers would not start. `swiotlb`: with hot-plug slots the kernel would reserve 64 MiB for 32-bit DMA devices, and there
- * are none.
+ * The QEMU command line of a machine. It disables whatever depends on user files or version defaults. `apparmor=0`: the guest has no
+ * AppArmor parser, so containers would not start. `swiotlb`: with hot-plug slots the kernel would reserve 64 MiB for 32-bit DMA devices,
+ * and there are none.
  */
 export function qemuArguments(input: QemuArguments): string[] {
-  const { image, places, accelerator, memoryGiB, memoryCeilingGiB, cpus, cpuCeiling, sshPort, below = [] } = input;
+  const {
+    image,
+    places,
+    accelerator,
+    memoryGiB,
+    memoryCeilingGiB,
+    cpus,
+    cpuCeiling,
+    sshPort,
+    backingFiles = [],
+  } = input;
   const { directory, files } = image;
-  const given = (name: string, file: string) => ['-fw_cfg', `name=${FIRMWARE_FOLDER}/${name},file=${comma(file)}`];
+  const firmwareFile = (name: string, file: string) => [
+    '-fw_cfg',
+    `name=${FIRMWARE_FOLDER}/${name},file=${comma(file)}`,
+  ];
   return [
     'qemu-system-x86_64',
     '-nodefaults',
@@ -83,7 +96,7 @@ export function qemuArguments(input: QemuArguments): string[] {
     join(directory, files.initrd.name),
     '-append',
     accelerator === 'kvm' ? KERNEL_LINE : `${KERNEL_LINE} ${EMULATED_LINE}`,
-    ...disk(DISK_NODE, 'disk', places.disk, below),
+    ...disk(DISK_NODE, 'disk', places.disk, backingFiles),
     '-device',
     `virtio-blk-pci,drive=disk,${HALT}`,
     ...disk(DATA_NODE, DATA_DRIVE, places.data),
@@ -99,27 +112,27 @@ export function qemuArguments(input: QemuArguments): string[] {
     `virtio-balloon-pci,id=${BALLOON},guest-stats-polling-interval=${STATS_S},free-page-reporting=on`,
     '-device',
     'virtio-rng-pci',
-    ...given('authorized_key', `${places.key}.pub`),
-    ...given('host_key', places.hostKey),
-    ...given('hostname', places.hostname),
+    ...firmwareFile('authorized_key', `${places.key}.pub`),
+    ...firmwareFile('host_key', places.hostKey),
+    ...firmwareFile('hostname', places.hostname),
     '-display',
     'none',
     '-monitor',
     'none',
     '-no-reboot',
     '-serial',
-    // The only path that QEMU takes unescaped.
+    // QEMU takes this path unescaped.
     `file:${places.serialLog}`,
     '-qmp',
     `unix:${comma(places.monitor)},server=on,wait=off`,
-    ...(input.more ?? []),
+    ...(input.extra ?? []),
   ];
 }
 
 function disk(node: string, drive: string, file: string, below: readonly string[] = []): string[] {
   const layers = below.map((layer, index) => {
-    const way = 'backing.'.repeat(index + 1);
-    return `,${way}driver=qcow2,${way}file.driver=file,${way}file.filename=${comma(layer)}`;
+    const prefix = 'backing.'.repeat(index + 1);
+    return `,${prefix}driver=qcow2,${prefix}file.driver=file,${prefix}file.filename=${comma(layer)}`;
   });
   return [
     '-drive',

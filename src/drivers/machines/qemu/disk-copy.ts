@@ -8,7 +8,7 @@ import type { Monitor, Qmp } from './monitor.ts';
 /** QEMU's names for the copy and its job. There is one at a time. */
 const JOB = 'rdctl-copy';
 const NODE = 'rdctl-copy0';
-/** Milliseconds between polls; others use the monitor in between. */
+/** Leaves the monitor to other users between polls. */
 const POLL_MS = 500;
 /** A QEMU that is busy writing may not respond for a while. */
 const SILENCE_MS = 60_000;
@@ -43,13 +43,13 @@ interface Job {
 }
 
 export function diskCopy({ monitor, run, clock, isAlive }: DiskCopyParts): DiskCopy {
-  const ask = (command: string, args: JsonObject | undefined, signal: AbortSignal) =>
+  const execute = (command: string, args: JsonObject | undefined, signal: AbortSignal) =>
     monitor.use((qmp) => qmp.execute(command, args, { signal }), signal);
 
-  /** Polls through silence, unless QEMU has exited. */
+  /** Tolerates an unresponsive QEMU for a while, unless it has exited. */
   async function job(since: number, signal: AbortSignal): Promise<Job | 'silent' | undefined> {
     try {
-      return ourJob(await ask('query-jobs', undefined, signal));
+      return copyJob(await execute('query-jobs', undefined, signal));
     } catch (error) {
       if (signal.aborted) throw error;
       if (!(await isAlive())) {
@@ -62,10 +62,10 @@ export function diskCopy({ monitor, run, clock, isAlive }: DiskCopyParts): DiskC
 
   return {
     async prepare(target, signal) {
-      const bytes = sizeOf(await ask('query-named-block-nodes', { flat: true }, signal));
+      const bytes = sizeOf(await execute('query-named-block-nodes', { flat: true }, signal));
       await run(['qemu-img', 'create', '-q', '-f', 'qcow2', target, String(bytes)], { signal });
       // Zeros take no space in it, as in the original.
-      await ask(
+      await execute(
         'blockdev-add',
         {
           driver: 'qcow2',
@@ -79,16 +79,16 @@ export function diskCopy({ monitor, run, clock, isAlive }: DiskCopyParts): DiskC
     },
     async begin(signal) {
       // `top`: skips unwritten ranges. `report`: a full disk ends the copy without halting the guest.
-      const how = { sync: 'top', 'on-target-error': 'report', 'on-source-error': 'report', 'auto-dismiss': false };
-      await ask('blockdev-backup', { 'job-id': JOB, device: DATA_NODE, target: NODE, ...how }, signal);
+      const policy = { sync: 'top', 'on-target-error': 'report', 'on-source-error': 'report', 'auto-dismiss': false };
+      await execute('blockdev-backup', { 'job-id': JOB, device: DATA_NODE, target: NODE, ...policy }, signal);
     },
     async finish(signal, progress) {
-      let heard = clock.now();
+      let lastResponse = clock.now();
       for (;;) {
-        const now = await job(heard, signal);
+        const now = await job(lastResponse, signal);
         if (now === undefined) throw new RdError('ERR_DRIVER_FAILED', 'QEMU no longer has the copy job');
         if (now !== 'silent') {
-          heard = clock.now();
+          lastResponse = clock.now();
           if (now.status === 'concluded') {
             if (now.error !== undefined) throw copyFailed(now.error);
             progress(1);
@@ -102,14 +102,14 @@ export function diskCopy({ monitor, run, clock, isAlive }: DiskCopyParts): DiskC
       await monitor.use((qmp) => releaseCopy(qmp, signal), signal);
     },
     async drop(signal) {
-      const begun = clock.now();
-      for (let asked = false; ; ) {
-        const now = await job(begun, signal);
+      const since = clock.now();
+      for (let isCancelSent = false; ; ) {
+        const now = await job(since, signal);
         if (now === undefined || (now !== 'silent' && now.status === 'concluded')) break;
-        // A job that just finished refuses the cancel; the next poll finds it.
-        if (!asked) await ask('job-cancel', { id: JOB }, signal).catch(() => undefined);
-        asked = now !== 'silent';
-        if (clock.now() - begun > SILENCE_MS) {
+        // A job that has just finished rejects the cancellation; the next poll sees its state.
+        if (!isCancelSent) await execute('job-cancel', { id: JOB }, signal).catch(() => undefined);
+        isCancelSent = now !== 'silent';
+        if (clock.now() - since > SILENCE_MS) {
           throw new RdError('ERR_DRIVER_FAILED', 'QEMU did not cancel a copy of the data disk');
         }
         await clock.sleep(POLL_MS / 5, signal);
@@ -121,14 +121,14 @@ export function diskCopy({ monitor, run, clock, isAlive }: DiskCopyParts): DiskC
 
 /** Removes a finished copy from QEMU and closes its file. */
 async function releaseCopy(qmp: Qmp, signal: AbortSignal): Promise<void> {
-  if (ourJob(await qmp.execute('query-jobs', undefined, { signal }))) {
+  if (copyJob(await qmp.execute('query-jobs', undefined, { signal }))) {
     await qmp.execute('job-dismiss', { id: JOB }, { signal });
   }
   const nodes = await qmp.execute('query-named-block-nodes', { flat: true }, { signal });
   if (nodeOf(nodes, NODE)) await qmp.execute('blockdev-del', { 'node-name': NODE }, { signal });
 }
 
-function ourJob(answer: JsonValue): Job | undefined {
+function copyJob(answer: JsonValue): Job | undefined {
   const found = listOf(answer).find(({ id }) => id === JOB);
   if (!found) return undefined;
   return {

@@ -17,7 +17,7 @@ export interface DiskParts {
 
 /** Checking a large disk reads all of its tables. */
 const CHECK_MS = 10 * 60_000;
-/** For a lost table qemu-img prints every entry. */
+/** If a table is lost, qemu-img prints every entry. */
 const MAX_FINDINGS = 20;
 /** qcow2 header: "QFI", 0xfb, and the size at byte 24. */
 const QCOW_MAGIC = 0x51_46_49_fb;
@@ -35,7 +35,7 @@ export async function ensureData(parts: DiskParts, bytes: number): Promise<numbe
     // Atomic: a partial disk would be taken for a damaged one.
     const draft = `${places.data}.new`;
     await run(['qemu-img', 'create', '-q', '-f', 'qcow2', draft, String(bytes)], { signal });
-    // Also after a power failure: an empty file of that name would be a damaged disk for good.
+    // Sync before the rename: an empty file after a power failure would be a permanently damaged disk.
     await fileOperations.syncFile(draft);
     await rename(draft, places.data);
     await fileOperations.syncDirectory(dirname(places.data));
@@ -48,8 +48,8 @@ export async function ensureData(parts: DiskParts, bytes: number): Promise<numbe
       advice: `Restore a snapshot, or try \`qemu-img check -r all\` on a copy of it. Nothing was changed.`,
     });
   }
-  const there = (await diskFacts(parts, places.data)).bytes;
-  if (there >= bytes) return there;
+  const currentBytes = (await diskFacts(parts, places.data)).bytes;
+  if (currentBytes >= bytes) return currentBytes;
   await run(['qemu-img', 'resize', '-q', '-f', 'qcow2', places.data, String(bytes)], { signal });
   return bytes;
 }
@@ -58,12 +58,12 @@ export async function ensureData(parts: DiskParts, bytes: number): Promise<numbe
  * Ensures the root disk that a guest of this image boots from: a layer over the image. Recreates one that is damaged or belongs to another
  * image, because user data is on the data disk. The machine is off.
  * @param base the disk of the image.
- * @param ofImage whether the record says that an existing root disk was made from this image.
+ * @param isFromImage whether the record says that an existing root disk was made from this image.
  */
-export async function ensureRoot(parts: DiskParts, base: string, ofImage: boolean): Promise<void> {
+export async function ensureRoot(parts: DiskParts, base: string, isFromImage: boolean): Promise<void> {
   const { places, run, log, signal } = parts;
   if (await isThere(places.disk)) {
-    let why = ofImage ? await damageOf(parts, places.disk) : OTHER_IMAGE;
+    let why = isFromImage ? await damageOf(parts, places.disk) : OTHER_IMAGE;
     if (!why) {
       const { backing } = await diskFacts(parts, places.disk);
       // A killed start may have recorded the image without creating the disk.
@@ -145,7 +145,7 @@ async function damageOf(
     accept: [0, 1, 2, 3],
   });
   if (exitCode === 0 || exitCode === 3) return undefined;
-  // Not about the disk itself: it is in use.
+  // Not damage: the disk is in use.
   if (/^Is another process using the image|Failed to get .*lock/m.test(stderr)) {
     throw new RdError('ERR_DRIVER_FAILED', `${path} is in use by another program`, {
       details: stderr.split('\n').filter((line) => line !== ''),

@@ -32,26 +32,26 @@ export function fileReader(guest: Pick<Connection, 'converse' | 'run'>): FileRea
   const queue = new SerialQueue();
   let session: Duplex | undefined;
 
-  async function ask(path: string): Promise<string | undefined> {
+  async function readInSession(path: string): Promise<string | undefined> {
     if (session === undefined || session.destroyed) session = await guest.converse(['bash', '-c', READ_SCRIPT]);
-    const answer = await answerTo(session, path);
+    const answer = await response(session, path);
     return answer.startsWith('+') ? answer.slice(1) : undefined;
   }
 
-  /** For when the conversation has ended; says why the guest cannot be reached. */
+  /** Fallback when the session has ended; its error says why the guest cannot be reached. */
   async function readByProgram(path: string): Promise<string | undefined> {
     const { exitCode, stdout } = await guest.run(['cat', '--', path], { accept: [0, 1] });
     return exitCode === 0 ? stdout : undefined;
   }
 
   return {
-    read: (path) => queue.run(() => ask(path)).catch(() => readByProgram(path)),
+    read: (path) => queue.run(() => readInSession(path)).catch(() => readByProgram(path)),
     end: () => void session?.destroy(),
   };
 }
 
-/** Up to the NUL. Rejects, and destroys the stream, without a whole answer in time. */
-function answerTo(stream: Duplex, path: string): Promise<string> {
+/** Reads the response up to the NUL. Rejects and destroys the stream if it does not arrive in time. */
+function response(stream: Duplex, path: string): Promise<string> {
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
     const finish = () => {

@@ -56,14 +56,14 @@ export interface ConnectionParts {
   port(): Promise<number>;
 }
 
-/** sshd sets a short one, without system programs. */
+/** sshd's default `PATH` lacks the system programs. */
 export const GUEST_PATH = 'PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
 const POLL_MS = 100;
-/** Without hardware virtualization a busy host needs seconds for a banner. An observation may take 30. */
+/** On a busy host without hardware virtualization, a banner takes seconds. An observation may take 30. */
 const BANNER_MS = 10_000;
 const RECONNECT_MS = 15_000;
 const CONTROL_MS = 30_000;
-/** ssh's own failures; a program may exit with it too. */
+/** Exit status of ssh's own failures; a program may exit with it too. */
 const SSH_FAILED = 255;
 /** Exit status of `env` for a missing program. */
 const NOT_FOUND = 127;
@@ -74,7 +74,7 @@ export function guestConnection({ places, logFile, environment, clock, port }: C
   const local = (argv: readonly string[], options: GuestRunOptions = {}) =>
     runProgram(argv, { ...options, env: environment });
 
-  async function isThere(at: number, signal?: AbortSignal): Promise<boolean> {
+  async function isMasterUp(at: number, signal?: AbortSignal): Promise<boolean> {
     const { exitCode } = await local(control(places, at, 'check'), {
       accept: ALL_STATUSES,
       timeoutMs: CONTROL_MS,
@@ -90,7 +90,7 @@ export function guestConnection({ places, logFile, environment, clock, port }: C
     await startDaemon({ argv: masterArguments(places, at), recordFile: places.sshRecord, logFile, env: environment });
   }
 
-  async function renew(): Promise<void> {
+  async function notifyReconnect(): Promise<void> {
     for (const listener of listeners) await listener();
   }
 
@@ -105,7 +105,7 @@ export function guestConnection({ places, logFile, environment, clock, port }: C
     let started = false;
     for (;;) {
       if (signal.aborted) throw new RdError('ERR_CANCELLED', 'waiting for the guest was canceled');
-      if (started && (await isThere(at, signal))) return renew();
+      if (started && (await isMasterUp(at, signal))) return notifyReconnect();
       if (!(await isAlive())) throw await unreachable('QEMU exited while the guest was starting');
       if (clock.now() >= deadline) throw await unreachable(`the guest did not respond within ${limitMs / 1000} s`);
       // QEMU accepts connections before the guest does, so only a banner proves that sshd is up.
@@ -125,10 +125,14 @@ export function guestConnection({ places, logFile, environment, clock, port }: C
     });
   }
 
-  async function checked(argv: readonly string[], result: RunResult, accept: readonly number[]): Promise<RunResult> {
+  async function checkResult(
+    argv: readonly string[],
+    result: RunResult,
+    accept: readonly number[],
+  ): Promise<RunResult> {
     const { exitCode, stderr } = result;
     const [program = ''] = argv;
-    if (exitCode === SSH_FAILED && !(await isThere(await port()))) {
+    if (exitCode === SSH_FAILED && !(await isMasterUp(await port()))) {
       throw new RdError('ERR_DRIVER_FAILED', `the guest cannot be reached (for ${program})`, {
         details: [stderr.trim()],
       });
@@ -138,16 +142,16 @@ export function guestConnection({ places, logFile, environment, clock, port }: C
     throw failed(program, exitCode, null, stderr);
   }
 
-  async function look(signal: AbortSignal): Promise<boolean> {
+  async function ensureConnected(signal: AbortSignal): Promise<boolean> {
     const at = await port();
-    if (await isThere(at, signal)) return true;
+    if (await isMasterUp(at, signal)) return true;
     if (!(await hasSshBanner(at))) return false;
     const deadline = clock.now() + RECONNECT_MS;
     await startMaster(at);
     while (clock.now() < deadline) {
       if (signal.aborted) throw new RdError('ERR_CANCELLED', 'looking for the guest was canceled');
-      if (await isThere(at, signal)) {
-        await renew();
+      if (await isMasterUp(at, signal)) {
+        await notifyReconnect();
         return true;
       }
       if ((await findDaemon(places.sshRecord)).state !== 'running') return false;
@@ -158,7 +162,7 @@ export function guestConnection({ places, logFile, environment, clock, port }: C
 
   return {
     connect,
-    isConnected: shareObservation(look),
+    isConnected: shareObservation(ensureConnected),
     onReconnect: (listener) => void listeners.push(listener),
     async run(argv, options = {}) {
       const { accept = [0], ...rest } = options;
@@ -166,7 +170,7 @@ export function guestConnection({ places, logFile, environment, clock, port }: C
         ...rest,
         accept: ALL_STATUSES,
       });
-      return checked(argv, result, accept);
+      return checkResult(argv, result, accept);
     },
     async *stream(argv, options = {}) {
       const command = guestCommand(places, await port(), ['env', GUEST_PATH, ...argv]);
@@ -185,7 +189,7 @@ export function guestConnection({ places, logFile, environment, clock, port }: C
   };
 }
 
-/** Error for a program that the guest lacks. */
+/** Error for a program missing in the guest. */
 export function missingProgram(program: string, details: readonly string[] = []): RdError {
   return new RdError('ERR_DRIVER_TERMINAL', `${program} was not found in the guest`, {
     details: [...details],
@@ -193,7 +197,7 @@ export function missingProgram(program: string, details: readonly string[] = [])
   });
 }
 
-/** Whether an ssh server responds there. */
+/** Whether an ssh server responds on the port. */
 function hasSshBanner(port: number): Promise<boolean> {
   return new Promise((resolve) => {
     const socket = createConnection({ host: '127.0.0.1', port });
@@ -208,30 +212,30 @@ function hasSshBanner(port: number): Promise<boolean> {
   });
 }
 
-const LOOK_MS = 60_000;
-const LIMIT_S = 5;
+const CHECK_INTERVAL_MS = 60_000;
+const MAX_DRIFT_S = 5;
 
 /** Corrects the guest clock, which misses the time that the host slept or the guest was halted. */
 export function createGuestClock(guest: Pick<Connection, 'run'>, clock: Clock) {
-  let seen: { at: number; off: boolean } | undefined;
+  let lastCheck: { at: number; off: boolean } | undefined;
   return {
     /** Checks occasionally, because a check runs a program in the guest. */
     async isOff(signal: AbortSignal): Promise<boolean> {
-      if (seen && !seen.off && clock.now() - seen.at < LOOK_MS) return false;
-      const before = seconds();
+      if (lastCheck && !lastCheck.off && clock.now() - lastCheck.at < CHECK_INTERVAL_MS) return false;
+      const earliest = seconds();
       const { stdout } = await guest.run(['date', '+%s'], { signal });
-      const there = Number(stdout.trim());
-      const off = there < before - LIMIT_S || there > seconds() + LIMIT_S;
-      seen = { at: clock.now(), off };
+      const guestSeconds = Number(stdout.trim());
+      const off = guestSeconds < earliest - MAX_DRIFT_S || guestSeconds > seconds() + MAX_DRIFT_S;
+      lastCheck = { at: clock.now(), off };
       return off;
     },
     async set(signal: AbortSignal): Promise<void> {
       await guest.run(['date', '-u', '-s', `@${seconds()}`], { signal });
-      seen = undefined;
+      lastCheck = undefined;
     },
     /** Forces a check on the next call. */
     forget(): void {
-      seen = undefined;
+      lastCheck = undefined;
     },
   };
 }

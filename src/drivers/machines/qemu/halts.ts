@@ -2,44 +2,44 @@ import { RdError } from '../../../errors.ts';
 import { HALTED, WRITE_FAILED } from './monitor.ts';
 import type { MachineParts } from './parts.ts';
 
-type WatchParts = Pick<MachineParts, 'monitor' | 'clock'>;
+type HaltParts = Pick<MachineParts, 'monitor' | 'clock'>;
 
-const LOOK_MS = 1_000;
+const CHECK_INTERVAL_MS = 1_000;
 
-/** Why a guest is halted by a full disk even after a resume, as a clause; undefined for every other. */
-export async function haltReason(parts: WatchParts, signal: AbortSignal): Promise<string | undefined> {
+/** Why the guest stays halted by a full disk after a resume, as a clause; undefined if it does not. */
+export async function haltReason(parts: HaltParts, signal: AbortSignal): Promise<string | undefined> {
   const status = await parts.monitor.status(signal);
   if (status !== WRITE_FAILED) return undefined;
   return HALTED[await resumeFrom(parts, status, signal).catch(() => status)];
 }
 
 /**
- * Runs work in the guest, and aborts it as soon as the guest is halted for good: it would wait for a response that never comes and block a
- * stop.
+ * Runs work in the guest, and aborts it as soon as the guest is halted for good: otherwise it would wait forever for a response and
+ * block a stop.
  * @throws RdError `ERR_DRIVER_FAILED` then; else as the work does.
  */
 export async function unlessHalted<T>(
-  parts: WatchParts,
+  parts: HaltParts,
   signal: AbortSignal,
   work: (signal: AbortSignal) => Promise<T>,
 ): Promise<T> {
-  const given = new AbortController();
+  const halted = new AbortController();
   const done = new AbortController();
   const watch = async () => {
     const until = AbortSignal.any([signal, done.signal]);
     while (!until.aborted) {
-      await parts.clock.sleep(LOOK_MS, until);
+      await parts.clock.sleep(CHECK_INTERVAL_MS, until);
       const why = until.aborted ? undefined : await haltReason(parts, until).catch(() => undefined);
       if (why === undefined) continue;
-      given.abort();
+      halted.abort();
       return new RdError('ERR_DRIVER_FAILED', why);
     }
   };
   const watching = watch();
   try {
-    return await work(AbortSignal.any([signal, given.signal]));
+    return await work(AbortSignal.any([signal, halted.signal]));
   } catch (error) {
-    if (!given.signal.aborted) throw error;
+    if (!halted.signal.aborted) throw error;
     throw (await watching) ?? error;
   } finally {
     done.abort();
@@ -47,7 +47,7 @@ export async function unlessHalted<T>(
 }
 
 const POLL_MS = 100;
-/** Delay after resuming a guest. */
+/** Status checks after resuming a guest. */
 const RESUME_CHECKS = 5;
 
 /**
@@ -62,7 +62,7 @@ export async function resumeFrom(
 ): Promise<string> {
   await monitor.use((qmp) => qmp.execute('cont', undefined, { signal }), signal);
   let now = status;
-  for (let look = 0; look < RESUME_CHECKS; look++) {
+  for (let check = 0; check < RESUME_CHECKS; check++) {
     await clock.sleep(POLL_MS, signal);
     now = await monitor.status(signal);
     if (now === status) return now;

@@ -163,13 +163,16 @@ async function openQemu(context: DriverContext, programs: GuestPrograms): Promis
     clock: steadyClock,
     log,
   });
-  const inside = programs.engines(shell, `/rdctl-${places.id}`);
+  const guestEngines = programs.engines(shell, `/rdctl-${places.id}`);
   const state: GuestState = {
     isUp: machine.isUp,
     isConnected: machine.answers,
     unlessHalted: (signal, work) => unlessHalted({ monitor, clock: steadyClock }, signal, work),
   };
-  const engines = { moby: engineInGuest(inside.moby, state), containerd: engineInGuest(inside.containerd, state) };
+  const engines = {
+    moby: engineInGuest(guestEngines.moby, state),
+    containerd: engineInGuest(guestEngines.containerd, state),
+  };
   const memo = join(directory, 'k3s-release');
   const cluster = programs.cluster(shell, {
     context,
@@ -179,7 +182,7 @@ async function openQemu(context: DriverContext, programs: GuestPrograms): Promis
     isOn: machine.isUp,
     answers: machine.answers,
   });
-  /** Of the running machine, or at its next start. */
+  /** Version in the running machine, or after its next start. */
   async function dockerdVersion(): Promise<string | undefined> {
     const [known, selected, found] = await Promise.all([
       images.list(),
@@ -213,10 +216,10 @@ async function openQemu(context: DriverContext, programs: GuestPrograms): Promis
         await copies.settle();
         support = await supportNow();
         diskBytes = await dataBytes(places.data);
-        const seen = await machine.observe(signal);
+        const status = await machine.observe(signal);
         // The guest connection, and everything tunneled through it, ends with QEMU.
-        if (seen.state === 'on') await lines.hold(places.control);
-        return seen;
+        if (status.state === 'on') await lines.hold(places.control);
+        return status;
       },
     },
     engines,

@@ -29,13 +29,13 @@ export interface LiveCopies {
   /** See `Driver.copyLive`. */
   copy: NonNullable<Driver['copyLive']>;
   /**
-   * Ends what a killed service left: a running copy, a frozen file system. Does nothing during a copy of this process. Logs a failure; the
-   * next observation retries.
+   * Cleans up after a killed service: cancels a running copy and thaws the file system. Does nothing during a copy of this process. Logs a
+   * failure; the next observation retries.
    */
   settle(): Promise<void>;
 }
 
-/** Milliseconds for cleanup, which ignores the caller's signal. */
+/** Limit for the cleanup, which ignores the caller's signal. */
 const UNDO_MS = 90_000;
 
 /** Copies a running machine's data. A marker file records that a copy is in progress, for the next service. */
@@ -43,10 +43,10 @@ export function liveCopies(parts: LiveCopyParts): LiveCopies {
   const { places, guest, monitor, run, clock, isAlive, answers, log } = parts;
   const disk = diskCopy({ monitor, run, clock, isAlive });
   const freeze = guestFreeze(guest);
-  let underway = false;
+  let isCopying = false;
   let settling: Promise<void> | undefined;
 
-  async function undo(targets: readonly string[]): Promise<void> {
+  async function cleanUp(targets: readonly string[]): Promise<void> {
     const signal = AbortSignal.timeout(UNDO_MS);
     try {
       if (await isAlive()) await disk.drop(signal);
@@ -60,8 +60,8 @@ export function liveCopies(parts: LiveCopyParts): LiveCopies {
     await rm(places.liveCopy, { force: true });
   }
 
-  async function leftBehind(): Promise<void> {
-    await undo([]);
+  async function cancelAbandoned(): Promise<void> {
+    await cleanUp([]);
     await freeze.thaw().catch(() => undefined);
     log('info', 'canceled an abandoned copy of the data disk');
   }
@@ -73,7 +73,7 @@ export function liveCopies(parts: LiveCopyParts): LiveCopies {
   ): Promise<void> {
     const data = copies.find(({ from }) => from === places.data);
     if (data) await disk.prepare(data.to, signal);
-    await freeze.during(async () => {
+    await freeze.whileFrozen(async () => {
       for (const { from, to } of copies) {
         if (from !== places.data && (await isThere(from))) await copyFile(from, to);
       }
@@ -84,8 +84,8 @@ export function liveCopies(parts: LiveCopyParts): LiveCopies {
 
   return {
     async copy(copies, signal, progress = () => undefined) {
-      if (underway) throw new RdError('ERR_DRIVER_FAILED', 'another copy of the machine is being made');
-      underway = true;
+      if (isCopying) throw new RdError('ERR_DRIVER_FAILED', 'another copy of the machine is being made');
+      isCopying = true;
       try {
         await settling;
         if (!(await isAlive()) || !(await answers(signal))) {
@@ -95,24 +95,24 @@ export function liveCopies(parts: LiveCopyParts): LiveCopies {
         for (const target of targets) {
           if (await isThere(target)) throw new RdError('ERR_IO', `${target} already exists`);
         }
-        if (await isThere(places.liveCopy)) await leftBehind();
+        if (await isThere(places.liveCopy)) await cancelAbandoned();
         await writeFileAtomic(places.liveCopy, 'A copy of the data disk is being made.\n');
         try {
           await copyAll(copies, signal, progress);
         } catch (error) {
-          await undo(targets).catch((cause: unknown) =>
+          await cleanUp(targets).catch((cause: unknown) =>
             log('warn', 'a failed copy could not be cleaned up; retrying', { cause }),
           );
           throw error;
         }
         await rm(places.liveCopy, { force: true });
       } finally {
-        underway = false;
+        isCopying = false;
       }
     },
     async settle() {
-      if (underway || !(await isThere(places.liveCopy))) return;
-      settling ??= leftBehind()
+      if (isCopying || !(await isThere(places.liveCopy))) return;
+      settling ??= cancelAbandoned()
         .catch((error: unknown) => {
           log('warn', 'an abandoned copy of the data disk could not be canceled; retrying', { error });
         })
@@ -168,7 +168,7 @@ exit 0
 
 /** Freezes the file system of the guest's data disk briefly. */
 export function guestFreeze(guest: Pick<Connection, 'run'>) {
-  /** Whether it was frozen until now. No signal: a canceled caller must still thaw the guest. */
+  /** Returns whether it was still frozen. Takes no signal: a canceled caller must still thaw the guest. */
   async function thaw(): Promise<boolean> {
     const { exitCode } = await guest.run(['sh', '-s', '--', MOUNT, UNIT], {
       input: THAW_SCRIPT,
@@ -197,13 +197,13 @@ export function guestFreeze(guest: Pick<Connection, 'run'>) {
      * Runs the work while the file system is frozen and flushed.
      * @throws RdError `ERR_DRIVER_FAILED` when it was not frozen throughout, `ERR_CANCELLED`, and what the work throws.
      */
-    async during<T>(work: () => Promise<T>, signal: AbortSignal): Promise<T> {
+    async whileFrozen<T>(work: () => Promise<T>, signal: AbortSignal): Promise<T> {
       let result: T;
       try {
         await freeze(signal);
         result = await work();
       } catch (error) {
-        // The watchdog thaws it later too.
+        // The watchdog thaws it if this fails.
         await thaw().catch(() => undefined);
         throw error;
       }

@@ -13,8 +13,8 @@ import { type QemuRecord, readQemuRecord, writeQemuRecord } from './record.ts';
 import { startMachine } from './start.ts';
 import { stopMachine } from './stop.ts';
 
-const PATIENCE_MS = 60_000;
-const REFUSED =
+const UNRESPONSIVE_LIMIT_MS = 60_000;
+const WRITE_FAILURE =
   'the guest was halted by a failed disk write, although the disk is not full: the disk of this host is failing, or a quota is exhausted';
 const UNFINISHED = 'a change to its memory, processors or disk is incomplete';
 
@@ -37,7 +37,7 @@ export function qemuMachine(input: QemuMachineParts): QemuMachine {
   };
   const { monitor, guestClock, mounts, ports, isAlive } = parts;
   const growth = growthWatch(guest);
-  let silentSince: number | undefined;
+  let unresponsiveSince: number | undefined;
   /** An observation resumed the guest, and its clock is behind. */
   let isClockBehind = false;
 
@@ -49,8 +49,8 @@ export function qemuMachine(input: QemuMachineParts): QemuMachine {
       return broken('RecordGone', `a QEMU of the machine is running without a record in ${places.record}`);
     }
     if (!record.booted) return broken('StartUnfinished', 'a start or stop of the machine did not complete');
-    const status = await statusAfterTry(signal);
-    if (status === SILENT) return silent('NotRunning', 'QEMU does not respond');
+    const status = await statusAfterResume(signal);
+    if (status === SILENT) return unresponsive('NotRunning', 'QEMU does not respond');
     const halted = HALTED[status];
     if (halted === undefined && status !== 'running')
       return broken('NotRunning', `QEMU reports that the guest is ${status}`);
@@ -66,14 +66,14 @@ export function qemuMachine(input: QemuMachineParts): QemuMachine {
     };
     if (halted !== undefined) {
       // A halted guest had no time to respond.
-      silentSince = undefined;
-      return { ...on, halted: true, repair: facts.writeFailed ? REFUSED : halted };
+      unresponsiveSince = undefined;
+      return { ...on, halted: true, repair: facts.writeFailed ? WRITE_FAILURE : halted };
     }
-    const home = await mounts.look();
+    const home = await mounts.observe();
     if (home.broken !== undefined) return broken('HomeDirectoryGone', home.broken);
-    if (!(await guest.isConnected(signal))) return silent('GuestUnreachable', 'the guest does not respond');
-    silentSince = undefined;
-    ports.look(forwardRoute(record.spec));
+    if (!(await guest.isConnected(signal))) return unresponsive('GuestUnreachable', 'the guest does not respond');
+    unresponsiveSince = undefined;
+    ports.watch(forwardRoute(record.spec));
     if (isClockBehind) {
       await guestClock.set(signal);
       isClockBehind = false;
@@ -87,17 +87,17 @@ export function qemuMachine(input: QemuMachineParts): QemuMachine {
     return { ...rest, shared: home.shared, ...problems };
   }
 
-  /** A busy guest and a hung one look alike for a while; only a hung one is stopped. */
-  function silent(reason: string, message: string): MachineStatus {
-    silentSince ??= clock.now();
-    if (clock.now() - silentSince > PATIENCE_MS) return broken(reason, message);
+  /** A busy guest looks like a hung one for a while; only a hung one is restarted. */
+  function unresponsive(reason: string, message: string): MachineStatus {
+    unresponsiveSince ??= clock.now();
+    if (clock.now() - unresponsiveSince > UNRESPONSIVE_LIMIT_MS) return broken(reason, message);
     throw new RdError('ERR_DRIVER_FAILED', message, {
-      advice: `The machine is restarted if this lasts longer than ${PATIENCE_MS / 1000} seconds.`,
+      advice: `The machine is restarted if this lasts longer than ${UNRESPONSIVE_LIMIT_MS / 1000} seconds.`,
     });
   }
 
-  /** Freed disk space raises no event, so every observation retries, even when the repair attempts are used up. */
-  async function statusAfterTry(signal: AbortSignal): Promise<string> {
+  /** Freed disk space raises no event, so every observation retries, even after the repair attempts are exhausted. */
+  async function statusAfterResume(signal: AbortSignal): Promise<string> {
     const status = await monitor.status(signal);
     if (status !== WRITE_FAILED) return status;
     const now = await resumeFrom(parts, status, signal);
@@ -111,7 +111,7 @@ export function qemuMachine(input: QemuMachineParts): QemuMachine {
     const halted = HALTED[status];
     if (halted === undefined || (await resumeFrom(parts, status, signal)) !== status) return;
     const { writeFailed } = await monitor.use((qmp) => readFacts(qmp, signal), signal);
-    throw new RdError('ERR_DRIVER_FAILED', writeFailed ? REFUSED : halted, {
+    throw new RdError('ERR_DRIVER_FAILED', writeFailed ? WRITE_FAILURE : halted, {
       advice: writeFailed
         ? `See the kernel log (dmesg) for disk errors. Repair the disk that holds ${places.data}; the guest then resumes by itself.`
         : `Free up space on the disk that holds ${places.data}; the guest then resumes by itself.`,
@@ -123,13 +123,13 @@ export function qemuMachine(input: QemuMachineParts): QemuMachine {
     await resumeHalted(signal);
     if (await guestClock.isOff(signal)) await guestClock.set(signal);
     guestClock.forget();
-    if ((await mounts.look()).repair !== undefined) await mounts.mount(spec, signal);
+    if ((await mounts.observe()).repair !== undefined) await mounts.mount(spec, signal);
     const { sshPortForwarder } = spec;
     const { spec: recorded, possibleCpus } = await record({});
     if (recorded.sshPortForwarder !== sshPortForwarder) {
       // Record first: if the service is killed in between, the next observation finishes.
       await record({ sshPortForwarder });
-      await ports.use(forwardRoute(spec));
+      await ports.switchTo(forwardRoute(spec));
     }
     await adjustMachine({ monitor, guest, clock, progress, recorded, possibleCpus, record }, spec, signal);
   }
@@ -160,7 +160,7 @@ export function qemuMachine(input: QemuMachineParts): QemuMachine {
     const found = await observe(signal);
     if (found.state === 'on' && satisfies(found.spec, spec)) return adjust(spec, signal);
     if (found.state !== 'absent' && found.state !== 'off') await stopMachine(parts, signal);
-    silentSince = undefined;
+    unresponsiveSince = undefined;
     growth.begin();
     await startMachine(parts, spec, signal);
   }

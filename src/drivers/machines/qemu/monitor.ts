@@ -24,7 +24,7 @@ const LIMIT_MS = 10_000;
 /** A response with all devices of a machine has about ten thousand characters. */
 const MAX_CHARACTERS = 16 * 1024 * 1024;
 
-interface Waiting {
+interface PendingCall {
   resolve(value: JsonValue): void;
   reject(error: Error): void;
 }
@@ -35,7 +35,7 @@ interface Waiting {
  */
 export async function openQmp(path: string, options: QmpOptions = {}): Promise<Qmp> {
   const socket = connect({ path });
-  const calls = new Map<number, Waiting>();
+  const calls = new Map<number, PendingCall>();
   let ended: RdError | undefined;
   let last = 0;
 
@@ -118,10 +118,10 @@ export async function openQmp(path: string, options: QmpOptions = {}): Promise<Q
 function onLines(socket: Socket, line: (text: string) => void, tooLong: () => void): void {
   let rest = '';
   socket.setEncoding('utf8');
-  socket.on('data', (text: string) => {
-    const lines = (rest + text).split('\n');
+  socket.on('data', (chunk: string) => {
+    const lines = (rest + chunk).split('\n');
     rest = lines.pop() ?? '';
-    for (const each of lines) if (each.trim() !== '') line(each);
+    for (const text of lines) if (text.trim() !== '') line(text);
     if (rest.length > MAX_CHARACTERS) tooLong();
   });
 }
@@ -172,7 +172,7 @@ export function qemuMonitor(path: string): Monitor {
     });
   }
 
-  async function ask(signal: AbortSignal): Promise<string> {
+  async function queryStatus(signal: AbortSignal): Promise<string> {
     try {
       const answer = await use((qmp) => qmp.execute('query-status', undefined, { signal }), signal);
       return isObject(answer) && typeof answer.status === 'string' ? answer.status : 'unknown';
@@ -182,5 +182,5 @@ export function qemuMonitor(path: string): Monitor {
     }
   }
 
-  return { use, status: shareObservation(ask) };
+  return { use, status: shareObservation(queryStatus) };
 }

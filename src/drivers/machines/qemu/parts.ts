@@ -23,7 +23,7 @@ export interface MachineParts {
   monitor: Monitor;
   guestClock: GuestClock;
   mounts: GuestMounts;
-  ports: Pick<PortForwarder, 'look' | 'use' | 'forget'>;
+  ports: Pick<PortForwarder, 'watch' | 'switchTo' | 'forget'>;
   /** Detects the accelerator of this host, once. */
   accelerator(signal: AbortSignal): Promise<Acceleration>;
   /** Whether a machine is frozen on stop and resumed on start. */

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import type { Duplex } from 'node:stream';
 import { RdError } from '../../../errors.ts';
 import type { Offer, ServerPlace, Shell } from '../../shell.ts';
-import { connectTo, listenHere } from '../shared/sockets.ts';
+import { connectTo, listenOnHost } from '../shared/sockets.ts';
 import type { Connection } from './guest.ts';
 import type { QemuPlaces } from './places.ts';
 import type { ClaimPort } from './ports/forwarder.ts';
@@ -23,14 +23,14 @@ mv -f -- "$1.new" "$1"
 `;
 const COPY_LIMIT_MS = 15 * 60_000;
 
-/** `$1`: a socket path. Makes room for a new socket there. */
+/** `$1`: a socket path. Prepares the path for a new socket. */
 const SOCKET_SCRIPT = `set -eu
 umask 077
 mkdir -p -- "$(dirname -- "$1")"
 rm -f -- "$1"
 `;
 
-/** Access to the guest beside programs and sockets, all of it over ssh. */
+/** File copies, port forwards and connections to the guest, all over ssh. */
 export function guestReach(
   guest: Pick<Connection, 'run' | 'forward' | 'onReconnect'>,
   places: Pick<QemuPlaces, 'run'>,
@@ -38,7 +38,7 @@ export function guestReach(
 ): Pick<Shell, 'copyIn' | 'localPort' | 'closePort' | 'dial'> {
   const ports = new Set<number>();
   const claims = new Map<number, () => void>();
-  const wordsOf = (port: number) => `127.0.0.1:${port}:127.0.0.1:${port}`;
+  const forwardSpec = (port: number) => `127.0.0.1:${port}:127.0.0.1:${port}`;
   guest.onReconnect(async () => ports.clear());
 
   return {
@@ -49,42 +49,42 @@ export function guestReach(
     },
     async localPort(port) {
       if (ports.has(port)) return;
-      const giveBack = await claim(port);
-      const words = wordsOf(port);
+      const releasePort = await claim(port);
+      const words = forwardSpec(port);
       // A forward that an earlier service made over the same connection.
       await guest.forward('cancel', '-L', words).catch(() => undefined);
       if ((await portConflict({ protocol: 'tcp', port })) !== undefined) {
-        giveBack();
+        releasePort();
         throw new RdError('ERR_PORT_IN_USE', `127.0.0.1:${port} is in use by another program`, {
           advice: 'Stop that program, or choose another port.',
         });
       }
       await guest.forward('forward', '-L', words).catch((error: unknown) => {
-        giveBack();
+        releasePort();
         throw error;
       });
       ports.add(port);
-      claims.set(port, giveBack);
+      claims.set(port, releasePort);
     },
     async closePort(port) {
       ports.delete(port);
       // The same forward may belong to a port that a container publishes, which is restored.
-      const giveBack = claims.get(port) ?? (await claim(port));
+      const releasePort = claims.get(port) ?? (await claim(port));
       // Also without a record: an earlier service may have made it. The connection may be gone, and the forward with it.
-      await guest.forward('cancel', '-L', wordsOf(port)).catch(() => undefined);
-      giveBack();
+      await guest.forward('cancel', '-L', forwardSpec(port)).catch(() => undefined);
+      releasePort();
       claims.delete(port);
     },
     async dial(host, port, signal) {
       // A short name keeps the path within the socket path limit.
       const name = createHash('sha256').update(`${host} ${port}`).digest('hex').slice(0, 8);
       const path = join(places.run, `d${name}`);
-      const there = await connectedTo(path, signal);
-      if (there) return there;
+      const existing = await connectedTo(path, signal);
+      if (existing) return existing;
       await rm(path, { force: true });
       await guest.forward('forward', '-L', `${path}:${host.includes(':') ? `[${host}]` : host}:${port}`);
-      const made = await connectedTo(path, signal);
-      if (made) return made;
+      const opened = await connectedTo(path, signal);
+      if (opened) return opened;
       throw new RdError('ERR_NOT_READY', `${host}:${port} in the guest cannot be reached`);
     },
   };
@@ -111,12 +111,12 @@ export function guestOffers(
 ): (server: Server, at: ServerPlace) => Promise<Offer> {
   const open = new Map<string, () => Promise<void>>();
   guest.onReconnect(async () => {
-    for (const again of open.values()) await again();
+    for (const restore of open.values()) await restore();
   });
 
   /** A forward of an earlier service may point to a stale guest socket; replace it. */
-  async function forward(at: ServerPlace, here: string): Promise<string> {
-    const words = 'socket' in at ? `${at.socket}:${here}` : `127.0.0.1:${at.port}:${here}`;
+  async function forward(at: ServerPlace, hostSocket: string): Promise<string> {
+    const words = 'socket' in at ? `${at.socket}:${hostSocket}` : `127.0.0.1:${at.port}:${hostSocket}`;
     await guest.forward('cancel', '-R', words).catch(() => undefined);
     if ('socket' in at) {
       await guest.run(['sh', '-s', '--', at.socket], { input: SOCKET_SCRIPT });
@@ -128,10 +128,10 @@ export function guestOffers(
   async function offerAt(server: Server, at: ServerPlace): Promise<Offer> {
     const name = createHash('sha256').update(JSON.stringify(at)).digest('hex').slice(0, 8);
     const path = join(places.run, `offer-${name}`);
-    // Left by an earlier service.
+    // An earlier service may have left it.
     await rm(path, { force: true });
-    const here = await listenHere(server, { socket: path });
-    const giveBack = 'socket' in at ? () => undefined : await claim(at.port);
+    const listener = await listenOnHost(server, { socket: path });
+    const releasePort = 'socket' in at ? () => undefined : await claim(at.port);
     try {
       const words = await forward(at, path);
       open.set(words, async () => void (await forward(at, path)));
@@ -141,13 +141,13 @@ export function guestOffers(
           open.delete(words);
           // The connection may be gone, and the forward with it.
           await guest.forward('cancel', '-R', words).catch(() => undefined);
-          giveBack();
-          await here.close();
+          releasePort();
+          await listener.close();
         },
       };
     } catch (error) {
-      giveBack();
-      await here.close();
+      releasePort();
+      await listener.close();
       throw error;
     }
   }

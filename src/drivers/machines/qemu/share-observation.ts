@@ -4,11 +4,11 @@ import { RdError } from '../../../errors.ts';
  * Shares one observation among concurrent callers. If the caller that started it is canceled, the others start a new one, so a cancellation
  * never propagates to another caller.
  */
-export function shareObservation<T>(look: (signal: AbortSignal) => Promise<T>): (signal: AbortSignal) => Promise<T> {
+export function shareObservation<T>(observe: (signal: AbortSignal) => Promise<T>): (signal: AbortSignal) => Promise<T> {
   let current: Promise<T> | undefined;
-  return async function ask(signal): Promise<T> {
+  return async function shared(signal): Promise<T> {
     if (current === undefined) {
-      current = look(signal).finally(() => {
+      current = observe(signal).finally(() => {
         current = undefined;
       });
       return current;
@@ -17,7 +17,7 @@ export function shareObservation<T>(look: (signal: AbortSignal) => Promise<T>): 
       return await current;
     } catch (error) {
       if (signal.aborted || !(error instanceof RdError) || error.code !== 'ERR_CANCELLED') throw error;
-      return ask(signal);
+      return shared(signal);
     }
   };
 }

@@ -18,7 +18,7 @@ import { GUEST_NETWORK } from './setup-scripts.ts';
 export interface QemuShellParts {
   places: QemuPlaces;
   guest: Connection;
-  /** Of the service. */
+  /** Environment of the service. */
   environment: Shell['environment'];
   claim: ClaimPort;
   hold: Shell['hold'];
@@ -31,19 +31,19 @@ const DATA = '/var/lib/rdctl/data';
 const RUN = '/run/rdctl';
 const LOGS = '/var/lib/rdctl/logs';
 /** Default socket locations for clients in the guest. */
-const USUAL_SOCKETS: Readonly<Record<string, string>> = {
+const DEFAULT_SOCKETS: Readonly<Record<string, string>> = {
   'docker.sock': '/run/docker.sock',
   'containerd.sock': '/run/containerd/containerd.sock',
 };
-const NOTHING: Arrangement = { absent: [], directories: [], files: [] };
-/** Limit for the setup before a program runs. */
-const START_MORE_MS = 30_000;
+const EMPTY_ARRANGEMENT: Arrangement = { absent: [], directories: [], files: [] };
+/** Extra time for the setup before a program runs. */
+const START_MARGIN_MS = 30_000;
 /** Extra time for a kill and for a slow guest. */
-const STOP_MORE_MS = 60_000;
-/** Seconds to clear what an engine left, then until the cleanup itself is killed. */
+const STOP_MARGIN_MS = 60_000;
+/** Seconds to clean up after an engine, then until the cleanup itself is killed, and a margin for the caller. */
 const CLEAR_S = 60;
 const CLEAR_KILL_S = 5;
-const CLEAR_MORE_MS = 10_000;
+const CLEAR_MARGIN_MS = 10_000;
 
 /** The guest as engines see it. Programs run as systemd units, so that systemd can find, stop and log them. */
 export function qemuShell({
@@ -59,7 +59,7 @@ export function qemuShell({
   const logOf = (name: string) => posix.join(LOGS, `${name}.log`);
   const environmentOf = (name: string) => posix.join(RUN, `${name}.env`);
   const { run } = guest;
-  /** Sockets of this host that lead into the guest, by the path there. */
+  /** Host sockets forwarded to the guest, by guest path. */
   const sockets = new Map<string, string>();
   const files = fileReader(guest);
   /** Running programs that systemd has named. */
@@ -71,22 +71,22 @@ export function qemuShell({
 
   async function find(name: string): Promise<DaemonState> {
     const program = known.get(name);
-    if (program && (await startOf(program.pid)) === program.started) return { state: 'running', pid: program.pid };
+    if (program && (await startTime(program.pid)) === program.started) return { state: 'running', pid: program.pid };
     known.delete(name);
-    const found = await askSystemd(name);
-    const started = found.state === 'running' ? await startOf(found.pid) : undefined;
+    const found = await querySystemd(name);
+    const started = found.state === 'running' ? await startTime(found.pid) : undefined;
     if (found.state === 'running' && started !== undefined) known.set(name, { pid: found.pid, started });
     return found;
   }
 
-  /** When the process started, in ticks of the guest; undefined once it has ended. A pid alone may be another process by now. */
-  async function startOf(pid: number): Promise<string | undefined> {
+  /** When the process started, in ticks of the guest; undefined once it has ended. A pid alone may have been reused. */
+  async function startTime(pid: number): Promise<string | undefined> {
     const stat = await files.read(`/proc/${pid}/stat`);
     const [state, ...rest] = stat?.slice(stat.lastIndexOf(')') + 2).split(' ') ?? [];
     return state === 'Z' || state === 'X' ? undefined : rest[18];
   }
 
-  async function askSystemd(name: string): Promise<DaemonState> {
+  async function querySystemd(name: string): Promise<DaemonState> {
     const { stdout } = await run([
       'systemctl',
       'show',
@@ -110,7 +110,7 @@ export function qemuShell({
     run,
     stream: guest.stream,
     find,
-    async start(programs, { before = NOTHING, signal } = {}) {
+    async start(programs, { before = EMPTY_ARRANGEMENT, signal } = {}) {
       const words = programs.flatMap(({ name, argv, within = [], readyMs = 0 }) => {
         const line = [...within, ...argv];
         const facts = [unit(name), environmentOf(name), logOf(name), Math.ceil(readyMs / 1000), line.length];
@@ -123,7 +123,7 @@ export function qemuShell({
       }));
       const longest = Math.max(0, ...programs.map(({ readyMs = 0 }) => readyMs));
       const { exitCode, stderr } = await place({ ...before, files: [...before.files, ...environments] }, words, {
-        timeoutMs: longest + START_MORE_MS,
+        timeoutMs: longest + START_MARGIN_MS,
         accept: [0, MISSING],
         ...(signal ? { signal } : {}),
       });
@@ -132,7 +132,7 @@ export function qemuShell({
     async stop(name, graceMs, signal) {
       const seconds = Math.ceil(graceMs / 1000);
       const words = [unit(name), environmentOf(name), String(seconds)];
-      await run(['sh', '-s', '--', ...words], { input: STOP_SCRIPT, timeoutMs: graceMs + STOP_MORE_MS, signal });
+      await run(['sh', '-s', '--', ...words], { input: STOP_SCRIPT, timeoutMs: graceMs + STOP_MARGIN_MS, signal });
     },
     async tail(name) {
       const { stdout } = await run(['tail', '-n', '40', logOf(name)], { accept: [0, 1] });
@@ -141,7 +141,7 @@ export function qemuShell({
     read: files.read,
     exists: async (path) => (await files.read(path)) !== undefined,
     arrange: async (arrangement) => void (await place(arrangement)),
-    write: async (path, text) => void (await place({ ...NOTHING, files: [{ path, text }] })),
+    write: async (path, text) => void (await place({ ...EMPTY_ARRANGEMENT, files: [{ path, text }] })),
     remove: async (path) => void (await run(['rm', '-rf', '--one-file-system', '--', path])),
     async listens(path) {
       const { stdout } = await run(['ss', '--no-header', '--unix', '--listening', 'src', `unix:${path}`]);
@@ -156,15 +156,15 @@ export function qemuShell({
     offer: guestOffers(places, guest, claim),
     network: async () => GUEST_NETWORK,
     async leftovers(area) {
-      const { stdout } = await run(['sh', '-s', '--', ...areaWords(area)], { input: LEFTOVERS_SCRIPT });
+      const { stdout } = await run(['sh', '-s', '--', ...areaArguments(area)], { input: LEFTOVERS_SCRIPT });
       return stdout.split('\n').filter((line) => line !== '');
     },
     async clear(area) {
-      // Ends before the caller's deadline: a late run would remove what the next engine created.
+      // Must end before the caller's deadline: a late run would remove what the next engine created.
       const limit = ['timeout', `--kill-after=${CLEAR_KILL_S}`, String(CLEAR_S)];
-      await run([...limit, 'sh', '-s', '--', ...areaWords(area)], {
+      await run([...limit, 'sh', '-s', '--', ...areaArguments(area)], {
         input: CLEAR_SCRIPT,
-        timeoutMs: (CLEAR_S + CLEAR_KILL_S) * 1000 + CLEAR_MORE_MS,
+        timeoutMs: (CLEAR_S + CLEAR_KILL_S) * 1000 + CLEAR_MARGIN_MS,
       });
     },
   };
@@ -181,7 +181,7 @@ export function qemuShell({
       ...texts.flatMap(({ path, bytes }) => ['file', path, String(bytes.length)]),
       ...programs,
     ];
-    // The script is an argument here, because its input is the texts.
+    // The script is an argument, because standard input carries the file contents.
     const input = Buffer.concat([...texts.map(({ bytes }) => bytes), Buffer.from(`${END}\n`)]);
     return run(['sh', '-c', PLACE_SCRIPT, 'place', ...words], { ...options, input });
   }
@@ -194,8 +194,8 @@ export function qemuShell({
       await rm(local, { force: true });
       await guest.forward('forward', '-L', `${local}:${path}`);
     }
-    const usual = USUAL_SOCKETS[basename(path)];
-    if (usual !== undefined) await run(['sh', '-s', '--', path, usual], { input: LINK_SCRIPT });
+    const defaultPath = DEFAULT_SOCKETS[basename(path)];
+    if (defaultPath !== undefined) await run(['sh', '-s', '--', path, defaultPath], { input: LINK_SCRIPT });
     sockets.set(path, local);
     return local;
   }
@@ -209,7 +209,7 @@ function environmentText(env: Readonly<Record<string, string>>): string {
     .join('');
 }
 
-function areaWords({ containerd, state, directories, cgroup = '' }: EngineArea): string[] {
+function areaArguments({ containerd, state, directories, cgroup = '' }: EngineArea): string[] {
   return [containerd, state, cgroup, ...directories];
 }
 

@@ -40,8 +40,8 @@ export async function startMachine(parts: MachineParts, spec: MachineSpec, signa
   const { places, run, guest, guestClock, accelerator, freezes, mounts, clock, log } = parts;
   const times = phases(clock);
   const known = await readQemuRecord(places.record);
-  const before = known === 'damaged' ? undefined : known;
-  const image = await imageFor(parts, before, featureFor(spec));
+  const previous = known === 'damaged' ? undefined : known;
+  const image = await chooseImage(parts, previous, featureFor(spec));
   const sshPort = await freePort();
   const record: QemuRecord = {
     power: 'on',
@@ -66,19 +66,19 @@ export async function startMachine(parts: MachineParts, spec: MachineSpec, signa
     cpus: spec.cpus,
     ...ceilings(spec),
     sshPort,
-    more: await mounts.begin(spec, signal),
+    extra: await mounts.begin(spec, signal),
   };
   if (freezes) {
     record.frozenKey = frozenKey(await frozenFacts({ image: image.digest, argv, dataBytes, places, run, signal }));
   }
-  // Before QEMU starts: the next start and stop must know what a crash leaves.
+  // Before QEMU starts, so that the next start or stop knows what a crash left.
   await writeQemuRecord(places.record, record);
   times.end('preparation');
   let how: MachineStart['how'] = 'resume';
-  let settled = await resumed(parts, { image, argv, key: record.frozenKey }, times, signal);
+  let settled = await tryResume(parts, { image, argv, key: record.frozenKey }, times, signal);
   if (settled === undefined) {
     how = 'boot';
-    await ensureRoot(diskParts, join(image.directory, image.files.disk.name), before?.image === image.digest);
+    await ensureRoot(diskParts, join(image.directory, image.files.disk.name), previous?.image === image.digest);
     times.end('root disk');
     await boot(parts, image, argv, signal);
     times.end('boot');
@@ -95,7 +95,7 @@ export async function startMachine(parts: MachineParts, spec: MachineSpec, signa
     });
     if (flaw !== undefined) Object.assign(record, { flaw, growing: growth.state === 'going' });
   }
-  await showHome(parts, spec, signal);
+  await mountHome(parts, spec, signal);
   times.end('home directory');
   await writeQemuRecord(places.record, { ...record, booted: true, started: { how, phases: times.all() } });
   log('info', 'the guest is up', { image: image.digest, accelerator: record.accelerator, how });
@@ -119,7 +119,7 @@ async function boot(parts: MachineParts, image: GuestImage, argv: QemuArguments,
  * Resumes the guest from a frozen state. Returns the output of the settle script, undefined on failure. Reports the reason and removes an
  * unusable state.
  */
-async function resumed(
+async function tryResume(
   parts: MachineParts,
   { image, argv, key }: { image: GuestImage; argv: QemuArguments; key: string | undefined },
   times: Phases,
@@ -137,32 +137,32 @@ async function resumed(
   }
   const resume = await resumeMachine(parts, image, argv, frozen, times, signal);
   if (resume.how === 'resumed') return resume.settled;
-  const { unfit, why } = resume;
+  const { unusable, why } = resume;
   log(
     'warn',
-    unfit
+    unusable
       ? 'the machine cannot be resumed: removing its frozen state and booting'
       : 'the machine cannot be resumed this time: booting and keeping its frozen state',
     { why },
   );
   await guest.close();
   await stopDaemon(places.qemuRecord, { graceMs: QUIT_MS, clock, signal });
-  if (unfit) await removeFrozen(files);
+  if (unusable) await removeFrozen(files);
   times.end('failed resume');
   return undefined;
 }
 
-async function imageFor(
+async function chooseImage(
   { images, log }: MachineParts,
-  before: QemuRecord | undefined,
+  previous: QemuRecord | undefined,
   feature: string | undefined,
 ): Promise<GuestImage> {
   const known = await images.list();
-  const [selected, current] = [await images.selected(), before?.image];
+  const [selected, current] = [await images.selected(), previous?.image];
   const image = imageToBoot(known, { selected, current, feature });
   if (image) {
     for (const digest of new Set([selected, current])) {
-      if (digest === undefined || known.some((each) => each.digest === digest)) continue;
+      if (digest === undefined || known.some((other) => other.digest === digest)) continue;
       log('warn', `the ${digest === selected ? 'selected image' : 'image of the machine'} is missing`, { digest });
     }
     if (current !== undefined && image.digest !== current) {
@@ -177,7 +177,7 @@ async function imageFor(
 }
 
 /** Not fatal: the next observation finds it missing and retries. */
-async function showHome({ mounts, log }: MachineParts, spec: MachineSpec, signal: AbortSignal): Promise<void> {
+async function mountHome({ mounts, log }: MachineParts, spec: MachineSpec, signal: AbortSignal): Promise<void> {
   try {
     await mounts.mount(spec, signal);
   } catch (error) {
@@ -218,16 +218,16 @@ export function ceilings(
 }
 
 /** Whether both halves exist and match: a truncated or mixed pair would lock us out of every guest. */
-async function isPair(path: string, run: Run, signal: AbortSignal): Promise<boolean> {
+async function isKeyPair(path: string, run: Run, signal: AbortSignal): Promise<boolean> {
   const other = await readIfThere(`${path}.pub`);
   if (other === undefined || !(await isThere(path))) return false;
   const { exitCode, stdout } = await run(['ssh-keygen', '-y', '-P', '', '-f', path], { accept: [0, 1, 255], signal });
-  const [made, known] = [stdout, other].map((text) => text.trim().split(' ').slice(0, 2).join(' '));
-  return exitCode === 0 && made === known;
+  const [derived, recorded] = [stdout, other].map((text) => text.trim().split(' ').slice(0, 2).join(' '));
+  return exitCode === 0 && derived === recorded;
 }
 
-async function ensurePair(path: string, id: string, run: Run, signal: AbortSignal): Promise<void> {
-  if (await isPair(path, run, signal)) return;
+async function ensureKeyPair(path: string, id: string, run: Run, signal: AbortSignal): Promise<void> {
+  if (await isKeyPair(path, run, signal)) return;
   await Promise.all([path, `${path}.pub`].map((file) => rm(file, { force: true })));
   await run(['ssh-keygen', '-q', '-t', 'ed25519', '-N', '', '-C', `rdctl-${id}`, '-f', path], { signal });
   await chmod(path, 0o600);
@@ -238,7 +238,7 @@ async function ensurePair(path: string, id: string, run: Run, signal: AbortSigna
  * at every boot, so its first connection is as trusted as any later one.
  */
 export async function ensureKeys(places: QemuPlaces, port: number, run: Run, signal: AbortSignal): Promise<void> {
-  await Promise.all([places.key, places.hostKey].map((path) => ensurePair(path, places.id, run, signal)));
+  await Promise.all([places.key, places.hostKey].map((path) => ensureKeyPair(path, places.id, run, signal)));
   const [type, key] = (await readFile(`${places.hostKey}.pub`, 'utf8')).split(' ');
   if (type === undefined || key === undefined) {
     throw new RdError('ERR_DRIVER_FAILED', `${places.hostKey}.pub is not a public key`, {

@@ -13,11 +13,11 @@ const POWER_DOWN_MS = 45_000;
 const QUIT_MS = 10_000;
 const POLL_MS = 100;
 /** Interval between checks whether a guest that powers down has halted. */
-const HALT_LOOK_MS = 1_000;
+const HALT_CHECK_MS = 1_000;
 
 /**
  * Stops the guest, escalating from the power button to QEMU's quit to a kill. A booted machine leaves a frozen state. A resumed one only
- * releases its data disk and is not waited for: nothing else of it is kept. Idempotent.
+ * releases its data disk and is not shut down, because nothing else of it is kept. Idempotent.
  */
 export async function stopMachine(parts: MachineParts, signal: AbortSignal): Promise<void> {
   const { places, guest, monitor, mounts, ports, clock, isAlive } = parts;
@@ -26,12 +26,12 @@ export async function stopMachine(parts: MachineParts, signal: AbortSignal): Pro
   await ports.forget();
   let saved: FrozenDraft | undefined;
   if (await isAlive()) {
-    // A halted or booting guest does not see the power button. One in an unknown state may, and so may one whose stop was interrupted while
-    // it still had its data disk or was powering down.
-    const cutOff = record?.booted === false && record.started !== undefined;
-    if ((record?.booted !== false || cutOff) && (await ensureRunning(parts, signal))) {
-      if (record === undefined || cutOff) await powerDown(parts, signal);
-      else saved = await saveOrEnd(parts, record, signal);
+    // A halted or booting guest ignores the power button. A guest in an unknown state may react, and so may one whose stop was interrupted
+    // while it still had its data disk or was powering down.
+    const wasInterrupted = record?.booted === false && record.started !== undefined;
+    if ((record?.booted !== false || wasInterrupted) && (await ensureRunning(parts, signal))) {
+      if (record === undefined || wasInterrupted) await powerDown(parts, signal);
+      else saved = await freezeOrPowerDown(parts, record, signal);
     }
     // QEMU flushes its disks and may exit before it responds.
     if (await isAlive()) {
@@ -41,7 +41,7 @@ export async function stopMachine(parts: MachineParts, signal: AbortSignal): Pro
   await stopDaemon(places.qemuRecord, { graceMs: QUIT_MS, clock, signal });
   await mounts.end(signal);
   await guest.close();
-  if (saved && record?.frozenKey !== undefined) await keep(parts, saved, record.frozenKey);
+  if (saved && record?.frozenKey !== undefined) await keepState(parts, saved, record.frozenKey);
   await rm(frozenPlaces(places).layer, { force: true });
   await removeRuntime(places);
   if (record === undefined) return rm(places.record, { force: true });
@@ -69,10 +69,10 @@ async function ensureRunning(parts: MachineParts, signal: AbortSignal): Promise<
 }
 
 /**
- * What precedes the end of QEMU: a guest that needs nothing any more, or has shut down.
- * @returns the state that QEMU has saved, if wanted and possible.
+ * Prepares the guest for the end of QEMU: freezes it if enabled and possible, otherwise shuts it down.
+ * @returns the state that QEMU saved, if any.
  */
-async function saveOrEnd(
+async function freezeOrPowerDown(
   parts: MachineParts,
   record: QemuRecord,
   signal: AbortSignal,
@@ -81,7 +81,7 @@ async function saveOrEnd(
   const resumed = record.started?.how === 'resume';
   if (resumed || (parts.freezes && record.frozenKey !== undefined && !record.adjusted)) {
     // Write the record first: from here on the guest is unusable. If the record cannot be written, the guest stays usable.
-    const why = (await writeFailure(parts, { ...record, booted: false })) ?? (await freeGuest(parts, signal));
+    const why = (await writeFailure(parts, { ...record, booted: false })) ?? (await releaseHost(parts, signal));
     if (why !== undefined) log('info', 'the guest is not frozen', { why });
     else if (resumed) return undefined;
     else {
@@ -90,7 +90,7 @@ async function saveOrEnd(
       } catch (error) {
         signal.throwIfAborted();
         log('warn', 'the guest could not be frozen', { why: messageOf(error) });
-        // A halted guest would not see the button, and has released its data disk.
+        // A halted guest would ignore the button, and has released its data disk.
         if ((await statusOf(parts, signal)) !== 'running') return undefined;
       }
     }
@@ -109,7 +109,7 @@ async function writeFailure({ places }: MachineParts, record: QemuRecord): Promi
 }
 
 /** Makes the guest release every resource of the host. @returns why it refuses, as a clause. */
-async function freeGuest(parts: MachineParts, signal: AbortSignal): Promise<string | undefined> {
+async function releaseHost(parts: MachineParts, signal: AbortSignal): Promise<string | undefined> {
   const blocked = await parts.mounts.blocksMigration();
   if (blocked !== undefined) return blocked;
   try {
@@ -122,7 +122,7 @@ async function freeGuest(parts: MachineParts, signal: AbortSignal): Promise<stri
 }
 
 /** Best effort: the machine is already off. */
-async function keep(parts: MachineParts, saved: FrozenDraft, key: string): Promise<void> {
+async function keepState(parts: MachineParts, saved: FrozenDraft, key: string): Promise<void> {
   try {
     await keepFrozen(parts, saved, key);
     parts.log('info', 'the machine is frozen; its next start resumes it', {});
@@ -131,10 +131,10 @@ async function keep(parts: MachineParts, saved: FrozenDraft, key: string): Promi
   }
 }
 
-/** Presses the power button and waits. */
+/** Presses the power button and waits for QEMU to exit. */
 async function powerDown(parts: MachineParts, signal: AbortSignal): Promise<void> {
   const { monitor, clock, log, isAlive } = parts;
-  const asked = await monitor
+  const wasPressed = await monitor
     .use((qmp) => qmp.execute('system_powerdown', undefined, { signal }), signal)
     .then(
       () => true,
@@ -143,13 +143,13 @@ async function powerDown(parts: MachineParts, signal: AbortSignal): Promise<void
         return false;
       },
     );
-  if (!asked) return;
+  if (!wasPressed) return;
   const deadline = clock.now() + POWER_DOWN_MS;
-  for (let look = clock.now() + HALT_LOOK_MS; (await isAlive()) && clock.now() < deadline; ) {
+  for (let nextCheck = clock.now() + HALT_CHECK_MS; (await isAlive()) && clock.now() < deadline; ) {
     if (signal.aborted) throw new RdError('ERR_CANCELLED', 'stopping the guest was canceled');
     await clock.sleep(POLL_MS, signal);
-    if (clock.now() < look) continue;
-    look = clock.now() + HALT_LOOK_MS;
+    if (clock.now() < nextCheck) continue;
+    nextCheck = clock.now() + HALT_CHECK_MS;
     // A full disk blocks the shutdown, and waiting frees no space.
     const why = await haltReason(parts, signal);
     if (why === undefined) continue;

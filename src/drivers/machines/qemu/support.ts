@@ -2,7 +2,7 @@ import { findProgram, programPath } from '../../../os/program.ts';
 import { platformText } from '../../../settings/field.ts';
 import type { SettingPath } from '../../../settings/settings.gen.ts';
 import type { Probe, Support, SupportMatrix } from '../../driver.ts';
-import { ENFORCED, engineSupport, K3S_SUPPORT, without } from '../shared/engine-support.ts';
+import { ENFORCED, engineSupport, K3S_SUPPORT, unsupported } from '../shared/engine-support.ts';
 import { DISK_MOST_BYTES, GIB } from './live/facts.ts';
 import type { HostFacts } from './mounts/host-facts.ts';
 import { MOUNT_TYPES, MOUNTERS } from './mounts/mount-types.ts';
@@ -68,7 +68,7 @@ const MEMORY = `it changes while the machine runs, ${RESTART_REASON}`;
 export const QEMU_SUPPORT: SupportMatrix = {
   ...engineSupport('qemu'),
   ...K3S_SUPPORT,
-  'application.adminAccess': without('the network of the machine needs no administrator', false),
+  'application.adminAccess': unsupported('the network of the machine needs no administrator', false),
   'virtualMachine.memoryInGB': { level: 'enforced', partlyLive: true, reason: MEMORY },
   'virtualMachine.numberCPUs': {
     level: 'enforced',
@@ -76,7 +76,7 @@ export const QEMU_SUPPORT: SupportMatrix = {
     reason: `more are added while the machine runs, ${RESTART_REASON}`,
   },
   'virtualMachine.type': { level: 'enforced', except: ['vz'], reason: 'the machine runs in QEMU' },
-  'virtualMachine.useRosetta': without('it exists on macOS only', false),
+  'virtualMachine.useRosetta': unsupported('it exists on macOS only', false),
   ...MOUNT_SUPPORT,
   'experimental.virtualMachine.diskSize': {
     level: 'enforced',
@@ -104,7 +104,7 @@ export interface QemuFacts {
 }
 
 const PROGRAMS = ['qemu-system-x86_64', 'qemu-img', 'ssh', 'ssh-keygen'];
-/** For the default size of the home directory. */
+/** Includes sftp-server, for the default mount type. */
 const INSTALL = 'apt-get install --no-install-recommends qemu-system-x86 qemu-utils openssh-client openssh-sftp-server';
 
 /** Pure: the verdict on these facts, the cheapest fix first. */

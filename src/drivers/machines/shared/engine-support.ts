@@ -9,7 +9,7 @@ const PROXY = 'only the Windows subsystem for Linux uses this proxy';
 const USER_FILES_SUPPORT: Support = { level: 'enforced', reason: 'with RDCTL_HOME, user files are not changed' };
 
 /** Not supported by the driver. `accepts`: values that request nothing. */
-export function without(reason: string, ...accepts: (boolean | number | string)[]): Support {
+export function unsupported(reason: string, ...accepts: (boolean | number | string)[]): Support {
   return accepts.length > 0 ? { level: 'unsupported', reason, accepts } : { level: 'unsupported', reason };
 }
 
@@ -58,8 +58,8 @@ export function engineSupport(name: string) {
       reason: `snapshotter needs dockerd ${SNAPSHOTTER_SINCE} or later`,
     },
     'containerEngine.name': ENFORCED,
-    'WSL.integrations': without('it exists on Windows only'),
-    'kubernetes.ingress.localhostOnly': without('it exists on Windows only', false),
+    'WSL.integrations': unsupported('it exists on Windows only'),
+    'kubernetes.ingress.localhostOnly': unsupported('it exists on Windows only', false),
     'portForwarding.includeKubernetesServices': NO_WINDOW,
     'images.showAll': NO_WINDOW,
     'images.namespace': NO_WINDOW,
@@ -69,13 +69,13 @@ export function engineSupport(name: string) {
     'diagnostics.mutedChecks': STORED,
     'diagnostics.connectivity.interval': STORED,
     'diagnostics.connectivity.timeout': STORED,
-    'experimental.containerEngine.webAssembly.enabled': without('it has no WebAssembly shims', false),
-    'experimental.virtualMachine.proxy.enabled': without(PROXY, false),
-    'experimental.virtualMachine.proxy.address': without(PROXY, ''),
-    'experimental.virtualMachine.proxy.password': without(PROXY, ''),
-    'experimental.virtualMachine.proxy.port': without(PROXY),
-    'experimental.virtualMachine.proxy.username': without(PROXY, ''),
-    'experimental.virtualMachine.proxy.noproxy': without(PROXY),
+    'experimental.containerEngine.webAssembly.enabled': unsupported('it has no WebAssembly shims', false),
+    'experimental.virtualMachine.proxy.enabled': unsupported(PROXY, false),
+    'experimental.virtualMachine.proxy.address': unsupported(PROXY, ''),
+    'experimental.virtualMachine.proxy.password': unsupported(PROXY, ''),
+    'experimental.virtualMachine.proxy.port': unsupported(PROXY),
+    'experimental.virtualMachine.proxy.username': unsupported(PROXY, ''),
+    'experimental.virtualMachine.proxy.noproxy': unsupported(PROXY),
   } satisfies Partial<Record<SettingPath, Support>>;
 }
 
@@ -86,18 +86,18 @@ export const K3S_SUPPORT = {
   'kubernetes.port': ENFORCED,
   'kubernetes.options.traefik': ENFORCED,
   'kubernetes.options.flannel': ENFORCED,
-  'experimental.kubernetes.options.spinkube': without('the cluster has no Spin operator', false),
+  'experimental.kubernetes.options.spinkube': unsupported('the cluster has no Spin operator', false),
 } satisfies Partial<Record<SettingPath, Support>>;
 
 /** For a driver without a cluster. `reason`: why, as a clause. */
 export function withoutCluster(reason: string) {
-  const LATER = stored(`${reason}; the value is stored for a driver that has one`);
+  const STORED_ONLY = stored(`${reason}; the value is stored for a driver that has one`);
   return {
-    'kubernetes.enabled': without(reason, false),
-    'kubernetes.version': LATER,
-    'kubernetes.port': LATER,
-    'kubernetes.options.traefik': LATER,
-    'kubernetes.options.flannel': LATER,
-    'experimental.kubernetes.options.spinkube': without(reason, false),
+    'kubernetes.enabled': unsupported(reason, false),
+    'kubernetes.version': STORED_ONLY,
+    'kubernetes.port': STORED_ONLY,
+    'kubernetes.options.traefik': STORED_ONLY,
+    'kubernetes.options.flannel': STORED_ONLY,
+    'experimental.kubernetes.options.spinkube': unsupported(reason, false),
   } satisfies Partial<Record<SettingPath, Support>>;
 }

@@ -13,22 +13,22 @@ export interface Lifelines {
 }
 
 /** Limits reconnects to a program that closes every connection at once: a burst of this many, then a pause. */
-const MAX_SHORT = 3;
+const MAX_BURST = 3;
 const SHORT_MS = 1_000;
-const REST_MS = 5_000;
+const PAUSE_MS = 5_000;
 
 export function lifelines({ now }: Pick<Clock, 'now'>): Lifelines {
   const watchers = new Set<() => void>();
   const held = new Map<string, Socket>();
-  /** When the last connection to a path was opened, and the length of the current burst of reconnects. */
-  const begun = new Map<string, { at: number; short: number }>();
+  /** Time of the last connection to a path, and the length of the current burst of reconnects. */
+  const attempts = new Map<string, { at: number; short: number }>();
 
-  function mayBegin(path: string): boolean {
-    const last = begun.get(path);
+  function mayConnect(path: string): boolean {
+    const last = attempts.get(path);
     const passed = last === undefined ? Number.POSITIVE_INFINITY : now() - last.at;
     const short = last !== undefined && passed < SHORT_MS ? last.short + 1 : 1;
-    if (short > MAX_SHORT || (last?.short === MAX_SHORT && passed < REST_MS)) return false;
-    begun.set(path, { at: now(), short });
+    if (short > MAX_BURST || (last?.short === MAX_BURST && passed < PAUSE_MS)) return false;
+    attempts.set(path, { at: now(), short });
     return true;
   }
 
@@ -41,7 +41,7 @@ export function lifelines({ now }: Pick<Clock, 'now'>): Lifelines {
 
   return {
     hold(path, hello) {
-      if (watchers.size === 0 || held.has(path) || !mayBegin(path)) return Promise.resolve();
+      if (watchers.size === 0 || held.has(path) || !mayConnect(path)) return Promise.resolve();
       return new Promise((resolve) => {
         const socket = connect({ path });
         // Must not keep the process alive.

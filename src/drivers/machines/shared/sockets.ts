@@ -8,14 +8,14 @@ import type { Offer, ServerPlace } from '../../shell.ts';
  * Listens on this host. A socket file must not exist; it is private to this user.
  * @throws RdError `ERR_PORT_IN_USE`, `ERR_DRIVER_FAILED`.
  */
-export async function listenHere(server: Server, at: ServerPlace): Promise<Offer> {
+export async function listenOnHost(server: Server, at: ServerPlace): Promise<Offer> {
   const connections = new Set<Socket>();
   server.on('connection', (socket: Socket) => {
     connections.add(socket);
     socket.once('close', () => connections.delete(socket));
   });
   await new Promise<void>((resolve, reject) => {
-    const fail = (error: NodeJS.ErrnoException) => reject(notOpened(error, at));
+    const fail = (error: NodeJS.ErrnoException) => reject(listenError(error, at));
     server.once('error', fail);
     server.listen('socket' in at ? { path: at.socket } : { host: '127.0.0.1', port: at.port }, () => {
       server.off('error', fail);
@@ -37,7 +37,7 @@ export async function listenHere(server: Server, at: ServerPlace): Promise<Offer
   };
 }
 
-function notOpened(error: NodeJS.ErrnoException, at: ServerPlace): RdError {
+function listenError(error: NodeJS.ErrnoException, at: ServerPlace): RdError {
   const where = 'socket' in at ? at.socket : `127.0.0.1:${at.port}`;
   const code = error.code === 'EADDRINUSE' ? 'ERR_PORT_IN_USE' : 'ERR_DRIVER_FAILED';
   return new RdError(code, `cannot listen on ${where}: ${error.message}`, { cause: error });

@@ -5,13 +5,13 @@ import { isObject, type JsonValue } from '../../../../json.ts';
 import { findDaemon } from '../../../../os/daemon.ts';
 import type { MachineParts } from '../parts.ts';
 import { CANNOT, END_SESSIONS_SCRIPT, GIVE_BACK_SCRIPT, SHARES } from '../setup-scripts.ts';
-import { type FrozenPlaces, frozenPlaces, ROOT, STATE, type Summed, writeFrozen } from './state.ts';
-import { receiveState, sumOf } from './transfer.ts';
+import { type FileDigest, type FrozenPlaces, frozenPlaces, ROOT, STATE, writeFrozen } from './state.ts';
+import { digestFile, receiveState } from './transfer.ts';
 
 type FreezeParts = Pick<MachineParts, 'places' | 'guest' | 'monitor' | 'clock' | 'log'>;
 
-/** A full guest cache has to be flushed to disk. */
-const GIVE_BACK_MS = 30_000;
+/** Includes flushing a full guest cache to disk. */
+const RELEASE_MS = 30_000;
 const SESSIONS_MS = 5_000;
 const SAVE_MS = 45_000;
 const POLL_MS = 50;
@@ -27,7 +27,7 @@ export async function releaseData(parts: FreezeParts, signal: AbortSignal): Prom
   try {
     const { exitCode, stderr } = await guest.run(['sh', '-s'], {
       input: GIVE_BACK_SCRIPT,
-      timeoutMs: GIVE_BACK_MS,
+      timeoutMs: RELEASE_MS,
       accept: Array.from({ length: 128 }, (_, status) => status),
       signal,
     });
@@ -52,13 +52,13 @@ export async function releaseData(parts: FreezeParts, signal: AbortSignal): Prom
 /** A state being written to its file. */
 export interface FrozenDraft {
   /** Resolves once QEMU has sent everything and closed its end. */
-  received: Promise<Summed>;
+  received: Promise<FileDigest>;
   discard(): Promise<void>;
 }
 
 /**
  * Halts the guest and makes QEMU save its memory and devices. The caller then ends QEMU.
- * @throws RdError `ERR_DRIVER_FAILED` when it fails; the guest then continues and nothing is left. `ERR_CANCELLED`.
+ * @throws RdError `ERR_DRIVER_FAILED` on failure; the guest then continues and no files remain. `ERR_CANCELLED`.
  */
 export async function saveState(
   { places, monitor, clock }: FreezeParts,
@@ -66,7 +66,7 @@ export async function saveState(
   signal: AbortSignal,
 ): Promise<FrozenDraft> {
   const { draft, socket } = frozenPlaces(places);
-  // A partial state after a kill takes space as well.
+  // A partial state left by a kill takes up space.
   await rm(draft, { recursive: true, force: true });
   await refuseFullDisk(dirname(draft), memoryGiB * 2 ** 30);
   await mkdir(draft, { mode: 0o700 });
@@ -127,7 +127,7 @@ export async function keepFrozen(parts: Pick<FreezeParts, 'places'>, saved: Froz
     // The next boot creates another one.
     await rename(places.disk, root);
     await chmod(root, 0o600);
-    await writeFrozen(draft, { key, state, root: await sumOf(root) });
+    await writeFrozen(draft, { key, state, root: await digestFile(root) });
     await rm(directory, { recursive: true, force: true });
     await rename(draft, directory);
   } catch (error) {

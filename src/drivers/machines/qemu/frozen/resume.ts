@@ -10,14 +10,14 @@ import type { MachineParts } from '../parts.ts';
 import { qemuFailed } from '../parts.ts';
 import type { Phases } from '../record.ts';
 import { NO_DATA, WAKE_SCRIPT } from '../setup-scripts.ts';
-import type { FrozenState, Summed } from './state.ts';
+import type { FileDigest, FrozenState } from './state.ts';
 import { frozenPlaces, ROOT, STATE } from './state.ts';
-import { connectToReceiver, refuseOther, sendState, sumOf } from './transfer.ts';
+import { connectToReceiver, digestFile, sendState, verifyDigest } from './transfer.ts';
 
 /** Memory loads at disk speed. */
 const LOAD_MS = 60_000;
-/** Nothing has to start in the guest; its ssh server is already in memory. */
-const ANSWER_MS = 45_000;
+/** Short, because the guest's ssh server is already running. */
+const CONNECT_MS = 45_000;
 /** A file system that was not unmounted is checked first; a large one needs nearly the whole start timeout. */
 const WAKE_MS = 480_000;
 const POLL_MS = 25;
@@ -27,10 +27,10 @@ const REFUSAL = /error while loading state|load of migration failed/;
 const DAMAGE = /UNEXPECTED INCONSISTENCY/;
 
 /**
- * How a resume ended. `settled`: output of the settle script. `unfit`: the state is unusable; any other failure may be temporary, so the
- * state is kept.
+ * How a resume ended. `settled`: output of the settle script. `unusable`: the state must be removed; any other failure may be temporary, so
+ * the state is kept.
  */
-export type Resume = { how: 'resumed'; settled: string } | { how: 'failed'; unfit: boolean; why: string };
+export type Resume = { how: 'resumed'; settled: string } | { how: 'failed'; unusable: boolean; why: string };
 
 /**
  * Restores the guest from a frozen state in a QEMU of the same machine: its memory, over a fresh layer of its root disk. The guest runs
@@ -47,19 +47,19 @@ export async function resumeMachine(
   signal: AbortSignal,
 ): Promise<Resume> {
   const { places, guest, monitor, clock, isAlive } = parts;
-  const failed = (error: unknown, unfit: boolean): Resume => {
+  const failed = (error: unknown, unusable: boolean): Resume => {
     signal.throwIfAborted();
-    return { how: 'failed', unfit, why: messageOf(error) };
+    return { how: 'failed', unusable, why: messageOf(error) };
   };
-  let sums: { memory: Summed; root: Summed };
+  let digests: { memory: FileDigest; root: FileDigest };
   try {
-    sums = await loadState(parts, image, argv, signal);
+    digests = await loadState(parts, image, argv, signal);
   } catch (error) {
     return failed(error, error instanceof RdError && REFUSAL.test(error.message));
   }
   try {
-    refuseOther('the memory', sums.memory, frozen.state);
-    refuseOther('the root disk', sums.root, frozen.root);
+    verifyDigest('the memory', digests.memory, frozen.state);
+    verifyDigest('the root disk', digests.root, frozen.root);
   } catch (error) {
     return failed(error, true);
   }
@@ -68,7 +68,7 @@ export async function resumeMachine(
   let woken: { exitCode: number; stdout: string; stderr: string };
   try {
     await monitor.use((qmp) => qmp.execute('cont', undefined, { signal }), signal);
-    await guest.connect(ANSWER_MS, isAlive, signal, 'up');
+    await guest.connect(CONNECT_MS, isAlive, signal, 'up');
     phases.end('connection');
     const now = (Date.now() / 1000).toFixed(3);
     const hostname = (await readFile(places.hostname, 'utf8')).trim();
@@ -80,7 +80,7 @@ export async function resumeMachine(
       signal,
     });
   } catch (error) {
-    if (!signal.aborted && clock.now() - begun >= WAKE_MS - POLL_MS) throw endlessCheck(error);
+    if (!signal.aborted && clock.now() - begun >= WAKE_MS - POLL_MS) throw checkTimedOut(error);
     // A guest with an unexpected response is not the one that was frozen. If QEMU was killed, its state is unknown.
     return failed(error, await isAlive());
   }
@@ -97,7 +97,7 @@ async function loadState(
   image: GuestImage,
   argv: QemuArguments,
   signal: AbortSignal,
-): Promise<{ memory: Summed; root: Summed }> {
+): Promise<{ memory: FileDigest; root: FileDigest }> {
   const { places, logFile, environment, monitor, run, clock, isAlive } = parts;
   const { directory, layer, socket } = frozenPlaces(places);
   const root = join(directory, ROOT);
@@ -105,20 +105,20 @@ async function loadState(
   await rm(socket, { force: true });
   const size = String(image.rootBytes);
   await run(['qemu-img', 'create', '-q', '-u', '-f', 'qcow2', '-b', root, '-F', 'qcow2', layer, size], { signal });
-  const below = [root, join(image.directory, image.files.disk.name)];
-  const words = qemuArguments({ ...argv, places: { ...places, disk: layer }, below });
+  const backingFiles = [root, join(image.directory, image.files.disk.name)];
+  const words = qemuArguments({ ...argv, places: { ...places, disk: layer }, backingFiles });
   await startDaemon({
     argv: [...words, '-S', '-incoming', `unix:${socket}`],
     recordFile: places.qemuRecord,
     logFile,
     env: environment,
   });
-  // Also limits the sender: QEMU may stop reading.
+  // Also limits sending, because QEMU may stop reading.
   const limit = AbortSignal.any([signal, AbortSignal.timeout(LOAD_MS)]);
   const deadline = clock.now() + LOAD_MS;
-  const until = async <T>(look: () => Promise<T | undefined>, what: string): Promise<T> => {
+  const waitFor = async <T>(attempt: () => Promise<T | undefined>, what: string): Promise<T> => {
     for (;;) {
-      const found = await look();
+      const found = await attempt();
       if (found !== undefined) return found;
       signal.throwIfAborted();
       if (!(await isAlive())) throw await qemuFailed(logFile);
@@ -126,15 +126,15 @@ async function loadState(
       await clock.sleep(POLL_MS, signal);
     }
   };
-  const rootSum = sumOf(root, limit);
+  const rootSum = digestFile(root, limit);
   rootSum.catch(() => undefined);
-  const line = await until(() => connectToReceiver(socket, limit), 'listen for its state');
+  const line = await waitFor(() => connectToReceiver(socket, limit), 'listen for its state');
   const memory = await sendState(join(directory, STATE), line, limit).catch(async (error: unknown) => {
     signal.throwIfAborted();
     // QEMU's own error is more useful than a closed connection.
     throw (await isAlive()) ? error : await qemuFailed(logFile, error);
   });
-  await until(async () => ((await monitor.status(signal)) === 'paused' ? true : undefined), 'take its state');
+  await waitFor(async () => ((await monitor.status(signal)) === 'paused' ? true : undefined), 'take its state');
   return { memory, root: await rootSum };
 }
 
@@ -145,7 +145,7 @@ function damaged(data: string, details: readonly string[]): RdError {
   });
 }
 
-function endlessCheck(cause: unknown): RdError {
+function checkTimedOut(cause: unknown): RdError {
   const limit = `${WAKE_MS / 60_000} minutes`;
   return new RdError('ERR_DRIVER_FAILED', `the guest did not mount its data disk within ${limit}`, {
     cause,

@@ -38,7 +38,7 @@ export function frozenPlaces({ record, run }: Pick<QemuPlaces, 'record' | 'run'>
 }
 
 /** A file as it was written. */
-export interface Summed {
+export interface FileDigest {
   bytes: number;
   /** Lowercase hexadecimal. */
   sha256: string;
@@ -48,9 +48,9 @@ export interface Summed {
 export interface FrozenState {
   key: string;
   /** Memory and devices. */
-  state: Summed;
+  state: FileDigest;
   /** The root disk at the same point in time. */
-  root: Summed;
+  root: FileDigest;
 }
 
 /** Written last: a state without it is incomplete. */
@@ -85,12 +85,12 @@ export async function readFrozen(
 function parsed(text: string): FrozenState | undefined {
   const value = parseJson(text);
   if (!isObject(value) || typeof value.key !== 'string') return undefined;
-  const state = summed(value.state);
-  const root = summed(value.root);
+  const state = parseDigest(value.state);
+  const root = parseDigest(value.root);
   return state && root ? { key: value.key, state, root } : undefined;
 }
 
-function summed(value: JsonValue | undefined): Summed | undefined {
+function parseDigest(value: JsonValue | undefined): FileDigest | undefined {
   if (!isObject(value)) return undefined;
   const { bytes, sha256 } = value;
   if (typeof bytes !== 'number' || !Number.isSafeInteger(bytes) || bytes <= 0) return undefined;

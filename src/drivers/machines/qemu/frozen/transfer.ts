@@ -7,31 +7,31 @@ import { Transform, Writable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { RdError } from '../../../../errors.ts';
 import { systemCode } from '../../../../os/io-error.ts';
-import type { Summed } from './state.ts';
+import type { FileDigest } from './state.ts';
 
-/** Large chunks: a state has hundreds of megabytes. */
-const PIECE = 1024 * 1024;
+/** Large, because a state has hundreds of megabytes. */
+const CHUNK_BYTES = 1024 * 1024;
 
 /** Passes data through and computes its digest. */
-function digestTransform(): { through: Transform; sum(): Summed } {
+function digestTransform(): { stream: Transform; sum(): FileDigest } {
   const hash = createHash('sha256');
   let bytes = 0;
-  const through = new Transform({
-    writableHighWaterMark: PIECE,
-    readableHighWaterMark: PIECE,
+  const stream = new Transform({
+    writableHighWaterMark: CHUNK_BYTES,
+    readableHighWaterMark: CHUNK_BYTES,
     transform(piece: Buffer, _encoding, done) {
       hash.update(piece);
       bytes += piece.length;
       done(null, piece);
     },
   });
-  return { through, sum: () => ({ bytes, sha256: hash.digest('hex') }) };
+  return { stream, sum: () => ({ bytes, sha256: hash.digest('hex') }) };
 }
 
 /** A listener that receives one state. */
 export interface Receiver {
   /** Resolves when the sender has closed its end. @throws the error of the file or of the connection. */
-  received: Promise<Summed>;
+  received: Promise<FileDigest>;
   /** Stops receiving, at any point. */
   close(): Promise<void>;
 }
@@ -42,28 +42,29 @@ export async function receiveState(socket: string, file: string): Promise<Receiv
   const server = createServer({ pauseOnConnect: true });
   server.listen(socket);
   await once(server, 'listening');
-  let taken: Socket | undefined;
-  const received = new Promise<Summed>((resolve, reject) => {
+  let sender: Socket | undefined;
+  const received = new Promise<FileDigest>((resolve, reject) => {
     server.once('error', reject);
     server.once('connection', (connection: Socket) => {
-      taken = connection;
+      sender = connection;
       // Accept one client only.
       server.close();
       connection.on('error', () => undefined);
-      const { through, sum } = digestTransform();
+      const { stream, sum } = digestTransform();
       connection.resume();
-      pipeline(connection, through, createWriteStream(file, { flags: 'wx', mode: 0o600, highWaterMark: PIECE })).then(
-        () => resolve(sum()),
-        reject,
-      );
+      pipeline(
+        connection,
+        stream,
+        createWriteStream(file, { flags: 'wx', mode: 0o600, highWaterMark: CHUNK_BYTES }),
+      ).then(() => resolve(sum()), reject);
     });
   });
-  // The caller that closes it reports the reason.
+  // Whoever closes the receiver reports the reason.
   received.catch(() => undefined);
   return {
     received,
     async close() {
-      taken?.destroy();
+      sender?.destroy();
       server.close();
       await rm(socket, { force: true });
     },
@@ -87,24 +88,24 @@ export async function connectToReceiver(socket: string, signal: AbortSignal): Pr
  * Sends the file over the connection. The digest covers exactly the bytes sent.
  * @throws the error of the file or of the connection.
  */
-export async function sendState(file: string, connection: Socket, signal: AbortSignal): Promise<Summed> {
+export async function sendState(file: string, connection: Socket, signal: AbortSignal): Promise<FileDigest> {
   // Also after everything was sent: the peer may be killed midway.
   connection.on('error', () => undefined);
-  const { through, sum } = digestTransform();
-  await pipeline(createReadStream(file, { highWaterMark: PIECE }), through, connection, { signal });
+  const { stream, sum } = digestTransform();
+  await pipeline(createReadStream(file, { highWaterMark: CHUNK_BYTES }), stream, connection, { signal });
   return sum();
 }
 
 /** The digest of a file. */
-export async function sumOf(file: string, signal?: AbortSignal): Promise<Summed> {
-  const { through, sum } = digestTransform();
+export async function digestFile(file: string, signal?: AbortSignal): Promise<FileDigest> {
+  const { stream, sum } = digestTransform();
   const nowhere = new Writable({ write: (_piece, _encoding, done) => done() });
-  await pipeline(createReadStream(file, { highWaterMark: PIECE }), through, nowhere, signal ? { signal } : {});
+  await pipeline(createReadStream(file, { highWaterMark: CHUNK_BYTES }), stream, nowhere, signal ? { signal } : {});
   return sum();
 }
 
-/** Whether the file matches the one that was written. */
-export function refuseOther(name: string, found: Summed, written: Summed): void {
+/** @throws RdError `ERR_DRIVER_FAILED` when the file differs from the one that was written. */
+export function verifyDigest(name: string, found: FileDigest, written: FileDigest): void {
   if (found.sha256 === written.sha256 && found.bytes === written.bytes) return;
   throw new RdError('ERR_DRIVER_FAILED', `${name} of the frozen state is damaged: its checksum does not match`);
 }

@@ -32,7 +32,7 @@ export async function adjustMachine(parts: AdjustParts, desired: MachineSpec, si
   ) => {
     if (now === wanted && parts.recorded[member] === wanted) return;
     try {
-      // Record first that something changes: a kill in between leaves a different machine.
+      // Record the change first: a kill in between leaves a machine that differs from its start.
       await parts.record({}, true);
       const growing = await work();
       await parts.record({ [member]: wanted }, true, growing);
@@ -65,21 +65,21 @@ export async function adjustMachine(parts: AdjustParts, desired: MachineSpec, si
   });
 }
 
-/** The guest may use more than when the plan was made; then refuse without a partial change. */
+/** Refuses before any change: the guest may use more than when the plan was made. */
 function checkRoom({ memoryGiB, cpus }: Required<LiveRoom>, facts: MachineFacts, desired: MachineSpec): void {
-  if (desired.memoryGiB * GIB !== facts.memory.bytes) within('GiB of memory', desired.memoryGiB, memoryGiB);
-  within('processors', desired.cpus, cpus);
+  if (desired.memoryGiB * GIB !== facts.memory.bytes) checkWithin('GiB of memory', desired.memoryGiB, memoryGiB);
+  checkWithin('processors', desired.cpus, cpus);
 }
 
-function within(what: string, value: number, { least, most }: { least: number; most: number }): void {
+function checkWithin(what: string, value: number, { least, most }: { least: number; most: number }): void {
   if (value >= least && value <= most) return;
   throw new RdError('ERR_DRIVER_FAILED', `the running machine can have ${least} to ${most} ${what}, not ${value}`, {
     advice: 'Restart the machine, or choose another size.',
   });
 }
 
-/** A udev rule in the image onlines it; the guest may be slow, or its image may lack the rule. */
-const ONLINE = `for switch in /sys/devices/system/cpu/cpu[0-9]*/online; do
+/** Prints the processor count. A udev rule onlines processors; the guest may be slow, or its image may not have the rule. */
+const ONLINE_CPUS_SCRIPT = `for switch in /sys/devices/system/cpu/cpu[0-9]*/online; do
   [ "$(cat "$switch")" != 0 ] || echo 1 >"$switch"
 done
 getconf _NPROCESSORS_ONLN
@@ -98,14 +98,15 @@ async function setProcessors(parts: LiveParts, before: MachineFacts['cpus'], cou
       `processors of a running machine cannot be removed (it has ${before.count})`,
     );
   }
-  const chosen = [...before.free].sort(byPlace).slice(0, count - before.count);
+  const chosen = [...before.free].sort(compareSlots).slice(0, count - before.count);
   await monitor.use(async (qmp) => {
     for (const { type, place } of chosen) {
       await qmp.execute('device_add', { driver: type, id: idOf(place), ...place }, { signal });
     }
   }, signal);
-  const look = async () => Number((await guest.run(['sh', '-s'], { input: ONLINE, signal })).stdout.trim());
-  const used = await pollUntilSettled(clock, look, (value) => value >= count, signal);
+  const countOnline = async () =>
+    Number((await guest.run(['sh', '-s'], { input: ONLINE_CPUS_SCRIPT, signal })).stdout.trim());
+  const used = await pollUntilSettled(clock, countOnline, (value) => value >= count, signal);
   if (used >= count) return;
   throw new RdError('ERR_DRIVER_FAILED', `the guest uses ${used} of ${count} processors`, {
     advice: 'This is retried automatically. If that does not help, restart the machine.',
@@ -116,8 +117,8 @@ function idOf(place: JsonObject): string {
   return `cpu-${numbers(place).join('-')}`;
 }
 
-/** In socket order, so that the guest numbers them as at boot. */
-function byPlace(one: CpuSlot, other: CpuSlot): number {
+/** Socket order, so that the guest numbers processors as at boot. */
+function compareSlots(one: CpuSlot, other: CpuSlot): number {
   const [a, b] = [numbers(one.place), numbers(other.place)];
   const index = a.findIndex((value, at) => value !== b[at]);
   return index === -1 ? 0 : (a[index] ?? 0) - (b[index] ?? 0);
@@ -127,12 +128,12 @@ function numbers(place: JsonObject): number[] {
   return ['socket-id', 'die-id', 'core-id', 'thread-id'].map((name) => Number(place[name] ?? 0));
 }
 
-/** The guest kernel reserves some memory for itself: a fixed part, and tables that grow with it. */
-const KEPT_BYTES = 256 * 2 ** 20;
-const KEPT_PART = 1 / 32;
+/** Upper bound for memory that the guest kernel reserves: a fixed amount, and tables proportional to its memory. */
+const KERNEL_BYTES = 256 * 2 ** 20;
+const KERNEL_SHARE = 1 / 32;
 
-/** The guest kernel onlines it automatically where configured at boot; repeating it is harmless. */
-const USE = `for block in /sys/devices/system/memory/memory[0-9]*/state; do
+/** Prints the total memory. The guest kernel onlines memory itself if configured at boot; repeating it is harmless. */
+const ONLINE_MEMORY_SCRIPT = `for block in /sys/devices/system/memory/memory[0-9]*/state; do
   read -r state <"$block"
   [ "$state" != offline ] || echo online_movable >"$block"
 done
@@ -140,36 +141,37 @@ grep '^MemTotal:' /proc/meminfo
 `;
 
 /**
- * Resizes the memory of the running guest: plugs in what is missing, takes back the surplus with the balloon. If the guest does not release
- * that much, it gets everything back. Idempotent: when repeated it only checks.
+ * Resizes the memory of the running guest: hot-plugs what is missing and reclaims the surplus with the balloon. If the guest does not
+ * release that much, it gets everything back. Idempotent: when repeated it only checks.
  * @param bytes whole GiB.
  * @throws RdError `ERR_DRIVER_FAILED` when QEMU refuses or the guest does not accept or release it, `ERR_CANCELLED`.
  */
 async function setMemory(parts: LiveParts, before: MachineFacts['memory'], bytes: number, signal: AbortSignal) {
   const { guest, clock } = parts;
-  const look = async () => totalIn((await guest.run(['sh', '-s'], { input: USE, signal })).stdout);
-  const total = await look();
+  const readTotal = async () =>
+    parseTotal((await guest.run(['sh', '-s'], { input: ONLINE_MEMORY_SCRIPT, signal })).stdout);
+  const total = await readTotal();
   const missing = bytes - before.whole;
   if (missing > 0) await hotPlug(parts, missing, signal);
   const actual = await balloon(parts, bytes, signal);
   if (actual > bytes) {
-    const again = await balloon(parts, before.bytes, signal);
+    const restored = await balloon(parts, before.bytes, signal);
     throw new RdError(
       'ERR_DRIVER_FAILED',
       `the guest releases memory down to ${gibText(actual)} only, not to ${gibText(bytes)}`,
       {
-        advice: `It has ${gibText(again)} now. Stop containers that use memory, or restart the machine.`,
+        advice: `It has ${gibText(restored)} now. Stop containers that use memory, or restart the machine.`,
       },
     );
   }
-  const gained = bytes - before.bytes;
-  const kept = KEPT_BYTES + Math.max(before.whole, bytes) * KEPT_PART;
-  const least = Math.max(bytes - kept, total + gained - Math.abs(gained) * KEPT_PART);
-  const seen = await pollUntilSettled(clock, look, (value) => value >= least, signal);
-  if (seen >= least) return awaitStatistics(parts, signal);
+  const change = bytes - before.bytes;
+  const reserved = KERNEL_BYTES + Math.max(before.whole, bytes) * KERNEL_SHARE;
+  const least = Math.max(bytes - reserved, total + change - Math.abs(change) * KERNEL_SHARE);
+  const finalTotal = await pollUntilSettled(clock, readTotal, (value) => value >= least, signal);
+  if (finalTotal >= least) return awaitStatistics(parts, signal);
   throw new RdError(
     'ERR_DRIVER_FAILED',
-    `the guest uses ${gibText(seen)} of the ${gibText(bytes)} that it was assigned`,
+    `the guest uses ${gibText(finalTotal)} of the ${gibText(bytes)} that it was assigned`,
     {
       advice: 'This is retried automatically. If that does not help, restart the machine.',
     },
@@ -181,9 +183,9 @@ async function setMemory(parts: LiveParts, before: MachineFacts['memory'], bytes
  * silent guest blocks nothing.
  */
 async function awaitStatistics({ monitor, clock }: LiveParts, signal: AbortSignal): Promise<void> {
-  const look = (ask: boolean) =>
+  const updatedAt = (refresh: boolean) =>
     monitor.use(async (qmp) => {
-      for (const value of ask ? [0, STATS_S] : []) {
+      for (const value of refresh ? [0, STATS_S] : []) {
         await qmp.execute(
           'qom-set',
           { path: BALLOON_PATH, property: 'guest-stats-polling-interval', value },
@@ -192,26 +194,26 @@ async function awaitStatistics({ monitor, clock }: LiveParts, signal: AbortSigna
       }
       return (await readFacts(qmp, signal)).memory.needed?.at ?? 0;
     }, signal);
-  const before = await look(false);
+  const before = await updatedAt(false);
   await pollUntilSettled(
     clock,
-    () => look(true),
+    () => updatedAt(true),
     (at) => at > before,
     signal,
   );
 }
 
-/** Named after its slot, as the devices are, so that names are unique. */
+/** Plugs in memory. The id comes from the number of devices, so that it is unique. */
 async function hotPlug({ monitor }: LiveParts, bytes: number, signal: AbortSignal): Promise<void> {
   await monitor.use(async (qmp) => {
-    const ask = (command: string, args?: JsonObject) => qmp.execute(command, args, { signal });
-    const devices = await ask('query-memory-devices');
+    const execute = (command: string, args?: JsonObject) => qmp.execute(command, args, { signal });
+    const devices = await execute('query-memory-devices');
     const id = `memory${Array.isArray(devices) ? devices.length : 0}`;
     // A backend without a device, left by a crash, blocks the name and holds no memory.
-    await ask('object-del', { id: `${id}-host` }).catch(() => undefined);
+    await execute('object-del', { id: `${id}-host` }).catch(() => undefined);
     // Shared, for host programs such as virtiofsd that access guest memory.
-    await ask('object-add', { 'qom-type': 'memory-backend-memfd', id: `${id}-host`, size: bytes, share: true });
-    await ask('device_add', { driver: 'pc-dimm', id, memdev: `${id}-host` });
+    await execute('object-add', { 'qom-type': 'memory-backend-memfd', id: `${id}-host`, size: bytes, share: true });
+    await execute('device_add', { driver: 'pc-dimm', id, memdev: `${id}-host` });
   }, signal);
 }
 
@@ -221,18 +223,18 @@ async function hotPlug({ monitor }: LiveParts, bytes: number, signal: AbortSigna
  */
 async function balloon({ monitor, clock, progress }: LiveParts, bytes: number, signal: AbortSignal): Promise<number> {
   await monitor.use((qmp) => qmp.execute('balloon', { value: bytes }, { signal }), signal);
-  let seen: number | undefined;
+  let lastBytes: number | undefined;
   let nearest = Number.POSITIVE_INFINITY;
-  const look = async () => {
-    seen = await monitor.use(async (qmp) => (await readFacts(qmp, signal)).memory.bytes, signal);
-    const distance = Math.abs(seen - bytes);
+  const readBalloon = async () => {
+    lastBytes = await monitor.use(async (qmp) => (await readFacts(qmp, signal)).memory.bytes, signal);
+    const distance = Math.abs(lastBytes - bytes);
     if (distance < nearest && nearest !== Number.POSITIVE_INFINITY) progress?.();
     nearest = Math.min(nearest, distance);
-    return seen;
+    return lastBytes;
   };
-  return pollUntilSettled(clock, look, (value) => value === bytes, signal).catch((cause: unknown) => {
-    if (!signal.aborted || seen === undefined) throw cause;
-    const text = `the memory of the guest is still changing: ${gibText(seen)} now, ${gibText(bytes)} requested`;
+  return pollUntilSettled(clock, readBalloon, (value) => value === bytes, signal).catch((cause: unknown) => {
+    if (!signal.aborted || lastBytes === undefined) throw cause;
+    const text = `the memory of the guest is still changing: ${gibText(lastBytes)} now, ${gibText(bytes)} requested`;
     throw new RdError('ERR_CANCELLED', text, {
       cause,
       advice: 'The guest continues. Wait a while and run `rdctl apply` again, or restart the machine.',
@@ -240,8 +242,8 @@ async function balloon({ monitor, clock, progress }: LiveParts, bytes: number, s
   });
 }
 
-/** All shared memory (shmem) of the guest, in bytes. */
-function totalIn(text: string): number {
+/** Parses the guest's total memory, in bytes. */
+function parseTotal(text: string): number {
   const [, kib] = /^MemTotal:\s+(\d+) kB$/m.exec(text) ?? [];
   if (kib === undefined) throw new RdError('ERR_DRIVER_FAILED', 'the guest does not report its memory');
   return Number(kib) * 1024;

@@ -13,26 +13,26 @@ export interface LiveParts {
 }
 
 const POLL_MS = 250;
-/** Without hardware virtualization, on a busy host, a guest may be silent for some seconds. */
+/** On a busy host without hardware virtualization, a guest may be unresponsive for some seconds. */
 const STALL_MS = 20_000;
 
 /**
- * Polls a number until it is good or has not changed for a while; returns the last value.
- * @throws RdError `ERR_CANCELLED`, and what `look` throws.
+ * Polls a number until `isDone` or until it has not changed for a while; returns the last value.
+ * @throws RdError `ERR_CANCELLED`, and what `read` throws.
  */
 export async function pollUntilSettled(
   clock: Clock,
-  look: () => Promise<number>,
-  isGood: (value: number) => boolean,
+  read: () => Promise<number>,
+  isDone: (value: number) => boolean,
   signal: AbortSignal,
 ): Promise<number> {
-  let value = await look();
-  let moved = clock.now();
-  while (!isGood(value) && clock.now() - moved < STALL_MS) {
+  let value = await read();
+  let lastChange = clock.now();
+  while (!isDone(value) && clock.now() - lastChange < STALL_MS) {
     await clock.sleep(POLL_MS, signal);
     if (signal.aborted) throw new RdError('ERR_CANCELLED', 'waiting for the guest to apply a change was canceled');
-    const next = await look();
-    if (next !== value) moved = clock.now();
+    const next = await read();
+    if (next !== value) lastChange = clock.now();
     value = next;
   }
   return value;

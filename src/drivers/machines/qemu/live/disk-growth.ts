@@ -8,8 +8,8 @@ import { gibText } from './facts.ts';
 
 const DEVICE = `/dev/disk/by-id/virtio-${DATA_SERIAL}`;
 const SUBJECT = 'the file system of the data disk';
-/** Growing a file system writes new tables: some TiB take minutes. */
-const PATIENCE_MS = 45_000;
+/** Growing a file system writes new tables, which takes minutes for several TiB. */
+const WAIT_MS = 45_000;
 const POLL_MS = 500;
 
 /** Progress of the file system's growth, and its size; 0 when unknown. */
@@ -36,18 +36,18 @@ export function degradationOf(growth: Growth, whole: number): string | undefined
   if (growth.state === 'done') return undefined;
   const { bytes } = growth;
   if (growth.state === 'going') {
-    const so = bytes > 0 ? `has ${gibText(bytes)} of ${gibText(whole)}` : `is to have ${gibText(whole)}`;
-    return `${SUBJECT} ${so} and is still growing in the background`;
+    const progress = bytes > 0 ? `has ${gibText(bytes)} of ${gibText(whole)}` : `is to have ${gibText(whole)}`;
+    return `${SUBJECT} ${progress} and is still growing in the background`;
   }
-  const has = bytes > 0 ? `has ${gibText(bytes)} and not` : 'is not';
-  return `${SUBJECT} ${has} ${gibText(whole)}, because it did not grow (${growth.why}); each start retries`;
+  const size = bytes > 0 ? `has ${gibText(bytes)} and not` : 'is not';
+  return `${SUBJECT} ${size} ${gibText(whole)}, because it did not grow (${growth.why}); each start retries`;
 }
 
 /**
  * Grows the data disk while the guest uses it, and its file system with it. Idempotent: when repeated it only checks, and waits for a
  * growth in progress.
  * @param before the current size that QEMU reports: QEMU would truncate to a smaller size without a warning.
- * @returns how the file system follows: `going` when it takes longer than a caller should wait.
+ * @returns the state of the file system's growth: `going` when it takes longer than a caller should wait.
  * @throws RdError `ERR_DRIVER_FAILED` for a smaller size, when QEMU refuses, the guest does not see it or its file system does
  *   not grow, `ERR_CANCELLED`.
  */
@@ -59,19 +59,20 @@ export async function growDisk(parts: LiveParts, before: number, bytes: number, 
   if (bytes > before) {
     await monitor.use((qmp) => qmp.execute('block_resize', { device: DATA_DRIVE, size: bytes }, { signal }), signal);
   }
-  const look = async () => Number((await guest.run(['blockdev', '--getsize64', DEVICE], { signal })).stdout.trim());
-  const seen = await pollUntilSettled(clock, look, (value) => value >= bytes, signal);
-  if (seen < bytes) {
-    throw new RdError('ERR_DRIVER_FAILED', `the guest sees ${seen} of the ${bytes} bytes of its disk`, {
+  const readDiskBytes = async () =>
+    Number((await guest.run(['blockdev', '--getsize64', DEVICE], { signal })).stdout.trim());
+  const guestBytes = await pollUntilSettled(clock, readDiskBytes, (value) => value >= bytes, signal);
+  if (guestBytes < bytes) {
+    throw new RdError('ERR_DRIVER_FAILED', `the guest sees ${guestBytes} of the ${bytes} bytes of its disk`, {
       advice: 'This is retried automatically. If that does not help, restart the machine.',
     });
   }
-  const patience = clock.now() + PATIENCE_MS;
-  let growth = await askGrowth(guest, 'begin', signal);
-  while (growth.state === 'going' && clock.now() < patience) {
+  const deadline = clock.now() + WAIT_MS;
+  let growth = await queryGrowth(guest, 'begin', signal);
+  while (growth.state === 'going' && clock.now() < deadline) {
     await clock.sleep(POLL_MS, signal);
     if (signal.aborted) throw new RdError('ERR_CANCELLED', `waiting for ${SUBJECT} to grow was canceled`);
-    growth = await askGrowth(guest, 'look', signal);
+    growth = await queryGrowth(guest, 'look', signal);
   }
   if (growth.state !== 'failed') return growth;
   throw new RdError('ERR_DRIVER_FAILED', `${SUBJECT} does not grow to ${gibText(bytes)}: ${growth.why}`, {
@@ -80,22 +81,22 @@ export async function growDisk(parts: LiveParts, before: number, bytes: number, 
 }
 
 /** `begin`: retries a failed growth. Either starts one that has not been started. */
-async function askGrowth(guest: LiveParts['guest'], order: 'begin' | 'look', signal: AbortSignal): Promise<Growth> {
+async function queryGrowth(guest: LiveParts['guest'], order: 'begin' | 'look', signal: AbortSignal): Promise<Growth> {
   const { stdout } = await guest.run(['sh', '-s', '--', order], { input: GROWTH_SCRIPT, signal });
   return parseGrowth(stdout);
 }
 
 /** Tracks a growth in the background. A finished one is not queried again until the next one starts. */
 export function growthWatch(guest: LiveParts['guest']) {
-  let ended: Growth | undefined;
+  let finished: Growth | undefined;
   return {
     begin() {
-      ended = undefined;
+      finished = undefined;
     },
     /** As `degradationOf`. */
     async degradation(whole: number, signal: AbortSignal): Promise<string | undefined> {
-      const growth = ended ?? (await askGrowth(guest, 'look', signal));
-      if (growth.state !== 'going') ended = growth;
+      const growth = finished ?? (await queryGrowth(guest, 'look', signal));
+      if (growth.state !== 'going') finished = growth;
       return degradationOf(growth, whole);
     },
   };

@@ -31,23 +31,23 @@ export interface CpuSlot {
 /** QOM path of the balloon. */
 export const BALLOON_PATH = `/machine/peripheral/${BALLOON}`;
 
-/** An upper bound for what a guest kernel reserves at boot: a fixed part, and tables that grow with the initial memory. */
-const TAKEN_BYTES = 128 * 2 ** 20;
-const TAKEN_PART = 1 / 32;
+/** Upper bound for memory that a guest kernel reserves at boot: a fixed amount, and tables proportional to the initial memory. */
+const KERNEL_BYTES = 128 * 2 ** 20;
+const KERNEL_SHARE = 1 / 32;
 
 /** Queries QEMU once. @throws RdError `ERR_DRIVER_FAILED` when QEMU does not respond or responds with something else. */
 export async function readFacts(qmp: Qmp, signal: AbortSignal): Promise<MachineFacts> {
-  const ask = (command: string, args?: JsonObject) => qmp.execute(command, args, { signal });
-  const property = (path: string, name: string) => ask('qom-get', { path, property: name });
+  const execute = (command: string, args?: JsonObject) => qmp.execute(command, args, { signal });
+  const property = (path: string, name: string) => execute('qom-get', { path, property: name });
   const [balloon, summary, devices, slots, disks, size, stats] = await Promise.all([
-    ask('query-balloon'),
-    ask('query-memory-size-summary'),
-    ask('query-memory-devices'),
-    ask('query-hotpluggable-cpus'),
-    ask('query-block'),
-    // QEMU before 7.1 lacks this property: treat hot-plugging as unsupported.
-    unlessRefused(property('/machine', 'memory')),
-    unlessRefused(property(BALLOON_PATH, 'guest-stats')),
+    execute('query-balloon'),
+    execute('query-memory-size-summary'),
+    execute('query-memory-devices'),
+    execute('query-hotpluggable-cpus'),
+    execute('query-block'),
+    // Missing before QEMU 7.1, where hot-plugging is treated as unsupported.
+    undefinedIfRefused(property('/machine', 'memory')),
+    undefinedIfRefused(property(BALLOON_PATH, 'guest-stats')),
   ]);
   const whole = number(summary, 'base-memory') + numberOr(0, summary, 'plugged-memory');
   const slotsLeft = numberOr(0, size, 'slots') - list(devices).length;
@@ -84,9 +84,9 @@ function neededOf(
   const at = numberOr(0, stats, 'last-update');
   // Before the guest's first report every number is the maximum.
   if (at <= 0 || available < 0 || available > total || total > whole) return undefined;
-  const most = TAKEN_BYTES + base * TAKEN_PART;
-  const taken = bytes - total;
-  return { bytes: total - available + (taken >= 0 && taken <= most ? taken : most), at };
+  const most = KERNEL_BYTES + base * KERNEL_SHARE;
+  const reserved = bytes - total;
+  return { bytes: total - available + (reserved >= 0 && reserved <= most ? reserved : most), at };
 }
 
 function slotOf(slot: JsonObject): CpuSlot[] {
@@ -99,8 +99,8 @@ function diskOf(disks: JsonValue): JsonValue | undefined {
   return list(disks).find((disk) => isObject(disk) && disk.device === DATA_DRIVE);
 }
 
-/** QEMU error classes that are not failures; a broken connection shows in the other queries. */
-function unlessRefused(answer: Promise<JsonValue>): Promise<JsonValue | undefined> {
+/** For optional properties. A broken connection still fails the other queries. */
+function undefinedIfRefused(answer: Promise<JsonValue>): Promise<JsonValue | undefined> {
   return answer.catch(() => undefined);
 }
 
@@ -112,9 +112,9 @@ function child(value: JsonValue | undefined, name: string): JsonValue | undefine
   return isObject(value) ? value[name] : undefined;
 }
 
-function numberOr(otherwise: number, value: JsonValue | undefined, name: string): number {
+function numberOr(fallback: number, value: JsonValue | undefined, name: string): number {
   const found = child(value, name);
-  return typeof found === 'number' ? found : otherwise;
+  return typeof found === 'number' ? found : fallback;
 }
 
 function number(value: JsonValue | undefined, name: string): number {
@@ -124,9 +124,9 @@ function number(value: JsonValue | undefined, name: string): number {
 }
 
 export const GIB = 2 ** 30;
-/** With less than this a guest starts to evict its working set. */
+/** With less free memory, a guest starts to evict its working set. */
 const RESERVE_BYTES = 256 * 2 ** 20;
-/** The guest reports every few seconds; an older report says nothing about now. */
+/** The guest reports every few seconds; older reports are stale. */
 const FRESH_S = 60;
 /**
  * How far the file system of the data disk can grow online. mke2fs reserves 1024 blocks for group descriptors, each for 64 groups of 128

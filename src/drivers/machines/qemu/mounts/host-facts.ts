@@ -13,7 +13,7 @@ export interface HostFacts {
   features: readonly string[];
 }
 
-/** A helper outside `PATH`; each distribution has its own location. */
+/** Not in `PATH`; each distribution has its own location. */
 const SFTP_SERVERS = [
   '/usr/lib/openssh/sftp-server',
   '/usr/libexec/openssh/sftp-server',
@@ -21,24 +21,24 @@ const SFTP_SERVERS = [
   '/usr/lib/ssh/sftp-server',
 ];
 /** The one shipped with QEMU up to 7.2, and its successor. */
-const VIRTIOFSD_OF_QEMU = ['/usr/lib/qemu/virtiofsd'];
+const QEMU_VIRTIOFSD = ['/usr/lib/qemu/virtiofsd'];
 const VIRTIOFSD = ['/usr/libexec/virtiofsd', '/usr/lib/virtiofsd'];
 
 export async function hostFacts(path: string | undefined, features: readonly string[]): Promise<HostFacts> {
-  const [sftpServer, rust, ofQemu] = await Promise.all([
-    firstOf(SFTP_SERVERS, 'sftp-server', path),
-    firstOf(VIRTIOFSD, 'virtiofsd', path),
-    firstOf(VIRTIOFSD_OF_QEMU, undefined, path),
+  const [sftpServer, rustVirtiofsd, qemuVirtiofsd] = await Promise.all([
+    findHelper(SFTP_SERVERS, 'sftp-server', path),
+    findHelper(VIRTIOFSD, 'virtiofsd', path),
+    findHelper(QEMU_VIRTIOFSD, undefined, path),
   ]);
-  const virtiofsd = rust
-    ? ({ path: rust, dialect: 'rust' } as const)
-    : ofQemu
-      ? ({ path: ofQemu, dialect: 'qemu' } as const)
+  const virtiofsd = rustVirtiofsd
+    ? ({ path: rustVirtiofsd, dialect: 'rust' } as const)
+    : qemuVirtiofsd
+      ? ({ path: qemuVirtiofsd, dialect: 'qemu' } as const)
       : undefined;
   return { sftpServer, virtiofsd, isRoot: process.getuid?.() === 0, features };
 }
 
-async function firstOf(places: readonly string[], name: string | undefined, path: string | undefined) {
+async function findHelper(places: readonly string[], name: string | undefined, path: string | undefined) {
   for (const place of places) {
     const found = await access(place, constants.X_OK).then(
       () => true,
@@ -74,7 +74,7 @@ export interface HomeFacts {
   own: readonly string[];
 }
 
-/** System paths of the guest; nothing is shared there, nor above. */
+/** System paths of the guest; no directory is shared at, below or above one. */
 const GUEST_SYSTEM_PATHS: readonly string[] = [
   '/bin',
   '/boot',
@@ -94,25 +94,25 @@ const GUEST_SYSTEM_PATHS: readonly string[] = [
   '/var/lib/rdctl',
 ];
 
-/** Pure: what is shared, or why nothing is, as a clause. */
+/** Pure: the directory to share, or why none is shared, as a clause. */
 export function homeToShare({ home, real, own }: HomeFacts): SharedHome | { missing: string } {
   if (home === undefined || home === '') return { missing: 'HOME is not set for the service' };
   if (!posix.isAbsolute(home)) return { missing: `HOME is ${JSON.stringify(home)}, which is not an absolute path` };
-  const path = tidy(home);
+  const path = normalized(home);
   if (real === undefined) return { missing: `HOME is ${path}, which is not a directory` };
-  for (const each of new Set([path, real])) {
+  for (const candidate of new Set([path, real])) {
     // Mount tables and command lines are line-oriented.
-    if (/\p{Cc}/u.test(each)) return { missing: 'the path in HOME contains control characters' };
-    const taken = GUEST_SYSTEM_PATHS.find((place) => isWithin(each, place) || isWithin(place, each));
-    if (taken !== undefined) return { missing: `HOME is ${each}, and the guest uses ${taken} itself` };
+    if (/\p{Cc}/u.test(candidate)) return { missing: 'the path in HOME contains control characters' };
+    const systemPath = GUEST_SYSTEM_PATHS.find((place) => isWithin(candidate, place) || isWithin(place, candidate));
+    if (systemPath !== undefined) return { missing: `HOME is ${candidate}, and the guest uses ${systemPath} itself` };
   }
-  const around = own.find((place) => isWithin(real, place));
-  if (around !== undefined) {
-    const where = around === real ? around : `in ${around}`;
+  const enclosing = own.find((place) => isWithin(real, place));
+  if (enclosing !== undefined) {
+    const where = enclosing === real ? enclosing : `in ${enclosing}`;
     return { missing: `HOME is ${where}, where rdctl keeps the keys of the machine` };
   }
-  const inside = own.filter((place) => isWithin(place, real));
-  const hidden = inside.filter((place) => !inside.some((other) => other !== place && isWithin(place, other)));
+  const nested = own.filter((place) => isWithin(place, real));
+  const hidden = nested.filter((place) => !nested.some((other) => other !== place && isWithin(place, other)));
   return { path, real, hidden: [...new Set(hidden)] };
 }
 
@@ -131,7 +131,7 @@ async function realDirectory(path: string): Promise<string | undefined> {
   }
 }
 
-function tidy(path: string): string {
+function normalized(path: string): string {
   const normal = posix.normalize(path);
   return normal.length > 1 && normal.endsWith('/') ? normal.slice(0, -1) : normal;
 }

@@ -96,8 +96,8 @@ const MOUNT_MS = 60_000;
 const POLL_MS = 200;
 /** Attribute cache in seconds: a change on the host must show in the guest. */
 const CACHE_S = 1;
-/** With this option sshfs refuses links that lead upwards unless the server is trusted. */
-const LINKS = 'no_contain_symlinks';
+/** sshfs versions with this option otherwise refuse links that lead out of the mounted directory. */
+const SYMLINKS_OPTION = 'no_contain_symlinks';
 
 /**
  * A host sftp server, connected to sshfs in the guest over a dedicated connection: it may break without affecting engines, and never blocks
@@ -117,7 +117,7 @@ const reverseSshfs: Mounter = {
     const { places, guest, logFile, environment, port } = parts;
     const { stdout } = await guest.run(['sshfs', '--help'], { accept: [0, 1], signal });
     const options = ['passive', 'allow_other', `fsname=${TAG}`, `dcache_timeout=${CACHE_S}`];
-    if (stdout.includes(LINKS)) options.push(LINKS);
+    if (stdout.includes(SYMLINKS_OPTION)) options.push(SYMLINKS_OPTION);
     const words = ['sshfs', `:${home.real}`, home.real, '-f', '-o', options.join(',')];
     await startDaemon({
       argv: ownConnection(places, await port(), words),
@@ -126,7 +126,7 @@ const reverseSshfs: Mounter = {
       logFile,
       env: environment,
     });
-    await whenServing(work, {
+    await waitUntilServing(work, {
       isReady: () => isMounted(work),
       limitMs: MOUNT_MS,
       pollMs: POLL_MS,
@@ -154,7 +154,7 @@ interface ServingWait {
 }
 
 /** Waits for the daemon. @throws RdError `ERR_DRIVER_FAILED` with the end of its log. */
-async function whenServing({ parts, signal }: MountWork, wait: ServingWait): Promise<void> {
+async function waitUntilServing({ parts, signal }: MountWork, wait: ServingWait): Promise<void> {
   const { places, clock, logFile } = parts;
   const deadline = clock.now() + wait.limitMs;
   while (!(await wait.isReady())) {
@@ -200,7 +200,7 @@ const virtiofs: Mounter = {
       logFile,
       env: environment,
     });
-    await whenServing(work, {
+    await waitUntilServing(work, {
       isReady: () => isThere(places.homeSocket),
       limitMs: READY_MS,
       pollMs: READY_POLL_MS,

@@ -20,7 +20,7 @@ export interface GuestMountsParts extends MounterParts {
 }
 
 /** The observed state of a directory that a machine was started with. */
-interface MountLook {
+interface MountObservation {
   shared: SharedDirectory;
   /** What is missing and `mount` restores, as a clause. */
   repair?: string;
@@ -39,7 +39,7 @@ export interface GuestMounts {
   mount(spec: MachineSpec, signal: AbortSignal): Promise<void>;
   /** Unmounts it in the guest before a state is saved. `mount` restores it, also after a resume. */
   unmount(signal: AbortSignal): Promise<void>;
-  look(): Promise<MountLook>;
+  observe(): Promise<MountObservation>;
   /** Why a running machine cannot save its state, even unmounted, as a clause; undefined when it can. */
   blocksMigration(): Promise<string | undefined>;
   /** After QEMU has ended: stops its helpers on this host. */
@@ -50,7 +50,7 @@ export function guestMounts(parts: GuestMountsParts): GuestMounts {
   const { places, guest, clock, home, own, facts, log } = parts;
   const file = places.home;
 
-  async function decide(spec: MachineSpec, found: HostFacts): Promise<HomeRecord> {
+  async function chooseHome(spec: MachineSpec, found: HostFacts): Promise<HomeRecord> {
     const shared = homeToShare(await homeFacts(home, own));
     if ('missing' in shared) return shared;
     const { type } = spec.mount;
@@ -59,7 +59,7 @@ export function guestMounts(parts: GuestMountsParts): GuestMounts {
     return obstacle === undefined ? { ...shared, type, mounted: false } : { missing: obstacle };
   }
 
-  const workOn = (shared: SharedHome, spec: MachineSpec, found: HostFacts, signal: AbortSignal): MountWork => ({
+  const mountWork = (shared: SharedHome, spec: MachineSpec, found: HostFacts, signal: AbortSignal): MountWork => ({
     home: shared,
     spec,
     facts: found,
@@ -67,8 +67,8 @@ export function guestMounts(parts: GuestMountsParts): GuestMounts {
     signal,
   });
 
-  /** Any mount at that place, with clients that may wait for a dead server. */
-  async function clear({ real }: SharedHome, signal: AbortSignal): Promise<void> {
+  /** Removes every mount at the mount point, including those whose clients wait for a dead server. */
+  async function clearMounts({ real }: SharedHome, signal: AbortSignal): Promise<void> {
     const { stdout } = await guest.run(['cat', '/proc/self/mountinfo'], { signal });
     for (const { type, minor } of parseMounts(stdout).filter(({ point }) => point === real)) {
       const connections = type.startsWith('fuse.') ? [String(minor)] : [];
@@ -76,19 +76,19 @@ export function guestMounts(parts: GuestMountsParts): GuestMounts {
     }
   }
 
-  async function withdraw(record: HomeShown, signal: AbortSignal): Promise<void> {
+  async function unmountHome(record: SharedHomeRecord, signal: AbortSignal): Promise<void> {
     if (MOUNTERS[record.type].daemon === 'into the guest') {
       await stopDaemon(places.homeDaemon, { graceMs: END_MS, clock, signal });
     }
-    await clear(record, signal);
+    await clearMounts(record, signal);
     await writeHomeRecord(file, { ...record, mounted: false });
   }
 
   async function mount(spec: MachineSpec, signal: AbortSignal): Promise<void> {
     const record = await readHomeRecord(file);
     if (record === undefined || 'missing' in record) return;
-    const way = MOUNTERS[record.type];
-    await withdraw(record, signal);
+    const mounter = MOUNTERS[record.type];
+    await unmountHome(record, signal);
     const place = await guest.run(['sh', '-s', '--', record.real, record.path], {
       input: PLACE_SCRIPT,
       accept: [0, REFUSED],
@@ -100,11 +100,11 @@ export function guestMounts(parts: GuestMountsParts): GuestMounts {
       return writeHomeRecord(file, { missing });
     }
     try {
-      await way.mount(workOn(record, spec, await facts(), signal));
+      await mounter.mount(mountWork(record, spec, await facts(), signal));
       await guest.run(['sh', '-s', '--', ...record.hidden], { input: HIDE_SCRIPT, timeoutMs: SLOW_MS, signal });
     } catch (error) {
-      // Rather nothing than exposing hidden directories.
-      await withdraw(record, signal).catch(() => undefined);
+      // No mount is better than exposing hidden directories.
+      await unmountHome(record, signal).catch(() => undefined);
       throw error;
     }
     await writeHomeRecord(file, { ...record, mounted: true });
@@ -114,22 +114,22 @@ export function guestMounts(parts: GuestMountsParts): GuestMounts {
     async begin(spec, signal) {
       await stopDaemon(places.homeDaemon, { graceMs: END_MS, clock, signal });
       const found = await facts();
-      const record = await decide(spec, found);
+      const record = await chooseHome(spec, found);
       await writeHomeRecord(file, record);
       if ('missing' in record) {
         log('warn', 'the home directory is not mounted in the machine', { reason: record.missing });
         return [];
       }
-      const way = MOUNTERS[record.type];
-      await way.begin?.(workOn(record, spec, found, signal));
-      return way.qemuArguments(record, spec, places);
+      const mounter = MOUNTERS[record.type];
+      await mounter.begin?.(mountWork(record, spec, found, signal));
+      return mounter.qemuArguments(record, spec, places);
     },
     mount,
     async unmount(signal) {
       const record = await readHomeRecord(file);
-      if (record && 'real' in record) await withdraw(record, signal);
+      if (record && 'real' in record) await unmountHome(record, signal);
     },
-    async look() {
+    async observe() {
       const record = await readHomeRecord(file);
       if (record === undefined) return { shared: { missing: 'the machine was started without a shared directory' } };
       if ('missing' in record) return { shared: { missing: record.missing } };
@@ -155,14 +155,14 @@ export function guestMounts(parts: GuestMountsParts): GuestMounts {
   };
 }
 
-interface HomeShown extends SharedHome {
+interface SharedHomeRecord extends SharedHome {
   type: MountType;
   /** Whether it has been mounted since the guest started. */
   mounted: boolean;
 }
 
 /** What the machine was started with, or why it shares nothing, as a clause: devices stay fixed, whatever a newer service finds. */
-export type HomeRecord = HomeShown | { missing: string };
+export type HomeRecord = SharedHomeRecord | { missing: string };
 
 /** Undefined when there is none or it cannot be parsed. */
 export async function readHomeRecord(file: string): Promise<HomeRecord | undefined> {

@@ -13,9 +13,9 @@ export type ClaimPort = (port: number) => Promise<() => void>;
 /** Forwards a host port for each port that a guest program listens on. An unavailable port is reported, never an error. */
 export interface PortForwarder {
   /** Called when an observation finds a responsive guest: starts the watch and sets the route. */
-  look(way: ForwardRoute): void;
+  watch(route: ForwardRoute): void;
   /** Moves the forwards to this route. @returns once they have moved. */
-  use(way: ForwardRoute): Promise<void>;
+  switchTo(route: ForwardRoute): Promise<void>;
   claim: ClaimPort;
   published(): PublishedPort[];
   /** Stops the watch; forwards stay. */
@@ -46,30 +46,30 @@ const OWN_PORTS: ReadonlySet<PortKey> = new Set([
 export function portForwarder(parts: PortForwarderParts): PortForwarder {
   const { guest, routes, record, portConflict, clock, log } = parts;
   const claimed = new Set<PortKey>();
-  const have = new Map<PortKey, Forward>();
-  /** What to forward, from the last report; undefined while the watch is down. */
+  const forwards = new Map<PortKey, Forward>();
+  /** Sockets to forward, from the last report; undefined while the watch is down. */
   let listening: Listening[] | undefined;
   /** The last report. */
   let reported: Listening[] = [];
-  let way: ForwardRoute = 'ssh';
-  let isRead = false;
-  let many = false;
+  let route: ForwardRoute = 'ssh';
+  let isRecordRead = false;
+  let isOverLimit = false;
   /** Counts connections: forwards of an earlier one may be gone. */
   let connection = 0;
   let end = new AbortController();
   const queue = new SerialQueue();
-  let waiting: Promise<void> | undefined;
+  let pending: Promise<void> | undefined;
 
   const watch = portWatch(
     guest,
     (line) => {
-      if (line !== 'still there') {
-        // A client that waits for an answer looks like a UDP server: those that stay are servers.
+      if (line !== 'heartbeat') {
+        // A UDP client that waits for a response looks like a server; only sockets in two reports count as servers.
         const before = new Set(reported.map(keyOf));
-        listening = line.listening.filter((each) => each.protocol === 'tcp' || before.has(keyOf(each)));
+        listening = line.listening.filter((socket) => socket.protocol === 'tcp' || before.has(keyOf(socket)));
         reported = line.listening;
       }
-      void pass();
+      void reconcile();
     },
     log,
   );
@@ -77,58 +77,59 @@ export function portForwarder(parts: PortForwarderParts): PortForwarder {
     connection += 1;
     listening = undefined;
     reported = [];
-    for (const forward of have.values()) doubt(forward);
+    for (const forward of forwards.values()) markUnproven(forward);
   });
 
-  function doubt({ protocol, port, way, address, state }: Forward): void {
-    if (state === 'forwarded') have.set(keyOf({ protocol, port }), { protocol, port, way, address, state: 'unproven' });
+  function markUnproven({ protocol, port, way, address, state }: Forward): void {
+    if (state === 'forwarded')
+      forwards.set(keyOf({ protocol, port }), { protocol, port, way, address, state: 'unproven' });
   }
 
   /** Serialized: concurrent changes of the same port would undo each other. */
-  function inTurn(work: () => Promise<void>): Promise<void> {
+  function serialize(work: () => Promise<void>): Promise<void> {
     return queue.run(work).catch((error: unknown) => {
       if (!end.signal.aborted) log('warn', 'the port forwards could not be updated', { message: messageOf(error) });
     });
   }
 
   /** Reconciles the forwards with the listening ports. Concurrent callers share a pending run. */
-  function pass(): Promise<void> {
-    waiting ??= inTurn(async () => {
-      waiting = undefined;
-      await readOnce();
+  function reconcile(): Promise<void> {
+    pending ??= serialize(async () => {
+      pending = undefined;
+      await readRecord();
       if (listening === undefined) return;
       const wanted = wantedPorts(listening, (at) => OWN_PORTS.has(keyOf(at)) || claimed.has(keyOf(at)));
       warnAboutTooMany(wanted.size);
-      const { close, open } = changes(wanted, have, way, clock.now());
-      for (const forward of close) await take(forward);
+      const { close, open } = changes(wanted, forwards, route, clock.now());
+      for (const forward of close) await removeForward(forward);
       // Record the intent first: the next service must know what a killed one created.
-      await write(open.map((each) => ({ ...each, state: 'unproven' })));
-      for (const each of open) await add(each);
-      await write([]);
+      await writeRecord(open.map((forward) => ({ ...forward, state: 'unproven' })));
+      for (const forward of open) await openForward(forward);
+      await writeRecord([]);
     });
-    return waiting;
+    return pending;
   }
 
-  /** Report once, and again after a recovery. */
+  /** Warns once, and again after a recovery. */
   function warnAboutTooMany(count: number): void {
-    if (count === MAX_FORWARDS && !many)
+    if (count === MAX_FORWARDS && !isOverLimit)
       log('warn', 'the guest listens on too many ports; the rest are not forwarded', { count });
-    many = count === MAX_FORWARDS;
+    isOverLimit = count === MAX_FORWARDS;
   }
 
-  async function readOnce(): Promise<void> {
-    if (isRead) return;
-    isRead = true;
+  async function readRecord(): Promise<void> {
+    if (isRecordRead) return;
+    isRecordRead = true;
     const kept = await record.read().catch((error: unknown) => {
       log('warn', 'the forwards of an earlier service cannot be read and may remain', { message: messageOf(error) });
       return [];
     });
-    for (const forward of kept) have.set(keyOf(forward), forward);
+    for (const forward of kept) forwards.set(keyOf(forward), forward);
   }
 
-  async function write(more: readonly Forward[]): Promise<void> {
+  async function writeRecord(more: readonly Forward[]): Promise<void> {
     if (end.signal.aborted) return;
-    const kept = new Map([...have].filter(([, { state }]) => state !== 'failed'));
+    const kept = new Map([...forwards].filter(([, { state }]) => state !== 'failed'));
     for (const forward of more) kept.set(keyOf(forward), forward);
     await record.write([...kept.values()]).catch((error: unknown) => {
       log('warn', 'the port forwards could not be recorded; they remain if the service is killed', {
@@ -137,7 +138,7 @@ export function portForwarder(parts: PortForwarderParts): PortForwarder {
     });
   }
 
-  async function take(forward: Forward): Promise<void> {
+  async function removeForward(forward: Forward): Promise<void> {
     const { protocol, port, state } = forward;
     if (end.signal.aborted) return;
     if (state !== 'failed') {
@@ -145,34 +146,34 @@ export function portForwarder(parts: PortForwarderParts): PortForwarder {
       await routes[forward.way].close(forward, end.signal).catch(() => undefined);
       log('debug', 'a port of the guest is no longer forwarded', { protocol, port });
     }
-    have.delete(keyOf(forward));
+    forwards.delete(keyOf(forward));
   }
 
-  async function add(at: Listening & { way: ForwardRoute }): Promise<void> {
+  async function openForward(at: Listening & { way: ForwardRoute }): Promise<void> {
     if (end.signal.aborted) return;
     const { protocol, port } = at;
     const key = keyOf(at);
-    const before = have.get(key);
+    const before = forwards.get(key);
     const began = connection;
     // A retry costs a process and a log line.
     if (before?.state === 'failed' && (await portConflict(at)) === before.reason) {
-      have.set(key, { ...before, ...at, at: clock.now() });
+      forwards.set(key, { ...before, ...at, at: clock.now() });
       return;
     }
     try {
       const addresses = await routes[at.way].open(at, end.signal);
-      have.set(key, began === connection ? { ...at, state: 'forwarded', addresses } : { ...at, state: 'unproven' });
+      forwards.set(key, began === connection ? { ...at, state: 'forwarded', addresses } : { ...at, state: 'unproven' });
       log('debug', 'a port of the guest is forwarded', { protocol, port });
     } catch (error) {
       if (end.signal.aborted) return;
       const reason = (await portConflict(at)) ?? messageOf(error);
-      have.set(key, { ...at, state: 'failed', reason, at: clock.now() });
+      forwards.set(key, { ...at, state: 'failed', reason, at: clock.now() });
       const isNew = before?.state !== 'failed' || before.reason !== reason;
       if (isNew) log('warn', 'a port of the guest cannot be forwarded', { protocol, port, reason });
     }
   }
 
-  async function finish(): Promise<void> {
+  async function stopWatch(): Promise<void> {
     end.abort();
     await watch.end();
     await queue.idle();
@@ -182,28 +183,28 @@ export function portForwarder(parts: PortForwarderParts): PortForwarder {
   }
 
   return {
-    look(next) {
-      way = next;
+    watch(next) {
+      route = next;
       watch.begin();
     },
-    use(next) {
-      way = next;
-      return pass();
+    switchTo(next) {
+      route = next;
+      return reconcile();
     },
     async claim(port) {
       const key = keyOf({ protocol: 'tcp', port });
       claimed.add(key);
-      await inTurn(async () => {
-        await readOnce();
-        const forward = have.get(key);
+      await serialize(async () => {
+        await readRecord();
+        const forward = forwards.get(key);
         if (!forward) return;
-        await take(forward);
-        await write([]);
+        await removeForward(forward);
+        await writeRecord([]);
       });
       return () => void claimed.delete(key);
     },
     published: () =>
-      [...have.values()]
+      [...forwards.values()]
         .sort((one, other) => one.port - other.port)
         .flatMap((forward): PublishedPort[] => {
           const { protocol, port, state } = forward;
@@ -211,11 +212,11 @@ export function portForwarder(parts: PortForwarderParts): PortForwarder {
           if (state === 'failed') return [{ protocol, port, state, reason: forward.reason }];
           return [{ protocol, port, state, addresses: forward.addresses }];
         }),
-    release: finish,
+    release: stopWatch,
     async forget() {
-      await finish();
-      have.clear();
-      isRead = false;
+      await stopWatch();
+      forwards.clear();
+      isRecordRead = false;
       await record.remove();
     },
   };
@@ -236,7 +237,7 @@ const MAX_CHARACTERS = 1024 * 1024;
 
 function portWatch(
   guest: Pick<Connection, 'stream'>,
-  tell: (line: WatchLine) => void,
+  onLine: (line: WatchLine) => void,
   log: DriverContext['log'],
 ): PortWatch {
   let running: { end: AbortController; ended: Promise<void> } | undefined;
@@ -250,10 +251,10 @@ function portWatch(
       rest = lines.pop() ?? '';
       if (rest.length > MAX_CHARACTERS)
         throw new RdError('ERR_DRIVER_FAILED', 'the list of ports from the guest is too long');
-      for (const each of lines) {
-        const line = parseWatchLine(each);
+      for (const text of lines) {
+        const line = parseWatchLine(text);
         if (line === undefined) log('warn', 'the list of ports from the guest cannot be parsed', {});
-        else tell(line);
+        else onLine(line);
       }
     }
   }

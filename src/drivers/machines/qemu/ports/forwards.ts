@@ -38,25 +38,25 @@ interface Changes {
 export type PortKey = `${Protocol} ${number}`;
 export const keyOf = ({ protocol, port }: Port): PortKey => `${protocol} ${port}`;
 
-/** Datagrams take the only way there is for them. */
-const wayFor = ({ protocol }: Port, way: ForwardRoute): ForwardRoute => (protocol === 'udp' ? 'qemu' : way);
+/** Only QEMU can forward datagrams. */
+const routeFor = ({ protocol }: Port, route: ForwardRoute): ForwardRoute => (protocol === 'udp' ? 'qemu' : route);
 
 /** Interval between retries of an unavailable port. */
 export const RETRY_MS = 5_000;
 /** Limits how many host ports a guest can claim. */
 export const MAX_FORWARDS = 1_000;
-/** The widest address first: of two programs on one port, it is the one meant to be reached. */
-const OPENNESS: readonly GuestAddress[] = ['0.0.0.0', '::', '127.0.0.1', '::1'];
+/** Widest first: of two programs on one port, the one with the wider address is meant to be reached. */
+const ADDRESS_ORDER: readonly GuestAddress[] = ['0.0.0.0', '::', '127.0.0.1', '::1'];
 
 /** The ports that should be reachable, lowest first, each with its address. */
 export function wantedPorts(listening: readonly Listening[], isOwn: (port: Port) => boolean): Map<PortKey, Listening> {
   const wanted = new Map<PortKey, Listening>();
-  for (const each of [...listening].sort((one, other) => one.port - other.port)) {
-    if (isOwn(each)) continue;
-    const known = wanted.get(keyOf(each));
+  for (const socket of [...listening].sort((one, other) => one.port - other.port)) {
+    if (isOwn(socket)) continue;
+    const known = wanted.get(keyOf(socket));
     if (known === undefined && wanted.size >= MAX_FORWARDS) break;
-    if (known === undefined || OPENNESS.indexOf(each.address) < OPENNESS.indexOf(known.address)) {
-      wanted.set(keyOf(each), each);
+    if (known === undefined || ADDRESS_ORDER.indexOf(socket.address) < ADDRESS_ORDER.indexOf(known.address)) {
+      wanted.set(keyOf(socket), socket);
     }
   }
   return wanted;
@@ -68,21 +68,21 @@ export function wantedPorts(listening: readonly Listening[], isOwn: (port: Port)
  */
 export function changes(
   wanted: ReadonlyMap<PortKey, Listening>,
-  have: ReadonlyMap<PortKey, Forward>,
-  way: ForwardRoute,
+  current: ReadonlyMap<PortKey, Forward>,
+  route: ForwardRoute,
   now: number,
 ): Changes {
   const fits = (forward: Forward) =>
-    forward.way === wayFor(forward, way) && forward.address === wanted.get(keyOf(forward))?.address;
-  const close = [...have.values()].filter((forward) => !fits(forward));
+    forward.way === routeFor(forward, route) && forward.address === wanted.get(keyOf(forward))?.address;
+  const close = [...current.values()].filter((forward) => !fits(forward));
   const open: Changes['open'] = [];
-  for (const [key, each] of wanted) {
-    const forward = have.get(key);
+  for (const [key, socket] of wanted) {
+    const forward = current.get(key);
     if (forward && fits(forward)) {
       if (forward.state === 'forwarded') continue;
       if (forward.state === 'failed' && now - forward.at < RETRY_MS) continue;
     }
-    open.push({ ...each, way: wayFor(each, way) });
+    open.push({ ...socket, way: routeFor(socket, route) });
   }
   return { close, open };
 }
@@ -121,7 +121,7 @@ export function forwardRecord(file: string): ForwardRecord {
   };
 }
 
-/** Whether the forward still exists is a separate question. */
+/** A recorded forward is unproven: it may no longer exist. */
 function parsed(value: unknown): Forward[] {
   if (!isObject(value)) return [];
   const { protocol = 'tcp', port, way, address } = value;
@@ -135,7 +135,7 @@ function isAddress(value: unknown): value is GuestAddress {
   return ADDRESSES.includes(value);
 }
 
-/** One way to forward a port of this host to the same port of the guest. */
+/** A method of forwarding a port of this host to the same port of the guest. */
 export interface Route {
   /** Idempotent. @returns where it listens, 127.0.0.1 first. @throws RdError `ERR_DRIVER_FAILED`, `ERR_CANCELLED`. */
   open(at: Listening, signal: AbortSignal): Promise<readonly Loopback[]>;
@@ -143,32 +143,32 @@ export interface Route {
   close(at: Listening, signal: AbortSignal): Promise<void>;
 }
 
-/** Over the ssh connection, which knows only TCP: also reaches the guest's own loopback. */
+/** Over the ssh connection, which supports only TCP but also reaches the guest's loopback. */
 export function sshRoute(guest: Pick<Connection, 'forward'>): Route {
-  const words = (here: Loopback, { port, address }: Listening) => {
-    const there = address === '::' || address === '::1' ? '[::1]' : '127.0.0.1';
-    return ['-L', `${here === '::1' ? '[::1]' : here}:${port}:${there}:${port}`];
+  const options = (hostAddress: Loopback, { port, address }: Listening) => {
+    const guestAddress = address === '::' || address === '::1' ? '[::1]' : '127.0.0.1';
+    return ['-L', `${hostAddress === '::1' ? '[::1]' : hostAddress}:${port}:${guestAddress}:${port}`];
   };
   return {
     async open(at) {
-      await guest.forward('forward', ...words('127.0.0.1', at));
-      // This host may have no IPv6, or another program there; what only knows IPv4 works anyway.
-      const both = await guest.forward('forward', ...words('::1', at)).then(
+      await guest.forward('forward', ...options('127.0.0.1', at));
+      // The host may have no IPv6, or another program may use the port; IPv4 clients work anyway.
+      const both = await guest.forward('forward', ...options('::1', at)).then(
         () => true,
         () => false,
       );
       return both ? ['127.0.0.1', '::1'] : ['127.0.0.1'];
     },
     async close(at) {
-      await guest.forward('cancel', ...words('::1', at)).catch(() => undefined);
-      await guest.forward('cancel', ...words('127.0.0.1', at));
+      await guest.forward('cancel', ...options('::1', at)).catch(() => undefined);
+      await guest.forward('cancel', ...options('127.0.0.1', at));
     },
   };
 }
 
 /**
- * By QEMU's user-mode network, which forwards from IPv4 only: the guest sees connections from outside.
- * @param network QEMU's name for it.
+ * Over QEMU's user-mode network, which forwards from IPv4 only; the guest sees connections from outside.
+ * @param network QEMU's name for the network.
  */
 export function qemuRoute(monitor: Pick<Monitor, 'use'>, network: string): Route {
   const remove = (qmp: Qmp, { protocol, port }: Port, signal: AbortSignal) =>

@@ -11,7 +11,7 @@ export interface Listening {
 }
 
 /** A line of the script below: the current sockets, or a heartbeat. */
-export type WatchLine = { listening: Listening[] } | 'still there';
+export type WatchLine = { listening: Listening[] } | 'heartbeat';
 
 /**
  * For bash. Prints `ports` and the kernel's tables of listening sockets when they change, again two seconds later, and `.` every five
@@ -62,7 +62,7 @@ const ADDRESSES: ReadonlyMap<string, GuestAddress> = new Map([
 /** Undefined for a damaged line: a partial list would remove forwards. */
 export function parseWatchLine(line: string): WatchLine | undefined {
   const text = line.trimEnd();
-  if (text === '.') return 'still there';
+  if (text === '.') return 'heartbeat';
   if (!LINE.test(text)) return undefined;
   const listening: Listening[] = [];
   for (const [, hex = '', port = '', state] of text.matchAll(SOCKET)) {
