@@ -114,13 +114,14 @@ export const PART_HELP: Readonly<Record<Part, string>> = {
 };
 
 export const VERSION_HELP = [
-  `The version of the settings that the other policies of this category are written for: ${SCHEMA_VERSION}.`,
-  'Every policy of this category writes it, because the application does not start with a profile that has none. A tool ' +
-    'that takes a policy back may take the version with it while other policies are still there. When this policy is ' +
-    'enabled, too, it shows whether the version is there; enable it again when it is not.',
-  'A tool that infers the state of policies from values may mistake the version that one policy wrote for that of all others: ' +
-    'policies that are not configured then look configured, or have no clear state. Only their own values count.',
-  'Enabled and Disabled are the same.',
+  `The settings version that the other policies of this category use: ${SCHEMA_VERSION}.`,
+  'Every policy of this category also writes the version, because the application does not start with a profile that ' +
+    'lacks it. A tool that removes a policy may remove the version as well, while other policies remain. Enable this ' +
+    'policy to see whether the version is present, and enable it again if it is missing.',
+  'A tool that infers the state of policies from registry values may take the version that one policy wrote for a value ' +
+    'of the others: policies that are not configured then look configured, or have no clear state. Only the value of ' +
+    'the policy itself counts.',
+  'Enabled and Disabled have the same effect.',
 ].join('\n\n');
 
 /** The help text of a policy: description, accepted values, the effect of each state, and where the value is written. */
@@ -233,7 +234,9 @@ function needsHelp({ needs }: AdmxPolicy): string[] {
   if (needs.length === 0) return [];
   const paths = needs.map(({ path }) => path).join(', ');
   return [
-    `Enabled also writes true for ${paths}, without which this value is refused. Do not disable the policy for that one: either its value is true all the same, or the application refuses the whole profile, and does not start.`,
+    `Enabled also sets ${paths} to true, because this value is refused without it. Do not disable the policy for that ` +
+      'setting: depending on which of the two is applied last, its value is true anyway, or the application refuses the ' +
+      'whole profile and does not start.',
   ];
 }
 
@@ -242,9 +245,9 @@ function neededHelp({ part, field: { path } }: AdmxPolicy): string[] {
   const needing = neededBy(path);
   if (needing.length === 0) return [];
   return [
-    `The policy for ${needing.join(', ')} writes true here, too, when it is enabled. With that one enabled and this one ` +
-      `disabled, either this value is true or the application refuses the whole ${part} profile, and does not start: ` +
-      'which of the two is not certain. Do not disable this policy then.',
+    `The policy for ${needing.join(', ')} also sets this value to true when it is enabled. Do not disable this policy ` +
+      'while that one is enabled: depending on which of the two is applied last, this value is true anyway, or the ' +
+      `application refuses the whole ${part} profile and does not start.`,
   ];
 }
 

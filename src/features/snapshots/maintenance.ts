@@ -145,14 +145,14 @@ export function createMaintenance(input: MaintenanceInput): Maintenance {
     work: (work: LiveWork) => Promise<T>,
   ): Promise<T> {
     await lock.take(action);
-    log('info', 'maintenance begins, and the backend goes on', { action });
+    log('info', 'maintenance begins, and the backend keeps running', { action });
     const progress = (doing: string) => {
       // The loop learns of this hold only with a change that has to wait.
       task = `${action}: ${doing}.`;
       hold = { keep: 'as it is', reason: `${task} What has been changed since takes effect after it.` };
     };
     try {
-      progress('the backend goes on as it is');
+      progress('the backend keeps running');
       return await work({ signal, progress });
     } finally {
       await unlock(action);
