@@ -4,6 +4,8 @@ import { own } from '../../../src/settings/own.ts';
 import { hasHidden } from '../../../src/settings/printable.ts';
 import { flow, jsonText, scalar } from '../write.ts';
 
+// One file, because reading lines, editing them and checking the result share a model that nothing else needs.
+
 /** A mapping or a list whose members are on lines of their own. */
 export interface Section {
   /** Where members begin, counted from 0. */
