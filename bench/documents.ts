@@ -7,6 +7,7 @@ import { defaultSettings } from '../src/settings/defaults.ts';
 import type { Field } from '../src/settings/field.ts';
 import { FIELDS } from '../src/settings/fields.gen.ts';
 import { leafAt, setLeaf } from '../src/settings/leaf-paths.ts';
+import { DEFAULT_MACHINE_OPTIONS } from '../src/settings/machine-options.gen.ts';
 import { parseDocument } from '../src/settings/parse.ts';
 import { paired, type Result, result } from './measure.ts';
 
@@ -88,6 +89,7 @@ export async function planTime(rounds: number): Promise<Result[]> {
     const plan = makePlan({
       request: desired.request,
       live,
+      machine: DEFAULT_MACHINE_OPTIONS,
       power: 'stopped',
       locks: {},
       driver: SIMULATED_INFO,

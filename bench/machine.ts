@@ -30,6 +30,9 @@ const MACHINE: MachineSpec = {
   },
   sshPortForwarder: true,
   adminAccess: false,
+  mounts: {},
+  hostPorts: [],
+  pauseAfterMinutes: 0,
 };
 const MORE: MachineSpec = { ...MACHINE, memoryGiB: MACHINE.memoryGiB + 1 };
 const MOBY: EngineSpec = {

@@ -6,6 +6,7 @@ import { host } from '../src/drivers/index.ts';
 import { SIMULATED_INFO } from '../src/drivers/machines/simulated/index.ts';
 import { makePlan } from '../src/plan/plan.ts';
 import { defaultSettings } from '../src/settings/defaults.ts';
+import { DEFAULT_MACHINE_OPTIONS } from '../src/settings/machine-options.gen.ts';
 import { validate as validProfile } from '../src/settings/validators/profile.gen.js';
 
 const FILES = readdirSync('examples').filter((name) => /\.(ya?ml|json)$/.test(name));
@@ -25,6 +26,7 @@ async function planOf(name: string, driver: DriverInfo) {
   return makePlan({
     request: desired.request,
     live: defaultSettings(CONTEXT),
+    machine: DEFAULT_MACHINE_OPTIONS,
     power: 'stopped',
     locks: {},
     driver,

@@ -4,6 +4,7 @@ import { type CheckFinding, checkSettings, dependsOnSystem } from '../../src/set
 import type { Platform } from '../../src/settings/field.ts';
 import { type Finding, formatFinding } from '../../src/settings/issue.ts';
 import { leaves, pointerTo } from '../../src/settings/leaf-paths.ts';
+import { layerMachineOptions, type PartialMachineOptions } from '../../src/settings/machine-options.ts';
 import { namesBefore } from '../../src/settings/migrate.ts';
 import { type ParsedDocument, parseDocument } from '../../src/settings/parse.ts';
 import { SCHEMA_VERSION } from '../../src/settings/settings.gen.ts';
@@ -32,6 +33,8 @@ import { idleLock, idleLocks } from './written-settings.ts';
 /** The requested state: settings at the newest version, canonical, with secrets resolved. */
 interface DesiredRequest {
   settings: JsonObject;
+  /** The `machine` block, if a document has one. */
+  machine?: PartialMachineOptions;
   state: DesiredState;
   prune: string[];
   /** Paths that documents of kind Profile mention; bare settings ask only for what differs. */
@@ -114,10 +117,12 @@ function combine(parts: readonly DocumentPart[]): DesiredDocument {
     ...parts.map((part) => part.settings).reduce((earlier, later) => mergeOver(earlier, later), {}),
     version: SCHEMA_VERSION,
   };
+  const machine = parts.map((part) => part.shape.machine).reduce(layerMachineOptions, undefined);
   const prune = parts.flatMap((part) => (part.shape.prune ? [part.shape.prune] : [])).at(-1) ?? [];
   return {
     request: {
       settings,
+      ...(machine ? { machine } : {}),
       state: written ?? 'unmanaged',
       prune: prune.filter((path) => path !== PORT_FORWARDS),
       wishes: [...new Set(profiles.flatMap((part) => leaves(part.settings).map(([path]) => path)))].filter(
@@ -243,13 +248,13 @@ interface Place {
 }
 
 /**
- * The position of the key or value of a setting (the names of its path, and the key of an entry), `state` or `portForwards`
+ * The position of the key or value of a setting (the names of its path, and the key of an entry), `state`, `machine` or `portForwards`
  * in the documents. `undefined` for what no document mentions.
  */
 export type Locate = (names: readonly string[], part: 'key' | 'value') => Place | undefined;
 
 /** Parts of a profile beside the settings that can appear in a plan. */
-const AROUND = ['state', 'portForwards'];
+const AROUND = ['state', 'machine', 'portForwards'];
 
 /** Later documents win, so their positions do. Without a position, that of `prune` or of the nearest parent counts. */
 function locator(parts: readonly DocumentPart[]): Locate {

@@ -2,6 +2,8 @@ import { isObject, type JsonObject, type JsonValue } from '../../src/json.ts';
 import { placeAt } from '../../src/settings/downgrade.ts';
 import { FIELDS } from '../../src/settings/fields.gen.ts';
 import { fieldAt, isSection } from '../../src/settings/fields.ts';
+import { MACHINE_FIELDS } from '../../src/settings/machine-options.gen.ts';
+import { type PartialMachineOptions, readMachineOptions } from '../../src/settings/machine-options.ts';
 import { nearest } from '../../src/settings/nearest.ts';
 import type { ParsedDocument } from '../../src/settings/parse.ts';
 import { child, describe, type Report, reportUnknown, reportValue } from './report.ts';
@@ -25,11 +27,22 @@ export interface Shape {
   prune?: string[];
   locked?: JsonObject;
   portForwards?: PortForward[];
+  machine?: PartialMachineOptions;
   metadata: { name?: string; description?: string };
 }
 
 /** Members of a profile. */
-export const PROFILE_KEYS = ['apiVersion', 'kind', 'metadata', 'settings', 'prune', 'locked', 'state', 'portForwards'];
+export const PROFILE_KEYS = [
+  'apiVersion',
+  'kind',
+  'metadata',
+  'settings',
+  'prune',
+  'locked',
+  'state',
+  'machine',
+  'portForwards',
+];
 
 /** Recognizes the form, and checks everything around the settings. */
 export function readShape(parsed: ParsedDocument, report: Report): Shape {
@@ -67,8 +80,16 @@ function readProfile(value: JsonObject, report: Report): Shape {
   }
   if (value.prune !== undefined) shape.prune = readPrune(value.prune, report);
   if (value.locked !== undefined) shape.locked = readLocked(value.locked, report);
+  if (value.machine !== undefined) shape.machine = readMachine(value.machine, report);
   if (value.portForwards !== undefined) shape.portForwards = readPortForwards(value.portForwards, report);
   return shape;
+}
+
+/** Checks the `machine` block; members with a finding are left out. */
+function readMachine(value: JsonValue, report: Report): PartialMachineOptions {
+  const { options, problems } = readMachineOptions(value);
+  for (const { pointer, message, ...rest } of problems) report(`/machine${pointer}`, message, rest);
+  return options;
 }
 
 function expectWord(value: JsonObject, key: string, word: string, report: Report): void {
@@ -101,7 +122,8 @@ function readPrune(value: JsonValue, report: Report): string[] {
     return [];
   }
   const fields: string[] = FIELDS.filter((field) => field.type.startsWith('map<')).map((field) => field.path);
-  const maps = [...fields, PORT_FORWARDS];
+  const options = MACHINE_FIELDS.filter(({ type }) => type === 'map').map(({ path }) => path);
+  const maps = [...fields, ...options, PORT_FORWARDS];
   return value.flatMap((path, index) => {
     if (typeof path === 'string' && maps.includes(path)) return [path];
     reportValue(child('/prune', index), path, maps, report);

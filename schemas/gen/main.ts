@@ -1,6 +1,7 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { DECLARATION, declaredSettings, readSchema } from './declaration.ts';
+import { MACHINE_DECLARATION, machineOptionsSource } from './machine.ts';
 import { profileSchema } from './profile.ts';
 import { fieldsSource, flagsSource, settingsTypes } from './typescript.ts';
 import { membersSource, validatorName, validatorSource, validatorTypes } from './validators.ts';
@@ -14,7 +15,9 @@ async function generate(): Promise<void> {
   write('src/settings/settings.gen.ts', await settingsTypes(schema, declared));
   write('src/settings/fields.gen.ts', fieldsSource(declared));
   write('cli/arguments/flags.gen.ts', flagsSource(declared));
-  write('schemas/profile.json', `${JSON.stringify(profileSchema(schema), null, 2)}\n`);
+  const machine = readSchema(MACHINE_DECLARATION);
+  write('src/settings/machine-options.gen.ts', await machineOptionsSource(machine));
+  write('schemas/profile.json', `${JSON.stringify(profileSchema(schema, machine), null, 2)}\n`);
   await generateValidators();
 }
 

@@ -1,6 +1,7 @@
 import { RdError } from '../errors.ts';
 import { refuseBlocked } from '../plan/blocks.ts';
 import { type Change, type Plan, type PlanRequest, SEVERITIES } from '../plan/change.ts';
+import { isMachinePath } from '../plan/diff.ts';
 import { forwardsWithout } from '../plan/port-forwards.ts';
 import { SERVICE_START } from '../plan/runtime-changes.ts';
 import { extendedPlan } from '../plan/summary.ts';
@@ -128,10 +129,15 @@ async function makePlan({ client, request, started, skipLocked, skipUnsupported 
 function withoutChanges(request: PlanRequest, changes: readonly Change[]): PlanRequest {
   const paths = new Set(changes.map((change) => change.path));
   const settings = structuredClone(request.settings);
-  for (const path of paths) if (path !== 'state') removeLeaf(settings, path);
+  const machine = structuredClone(request.machine);
+  for (const path of paths) {
+    if (isMachinePath(path)) removeLeaf({ machine: machine ?? {} }, path);
+    else if (path !== 'state') removeLeaf(settings, path);
+  }
   const { wishes, portForwards } = request;
   return {
     settings,
+    ...(machine ? { machine } : {}),
     state: paths.has('state') ? 'unmanaged' : request.state,
     prune: request.prune.filter((path) => !paths.has(path)),
     ...(wishes ? { wishes: wishes.filter((path) => !paths.has(path)) } : {}),

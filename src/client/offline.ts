@@ -11,6 +11,7 @@ import { PRODUCT } from '../product.ts';
 import { defaultSettings, type Host } from '../settings/defaults.ts';
 import type { Platform } from '../settings/field.ts';
 import { lockRecord } from '../settings/locks.ts';
+import { DEFAULT_MACHINE_OPTIONS, type MachineOptions } from '../settings/machine-options.gen.ts';
 import { mergeSettings } from '../settings/merge.ts';
 import type { Settings } from '../settings/settings.gen.ts';
 import type { Places } from '../state/places.ts';
@@ -28,6 +29,8 @@ export interface StoredSettings {
   driver?: string;
   /** Desired power when the last service exited; absent before the first start. */
   power?: 'started' | 'stopped';
+  /** The `machine` block in force; absent before the first start. */
+  machine?: MachineOptions;
   /** Lock record of a deployment profile, and its file or registry key. */
   locks?: JsonObject;
   lockedBy?: string;
@@ -71,11 +74,13 @@ export async function storedSettings(
 }
 
 /** The last service's recorded state; empty where the file is missing or corrupt, because only the service may judge it. */
-export async function recordedState({ stateFile }: Places): Promise<Pick<StoredSettings, 'driver' | 'power'>> {
+export async function recordedState({
+  stateFile,
+}: Places): Promise<Pick<StoredSettings, 'driver' | 'power' | 'machine'>> {
   const loaded = await loadState(stateFile);
   if (loaded.kind !== 'loaded') return {};
-  const { driver, power } = loaded.state;
-  return { driver, power };
+  const { driver, power, machine } = loaded.state;
+  return { driver, power, machine };
 }
 
 /** The plan without a running service. `userFiles`: the known state of the user's files. */
@@ -96,6 +101,7 @@ export function offlinePlan(
   const plan = estimatePlan({
     request,
     base: stored.settings,
+    machine: stored.machine ?? DEFAULT_MACHINE_OPTIONS,
     target,
     idle: isIdle(request, stored),
     userFiles: { ...userFiles, on },

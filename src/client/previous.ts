@@ -8,6 +8,8 @@ import { ioError, systemCode } from '../os/io-error.ts';
 import type { PlanRequest, Target } from '../plan/change.ts';
 import { isWantedForwards, type WantedForwards } from '../plan/port-forwards.ts';
 import { FIELDS } from '../settings/fields.gen.ts';
+import type { MachineOptions } from '../settings/machine-options.gen.ts';
+import { storedMachineOptions } from '../settings/machine-options.ts';
 import type { Places } from '../state/places.ts';
 import { isSameTarget, isTarget, targetName } from './saved-plan.ts';
 
@@ -17,6 +19,8 @@ interface Previous {
   savedAt: string;
   target: Target;
   settings: JsonObject;
+  /** Absent for another application. */
+  machine?: MachineOptions;
   /** `unmanaged` where the apply did not change it, so that the rollback does not either. */
   power: PlanRequest['state'];
   /** Absent where they cannot be listed. */
@@ -61,9 +65,14 @@ export async function previousState(where: Places): Promise<(target: Target) => 
     const text = kept.get(file);
     const previous = text === undefined ? undefined : parse(text, join(where.state, file));
     if (!previous || !isSameTarget(previous.target, target)) throw wrongTargetError(previous, target);
-    const { settings, power, portForwards: entries } = previous;
+    const { settings, machine, power, portForwards: entries } = previous;
     const maps = FIELDS.filter((field) => field.type.startsWith('map<'));
-    const request: PlanRequest = { settings, state: power, prune: maps.map((field) => field.path) };
+    const request: PlanRequest = {
+      settings,
+      ...(machine ? { machine } : {}),
+      state: power,
+      prune: [...maps.map((field) => field.path), ...(machine ? ['machine.mounts'] : [])],
+    };
     return { request, ...(entries ? { portForwards: { entries, exclusive: true } } : {}) };
   };
 }
@@ -109,8 +118,9 @@ function parse(text: string, file: string): Previous {
 
 function isPrevious(value: unknown): value is Previous {
   if (!isObject(value) || value.formatVersion !== 1 || typeof value.savedAt !== 'string') return false;
-  const { portForwards: entries } = value;
+  const { portForwards: entries, machine } = value;
   if (entries !== undefined && !isWantedForwards({ entries, exclusive: true })) return false;
+  if (machine !== undefined && !storedMachineOptions(machine)) return false;
   return (
     isObject(value.settings) &&
     isTarget(value.target) &&

@@ -5,6 +5,8 @@ import { isWantedForwards, mentionsForwards, NO_FORWARDS, type WantedForwards } 
 import { isRuntimeChange } from '../plan/runtime-changes.ts';
 import { FIELDS } from '../settings/fields.gen.ts';
 import { leafAt, leaves, removeLeaf, setLeaf } from '../settings/leaf-paths.ts';
+import { MACHINE_FIELDS } from '../settings/machine-options.gen.ts';
+import { readMachineOptions } from '../settings/machine-options.ts';
 
 /** What makes a plan document replayable (`saved` in `schemas/plan.json`). */
 export interface SavedPart {
@@ -147,7 +149,12 @@ function liveDigest(request: PlanRequest, live: LiveState): string {
   for (const path of paths) {
     if (!SENSITIVE.some((secret) => secret === path)) managed[path] = leafAt(live.settings, path) ?? null;
   }
-  return digestOf({ managed, power: request.state === 'unmanaged' ? null : live.power });
+  const { machine } = request.machine || request.prune.includes('machine.mounts') ? live : {};
+  return digestOf({
+    managed,
+    ...(machine ? { machine } : {}),
+    power: request.state === 'unmanaged' ? null : live.power,
+  });
 }
 
 function profileDigest(request: PlanRequest, portForwards: WantedForwards): string {
@@ -155,14 +162,15 @@ function profileDigest(request: PlanRequest, portForwards: WantedForwards): stri
 }
 
 function schemaDigest(): string {
-  return digestOf(toJson(FIELDS));
+  return digestOf(toJson([FIELDS, MACHINE_FIELDS]));
 }
 
 /** The request with its secrets masked, and without port forwards, which are saved separately. */
 function maskRequest(request: PlanRequest): PlanRequest {
   const settings = structuredClone(request.settings);
   for (const path of SENSITIVE) if (leafAt(settings, path) !== undefined) setLeaf(settings, path, { ...MASK });
-  return { settings, state: request.state, prune: [...request.prune] };
+  const { machine, state, prune } = request;
+  return { settings, ...(machine ? { machine } : {}), state, prune: [...prune] };
 }
 
 function withoutSecrets(settings: JsonObject): JsonObject {
@@ -179,6 +187,8 @@ function toJson(value: unknown): JsonValue {
 function isSavedPart(value: JsonValue | undefined): value is JsonObject & SavedPart {
   if (!isObject(value)) return false;
   const { createdAt, digests, files, request, portForwards } = value;
+  if (isObject(request) && request.machine !== undefined && readMachineOptions(request.machine).problems.length > 0)
+    return false;
   if (portForwards !== undefined && !isWantedForwards(portForwards)) return false;
   if (typeof createdAt !== 'string' || !isObject(digests) || !isObject(request) || !isTextList(files)) return false;
   const complete = ['live', 'locks', 'schema', 'profile'].every((key) => typeof digests[key] === 'string');

@@ -1,4 +1,6 @@
 import type { Duplex } from 'node:stream';
+import type { MachineOptionPath } from '../settings/machine-options.gen.ts';
+import type { MountMode } from '../settings/machine-options.ts';
 import type { SettingPath } from '../settings/settings.gen.ts';
 
 /**
@@ -21,6 +23,12 @@ export interface MachineSpec {
   mount: { type: string; securityModel: string; protocolVersion: string; msizeInKib: number; cacheMode: string };
   sshPortForwarder: boolean;
   adminAccess: boolean;
+  /** Modes of directories of this host, by absolute path or one that begins with `~`; the home is writable unless it is listed. */
+  mounts: Readonly<Record<string, MountMode>>;
+  /** Ports of the host's loopback interface that the machine may connect to: `5432` or `3000-3010`, sorted and disjoint. */
+  hostPorts: readonly string[];
+  /** Minutes without use until the machine is paused; 0: never. */
+  pauseAfterMinutes: number;
 }
 
 /** The engine's part of the desired state. */
@@ -192,7 +200,9 @@ export type Support =
   | { level: 'enforced'; except?: readonly string[]; most?: number; partlyLive?: true; reason?: string }
   | { level: 'stored'; reason?: string }
   | { level: 'unsupported'; reason: string; accepts?: readonly (boolean | number | string)[] };
-export type SupportMatrix = Readonly<Record<SettingPath, Support>>;
+/** A setting, or one in the `machine` block of a profile. */
+export type ManagedPath = SettingPath | MachineOptionPath;
+export type SupportMatrix = Readonly<Record<ManagedPath, Support>>;
 
 /** What is known about a driver without starting anything. */
 export interface DriverInfo {
@@ -202,7 +212,7 @@ export interface DriverInfo {
   readonly summary: string;
   readonly support: SupportMatrix;
   /** Settings that the driver applies live although the schema's default effect is `restart`. */
-  readonly liveFields: readonly SettingPath[];
+  readonly liveFields: readonly ManagedPath[];
   readonly hasCluster: boolean;
 }
 

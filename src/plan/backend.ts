@@ -10,6 +10,7 @@ import type {
 } from '../drivers/driver.ts';
 import { RdError } from '../errors.ts';
 import { parseByteSize } from '../settings/canonical.ts';
+import type { MachineOptions } from '../settings/machine-options.gen.ts';
 import type { Settings } from '../settings/settings.gen.ts';
 
 /** The drivers' last observation. */
@@ -42,8 +43,8 @@ export function installedVersion(observed: Observed): string | undefined {
   return 'installedVersion' in observed.cluster ? observed.cluster.installedVersion : undefined;
 }
 
-/** The machine's part of the settings. Throws `ERR_SETTINGS_INVALID` for an invalid disk size. */
-export function machineSpec(settings: Settings): MachineSpec {
+/** The machine's part of the settings, and its own options. Throws `ERR_SETTINGS_INVALID` for an invalid disk size. */
+export function machineSpec(settings: Settings, options: MachineOptions): MachineSpec {
   const { virtualMachine, experimental, application } = settings;
   const diskSize = experimental.virtualMachine.diskSize;
   const diskBytes = parseByteSize(diskSize);
@@ -61,6 +62,9 @@ export function machineSpec(settings: Settings): MachineSpec {
     mount: { type: virtualMachine.mount.type, ...experimental.virtualMachine.mount['9p'] },
     sshPortForwarder: experimental.virtualMachine.sshPortForwarder,
     adminAccess: application.adminAccess,
+    mounts: options.mounts,
+    hostPorts: options.hostPorts.map(String),
+    pauseAfterMinutes: options.pauseAfterMinutes,
   };
 }
 
@@ -100,8 +104,16 @@ export interface Goal {
   resetCluster?: true;
 }
 
-/** The goal that settings and power describe on this driver. */
-export function goalOf(settings: Settings, power: 'started' | 'stopped', driver: DriverInfo): Goal {
-  const goal: Goal = { on: power === 'started', machine: machineSpec(settings), engine: engineSpec(settings) };
+/** The desired state that the controllers converge to. */
+export interface DesiredBackend {
+  settings: Settings;
+  /** Of the machine, beside the settings. */
+  machine: MachineOptions;
+  power: 'started' | 'stopped';
+}
+
+/** The goal that a desired state describes on this driver. */
+export function goalOf({ settings, machine, power }: DesiredBackend, driver: DriverInfo): Goal {
+  const goal: Goal = { on: power === 'started', machine: machineSpec(settings, machine), engine: engineSpec(settings) };
   return driver.hasCluster && settings.kubernetes.enabled ? { ...goal, cluster: clusterSpec(settings) } : goal;
 }

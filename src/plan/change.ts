@@ -1,5 +1,7 @@
 import type { ForwardKey } from '../features/port-forwards/forward.ts';
 import type { JsonObject, JsonValue } from '../json.ts';
+import type { MachineOptions } from '../settings/machine-options.gen.ts';
+import type { PartialMachineOptions } from '../settings/machine-options.ts';
 import type { UserFileChange } from './user-files.ts';
 
 /** The cost of a change, in ascending order: stored only; applied live; restarts the backend; destroys cluster data. */
@@ -98,6 +100,8 @@ export interface Plan {
 export interface PlanRequest {
   /** Partial settings at the current version; `null` removes a map entry. */
   settings: { [key: string]: JsonValue };
+  /** Canonical; `null` removes a mount. Absent where it is not managed. */
+  machine?: PartialMachineOptions;
   state: 'started' | 'stopped' | 'unmanaged';
   /** Dotted paths of maps that are exclusive: entries not listed in `settings` are removed. */
   prune: string[];
@@ -126,6 +130,8 @@ export interface WantedForwards {
 /** The state that a plan was compared with, for saved plans and for the rollback. Settings may contain secrets. */
 export interface LiveState {
   settings: JsonObject;
+  /** Absent for another application, which has none. */
+  machine?: MachineOptions;
   locks: JsonObject;
   /** Desired power. */
   power: 'started' | 'stopped';

@@ -1,15 +1,19 @@
+import type { ManagedPath } from '../drivers/driver.ts';
 import { RdError } from '../errors.ts';
 import { isObject, type JsonObject, type JsonValue } from '../json.ts';
 import { sameValue } from '../settings/canonical.ts';
 import { FIELDS } from '../settings/fields.gen.ts';
 import { leafAt, leaves, setLeaf } from '../settings/leaf-paths.ts';
+import { MACHINE_FIELDS, type MachineOptions } from '../settings/machine-options.gen.ts';
+import { mergeMachineOptions, type PartialMachineOptions } from '../settings/machine-options.ts';
 import { mergeSettings } from '../settings/merge.ts';
+import { equal } from '../settings/own.ts';
 import { SCHEMA_VERSION, type SettingPath, type Settings } from '../settings/settings.gen.ts';
 import type { Plan, PlanRequest } from './change.ts';
 
 /** A setting, or a map entry, that differs from the request. */
 export interface Difference {
-  path: SettingPath;
+  path: ManagedPath;
   key?: string;
   action: 'create' | 'update' | 'delete';
   before?: JsonValue;
@@ -41,15 +45,45 @@ export function differences(live: Settings, request: Pick<PlanRequest, 'settings
   });
 }
 
+/** The same for the `machine` block, whose values are canonical already. */
+export function machineDifferences(
+  live: MachineOptions,
+  { machine = {}, prune }: Pick<PlanRequest, 'machine' | 'prune'>,
+): Difference[] {
+  return MACHINE_FIELDS.flatMap(({ path, type }) => {
+    const before = leafAt({ machine: live }, path);
+    const after = leafAt({ machine: { ...machine } }, path);
+    if (type === 'map') return entryDifferences(path, before, after, prune.includes(path));
+    if (before === undefined || after === undefined || equal(before, after)) return [];
+    return [{ path, action: 'update' as const, before, after }];
+  });
+}
+
+/** The options once these differences are resolved. */
+export function machineOptionsAfter(live: MachineOptions, resolved: readonly Difference[]): MachineOptions {
+  const block: JsonObject = {};
+  for (const { path, key, after } of resolved) {
+    if (!isMachinePath(path)) continue;
+    if (key === undefined) setLeaf(block, path, after ?? null);
+    else setLeaf(block, path, { ...entriesOf(leafAt(block, path)), [key]: after ?? null });
+  }
+  return mergeMachineOptions(live, (block.machine ?? {}) as PartialMachineOptions);
+}
+
+/** Whether a path names a member of the `machine` block. */
+export function isMachinePath(path: string): boolean {
+  return MACHINE_FIELDS.some((field) => field.path === path);
+}
+
 /**
  * The settings document that resolves these differences: only what differs, boolean maps whole (a map in a request
  * names every entry, and null removes one). Undefined when there is nothing to write.
  */
 function payloadOf(resolved: readonly Difference[], live: Settings): JsonObject | undefined {
   const payload: JsonObject = {};
-  const maps = new Map<SettingPath, Map<string, JsonValue>>();
+  const maps = new Map<ManagedPath, Map<string, JsonValue>>();
   for (const { path, key, after } of resolved) {
-    if (path === EXTENSIONS) continue;
+    if (path === EXTENSIONS || isMachinePath(path)) continue;
     if (key === undefined) {
       if (after !== undefined) setLeaf(payload, path, after);
       continue;
@@ -68,7 +102,7 @@ export function settingsAfter(live: Settings, resolved: readonly Difference[]): 
 }
 
 function entryDifferences(
-  path: SettingPath,
+  path: ManagedPath,
   before: JsonValue | undefined,
   after: JsonValue | undefined,
   prune: boolean,
@@ -107,11 +141,18 @@ function nullOutsideMap(path: SettingPath): RdError {
  * to send.
  */
 export function patchOf(plan: Plan, request: PlanRequest, live: Settings): JsonObject | undefined {
-  const allowed = new Set(plan.changes.filter((change) => !change.blocked).map(({ path, key }) => nameOf(path, key)));
-  return payloadOf(
-    differences(live, request).filter(({ path, key }) => allowed.has(nameOf(path, key))),
-    live,
-  );
+  return payloadOf(allowedBy(plan, differences(live, request)), live);
+}
+
+/** The options that carry out a plan, without its blocked changes; `live` itself when there is nothing to change. */
+export function plannedMachineOptions(plan: Plan, request: PlanRequest, live: MachineOptions): MachineOptions {
+  const open = allowedBy(plan, machineDifferences(live, request));
+  return open.length === 0 ? live : machineOptionsAfter(live, open);
+}
+
+function allowedBy({ changes }: Plan, resolved: Difference[]): Difference[] {
+  const allowed = new Set(changes.filter((change) => !change.blocked).map(({ path, key }) => nameOf(path, key)));
+  return resolved.filter(({ path, key }) => allowed.has(nameOf(path, key)));
 }
 
 function nameOf(path: string, key: string | undefined): string {

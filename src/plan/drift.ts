@@ -7,15 +7,17 @@ import type {
   LiveRoom,
   MachineSpec,
   MachineStatus,
+  ManagedPath,
 } from '../drivers/driver.ts';
 import type { JsonValue } from '../json.ts';
 import { sameValue } from '../settings/canonical.ts';
+import type { Effect } from '../settings/field.ts';
 import { fieldAt } from '../settings/fields.ts';
-import type { SettingPath } from '../settings/settings.gen.ts';
+import { MACHINE_FIELDS } from '../settings/machine-options.gen.ts';
 
 /** The settings behind a member of a spec. */
 export interface Member<S> {
-  path: SettingPath;
+  path: ManagedPath;
   value(spec: S): JsonValue;
   /** False where the desired spec does not use the member, so that drift costs nothing. */
   matters?(desired: S): boolean;
@@ -55,6 +57,9 @@ export const MACHINE_MEMBERS: readonly Member<MachineSpec>[] = [
   },
   { path: 'virtualMachine.memoryInGB', value: (spec) => spec.memoryGiB },
   { path: 'virtualMachine.numberCPUs', value: (spec) => spec.cpus },
+  { path: 'machine.mounts', value: (spec) => spec.mounts },
+  { path: 'machine.hostPorts', value: (spec) => [...spec.hostPorts] },
+  { path: 'machine.pauseAfterMinutes', value: (spec) => spec.pauseAfterMinutes },
 ];
 
 export const ENGINE_MEMBERS: readonly Member<EngineSpec>[] = [
@@ -87,31 +92,37 @@ export const CLUSTER_MEMBERS: readonly Member<ClusterSpec>[] = [
 /** How a running part differs from its desired spec, by setting. */
 export interface Drift {
   /** Can be applied live. */
-  live: SettingPath[];
+  live: ManagedPath[];
   /** Needs a stop and a start. */
-  restart: SettingPath[];
+  restart: ManagedPath[];
 }
 
 /** Settings that the driver does not enforce are ignored: nothing running depends on them. */
-export function isEnforced(path: SettingPath, driver: DriverInfo): boolean {
+export function isEnforced(path: ManagedPath, driver: DriverInfo): boolean {
   return driver.support[path].level === 'enforced';
 }
 
 /** True where a running backend accepts any new value, according to the schema or this driver. */
-export function isLive(path: SettingPath, driver: DriverInfo): boolean {
+export function isLive(path: ManagedPath, driver: DriverInfo): boolean {
+  return driver.liveFields.includes(path) || effectsOf(path).includes('live');
+}
+
+/** What a change costs by default, on each kind of backend; empty for unknown paths. */
+export function effectsOf(path: string): Effect[] {
   const effect = fieldAt(path)?.effect;
-  return driver.liveFields.includes(path) || effect?.lima === 'live' || effect?.wsl === 'live';
+  if (effect) return [effect.lima, effect.wsl];
+  return MACHINE_FIELDS.flatMap((field) => (field.path === path ? [field.effect] : []));
 }
 
 /** Settings of which a running machine accepts some values live; others need a restart. */
-const LIVE_RANGES: Partial<Record<SettingPath, keyof LiveRoom>> = {
+const LIVE_RANGES: Partial<Record<ManagedPath, keyof LiveRoom>> = {
   'virtualMachine.memoryInGB': 'memoryGiB',
   'virtualMachine.numberCPUs': 'cpus',
   'experimental.virtualMachine.diskSize': 'diskBytes',
 };
 
 /** The live range of a setting, as last reported by the running machine; undefined where it reported none. */
-export function liveRange(path: SettingPath, { room }: RunningMachine): Bounds | undefined {
+export function liveRange(path: ManagedPath, { room }: RunningMachine): Bounds | undefined {
   const member = LIVE_RANGES[path];
   return member && room?.[member];
 }
@@ -139,7 +150,7 @@ function driftOf<S>(
   running: S,
   desired: S,
   driver: DriverInfo,
-  hasRoom: (path: SettingPath, value: JsonValue) => boolean = () => false,
+  hasRoom: (path: ManagedPath, value: JsonValue) => boolean = () => false,
 ): Drift {
   const drift: Drift = { live: [], restart: [] };
   for (const { path, value, matters, suffices } of members) {
@@ -151,19 +162,19 @@ function driftOf<S>(
 }
 
 /** Specs hold canonical values already, except that a running version may carry a build suffix. */
-function same(path: SettingPath, running: JsonValue, desired: JsonValue): boolean {
+function same(path: ManagedPath, running: JsonValue, desired: JsonValue): boolean {
   return path === 'kubernetes.version' ? sameValue(path, running, desired) : isDeepStrictEqual(running, desired);
 }
 
 export type Part = 'machine' | 'engine' | 'cluster';
 
-const OWNERS: readonly [Part, readonly { path: SettingPath }[]][] = [
+const OWNERS: readonly [Part, readonly { path: ManagedPath }[]][] = [
   ['machine', MACHINE_MEMBERS],
   ['engine', ENGINE_MEMBERS],
   ['cluster', CLUSTER_MEMBERS],
 ];
 
 /** The part whose spec contains a setting; undefined where no part depends on it. */
-export function ownerOf(path: SettingPath): Part | undefined {
+export function ownerOf(path: ManagedPath): Part | undefined {
   return OWNERS.find(([, members]) => members.some((member) => member.path === path))?.[0];
 }

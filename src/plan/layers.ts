@@ -1,10 +1,9 @@
-import type { DriverInfo, Support } from '../drivers/driver.ts';
+import type { DriverInfo, ManagedPath, Support } from '../drivers/driver.ts';
 import type { JsonObject, JsonValue } from '../json.ts';
 import type { Platform } from '../settings/field.ts';
 import { FIELDS } from '../settings/fields.gen.ts';
 import { leafAt, setLeaf } from '../settings/leaf-paths.ts';
 import { copyOfObject } from '../settings/own.ts';
-import type { SettingPath } from '../settings/settings.gen.ts';
 
 /** A deployment profile as a layer of settings. */
 export interface ProfileLayer {
@@ -55,9 +54,9 @@ export interface SettingLayers extends LayerFacts {
   driver?: {
     name: string;
     simulated: boolean;
-    support: Readonly<Record<SettingPath, Support>>;
+    support: Readonly<Record<ManagedPath, Support>>;
     /** Settings that it applies without a restart. */
-    liveFields: readonly SettingPath[];
+    liveFields: readonly ManagedPath[];
   };
 }
 

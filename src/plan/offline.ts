@@ -1,12 +1,14 @@
 import { patternWarnings } from '../allowed-images/pattern.ts';
+import type { ManagedPath } from '../drivers/driver.ts';
 import type { JsonObject } from '../json.ts';
-import { fieldAt } from '../settings/fields.ts';
 import { isLocked } from '../settings/locks.ts';
-import type { SettingPath, Settings } from '../settings/settings.gen.ts';
+import { DEFAULT_MACHINE_OPTIONS, type MachineOptions } from '../settings/machine-options.gen.ts';
+import type { Settings } from '../settings/settings.gen.ts';
 import { lockMessage } from './blocks.ts';
 import type { Change, Plan, PlanRequest, Target } from './change.ts';
 import { isDowngrade } from './consequences.ts';
-import { type Difference, differences, EXTENSIONS, settingsAfter } from './diff.ts';
+import { type Difference, differences, EXTENSIONS, isMachinePath, machineDifferences, settingsAfter } from './diff.ts';
+import { effectsOf } from './drift.ts';
 import { deniedImages, extensionBlock, extensionCost } from './extension-changes.ts';
 import { changeOf } from './plan.ts';
 import { isRuntimeChange } from './runtime-changes.ts';
@@ -18,6 +20,8 @@ export interface EstimateInput {
   request: PlanRequest;
   /** The settings to compare with: the defaults, or settings that were read. */
   base: Settings;
+  /** Absent for another application, which has no `machine` block. */
+  machine?: MachineOptions;
   locks?: JsonObject;
   lockedBy?: string;
   target: Target;
@@ -44,7 +48,8 @@ export interface EstimatedFiles {
  */
 export function estimatePlan(input: EstimateInput): Plan {
   const { request, base, locks = {}, lockedBy, target, idle = false, power = [], userFiles } = input;
-  const judged = differences(base, request).map((difference) => ({
+  const options = machineDifferences(input.machine ?? DEFAULT_MACHINE_OPTIONS, request);
+  const judged = [...differences(base, request), ...options].map((difference) => ({
     difference,
     locked: isLocked(locks, difference.path),
   }));
@@ -54,6 +59,9 @@ export function estimatePlan(input: EstimateInput): Plan {
     if (locked) {
       const blocked = { by: 'lock' as const, message: lockMessage(difference.path, lockedBy) };
       return { ...changeOf(difference, BLOCKED), blocked };
+    }
+    if (!input.machine && isMachinePath(difference.path)) {
+      return { ...changeOf(difference, BLOCKED), blocked: { by: 'unsupported', message: NO_MACHINE_BLOCK } };
     }
     if (difference.path === EXTENSIONS) return extensionChange(difference, request, desired);
     const cost = estimate(difference.path, base, desired);
@@ -118,11 +126,12 @@ function atRest(cost: Cost): Cost {
   return { severity: 'none', reason: 'takes effect at the next start' };
 }
 
+const NO_MACHINE_BLOCK = 'The machine block is for rdctl; this application has no such settings.';
+
 const BLOCKED: Cost = { severity: 'none', reason: 'not available' };
 
-function estimate(path: SettingPath, base: Settings, desired: Settings): Cost {
-  const effect = fieldAt(path)?.effect;
-  const levels = [effect?.lima, effect?.wsl];
+function estimate(path: ManagedPath, base: Settings, desired: Settings): Cost {
+  const levels = effectsOf(path);
   if (levels.includes('restart-or-reset')) return clusterVersion(base, desired);
   if (levels.includes('restart')) return conditional(path, desired);
   if (levels.includes('live')) return { severity: 'live', reason: 'applied to the running backend' };
@@ -137,7 +146,7 @@ function clusterVersion(base: Settings, desired: Settings): Cost {
   return { severity: 'restart', reason: 'the cluster restarts; a newer one that is installed would lose its data' };
 }
 
-function conditional(path: SettingPath, desired: Settings): Cost {
+function conditional(path: ManagedPath, desired: Settings): Cost {
   const isClusterOption = path.startsWith('kubernetes.') && path !== 'kubernetes.enabled';
   if (isClusterOption && !desired.kubernetes.enabled) return { severity: 'none', reason: 'the cluster is off' };
   if (path === 'containerEngine.mobyStorageDriver' && desired.containerEngine.name !== 'moby') {

@@ -3,14 +3,23 @@ import type { DriverInfo } from '../drivers/driver.ts';
 import { digestOf, isObject, type JsonObject, type JsonValue } from '../json.ts';
 import { fieldAt } from '../settings/fields.ts';
 import { leafAt } from '../settings/leaf-paths.ts';
+import type { MachineOptions } from '../settings/machine-options.gen.ts';
 import type { Settings } from '../settings/settings.gen.ts';
-import { ENGINE_NAMES, goalOf, installedVersion, isUp, type Observed } from './backend.ts';
+import { ENGINE_NAMES, goalOf, installedVersion, isUp, machineSpec, type Observed } from './backend.ts';
 import { blastRadius } from './blast-radius.ts';
 import { blockOf } from './blocks.ts';
 import type { Change, Plan, PlanRequest, Sensitive, Target } from './change.ts';
 import { type Consequences, consequencesOf, mayDowngrade } from './consequences.ts';
-import { type Difference, differences, EXTENSIONS, settingsAfter } from './diff.ts';
-import { isEnforced } from './drift.ts';
+import {
+  type Difference,
+  differences,
+  EXTENSIONS,
+  isMachinePath,
+  machineDifferences,
+  machineOptionsAfter,
+  settingsAfter,
+} from './diff.ts';
+import { isEnforced, machineDrift } from './drift.ts';
 import { deniedImages, extensionCost, refusedExtensions } from './extension-changes.ts';
 import { type ForwardsReport, withPortForwards } from './port-forwards.ts';
 import { restartReasons } from './restart-reasons.ts';
@@ -23,6 +32,7 @@ export interface PlanInput {
   request: PlanRequest;
   /** The settings in force. */
   live: Settings;
+  machine: MachineOptions;
   /** Desired power in force. */
   power: 'started' | 'stopped';
   /** Lock record; `lockedBy` names its source, for messages. */
@@ -53,10 +63,15 @@ export function makePlan(input: PlanInput): Plan {
     ...settingDifferences.map((difference) => ({ difference, blocked: blockOf(difference, { ...input, extensions }) })),
     ...refusedExtensions(live, request.settings, settingDifferences, extensions),
     ...unsupportedUnchanged(input, settingDifferences),
+    ...machineDifferences(input.machine, request).map((difference) => ({
+      difference,
+      blocked: blockOf(difference, input),
+    })),
   ];
   const open = judged.filter(({ blocked }) => !blocked).map(({ difference }) => difference);
   const desired = settingsAfter(live, open);
-  const goal = goalOf(desired, powerAfter, driver);
+  const machine = machineOptionsAfter(input.machine, open);
+  const goal = goalOf({ settings: desired, machine, power: powerAfter }, driver);
   const consequences = consequencesOf(goal, observed, driver);
   const at: Circumstances = { ...consequences, desired };
   const changes = judged.map(({ difference, blocked, cost }) =>
@@ -72,7 +87,7 @@ export function makePlan(input: PlanInput): Plan {
   const touched = changes.some((change) => !change.blocked);
   const unseen = unseenWarnings(input);
   const radius = touched ? blastRadius({ consequences, downgrade: lowersVersion(open, at) }) : [];
-  const pending = power === 'started' ? pendingRestart(live, observed, driver) : [];
+  const pending = power === 'started' ? pendingRestart(input) : [];
   const restart = touched && power === 'started' && goal.on && restarts(changes, consequences);
   const plan: Plan = {
     kind: 'Plan',
@@ -218,11 +233,14 @@ function storedOnly(paths: readonly string[], driver: DriverInfo): string[] {
 }
 
 /** Reasons, as clauses, why the running backend needs a restart to match the live settings; empty when it does not. */
-function pendingRestart(live: Settings, observed: Observed, driver: DriverInfo): string[] {
-  return Object.entries(restartReasons(live, observed, driver, live)).map(
+function pendingRestart({ live, machine, observed, driver }: PlanInput): string[] {
+  const reasons = Object.entries(restartReasons(live, observed, driver, live)).map(
     ([path, { current, desired }]) =>
       `${path}: runs with ${JSON.stringify(current)}, should be ${JSON.stringify(desired)}`,
   );
+  if (observed.machine.state !== 'on') return reasons;
+  const { restart } = machineDrift(observed.machine, machineSpec(live, machine), driver);
+  return [...reasons, ...restart.filter(isMachinePath).map((path) => `${path}: the machine runs with another value`)];
 }
 
 /** The change of power, if requested. A start may delete the data of a cluster that is newer than the desired one. */

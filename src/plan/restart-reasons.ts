@@ -1,6 +1,7 @@
-import type { ClusterSpec, DriverInfo } from '../drivers/driver.ts';
+import type { ClusterSpec, DriverInfo, ManagedPath } from '../drivers/driver.ts';
 import type { JsonValue } from '../json.ts';
 import { leafAt } from '../settings/leaf-paths.ts';
+import { DEFAULT_MACHINE_OPTIONS } from '../settings/machine-options.gen.ts';
 import type { SettingPath, Settings } from '../settings/settings.gen.ts';
 import {
   busyEngines,
@@ -64,7 +65,7 @@ const ORDER: readonly SettingPath[] = [
 /**
  * Settings in which `after` differs from the running backend such that it needs a restart, in wire order. Empty while
  * nothing runs. An engine is compared with whichever one runs. `before` are the settings in force: parts that do not
- * run are compared with them, and ignored without them.
+ * run are compared with them, and ignored without them. The `machine` block of a profile is no part of it: the wire does not know it.
  */
 export function restartReasons(
   after: Settings,
@@ -73,8 +74,8 @@ export function restartReasons(
   before?: Settings,
 ): Record<string, RestartReason> {
   if (!isUp(observed) && observed.machine.state !== 'on') return {};
-  const byPath = new Map<SettingPath, RestartReason>();
-  const note = (path: SettingPath, current: JsonValue) => {
+  const byPath = new Map<ManagedPath, RestartReason>();
+  const note = (path: ManagedPath, current: JsonValue) => {
     byPath.set(path, { current, desired: leafAt(after, path) ?? null, severity: 'restart' });
   };
   machineReasons();
@@ -89,7 +90,7 @@ export function restartReasons(
 
   function machineReasons() {
     if (observed.machine.state !== 'on') return;
-    const drift = machineDrift(observed.machine, machineSpec(after), driver);
+    const drift = machineDrift(observed.machine, machineSpec(after, DEFAULT_MACHINE_OPTIONS), driver);
     collect(MACHINE_MEMBERS, observed.machine.spec, drift);
   }
 
@@ -130,7 +131,7 @@ export function restartReasons(
 }
 
 /** A running disk's size is in bytes; settings use a unit. */
-function shown(path: SettingPath, value: JsonValue): JsonValue {
+function shown(path: ManagedPath, value: JsonValue): JsonValue {
   if (path !== 'experimental.virtualMachine.diskSize' || typeof value !== 'number') return value;
   return value % 2 ** 30 === 0 ? `${value / 2 ** 30}GiB` : `${value}B`;
 }

@@ -1,4 +1,4 @@
-import type { SettingPath } from '../settings/settings.gen.ts';
+import type { ManagedPath } from '../drivers/driver.ts';
 import { busyEngines, clusterHasProcess, installedVersion } from './backend.ts';
 import type { Change } from './change.ts';
 import type { Consequence, Consequences } from './consequences.ts';
@@ -20,7 +20,7 @@ export interface RuntimeInput {
   /** Of the goal after the plan's settings change; its power is the current one. */
   consequences: Consequences;
   /** Settings that the plan changes, whose cost is reported with them. */
-  changed: ReadonlySet<SettingPath>;
+  changed: ReadonlySet<ManagedPath>;
 }
 
 /**
@@ -149,7 +149,7 @@ function restarted(path: Part, before: string, reason: string): Change {
 function drifted(
   path: Part,
   { drift }: Consequence,
-  changed: ReadonlySet<SettingPath>,
+  changed: ReadonlySet<ManagedPath>,
   repair: boolean,
 ): Change | undefined {
   const { live, restart } = drift ?? { live: [], restart: [] };

@@ -1,11 +1,11 @@
-import type { DriverInfo } from '../drivers/driver.ts';
+import type { DriverInfo, ManagedPath } from '../drivers/driver.ts';
 import { fieldAt } from '../settings/fields.ts';
-import type { SettingPath, Settings } from '../settings/settings.gen.ts';
+import type { Settings } from '../settings/settings.gen.ts';
 import { busyEngines, clusterHasProcess, installedVersion, isUp } from './backend.ts';
 import type { Severity } from './change.ts';
 import type { Consequences } from './consequences.ts';
 import { mayDowngrade } from './consequences.ts';
-import { isEnforced, isLive, liveRange, ownerOf, type Part } from './drift.ts';
+import { effectsOf, isEnforced, isLive, liveRange, ownerOf, type Part } from './drift.ts';
 
 /** The inputs to the cost of a change other than the setting itself. */
 export interface Circumstances extends Consequences {
@@ -24,14 +24,14 @@ export interface Cost {
  * depends on direction, on other settings or on what runs. Changes that are only stored, and changes while nothing runs
  * or everything stops, cost nothing, except for a lower cluster version, which deletes data later.
  */
-export function costOf(path: SettingPath, at: Circumstances): Cost {
+export function costOf(path: ManagedPath, at: Circumstances): Cost {
   const served = SERVICE_REASONS[path];
   if (served !== undefined && at.driver.support[path].level !== 'unsupported') return free(served);
   if (!isEnforced(path, at.driver)) return free(storedReason(path, at.driver));
   return EXCEPTIONS[path]?.(at) ?? quiet(at) ?? defaultCost(path, at);
 }
 
-const EXCEPTIONS: Partial<Record<SettingPath, (at: Circumstances) => Cost | undefined>> = {
+const EXCEPTIONS: Partial<Record<ManagedPath, (at: Circumstances) => Cost | undefined>> = {
   'kubernetes.version': clusterVersion,
   'kubernetes.enabled': clusterSwitch,
   'kubernetes.port': clusterOption,
@@ -50,7 +50,7 @@ const EXCEPTIONS: Partial<Record<SettingPath, (at: Circumstances) => Cost | unde
 };
 
 /** How the service itself uses settings that no running part depends on. */
-const SERVICE_REASONS: Partial<Record<SettingPath, string>> = {
+const SERVICE_REASONS: Partial<Record<ManagedPath, string>> = {
   'application.debug': 'the log follows at once',
   'application.extensions.allowed.enabled': 'extensions are held to the list from the next install on',
   'application.extensions.allowed.list': 'the next install is held to it',
@@ -124,12 +124,10 @@ function quiet({ goal, observed }: Circumstances): Cost | undefined {
   return runs ? undefined : free('takes effect at the next start');
 }
 
-function defaultCost(path: SettingPath, at: Circumstances): Cost {
-  const effect = fieldAt(path)?.effect;
+function defaultCost(path: ManagedPath, at: Circumstances): Cost {
   const owner = ownerOf(path);
-  if (effect === undefined || (effect.lima === 'none' && effect.wsl === 'none'))
-    return free('does not affect the machine, engine or cluster');
-  if (owner === undefined) return free('does not affect the machine, engine or cluster');
+  const hasEffect = effectsOf(path).some((effect) => effect !== 'none');
+  if (owner === undefined || !hasEffect) return free('does not affect the machine, engine or cluster');
   const { drift } = owner === 'engine' ? at.engines[at.goal.engine.name] : at[owner];
   if (drift && ![...drift.live, ...drift.restart].includes(path)) return free('already in effect');
   if (!drift && isLive(path, at.driver)) return free(`takes effect when the ${owner} starts`);
@@ -142,7 +140,7 @@ function defaultCost(path: SettingPath, at: Circumstances): Cost {
 }
 
 /** Bounds in bytes would not help the user. */
-function restartReason(path: SettingPath, owner: Part, { observed }: Circumstances): string {
+function restartReason(path: ManagedPath, owner: Part, { observed }: Circumstances): string {
   const { machine } = observed;
   const room =
     machine.state === 'on' && typeof fieldAt(path)?.default === 'number' ? liveRange(path, machine) : undefined;
@@ -162,7 +160,7 @@ function free(reason: string): Cost {
   return { severity: 'none', reason };
 }
 
-function storedReason(path: SettingPath, driver: DriverInfo): string {
+function storedReason(path: ManagedPath, driver: DriverInfo): string {
   const support = driver.support[path];
   if (support.level === 'enforced') return 'does not affect the machine, engine or cluster';
   return support.reason ?? 'does not affect the machine, engine or cluster';

@@ -1,13 +1,20 @@
-import type { ClusterStatus, DriverInfo, EngineName, EngineStatus, MachineStatus } from '../drivers/driver.ts';
-import { clusterSpec, engineSpec, machineSpec, type Observed } from '../plan/backend.ts';
+import type {
+  ClusterStatus,
+  DriverInfo,
+  EngineName,
+  EngineStatus,
+  MachineSpec,
+  MachineStatus,
+} from '../drivers/driver.ts';
+import { clusterSpec, type DesiredBackend, engineSpec, machineSpec, type Observed } from '../plan/backend.ts';
 import type { Settings } from '../settings/settings.gen.ts';
 import type { Step } from './step.ts';
 
 export interface AssumedInput {
   /** The last successful observation, if any. */
   seen: Observed | undefined;
-  /** The settings last worked on. */
-  settings: Settings;
+  /** What was last worked on. */
+  last: Pick<DesiredBackend, 'settings' | 'machine'>;
   driver: DriverInfo;
   /** Why there is no newer observation, as a clause. */
   reason: string;
@@ -18,7 +25,7 @@ export interface AssumedInput {
  * whatever the power, because a killed service leaves it running. Anything last seen running is assumed to run still.
  * Errs on the side of warning.
  */
-export function assumed({ seen, settings, driver, reason }: AssumedInput): Observed {
+export function assumed({ seen, last: { settings, machine }, driver, reason }: AssumedInput): Observed {
   const { name } = settings.containerEngine;
   const engine = (one: EngineName): EngineStatus => {
     const last: EngineStatus = seen?.engines[one] ?? { state: 'stopped' };
@@ -28,15 +35,15 @@ export function assumed({ seen, settings, driver, reason }: AssumedInput): Obser
   };
   return {
     assumed: reason,
-    machine: machine(seen, settings),
+    machine: machineOf(seen, machineSpec(settings, machine)),
     engines: { moby: engine('moby'), containerd: engine('containerd') },
     cluster: driver.hasCluster ? cluster(seen, settings) : { state: 'unsupported' },
   };
 }
 
-function machine(seen: Observed | undefined, settings: Settings): MachineStatus {
+function machineOf(seen: Observed | undefined, spec: MachineSpec): MachineStatus {
   const last = seen?.machine;
-  return last?.state === 'on' || last?.state === 'broken' ? last : { state: 'on', spec: machineSpec(settings) };
+  return last?.state === 'on' || last?.state === 'broken' ? last : { state: 'on', spec };
 }
 
 /** A cluster's data outlives its process, so an installed one is assumed even where none should run. */

@@ -1,11 +1,8 @@
 import type { ClusterStatus, DriverInfo, EngineName, EngineStatus, MachineStatus } from '../drivers/driver.ts';
-import { type Goal, goalOf, type Observed } from '../plan/backend.ts';
-import type { Settings } from '../settings/settings.gen.ts';
+import { type DesiredBackend, type Goal, goalOf, type Observed } from '../plan/backend.ts';
 
 /** What the controllers converge to. `generation` increases by one with every accepted change. */
-export interface Desired {
-  settings: Settings;
-  power: Power;
+export interface Desired extends DesiredBackend {
   generation: number;
   /** Only set by the service's maintenance; the desired power is kept beside it. */
   hold?: Hold;
@@ -115,10 +112,10 @@ export interface Hold {
 }
 
 /** The goal: the desired state, or what the hold permits. `before`: the goal until now. */
-export function heldGoal({ settings, power, hold }: Desired, driver: DriverInfo, before?: Goal): Goal {
-  if (!hold) return goalOf(settings, power, driver);
-  if (hold.keep === 'as it is') return before ?? goalOf(settings, power, driver);
-  if (hold.keep === 'off') return goalOf(settings, 'stopped', driver);
-  const { cluster: _, ...below } = goalOf(settings, 'started', driver);
+export function heldGoal({ hold, ...desired }: Desired, driver: DriverInfo, before?: Goal): Goal {
+  if (!hold) return goalOf(desired, driver);
+  if (hold.keep === 'as it is') return before ?? goalOf(desired, driver);
+  if (hold.keep === 'off') return goalOf({ ...desired, power: 'stopped' }, driver);
+  const { cluster: _, ...below } = goalOf({ ...desired, power: 'started' }, driver);
   return driver.hasCluster ? { ...below, resetCluster: true } : below;
 }

@@ -65,8 +65,8 @@ export function createControllers({
   let underway: { step: Step; abort: AbortController } | undefined;
   /** A cancelled step that is still running. */
   let stuck: { step: Step; error: RdError } | undefined;
-  /** The settings last worked on; anything that ran before the service started is assumed to have the initial ones. */
-  let lastSettings = initial.settings;
+  /** What was last worked on; anything that ran before the service started is assumed to be as desired initially. */
+  let last = { settings: initial.settings, machine: initial.machine };
   /** The current desired state has been observed since it was set. */
   let fresh = false;
   /** The last completed version of the desired state. */
@@ -141,7 +141,7 @@ export function createControllers({
     if (failure?.what === 'observation') failure = undefined;
     if (nudged) return 0;
     fresh = true;
-    if (desired.hold?.keep !== 'as it is') lastSettings = desired.settings;
+    if (desired.hold?.keep !== 'as it is') last = { settings: desired.settings, machine: desired.machine };
     const step = nextStep(compare(now));
     if (step) calmSince = undefined;
     const isUnrelated = failure?.terminal === true && givenUp.isUnrelated(step, now);
@@ -163,9 +163,7 @@ export function createControllers({
   function known(): Observed {
     const seen = observer.seen();
     const reason = observer.unknownReason();
-    return seen && reason === undefined
-      ? seen
-      : assumed({ seen, settings: lastSettings, driver, reason: reason ?? '' });
+    return seen && reason === undefined ? seen : assumed({ seen, last, driver, reason: reason ?? '' });
   }
 
   function idle(ready: boolean): number {

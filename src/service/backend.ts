@@ -20,13 +20,14 @@ import type { FirstRun, LayerFacts } from '../plan/layers.ts';
 import { decideUpdate, type UpdateContext } from '../plan/settings-update.ts';
 import type { Controllers, Desired, LoopStatus } from '../reconcile/contract.ts';
 import { createControllers } from '../reconcile/controllers.ts';
+import { DEFAULT_MACHINE_OPTIONS } from '../settings/machine-options.gen.ts';
 import { SCHEMA_VERSION, type Settings } from '../settings/settings.gen.ts';
 import { backendLock } from '../state/backend-lock.ts';
 import { createDesiredStore, type DesiredStore } from '../state/desired-store.ts';
 import type { Places } from '../state/places.ts';
 import { saveSettings } from '../state/settings-file.ts';
 import { type SettingsHost, startupSettings } from '../state/startup-settings.ts';
-import { recordedFirstRun, recordFirstRun, saveState } from '../state/state-file.ts';
+import { recordedFirstRun, recordFirstRun, type ServiceState, saveState } from '../state/state-file.ts';
 import { clusterVersions, openDriver, storedState } from './driver.ts';
 import type { Home } from './home.ts';
 import type { ServiceOptions, Undo } from './options.ts';
@@ -88,11 +89,12 @@ export async function openBackend(
   });
   const initial = {
     settings,
+    machine: state?.machine ?? DEFAULT_MACHINE_OPTIONS,
     power: options.power === 'keep' ? (state?.power ?? 'started') : options.power,
     // Incremented on every start, so that a crash between the writes of the two files never gives two states the same number.
     generation: (state?.generation ?? 0) + 1,
   };
-  await saveState(places.stateFile, { driver: driver.name, power: initial.power, generation: initial.generation });
+  await saveState(places.stateFile, stateOf(initial, driver));
   if (startup.unsaved || settings !== startup.settings) {
     const previous = startup.fileIsGarbled ? undefined : places.previousSettingsFile;
     await saveSettings(places.settingsFile, previous, settings);
@@ -117,7 +119,7 @@ export async function openBackend(
     locks: startup.locks,
     async persist(next, before) {
       if (hooks.isStopping()) throw new RdError('ERR_NOT_READY', 'the service is shutting down');
-      await saveState(places.stateFile, { driver: driver.name, power: next.power, generation: next.generation });
+      await saveState(places.stateFile, stateOf(next, driver));
       if (next.settings !== before.settings) {
         await saveSettings(places.settingsFile, places.previousSettingsFile, next.settings);
       }
@@ -155,6 +157,11 @@ export async function openBackend(
     ...{ controllers, store, maintenance, recovered, integration },
     isLocked: () => lock.isHeld(),
   };
+}
+
+/** What is stored of a desired state beside its settings. */
+function stateOf({ power, generation, machine }: Desired, driver: Driver): ServiceState {
+  return { driver: driver.name, power, generation, machine };
 }
 
 /** The deployment profiles in force. Throws `ERR_PROFILE_INVALID` for one that cannot be used. */

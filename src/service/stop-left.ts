@@ -12,6 +12,7 @@ import { type Environment, userHome } from '../os/user-directories.ts';
 import { createControllers } from '../reconcile/controllers.ts';
 import { defaultSettings } from '../settings/defaults.ts';
 import type { Platform } from '../settings/field.ts';
+import { DEFAULT_MACHINE_OPTIONS } from '../settings/machine-options.gen.ts';
 import { removeStaleConnectionFile } from '../state/connection-file.ts';
 import { lockHolder, lockHome } from '../state/home-lock.ts';
 import { requirePrivate } from '../state/ownership.ts';
@@ -88,7 +89,7 @@ export async function stopLeft({
     const settings = defaultSettings({ platform, arch: arch() });
     const controllers = createControllers({
       driver,
-      desired: { settings, power: 'stopped', generation },
+      desired: { settings, machine: DEFAULT_MACHINE_OPTIONS, power: 'stopped', generation },
       clock: systemClock,
       random: Math.random,
       log: log.write,

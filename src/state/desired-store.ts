@@ -10,9 +10,9 @@ export interface DesiredSnapshot {
   etag: string;
 }
 
-/** The result of one write: the next state, if it changes, and an answer. */
+/** The result of one write: what changes, if anything does, and an answer. */
 export interface WriteResult<T> {
-  next?: Omit<Desired, 'generation'>;
+  next?: Partial<Omit<Desired, 'generation' | 'hold'>>;
   answer: T;
 }
 
@@ -49,7 +49,7 @@ export function createDesiredStore(input: DesiredStoreInput): DesiredStore {
     const { next, answer } = decide(snapshot);
     if (next) {
       const before = snapshot.desired;
-      const after: Desired = { ...next, generation: before.generation + 1 };
+      const after: Desired = { ...before, ...next, generation: before.generation + 1 };
       await persist(after, before);
       snapshot = snapshotOf(after, locks);
       onChange(after);

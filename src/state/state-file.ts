@@ -2,6 +2,8 @@ import type { JsonObject } from '../json.ts';
 import type { FileOperations } from '../os/atomic-file.ts';
 import { readableRecord, readRecord, writeRecord } from '../os/record.ts';
 import type { FirstRun } from '../plan/layers.ts';
+import type { MachineOptions } from '../settings/machine-options.gen.ts';
+import { storedMachineOptions } from '../settings/machine-options.ts';
 import { reserveBeside } from './reserve.ts';
 
 /** What a service persists besides the settings. */
@@ -11,6 +13,8 @@ export interface ServiceState {
   power: 'started' | 'stopped';
   /** Version of the desired state; increases with every change and every start. */
   generation: number;
+  /** The `machine` block in force. */
+  machine: MachineOptions;
 }
 
 export type LoadedState =
@@ -38,11 +42,13 @@ export async function saveState(
   await writeRecord(path, { format: FORMAT, ...state }, { operations });
 }
 
-function stateIn({ format, driver, power, generation }: JsonObject): ServiceState | undefined {
+/** Earlier releases wrote no `machine`. */
+function stateIn({ format, driver, power, generation, machine = {} }: JsonObject): ServiceState | undefined {
   if (format !== FORMAT) return undefined;
   if (typeof driver !== 'string' || (power !== 'started' && power !== 'stopped')) return undefined;
   if (typeof generation !== 'number' || !Number.isSafeInteger(generation) || generation < 0) return undefined;
-  return { driver, power, generation };
+  const options = storedMachineOptions(machine);
+  return options && { driver, power, generation, machine: options };
 }
 
 /** Records how the settings of a home were initialized, to explain their origin later. */

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { homeService } from '../../src/client/home-service.ts';
 import { startAdvice } from '../../src/client/session/missing.ts';
+import { DEFAULT_MACHINE_OPTIONS } from '../../src/settings/machine-options.gen.ts';
 import { lockHome } from '../../src/state/home-lock.ts';
 import { type Places, places } from '../../src/state/places.ts';
 import { saveState } from '../../src/state/state-file.ts';
@@ -11,7 +12,12 @@ import { temporaryDirectory } from '../helpers/temp-home.ts';
 
 const home = (): Places => places({ RDCTL_HOME: temporaryDirectory() }, 'linux', '');
 const recorded = (where: Places, driver: string) =>
-  saveState(where.stateFile, { driver, power: 'started', generation: 1 });
+  saveState(where.stateFile, {
+    driver,
+    power: 'started',
+    generation: 1,
+    machine: DEFAULT_MACHINE_OPTIONS,
+  });
 
 /** A lock whose holder has exited; no process has such a pid. */
 function dead(where: Places, since = Date.now()): void {

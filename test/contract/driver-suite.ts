@@ -59,6 +59,9 @@ export const MACHINE: MachineSpec = {
   },
   sshPortForwarder: true,
   adminAccess: false,
+  mounts: {},
+  hostPorts: [],
+  pauseAfterMinutes: 0,
 };
 
 export function engineSpec(name: EngineName, storageDriver: EngineSpec['storageDriver'] = 'auto'): EngineSpec {

@@ -20,6 +20,7 @@ import type { BackendState, Controllers, Desired, Power } from '../../src/reconc
 import { createApplies } from '../../src/service/applies.ts';
 import { defaultSettings } from '../../src/settings/defaults.ts';
 import type { Platform } from '../../src/settings/field.ts';
+import { DEFAULT_MACHINE_OPTIONS } from '../../src/settings/machine-options.gen.ts';
 import type { Settings } from '../../src/settings/settings.gen.ts';
 import { createDesiredStore, type DesiredStoreInput } from '../../src/state/desired-store.ts';
 
@@ -101,7 +102,7 @@ export function runsWith(settings: Settings): Observed {
   const engine = engineSpec(settings);
   const up = { state: 'running', spec: engine, endpoint: 'unix:///e.sock', version: '1', workload: {} } as const;
   return {
-    machine: { state: 'on', spec: machineSpec(settings) },
+    machine: { state: 'on', spec: machineSpec(settings, DEFAULT_MACHINE_OPTIONS) },
     engines: { moby: { state: 'stopped' }, containerd: { state: 'stopped' }, [engine.name]: up },
     cluster: settings.kubernetes.enabled
       ? { state: 'running', installedVersion: settings.kubernetes.version, spec: clusterSpec(settings), ready: true }
@@ -125,7 +126,7 @@ export function startApi(options: TestApiOptions = {}): TestApi {
   const { platform = 'linux', driver = SIMULATED_INFO, power = 'started' } = options;
   const settings = options.settings ?? defaultSettings({ platform, arch: 'x64' });
   const script: Script = { backendState: 'STOPPED', observed: nothingRuns(), desired: [] };
-  const initial: Desired = { settings, power, generation: 1 };
+  const initial: Desired = { settings, machine: DEFAULT_MACHINE_OPTIONS, power, generation: 1 };
   const store = createDesiredStore({
     initial,
     locks: options.locks ?? {},

@@ -2,6 +2,7 @@ import { createHostIntegration, type IntegrationInput } from '../../src/features
 import type { Observed } from '../../src/plan/backend.ts';
 import type { Desired, LoopStatus, Power } from '../../src/reconcile/contract.ts';
 import { defaultSettings } from '../../src/settings/defaults.ts';
+import { DEFAULT_MACHINE_OPTIONS } from '../../src/settings/machine-options.gen.ts';
 import { places } from '../../src/state/places.ts';
 import { startApi } from './api.ts';
 
@@ -84,7 +85,7 @@ export function followedIntegration(home: string, changes: Partial<IntegrationIn
     change: (change: (next: Desired['settings']) => void) => {
       const next = structuredClone(settings);
       change(next);
-      made.settingsChanged({ settings: next, power: 'started', generation: 2 });
+      made.settingsChanged({ settings: next, machine: DEFAULT_MACHINE_OPTIONS, power: 'started', generation: 2 });
     },
   };
 }

@@ -7,6 +7,7 @@ import { createKeptState, type KeptState } from '../../src/features/snapshots/ke
 import type { MaintenanceWork } from '../../src/features/snapshots/maintenance.ts';
 import { type SwapOperations, swapOperations } from '../../src/features/snapshots/swap.ts';
 import { defaultSettings } from '../../src/settings/defaults.ts';
+import { DEFAULT_MACHINE_OPTIONS } from '../../src/settings/machine-options.gen.ts';
 import type { Settings } from '../../src/settings/settings.gen.ts';
 import { createDesiredStore } from '../../src/state/desired-store.ts';
 import { saveSettings } from '../../src/state/settings-file.ts';
@@ -107,7 +108,7 @@ export function keptStateOf(
 ): KeptState {
   const { unproven, settings = BEFORE } = begin;
   const store = createDesiredStore({
-    initial: { settings, power: 'started', generation: 1 },
+    initial: { settings, machine: DEFAULT_MACHINE_OPTIONS, power: 'started', generation: 1 },
     locks: {},
     async persist(next) {
       if (isDead()) throw new Error('dead');

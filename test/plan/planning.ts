@@ -5,6 +5,7 @@ import type { PlanRequest } from '../../src/plan/change.ts';
 import { makePlan, type PlanInput } from '../../src/plan/plan.ts';
 import { observe } from '../../src/reconcile/observe.ts';
 import { setLeaf } from '../../src/settings/leaf-paths.ts';
+import { DEFAULT_MACHINE_OPTIONS } from '../../src/settings/machine-options.gen.ts';
 import type { SettingPath } from '../../src/settings/settings.gen.ts';
 import { memorySimulation } from '../helpers/memory-simulation.ts';
 import { runningModel, settingsWith } from '../reconcile/worlds.ts';
@@ -31,6 +32,7 @@ export async function planFor(
   return makePlan({
     request,
     live: settings,
+    machine: DEFAULT_MACHINE_OPTIONS,
     power: 'started',
     locks: {},
     driver: SIMULATED_INFO,

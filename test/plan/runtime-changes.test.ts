@@ -7,6 +7,7 @@ import { consequencesOf } from '../../src/plan/consequences.ts';
 import { makePlan } from '../../src/plan/plan.ts';
 import { assumed } from '../../src/reconcile/assumed.ts';
 import { isReady, nextStep } from '../../src/reconcile/step.ts';
+import { DEFAULT_MACHINE_OPTIONS } from '../../src/settings/machine-options.gen.ts';
 import { runs } from '../helpers/rounds.ts';
 import {
   modelArbitrary,
@@ -73,7 +74,12 @@ test('a cluster that runs and should not is stopped alone', async () => {
 });
 
 test('without an observation, nothing is said to be stopped', async () => {
-  const observed = assumed({ seen: undefined, settings: LIVE, driver: SIMULATED_INFO, reason: 'nobody looked' });
+  const observed = assumed({
+    seen: undefined,
+    last: { settings: LIVE, machine: DEFAULT_MACHINE_OPTIONS },
+    driver: SIMULATED_INFO,
+    reason: 'nobody looked',
+  });
   expect((await planFor({}, requestFor({}), { observed })).changes).toEqual([]);
 });
 
@@ -82,10 +88,18 @@ test('an empty plan is exactly one for which the loop has nothing to do', async 
     fc.asyncProperty(modelArbitrary, settingsArbitrary, powerArbitrary, async (model, live, power) => {
       const observed = await seenOf(model);
       const plan = makePlan({
-        ...{ request: requestFor({}), live, power, observed, locks: {}, driver: SIMULATED_INFO },
+        ...{
+          request: requestFor({}),
+          live,
+          machine: DEFAULT_MACHINE_OPTIONS,
+          power,
+          observed,
+          locks: {},
+          driver: SIMULATED_INFO,
+        },
         ...{ target: TARGET, generation: 1 },
       });
-      const goal = goalOf(live, power, SIMULATED_INFO);
+      const goal = goalOf({ settings: live, machine: DEFAULT_MACHINE_OPTIONS, power }, SIMULATED_INFO);
       const settled = nextStep(consequencesOf(goal, observed, SIMULATED_INFO)) === undefined && isReady(goal, observed);
       expect(plan.changes.length === 0).toBe(settled);
       if (plan.changes.length === 0) expect(plan.blastRadius).toEqual([]);

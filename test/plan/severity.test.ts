@@ -2,9 +2,10 @@ import { describe, expect, test } from 'vitest';
 import { SIMULATED_INFO } from '../../src/drivers/machines/simulated/index.ts';
 import { emptyModel, type Model } from '../../src/drivers/machines/simulated/model.ts';
 import type { Severity } from '../../src/plan/change.ts';
-import { CLUSTER_MEMBERS, ENGINE_MEMBERS, MACHINE_MEMBERS } from '../../src/plan/drift.ts';
+import { CLUSTER_MEMBERS, ENGINE_MEMBERS, effectsOf, MACHINE_MEMBERS } from '../../src/plan/drift.ts';
 import { isRuntimeChange } from '../../src/plan/runtime-changes.ts';
 import { FIELDS } from '../../src/settings/fields.gen.ts';
+import { MACHINE_FIELDS } from '../../src/settings/machine-options.gen.ts';
 import { runningModel, settingsWith } from '../reconcile/worlds.ts';
 import { planFor, requestFor, type Values } from './planning.ts';
 
@@ -202,7 +203,9 @@ describe('a change is free', () => {
 
 test('every setting with a cost belongs to a part, or is a known exception', () => {
   const parts = new Set<string>([...MACHINE_MEMBERS, ...ENGINE_MEMBERS, ...CLUSTER_MEMBERS].map(({ path }) => path));
-  const costly = FIELDS.filter(({ effect }) => effect.lima !== 'none' || effect.wsl !== 'none').map(({ path }) => path);
+  const costly = [...FIELDS, ...MACHINE_FIELDS]
+    .map(({ path }) => path)
+    .filter((path) => effectsOf(path).some((effect) => effect !== 'none'));
   const without = costly.filter((path) => !parts.has(path));
   expect(without.filter((path) => !path.startsWith('experimental.virtualMachine.proxy.'))).toEqual([
     'WSL.integrations',

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { SIMULATED_INFO } from '../../src/drivers/machines/simulated/index.ts';
 import { assumed } from '../../src/reconcile/assumed.ts';
+import { DEFAULT_MACHINE_OPTIONS } from '../../src/settings/machine-options.gen.ts';
 import { settingsWith } from '../reconcile/worlds.ts';
 import { planFor, requestFor, type Values } from './planning.ts';
 
@@ -8,7 +9,12 @@ const REASON = 'the driver does not answer';
 
 /** A plan of a service that has not observed what runs. */
 function blindPlan(live: Values, wanted: Values, rest: Parameters<typeof planFor>[2] = {}) {
-  const observed = assumed({ seen: undefined, settings: settingsWith(live), driver: SIMULATED_INFO, reason: REASON });
+  const observed = assumed({
+    seen: undefined,
+    last: { settings: settingsWith(live), machine: DEFAULT_MACHINE_OPTIONS },
+    driver: SIMULATED_INFO,
+    reason: REASON,
+  });
   return planFor(live, requestFor(wanted), { observed, ...rest });
 }
 
@@ -68,7 +74,12 @@ describe('a plan while the running state is unknown', () => {
   });
 
   test('stopping interrupts whatever runs', async () => {
-    const observed = assumed({ seen: undefined, settings: settingsWith(), driver: SIMULATED_INFO, reason: REASON });
+    const observed = assumed({
+      seen: undefined,
+      last: { settings: settingsWith(), machine: DEFAULT_MACHINE_OPTIONS },
+      driver: SIMULATED_INFO,
+      reason: REASON,
+    });
     const plan = await planFor({}, requestFor({}, { state: 'stopped' }), { observed });
     expect(plan.changes).toMatchObject([{ path: 'state', severity: 'restart' }]);
     expect(plan.blastRadius).toContainEqual({ what: 'stops the workloads of the cluster', lost: false });

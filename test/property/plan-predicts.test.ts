@@ -7,6 +7,7 @@ import { makePlan } from '../../src/plan/plan.ts';
 import { restartReasons } from '../../src/plan/restart-reasons.ts';
 import { createControllers } from '../../src/reconcile/controllers.ts';
 import { leaves, setLeaf } from '../../src/settings/leaf-paths.ts';
+import { DEFAULT_MACHINE_OPTIONS } from '../../src/settings/machine-options.gen.ts';
 import { mergeSettings } from '../../src/settings/merge.ts';
 import type { Settings } from '../../src/settings/settings.gen.ts';
 import { memorySimulation } from '../helpers/memory-simulation.ts';
@@ -41,7 +42,12 @@ const requestArbitrary: fc.Arbitrary<PlanRequest> = fc
 async function planAndApply(live: Settings, power: 'started' | 'stopped', startedOnce: boolean, request: PlanRequest) {
   const clock = createVirtualClock({ auto: true });
   const simulation = memorySimulation({ now: clock.now, firstWorkload: { images: 3, containers: 2 } });
-  const desired = { settings: live, power: startedOnce ? ('started' as const) : power, generation: 1 };
+  const desired = {
+    settings: live,
+    machine: DEFAULT_MACHINE_OPTIONS,
+    power: startedOnce ? ('started' as const) : power,
+    generation: 1,
+  };
   const controllers = createControllers({
     driver: simulation.driver,
     desired,
@@ -70,7 +76,7 @@ async function planAndApply(live: Settings, power: 'started' | 'stopped', starte
     const states = new Set<string>();
     const stop = controllers.onChange((status) => states.add(status.backendState));
     const ready = controllers.status().backendState;
-    controllers.desire({ settings: after, power: powerAfter, generation: 3 });
+    controllers.desire({ settings: after, machine: DEFAULT_MACHINE_OPTIONS, power: powerAfter, generation: 3 });
     const status = await quiet();
     stop();
     const steps = simulation
@@ -86,7 +92,7 @@ async function planAndApply(live: Settings, power: 'started' | 'stopped', starte
   function planOf(settings: Settings, now: 'started' | 'stopped'): Plan {
     const observed = controllers.observed();
     const at = { observed, driver: SIMULATED_INFO, locks: {}, target: TARGET, generation: 2 };
-    return makePlan({ ...at, request, live: settings, power: now });
+    return makePlan({ ...at, request, live: settings, machine: DEFAULT_MACHINE_OPTIONS, power: now });
   }
 }
 

@@ -5,6 +5,7 @@ import { engineSpec, machineSpec } from '../../src/plan/backend.ts';
 import { createGivenUp } from '../../src/reconcile/attempts.ts';
 import { createControllers, IDLE_MS } from '../../src/reconcile/controllers.ts';
 import type { Step } from '../../src/reconcile/step.ts';
+import { DEFAULT_MACHINE_OPTIONS } from '../../src/settings/machine-options.gen.ts';
 import { memorySimulation } from '../helpers/memory-simulation.ts';
 import { failing, NO_CLUSTER, start } from './loop.ts';
 import { createVirtualClock } from './virtual-clock.ts';
@@ -80,7 +81,7 @@ describe('a machine in ERROR after a failed repair', () => {
         machine: {
           async observe() {
             const [repair] = world.lacks;
-            const on = { state: 'on', spec: machineSpec(NO_CLUSTER) } as const;
+            const on = { state: 'on', spec: machineSpec(NO_CLUSTER, DEFAULT_MACHINE_OPTIONS) } as const;
             return world.machine ?? (repair === undefined ? on : { ...on, repair });
           },
           async perform(step) {
@@ -95,7 +96,7 @@ describe('a machine in ERROR after a failed repair', () => {
           },
         },
       },
-      desired: { settings: NO_CLUSTER, power: 'started', generation: 1 },
+      desired: { settings: NO_CLUSTER, machine: DEFAULT_MACHINE_OPTIONS, power: 'started', generation: 1 },
       clock,
       random: () => 0.5,
       log: () => undefined,
@@ -128,7 +129,7 @@ describe('a machine in ERROR after a failed repair', () => {
     world.lacks = ['memory'];
     world.hopeless.add('memory');
     await clock.advance(10 * IDLE_MS);
-    const { memoryGiB, ...rest } = machineSpec(NO_CLUSTER);
+    const { memoryGiB, ...rest } = machineSpec(NO_CLUSTER, DEFAULT_MACHINE_OPTIONS);
     world.machine = { state: 'on', spec: { ...rest, memoryGiB: memoryGiB + 1 } };
     await clock.advance(10 * IDLE_MS);
     expect(world.tried).toEqual(['adjust (memory)']);

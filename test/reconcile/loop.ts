@@ -5,6 +5,7 @@ import type { Fault, FaultSource } from '../../src/drivers/machines/simulated/op
 import { type ErrorCode, RdError } from '../../src/errors.ts';
 import type { Desired, LoopStatus } from '../../src/reconcile/contract.ts';
 import { createControllers } from '../../src/reconcile/controllers.ts';
+import { DEFAULT_MACHINE_OPTIONS } from '../../src/settings/machine-options.gen.ts';
 import type { Settings } from '../../src/settings/settings.gen.ts';
 import { memorySimulation } from '../helpers/memory-simulation.ts';
 import { createVirtualClock } from './virtual-clock.ts';
@@ -40,7 +41,7 @@ export function start({
     ...rest,
   });
   const states: string[] = [];
-  const desired = { settings, power, generation: 1 };
+  const desired = { settings, machine: DEFAULT_MACHINE_OPTIONS, power, generation: 1 };
   const controllers = createControllers({
     driver: simulation.driver,
     desired,

@@ -3,6 +3,7 @@ import { RdError } from '../../src/errors.ts';
 import { CLUSTER_ANSWER_MS } from '../../src/reconcile/attempts.ts';
 import { createControllers, IDLE_MS } from '../../src/reconcile/controllers.ts';
 import { GRACE_MS, STEP_LIMITS_MS } from '../../src/reconcile/perform.ts';
+import { DEFAULT_MACHINE_OPTIONS } from '../../src/settings/machine-options.gen.ts';
 import { memorySimulation } from '../helpers/memory-simulation.ts';
 import { NO_CLUSTER, start } from './loop.ts';
 import { createVirtualClock } from './virtual-clock.ts';
@@ -27,7 +28,12 @@ describe('time limits', () => {
       ...simulation.driver,
       engines: { ...simulation.driver.engines, moby: { observe: moby.observe, perform } },
     };
-    const desired = { settings: NO_CLUSTER, power: 'started' as const, generation: 1 };
+    const desired = {
+      settings: NO_CLUSTER,
+      machine: DEFAULT_MACHINE_OPTIONS,
+      power: 'started' as const,
+      generation: 1,
+    };
     const controllers = createControllers({ driver, desired, clock, random: () => 0.5, log: () => undefined });
     onTestFinished(() => controllers.close());
     return { clock, controllers, simulation, desired, release: () => release(), begun: () => begun };
@@ -76,7 +82,12 @@ describe('time limits', () => {
         signal.addEventListener('abort', () => reject(error), { once: true });
       });
     const driver = { ...simulated, machine: { observe: simulated.machine.observe, perform } };
-    const desired = { settings: NO_CLUSTER, power: 'started' as const, generation: 1 };
+    const desired = {
+      settings: NO_CLUSTER,
+      machine: DEFAULT_MACHINE_OPTIONS,
+      power: 'started' as const,
+      generation: 1,
+    };
     const controllers = createControllers({ driver, desired, clock, random: () => 0.5, log: () => undefined });
     onTestFinished(() => controllers.close());
     const message = () => controllers.status().conditions.find(({ type }) => type === 'Converged')?.message;
@@ -101,7 +112,12 @@ describe('time limits', () => {
       await simulated.machine.perform(step, signal);
     };
     const driver = { ...simulated, machine: { observe: simulated.machine.observe, perform } };
-    const desired = { settings: NO_CLUSTER, power: 'started' as const, generation: 1 };
+    const desired = {
+      settings: NO_CLUSTER,
+      machine: DEFAULT_MACHINE_OPTIONS,
+      power: 'started' as const,
+      generation: 1,
+    };
     const controllers = createControllers({ driver, desired, clock, random: () => 0.5, log: () => undefined });
     onTestFinished(() => controllers.close());
     return { clock, controllers, desired, limit };
@@ -139,7 +155,12 @@ describe('time limits', () => {
       throw new RdError('ERR_CANCELLED', 'it was canceled');
     };
     const driver = { ...simulated, machine: { observe: simulated.machine.observe, perform } };
-    const desired = { settings: NO_CLUSTER, power: 'started' as const, generation: 1 };
+    const desired = {
+      settings: NO_CLUSTER,
+      machine: DEFAULT_MACHINE_OPTIONS,
+      power: 'started' as const,
+      generation: 1,
+    };
     const controllers = createControllers({ driver, desired, clock, random: () => 0.5, log: () => undefined });
     onTestFinished(() => controllers.close());
     await clock.advance(30 * 60_000 + STEP_LIMITS_MS['machine start']);

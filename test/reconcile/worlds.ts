@@ -11,6 +11,7 @@ import { clusterSpec, engineSpec, machineSpec, type Observed } from '../../src/p
 import { observe } from '../../src/reconcile/observe.ts';
 import { defaultSettings } from '../../src/settings/defaults.ts';
 import { setLeaf } from '../../src/settings/leaf-paths.ts';
+import { DEFAULT_MACHINE_OPTIONS } from '../../src/settings/machine-options.gen.ts';
 import type { SettingPath, Settings } from '../../src/settings/settings.gen.ts';
 import { memorySimulation } from '../helpers/memory-simulation.ts';
 
@@ -56,7 +57,7 @@ export const powerArbitrary = fc.constantFrom('started' as const, 'stopped' as c
 export const modelArbitrary: fc.Arbitrary<Model> = settingsArbitrary.chain((settings) =>
   fc.record({
     format: fc.constant(1 as const),
-    machine: machineArbitrary(machineSpec(settings)),
+    machine: machineArbitrary(machineSpec(settings, DEFAULT_MACHINE_OPTIONS)),
     engines: fc.record({
       moby: engineArbitrary('moby', engineSpec(settings)),
       containerd: engineArbitrary('containerd', engineSpec(settings)),
@@ -131,7 +132,7 @@ export function runningModel(settings: Settings, version = settings.kubernetes.v
   };
   return {
     ...model,
-    machine: { state: 'on', spec: machineSpec(settings) },
+    machine: { state: 'on', spec: machineSpec(settings, DEFAULT_MACHINE_OPTIONS) },
     engines: { ...model.engines, [name]: engine },
     cluster: settings.kubernetes.enabled
       ? {

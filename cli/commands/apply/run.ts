@@ -146,11 +146,15 @@ async function applyWith(service: Found, options: ApplyOptions, { leftMs, decide
     async inspect(plan, live) {
       if (wanted.saved) checkFresh?.(wanted.saved, plan, live);
       if (plan.changes.length === 0) return;
-      const { settings, portForwards: forwards } = live;
+      const { settings, machine, portForwards: forwards } = live;
       const changesPower = plan.changes.some(({ path }) => path === 'state');
-      const power = changesPower ? (service.powerBefore ?? live.power) : 'unmanaged';
+      const power = changesPower ? (service.powerBefore ?? live.power) : ('unmanaged' as const);
       const { recordPrevious } = await import('../../../src/client/previous.ts');
-      const before = { target, settings, power, ...(forwards ? { portForwards: forwards } : {}) } as const;
+      const before = {
+        ...{ target, settings, power },
+        ...(machine ? { machine } : {}),
+        ...(forwards ? { portForwards: forwards } : {}),
+      } as const;
       await recordPrevious(where, before, new Date());
     },
     onEvent(event) {

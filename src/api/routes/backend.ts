@@ -71,7 +71,7 @@ export function backendStateRoutes(app: FastifyInstance, context: ApiContext): v
       // Starting again after a failed start is a new desired state: the new generation clears the terminal error.
       const retry = power === 'started' && controllers.status().backendState === 'ERROR';
       if (desired.power === power && !retry) return { answer: undefined };
-      return { next: { settings: desired.settings, power }, answer: undefined };
+      return { next: { power }, answer: undefined };
     });
     log('info', 'backend state requested', { power, generation: now.desired.generation });
     return reply

@@ -3,7 +3,7 @@ import { RdError, type SettingsFinding } from '../../errors.ts';
 import { indentedJson, isObject } from '../../json.ts';
 import { refuseBlocked } from '../../plan/blocks.ts';
 import type { LiveState, Plan, PlanRequest } from '../../plan/change.ts';
-import { patchOf } from '../../plan/diff.ts';
+import { patchOf, plannedMachineOptions } from '../../plan/diff.ts';
 import { makePlan } from '../../plan/plan.ts';
 import { isWantedForwards } from '../../plan/port-forwards.ts';
 import { validateContext } from '../../plan/settings-update.ts';
@@ -14,6 +14,7 @@ import type { ApplyReply } from '../../reconcile/status-document.ts';
 import { canonicalize } from '../../settings/canonical.ts';
 import { explain, formatFinding } from '../../settings/issue.ts';
 import { valueAt } from '../../settings/leaf-paths.ts';
+import { readMachineOptions } from '../../settings/machine-options.ts';
 import { mergeSettings, withoutRemovals } from '../../settings/merge.ts';
 import type { Settings } from '../../settings/settings.gen.ts';
 import { unknownKeys, validate } from '../../settings/validate.ts';
@@ -31,6 +32,7 @@ const PLAN_REQUEST = {
   required: ['settings', 'state', 'prune'],
   properties: {
     settings: { type: 'object' },
+    machine: { description: 'The `machine` block of a profile.', type: 'object' },
     state: { enum: ['started', 'stopped', 'unmanaged'] },
     prune: { type: 'array', items: { type: 'string' } },
     wishes: { type: 'array', items: { type: 'string' } },
@@ -122,10 +124,11 @@ function disconnected({ raw }: FastifyReply): AbortSignal {
   return closed.signal;
 }
 
-function liveState({ settings, power }: Desired, { store, portForwards }: ApiContext): LiveState {
+function liveState({ settings, machine, power }: Desired, { store, portForwards }: ApiContext): LiveState {
   const forwards = portForwards.list().portForwards;
   return {
     settings,
+    machine,
     locks: store.locks,
     power,
     portForwards: forwards.map(({ namespace, service, k8sPort, hostPort }) => ({
@@ -140,7 +143,7 @@ function liveState({ settings, power }: Desired, { store, portForwards }: ApiCon
 /** The plan that carries out a request from this desired state. */
 function planOf(
   request: PlanRequest,
-  { settings, power, generation }: Desired,
+  { settings, machine, power, generation }: Desired,
   context: ApiContext,
   observation: { outdated?: boolean; userFiles?: UserFileFacts } = {},
 ): Plan {
@@ -148,6 +151,7 @@ function planOf(
   return makePlan({
     request,
     live: settings,
+    machine,
     power: context.idle ? 'stopped' : power,
     locks: store.locks,
     ...(about.lockedBy === undefined ? {} : { lockedBy: about.lockedBy }),
@@ -183,6 +187,8 @@ function checkedRequest(body: PlanRequest, current: Settings, context: ApiContex
       ...(suggestion === undefined ? {} : { suggestion }),
     })),
   ];
+  const { options: machine, problems } = readMachineOptions(body.machine ?? {});
+  findings.push(...problems.map(({ part: _, ...finding }) => ({ ...finding, pointer: `/machine${finding.pointer}` })));
   if (findings.length > 0) {
     const details = findings.map(formatFinding);
     throw new RdError('ERR_SETTINGS_INVALID', 'the requested settings are not valid', { details, findings });
@@ -190,7 +196,7 @@ function checkedRequest(body: PlanRequest, current: Settings, context: ApiContex
   if (body.portForwards && !isWantedForwards(body.portForwards)) {
     throw new RdError('ERR_BODY_INVALID', 'portForwards: k8sPort is a number or a name, hostPort a number or null');
   }
-  return { ...body, settings };
+  return { ...body, settings, ...(body.machine ? { machine } : {}) };
 }
 
 const APPLY_REQUEST = {
@@ -257,14 +263,15 @@ export function applyRoutes(app: FastifyInstance, context: ApiContext): void {
           // The request was checked against these very settings, so its differences need no further validation.
           const patch = patchOf(plan, request, desired.settings);
           const settings = patch ? mergeSettings(desired.settings, patch) : desired.settings;
+          const machine = plannedMachineOptions(plan, request, desired.machine);
           const power = request.state === 'unmanaged' ? desired.power : request.state;
           const sent: ApplyReply['sent'] = [];
-          if (patch) sent.push('settings');
+          if (patch || machine !== desired.machine) sent.push('settings');
           if (power !== desired.power) sent.push('power');
           // Nothing differs, and an earlier attempt failed for good. Its cause may be gone.
           const gaveUp = power === 'started' && controllers.status().backendState === 'ERROR';
           if (sent.length === 0 && gaveUp) sent.push('retry');
-          return { ...(sent.length > 0 ? { next: { settings, power } } : {}), answer: { plan, sent } };
+          return { ...(sent.length > 0 ? { next: { settings, machine, power } } : {}), answer: { plan, sent } };
         })
         .catch((error: unknown) => {
           steps?.release();

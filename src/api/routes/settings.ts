@@ -121,7 +121,7 @@ async function putSettings(request: FastifyRequest, reply: FastifyReply, context
     const reasons = Object.keys(restartReasons(settings, controllers.observed(), driver, desired.settings));
     const restarts = desired.power === 'started' && reasons.length > 0;
     const text = restarts ? restartText(controllers.status().backendState) : TEXTS.noRestart;
-    return { next: { settings, power: desired.power }, answer: { text, ignored, paths } };
+    return { next: { settings }, answer: { text, ignored, paths } };
   });
 
   const { ignored, paths, text } = answer;

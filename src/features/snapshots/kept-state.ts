@@ -94,9 +94,7 @@ export function createKeptState(input: KeptStateInput): KeptState {
     await store.write(({ desired }) => {
       const settings = next(desired);
       // A journal holds settings that this service had.
-      return settings
-        ? { next: { settings: settings as Settings, power: desired.power }, answer: undefined }
-        : { answer: undefined };
+      return settings ? { next: { settings: settings as Settings }, answer: undefined } : { answer: undefined };
     });
   }
 

@@ -10,6 +10,7 @@ import { stagedPath } from '../../../src/features/snapshots/swap.ts';
 import { systemClock } from '../../../src/os/clock.ts';
 import type { Desired } from '../../../src/reconcile/contract.ts';
 import { createControllers } from '../../../src/reconcile/controllers.ts';
+import { DEFAULT_MACHINE_OPTIONS } from '../../../src/settings/machine-options.gen.ts';
 import { backendLock } from '../../../src/state/backend-lock.ts';
 import { memorySimulation } from '../../helpers/memory-simulation.ts';
 import { temporaryDirectory } from '../../helpers/temp-home.ts';
@@ -66,7 +67,7 @@ async function scene({ live = true, power = 'started' }: { live?: boolean; power
       await world.go.promise;
     };
   }
-  let desired: Desired = { settings: SETTINGS, power, generation: 1 };
+  let desired: Desired = { settings: SETTINGS, machine: DEFAULT_MACHINE_OPTIONS, power, generation: 1 };
   const controllers = createControllers({ driver, desired, clock: systemClock, random: () => 0, log: () => undefined });
   onTestFinished(() => controllers.close());
   const lock = join(home, 'backend.lock');

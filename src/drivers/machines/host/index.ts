@@ -31,6 +31,9 @@ export const HOST_SUPPORT: SupportMatrix = {
   'experimental.virtualMachine.mount.9p.msizeInKib': unsupported(NO_VM),
   'experimental.virtualMachine.mount.9p.cacheMode': unsupported(NO_VM),
   'experimental.virtualMachine.sshPortForwarder': unsupported(NO_VM),
+  'machine.mounts': unsupported(NO_VM),
+  'machine.hostPorts': unsupported(NO_VM),
+  'machine.pauseAfterMinutes': unsupported(NO_VM, 0),
 };
 
 const INFO: DriverInfo = {

@@ -64,6 +64,8 @@ export function mountSupport(facts: HostFacts): MountSupport {
 const RESTART_REASON = 'and a plan shows when that takes a restart';
 const MEMORY = `it changes while the machine runs, ${RESTART_REASON}`;
 
+const NOT_YET = 'this release does not do it';
+
 /** What the qemu driver supports, per setting. The type requires every setting. */
 export const QEMU_SUPPORT: SupportMatrix = {
   ...engineSupport('qemu'),
@@ -85,6 +87,9 @@ export const QEMU_SUPPORT: SupportMatrix = {
     reason: 'a disk can have up to 8 TiB, the limit for growing its file system while in use; it never shrinks',
   },
   'experimental.virtualMachine.sshPortForwarder': ENFORCED,
+  'machine.mounts': unsupported(NOT_YET),
+  'machine.hostPorts': unsupported(NOT_YET),
+  'machine.pauseAfterMinutes': unsupported(NOT_YET, 0),
 };
 
 /** Pure: QEMU cannot start with more memory than the host has; without this check that fails only after everything was stopped. */

@@ -10,6 +10,9 @@ const SAMPLE: MachineSpec = {
   mount: { type: '', securityModel: '', protocolVersion: '', msizeInKib: 0, cacheMode: '' },
   sshPortForwarder: false,
   adminAccess: false,
+  mounts: {},
+  hostPorts: [],
+  pauseAfterMinutes: 0,
 };
 
 /** The spec in a machine record; undefined when it is damaged. */

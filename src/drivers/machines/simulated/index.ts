@@ -66,6 +66,9 @@ const SUPPORT: SupportMatrix = {
   'experimental.virtualMachine.proxy.username': noNetwork,
   'experimental.virtualMachine.proxy.noproxy': noNetwork,
   'experimental.virtualMachine.sshPortForwarder': enforced,
+  'machine.mounts': enforced,
+  'machine.hostPorts': enforced,
+  'machine.pauseAfterMinutes': enforced,
 };
 
 export const SIMULATED_INFO: DriverInfo = {
