@@ -1,13 +1,10 @@
 import { isObject, type JsonObject, type JsonValue } from '../../src/json.ts';
+import { PORT_FORWARD_SCHEMA } from '../../src/plan/port-forward-schema.ts';
 import { SCHEMA_VERSION } from '../../src/settings/settings.gen.ts';
 import { WORDS } from './declaration.ts';
 import { plain } from './machine.ts';
 
 const ID = 'urn:rdctl:profile';
-/** Names of namespaces and services, and of ports, as a cluster accepts them. */
-const LABEL = '^[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?$';
-const PORT_NAME = '^(?=[-0-9]*[a-z])[a-z0-9](?:-?[a-z0-9]){0,14}$';
-
 /**
  * The JSON Schema of a profile, for editors. Its settings part follows from the declaration: nothing is required, map entries
  * may be null, and secrets may be references. Settings of older versions are migrated, so only their version is checked here.
@@ -72,27 +69,10 @@ export function profileSchema(declaration: JsonObject, machine: JsonObject): Jso
       portForwards: {
         description: 'Cluster services to forward to ports of this computer.',
         type: 'array',
-        items: {
-          type: 'object',
-          additionalProperties: false,
-          required: ['namespace', 'service', 'k8sPort', 'hostPort'],
-          properties: {
-            namespace: { type: 'string', pattern: LABEL },
-            service: { type: 'string', pattern: LABEL },
-            k8sPort: {
-              description: 'Number or name of the service port.',
-              anyOf: [{ $ref: '#/$defs/port' }, { type: 'string', pattern: PORT_NAME }],
-            },
-            hostPort: {
-              description: 'Port on this computer; null removes the forward.',
-              anyOf: [{ $ref: '#/$defs/port' }, { type: 'null' }],
-            },
-          },
-        },
+        items: PORT_FORWARD_SCHEMA,
       },
     },
     $defs: {
-      port: { type: 'integer', minimum: 1, maximum: 65_535 },
       secret: {
         description: 'Source of a secret.',
         anyOf: [

@@ -5,7 +5,7 @@ import { refuseBlocked } from '../../plan/blocks.ts';
 import type { LiveState, Plan, PlanRequest } from '../../plan/change.ts';
 import { patchOf, plannedMachineOptions } from '../../plan/diff.ts';
 import { makePlan } from '../../plan/plan.ts';
-import { isWantedForwards } from '../../plan/port-forwards.ts';
+import { PORT_FORWARD_SCHEMA } from '../../plan/port-forward-schema.ts';
 import { validateContext } from '../../plan/settings-update.ts';
 import type { UserFileFacts } from '../../plan/user-files.ts';
 import { PRODUCT } from '../../product.ts';
@@ -41,20 +41,7 @@ const PLAN_REQUEST = {
       additionalProperties: false,
       required: ['entries', 'exclusive'],
       properties: {
-        entries: {
-          type: 'array',
-          items: {
-            type: 'object',
-            additionalProperties: false,
-            required: ['namespace', 'service', 'k8sPort', 'hostPort'],
-            properties: {
-              namespace: { type: 'string' },
-              service: { type: 'string' },
-              k8sPort: { description: 'Number or name of the service port.' },
-              hostPort: { description: 'A number, or null to remove the forward.' },
-            },
-          },
-        },
+        entries: { type: 'array', items: PORT_FORWARD_SCHEMA },
         exclusive: { description: 'Forwards that are not listed are removed.', type: 'boolean' },
         leaves: { description: 'Names of forwards to leave unchanged.', type: 'array', items: { type: 'string' } },
       },
@@ -192,9 +179,6 @@ function checkedRequest(body: PlanRequest, current: Settings, context: ApiContex
   if (findings.length > 0) {
     const details = findings.map(formatFinding);
     throw new RdError('ERR_SETTINGS_INVALID', 'the requested settings are not valid', { details, findings });
-  }
-  if (body.portForwards && !isWantedForwards(body.portForwards)) {
-    throw new RdError('ERR_BODY_INVALID', 'portForwards: k8sPort is a number or a name, hostPort a number or null');
   }
   return { ...body, settings, ...(body.machine ? { machine } : {}) };
 }

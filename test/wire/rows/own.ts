@@ -3,6 +3,10 @@ import type { Row } from '../row.ts';
 
 const APPLIED = { settings: { images: { showAll: false } }, state: 'unmanaged', prune: [] } as const;
 const FORWARDS = { entries: [{ namespace: 'default', service: 'web', k8sPort: {}, hostPort: 1 }], exclusive: false };
+const OUT_OF_RANGE = {
+  entries: [{ namespace: 'default', service: 'web', k8sPort: 'http', hostPort: 70_000 }],
+  exclusive: false,
+};
 /** Of the plan that was just created. */
 let tag: string | undefined;
 
@@ -51,6 +55,15 @@ export const ownRows: readonly Row[] = [
     status: 400,
     type: 'json',
     reply: expect.objectContaining({ code: 'ERR_BODY_INVALID', message: expect.stringContaining('k8sPort') }),
+  },
+  {
+    request: 'POST /v2/plan',
+    when: 'a port forward that no profile can have',
+    fact: 'schemas/profile.json',
+    body: { settings: {}, state: 'unmanaged', prune: [], portForwards: OUT_OF_RANGE },
+    status: 400,
+    type: 'json',
+    reply: expect.objectContaining({ code: 'ERR_BODY_INVALID', message: expect.stringContaining('hostPort') }),
   },
   {
     request: 'POST /v2/apply',
