@@ -156,8 +156,8 @@ async function readFile(name: string, part: Part | undefined, { io }: Caller): P
 }
 
 /** Unset keys take their default. */
-function otherKeysOf({ state = 'unmanaged', prune = [], portForwards = [] }: Shape): JsonObject {
-  return { state, prune: [...prune].sort(), portForwards: portForwards.map((each) => ({ ...each })) };
+function otherKeysOf({ state = 'unmanaged', prune = [], machine = {}, portForwards = [] }: Shape): JsonObject {
+  return { state, prune: [...prune].sort(), machine, portForwards: portForwards.map((each) => ({ ...each })) };
 }
 
 function differingKeys(before: JsonObject | undefined, after: JsonObject | undefined): string[] {

@@ -3,6 +3,7 @@ import { layerFacts } from '../../profiles/policies/policy.ts';
 import {
   type ExplainedLayer,
   type Explanation,
+  explainMachineOption,
   explainSection,
   explainSetting,
   type SectionExplanation,
@@ -19,6 +20,8 @@ import { type Field, PLATFORM_NAMES, PLATFORMS } from '../../src/settings/field.
 import { FIELDS } from '../../src/settings/fields.gen.ts';
 import { isSection } from '../../src/settings/fields.ts';
 import { laterPlace } from '../../src/settings/left-over.ts';
+import { DEFAULT_MACHINE_OPTIONS, MACHINE_FIELDS } from '../../src/settings/machine-options.gen.ts';
+import type { MachineField } from '../../src/settings/machine-options.ts';
 import { nearest } from '../../src/settings/nearest.ts';
 import { SCHEMA_VERSION } from '../../src/settings/settings.gen.ts';
 import { recordedFirstRun } from '../../src/state/state-file.ts';
@@ -58,8 +61,9 @@ Exit codes: 0 success; 1 no such setting, or failure; 3 a deployment profile is 
       io.out(json ? jsonText(section) : sectionText(section, paint));
       return 0;
     }
-    const explanation = explainSetting(meant.field, layers);
-    const chosen = meant.field.path === 'kubernetes.version' && explanation.value === '' ? running : undefined;
+    const explanation =
+      'option' in meant ? explainMachineOption(meant.option, layers) : explainSetting(meant.field, layers);
+    const chosen = explanation.path === 'kubernetes.version' && explanation.value === '' ? running : undefined;
     const more = chosen === undefined ? [] : [`The service chose ${chosen}.`];
     io.out(json ? jsonText(explanation) : explanationText(explanation, more, paint));
     return 0;
@@ -98,7 +102,8 @@ async function layersOfFiles(io: Io, host: Host): Promise<SettingLayers> {
   const firstRun = await recordedFirstRun(join(where.state, 'first-run.json'));
   const facts = layerFacts(policies, { host, settingsFile: where.settingsFile, ...(firstRun ? { firstRun } : {}) });
   const kept: { stored?: JsonObject } = stored.from === 'file' ? { stored: stored.settings } : {};
-  return settingLayers(facts, { basis: 'files', inForce: next.settings, ...kept });
+  const machine = next.machine ?? DEFAULT_MACHINE_OPTIONS;
+  return settingLayers(facts, { basis: 'files', inForce: next.settings, ...kept, machine });
 }
 
 const EFFECTS: Record<Explanation['effect'], string> = {
@@ -188,11 +193,14 @@ function short(text: string): string {
  * Resolves a name: a setting by its path, its flag or a former name, or a section, `''` for all. Case-insensitive.
  * @throws RdError `ERR_USAGE` with a suggestion.
  */
-function settingNamed(name: string): { field: Field } | { section: string } {
+function settingNamed(name: string): { field: Field } | { option: MachineField } | { section: string } {
   const asked = name.trim().replace(/^-+/, '').replace(/\.$/, '').toLowerCase();
   if (asked === '') return { section: '' };
   const field = FIELDS.find(({ path, flag }) => named(asked, path, flag));
   if (field) return { field };
+  const option = MACHINE_FIELDS.find(({ path }) => path.toLowerCase() === asked);
+  if (option) return { option };
+  if (asked === 'machine') return { section: asked };
   const section = sections().find((each) => each.toLowerCase() === asked);
   if (section !== undefined && isSection(section)) return { section };
   throw unknown(name.trim());
@@ -223,7 +231,9 @@ function unknown(name: string): RdError {
       advice: `Use the new name: rdctl explain ${today}`,
     });
   }
-  const meant = lastNameMeant(name) ?? nearest(name, [...FIELDS.map(({ path }) => path), ...sections()]);
+  const meant =
+    lastNameMeant(name) ??
+    nearest(name, [...[...FIELDS, ...MACHINE_FIELDS].map(({ path }) => path), ...sections(), 'machine']);
   return new RdError('ERR_USAGE', `no such setting: ${JSON.stringify(name)}`, {
     advice:
       meant === undefined

@@ -1,8 +1,10 @@
 import { writeFileSync } from 'node:fs';
-import type { DriverInfo, Support } from '../../src/drivers/driver.ts';
+import type { DriverInfo, ManagedPath, Support } from '../../src/drivers/driver.ts';
 import { DRIVERS } from '../../src/drivers/index.ts';
 import type { JsonValue } from '../../src/json.ts';
 import { type Effect, type Field, PLATFORM_NAMES, PLATFORMS, type Platform } from '../../src/settings/field.ts';
+import { MACHINE_FIELDS } from '../../src/settings/machine-options.gen.ts';
+import type { MachineField } from '../../src/settings/machine-options.ts';
 import { type Declared, declaredSettings } from './declaration.ts';
 
 const EFFECTS: Readonly<Record<Effect, string>> = {
@@ -24,13 +26,14 @@ writeFileSync('docs/settings.md', settingsPage(declaredSettings()));
 /** The reference page of all settings. */
 function settingsPage(declared: readonly Declared[]): string {
   const settings = declared.filter(({ field }) => field.path !== 'version');
-  return [introduction(), matrix(settings), ...settings.map(section)].join('\n');
+  return [introduction(), matrix(settings), ...settings.map(section), ...MACHINE_FIELDS.map(optionSection)].join('\n');
 }
 
 function introduction(): string {
   return `# Settings
 
-Every setting of schema version 19. This page is generated from \`schemas/settings/v19.json\` and the drivers.
+Every setting of schema version 19, and those of the \`machine\` block of [profiles](profiles.md#the-machine-block). This page is
+generated from \`schemas/settings/v19.json\`, \`schemas/machine.json\` and the drivers.
 
 *Effect* is the default cost of a change; a plan shows the actual cost for your service and driver. *Platforms* lists
 where a change is accepted; on other platforms, the setting keeps its value.
@@ -40,9 +43,10 @@ where a change is accepted; on other platforms, the setting keeps its value.
 /** What each driver does with each setting. */
 function matrix(settings: readonly Declared[]): string {
   const drivers = DRIVERS.map((driver) => `- \`${driver.name}\`: ${driver.summary}`).join('\n');
-  const rows = settings.map(({ field }) => {
-    const cells = DRIVERS.map((driver) => SUPPORT[supportOf(driver, field).level]);
-    return `| [${code(field.path)}](#${anchor(field.path)}) | ${cells.join(' | ')} |`;
+  const paths = [...settings.map(({ field }) => field), ...MACHINE_FIELDS].map(({ path }) => path);
+  const rows = paths.map((path) => {
+    const cells = DRIVERS.map((driver) => SUPPORT[supportOf(driver, path).level]);
+    return `| [${code(path)}](#${anchor(path)}) | ${cells.join(' | ')} |`;
   });
   return `## Support by driver
 
@@ -57,8 +61,8 @@ ${rows.join('\n')}
 `;
 }
 
-function supportText(driver: DriverInfo, field: Field): string {
-  const support = supportOf(driver, field);
+function supportText(driver: DriverInfo, path: ManagedPath): string {
+  const support = supportOf(driver, path);
   const reason = support.reason ? `: ${support.reason}` : '';
   if (support.level === 'unsupported') {
     const accepts = support.accepts?.length ? `; accepts ${support.accepts.map(valueText).join(', ')}` : '';
@@ -69,10 +73,10 @@ function supportText(driver: DriverInfo, field: Field): string {
   return `${SUPPORT[support.level]}${reason}`;
 }
 
-function supportOf(driver: DriverInfo, field: Field): Support {
+function supportOf(driver: DriverInfo, path: ManagedPath): Support {
   // The type asks for every path; a matrix that was built from data could still lack one.
-  const support: Support | undefined = driver.support[field.path];
-  if (!support) throw new Error(`driver ${driver.name} declares no support level for ${field.path}`);
+  const support: Support | undefined = driver.support[path];
+  if (!support) throw new Error(`driver ${driver.name} declares no support level for ${path}`);
   return support;
 }
 
@@ -90,21 +94,45 @@ function section({ field, formerly, requires }: Declared): string {
     ['Flag', flagText(field)],
     ['Lockable', field.lockable ? 'yes' : 'no'],
     ['Since version', String(field.since)],
-    ...DRIVERS.map((driver): [string, string] => [`Driver ${code(driver.name)}`, supportText(driver, field)]),
+    ...driverRows(field.path),
   ];
   if (formerly.length > 0) rows.push(['Formerly', formerly.map(code).join(', ')]);
   if (field.sensitive) rows.push(['Secret', 'masked in plans, diffs, logs and exports']);
   if (field.machineOnly) rows.push(['Specific to one computer', 'left out when the current settings are exported']);
-  const table = rows.map(([name, text]) => `| ${name} | ${text} |`).join('\n');
   const rules = requires.length > 0 ? `\n${requires.map((rule) => `- ${rule}`).join('\n')}\n` : '';
-  return `## ${code(field.path)}
+  return `${factsTable(field, rows)}${rules}`;
+}
 
-${field.description}
+/** A setting of the `machine` block: in profiles only. */
+function optionSection(field: MachineField): string {
+  const { type, values = [], min, max } = field;
+  const types = {
+    map: `map of directory to ${values.map(code).join(', ')}; \`null\` removes an entry`,
+    list: 'list of integers and strings',
+    integer: `integer, ${min} to ${max}`,
+  };
+  return factsTable(field, [
+    ['Type', types[type]],
+    ['Default', valueText(field.default)],
+    ['Effect', EFFECTS[field.effect]],
+    ['Where', 'the `machine` block of profiles only; the compatible application has no such setting'],
+    ...driverRows(field.path),
+  ]);
+}
+
+function driverRows(path: ManagedPath): [string, string][] {
+  return DRIVERS.map((driver) => [`Driver ${code(driver.name)}`, supportText(driver, path)]);
+}
+
+function factsTable({ path, description }: { path: string; description: string }, rows: [string, string][]): string {
+  return `## ${code(path)}
+
+${description}
 
 | | |
 | --- | --- |
-${table}
-${rules}`;
+${rows.map(([name, text]) => `| ${name} | ${text} |`).join('\n')}
+`;
 }
 
 function typeText(field: Field): string {

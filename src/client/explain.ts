@@ -1,8 +1,19 @@
+import type { Support } from '../drivers/driver.ts';
+import { RdError } from '../errors.ts';
 import type { JsonValue } from '../json.ts';
 import type { ProfileLayer, SettingLayers } from '../plan/layers.ts';
-import { type Effect, type Field, type FieldType, PLATFORM_NAMES, type Platform } from '../settings/field.ts';
+import {
+  type Effect,
+  type Field,
+  type FieldType,
+  PLATFORM_NAMES,
+  PLATFORMS,
+  type Platform,
+} from '../settings/field.ts';
 import { FIELDS } from '../settings/fields.gen.ts';
 import { leafAt } from '../settings/leaf-paths.ts';
+import { MACHINE_FIELDS } from '../settings/machine-options.gen.ts';
+import type { MachineField } from '../settings/machine-options.ts';
 import { equal } from '../settings/own.ts';
 import { expectedValue } from '../settings/value-rules.ts';
 
@@ -76,7 +87,6 @@ export function explainSetting(field: Field, layers: SettingLayers): Explanation
   const explained = layersOf(field, layers);
   const value = leafAt(layers.inForce, path);
   const support = layers.driver?.support[path];
-  const reason = support?.reason;
   return {
     kind: 'Explanation',
     formatVersion: 1,
@@ -97,43 +107,96 @@ export function explainSetting(field: Field, layers: SettingLayers): Explanation
     platforms,
     lockable,
     effect: effectOf(field, layers),
-    ...(layers.driver && support
-      ? {
-          driver: {
-            name: layers.driver.name,
-            level: support.level,
-            ...('partlyLive' in support && support.partlyLive ? { partlyLive: true } : {}),
-            ...(reason === undefined ? {} : { reason }),
-          },
-        }
-      : {}),
+    ...(layers.driver && support ? { driver: driverFacts(layers.driver.name, support) } : {}),
     ...(field.flag && !field.flag.hidden ? { flag: `--${field.flag.name}` } : {}),
-    // The heading's anchor, as common renderers generate it.
-    docs: `docs/settings.md#${path.toLowerCase().replaceAll(/[^a-z0-9]/g, '')}`,
+    docs: docsOf(path),
+  };
+}
+
+const OPTION_TYPES = { map: 'map<string,string>', list: 'string[]', integer: 'integer' } as const;
+
+/**
+ * The same for a setting in the `machine` block of profiles, which no deployment profile sets.
+ * @throws RdError `ERR_NOT_FOUND` for another application, which has none.
+ */
+export function explainMachineOption(field: MachineField, layers: SettingLayers): Explanation {
+  const { driver, basis } = layers;
+  const { path, type, values, min, max, effect } = field;
+  const explained = optionLayers(field, layers);
+  if (!explained) throw new RdError('ERR_NOT_FOUND', `${path} is a setting of rdctl, and this application has none.`);
+  const support = driver?.support[path];
+  const enforced = !support || support.level === 'enforced';
+  return {
+    ...{ kind: 'Explanation', formatVersion: 1, basis, path, description: field.description },
+    ...present(explained.find(({ wins }) => wins)?.value),
+    ...{ from: winner(explained), locked: false, layers: explained },
+    type: OPTION_TYPES[type],
+    expected: expectedOption(field),
+    ...(values ? { allowed: values } : {}),
+    ...(min === undefined ? {} : { min }),
+    ...(max === undefined ? {} : { max }),
+    platforms: PLATFORMS,
+    lockable: false,
+    effect: !enforced ? 'none' : driver?.liveFields.includes(path) ? 'live' : effect,
+    ...(driver && support ? { driver: driverFacts(driver.name, support) } : {}),
+    docs: docsOf(path),
+  };
+}
+
+/** Undefined for another application. */
+function optionLayers(field: MachineField, { machine }: SettingLayers): ExplainedLayer[] | undefined {
+  if (!machine) return undefined;
+  const value = leafAt({ machine }, field.path);
+  const stored = !equal(value, field.default);
+  return [
+    { layer: 'built-in default', value: field.default, source: 'schema', wins: !stored },
+    { layer: 'stored', ...present(stored ? value : undefined), source: 'the state of the service', wins: stored },
+  ];
+}
+
+function expectedOption({ type, values = [], min, max }: MachineField): string {
+  if (type === 'map') return `a map of directories to ${values.join(', ')} or null`;
+  return type === 'list' ? 'a list of ports and ranges of ports' : `an integer from ${min} to ${max}`;
+}
+
+function driverFacts(name: string, support: Support): NonNullable<Explanation['driver']> {
+  return {
+    name,
+    level: support.level,
+    ...('partlyLive' in support && support.partlyLive ? { partlyLive: true } : {}),
+    ...(support.reason === undefined ? {} : { reason: support.reason }),
   };
 }
 
 /** The settings of a section, each with its value and the winning layer. */
 export function explainSection(path: string, layers: SettingLayers): SectionExplanation {
+  const options = MACHINE_FIELDS.filter((field) => isBelow(field.path, path)).flatMap((field) => {
+    const explained = optionLayers(field, layers);
+    const won = explained?.find(({ wins }) => wins);
+    if (!won) return [];
+    const { layer: from, value } = won;
+    return [{ path: field.path, ...present(value), from, locked: false, isDefault: from === 'built-in default' }];
+  });
   const below = FIELDS.filter((field) => field.path !== 'version' && isBelow(field.path, path));
   return {
     kind: 'SectionExplanation',
     formatVersion: 1,
     basis: layers.basis,
     path,
-    settings: below.map((field) => {
-      const from = winner(layersOf(field, layers));
-      const value = leafAt(layers.inForce, field.path);
-      const isDefault = equal(value, leafAt(layers.builtIn, field.path));
-      return {
-        path: field.path,
-        ...(value === undefined ? {} : { value }),
-        from,
-        locked: from === 'locked profile',
-        isDefault,
-      };
-    }),
+    settings: [...below.map(explained), ...options],
   };
+
+  function explained(field: Field) {
+    const from = winner(layersOf(field, layers));
+    const value = leafAt(layers.inForce, field.path);
+    const isDefault = equal(value, leafAt(layers.builtIn, field.path));
+    return { path: field.path, ...present(value), from, locked: from === 'locked profile', isDefault };
+  }
+}
+
+/** The heading's anchor, as common renderers generate it. */
+function docsOf(path: string): string {
+  return `docs/settings.md#${path.toLowerCase().replaceAll(/[^a-z0-9]/g, '')}`;
 }
 
 function isBelow(path: string, section: string): boolean {

@@ -3,6 +3,7 @@ import type { JsonObject, JsonValue } from '../json.ts';
 import type { Platform } from '../settings/field.ts';
 import { FIELDS } from '../settings/fields.gen.ts';
 import { leafAt, setLeaf } from '../settings/leaf-paths.ts';
+import type { MachineOptions } from '../settings/machine-options.gen.ts';
 import { copyOfObject } from '../settings/own.ts';
 
 /** A deployment profile as a layer of settings. */
@@ -50,6 +51,8 @@ export interface SettingLayers extends LayerFacts {
   inForce: JsonObject;
   /** The stored settings; absent before the first run. */
   stored?: JsonObject;
+  /** The `machine` block in force; absent for another application. */
+  machine?: MachineOptions;
   /** The driver's support of each setting; absent while no driver is known. */
   driver?: {
     name: string;
@@ -63,9 +66,9 @@ export interface SettingLayers extends LayerFacts {
 /** The layers, with secrets masked. */
 export function settingLayers(
   facts: LayerFacts,
-  current: { basis: SettingLayers['basis']; inForce: JsonObject; stored?: JsonObject; driver?: DriverInfo },
+  current: Pick<SettingLayers, 'basis' | 'inForce' | 'stored' | 'machine'> & { driver?: DriverInfo },
 ): SettingLayers {
-  const { basis, inForce, stored, driver } = current;
+  const { basis, inForce, stored, machine, driver } = current;
   const { defaultsProfile, lockedProfile } = facts;
   return {
     kind: 'SettingLayers',
@@ -77,6 +80,7 @@ export function settingLayers(
     ...(lockedProfile ? { lockedProfile: { ...lockedProfile, settings: masked(lockedProfile.settings) } } : {}),
     inForce: masked(inForce),
     ...(stored ? { stored: masked(stored) } : {}),
+    ...(machine ? { machine } : {}),
     ...(driver ? { driver: driverPart(driver) } : {}),
   };
 }

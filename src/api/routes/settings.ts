@@ -254,6 +254,7 @@ const LAYERS = {
     },
     inForce: { description: 'What counts now.', type: 'object' },
     stored: { description: 'Content of the settings file.', type: 'object' },
+    machine: { description: 'The `machine` block of profiles, as it counts now.', type: 'object' },
     driver: {
       type: 'object',
       required: ['name', 'simulated', 'support', 'liveFields'],
@@ -275,8 +276,8 @@ export function layerRoutes(app: FastifyInstance, { layers, store, driver }: Api
     replies: { 200: { description: 'all layers', body: 'json', schema: LAYERS } },
   });
   app.get('/v2/settings/layers', doc, (_request, reply) => {
-    const { settings } = store.snapshot().desired;
-    const document = settingLayers(layers, { basis: 'service', inForce: settings, stored: settings, driver });
+    const { settings, machine } = store.snapshot().desired;
+    const document = settingLayers(layers, { basis: 'service', inForce: settings, stored: settings, machine, driver });
     reply.type(JSON_TYPE).send(indentedJson(document));
   });
 }
