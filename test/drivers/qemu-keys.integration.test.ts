@@ -1,7 +1,7 @@
 import { chmodSync, copyFileSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { type QemuPlaces, qemuPlaces } from '../../src/drivers/machines/qemu/places.ts';
-import { forwardRecord } from '../../src/drivers/machines/qemu/ports/forwards.ts';
+import { forwardRecord } from '../../src/drivers/machines/qemu/ports/forward-record.ts';
 import { ensureKeys } from '../../src/drivers/machines/qemu/start.ts';
 import { findProgram, programPath } from '../../src/os/program.ts';
 import { run } from '../../src/os/run.ts';

@@ -4,17 +4,11 @@ import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import type { Qmp } from '../../src/drivers/machines/qemu/monitor.ts';
+import { portConflict } from '../../src/drivers/machines/qemu/ports/conflict.ts';
+import { forwardRecord } from '../../src/drivers/machines/qemu/ports/forward-record.ts';
 import { portForwarder } from '../../src/drivers/machines/qemu/ports/forwarder.ts';
-import {
-  forwardRecord,
-  MAX_FORWARDS,
-  type Port,
-  portConflict,
-  qemuRoute,
-  RETRY_MS,
-  type Route,
-  sshRoute,
-} from '../../src/drivers/machines/qemu/ports/forwards.ts';
+import { MAX_FORWARDS, type Port, RETRY_MS } from '../../src/drivers/machines/qemu/ports/forwards.ts';
+import { qemuRoute, type Route, sshRoute } from '../../src/drivers/machines/qemu/ports/routes.ts';
 import { RdError } from '../../src/errors.ts';
 import { freePort } from '../helpers/free-port.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';

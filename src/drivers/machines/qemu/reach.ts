@@ -8,8 +8,8 @@ import type { Offer, ServerPlace, Shell } from '../../shell.ts';
 import { connectTo, listenOnHost } from '../shared/sockets.ts';
 import type { Connection } from './guest.ts';
 import type { QemuPlaces } from './places.ts';
+import { portConflict } from './ports/conflict.ts';
 import type { ClaimPort } from './ports/forwarder.ts';
-import { portConflict } from './ports/forwards.ts';
 
 /** `$1`: the file, `$2`: its mode, `$3`: its size. Renames only a complete upload into place. */
 const COPY_SCRIPT = `set -eu

@@ -1,11 +1,14 @@
-import { messageOf, RdError } from '../../../../errors.ts';
+import { messageOf } from '../../../../errors.ts';
 import type { Clock } from '../../../../os/clock.ts';
 import { SerialQueue } from '../../../../os/serial-queue.ts';
 import type { DriverContext, PublishedPort } from '../../../driver.ts';
 import type { Connection } from '../guest.ts';
-import type { ForwardRecord, Port, PortKey, Route } from './forwards.ts';
+import type { ForwardRecord } from './forward-record.ts';
+import type { Port, PortKey } from './forwards.ts';
 import { changes, type Forward, type ForwardRoute, keyOf, MAX_FORWARDS, wantedPorts } from './forwards.ts';
-import { type Listening, parseWatchLine, WATCH_SCRIPT, type WatchLine } from './watch.ts';
+import { portWatch } from './guest-watch.ts';
+import type { Route } from './routes.ts';
+import type { Listening } from './watch.ts';
 
 /** Reserves a TCP port for another use into or out of the guest. Resolves once no forward uses it, with a function that releases the port. */
 export type ClaimPort = (port: number) => Promise<() => void>;
@@ -218,66 +221,6 @@ export function portForwarder(parts: PortForwarderParts): PortForwarder {
       forwards.clear();
       isRecordRead = false;
       await record.remove();
-    },
-  };
-}
-
-/** The guest program that reports listening sockets. */
-interface PortWatch {
-  /** Starts it unless it runs. */
-  begin(): void;
-  /** Stops it; no reports follow once this returns. */
-  end(): Promise<void>;
-}
-
-/** The next observation restarts it. */
-const LIMIT_MS = 24 * 3_600_000;
-/** About ten thousand sockets. */
-const MAX_CHARACTERS = 1024 * 1024;
-
-function portWatch(
-  guest: Pick<Connection, 'stream'>,
-  onLine: (line: WatchLine) => void,
-  log: DriverContext['log'],
-): PortWatch {
-  let running: { end: AbortController; ended: Promise<void> } | undefined;
-
-  async function follow(signal: AbortSignal): Promise<void> {
-    const decoder = new TextDecoder();
-    let rest = '';
-    for await (const chunk of guest.stream(['bash', '-c', WATCH_SCRIPT], { signal, timeoutMs: LIMIT_MS })) {
-      if (signal.aborted) return;
-      const lines = (rest + decoder.decode(chunk, { stream: true })).split('\n');
-      rest = lines.pop() ?? '';
-      if (rest.length > MAX_CHARACTERS)
-        throw new RdError('ERR_DRIVER_FAILED', 'the list of ports from the guest is too long');
-      for (const text of lines) {
-        const line = parseWatchLine(text);
-        if (line === undefined) log('warn', 'the list of ports from the guest cannot be parsed', {});
-        else onLine(line);
-      }
-    }
-  }
-
-  return {
-    begin() {
-      if (running) return;
-      const end = new AbortController();
-      const ended = follow(end.signal)
-        .catch((error: unknown) => {
-          if (end.signal.aborted) return;
-          log('debug', 'the ports of the guest are not watched until the next observation', {
-            message: messageOf(error),
-          });
-        })
-        .finally(() => {
-          running = undefined;
-        });
-      running = { end, ended };
-    },
-    async end() {
-      running?.end.abort();
-      await running?.ended;
     },
   };
 }

@@ -1,0 +1,53 @@
+import { rm } from 'node:fs/promises';
+import { isObject, parseJson } from '../../../../json.ts';
+import { readIfThere, writeFileAtomic } from '../../../../os/atomic-file.ts';
+import type { Forward } from './forwards.ts';
+import type { GuestAddress } from './watch.ts';
+
+/** Records the forwards of a service for the next one: neither ssh nor QEMU reports which are ours. */
+export interface ForwardRecord {
+  /** Empty when the file is missing or cannot be parsed. */
+  read(): Promise<Forward[]>;
+  /** @throws RdError `ERR_IO`. */
+  write(forwards: readonly Forward[]): Promise<void>;
+  remove(): Promise<void>;
+}
+
+const ADDRESSES: readonly unknown[] = ['0.0.0.0', '::', '127.0.0.1', '::1'] satisfies GuestAddress[];
+
+/** @param file in the machine's runtime directory. */
+export function forwardRecord(file: string): ForwardRecord {
+  let written = '';
+  return {
+    async read() {
+      const text = await readIfThere(file);
+      const value = text === undefined ? undefined : parseJson(text);
+      return Array.isArray(value) ? value.flatMap(parsed) : [];
+    },
+    async write(forwards) {
+      const kept = forwards.map(({ protocol, port, way, address }) => ({ protocol, port, way, address }));
+      const text = `${JSON.stringify(kept)}\n`;
+      if (text === written) return;
+      await writeFileAtomic(file, text);
+      written = text;
+    },
+    async remove() {
+      written = '';
+      await rm(file, { force: true });
+    },
+  };
+}
+
+/** A recorded forward is unproven: it may no longer exist. */
+function parsed(value: unknown): Forward[] {
+  if (!isObject(value)) return [];
+  const { protocol = 'tcp', port, way, address } = value;
+  if (protocol !== 'tcp' && protocol !== 'udp') return [];
+  if (typeof port !== 'number' || !Number.isInteger(port) || port < 1 || port > 65_535) return [];
+  if ((way !== 'ssh' && way !== 'qemu') || !isAddress(address)) return [];
+  return [{ protocol, port, way, address, state: 'unproven' }];
+}
+
+function isAddress(value: unknown): value is GuestAddress {
+  return ADDRESSES.includes(value);
+}
