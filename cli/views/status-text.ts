@@ -135,18 +135,30 @@ function emulationText({ machine }: StatusDocument): string {
 /** Host ports forwarded into the machine. */
 function portsText({ ports = [] }: StatusDocument): string | undefined {
   const open = ports.filter(({ state }) => state === 'forwarded');
-  if (open.length === 0) return undefined;
-  const more = open.length > MAX_PORTS ? ` and ${open.length - MAX_PORTS} more` : '';
-  const tcp = open.filter(({ protocol }) => protocol !== 'udp');
+  const isPublic = ({ addresses = [] }: ShownPort) => addresses.includes('0.0.0.0');
+  const local = open.filter((each) => !isPublic(each));
+  const exposed = open.filter(isPublic);
+  const tcp = local.filter(({ protocol }) => protocol !== 'udp');
   const both = tcp.length > 0 && tcp.every(({ addresses = [] }) => addresses.includes('::1'));
-  const ipv6 = tcp.length === open.length ? ' and [::1]' : ', TCP also at [::1]';
-  const listed = open.slice(0, MAX_PORTS).map(portText).join(', ');
-  return `${listed}${more} of the machine, at 127.0.0.1${both ? ipv6 : ''}`;
+  const ipv6 = tcp.length === local.length ? ' and [::1]' : ', TCP also at [::1]';
+  const parts = [
+    ...(local.length === 0 ? [] : [`${portList(local)} of the machine, at 127.0.0.1${both ? ipv6 : ''}`]),
+    ...(exposed.length === 0 ? [] : [`${portList(exposed)} of the machine, on all addresses of this computer`]),
+  ];
+  return parts.length === 0 ? undefined : parts.join('; ');
 }
 
-/** `8080`, `53/udp` */
-function portText({ port, protocol }: NonNullable<StatusDocument['ports']>[number]): string {
-  return protocol === 'udp' ? `${port}/udp` : String(port);
+type ShownPort = NonNullable<StatusDocument['ports']>[number];
+
+function portList(ports: readonly ShownPort[]): string {
+  const more = ports.length > MAX_PORTS ? ` and ${ports.length - MAX_PORTS} more` : '';
+  return `${ports.slice(0, MAX_PORTS).map(portText).join(', ')}${more}`;
+}
+
+/** `8080`, `53/udp`, `80 (kube-system/traefik:web)` */
+function portText({ port, protocol, claimedBy }: ShownPort): string {
+  const text = protocol === 'udp' ? `${port}/udp` : String(port);
+  return claimedBy === undefined ? text : `${text} (${plainText(claimedBy)})`;
 }
 
 function portFailures({ ports = [] }: StatusDocument, paint: Style): string {

@@ -94,13 +94,15 @@ export interface MachineStart {
 /** The host directory that the machine shows at the same path, with its mount type; or why there is none, as a clause. */
 export type SharedDirectory = { path: string; by: string } | { missing: string };
 
-/** A port that a program in the machine listens on, and whether it is forwarded to this host. */
+/** A port that a program in the machine listens on or that rules of its packet filter publish, and whether it is forwarded to this host. */
 export interface PublishedPort {
   protocol: 'tcp' | 'udp';
   /** The same number on both sides. */
   port: number;
   state: 'forwarded' | 'failed';
-  /** Where it is reachable on this host: 127.0.0.1, mostly also `::1`. Absent where forwarding failed. */
+  /** What publishes it, where known: `kube-system/traefik:web`, `container web`. */
+  claimedBy?: string;
+  /** Where it is reachable on this host: 127.0.0.1 or 0.0.0.0, mostly also `::1` or `::`. Absent where forwarding failed. */
   addresses?: readonly string[];
   /** Why forwarding failed, as a clause. */
   reason?: string;
@@ -141,6 +143,8 @@ export interface RunningContainer {
   returns?: boolean;
   /** Belongs to the cluster, which restarts its containers itself. */
   pod?: true;
+  /** Ports of the machine that lead to it; absent where there are none or they are unknown. */
+  ports?: readonly { protocol: 'tcp' | 'udp'; port: number }[];
 }
 
 export type MachineStep =

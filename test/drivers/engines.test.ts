@@ -225,12 +225,30 @@ describe('counts', () => {
       { Id, State, Names: ['/k8s_dns'], Labels: { 'io.kubernetes.pod.uid': '1' } },
       { Id, State, Names: ['/task'], Labels: { 'com.docker.swarm.service.id': '1' } },
       { Id, State: 'exited', Names: ['/gone'] },
+      {
+        Id,
+        State,
+        Names: ['/web'],
+        Ports: [
+          { IP: '0.0.0.0', PrivatePort: 80, PublicPort: 8080, Type: 'tcp' },
+          { IP: '::', PrivatePort: 80, PublicPort: 8080, Type: 'tcp' },
+          { IP: '127.0.0.1', PrivatePort: 53, PublicPort: 53, Type: 'udp' },
+          { PrivatePort: 443, Type: 'tcp' },
+          { IP: '0.0.0.0', PrivatePort: 7, PublicPort: 7, Type: 'sctp' },
+          'damaged',
+        ],
+      },
+    ];
+    const ports = [
+      { protocol: 'tcp', port: 8080 },
+      { protocol: 'udp', port: 53 },
     ];
     expect(runningIn(list)).toEqual([
       { name: 'db', id: Id },
       { name: '0123456789ab', id: Id },
       { name: 'k8s_dns', id: '', pod: true },
       { name: 'task', id: '' },
+      { name: 'web', id: Id, ports },
     ]);
     expect(runningIn({ message: 'no' })).toBeUndefined();
     const policies = ['always', 'unless-stopped', 'no', '', 'on-failure', undefined];

@@ -3,6 +3,7 @@ import { connect, createServer, type Server } from 'node:net';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { copyIn } from '../../src/drivers/machines/host/shell.ts';
+import { portConflicts } from '../../src/drivers/machines/qemu/ports/conflict.ts';
 import { guestReach } from '../../src/drivers/machines/qemu/reach.ts';
 import { connectTo } from '../../src/drivers/machines/shared/sockets.ts';
 import { run } from '../../src/os/run.ts';
@@ -38,6 +39,7 @@ function guest() {
       orders.push(`claim ${port}`);
       return () => void orders.push(`give back ${port}`);
     },
+    portConflicts(),
   );
   onTestFinished(() => {
     for (const server of servers) server.close();

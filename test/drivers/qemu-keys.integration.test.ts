@@ -63,9 +63,10 @@ test('a truncated list of ports has fewer ports, or none', async () => {
   const { forwards } = qemuPlaces(temporaryDirectory(), '/nowhere');
   const path = forwards.replace('/run/', '/');
   const record = forwardRecord(path);
-  await record.write([{ protocol: 'tcp', port: 8080, way: 'ssh', address: '0.0.0.0', state: 'unproven' }]);
+  const target = { protocol: 'tcp', port: 8080, way: 'ssh', address: '0.0.0.0', binding: 'all' } as const;
+  await record.write([{ ...target, state: 'unproven' }]);
   const text = readFileSync(path, 'utf8');
-  expect(await record.read()).toHaveLength(1);
+  expect(await record.read()).toEqual([{ ...target, state: 'unproven' }]);
   for (let length = 0; length < text.length - 1; length++) {
     writeFileSync(path, text.slice(0, length));
     expect(await record.read(), text.slice(0, length)).toEqual([]);

@@ -77,11 +77,11 @@ async function scene() {
     },
     monitor: qemuMonitor(places.monitor),
     ports: {
-      watch(way) {
-        world.way = way;
+      watch({ route, binding }) {
+        world.way = `${route} ${binding}`;
       },
-      async switchTo(way) {
-        said.push(`ports by ${way}`);
+      async switchTo({ route, binding }) {
+        said.push(`ports by ${route} at ${binding}`);
       },
       async forget() {
         world.way = 'none';
@@ -427,13 +427,17 @@ test('without an image a start fails, and says how to get one', async () => {
 test('the port forwarding method follows the settings at every observation, switches while the guest runs, and ends with the machine', async () => {
   const { machine, world, said } = await scene();
   await machine.observe(signal);
-  expect(world.way).toBe('ssh');
+  expect(world.way).toBe('ssh loopback');
   await machine.perform({ do: 'adjust', spec: { ...MACHINE, sshPortForwarder: false } }, signal);
-  expect(said).toEqual(['ports by qemu']);
+  expect(said).toEqual(['ports by qemu at loopback']);
   expect(await machine.observe(signal)).toMatchObject({ state: 'on', spec: { sshPortForwarder: false } });
-  expect(world.way).toBe('qemu');
+  expect(world.way).toBe('qemu loopback');
   await machine.perform({ do: 'adjust', spec: { ...MACHINE, sshPortForwarder: false } }, signal);
-  expect(said).toEqual(['ports by qemu']);
+  expect(said).toEqual(['ports by qemu at loopback']);
+  await machine.perform({ do: 'start', spec: { ...MACHINE, adminAccess: true } }, signal);
+  expect(said.at(-1)).toBe('ports by ssh at all');
+  expect(await machine.observe(signal)).toMatchObject({ state: 'on', spec: { adminAccess: true } });
+  expect(world.way).toBe('ssh all');
   await machine.perform({ do: 'stop' }, signal);
   expect(world.way).toBe('none');
 });

@@ -28,6 +28,7 @@ function scene() {
     guest,
     environment: {},
     claim: async () => () => undefined,
+    portConflict: async () => undefined,
     clock: steadyClock,
     log: () => undefined,
   });

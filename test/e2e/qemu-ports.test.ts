@@ -17,7 +17,7 @@ const POLL = { timeout: 120_000, interval: 1_000 };
 const IMAGE = 'test/base:1';
 const WAY = '--experimental.virtual-machine.ssh-port-forwarder';
 
-const reason = await whyNoRealGuest();
+const missing = await whyNoRealGuest();
 
 /** What a program on this host reads there; empty where nothing answers. */
 async function fetched(port: number, host = '127.0.0.1'): Promise<string> {
@@ -31,6 +31,20 @@ async function fetched(port: number, host = '127.0.0.1'): Promise<string> {
 
 const HAS_IPV6 = Object.values(networkInterfaces()).some((each) => each?.some(({ address }) => address === '::1'));
 const LOOPBACKS = HAS_IPV6 ? ['127.0.0.1', '::1'] : ['127.0.0.1'];
+/** An address of this host that other computers would use; absent where there is only the loopback interface. */
+const OUTSIDE = Object.values(networkInterfaces())
+  .flatMap((each) => each ?? [])
+  .find(({ family, internal }) => family === 'IPv4' && !internal)?.address;
+
+/** `$1`: a node port, `$2`: the address of a container. As kube-proxy publishes a service, without the marks. */
+const NODE_PORT_SCRIPT = `set -eu
+nat() { iptables -w -t nat "$@"; }
+nat -N KUBE-NODEPORTS
+nat -N KUBE-EXT-WEB
+nat -A KUBE-EXT-WEB -p tcp -j DNAT --to-destination "$2:80"
+nat -A KUBE-NODEPORTS -p tcp -m comment --comment default/web:http -m tcp --dport "$1" -j KUBE-EXT-WEB
+for chain in PREROUTING OUTPUT; do nat -A $chain -m addrtype --dst-type LOCAL -j KUBE-NODEPORTS; done
+`;
 
 /** A server that sends datagrams back, in the guest's own Perl. */
 const ECHO_SCRIPT =
@@ -58,7 +72,7 @@ function saying(word: string, at: string): string[] {
   return ['/bin/busybox', 'sh', '-c', script];
 }
 
-describe.skipIf(reason !== undefined)('container ports in a guest', () => {
+describe.skipIf(missing !== undefined)('container ports in a guest', () => {
   test(
     'are forwarded from this host, whatever happens to containers, connection and service',
     async () => {
@@ -69,10 +83,18 @@ describe.skipIf(reason !== undefined)('container ports in a guest', () => {
       const apply = async () =>
         expect(await rdctl('apply', '-f', 'examples/moby.yaml', '--driver', 'qemu')).toMatchObject({ exit: 0 });
       const [web, taken, own, datagrams] = [await freePort(), await freePort(), await freePort(), await freePort()];
+      const [six, node] = [await freePort(), await freePort()];
       const reach = (port: number) => expect.poll(() => fetched(port), POLL);
       const told = (port: number) =>
         expect.poll(async () => (await status()).ports?.find((each) => each.port === port), POLL);
-      const forwarded = (port: number) => ({ protocol: 'tcp', port, state: 'forwarded', addresses: LOOPBACKS });
+      const claimedBy = expect.stringMatching(/^container \w+$/);
+      const forwarded = (port: number) => ({
+        protocol: 'tcp',
+        port,
+        state: 'forwarded',
+        claimedBy,
+        addresses: LOOPBACKS,
+      });
       const forwardedByQemu = (port: number) => ({ ...forwarded(port), addresses: ['127.0.0.1'] });
 
       await apply();
@@ -103,7 +125,7 @@ describe.skipIf(reason !== undefined)('container ports in a guest', () => {
         ports: { '7/udp': [{ HostIp: '', HostPort: String(datagrams) }] },
       });
       await expect.poll(() => echoed(datagrams), POLL).toBe('hello');
-      await told(datagrams).toEqual({ protocol: 'udp', port: datagrams, state: 'forwarded', addresses: ['127.0.0.1'] });
+      await told(datagrams).toEqual({ ...forwardedByQemu(datagrams), protocol: 'udp' });
       await remove(echo);
       await told(datagrams).toBeUndefined();
 
@@ -112,8 +134,9 @@ describe.skipIf(reason !== undefined)('container ports in a guest', () => {
       await new Promise<void>((resolve) => other.listen(taken, '127.0.0.1', resolve));
       onTestFinished(() => void other.close());
       const two = await publish('two', taken);
-      const why = `another program is listening on 127.0.0.1:${taken}`;
-      await told(taken).toEqual({ protocol: 'tcp', port: taken, state: 'failed', reason: why });
+      const why = ` (process ${process.pid}) is listening on 127.0.0.1:${taken}`;
+      const reason = expect.stringContaining(why);
+      await told(taken).toEqual({ protocol: 'tcp', port: taken, state: 'failed', claimedBy, reason });
       expect(await fetched(taken)).toBe('other');
       expect(await rdctl('status')).toMatchObject({ exit: 0, out: expect.stringContaining(why) });
       other.closeAllConnections();
@@ -124,6 +147,40 @@ describe.skipIf(reason !== undefined)('container ports in a guest', () => {
       await remove(one);
       await reach(web).toBe('');
       await told(web).toBeUndefined();
+
+      // Published on IPv6, and by rules without a socket.
+      await startContainer(endpoint, {
+        image: IMAGE,
+        command: saying('six', '80'),
+        ports: { '80/tcp': [{ HostIp: '::1', HostPort: String(six) }] },
+      });
+      await reach(six).toBe('six');
+      const { NetworkSettings } = await engineJson(endpoint, 'GET', `/containers/${two}/json`);
+      const [network] = Object.values(
+        (NetworkSettings as { Networks: Record<string, { IPAddress: string }> }).Networks,
+      );
+      const rules = await rdctl('shell', 'sh', '-c', NODE_PORT_SCRIPT, 'rules', String(node), network?.IPAddress ?? '');
+      expect(rules).toMatchObject({ exit: 0 });
+      await reach(node).toBe('two');
+      await told(node).toEqual({ ...forwarded(node), claimedBy: 'default/web:http' });
+
+      // All addresses of this host, and back.
+      const outside = (port: number) => expect.poll(() => fetched(port, OUTSIDE), POLL);
+      const ADMIN = '--application.admin-access';
+      expect(await rdctl('set', `${ADMIN}=true`)).toMatchObject({ exit: 0 });
+      if (OUTSIDE !== undefined) {
+        await outside(taken).toBe('two');
+        await outside(node).toBe('two');
+        expect(await fetched(six, OUTSIDE)).toBe('');
+      }
+      expect(await fetched(taken)).toBe('two');
+      await told(node).toMatchObject({ addresses: HAS_IPV6 ? ['0.0.0.0', '::'] : ['0.0.0.0'] });
+      await told(six).toEqual(forwarded(six));
+      expect(await rdctl('set', `${ADMIN}=false`)).toMatchObject({ exit: 0 });
+      await told(node).toMatchObject({ addresses: LOOPBACKS });
+      if (OUTSIDE !== undefined) expect(await fetched(taken, OUTSIDE)).toBe('');
+      expect(await rdctl('shell', 'iptables', '-w', '-t', 'nat', '-F', 'KUBE-NODEPORTS')).toMatchObject({ exit: 0 });
+      await told(node).toBeUndefined();
 
       // The other method, while containers run; it does not reach ports that only the guest can reach.
       await startContainer(endpoint, { image: IMAGE, command: saying('own', `127.0.0.1:${own}`), network: 'host' });

@@ -4,6 +4,7 @@ import { style } from '../../cli/views/text.ts';
 import { viewFor } from '../../cli/views/view.ts';
 import type { SharedDirectory } from '../../src/drivers/driver.ts';
 import type { Phase } from '../../src/reconcile/contract.ts';
+import type { StatusDocument } from '../../src/reconcile/status-document.ts';
 import { MACHINE } from '../contract/driver-suite.ts';
 import { fakeIo } from '../helpers/cli.ts';
 import { ENGINE_CHANGE, planWith, statusWith } from '../helpers/plans.ts';
@@ -276,10 +277,19 @@ describe('status', () => {
     expect(text).not.toContain('\u001b');
     const both = { protocol: 'tcp', port: 80, state: 'forwarded', addresses: ['127.0.0.1', '::1'] } as const;
     const udp = { protocol: 'udp', port: 53, state: 'forwarded', addresses: ['127.0.0.1'] } as const;
-    const portsOf = (...of: (typeof both | typeof udp)[]) => statusText(statusWith({ ports: of }), style(false));
+    const portsOf = (...of: NonNullable<StatusDocument['ports']>) =>
+      statusText(statusWith({ ports: of }), style(false));
     expect(portsOf(both)).toMatch(/^Ports {5}80 of the machine, at 127\.0\.0\.1 and \[::1\]$/m);
     expect(portsOf(udp)).toMatch(/^Ports {5}53\/udp of the machine, at 127\.0\.0\.1$/m);
     expect(portsOf(both, udp)).toMatch(/^Ports {5}80, 53\/udp of the machine, at 127\.0\.0\.1, TCP also at \[::1\]$/m);
+    const web = { ...both, claimedBy: 'kube-system/traefik:web' };
+    const all = { ...both, port: 8080, addresses: ['0.0.0.0', '::'] };
+    expect(portsOf(web, all, { ...udp, port: 54, addresses: ['0.0.0.0'] })).toMatch(
+      /^Ports {5}80 \(kube-system\/traefik:web\) of the machine, at 127\.0\.0\.1 and \[::1\]; 8080, 54\/udp of the machine, on all addresses of this computer$/m,
+    );
+    expect(portsOf(all)).toMatch(/^Ports {5}8080 of the machine, on all addresses of this computer$/m);
+    const claimed = statusText(statusWith({ ports: [{ ...failed, claimedBy: 'container web' }] }), style(false));
+    expect(claimed).toMatch(/^! Port 80 \(container web\) of the machine is not forwarded: another program/m);
     expect(statusText(statusWith({ ports: [] }), style(false))).not.toMatch(/port/i);
   });
 

@@ -1,6 +1,7 @@
 import type { FastifyInstance } from 'fastify';
 import { indentedJson } from '../../json.ts';
 import { PRODUCT } from '../../product.ts';
+import { withContainers } from '../../reconcile/published-ports.ts';
 import type { StatusDocument } from '../../reconcile/status-document.ts';
 import type { ApiContext } from '../context.ts';
 import { documented, schemaOf } from '../route-doc.ts';
@@ -46,7 +47,7 @@ function statusDocument(context: ApiContext): StatusDocument {
         : {}),
     },
     ...(access === undefined ? {} : { access }),
-    ...(ports === undefined ? {} : { ports }),
+    ...(ports === undefined ? {} : { ports: withContainers(ports, loop.engines) }),
     ...(maintenance === undefined ? {} : { maintenance }),
     ...(apply === undefined ? {} : { apply }),
     counters: { ...loop.counters, ...counters },

@@ -186,15 +186,26 @@ interface Listed extends RunningContainer {
 /** The running containers in `GET /containers/json`, without what only their details show; undefined for another response. */
 export function runningIn(list: unknown): Listed[] | undefined {
   if (!Array.isArray(list)) return undefined;
-  return list.filter(isRunning).map(({ Id, Names, Labels }) => {
+  return list.filter(isRunning).map(({ Id, Names, Labels, Ports }) => {
     const id = typeof Id === 'string' ? Id : '';
     const names = (Array.isArray(Names) ? Names : []).filter((name) => typeof name === 'string');
     // A further slash separates link aliases of other containers.
     const name = names.find((one) => one.lastIndexOf('/') === 0)?.slice(1) || id.slice(0, 12);
     const labels = isObject(Labels) ? Labels : {};
     if (POD in labels) return { name, id: '', pod: true };
-    return { name, id: SWARM in labels ? '' : id };
+    const ports = publishedIn(Ports);
+    return { name, id: SWARM in labels ? '' : id, ...(ports.length === 0 ? {} : { ports }) };
   });
+}
+
+/** `[{IP, PrivatePort, PublicPort, Type}]`, one for each address. */
+function publishedIn(list: unknown): NonNullable<RunningContainer['ports']> {
+  const ports = (Array.isArray(list) ? list : []).flatMap((each: unknown) => {
+    const { Type, PublicPort } = isObject(each) ? each : {};
+    if ((Type !== 'tcp' && Type !== 'udp') || typeof PublicPort !== 'number') return [];
+    return [[`${Type} ${PublicPort}`, { protocol: Type, port: PublicPort }] as const];
+  });
+  return [...new Map(ports).values()];
 }
 
 async function details(

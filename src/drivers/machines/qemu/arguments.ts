@@ -40,6 +40,8 @@ const HALT = 'werror=stop';
 export const STATS_S = 5;
 /** QEMU's name of the guest's network. */
 export const NETWORK = 'net0';
+/** The guest's address in it: the first one that QEMU assigns. */
+export const GUEST_ADDRESS = '10.0.2.15';
 
 const KERNEL_LINE =
   'console=ttyS0 root=/dev/vda rw quiet panic=-1 apparmor=0 memhp_default_state=online_movable swiotlb=1024';

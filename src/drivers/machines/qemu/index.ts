@@ -32,7 +32,7 @@ import { qemuMonitor } from './monitor.ts';
 import { featuresOf, hostFacts } from './mounts/host-facts.ts';
 import { guestMounts } from './mounts/mounts.ts';
 import { qemuPlaces } from './places.ts';
-import { portConflict } from './ports/conflict.ts';
+import { portConflicts } from './ports/conflict.ts';
 import { forwardRecord } from './ports/forward-record.ts';
 import { portForwarder } from './ports/forwarder.ts';
 import { qemuRoute, sshRoute } from './ports/routes.ts';
@@ -46,7 +46,7 @@ const INFO: DriverInfo = {
   simulated: false,
   summary: 'a virtual machine in QEMU with dockerd, containerd and k3s in it, as any user',
   support: QEMU_SUPPORT,
-  liveFields: ['experimental.virtualMachine.sshPortForwarder'],
+  liveFields: ['experimental.virtualMachine.sshPortForwarder', 'application.adminAccess'],
   hasCluster: true,
 };
 
@@ -123,6 +123,7 @@ async function openQemu(context: DriverContext, programs: GuestPrograms): Promis
     log,
   });
   const monitor = qemuMonitor(places.monitor);
+  const portConflict = portConflicts();
   const ports = portForwarder({
     guest,
     routes: { ssh: sshRoute(guest), qemu: qemuRoute(monitor, NETWORK) },
@@ -161,6 +162,7 @@ async function openQemu(context: DriverContext, programs: GuestPrograms): Promis
     guest,
     environment: env,
     claim: ports.claim,
+    portConflict,
     hold: lines.hold,
     clock: steadyClock,
     log,

@@ -8,7 +8,7 @@ import { growthWatch } from './live/disk-growth.ts';
 import { isUnfinished, readFacts, roomOf, runningSpec } from './live/facts.ts';
 import { HALTED, SILENT, WRITE_FAILED } from './monitor.ts';
 import type { MachineParts } from './parts.ts';
-import type { ForwardRoute } from './ports/forwards.ts';
+import type { ForwardMethod } from './ports/forwards.ts';
 import { type QemuRecord, readQemuRecord, writeQemuRecord } from './record.ts';
 import { startMachine } from './start.ts';
 import { stopMachine } from './stop.ts';
@@ -73,7 +73,7 @@ export function qemuMachine(input: QemuMachineParts): QemuMachine {
     if (home.broken !== undefined) return broken('HomeDirectoryGone', home.broken);
     if (!(await guest.isConnected(signal))) return unresponsive('GuestUnreachable', 'the guest does not respond');
     unresponsiveSince = undefined;
-    ports.watch(forwardRoute(record.spec));
+    ports.watch(forwardMethod(record.spec));
     if (isClockBehind) {
       await guestClock.set(signal);
       isClockBehind = false;
@@ -124,12 +124,12 @@ export function qemuMachine(input: QemuMachineParts): QemuMachine {
     if (await guestClock.isOff(signal)) await guestClock.set(signal);
     guestClock.forget();
     if ((await mounts.observe()).repair !== undefined) await mounts.mount(spec, signal);
-    const { sshPortForwarder } = spec;
+    const { sshPortForwarder, adminAccess } = spec;
     const { spec: recorded, possibleCpus } = await record({});
-    if (recorded.sshPortForwarder !== sshPortForwarder) {
+    if (recorded.sshPortForwarder !== sshPortForwarder || recorded.adminAccess !== adminAccess) {
       // Record first: if the service is killed in between, the next observation finishes.
-      await record({ sshPortForwarder });
-      await ports.switchTo(forwardRoute(spec));
+      await record({ sshPortForwarder, adminAccess });
+      await ports.switchTo(forwardMethod(spec));
     }
     await adjustMachine({ monitor, guest, clock, progress, recorded, possibleCpus, record }, spec, signal);
   }
@@ -181,8 +181,8 @@ export function qemuMachine(input: QemuMachineParts): QemuMachine {
   };
 }
 
-function forwardRoute({ sshPortForwarder }: MachineSpec): ForwardRoute {
-  return sshPortForwarder ? 'ssh' : 'qemu';
+function forwardMethod({ sshPortForwarder, adminAccess }: MachineSpec): ForwardMethod {
+  return { route: sshPortForwarder ? 'ssh' : 'qemu', binding: adminAccess ? 'all' : 'loopback' };
 }
 
 function broken(reason: string, message: string): MachineStatus {
@@ -192,7 +192,8 @@ function broken(reason: string, message: string): MachineStatus {
 /** Whether the running machine needs no restart: ports move live, and a larger disk is accepted. */
 function satisfies(running: MachineSpec, desired: MachineSpec): boolean {
   const diskBytes = Math.max(running.diskBytes, desired.diskBytes);
-  return sameSpec({ ...running, sshPortForwarder: desired.sshPortForwarder }, { ...desired, diskBytes });
+  const { sshPortForwarder, adminAccess } = desired;
+  return sameSpec({ ...running, sshPortForwarder, adminAccess }, { ...desired, diskBytes });
 }
 
 function sameSpec(one: MachineSpec, other: MachineSpec): boolean {

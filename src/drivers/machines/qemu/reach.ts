@@ -8,7 +8,7 @@ import type { Offer, ServerPlace, Shell } from '../../shell.ts';
 import { connectTo, listenOnHost } from '../shared/sockets.ts';
 import type { Connection } from './guest.ts';
 import type { QemuPlaces } from './places.ts';
-import { portConflict } from './ports/conflict.ts';
+import type { PortConflict } from './ports/conflict.ts';
 import type { ClaimPort } from './ports/forwarder.ts';
 
 /** `$1`: the file, `$2`: its mode, `$3`: its size. Renames only a complete upload into place. */
@@ -35,6 +35,7 @@ export function guestReach(
   guest: Pick<Connection, 'run' | 'forward' | 'onReconnect'>,
   places: Pick<QemuPlaces, 'run'>,
   claim: ClaimPort,
+  portConflict: PortConflict,
 ): Pick<Shell, 'copyIn' | 'localPort' | 'closePort' | 'dial'> {
   const ports = new Set<number>();
   const claims = new Map<number, () => void>();
@@ -53,9 +54,10 @@ export function guestReach(
       const words = forwardSpec(port);
       // A forward that an earlier service made over the same connection.
       await guest.forward('cancel', '-L', words).catch(() => undefined);
-      if ((await portConflict({ protocol: 'tcp', port })) !== undefined) {
+      const conflict = await portConflict({ protocol: 'tcp', port });
+      if (conflict !== undefined) {
         releasePort();
-        throw new RdError('ERR_PORT_IN_USE', `127.0.0.1:${port} is in use by another program`, {
+        throw new RdError('ERR_PORT_IN_USE', `127.0.0.1:${port} cannot be opened: ${conflict}`, {
           advice: 'Stop that program, or choose another port.',
         });
       }

@@ -10,6 +10,7 @@ import type { Arrangement, EngineArea, Shell } from '../../shell.ts';
 import { fileReader } from './file-reader.ts';
 import { type Connection, missingProgram } from './guest.ts';
 import { LONGEST_SOCKET, type QemuPlaces } from './places.ts';
+import type { PortConflict } from './ports/conflict.ts';
 import type { ClaimPort } from './ports/forwarder.ts';
 import { guestOffers, guestReach } from './reach.ts';
 import { CLEAR_SCRIPT, END, LEFTOVERS_SCRIPT, LINK_SCRIPT, MISSING, PLACE_SCRIPT, STOP_SCRIPT } from './scripts.ts';
@@ -21,6 +22,7 @@ export interface QemuShellParts {
   /** Environment of the service. */
   environment: Shell['environment'];
   claim: ClaimPort;
+  portConflict: PortConflict;
   hold: Shell['hold'];
   clock: Clock;
   log: DriverContext['log'];
@@ -51,6 +53,7 @@ export function qemuShell({
   guest,
   environment,
   claim,
+  portConflict,
   hold,
   clock,
   log,
@@ -152,7 +155,7 @@ export function qemuShell({
       const local = sockets.get(path);
       if (local !== undefined) await hold(local, hello);
     },
-    ...guestReach(guest, places, claim),
+    ...guestReach(guest, places, claim, portConflict),
     offer: guestOffers(places, guest, claim),
     network: async () => GUEST_NETWORK,
     async leftovers(area) {

@@ -70,7 +70,11 @@ const NOT_YET = 'this release does not do it';
 export const QEMU_SUPPORT: SupportMatrix = {
   ...engineSupport('qemu'),
   ...K3S_SUPPORT,
-  'application.adminAccess': unsupported('the network of the machine needs no administrator', false),
+  'application.adminAccess': {
+    level: 'enforced',
+    reason:
+      'it opens ports that listen on all addresses of the machine on all addresses of this computer, not only on 127.0.0.1',
+  },
   'virtualMachine.memoryInGB': { level: 'enforced', partlyLive: true, reason: MEMORY },
   'virtualMachine.numberCPUs': {
     level: 'enforced',

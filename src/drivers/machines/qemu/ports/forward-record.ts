@@ -1,8 +1,9 @@
 import { rm } from 'node:fs/promises';
 import { isObject, parseJson } from '../../../../json.ts';
 import { readIfThere, writeFileAtomic } from '../../../../os/atomic-file.ts';
+import { GUEST_ADDRESS } from '../arguments.ts';
 import type { Forward } from './forwards.ts';
-import type { GuestAddress } from './watch.ts';
+import type { GuestAddress } from './rules.ts';
 
 /** Records the forwards of a service for the next one: neither ssh nor QEMU reports which are ours. */
 export interface ForwardRecord {
@@ -13,7 +14,7 @@ export interface ForwardRecord {
   remove(): Promise<void>;
 }
 
-const ADDRESSES: readonly unknown[] = ['0.0.0.0', '::', '127.0.0.1', '::1'] satisfies GuestAddress[];
+const ADDRESSES: readonly unknown[] = [GUEST_ADDRESS, '0.0.0.0', '::', '127.0.0.1', '::1'] satisfies GuestAddress[];
 
 /** @param file in the machine's runtime directory. */
 export function forwardRecord(file: string): ForwardRecord {
@@ -25,7 +26,13 @@ export function forwardRecord(file: string): ForwardRecord {
       return Array.isArray(value) ? value.flatMap(parsed) : [];
     },
     async write(forwards) {
-      const kept = forwards.map(({ protocol, port, way, address }) => ({ protocol, port, way, address }));
+      const kept = forwards.map(({ protocol, port, way, address, binding }) => ({
+        protocol,
+        port,
+        way,
+        address,
+        binding,
+      }));
       const text = `${JSON.stringify(kept)}\n`;
       if (text === written) return;
       await writeFileAtomic(file, text);
@@ -41,11 +48,12 @@ export function forwardRecord(file: string): ForwardRecord {
 /** A recorded forward is unproven: it may no longer exist. */
 function parsed(value: unknown): Forward[] {
   if (!isObject(value)) return [];
-  const { protocol = 'tcp', port, way, address } = value;
+  const { protocol = 'tcp', port, way, address, binding = 'loopback' } = value;
   if (protocol !== 'tcp' && protocol !== 'udp') return [];
   if (typeof port !== 'number' || !Number.isInteger(port) || port < 1 || port > 65_535) return [];
   if ((way !== 'ssh' && way !== 'qemu') || !isAddress(address)) return [];
-  return [{ protocol, port, way, address, state: 'unproven' }];
+  if (binding !== 'loopback' && binding !== 'all') return [];
+  return [{ protocol, port, way, address, binding, state: 'unproven' }];
 }
 
 function isAddress(value: unknown): value is GuestAddress {

@@ -3,22 +3,23 @@ import type { Clock } from '../../../../os/clock.ts';
 import { SerialQueue } from '../../../../os/serial-queue.ts';
 import type { DriverContext, PublishedPort } from '../../../driver.ts';
 import type { Connection } from '../guest.ts';
+import type { PortConflict } from './conflict.ts';
 import type { ForwardRecord } from './forward-record.ts';
-import type { Port, PortKey } from './forwards.ts';
-import { changes, type Forward, type ForwardRoute, keyOf, MAX_FORWARDS, wantedPorts } from './forwards.ts';
+import type { Forward, ForwardMethod, ForwardRoute, Port, PortKey, Target } from './forwards.ts';
+import { changes, keyOf, MAX_FORWARDS, wantedPorts } from './forwards.ts';
 import { portWatch } from './guest-watch.ts';
 import type { Route } from './routes.ts';
-import type { Listening } from './watch.ts';
+import type { Listening } from './rules.ts';
 
 /** Reserves a TCP port for another use into or out of the guest. Resolves once no forward uses it, with a function that releases the port. */
 export type ClaimPort = (port: number) => Promise<() => void>;
 
-/** Forwards a host port for each port that a guest program listens on. An unavailable port is reported, never an error. */
+/** Forwards a host port for each port that a guest program listens on or rules of the guest publish. An unavailable port is reported, never an error. */
 export interface PortForwarder {
-  /** Called when an observation finds a responsive guest: starts the watch and sets the route. */
-  watch(route: ForwardRoute): void;
-  /** Moves the forwards to this route. @returns once they have moved. */
-  switchTo(route: ForwardRoute): Promise<void>;
+  /** Called when an observation finds a responsive guest: starts the watch and sets the method. */
+  watch(method: ForwardMethod): void;
+  /** Moves the forwards to this method. @returns once they have moved. */
+  switchTo(method: ForwardMethod): Promise<void>;
   claim: ClaimPort;
   published(): PublishedPort[];
   /** Stops the watch; forwards stay. */
@@ -31,8 +32,7 @@ export interface PortForwarderParts {
   guest: Pick<Connection, 'stream' | 'onReconnect'>;
   routes: Readonly<Record<ForwardRoute, Route>>;
   record: ForwardRecord;
-  /** Why a host port is unavailable, as a clause. */
-  portConflict(port: Port): Promise<string | undefined>;
+  portConflict: PortConflict;
   clock: Pick<Clock, 'now'>;
   log: DriverContext['log'];
 }
@@ -54,7 +54,10 @@ export function portForwarder(parts: PortForwarderParts): PortForwarder {
   let listening: Listening[] | undefined;
   /** The last report. */
   let reported: Listening[] = [];
-  let route: ForwardRoute = 'ssh';
+  /** Ports of packet filter rules, from the last report of those. */
+  let published: Listening[] = [];
+  let wanted: ReadonlyMap<PortKey, Target> = new Map();
+  let method: ForwardMethod = { route: 'ssh', binding: 'loopback' };
   let isRecordRead = false;
   let isOverLimit = false;
   /** Counts connections: forwards of an earlier one may be gone. */
@@ -66,7 +69,8 @@ export function portForwarder(parts: PortForwarderParts): PortForwarder {
   const watch = portWatch(
     guest,
     (line) => {
-      if (line !== 'heartbeat') {
+      if (line !== 'heartbeat' && 'published' in line) published = line.published;
+      else if (line !== 'heartbeat') {
         // A UDP client that waits for a response looks like a server; only sockets in two reports count as servers.
         const before = new Set(reported.map(keyOf));
         listening = line.listening.filter((socket) => socket.protocol === 'tcp' || before.has(keyOf(socket)));
@@ -80,12 +84,14 @@ export function portForwarder(parts: PortForwarderParts): PortForwarder {
     connection += 1;
     listening = undefined;
     reported = [];
+    published = [];
     for (const forward of forwards.values()) markUnproven(forward);
   });
 
-  function markUnproven({ protocol, port, way, address, state }: Forward): void {
-    if (state === 'forwarded')
-      forwards.set(keyOf({ protocol, port }), { protocol, port, way, address, state: 'unproven' });
+  function markUnproven(forward: Forward): void {
+    if (forward.state !== 'forwarded') return;
+    const { addresses: _, ...target } = forward;
+    forwards.set(keyOf(forward), { ...target, state: 'unproven' });
   }
 
   /** Serialized: concurrent changes of the same port would undo each other. */
@@ -101,9 +107,10 @@ export function portForwarder(parts: PortForwarderParts): PortForwarder {
       pending = undefined;
       await readRecord();
       if (listening === undefined) return;
-      const wanted = wantedPorts(listening, (at) => OWN_PORTS.has(keyOf(at)) || claimed.has(keyOf(at)));
+      const isOwn = (at: Port) => OWN_PORTS.has(keyOf(at)) || claimed.has(keyOf(at));
+      wanted = wantedPorts([...published, ...listening], isOwn, method);
       warnAboutTooMany(wanted.size);
-      const { close, open } = changes(wanted, forwards, route, clock.now());
+      const { close, open } = changes(wanted, forwards, clock.now());
       for (const forward of close) await removeForward(forward);
       // Record the intent first: the next service must know what a killed one created.
       await writeRecord(open.map((forward) => ({ ...forward, state: 'unproven' })));
@@ -152,9 +159,9 @@ export function portForwarder(parts: PortForwarderParts): PortForwarder {
     forwards.delete(keyOf(forward));
   }
 
-  async function openForward(at: Listening & { way: ForwardRoute }): Promise<void> {
+  async function openForward(at: Target): Promise<void> {
     if (end.signal.aborted) return;
-    const { protocol, port } = at;
+    const { protocol, port, claimedBy } = at;
     const key = keyOf(at);
     const before = forwards.get(key);
     const began = connection;
@@ -172,7 +179,7 @@ export function portForwarder(parts: PortForwarderParts): PortForwarder {
       const reason = (await portConflict(at)) ?? messageOf(error);
       forwards.set(key, { ...at, state: 'failed', reason, at: clock.now() });
       const isNew = before?.state !== 'failed' || before.reason !== reason;
-      if (isNew) log('warn', 'a port of the guest cannot be forwarded', { protocol, port, reason });
+      if (isNew) log('warn', 'a port of the guest cannot be forwarded', { protocol, port, claimedBy, reason });
     }
   }
 
@@ -182,16 +189,17 @@ export function portForwarder(parts: PortForwarderParts): PortForwarder {
     await queue.idle();
     listening = undefined;
     reported = [];
+    published = [];
     end = new AbortController();
   }
 
   return {
     watch(next) {
-      route = next;
+      method = next;
       watch.begin();
     },
     switchTo(next) {
-      route = next;
+      method = next;
       return reconcile();
     },
     async claim(port) {
@@ -211,9 +219,11 @@ export function portForwarder(parts: PortForwarderParts): PortForwarder {
         .sort((one, other) => one.port - other.port)
         .flatMap((forward): PublishedPort[] => {
           const { protocol, port, state } = forward;
+          const claimedBy = wanted.get(keyOf(forward))?.claimedBy;
+          const claim = claimedBy === undefined ? {} : { claimedBy };
           if (state === 'unproven') return [];
-          if (state === 'failed') return [{ protocol, port, state, reason: forward.reason }];
-          return [{ protocol, port, state, addresses: forward.addresses }];
+          if (state === 'failed') return [{ protocol, port, state, ...claim, reason: forward.reason }];
+          return [{ protocol, port, state, ...claim, addresses: forward.addresses }];
         }),
     release: stopWatch,
     async forget() {

@@ -1,29 +1,34 @@
-/** A guest address that a program listens on; addresses of container networks are excluded. */
-export type GuestAddress = '0.0.0.0' | '::' | '127.0.0.1' | '::1';
+import { type GuestAddress, type Listening, publishedByRules } from './rules.ts';
 
-export type Protocol = 'tcp' | 'udp';
-
-/** A listening socket of the guest; of UDP, one that takes datagrams from anyone. */
-export interface Listening {
-  protocol: Protocol;
-  port: number;
-  address: GuestAddress;
-}
-
-/** A line of the script below: the current sockets, or a heartbeat. */
-export type WatchLine = { listening: Listening[] } | 'heartbeat';
+/** A line of the script below: the current sockets, the ports of packet filter rules, or a heartbeat. */
+export type WatchLine = { listening: Listening[] } | { published: Listening[] } | 'heartbeat';
 
 /**
  * For bash. Prints `ports` and the kernel's tables of listening sockets when they change, again two seconds later, and `.` every five
  * seconds: a write is the only way to notice that the reader is gone. Counts the sockets once a second, and lists them when the number has
  * changed, else every 15 seconds: processes are expensive in an emulated guest. A `read` of a pipe that nobody writes to waits without one.
+ *
+ * Prints `rules` and the packet filter rules that publish ports, first and when they change. Almost every rule counts as a use of the
+ * kernel's `nf_tables`, so they are listed when that number has changed; while there are some, also every minute. `COMMIT` ends a whole list.
  */
 export const WATCH_SCRIPT = `before=none
 counted=none
 second=0
 again=
+used=none
+rules=
 exec 3<> <(:)
 while :; do
+  uses=
+  [ ! -r /sys/module/nf_tables/refcnt ] || read -r uses < /sys/module/nf_tables/refcnt
+  if [ "$uses" != "$used" ] || { [ "$rules" != COMMIT ] && [ "$((second % 60))" = 0 ]; }; then
+    used=$uses
+    now=$(iptables-save -t nat 2>/dev/null | grep -E '^(COMMIT|-A (KUBE-NODEPORTS|CNI-HOSTPORT-DNAT) .*|-A CNI-DN-[0-9a-f]+ .* DNAT .*|-A KUBE-SERVICES .* (loadbalancer|external) IP".*)$')
+    if [ "$now" != "$rules" ] && [ "\${now: -6}" = COMMIT ]; then
+      echo "rules\t\${now//$'\\n'/$'\\t'}" || exit 0
+      rules=$now
+    fi
+  fi
   ipv6=()
   mapfile -t ipv4 < /proc/net/sockstat
   [ ! -r /proc/net/sockstat6 ] || mapfile -t ipv6 < /proc/net/sockstat6
@@ -63,6 +68,8 @@ const ADDRESSES: ReadonlyMap<string, GuestAddress> = new Map([
 export function parseWatchLine(line: string): WatchLine | undefined {
   const text = line.trimEnd();
   if (text === '.') return 'heartbeat';
+  const [head, ...rules] = text.split('\t');
+  if (head === 'rules') return rules.pop() === 'COMMIT' ? { published: publishedByRules(rules) } : undefined;
   if (!LINE.test(text)) return undefined;
   const listening: Listening[] = [];
   for (const [, hex = '', port = '', state] of text.matchAll(SOCKET)) {

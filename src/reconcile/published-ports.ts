@@ -1,0 +1,18 @@
+import type { PublishedPort } from '../drivers/driver.ts';
+import type { LoopStatus } from './contract.ts';
+
+/** Pure. Adds to the ports of a machine the container that publishes each, as far as engines know it and the machine does not. */
+export function withContainers(ports: readonly PublishedPort[], engines: LoopStatus['engines']): PublishedPort[] {
+  const names = new Map(
+    Object.values(engines).flatMap((engine) =>
+      (engine.state === 'running' ? (engine.workload.running ?? []) : []).flatMap(({ name, ports: own = [] }) =>
+        own.map(({ protocol, port }) => [`${protocol} ${port}`, name] as const),
+      ),
+    ),
+  );
+  return ports.map(({ protocol, port, state, ...rest }) => {
+    const name = names.get(`${protocol} ${port}`);
+    // A member in the middle: the order is that of the document.
+    return { protocol, port, state, ...(name === undefined ? {} : { claimedBy: `container ${name}` }), ...rest };
+  });
+}
