@@ -1,5 +1,5 @@
 import { existsSync, realpathSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { dirname, isAbsolute, join, relative } from 'node:path';
 import { type Client, createClient } from '../../src/client/client.ts';
 import type { Connection } from '../../src/client/connection.ts';
 import { homeOf } from '../../src/client/session/home.ts';
@@ -20,8 +20,8 @@ export const shell = defineCommand({
   usage: '[COMMAND [ARGUMENT]...]',
   description: `Opens your shell ($SHELL), or runs the command, with \`docker\`, \`ctr\` and \`nerdctl\` configured for the running engine:
 sets DOCKER_HOST, or CONTAINERD_ADDRESS and CONTAINERD_NAMESPACE. With a driver
-that has a virtual machine (qemu), the shell or command runs in that machine. Everything
-after \`shell\` is part of the command, including flags. The exit status is that of the command, or 128
+that has a virtual machine (qemu), the shell or command runs in that machine, in the working directory
+if the machine shows it. Everything after \`shell\` is part of the command, including flags. The exit status is that of the command, or 128
 plus the number of the signal that terminated it.
 
   rdctl shell
@@ -82,7 +82,7 @@ async function ownShell(status: StatusDocument, args: readonly string[], io: Io)
   if (machine.state !== 'on')
     return refuse(notInState(machine.state === 'absent' ? 'Stopped' : STATES[status.backendState]), io);
   const command = withoutSeparator(args);
-  if (way.in === 'machine') return guestShell(way.access, command, io);
+  if (way.in === 'machine') return guestShell(way.access, command, shownDirectory(machine, workingDirectory()), io);
   const name = engine.name === 'moby' ? 'moby' : 'containerd';
   const endpoint = way.in === 'host' && engine.state === 'running' ? way.endpoints[name] : undefined;
   if (endpoint === undefined) {
@@ -112,17 +112,58 @@ function withoutSeparator(args: readonly string[]): readonly string[] {
   return args[0] === '--' ? args.slice(1) : args;
 }
 
+function workingDirectory(): string | undefined {
+  try {
+    return process.cwd();
+  } catch {
+    // It was deleted.
+    return undefined;
+  }
+}
+
+/** The directory, if the machine shows it at the same path: then the innermost of the mounts that contain it decides. */
+export function shownDirectory(
+  machine: StatusDocument['machine'],
+  directory: string | undefined,
+  realPath: (path: string) => string = realpathSync,
+): string | undefined {
+  if (machine.state !== 'on' || directory === undefined) return undefined;
+  const around = (machine.shared?.mounts ?? []).flatMap((mount) => {
+    let real = mount.path;
+    try {
+      real = realPath(mount.path);
+    } catch {
+      // A directory that is gone contains nothing.
+    }
+    const below = relative(real, directory);
+    return below === '..' || below.startsWith('../') || isAbsolute(below) ? [] : [{ mount, real }];
+  });
+  const [innermost] = around.sort((one, other) => other.real.length - one.real.length);
+  return innermost !== undefined && 'by' in innermost.mount ? directory : undefined;
+}
+
 /**
  * Opens a shell in the machine, where the engine is at its default endpoint. ssh takes over the terminal and returns
  * the exit status.
+ * @param directory where it starts, if the machine has it; else in the home of its root.
  */
-async function guestShell(access: MachineAccess, command: readonly string[], io: Io): Promise<number> {
+async function guestShell(
+  access: MachineAccess,
+  command: readonly string[],
+  directory: string | undefined,
+  io: Io,
+): Promise<number> {
   const { runAttached } = await import('../../src/os/launch.ts');
   const { shellLine } = await import('../../src/os/program.ts');
-  const line = command.length > 0 ? [signalExitLine(shellLine([...access.before, ...command]))] : [];
-  const argv = [...access.ssh, io.interactive ? '-t' : '-T', access.target, ...line];
+  const enter = directory === undefined ? '' : `${shellLine(['cd', '--', directory])}; `;
+  const line = command.length > 0 ? signalExitLine(shellLine([...access.before, ...command])) : LOGIN_LINE;
+  const words = command.length > 0 || enter !== '' ? [`${enter}${line}`] : [];
+  const argv = [...access.ssh, io.interactive ? '-t' : '-T', access.target, ...words];
   return runAttached({ argv, env: io.env, terminal: io.interactive });
 }
+
+/** What ssh runs without a command. */
+const LOGIN_LINE = 'exec "$SHELL" -l';
 
 /**
  * ssh exits with 255 for any death by signal. A waiting shell maps it to 128 plus the signal number; its own message is

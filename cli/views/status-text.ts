@@ -28,7 +28,7 @@ export function statusText(status: StatusDocument, paint: Style): string {
     notableConditions(status.conditions)
       .map((condition) => conditionText(condition, paint))
       .join('\n'),
-    homeMissing(status, paint),
+    missingDirectories(status, paint),
     flawText(status, paint),
     emulationText(status),
     portFailures(status, paint),
@@ -114,10 +114,15 @@ function clusterText({ cluster }: StatusDocument): string {
   return `${cluster.state}, ${version}`;
 }
 
-/** Without the home directory, bind mounts of it appear empty in the machine. */
-function homeMissing({ machine }: StatusDocument, paint: Style): string {
-  if (machine.state !== 'on' || !machine.shared || !('missing' in machine.shared)) return '';
-  return `${paint.warn('!')} The home directory is not shared with the machine: ${plainText(machine.shared.missing)}`;
+/** Bind mounts of a missing directory appear empty in the machine. */
+function missingDirectories({ machine }: StatusDocument, paint: Style): string {
+  if (machine.state !== 'on' || !machine.shared) return '';
+  const lines = machine.shared.mounts.flatMap((directory, index) => {
+    if (!('missing' in directory)) return [];
+    const name = index === 0 ? 'The home directory' : plainText(directory.path);
+    return `${paint.warn('!')} ${name} is not shared with the machine: ${plainText(directory.missing)}`;
+  });
+  return lines.join('\n');
 }
 
 function flawText({ machine }: StatusDocument, paint: Style): string {

@@ -69,7 +69,7 @@ export type MachineStatus =
       /** Why it is emulated and how to change that, as a clause. */
       emulatedBecause?: string;
       /** Absent where the machine is this host. */
-      shared?: SharedDirectory;
+      shared?: SharedDirectories;
     }
   /** Its state is unreliable; `stop` must clear it. */
   | { state: 'broken'; reason: string; message: string };
@@ -91,8 +91,16 @@ export interface MachineStart {
   phases: readonly { name: string; ms: number }[];
 }
 
-/** The host directory that the machine shows at the same path, with its mount type; or why there is none, as a clause. */
-export type SharedDirectory = { path: string; by: string } | { missing: string };
+/** A host directory and its mount type, or why the machine does not show it, as a clause; `none`: the profile does not share it. */
+export type SharedDirectory =
+  | { path: string; mode: 'read-only' | 'writable'; by: string }
+  | { path: string; missing: string }
+  | { path: string; mode: 'none' };
+
+/** The home directory with its mount type, or why the machine does not show it; and all directories, the home first. */
+export type SharedDirectories = ({ path: string; by: string } | { missing: string }) & {
+  mounts: readonly SharedDirectory[];
+};
 
 /** A port that a program in the machine listens on or that rules of its packet filter publish, and whether it is forwarded to this host. */
 export interface PublishedPort {

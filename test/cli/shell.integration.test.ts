@@ -1,10 +1,21 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  realpathSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { engineEnvironment } from '../../cli/commands/shell.ts';
+import { engineEnvironment, shownDirectory } from '../../cli/commands/shell.ts';
+import type { SharedDirectory } from '../../src/drivers/driver.ts';
+import { MACHINE } from '../contract/driver-suite.ts';
 import { builtTool } from '../helpers/built-tool.ts';
 import { type ChildOptions, rdctl, rdctlProgram } from '../helpers/cli.ts';
 import { guestRecords, writeState } from '../helpers/guest-records.ts';
@@ -49,6 +60,32 @@ function hostRecords(home: string, engines: readonly string[] = ['moby']): strin
   writeState(home, 'host');
   return run;
 }
+
+test.each([
+  ['/home/u/a', '/home/u/a'],
+  ['/home/u', '/home/u'],
+  ['/home/user', undefined],
+  ['/srv', undefined],
+  ['/data/x/y', '/data/x/y'],
+  ['/home/u/hidden/x', undefined],
+  ['/home/u/hidden', undefined],
+  ['/home/u/gone', undefined],
+  ['/home/u/..a', '/home/u/..a'],
+  [undefined, undefined],
+])('the directory %j of this computer is in the machine as %j', (directory, expected) => {
+  const mounts: SharedDirectory[] = [
+    { path: '/home/u', mode: 'writable', by: '9p' },
+    { path: '/link', mode: 'read-only', by: '9p' },
+    { path: '/home/u/hidden', mode: 'none' },
+    { path: '/home/u/gone', missing: 'it is not a directory' },
+  ];
+  const on = { state: 'on' as const, spec: MACHINE };
+  const realPath = (path: string) => (path === '/link' ? '/data/x' : path);
+  const shared = { path: '/home/u', by: '9p', mounts };
+  expect(shownDirectory({ ...on, shared }, directory, realPath)).toBe(expected);
+  expect(shownDirectory(on, directory, realPath)).toBeUndefined();
+  expect(shownDirectory({ state: 'off' }, directory, realPath)).toBeUndefined();
+});
 
 describe('the environment', () => {
   const elsewhere = {
@@ -168,10 +205,11 @@ describe('a command', () => {
   };
 
   /** The same, with a machine that `ssh` connects to. */
-  const inGuest = async (argv: string[], ssh: string, options: ChildOptions = {}) => {
+  const inGuest = async (argv: string[], ssh: string, options: ChildOptions = {}, mounts: object[] = []) => {
     // What the service says about access to the machine is not trusted, and the engine need not run.
     const access = { ssh: ['sh', '-c', 'echo theirs'], target: 'there', before: ['env', 'WHERE=theirs'] };
-    const document = status({ access, engine: { name: 'moby', state: 'stopped' }, driver: { name: 'host' } });
+    const parts = { access, engine: { name: 'moby', state: 'stopped' }, driver: { name: 'host' } };
+    const document = status({ ...parts, machine: { state: 'on', shared: { missing: '', mounts } } });
     await using server = await scriptedServer(answers(document, () => server.home));
     const env = { ...server.env, PATH: await guestRecords(server.home, ssh) };
     return await rdctlProgram(argv, { entry: tool.entry(), ...options, env });
@@ -188,6 +226,22 @@ describe('a command', () => {
       out: " hello -- --help two  'words' $(id) \n",
       err: 'to-stderr\n',
     });
+  });
+
+  test('runs in the working directory if the machine shows it, else in the home of its root', async () => {
+    const cwd = realpathSync(temporaryDirectory());
+    const ssh = `${LAST}; cd /; exec sh -c "$line"`;
+    const words = ['shell', 'sh', '-c', 'pwd; exit 3'];
+    const mounts = [{ path: cwd, mode: 'writable', by: 'reverse-sshfs' }];
+    expect(await inGuest(words, ssh, { cwd }, mounts)).toEqual({ exit: 3, out: `${cwd}\n`, err: '' });
+    expect(await inGuest(words, ssh, { cwd })).toEqual({ exit: 3, out: '/\n', err: '' });
+    const login = await inGuest(
+      ['shell'],
+      `${LAST}; cd /; SHELL=/bin/sh exec sh -c "$line"`,
+      { cwd, stdin: 'pwd\n' },
+      mounts,
+    );
+    expect(login).toMatchObject({ exit: 0, out: `${cwd}\n` });
   });
 
   test.each([

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { type FrozenFacts, frozenKey, GUEST_SCRIPTS } from '../../src/drivers/machines/qemu/frozen/state.ts';
-import * as home from '../../src/drivers/machines/qemu/mounts/mounts.ts';
+import * as mounts from '../../src/drivers/machines/qemu/mounts/guest-scripts.ts';
 import * as shell from '../../src/drivers/machines/qemu/scripts.ts';
 import * as frozen from '../../src/drivers/machines/qemu/setup-scripts.ts';
 import { SETTLE_SCRIPT } from '../../src/drivers/machines/qemu/setup-scripts.ts';
@@ -20,8 +20,8 @@ const NAMED = [
   ['place of a program', shell.PLACE_SCRIPT],
   ['stop of a program', shell.STOP_SCRIPT],
   ['usual socket', shell.LINK_SCRIPT],
-  ['place of the home directory', home.PLACE_SCRIPT],
-  ['hidden directories', home.HIDE_SCRIPT],
+  ['place of a directory', mounts.PLACE_SCRIPT],
+  ['hidden directories', mounts.HIDE_SCRIPT],
 ] as const;
 
 test.each(NAMED)('a frozen state does not belong to a program with another script: %s', (_name, script) => {

@@ -124,7 +124,8 @@ function scene(directory = temporaryDirectory()) {
     monitor,
     ports: { watch: () => undefined, switchTo: async () => undefined, forget: async () => undefined },
     mounts: {
-      observe: async () => ({ shared: { missing: 'it is not wanted' } }),
+      observe: async () => ({ shared: { missing: 'it is not wanted', mounts: [] }, asked: {} }),
+      change: async () => undefined,
       begin: async () => [],
       mount: async () => undefined,
       unmount: async () => note('unmount'),

@@ -177,9 +177,10 @@ function machineOf(directory: string, { call }: Life = life(), changes: Partial<
     monitor,
     ports: { watch: () => undefined, switchTo: nothing('ports'), forget: nothing('no ports') },
     mounts: {
-      observe: async () => ({ shared: { missing: 'it is not wanted' } }),
+      observe: async () => ({ shared: { missing: 'it is not wanted', mounts: [] }, asked: {} }),
       begin: () => call('home', async () => []),
       mount: nothing('mount'),
+      change: nothing('change'),
       unmount: nothing('unmount'),
       blocksMigration: nothing('blocks'),
       end: nothing('end of home'),

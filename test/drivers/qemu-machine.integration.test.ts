@@ -32,7 +32,8 @@ async function scene() {
     return true;
   });
   const logFile = join(directory, 'qemu.log');
-  const argv = ['sleep', '1000', '0'];
+  // Unlike those of another run of these tests.
+  const argv = ['sleep', '1000', `0.${process.pid}`];
   await startDaemon({ argv, recordFile: places.qemuRecord, logFile, env: process.env });
   onTestFinished(async () => {
     await stopDaemon(places.qemuRecord, { graceMs: 1_000, clock: steadyClock });
@@ -65,15 +66,16 @@ async function scene() {
     environment: {},
     guest,
     mounts: {
-      observe: async () => ({ shared: { path: '/home/u', by: 'reverse-sshfs' }, ...home }),
-      async mount() {
-        said.push('mount');
+      observe: async () => ({ shared: { path: '/home/u', by: 'reverse-sshfs', mounts: [] }, asked: {}, ...home }),
+      mount: async () => undefined,
+      async change() {
+        if (home.repair !== undefined) said.push('mount');
         delete home.repair;
       },
       begin: async () => [],
       unmount: async () => undefined,
       blocksMigration: async () => undefined,
-      end: async () => void said.push('end of the home directory'),
+      end: async () => void said.push('end of the mounts'),
     },
     monitor: qemuMonitor(places.monitor),
     ports: {
@@ -366,7 +368,7 @@ test('a home mount that is missing in the guest is restored without a stop; one 
   expect(await machine.observe(signal)).toMatchObject({ state: 'on' });
   expect(await machine.observe(signal)).not.toHaveProperty('repair');
   home.broken = 'virtiofsd has ended';
-  expect(await machine.observe(signal)).toMatchObject({ state: 'broken', reason: 'HomeDirectoryGone' });
+  expect(await machine.observe(signal)).toMatchObject({ state: 'broken', reason: 'SharedDirectoryGone' });
 });
 
 test('an unfinished start and a damaged record are broken; a QEMU that is gone is off', async () => {
@@ -397,7 +399,7 @@ test.each(['none', 'off'])(
 test('a guest that ignores the power button is killed after a limit, and its record says that it is off', async () => {
   const { machine, said, world } = await scene();
   await machine.perform({ do: 'stop' }, signal);
-  expect(said).toEqual(['system_powerdown', 'quit', 'end of the home directory']);
+  expect(said).toEqual(['system_powerdown', 'quit', 'end of the mounts']);
   expect(world.time).toBeLessThan(70_000);
   expect(await machine.observe(signal)).toEqual({ state: 'off' });
   await machine.perform({ do: 'stop' }, signal);
@@ -411,7 +413,7 @@ test.each([
   const { machine, said, world } = await scene();
   Object.assign(world, { status, cont });
   await machine.perform({ do: 'stop' }, signal);
-  expect(said).toEqual([...expected, 'quit', 'end of the home directory']);
+  expect(said).toEqual([...expected, 'quit', 'end of the mounts']);
   expect(await machine.observe(signal)).toEqual({ state: 'off' });
 });
 

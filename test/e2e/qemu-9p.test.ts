@@ -46,7 +46,7 @@ describe.skipIf(reason !== undefined)('the home directory in a guest over 9p', (
         writeFileSync(file, profile(securityModel));
         const { exit, out, err } = await rdctl('apply', '-f', file, '--driver', 'qemu');
         expect(exit, `${out}${err}`).toBe(0);
-        expect((await status()).machine.shared).toEqual({ path: user, by: '9p' });
+        expect((await status()).machine.shared).toMatchObject({ path: user, by: '9p' });
       };
       const guest = async (...words: string[]) => {
         const { exit, out, err } = await rdctl('shell', ...words);

@@ -1,4 +1,13 @@
-import { mkdtempSync, readFileSync, realpathSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import {
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
@@ -37,7 +46,7 @@ describe.skipIf(reason !== undefined)('host directories in a guest', () => {
       expect(await rdctl('apply', '-f', 'examples/moby.yaml', '--driver', 'qemu')).toMatchObject({ exit: 0 });
       const { engine } = await status();
       await engineJson(engine.endpoint ?? '', 'POST', `/images/create?fromSrc=-&repo=test/base&tag=1`, busyboxRoot());
-      expect(await shared()).toEqual({ path: user, by: 'reverse-sshfs' });
+      expect(await shared()).toMatchObject({ path: user, by: 'reverse-sshfs' });
       expect(await container('cat /home/from-host; echo back > /home/from-guest')).toEqual({
         status: 0,
         output: 'hello\n',
@@ -47,6 +56,49 @@ describe.skipIf(reason !== undefined)('host directories in a guest', () => {
       expect(await rdctl('shell', 'cat', join(user, 'from-host'))).toEqual({ exit: 0, out: 'hello\n', err: '' });
       // A user's home directory can be /root: neither image nor boot puts anything there.
       expect(await rdctl('shell', 'ls', '-A', '/root')).toEqual({ exit: 0, out: '', err: '' });
+
+      // Further directories, while engine and containers keep running.
+      const [data, secret] = [realpathSync(mkdtempSync(join(tmpdir(), 'rd data,'))), join(user, 'secret')];
+      onTestFinished(() => rmSync(data, { recursive: true, force: true }));
+      mkdirSync(secret);
+      for (const directory of [data, secret]) writeFileSync(join(directory, 'file'), 'there\n');
+      const file = join(home, 'profile.json');
+      const profile = (mounts: object) => {
+        const settings = { version: 19, kubernetes: { enabled: false } };
+        writeFileSync(file, JSON.stringify({ apiVersion: 'rdctl/v1', kind: 'Profile', settings, machine: { mounts } }));
+        return rdctl('apply', '-f', file);
+      };
+      const { restarts } = (await status()).counters;
+      const mounts = { [data]: 'read-only', '~/secret': 'none', '/etc': 'writable' };
+      expect(await profile(mounts)).toMatchObject({ exit: 0 });
+      const others = (by: string) => [
+        { path: data, mode: 'read-only', by },
+        { path: secret, mode: 'none' },
+        { path: '/etc', missing: expect.stringContaining('the guest uses /etc itself') },
+      ];
+      expect(await shared()).toMatchObject({ mounts: [{ path: user }, ...others('reverse-sshfs')] });
+      // The guest cannot lift it: the server on this host refuses, too.
+      const write = `cat '${data}/file'; mount -o remount,rw '${data}'; echo no > '${data}/new'; ls -A '${secret}'`;
+      expect(await rdctl('shell', 'sh', '-c', write)).toMatchObject({ exit: 0, out: 'there\n' });
+      expect(readdirSync(data)).toEqual(['file']);
+      expect(await container('cat /home/secret/file 2>/dev/null || echo covered')).toMatchObject({
+        output: 'covered\n',
+      });
+
+      // A directory in use stays.
+      expect(
+        await rdctl('shell', 'setsid', '-f', 'sh', '-c', `cd '${data}'; exec sleep 600 >/dev/null 2>&1`),
+      ).toMatchObject({ exit: 0 });
+      expect(await profile({ [data]: null })).toMatchObject({
+        exit: 1,
+        err: expect.stringMatching(/is in use in the machine by sleep \(pid/),
+      });
+      expect(await rdctl('shell', 'cat', join(data, 'file'))).toMatchObject({ out: 'there\n' });
+      expect(await rdctl('shell', 'pkill', '-x', 'sleep')).toMatchObject({ exit: 0 });
+      expect(await profile({ [data]: null })).toMatchObject({ exit: 0 });
+      expect((await rdctl('shell', 'ls', data)).out).toBe('');
+      expect(await profile(mounts)).toMatchObject({ exit: 0 });
+      expect((await status()).counters.restarts).toBe(restarts);
 
       // The client in the guest dies: it is restarted, and the machine stays up.
       const { counters } = await status();
@@ -63,7 +115,9 @@ describe.skipIf(reason !== undefined)('host directories in a guest', () => {
       expect(await rdctl('set', '--virtual-machine.mount.type=virtiofs')).toMatchObject({ exit: 0 });
       await expect
         .poll(async () => (await status()).converged && (await shared()), POLL)
-        .toEqual({ path: user, by: 'virtiofs' });
+        .toMatchObject({ path: user, mounts: [{ path: user }, ...others('virtiofs')] });
+      expect(await rdctl('shell', 'sh', '-c', write)).toMatchObject({ exit: 0, out: 'there\n' });
+      expect(readdirSync(data)).toEqual(['file']);
       expect(await container('cat /home/from-host; echo again > /home/from-guest')).toEqual({
         status: 0,
         output: 'hello\n',
@@ -76,7 +130,7 @@ describe.skipIf(reason !== undefined)('host directories in a guest', () => {
       process.kill(killed.pid, 'SIGKILL');
       await expect.poll(async () => (await status()).counters.steps, POLL).toBeGreaterThan(before.counters.steps);
       await expect.poll(async () => (await status()).converged, POLL).toBe(true);
-      expect(await shared()).toEqual({ path: user, by: 'virtiofs' });
+      expect(await shared()).toMatchObject({ path: user, by: 'virtiofs' });
       expect(JSON.parse(readFileSync(join(directory, 'home.pid.json'), 'utf8')).pid).not.toBe(killed.pid);
       expect(await container('cat /home/from-guest; echo once more > /home/from-guest')).toEqual({
         status: 0,

@@ -69,6 +69,7 @@ export interface ChildOptions {
   onSpawn?: (child: ReturnType<typeof spawn>) => void;
   /** Instead of `dist/rdctl.cjs`. */
   entry?: string;
+  cwd?: string;
   /** Another user than that of the test; only as root. */
   uid?: number;
 }
@@ -82,6 +83,7 @@ export function rdctlProgram(argv: readonly string[], options: ChildOptions = {}
     const child = spawn(process.execPath, [options.entry ?? resolve('dist/rdctl.cjs'), ...argv], {
       env: { PATH: process.env.PATH, RDCTL_CONNECTIVITY_URL: NOBODY, ...options.env },
       stdio: ['pipe', 'pipe', 'pipe'],
+      ...(options.cwd === undefined ? {} : { cwd: options.cwd }),
       ...(options.uid === undefined ? {} : { uid: options.uid, gid: options.uid }),
     });
     const text = { out: '', err: '' };

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { statusText } from '../../cli/views/status-text.ts';
 import { style } from '../../cli/views/text.ts';
 import { viewFor } from '../../cli/views/view.ts';
-import type { SharedDirectory } from '../../src/drivers/driver.ts';
+import type { SharedDirectories, SharedDirectory } from '../../src/drivers/driver.ts';
 import type { Phase } from '../../src/reconcile/contract.ts';
 import type { StatusDocument } from '../../src/reconcile/status-document.ts';
 import { MACHINE } from '../contract/driver-suite.ts';
@@ -242,15 +242,23 @@ describe('status', () => {
     expect(row('boot', [{ name: 'boot', ms: 61_000 }])).toBe('on, booted in 1 min 1 s');
   });
 
-  test('reports a home directory that is not mounted in the machine, and stays silent about one that is', () => {
-    const text = (shared: SharedDirectory) =>
+  test('reports directories that are not mounted in the machine, and stays silent about others', () => {
+    const text = (shared: SharedDirectories) =>
       statusText(statusWith({ machine: { state: 'on', spec: MACHINE, shared } }), style(false));
     const missing = 'HOME is /etc, and the\u001b[2J guest has that for itself';
-    expect(text({ missing })).toMatch(
-      /^! The home directory is not shared with the machine: HOME is \/etc, and the.* itself$/m,
-    );
-    expect(text({ missing })).not.toContain('\u001b');
-    expect(text({ path: '/home/a', by: '9p' })).not.toContain('home directory');
+    const mounts: SharedDirectory[] = [
+      { path: '/etc', missing },
+      { path: '/opt/a\u001b[2J', missing: 'it is not a directory' },
+      { path: '/opt/b', mode: 'none' },
+    ];
+    const both = text({ missing, mounts });
+    expect(both).toMatch(/^! The home directory is not shared with the machine: HOME is \/etc, and the.* itself$/m);
+    expect(both).toMatch(/^! \/opt\/a.* is not shared with the machine: it is not a directory$/m);
+    expect(both).not.toContain('\u001b');
+    expect(both).not.toContain('/opt/b');
+    const home: SharedDirectory = { path: '/home/a', mode: 'writable', by: '9p' };
+    expect(text({ path: '/home/a', by: '9p', mounts: [home] })).not.toContain('shared');
+    expect(text({ missing: 'x', mounts: [{ path: '/home/a', mode: 'none' }] })).not.toContain('shared');
   });
 
   test('a cluster of unknown version', () => {

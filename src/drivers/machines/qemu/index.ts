@@ -30,7 +30,7 @@ import { liveCopies } from './live-copy.ts';
 import { qemuMachine } from './machine.ts';
 import { qemuMonitor } from './monitor.ts';
 import { featuresOf, hostFacts } from './mounts/host-facts.ts';
-import { guestMounts } from './mounts/mounts.ts';
+import { changesLive, guestMounts } from './mounts/mounts.ts';
 import { qemuPlaces } from './places.ts';
 import { portConflicts } from './ports/conflict.ts';
 import { forwardRecord } from './ports/forward-record.ts';
@@ -208,11 +208,15 @@ async function openQemu(context: DriverContext, programs: GuestPrograms): Promis
   });
   let support = await supportNow();
   let diskBytes = await dataBytes(places.data);
+  let liveFields = INFO.liveFields;
   return {
     ...INFO,
     // Programs and images may change while the service runs.
     get support() {
       return support;
+    },
+    get liveFields() {
+      return liveFields;
     },
     machine: {
       ...machine,
@@ -221,6 +225,8 @@ async function openQemu(context: DriverContext, programs: GuestPrograms): Promis
         support = await supportNow();
         diskBytes = await dataBytes(places.data);
         const status = await machine.observe(signal);
+        const isLive = status.state === 'on' && changesLive(status.spec);
+        liveFields = isLive ? [...INFO.liveFields, 'machine.mounts'] : INFO.liveFields;
         // The guest connection, and everything tunneled through it, ends with QEMU.
         if (status.state === 'on') await lines.hold(places.control);
         return status;

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import { RdError } from '../../../errors.ts';
 import { findDaemon } from '../../../os/daemon.ts';
 import type { MachineDriver, MachineSpec, MachineStatus } from '../../driver.ts';
@@ -7,6 +8,7 @@ import { adjustMachine } from './live/adjust.ts';
 import { growthWatch } from './live/disk-growth.ts';
 import { isUnfinished, readFacts, roomOf, runningSpec } from './live/facts.ts';
 import { HALTED, SILENT, WRITE_FAILED } from './monitor.ts';
+import { changesLive } from './mounts/mounts.ts';
 import type { MachineParts } from './parts.ts';
 import type { ForwardMethod } from './ports/forwards.ts';
 import { type QemuRecord, readQemuRecord, writeQemuRecord } from './record.ts';
@@ -55,9 +57,10 @@ export function qemuMachine(input: QemuMachineParts): QemuMachine {
     if (halted === undefined && status !== 'running')
       return broken('NotRunning', `QEMU reports that the guest is ${status}`);
     const facts = await monitor.use((qmp) => readFacts(qmp, signal), signal);
+    const directories = await mounts.observe();
     const on: MachineStatus = {
       state: 'on',
-      spec: runningSpec(record.spec, facts),
+      spec: { ...runningSpec(record.spec, facts), mounts: directories.asked },
       room: roomOf(facts, Date.now() / 1000, record.possibleCpus),
       accelerator: record.accelerator,
       ...(record.emulatedBecause === undefined ? {} : { emulatedBecause: record.emulatedBecause }),
@@ -69,8 +72,7 @@ export function qemuMachine(input: QemuMachineParts): QemuMachine {
       unresponsiveSince = undefined;
       return { ...on, halted: true, repair: facts.writeFailed ? WRITE_FAILURE : halted };
     }
-    const home = await mounts.observe();
-    if (home.broken !== undefined) return broken('HomeDirectoryGone', home.broken);
+    if (directories.broken !== undefined) return broken('SharedDirectoryGone', directories.broken);
     if (!(await guest.isConnected(signal))) return unresponsive('GuestUnreachable', 'the guest does not respond');
     unresponsiveSince = undefined;
     ports.watch(forwardMethod(record.spec));
@@ -80,11 +82,11 @@ export function qemuMachine(input: QemuMachineParts): QemuMachine {
     }
     const unfinished = isUnfinished(record.spec, facts) ? UNFINISHED : undefined;
     const clockOff = (await guestClock.isOff(signal)) ? 'the clock of the guest is wrong' : undefined;
-    const repair = unfinished ?? clockOff ?? home.repair;
+    const repair = unfinished ?? clockOff ?? directories.repair;
     const { flaw: recorded, ...rest } = on;
     const flaw = record.growing ? await growth.degradation(facts.diskBytes, signal) : recorded;
     const problems = { ...(flaw === undefined ? {} : { flaw }), ...(repair === undefined ? {} : { repair }) };
-    return { ...rest, shared: home.shared, ...problems };
+    return { ...rest, shared: directories.shared, ...problems };
   }
 
   /** A busy guest looks like a hung one for a while; only a hung one is restarted. */
@@ -123,7 +125,7 @@ export function qemuMachine(input: QemuMachineParts): QemuMachine {
     await resumeHalted(signal);
     if (await guestClock.isOff(signal)) await guestClock.set(signal);
     guestClock.forget();
-    if ((await mounts.observe()).repair !== undefined) await mounts.mount(spec, signal);
+    await mounts.change(spec, signal);
     const { sshPortForwarder, adminAccess } = spec;
     const { spec: recorded, possibleCpus } = await record({});
     if (recorded.sshPortForwarder !== sshPortForwarder || recorded.adminAccess !== adminAccess) {
@@ -189,13 +191,14 @@ function broken(reason: string, message: string): MachineStatus {
   return { state: 'broken', reason, message };
 }
 
-/** Whether the running machine needs no restart: ports move live, and a larger disk is accepted. */
+/** Whether the running machine needs no restart: ports move live, directories with some mount types too, and a larger disk is accepted. */
 function satisfies(running: MachineSpec, desired: MachineSpec): boolean {
   const diskBytes = Math.max(running.diskBytes, desired.diskBytes);
   const { sshPortForwarder, adminAccess } = desired;
-  return sameSpec({ ...running, sshPortForwarder, adminAccess }, { ...desired, diskBytes });
+  const mounts = changesLive(running) ? desired.mounts : running.mounts;
+  return sameSpec({ ...running, sshPortForwarder, adminAccess, mounts }, { ...desired, diskBytes });
 }
 
 function sameSpec(one: MachineSpec, other: MachineSpec): boolean {
-  return JSON.stringify(one) === JSON.stringify(other);
+  return isDeepStrictEqual(one, other);
 }

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { mkdir, rm } from 'node:fs/promises';
+import { mkdir, readdir, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { RdError } from '../../../errors.ts';
 import { makeDirectory } from '../../../os/directory.ts';
@@ -35,11 +35,8 @@ export interface QemuPlaces {
   forwards: string;
   /** Marks a copy of the data disk in progress. */
   liveCopy: string;
-  /** The record of the shared host directory, and the socket between QEMU and its server. */
-  home: string;
-  homeSocket: string;
-  /** Logs of the host programs. */
-  homeDaemon: string;
+  /** The record of the shared host directories. */
+  shares: string;
   qemuRecord: string;
   sshRecord: string;
 }
@@ -75,12 +72,23 @@ export function qemuPlaces(directory: string, runtime: string): QemuPlaces {
     control: join(run, 'ssh'),
     forwards: join(run, 'ports.json'),
     liveCopy: join(directory, 'live-copy'),
-    home: join(directory, 'home.json'),
-    homeSocket: join(run, 'home'),
-    homeDaemon: join(directory, 'home.pid.json'),
+    shares: join(directory, 'home.json'),
     qemuRecord: join(directory, 'qemu.pid.json'),
     sshRecord: join(directory, 'ssh.pid.json'),
   };
+}
+
+const SHARE_DAEMON = /^(?:home|mount-[0-9a-f]{8})\.pid\.json$/;
+
+/** The record of the program that serves a share, and its socket to QEMU. */
+export function sharePlaces({ record, run }: Pick<QemuPlaces, 'record' | 'run'>, id: string) {
+  return { daemon: join(dirname(record), `${id}.pid.json`), socket: join(run, id) };
+}
+
+/** The records of all such programs, also of shares that no record lists. */
+export async function shareDaemons({ record }: Pick<QemuPlaces, 'record'>): Promise<string[]> {
+  const directory = dirname(record);
+  return (await readdir(directory)).filter((name) => SHARE_DAEMON.test(name)).map((name) => join(directory, name));
 }
 
 /**

@@ -95,8 +95,8 @@ export async function startMachine(parts: MachineParts, spec: MachineSpec, signa
     });
     if (flaw !== undefined) Object.assign(record, { flaw, growing: growth.state === 'going' });
   }
-  await mountHome(parts, spec, signal);
-  times.end('home directory');
+  await mountDirectories(parts, spec, signal);
+  times.end('directories');
   await writeQemuRecord(places.record, { ...record, booted: true, started: { how, phases: times.all() } });
   log('info', 'the guest is up', { image: image.digest, accelerator: record.accelerator, how });
 }
@@ -177,13 +177,13 @@ async function chooseImage(
 }
 
 /** Not fatal: the next observation finds it missing and retries. */
-async function mountHome({ mounts, log }: MachineParts, spec: MachineSpec, signal: AbortSignal): Promise<void> {
+async function mountDirectories({ mounts, log }: MachineParts, spec: MachineSpec, signal: AbortSignal): Promise<void> {
   try {
     await mounts.mount(spec, signal);
   } catch (error) {
     signal.throwIfAborted();
     const why = error instanceof Error ? error.message : String(error);
-    log('warn', 'the home directory is not mounted in the machine yet', { why });
+    log('warn', 'directories are not mounted in the machine yet', { why });
   }
 }
 

@@ -91,7 +91,11 @@ export const QEMU_SUPPORT: SupportMatrix = {
     reason: 'a disk can have up to 8 TiB, the limit for growing its file system while in use; it never shrinks',
   },
   'experimental.virtualMachine.sshPortForwarder': ENFORCED,
-  'machine.mounts': unsupported(NOT_YET),
+  'machine.mounts': {
+    level: 'enforced',
+    reason:
+      'directories change while the machine runs with reverse-sshfs, and with a restart with the other mount types',
+  },
   'machine.hostPorts': unsupported(NOT_YET),
   'machine.pauseAfterMinutes': unsupported(NOT_YET, 0),
 };

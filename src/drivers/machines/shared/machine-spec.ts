@@ -1,4 +1,4 @@
-import { hasShape } from '../../../json.ts';
+import { hasShape, isObject } from '../../../json.ts';
 import type { MachineSpec } from '../../driver.ts';
 
 const SAMPLE: MachineSpec = {
@@ -15,7 +15,9 @@ const SAMPLE: MachineSpec = {
   pauseAfterMinutes: 0,
 };
 
-/** The spec in a machine record; undefined when it is damaged. */
+/** The spec in a machine record; undefined when it is damaged. Members that older releases do not write have their defaults. */
 export function parseMachineSpec(value: unknown): MachineSpec | undefined {
-  return hasShape(value, SAMPLE) ? value : undefined;
+  const { mounts, hostPorts, pauseAfterMinutes } = SAMPLE;
+  const spec = isObject(value) ? { mounts, hostPorts, pauseAfterMinutes, ...value } : value;
+  return hasShape(spec, SAMPLE) ? spec : undefined;
 }

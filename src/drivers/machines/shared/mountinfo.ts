@@ -7,7 +7,9 @@ export interface Mount {
   source: string;
   /** The super options, where overlay names its directories. */
   options: string;
-  /** Minor device number, which identifies a FUSE connection. */
+  /** Device number as `MAJOR:MINOR`. */
+  device: string;
+  /** The minor one, which identifies a FUSE connection. */
   minor: number;
 }
 
@@ -19,7 +21,7 @@ export function parseMounts(text: string): Mount[] {
     const [type, source, options = ''] = after.split(' ').map(unescaped);
     if (root === undefined || point === undefined || type === undefined || source === undefined) return [];
     const minor = Number(device.split(':')[1]);
-    return [{ point: unescaped(point), root: unescaped(root), type, source, options, minor }];
+    return [{ point: unescaped(point), root: unescaped(root), type, source, options, device, minor }];
   });
 }
 

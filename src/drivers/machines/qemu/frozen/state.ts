@@ -6,7 +6,7 @@ import { isObject, type JsonValue, parseJson } from '../../../../json.ts';
 import { readIfThere, writeFileAtomic } from '../../../../os/atomic-file.ts';
 import type { Run } from '../../../shell.ts';
 import { type Accelerator, type QemuArguments, qemuArguments } from '../arguments.ts';
-import * as homeScripts from '../mounts/mounts.ts';
+import * as mountScripts from '../mounts/guest-scripts.ts';
 import { type QemuPlaces, qemuPlaces } from '../places.ts';
 import * as shellScripts from '../scripts.ts';
 import * as frozenScripts from '../setup-scripts.ts';
@@ -164,7 +164,7 @@ async function processorOf(accelerator: Accelerator): Promise<string> {
 }
 
 /** Every script in the modules that change frozen state in the guest or that a resume relies on. */
-export const GUEST_SCRIPTS: readonly string[] = [frozenScripts, shellScripts, homeScripts].flatMap((module) =>
+export const GUEST_SCRIPTS: readonly string[] = [frozenScripts, shellScripts, mountScripts].flatMap((module) =>
   Object.entries(module)
     .sort(([one], [other]) => (one < other ? -1 : 1))
     .flatMap(([, value]) => (typeof value === 'string' ? [value] : [])),

@@ -9,9 +9,10 @@ import type { MachineSpec } from '../../../driver.ts';
 import { parseMounts } from '../../shared/mountinfo.ts';
 import { comma } from '../arguments.ts';
 import type { Connection } from '../guest.ts';
-import type { QemuPlaces } from '../places.ts';
+import { type QemuPlaces, sharePlaces } from '../places.ts';
 import { ownConnection } from '../ssh.ts';
-import type { HostFacts, SharedHome } from './host-facts.ts';
+import type { Share } from './directories.ts';
+import type { HostFacts } from './host-facts.ts';
 
 export const MOUNT_TYPES = ['reverse-sshfs', '9p', 'virtiofs'] as const;
 /** `virtualMachine.mount.type`. */
@@ -34,7 +35,7 @@ export interface MounterParts {
 }
 
 export interface MountWork {
-  home: SharedHome;
+  share: Share;
   spec: MachineSpec;
   facts: HostFacts;
   parts: MounterParts;
@@ -52,16 +53,23 @@ export interface Mounter {
   readonly daemon?: 'on this host' | 'into the guest';
   /** Whether QEMU can save its state: `unmounted`, only while nothing is mounted in the guest. */
   readonly migration: 'free' | 'unmounted' | 'blocked';
-  /** Pure: the QEMU arguments. */
-  qemuArguments(home: SharedHome, spec: MachineSpec, places: QemuPlaces): string[];
+  /** Pure: the QEMU arguments for all shares, of which there is at least one. */
+  qemuArguments(shares: readonly Share[], spec: MachineSpec, places: QemuPlaces): string[];
   /** Starts the host program and waits until QEMU can use it. */
   begin?(work: MountWork): Promise<void>;
   /** Mounts in the guest. The mount point exists and is empty. */
   mount(work: MountWork): Promise<void>;
 }
 
-/** Name of the directory for QEMU and the guest. */
-const TAG = 'rdctl-home';
+/** Name of a share for QEMU and the guest. */
+function tagOf({ id }: Share): string {
+  return `rdctl-${id}`;
+}
+
+/** Refuses writes in the guest as well, with the error that programs expect. */
+function accessOption({ mode }: Share): 'ro' | 'rw' {
+  return mode === 'read-only' ? 'ro' : 'rw';
+}
 
 /** The kernel module's maximum; its transport limits packets to less anyway. */
 const MAX_BYTES = 2 ** 30;
@@ -78,16 +86,20 @@ const nineP: Mounter = {
     features.includes(FEATURE)
       ? undefined
       : '9p needs a guest image whose kernel has it (rdctl image build --kernel generic)',
-  qemuArguments: ({ real }, { mount }) => [
-    '-virtfs',
-    `local,path=${comma(real)},mount_tag=${TAG},security_model=${mount.securityModel},multidevs=remap,id=home`,
-  ],
-  async mount({ home, spec, parts, signal }) {
+  qemuArguments: (shares, { mount }) =>
+    shares.flatMap((share) => {
+      const { id, real, mode } = share;
+      const access = mode === 'read-only' ? ',readonly=on' : '';
+      const options = `security_model=${mount.securityModel},multidevs=remap${access}`;
+      return ['-virtfs', `local,path=${comma(real)},mount_tag=${tagOf(share)},${options},id=${id}`];
+    }),
+  async mount({ share, spec, parts, signal }) {
     const { protocolVersion, msizeInKib, cacheMode } = spec.mount;
     const bytes = Math.min(msizeInKib * 1024, MAX_BYTES);
-    const options = ['trans=virtio', `version=${protocolVersion}`, `msize=${bytes}`, `cache=${cacheMode}`];
+    const transport = ['trans=virtio', `version=${protocolVersion}`, `msize=${bytes}`, `cache=${cacheMode}`];
+    const options = [...transport, accessOption(share)].join(',');
     await parts.guest.run(['modprobe', '9pnet_virtio'], { signal });
-    await parts.guest.run(['mount', '-t', '9p', '-o', options.join(','), '--', TAG, home.real], { signal });
+    await parts.guest.run(['mount', '-t', '9p', '-o', options, '--', tagOf(share), share.real], { signal });
   },
 };
 
@@ -113,16 +125,17 @@ const reverseSshfs: Mounter = {
       : undefined,
   qemuArguments: () => [],
   async mount(work) {
-    const { home, facts, parts, signal } = work;
+    const { share, facts, parts, signal } = work;
     const { places, guest, logFile, environment, port } = parts;
     const { stdout } = await guest.run(['sshfs', '--help'], { accept: [0, 1], signal });
-    const options = ['passive', 'allow_other', `fsname=${TAG}`, `dcache_timeout=${CACHE_S}`];
+    const cache = `dcache_timeout=${CACHE_S}`;
+    const options = ['passive', 'allow_other', accessOption(share), `fsname=${tagOf(share)}`, cache];
     if (stdout.includes(SYMLINKS_OPTION)) options.push(SYMLINKS_OPTION);
-    const words = ['sshfs', `:${home.real}`, home.real, '-f', '-o', options.join(',')];
+    const words = ['sshfs', `:${share.real}`, share.real, '-f', '-o', options.join(',')];
     await startDaemon({
       argv: ownConnection(places, await port(), words),
-      partner: [facts.sftpServer ?? 'sftp-server', '-e', '-l', 'ERROR'],
-      recordFile: places.homeDaemon,
+      partner: [facts.sftpServer ?? 'sftp-server', ...(share.mode === 'read-only' ? ['-R'] : []), '-e', '-l', 'ERROR'],
+      recordFile: sharePlaces(places, share.id).daemon,
       logFile,
       env: environment,
     });
@@ -132,16 +145,16 @@ const reverseSshfs: Mounter = {
       pollMs: POLL_MS,
       failure: (ended) => {
         const why = ended ? 'its connection closed' : `it did not appear within ${MOUNT_MS / 1000} s`;
-        return `${home.real} could not be mounted in the machine: ${why}`;
+        return `${share.real} could not be mounted in the machine: ${why}`;
       },
       advice: `See ${logFile}.`,
     });
   },
 };
 
-async function isMounted({ home, parts, signal }: MountWork): Promise<boolean> {
+async function isMounted({ share, parts, signal }: MountWork): Promise<boolean> {
   const { stdout } = await parts.guest.run(['cat', '/proc/self/mountinfo'], { signal });
-  return parseMounts(stdout).some(({ point, type }) => point === home.real && type === TYPE);
+  return parseMounts(stdout).some(({ point, type }) => point === share.real && type === TYPE);
 }
 
 interface ServingWait {
@@ -154,11 +167,11 @@ interface ServingWait {
 }
 
 /** Waits for the daemon. @throws RdError `ERR_DRIVER_FAILED` with the end of its log. */
-async function waitUntilServing({ parts, signal }: MountWork, wait: ServingWait): Promise<void> {
+async function waitUntilServing({ share, parts, signal }: MountWork, wait: ServingWait): Promise<void> {
   const { places, clock, logFile } = parts;
   const deadline = clock.now() + wait.limitMs;
   while (!(await wait.isReady())) {
-    const ended = (await findDaemon(places.homeDaemon)).state !== 'running';
+    const ended = (await findDaemon(sharePlaces(places, share.id).daemon)).state !== 'running';
     if (ended || clock.now() >= deadline) {
       const { failure, advice } = wait;
       throw new RdError('ERR_DRIVER_FAILED', failure(ended), { details: await tailOf(logFile), advice });
@@ -180,50 +193,64 @@ const virtiofs: Mounter = {
     if (virtiofsd === undefined) return 'virtiofs needs virtiofsd, which is not installed';
     return virtiofsd.dialect === 'qemu' && !isRoot ? `virtiofs needs root, because ${virtiofsd.path} does` : undefined;
   },
-  qemuArguments: (_, { memoryGiB }, { homeSocket }) => [
+  qemuArguments: (shares, { memoryGiB }, places) => [
     '-object',
     `memory-backend-memfd,id=${MEMORY},size=${memoryGiB}G,share=on`,
     '-machine',
     `memory-backend=${MEMORY}`,
-    '-chardev',
-    `socket,id=home,path=${comma(homeSocket)}`,
-    '-device',
-    `vhost-user-fs-pci,chardev=home,tag=${TAG}`,
+    ...shares.flatMap((share) => [
+      '-chardev',
+      `socket,id=${share.id},path=${comma(sharePlaces(places, share.id).socket)}`,
+      '-device',
+      `vhost-user-fs-pci,chardev=${share.id},tag=${tagOf(share)}`,
+    ]),
   ],
   async begin(work) {
-    const { home, facts, parts } = work;
+    const { share, facts, parts } = work;
     const { places, logFile, environment } = parts;
-    await rm(places.homeSocket, { force: true });
+    const { socket, daemon } = sharePlaces(places, share.id);
+    await rm(socket, { force: true });
     await startDaemon({
-      argv: virtiofsdArguments(facts, home.real, places.homeSocket),
-      recordFile: places.homeDaemon,
+      ...virtiofsdCommand(facts, share, socket),
+      recordFile: daemon,
       logFile,
       env: environment,
     });
     await waitUntilServing(work, {
-      isReady: () => isThere(places.homeSocket),
+      isReady: () => isThere(socket),
       limitMs: READY_MS,
       pollMs: READY_POLL_MS,
       failure: () => 'virtiofsd did not become ready',
       advice: `See ${logFile}, or choose another virtualMachine.mount.type.`,
     });
   },
-  async mount({ home, parts, signal }) {
-    await parts.guest.run(['mount', '-t', 'virtiofs', '--', TAG, home.real], { signal });
+  async mount({ share, parts, signal }) {
+    const words = ['mount', '-t', 'virtiofs', '-o', accessOption(share), '--', tagOf(share), share.real];
+    await parts.guest.run(words, { signal });
   },
 };
 
-/** Pure. The C and the Rust virtiofsd take different options. */
-export function virtiofsdArguments({ virtiofsd, isRoot }: HostFacts, path: string, socket: string): string[] {
+/** `$1`: a directory, which the program that follows sees as read-only, in a mount namespace of its own. */
+const READ_ONLY_SCRIPT = 'set -e; mount --bind -- "$1" "$1"; mount -o remount,bind,ro -- "$1"; shift; exec "$@"';
+
+/**
+ * Pure. The C and the Rust virtiofsd take different options. `within`: a wrapper for a read-only share, because not every release has an option
+ * for it. Without root only the guest refuses writes.
+ */
+export function virtiofsdCommand({ virtiofsd, isRoot }: HostFacts, { real, mode }: Share, socket: string) {
   const program = virtiofsd?.path ?? 'virtiofsd';
+  const readOnly = ['unshare', '--mount', 'sh', '-c', READ_ONLY_SCRIPT, 'sh', real];
+  const wrapper = mode === 'read-only' && isRoot ? { within: readOnly } : {};
   if (virtiofsd?.dialect === 'rust') {
     // Only root can confine it to the directory; without that it still follows no link out of it.
     const sandbox = isRoot ? 'namespace' : 'none';
-    return [program, `--socket-path=${socket}`, `--shared-dir=${path}`, `--sandbox=${sandbox}`, '--announce-submounts'];
+    const options = [`--socket-path=${socket}`, `--shared-dir=${real}`, `--sandbox=${sandbox}`, '--announce-submounts'];
+    return { argv: [program, ...options], ...wrapper };
   }
   // A comma ends an option there, and a backslash escapes.
-  const source = path.replaceAll(/[\\,]/g, '\\$&');
-  return [program, '-f', `--socket-path=${socket}`, '-o', `source=${source}`, '-o', 'announce_submounts'];
+  const source = real.replaceAll(/[\\,]/g, '\\$&');
+  const options = [`--socket-path=${socket}`, '-o', `source=${source}`, '-o', 'announce_submounts'];
+  return { argv: [program, '-f', ...options], ...wrapper };
 }
 
 /** Every mount type. */

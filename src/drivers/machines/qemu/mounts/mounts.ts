@@ -1,10 +1,21 @@
-import { isObject, parseJson } from '../../../../json.ts';
-import { readIfThere, writeFileAtomic } from '../../../../os/atomic-file.ts';
+import { isDeepStrictEqual } from 'node:util';
+import { RdError } from '../../../../errors.ts';
 import { findDaemon, stopDaemon } from '../../../../os/daemon.ts';
-import type { DriverContext, MachineSpec, SharedDirectory } from '../../../driver.ts';
+import type { DriverContext, MachineSpec, SharedDirectories, SharedDirectory } from '../../../driver.ts';
 import { parseMounts } from '../../shared/mountinfo.ts';
-import { type HostFacts, homeFacts, homeToShare, type SharedHome } from './host-facts.ts';
-import { isMountType, MOUNTERS, type MounterParts, type MountType, type MountWork } from './mount-types.ts';
+import { shareDaemons, sharePlaces } from '../places.ts';
+import { directoriesToShare, directoryFacts, isWithin, type Share } from './directories.ts';
+import { CLEAR_SCRIPT, HIDE_SCRIPT, PLACE_SCRIPT, REFUSED, UNLINK_SCRIPT, USERS_SCRIPT } from './guest-scripts.ts';
+import type { HostFacts } from './host-facts.ts';
+import { isMountType, MOUNTERS, type MounterParts, type MountWork } from './mount-types.ts';
+import {
+  type DirectoryRecord,
+  isShared,
+  type MountRecord,
+  type MountsRecord,
+  readMountsRecord,
+  writeMountsRecord,
+} from './record.ts';
 
 const END_MS = 2_000;
 const SLOW_MS = 60_000;
@@ -19,210 +30,320 @@ export interface GuestMountsParts extends MounterParts {
   log: DriverContext['log'];
 }
 
-/** The observed state of a directory that a machine was started with. */
-interface MountObservation {
-  shared: SharedDirectory;
+/** The observed state of the directories of a machine. */
+interface MountsObservation {
+  shared: SharedDirectories;
+  /** `mounts` of the spec that the machine runs with. */
+  asked: MachineSpec['mounts'];
   /** What is missing and `mount` restores, as a clause. */
   repair?: string;
   /** What only a restart restores, as a clause. */
   broken?: string;
 }
 
-/** The host directory in one machine. */
+/** Directories of this host in one machine. */
 export interface GuestMounts {
   /**
    * Before QEMU starts: chooses what to share, starts what the host needs for it, and returns the QEMU arguments. Where sharing is
    * unsupported, the machine starts without it and reports that.
    */
   begin(spec: MachineSpec, signal: AbortSignal): Promise<string[]>;
-  /** In a guest that responds. Idempotent. Clears stale mounts first. */
+  /** In a guest that responds: mounts what is not mounted. Idempotent. Clears stale mounts first. A failure does not prevent the others. */
   mount(spec: MachineSpec, signal: AbortSignal): Promise<void>;
-  /** Unmounts it in the guest before a state is saved. `mount` restores it, also after a resume. */
+  /**
+   * Changes the directories of a running guest to those of the spec, and mounts what is not mounted. Idempotent.
+   * @throws RdError `ERR_DRIVER_FAILED` for a directory in use that would go away or change, before anything has changed; and as `mount`.
+   */
+  change(spec: MachineSpec, signal: AbortSignal): Promise<void>;
+  /** Unmounts everything in the guest before a state is saved. `mount` restores it, also after a resume. */
   unmount(signal: AbortSignal): Promise<void>;
-  observe(): Promise<MountObservation>;
+  observe(): Promise<MountsObservation>;
   /** Why a running machine cannot save its state, even unmounted, as a clause; undefined when it can. */
   blocksMigration(): Promise<string | undefined>;
   /** After QEMU has ended: stops its helpers on this host. */
   end(signal: AbortSignal): Promise<void>;
 }
 
+const NOTHING: MountsRecord = { asked: {}, directories: [] };
+
+/** Whether the directories of a running machine can change without a restart: with other types they are devices of QEMU. */
+export function changesLive({ mount }: Pick<MachineSpec, 'mount'>): boolean {
+  return isMountType(mount.type) && MOUNTERS[mount.type].daemon === 'into the guest';
+}
+
 export function guestMounts(parts: GuestMountsParts): GuestMounts {
   const { places, guest, clock, home, own, facts, log } = parts;
-  const file = places.home;
+  const file = places.shares;
+  const daemonOf = ({ id }: Share) => sharePlaces(places, id).daemon;
 
-  async function chooseHome(spec: MachineSpec, found: HostFacts): Promise<HomeRecord> {
-    const shared = homeToShare(await homeFacts(home, own));
-    if ('missing' in shared) return shared;
-    const { type } = spec.mount;
-    if (!isMountType(type)) return { missing: `unknown mount type ${JSON.stringify(type)}` };
-    const obstacle = MOUNTERS[type].obstacle(found);
-    return obstacle === undefined ? { ...shared, type, mounted: false } : { missing: obstacle };
+  async function choose(spec: MachineSpec, found: HostFacts): Promise<MountsRecord> {
+    const { mounts, mount } = spec;
+    const choices = directoriesToShare(await directoryFacts(home, mounts, own));
+    const obstacle = isMountType(mount.type)
+      ? MOUNTERS[mount.type].obstacle(found)
+      : `unknown mount type ${JSON.stringify(mount.type)}`;
+    const directories = choices.map((choice): DirectoryRecord => {
+      if (!('real' in choice)) return choice;
+      return obstacle === undefined ? { ...choice, mounted: false } : { path: choice.path, missing: obstacle };
+    });
+    for (const directory of directories) warnIfMissing(directory);
+    return { ...(isMountType(mount.type) ? { type: mount.type } : {}), asked: mounts, directories };
   }
 
-  const mountWork = (shared: SharedHome, spec: MachineSpec, found: HostFacts, signal: AbortSignal): MountWork => ({
-    home: shared,
+  function warnIfMissing(directory: DirectoryRecord): void {
+    if (!('missing' in directory)) return;
+    const { path, missing } = directory;
+    log('warn', 'a directory is not mounted in the machine', { path, reason: missing });
+  }
+
+  async function update(share: Share, changed: DirectoryRecord): Promise<void> {
+    const record = await readMountsRecord(file);
+    if (record === undefined) return;
+    const directories = record.directories.map((each) => (isShared(each) && each.id === share.id ? changed : each));
+    await writeMountsRecord(file, { ...record, directories });
+  }
+
+  const workOf = (share: Share, spec: MachineSpec, found: HostFacts, signal: AbortSignal): MountWork => ({
+    share,
     spec,
     facts: found,
     parts,
     signal,
   });
 
+  const mountTable = async (signal: AbortSignal) =>
+    parseMounts((await guest.run(['cat', '/proc/self/mountinfo'], { signal })).stdout);
+
   /** Removes every mount at the mount point, including those whose clients wait for a dead server. */
-  async function clearMounts({ real }: SharedHome, signal: AbortSignal): Promise<void> {
-    const { stdout } = await guest.run(['cat', '/proc/self/mountinfo'], { signal });
-    for (const { type, minor } of parseMounts(stdout).filter(({ point }) => point === real)) {
+  async function clearMounts({ real }: Share, signal: AbortSignal): Promise<void> {
+    for (const { type, minor } of (await mountTable(signal)).filter(({ point }) => point === real)) {
       const connections = type.startsWith('fuse.') ? [String(minor)] : [];
       await guest.run(['sh', '-s', '--', real, ...connections], { input: CLEAR_SCRIPT, signal });
     }
   }
 
-  async function unmountHome(record: SharedHomeRecord, signal: AbortSignal): Promise<void> {
-    if (MOUNTERS[record.type].daemon === 'into the guest') {
-      await stopDaemon(places.homeDaemon, { graceMs: END_MS, clock, signal });
-    }
-    await clearMounts(record, signal);
-    await writeHomeRecord(file, { ...record, mounted: false });
+  async function unmountShare(record: MountsRecord, share: MountRecord, signal: AbortSignal): Promise<void> {
+    if (isInGuest(record)) await stopDaemon(daemonOf(share), { graceMs: END_MS, clock, signal });
+    await clearMounts(share, signal);
+    await update(share, { ...share, mounted: false });
   }
 
-  async function mount(spec: MachineSpec, signal: AbortSignal): Promise<void> {
-    const record = await readHomeRecord(file);
-    if (record === undefined || 'missing' in record) return;
-    const mounter = MOUNTERS[record.type];
-    await unmountHome(record, signal);
-    const place = await guest.run(['sh', '-s', '--', record.real, record.path], {
+  const isRunning = async (share: Share) => (await findDaemon(daemonOf(share))).state === 'running';
+
+  async function isHealthy(record: MountsRecord, share: MountRecord): Promise<boolean> {
+    return share.mounted && (!isInGuest(record) || (await isRunning(share)));
+  }
+
+  async function place(share: MountRecord, shares: readonly Share[], signal: AbortSignal): Promise<string | undefined> {
+    const { real, path } = share;
+    const words = [real, path, placeOf(real, share, shares), placeOf(path, share, shares)];
+    const { exitCode, stdout } = await guest.run(['sh', '-s', '--', ...words], {
       input: PLACE_SCRIPT,
       accept: [0, REFUSED],
       signal,
     });
-    if (place.exitCode === REFUSED) {
-      const missing = place.stdout.trim();
-      log('warn', 'the home directory is not mounted in the machine', { reason: missing });
-      return writeHomeRecord(file, { missing });
+    return exitCode === REFUSED ? stdout.trim() : undefined;
+  }
+
+  /** @returns whether it is mounted. */
+  async function mountShare(
+    share: MountRecord,
+    spec: MachineSpec,
+    found: HostFacts,
+    signal: AbortSignal,
+  ): Promise<boolean> {
+    const record = await readMountsRecord(file);
+    if (record?.type === undefined) return false;
+    const missing = await place(share, record.directories.filter(isShared), signal);
+    if (missing !== undefined) {
+      const refused = { path: share.path, missing };
+      warnIfMissing(refused);
+      await update(share, refused);
+      return false;
     }
     try {
-      await mounter.mount(mountWork(record, spec, await facts(), signal));
-      await guest.run(['sh', '-s', '--', ...record.hidden], { input: HIDE_SCRIPT, timeoutMs: SLOW_MS, signal });
+      await MOUNTERS[record.type].mount(workOf(share, spec, found, signal));
+      const { hidden } = share;
+      if (hidden.length > 0) {
+        await guest.run(['sh', '-s', '--', ...hidden], { input: HIDE_SCRIPT, timeoutMs: SLOW_MS, signal });
+      }
     } catch (error) {
       // No mount is better than exposing hidden directories.
-      await unmountHome(record, signal).catch(() => undefined);
+      await unmountShare(record, share, signal).catch(() => undefined);
       throw error;
     }
-    await writeHomeRecord(file, { ...record, mounted: true });
+    await update(share, { ...share, mounted: true });
+    return true;
+  }
+
+  async function mount(spec: MachineSpec, signal: AbortSignal): Promise<void> {
+    const record = await readMountsRecord(file);
+    if (record === undefined) return;
+    const shares = record.directories.filter(isShared);
+    const broken: MountRecord[] = [];
+    for (const share of shares) if (!(await isHealthy(record, share))) broken.push(share);
+    const affected = withInner(broken, shares);
+    // Innermost first.
+    for (const share of affected.toReversed()) await unmountShare(record, share, signal);
+    const found = await facts();
+    const failures: { share: Share; error: unknown }[] = [];
+    for (const share of affected) {
+      // A directory in one that is not mounted would be in the way of it later.
+      if (failures.some(({ share: outer }) => isWithin(share.real, outer.real))) continue;
+      try {
+        await mountShare(share, spec, found, signal);
+      } catch (error) {
+        signal.throwIfAborted();
+        failures.push({ share, error });
+      }
+    }
+    const [first] = failures;
+    if (first !== undefined) throw first.error;
+  }
+
+  /** @throws RdError `ERR_DRIVER_FAILED` when a program in the guest uses one. */
+  async function refuseInUse(shares: readonly Share[], signal: AbortSignal): Promise<void> {
+    if (shares.length === 0) return;
+    const table = await mountTable(signal);
+    const mounts = table.filter(({ point, type }) => type !== 'tmpfs' && shares.some(({ real }) => point === real));
+    if (mounts.length === 0) return;
+    const words = mounts.flatMap(({ point, device }) => [point, device]);
+    const { stdout } = await guest.run(['sh', '-s', '--', ...words], {
+      input: USERS_SCRIPT,
+      timeoutMs: SLOW_MS,
+      signal,
+    });
+    const uses = parseUsers(stdout);
+    const [first] = uses;
+    if (first === undefined) return;
+    const { path } = shares.find(({ real }) => real === first.point) ?? { path: first.point };
+    const programs = uses.filter(({ point }) => point === first.point).map(({ program }) => program);
+    throw new RdError('ERR_DRIVER_FAILED', `${path} is in use in the machine by ${programs.join(', ')}`, {
+      advice:
+        'Stop the containers and close the shells that use it, or restart the machine with `rdctl shutdown` and `rdctl start`.',
+    });
+  }
+
+  async function end(signal: AbortSignal): Promise<void> {
+    for (const daemon of await shareDaemons(places)) await stopDaemon(daemon, { graceMs: END_MS, clock, signal });
   }
 
   return {
     async begin(spec, signal) {
-      await stopDaemon(places.homeDaemon, { graceMs: END_MS, clock, signal });
+      await end(signal);
       const found = await facts();
-      const record = await chooseHome(spec, found);
-      await writeHomeRecord(file, record);
-      if ('missing' in record) {
-        log('warn', 'the home directory is not mounted in the machine', { reason: record.missing });
-        return [];
-      }
+      const record = await choose(spec, found);
+      await writeMountsRecord(file, record);
+      const shares = record.directories.filter(isShared);
+      if (record.type === undefined || shares.length === 0) return [];
       const mounter = MOUNTERS[record.type];
-      await mounter.begin?.(mountWork(record, spec, found, signal));
-      return mounter.qemuArguments(record, spec, places);
+      for (const share of shares) await mounter.begin?.(workOf(share, spec, found, signal));
+      return mounter.qemuArguments(shares, spec, places);
     },
     mount,
+    async change(spec, signal) {
+      const record = (await readMountsRecord(file)) ?? NOTHING;
+      if (!isDeepStrictEqual(record.asked, spec.mounts)) {
+        if (!changesLive(spec))
+          throw new RdError('ERR_DRIVER_FAILED', 'a change of mounts needs a restart of the machine');
+        const next = await choose(spec, await facts());
+        const shares = record.directories.filter(isShared);
+        const stays = (share: MountRecord) =>
+          next.directories.some((other) => isShared(other) && isSameShare(share, other));
+        const leaving = withInner(
+          shares.filter((share) => !stays(share)),
+          shares,
+        );
+        await refuseInUse(leaving, signal);
+        for (const share of leaving.toReversed()) {
+          await unmountShare(record, share, signal);
+          if (share.path === share.real || placeOf(share.path, share, shares) === 'share') continue;
+          await guest.run(['sh', '-s', '--', share.path, share.real], { input: UNLINK_SCRIPT, signal });
+        }
+        const isMounted = (other: MountRecord) =>
+          shares.some((share) => share.mounted && !leaving.includes(share) && isSameShare(share, other));
+        const directories = next.directories.map((each) =>
+          isShared(each) && isMounted(each) ? { ...each, mounted: true } : each,
+        );
+        await writeMountsRecord(file, { ...next, directories });
+      }
+      await mount(spec, signal);
+    },
     async unmount(signal) {
-      const record = await readHomeRecord(file);
-      if (record && 'real' in record) await unmountHome(record, signal);
+      const record = await readMountsRecord(file);
+      if (record === undefined) return;
+      for (const share of record.directories.filter(isShared).toReversed()) await unmountShare(record, share, signal);
     },
     async observe() {
-      const record = await readHomeRecord(file);
-      if (record === undefined) return { shared: { missing: 'the machine was started without a shared directory' } };
-      if ('missing' in record) return { shared: { missing: record.missing } };
-      const shared = { path: record.path, by: record.type };
-      const { daemon } = MOUNTERS[record.type];
-      const runs = daemon === undefined || (await findDaemon(places.homeDaemon)).state === 'running';
-      if (!runs && daemon === 'on this host')
-        return { shared, broken: `virtiofsd, which serves ${record.path}, has exited` };
-      return record.mounted && runs
-        ? { shared }
-        : { shared, repair: `${record.path} of this host is not mounted in the machine` };
+      const record = await readMountsRecord(file);
+      if (record === undefined) {
+        const missing = 'the machine was started without a shared directory';
+        return { shared: { missing, mounts: [] }, asked: {} };
+      }
+      const { asked } = record;
+      const shared = sharedDirectories(record);
+      const shares = record.directories.filter(isShared);
+      if (record.type !== undefined && MOUNTERS[record.type].daemon === 'on this host') {
+        for (const share of shares) {
+          if (await isRunning(share)) continue;
+          return { shared, asked, broken: `virtiofsd, which serves ${share.path}, has exited` };
+        }
+      }
+      for (const share of shares) {
+        if (await isHealthy(record, share)) continue;
+        return { shared, asked, repair: `${share.path} of this host is not mounted in the machine` };
+      }
+      return { shared, asked };
     },
     async blocksMigration() {
-      const record = await readHomeRecord(file);
-      if (record === undefined || 'missing' in record) return undefined;
-      return MOUNTERS[record.type].migration === 'blocked'
-        ? `a machine with ${record.type} cannot be frozen`
-        : undefined;
+      const record = await readMountsRecord(file);
+      if (record?.type === undefined || !record.directories.some(isShared)) return undefined;
+      const { type } = record;
+      return MOUNTERS[type].migration === 'blocked' ? `a machine with ${type} cannot be frozen` : undefined;
     },
-    async end(signal) {
-      await stopDaemon(places.homeDaemon, { graceMs: END_MS, clock, signal });
-    },
+    end,
   };
 }
 
-interface SharedHomeRecord extends SharedHome {
-  type: MountType;
-  /** Whether it has been mounted since the guest started. */
-  mounted: boolean;
+function isInGuest({ type }: MountsRecord): boolean {
+  return type !== undefined && MOUNTERS[type].daemon === 'into the guest';
 }
 
-/** What the machine was started with, or why it shares nothing, as a clause: devices stay fixed, whatever a newer service finds. */
-export type HomeRecord = SharedHomeRecord | { missing: string };
-
-/** Undefined when there is none or it cannot be parsed. */
-export async function readHomeRecord(file: string): Promise<HomeRecord | undefined> {
-  const text = await readIfThere(file);
-  return text === undefined ? undefined : parsed(parseJson(text));
+function isSameShare(one: Share, other: Share): boolean {
+  const members = ({ id, path, real, mode, hidden }: Share) => ({ id, path, real, mode, hidden });
+  return isDeepStrictEqual(members(one), members(other));
 }
 
-async function writeHomeRecord(file: string, record: HomeRecord): Promise<void> {
-  await writeFileAtomic(file, `${JSON.stringify(record, undefined, 2)}\n`);
+/** The chosen ones and those in them, in the order of `shares`. */
+function withInner(chosen: readonly Share[], shares: readonly MountRecord[]): MountRecord[] {
+  return shares.filter(({ real }) => chosen.some((outer) => isWithin(real, outer.real)));
 }
 
-function parsed(value: unknown): HomeRecord | undefined {
-  if (!isObject(value)) return undefined;
-  const { type, path, real, hidden, mounted, missing } = value;
-  if (typeof missing === 'string') return { missing };
-  if (!isMountType(type) || typeof path !== 'string' || typeof real !== 'string' || !Array.isArray(hidden))
-    return undefined;
-  const places = hidden.filter((place) => typeof place === 'string');
-  return { type, path, real, hidden: places, mounted: mounted === true };
+/** Output of `USERS_SCRIPT`. `program`: such as `node (pid 12)`. */
+function parseUsers(text: string): { program: string; point: string }[] {
+  return text.split('\n').flatMap((line) => {
+    const [, pid, name, point] = /^(\d+) ([^\t]*)\t(.+)$/.exec(line) ?? [];
+    return point === undefined ? [] : [{ program: `${name} (pid ${pid})`, point }];
+  });
 }
 
-/** Guest shell scripts; all input is passed as arguments. */
+/** Whether a path of a share is in the guest's own file system or in another share. */
+function placeOf(path: string, share: Share, shares: readonly Share[]): 'guest' | 'share' {
+  const isInOther = shares.some(
+    (other) => other.id !== share.id && (isWithin(path, other.real) || isWithin(path, other.path)),
+  );
+  return isInOther ? 'share' : 'guest';
+}
 
-/** Exit status of the script below when the directory cannot be mounted at that path; retrying does not help. */
-export const REFUSED = 3;
-
-/**
- * `$1`: mount point of the host directory, `$2`: its alias on the host, or the same path. Creates the mount point. Leaves a non-empty guest
- * directory alone.
- */
-export const PLACE_SCRIPT = `set -eu
-umask 022
-real=$1 home=$2
-refuse() { printf '%s\\n' "$1"; exit ${REFUSED}; }
-[ "$(readlink -m -- "$real")" = "$real" ] || refuse "the guest has a link on the way to $real"
-[ ! -e "$real" ] || [ -d "$real" ] || refuse "the guest has a file at $real"
-mkdir -p -- "$real"
-[ -z "$(ls -A -- "$real")" ] || refuse "the guest has something of its own in $real"
-[ "$home" = "$real" ] && exit 0
-if [ -d "$home" ] && [ ! -L "$home" ]; then rmdir -- "$home" 2>/dev/null || refuse "the guest has something of its own in $home"; fi
-if [ -e "$home" ] && [ ! -L "$home" ]; then refuse "the guest has a file at $home"; fi
-mkdir -p -- "$(dirname -- "$home")"
-ln -sfn -- "$real" "$home"
-`;
-
-/** Arguments: directories to unmount. */
-export const HIDE_SCRIPT = `set -eu
-for each; do
-  [ -d "$each" ] || continue
-  mount -t tmpfs -o ro,nosuid,nodev,noexec,size=4k,mode=0555 rdctl-hidden "$each"
-done
-`;
-
-/** `$1`: a mount with everything mounted in it; the rest: stale FUSE connections to abort, so that nothing blocks on them. */
-export const CLEAR_SCRIPT = `set -u
-point=$1
-shift
-for each; do
-  abort=/sys/fs/fuse/connections/$each/abort
-  if [ -e "$abort" ]; then echo 1 > "$abort"; fi
-done
-umount --lazy --no-canonicalize -- "$point"
-`;
+/** The first is the home directory. */
+function sharedDirectories({ type, directories }: MountsRecord): SharedDirectories {
+  const by = type ?? '';
+  const mounts = directories.map((directory): SharedDirectory => {
+    if (!isShared(directory)) return directory;
+    return { path: directory.path, mode: directory.mode, by };
+  });
+  const [home] = directories;
+  if (home !== undefined && isShared(home)) return { path: home.path, by, mounts };
+  const missing = home !== undefined && 'missing' in home ? home.missing : 'the profile does not share it';
+  return { missing, mounts };
+}

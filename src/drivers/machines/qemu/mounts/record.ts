@@ -1,0 +1,69 @@
+import { isObject, type JsonObject, parseJson } from '../../../../json.ts';
+import { readIfThere, writeFileAtomic } from '../../../../os/atomic-file.ts';
+import type { MachineSpec } from '../../../driver.ts';
+import type { Share, ShareChoice } from './directories.ts';
+import { isMountType, type MountType } from './mount-types.ts';
+
+/** A share of a machine. */
+export interface MountRecord extends Share {
+  /** Whether it has been mounted since the guest started. */
+  mounted: boolean;
+}
+
+/** What became of a directory: as `ShareChoice`. */
+export type DirectoryRecord = MountRecord | Exclude<ShareChoice, Share>;
+
+/** What a machine was started with, whatever a newer service finds: devices stay fixed. */
+export interface MountsRecord {
+  /** Absent where nothing is shared. */
+  type?: MountType;
+  /** The part of the spec that it was made from. */
+  asked: MachineSpec['mounts'];
+  /** As `directoriesToShare`. */
+  directories: readonly DirectoryRecord[];
+}
+
+export function isShared(directory: DirectoryRecord): directory is MountRecord {
+  return 'real' in directory;
+}
+
+/** Undefined when there is none or it cannot be parsed. */
+export async function readMountsRecord(file: string): Promise<MountsRecord | undefined> {
+  const text = await readIfThere(file);
+  const value = text === undefined ? undefined : parseJson(text);
+  return isObject(value) ? (parsed(value) ?? ofOlderRelease(value)) : undefined;
+}
+
+export async function writeMountsRecord(file: string, record: MountsRecord): Promise<void> {
+  await writeFileAtomic(file, `${JSON.stringify(record, undefined, 2)}\n`);
+}
+
+function parsed({ type, asked, directories }: JsonObject): MountsRecord | undefined {
+  if (!Array.isArray(directories) || !isObject(asked)) return undefined;
+  if (type !== undefined && !isMountType(type)) return undefined;
+  const known = directories.map((directory) => (isObject(directory) ? parsedDirectory(directory) : undefined));
+  const all = known.filter((directory) => directory !== undefined);
+  if (all.length !== known.length || (type === undefined && all.some(isShared))) return undefined;
+  const modes = Object.entries(asked).flatMap(([path, mode]) => (isMode(mode) ? [[path, mode] as const] : []));
+  return { ...(type === undefined ? {} : { type }), asked: Object.fromEntries(modes), directories: all };
+}
+
+function parsedDirectory({ id, path, real, mode, hidden, mounted, missing }: JsonObject): DirectoryRecord | undefined {
+  if (typeof path !== 'string') return undefined;
+  if (typeof missing === 'string') return { path, missing };
+  if (mode === 'none') return { path, mode };
+  if (typeof id !== 'string' || typeof real !== 'string' || !isMode(mode) || !Array.isArray(hidden)) return undefined;
+  const places = hidden.filter((place) => typeof place === 'string');
+  return { id, path, real, mode, hidden: places, mounted: mounted === true };
+}
+
+/** A release that only shared the home directory wrote it without a list. */
+function ofOlderRelease({ type, missing, ...rest }: JsonObject): MountsRecord | undefined {
+  if (typeof missing === 'string') return { asked: {}, directories: [{ path: '~', missing }] };
+  const home = parsedDirectory({ ...rest, id: 'home', mode: 'writable' });
+  return isMountType(type) && home ? { type, asked: {}, directories: [home] } : undefined;
+}
+
+function isMode(value: unknown): value is MachineSpec['mounts'][string] {
+  return value === 'read-only' || value === 'writable' || value === 'none';
+}
