@@ -11,6 +11,7 @@ import { accelerators } from '../src/drivers/machines/qemu/accelerator.ts';
 import { qemuArguments } from '../src/drivers/machines/qemu/arguments.ts';
 import { openQmp, type Qmp } from '../src/drivers/machines/qemu/monitor.ts';
 import { qemuPlaces } from '../src/drivers/machines/qemu/places.ts';
+import { ownHost } from '../src/drivers/machines/qemu/support.ts';
 import { run as runProgram } from '../src/os/run.ts';
 
 const POLL_MS = 100;
@@ -52,7 +53,8 @@ export async function bareMachine(options: BareOptions): Promise<BareMachine> {
   const disk = join(options.image.directory, options.image.files.disk.name);
   await execute('qemu-img', ['create', '-q', '-f', 'qcow2', '-b', disk, '-F', 'qcow2', places.disk]);
   await execute('qemu-img', ['create', '-q', '-f', 'qcow2', places.data, String(options.diskBytes)]);
-  const { accelerator } = await accelerators(directory, runProgram)(new AbortController().signal);
+  const host = ownHost();
+  const { accelerator } = await accelerators(host, directory, runProgram)(new AbortController().signal);
   const socket = join(places.run, 'docker.sock');
   let port = 0;
   let qemu: ChildProcess | undefined;
@@ -97,7 +99,7 @@ export async function bareMachine(options: BareOptions): Promise<BareMachine> {
     data: places.data,
     async boot() {
       port = await freePort();
-      const [program = '', ...args] = qemuArguments({ ...options, places, accelerator, sshPort: port });
+      const [program = '', ...args] = qemuArguments({ ...options, host, places, accelerator, sshPort: port });
       qemu = spawn(program, args, { stdio: 'ignore' });
       await until('the guest', () =>
         guest('true').then(

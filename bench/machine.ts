@@ -10,6 +10,7 @@ import type { GuestImage } from '../src/drivers/guest-images/image.ts';
 import { imageStore } from '../src/drivers/guest-images/store.ts';
 import { qemu } from '../src/drivers/index.ts';
 import { ceilings } from '../src/drivers/machines/qemu/start.ts';
+import { ownHost } from '../src/drivers/machines/qemu/support.ts';
 import { type BareMachine, bareMachine, pings } from './bare-machine.ts';
 import { IDLE_CONTAINER, idleLoad } from './idle.ts';
 import { compare, type Result, result } from './measure.ts';
@@ -191,7 +192,7 @@ async function inGuest(driver: Driver, line: string): Promise<void> {
 /** The same with the programs alone. */
 async function bareRound(image: GuestImage): Promise<Omit<Figures, 'resume' | 'idle'>> {
   const { memoryGiB, cpus, diskBytes } = MACHINE;
-  const bare = await bareMachine({ image, memoryGiB, cpus, diskBytes, ...ceilings(MACHINE) });
+  const bare = await bareMachine({ image, memoryGiB, cpus, diskBytes, ...ceilings(MACHINE, ownHost().architecture) });
   try {
     const cold = await timed(async () => {
       await bare.boot();

@@ -1,6 +1,7 @@
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { homeOf } from '../../src/client/session/home.ts';
+import { foreignImage, guestArchitecture } from '../../src/drivers/guest-images/architecture.ts';
 import { imageInUse } from '../../src/drivers/guest-images/store.ts';
 import { RdError } from '../../src/errors.ts';
 import { sizeText } from '../../src/os/size.ts';
@@ -40,6 +41,8 @@ Debian can fail if an engine has changed its data since; take a snapshot before.
   async run({ args, io }) {
     const store = ownImages(io);
     const image = await store.find(oneArgument(args));
+    const own = guestArchitecture(process.arch);
+    if (image.architecture !== own) throw foreignImage(image, own);
     await store.select(image);
     io.err(`Selected ${shortDigest(image)} ${image.name}.\n`);
     await restartHint(io, image);
@@ -67,6 +70,7 @@ that records it, source {suite, kernel, recipe, packages [{name, version, sha256
     const rows = [
       ['Digest', image.digest],
       ['Name', image.name],
+      ['Architecture', image.architecture],
       ['Created', image.created],
       ['Size', sizeText(record.bytes)],
       ['Machine', useText(use) || 'not used'],
@@ -150,10 +154,17 @@ const imageList = defineCommand({
       return 0;
     }
     const rows = images.map((image) => {
-      const { name, created, bytes } = imageRecord(image);
-      return [shortDigest(image), name, created.slice(0, 16).replace('T', ' '), sizeText(bytes), useText(use(image))];
+      const { name, architecture, created, bytes } = imageRecord(image);
+      return [
+        shortDigest(image),
+        name,
+        architecture,
+        created.slice(0, 16).replace('T', ' '),
+        sizeText(bytes),
+        useText(use(image)),
+      ];
     });
-    const table = tableLines([['DIGEST', 'NAME', 'CREATED (UTC)', 'SIZE', 'MACHINE'], ...rows]);
+    const table = tableLines([['DIGEST', 'NAME', 'ARCHITECTURE', 'CREATED (UTC)', 'SIZE', 'MACHINE'], ...rows]);
     for (const line of table) io.out(`${line.trimEnd()}\n`);
     return 0;
   },

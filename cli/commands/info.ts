@@ -23,7 +23,7 @@ export const info = defineCommand({
   summary: 'Show the version and the IP address of the machine',
   usage: '',
   description: `The version is always known, the IP address only while a machine is running. Unknown values
-are null in JSON, with the reason on stderr. The accelerator of a virtual machine (kvm or tcg) is
+are null in JSON, with the reason on stderr. The accelerator of a virtual machine (kvm, hvf or tcg) is
 available with --field and in JSON; otherwise, it is printed to stderr.`,
   flags: {
     field: {
@@ -66,9 +66,11 @@ function knownValue(fact: Fact | undefined): string | null {
 }
 
 function acceleratorText({ accelerator, emulatedBecause }: MachineFacts): string {
-  if (accelerator.known && accelerator.value === 'kvm') return 'The machine runs with KVM.';
+  if (accelerator.known && accelerator.value !== 'tcg') {
+    return `The machine runs with ${String(accelerator.value).toUpperCase()}.`;
+  }
   const why = emulatedBecause === undefined ? '' : `: ${plainText(emulatedBecause)}`;
-  return `The machine is emulated (TCG), which is several times slower than KVM${why}.`;
+  return `The machine is emulated (TCG), which is several times slower than hardware virtualization${why}.`;
 }
 
 function whyNot({ code, message }: RdError): string {

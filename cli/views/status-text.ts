@@ -134,7 +134,7 @@ function flawText({ machine }: StatusDocument, paint: Style): string {
 function emulationText({ machine }: StatusDocument): string {
   if (machine.state !== 'on' || machine.accelerator !== 'tcg') return '';
   const why = machine.emulatedBecause === undefined ? '' : `: ${plainText(machine.emulatedBecause)}`;
-  return `- The machine is emulated (TCG), which is several times slower than KVM${why}`;
+  return `- The machine is emulated (TCG), which is several times slower than hardware virtualization${why}`;
 }
 
 /** Host ports forwarded into the machine. */

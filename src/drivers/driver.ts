@@ -65,7 +65,7 @@ export type MachineStatus =
       room?: LiveRoom;
       started?: MachineStart;
       /** What runs guest instructions: the host processor (KVM), or an emulator. */
-      accelerator?: 'kvm' | 'tcg';
+      accelerator?: 'kvm' | 'hvf' | 'tcg';
       /** Why it is emulated and how to change that, as a clause. */
       emulatedBecause?: string;
       /** Absent where the machine is this host. */

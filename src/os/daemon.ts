@@ -146,8 +146,13 @@ async function processOf(record: { argv: readonly string[]; process?: { pid: num
 function isProgram(entry: ProcessEntry, argv: readonly string[]): boolean {
   const [program = '', ...args] = argv;
   if (program.startsWith('/') && args.length > 0 && entry.argv[0] === `${program} ${args[0]}`) return true;
-  const tail = entry.argv.slice(-args.length);
-  return args.length > 0 && tail.length === args.length && args.every((arg, index) => arg === tail[index]);
+  // Not every system shows where an argument ends.
+  const [known, own] = [entry.argv, args].map((words) => words.flatMap((word) => word.split(' '))) as [
+    string[],
+    string[],
+  ];
+  const tail = known.slice(-own.length);
+  return own.length > 0 && tail.length === own.length && own.every((word, index) => word === tail[index]);
 }
 
 export interface StopOptions {

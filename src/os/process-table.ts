@@ -49,13 +49,14 @@ function signalReaches(pid: number): boolean {
   }
 }
 
-/** A process of this boot, as `/proc` shows it. */
+/** A process of this boot, as the system shows it. */
 export interface ProcessKey extends ProcessIdentity {
   started: string;
 }
 
 export interface ProcessEntry extends ProcessKey {
   parent: number;
+  /** Where the system shows one text (macOS), split at blanks. */
   argv: readonly string[];
 }
 
@@ -85,8 +86,9 @@ async function factsOf(pid: number): Promise<ProcessFacts | undefined> {
   }
 }
 
-/** Reads one process from `/proc`. Undefined when there is none, and for one that has ended. */
+/** Reads one process. Undefined when there is none, and for one that has ended. */
 export async function readProcess(pid: number): Promise<ProcessEntry | undefined> {
+  if (process.platform === 'darwin') return (await listed(pid))[0];
   const [facts, commandLine] = await Promise.all([
     factsOf(pid),
     readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => undefined),
@@ -98,15 +100,22 @@ export async function readProcess(pid: number): Promise<ProcessEntry | undefined
 
 /** Every readable process. */
 export async function readProcesses(): Promise<ProcessEntry[]> {
+  if (process.platform === 'darwin') return listed();
   const names = (await readdir('/proc')).filter((name) => /^\d+$/.test(name));
   const entries = await Promise.all(names.map((name) => readProcess(Number(name))));
   return entries.filter((entry) => entry !== undefined);
 }
 
+/** Loaded where it is needed only: starting a program takes modules that this one does without. */
+async function listed(pid?: number): Promise<ProcessEntry[]> {
+  const { listProcesses } = await import('./process-list.ts');
+  return listProcesses(pid);
+}
+
 /** Sends a signal to that exact process. Returns false when it is gone. */
 export async function signalProcess({ pid, started }: ProcessKey, signal: 'SIGTERM' | 'SIGKILL'): Promise<boolean> {
-  const facts = await factsOf(pid);
-  if (!facts || facts.dead || facts.started !== started) return false;
+  const facts = process.platform === 'darwin' ? await readProcess(pid) : await factsOf(pid);
+  if (!facts || ('dead' in facts && facts.dead) || facts.started !== started) return false;
   try {
     return process.kill(pid, signal);
   } catch {

@@ -23,8 +23,16 @@ function systemHome(): string {
   }
 }
 
-/** The user's runtime directory. Not from the environment: a service started at login and one started by hand must agree on it. */
-export function runtimeDirectory(uid: number, exists: (path: string) => boolean = existsSync): string {
+/**
+ * The user's runtime directory. Not from the environment: a service started at login and one started by hand must agree on it. On macOS in
+ * `/tmp`, because the temporary directory of a user has too long a path for sockets.
+ */
+export function runtimeDirectory(
+  uid: number,
+  exists: (path: string) => boolean = existsSync,
+  platform: NodeJS.Platform = process.platform,
+): string {
+  if (platform === 'darwin') return join('/tmp', `${PRODUCT.name}-${uid}`);
   if (uid === 0) return join('/run', PRODUCT.name);
   const own = join('/run/user', String(uid));
   return exists(own) ? join(own, PRODUCT.name) : join(tmpdir(), `${PRODUCT.name}-${uid}`);

@@ -387,7 +387,7 @@ describe('version and info', () => {
     expect(await against(tcg, ['info'])).toMatchObject({
       exit: 0,
       out: expect.stringMatching(known),
-      err: `The machine is emulated (TCG), which is several times slower than KVM: ${because}.\n`,
+      err: `The machine is emulated (TCG), which is several times slower than hardware virtualization: ${because}.\n`,
     });
     const json = await against(tcg, ['info', '-o', 'json']);
     expect(json.err).toBe('');

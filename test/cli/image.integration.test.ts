@@ -20,7 +20,7 @@ test('list shows the images', async () => {
   const { exit, out, err } = await rdctl(['image', 'list'], { env });
   expect({ exit, err }).toEqual({ exit: 0, err: '' });
   expect(out).toBe(
-    `DIGEST        NAME      CREATED (UTC)     SIZE      MACHINE\n${image.digest.slice(7, 19)}  debian-a  2026-11-01 12:00  31.3 KiB  next start\n`,
+    `DIGEST        NAME      ARCHITECTURE  CREATED (UTC)     SIZE      MACHINE\n${image.digest.slice(7, 19)}  debian-a  x86_64        2026-11-01 12:00  31.3 KiB  next start\n`,
   );
   const json = await rdctl(['image', 'list', '-o', 'json'], { env });
   expect(JSON.parse(json.out)).toEqual([
@@ -91,10 +91,10 @@ test('upgrade builds a current image for the next start, and use goes back to th
   });
   const shown = await rdctl(['image', 'show', 'debian-13'], { env });
   expect(shown.out).toContain(
-    'Source       Debian trixie, cloud kernel, 2 packages\n  docker.io  26.1.5+dfsg1-9\n  linux      6.12.1\n',
+    'Source        Debian trixie, cloud kernel, 2 packages\n  docker.io   26.1.5+dfsg1-9\n  linux       6.12.1\n',
   );
   expect((await rdctl(['image', 'show', 'debian-a'], { env })).out).toMatch(
-    /^Machine {2}until restart$\n^Source {3}not recorded$/m,
+    /^Architecture {2}x86_64$\n^Created .*\n^Size .*\n^Machine {7}until restart$\n^Source {8}not recorded$/m,
   );
   expect((await rdctl(['image', 'remove', 'debian-13'], { env })).err).toContain('debian-13; nothing was removed');
 
@@ -109,6 +109,22 @@ test('upgrade builds a current image for the next start, and use goes back to th
     'debian-13': { current: false, next: false },
     'debian-a': { current: true, next: true },
   });
+});
+
+test('an image of another architecture is listed, and neither selected nor booted', async () => {
+  const { env, directory, image } = await home();
+  installMmdebstrap(directory, `docker.io 26.1.5+dfsg1-9 ${'a'.repeat(64)}\n`);
+  const built = await rdctl(['image', 'build', '--arch', 'arm64', '-o', 'json'], { env });
+  expect(JSON.parse(built.out)).toMatchObject({ name: 'debian-13-arm64', architecture: 'aarch64' });
+  expect((await rdctl(['image', 'list'], { env })).out).toMatch(/^\w{12} {2}debian-13-arm64 {2}aarch64 /m);
+  expect(await rdctl(['image', 'use', 'debian-13-arm64'], { env })).toMatchObject({
+    exit: 1,
+    err: expect.stringContaining(
+      'the guest image debian-13-arm64 is for aarch64, and machines on this computer are x86_64',
+    ),
+  });
+  const list = JSON.parse((await rdctl(['image', 'list', '-o', 'json'], { env })).out);
+  expect(list.filter(({ next }: { next: boolean }) => next)).toMatchObject([{ digest: image.digest }]);
 });
 
 test('what save wrote is fetched as the same image in another home', async () => {

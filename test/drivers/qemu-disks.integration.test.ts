@@ -11,6 +11,7 @@ import { RdError } from '../../src/errors.ts';
 import { findProgram, programPath } from '../../src/os/program.ts';
 import { run as runProgram } from '../../src/os/run.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';
+import { HOST } from './scripted-qemu.ts';
 
 const MIB = 2 ** 20;
 const signal = new AbortController().signal;
@@ -167,7 +168,7 @@ test.skipIf(!hasImages)('a data disk in use by another program is not called dam
 
 describe('whether guests can run', () => {
   test.skipIf(!hasQemu)('is answered by running an instruction', async () => {
-    expect(await accelerationFailure('tcg', temporaryDirectory(), run, signal)).toBeUndefined();
+    expect(await accelerationFailure('x86_64', 'tcg', temporaryDirectory(), run, signal)).toBeUndefined();
   });
 
   test.skipIf(!hasQemu)('is no for an accelerator that QEMU does not have', async () => {
@@ -176,12 +177,13 @@ describe('whether guests can run', () => {
         argv.map((word) => (word === 'tcg' ? 'whpx' : word)),
         options,
       );
-    expect(await accelerationFailure('tcg', temporaryDirectory(), noSuch, signal)).toContain('whpx');
+    expect(await accelerationFailure('x86_64', 'tcg', temporaryDirectory(), noSuch, signal)).toContain('whpx');
   });
 
   test('is yes when the guest writes to the port, tested with the accelerator and the disk', async () => {
     const asked: string[] = [];
     const answer = await accelerationFailure(
+      'x86_64',
       'kvm',
       temporaryDirectory(),
       async (argv) => {
@@ -198,7 +200,7 @@ describe('whether guests can run', () => {
 
   test('is tested once, and the machine gets KVM where it works', async () => {
     let runs = 0;
-    const ask = accelerators(temporaryDirectory(), async () => {
+    const ask = accelerators(HOST, temporaryDirectory(), async () => {
       runs += 1;
       return { exitCode: 33, stdout: '', stderr: '' };
     });
@@ -214,13 +216,14 @@ describe('whether guests can run', () => {
     ['it failed.', /QEMU reported: -accel kvm: failed to initialize kvm: it failed$/],
   ])('without KVM includes the reason and a remedy: %s', async (why, told) => {
     const stderr = `Could not access KVM kernel module: ${why}\nqemu-system-x86_64: -accel kvm: failed to initialize kvm: ${why}\n`;
-    const ask = accelerators(temporaryDirectory(), async () => ({ exitCode: 1, stdout: '', stderr }));
+    const ask = accelerators(HOST, temporaryDirectory(), async () => ({ exitCode: 1, stdout: '', stderr }));
     expect(await ask(signal)).toEqual({ accelerator: 'tcg', emulatedBecause: expect.stringMatching(told) });
   });
 
   test('is no when QEMU fails, hangs, or the guest ends in another way', async () => {
     for (const exitCode of [0, 1, 134]) {
       const answer = await accelerationFailure(
+        'x86_64',
         'kvm',
         temporaryDirectory(),
         async () => ({ exitCode, stdout: '', stderr: '' }),
@@ -229,9 +232,11 @@ describe('whether guests can run', () => {
       expect(answer).toBe(`it exited with status ${exitCode} before the guest ran`);
     }
     const hangs = () => Promise.reject(new RdError('ERR_DRIVER_FAILED', 'it did not finish within 20 s'));
-    expect(await accelerationFailure('kvm', temporaryDirectory(), hangs, signal)).toBe('it did not finish within 20 s');
+    expect(await accelerationFailure('x86_64', 'kvm', temporaryDirectory(), hangs, signal)).toBe(
+      'it did not finish within 20 s',
+    );
     const cancelled = () => Promise.reject(new RdError('ERR_CANCELLED', 'it was cancelled'));
-    await expect(accelerationFailure('kvm', temporaryDirectory(), cancelled, signal)).rejects.toMatchObject({
+    await expect(accelerationFailure('x86_64', 'kvm', temporaryDirectory(), cancelled, signal)).rejects.toMatchObject({
       code: 'ERR_CANCELLED',
     });
   });

@@ -25,7 +25,7 @@ import { steadyClock } from '../../src/os/clock.ts';
 import { stopDaemon } from '../../src/os/daemon.ts';
 import { MACHINE } from '../contract/driver-suite.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';
-import { IMAGE } from './scripted-qemu.ts';
+import { HOST, IMAGE } from './scripted-qemu.ts';
 
 const signal = new AbortController().signal;
 const PROGRAM = resolve('test/helpers/qemu-program.cjs');
@@ -118,6 +118,7 @@ function scene(directory = temporaryDirectory()) {
     places,
     logFile: join(directory, 'qemu.log'),
     images: { list: async () => [IMAGE], selected: async () => undefined, verify: async () => undefined },
+    host: HOST,
     run,
     environment,
     guest,
@@ -474,6 +475,7 @@ test('a copied state works for a machine elsewhere that has its keys', async () 
 describe('what a state matches', () => {
   const argv: QemuArguments = {
     image: IMAGE,
+    host: HOST,
     places: qemuPlaces('/one', '/run'),
     accelerator: 'tcg',
     memoryGiB: 2,

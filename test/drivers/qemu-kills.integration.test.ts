@@ -16,7 +16,7 @@ import { readProcesses, signalProcess } from '../../src/os/process-table.ts';
 import { MACHINE } from '../contract/driver-suite.ts';
 import { rounds } from '../helpers/rounds.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';
-import { GIB, IMAGE } from './scripted-qemu.ts';
+import { GIB, HOST, IMAGE } from './scripted-qemu.ts';
 
 const signal = new AbortController().signal;
 const PROGRAM = resolve('test/helpers/qemu-program.cjs');
@@ -168,6 +168,7 @@ function machineOf(directory: string, { call }: Life = life(), changes: Partial<
       selected: async () => undefined,
       verify: nothing('verify'),
     },
+    host: HOST,
     run,
     environment: {
       PATH: `${programs}:${dirname(process.execPath)}:${process.env.PATH}`,

@@ -124,6 +124,18 @@ describe('what can change in a running guest', () => {
     );
   });
 
+  test('processors: none where QEMU can add none', async () => {
+    const { room } = await scene({
+      cpus: 2,
+      slots: 0,
+      maxMemory: 4 * GIB,
+      refuses: { 'query-hotpluggable-cpus': 'The feature is not enabled' },
+    });
+    const { cpus, memoryGiB } = await room();
+    expect(cpus).toEqual({ least: 2, most: 2 });
+    expect(memoryGiB.most).toBe(4);
+  });
+
   test('is unknown when QEMU does not respond as expected', async () => {
     const { facts } = await scene({ refuses: { 'query-block': 'no' } });
     await expect(facts()).rejects.toMatchObject({ code: 'ERR_DRIVER_FAILED', message: 'QEMU refused: no' });
@@ -132,10 +144,15 @@ describe('what can change in a running guest', () => {
 
 test('a machine can grow to the size of its host, and is never shrunk to it', () => {
   const host = { memoryBytes: 15.6 * GIB, cpus: 2 };
-  expect(ceilings({ memoryGiB: 4, cpus: 2 }, host)).toEqual({ memoryCeilingGiB: 15, cpuCeiling: 4 });
-  expect(ceilings({ memoryGiB: 32, cpus: 6 }, host)).toEqual({ memoryCeilingGiB: 32, cpuCeiling: 6 });
+  expect(ceilings({ memoryGiB: 4, cpus: 2 }, 'x86_64', host)).toEqual({ memoryCeilingGiB: 15, cpuCeiling: 4 });
+  expect(ceilings({ memoryGiB: 32, cpus: 6 }, 'x86_64', host)).toEqual({ memoryCeilingGiB: 32, cpuCeiling: 6 });
   const large = { memoryBytes: 4096 * GIB, cpus: 128 };
-  expect(ceilings({ memoryGiB: 4, cpus: 2 }, large)).toEqual({ memoryCeilingGiB: 512, cpuCeiling: 256 });
+  expect(ceilings({ memoryGiB: 4, cpus: 2 }, 'x86_64', large)).toEqual({ memoryCeilingGiB: 512, cpuCeiling: 256 });
+});
+
+test('a machine without hotplug has exactly what the profile says', () => {
+  const host = { memoryBytes: 64 * GIB, cpus: 8 };
+  expect(ceilings({ memoryGiB: 4, cpus: 2 }, 'aarch64', host)).toEqual({ memoryCeilingGiB: 4, cpuCeiling: 2 });
 });
 
 describe('memory of a running guest', () => {

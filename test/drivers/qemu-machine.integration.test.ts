@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import type { MachineSpec } from '../../src/drivers/driver.ts';
 import { imageStore } from '../../src/drivers/guest-images/store.ts';
+import type { QemuHost } from '../../src/drivers/machines/qemu/arguments.ts';
 import type { Connection } from '../../src/drivers/machines/qemu/guest.ts';
 import { type QemuMachine, qemuMachine } from '../../src/drivers/machines/qemu/machine.ts';
 import { qemuMonitor } from '../../src/drivers/machines/qemu/monitor.ts';
@@ -13,12 +14,13 @@ import { steadyClock } from '../../src/os/clock.ts';
 import { findDaemon, startDaemon, stopDaemon } from '../../src/os/daemon.ts';
 import { MACHINE } from '../contract/driver-suite.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';
-import { GIB, isOrder, scriptedGuest, scriptedMonitor, scriptedWorld } from './scripted-qemu.ts';
+import { sampleImage } from './guest-images/guest-image.ts';
+import { GIB, HOST, isOrder, scriptedGuest, scriptedMonitor, scriptedWorld } from './scripted-qemu.ts';
 
 const signal = new AbortController().signal;
 
 /** A machine that is on: an idle program in place of QEMU, with a scripted monitor and guest. */
-async function scene() {
+async function scene(host: QemuHost = HOST) {
   const directory = temporaryDirectory();
   const places = qemuPlaces(directory, '/nowhere');
   mkdirSync(places.run);
@@ -32,6 +34,7 @@ async function scene() {
     return true;
   });
   const logFile = join(directory, 'qemu.log');
+  const images = imageStore(join(directory, 'images'));
   // Unlike those of another run of these tests.
   const argv = ['sleep', '1000', `0.${process.pid}`];
   await startDaemon({ argv, recordFile: places.qemuRecord, logFile, env: process.env });
@@ -43,6 +46,10 @@ async function scene() {
   await writeQemuRecord(places.record, { ...record, power: 'on' });
   const guest: Connection = {
     async run([program = '', ...args], options) {
+      if (program === 'systemctl') {
+        said.push([program, ...args].join(' '));
+        return { exitCode: 0, stdout: '', stderr: '' };
+      }
       if (program !== 'date') return programs.run([program, ...args], options);
       if (args.includes('-s')) {
         said.push('date');
@@ -61,7 +68,8 @@ async function scene() {
   const machine = qemuMachine({
     places,
     logFile,
-    images: imageStore(join(directory, 'images')),
+    images,
+    host,
     run: () => Promise.reject(new RdError('ERR_DRIVER_FAILED', 'no program is scripted')),
     environment: {},
     guest,
@@ -102,6 +110,7 @@ async function scene() {
     log: () => undefined,
   });
   return {
+    images,
     places,
     record,
     world,
@@ -395,6 +404,27 @@ test.each(['none', 'off'])(
     expect(['off', 'absent']).toContain((await machine.observe(signal)).state);
   },
 );
+
+test('a machine boots no image of another architecture, selected or alone', async () => {
+  const { machine, images } = await scene();
+  await machine.perform({ do: 'stop' }, signal);
+  const start = () => machine.perform({ do: 'start', spec: MACHINE }, signal);
+  const foreign = await sampleImage(images, 'arm', '2026-11-02T12:00:00.000Z', 'aarch64');
+  const refusal = {
+    code: 'ERR_DRIVER_TERMINAL',
+    message: 'the guest image debian-arm is for aarch64, and machines on this computer are x86_64',
+  };
+  await expect(start()).rejects.toMatchObject(refusal);
+  await sampleImage(images);
+  await images.select(foreign);
+  await expect(start()).rejects.toMatchObject(refusal);
+});
+
+test('a guest without a power button is told to power down', async () => {
+  const { machine, said } = await scene({ platform: 'linux', architecture: 'aarch64' });
+  await machine.perform({ do: 'stop' }, signal);
+  expect(said).toEqual(['systemctl --no-block poweroff', 'quit', 'end of the home directory']);
+});
 
 test('a guest that ignores the power button is killed after a limit, and its record says that it is off', async () => {
   const { machine, said, world } = await scene();

@@ -16,7 +16,7 @@ import { describe, expect, test } from 'vitest';
 import type { EngineDriver, EngineStatus } from '../../src/drivers/driver.ts';
 import { qemuArguments } from '../../src/drivers/machines/qemu/arguments.ts';
 import { engineInGuest, type GuestState } from '../../src/drivers/machines/qemu/index.ts';
-import { makeRuntime, qemuPlaces } from '../../src/drivers/machines/qemu/places.ts';
+import { LONGEST_SOCKET, makeRuntime, qemuPlaces } from '../../src/drivers/machines/qemu/places.ts';
 import { type QemuRecord, readQemuRecord, writeQemuRecord } from '../../src/drivers/machines/qemu/record.ts';
 import {
   CLEAR_SCRIPT,
@@ -35,6 +35,7 @@ import { runtimeDirectory } from '../../src/os/user-directories.ts';
 import { MACHINE } from '../contract/driver-suite.ts';
 import { runs } from '../helpers/rounds.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';
+import { HOST } from './scripted-qemu.ts';
 
 const FILE = { bytes: 1, sha256: '0'.repeat(64) };
 const IMAGE = {
@@ -73,6 +74,7 @@ describe('arguments for the shell of the guest', () => {
 describe('the command line of QEMU', () => {
   const input = {
     image: IMAGE,
+    host: HOST,
     accelerator: 'tcg',
     memoryGiB: 2,
     memoryCeilingGiB: 2,
@@ -80,10 +82,15 @@ describe('the command line of QEMU', () => {
     cpuCeiling: 2,
   } as const;
 
-  test('looks like this', async () => {
+  test.each([
+    ['', HOST, 'tcg'],
+    ['-arm64', { platform: 'linux', architecture: 'aarch64' }, 'tcg'],
+    ['-arm64-kvm', { platform: 'linux', architecture: 'aarch64' }, 'kvm'],
+    ['-macos', { platform: 'darwin', architecture: 'aarch64' }, 'hvf'],
+  ] as const)('looks like this%s', async (name, host, accelerator) => {
     const places = qemuPlaces('/home/u/d', '/run/user/1/rdctl');
-    const argv = qemuArguments({ ...input, places, sshPort: 2222 });
-    await expect(`${argv.join('\n')}\n`).toMatchFileSnapshot('../golden/qemu-arguments.txt');
+    const argv = qemuArguments({ ...input, host, accelerator, places, sshPort: 2222 });
+    await expect(`${argv.join('\n')}\n`).toMatchFileSnapshot(`../golden/qemu-arguments${name}.txt`);
   });
 
   test('doubles commas in paths and leaves blanks alone', () => {
@@ -113,6 +120,18 @@ describe('places', () => {
     expect(qemuPlaces('/home/u/d', '/run/user/1/rdctl')).toMatchObject({ run: '/home/u/d/run', runElsewhere: false });
     const long = qemuPlaces(`/home/${'x'.repeat(80)}`, '/run/user/1/rdctl');
     expect(long).toMatchObject({ runElsewhere: true, run: `/run/user/1/rdctl/${long.id}` });
+  });
+
+  test('of sockets are short enough for macOS', () => {
+    const home = '/Users/alice/Library/Application Support/rdctl/state/drivers/qemu';
+    const { run, runElsewhere } = qemuPlaces(
+      home,
+      runtimeDirectory(501, () => true, 'darwin'),
+      'darwin',
+    );
+    expect({ run: run.slice(0, 15), runElsewhere }).toEqual({ run: '/tmp/rdctl-501/', runElsewhere: true });
+    const suffix = '.0123456789abcdef';
+    expect(join(run, LONGEST_SOCKET).length + suffix.length).toBeLessThan(104);
   });
 
   test('of sockets do not depend on the environment', () => {
@@ -184,7 +203,7 @@ describe('the machine record', () => {
     expect(await readQemuRecord(file)).toEqual(record);
   });
 
-  test.each(['', 'null', '[]', '{}', '{"power":"on"}', JSON.stringify({ ...record, accelerator: 'hvf' }), '{"power'])(
+  test.each(['', 'null', '[]', '{}', '{"power":"on"}', JSON.stringify({ ...record, accelerator: 'whpx' }), '{"power'])(
     'is damaged when it is %s',
     async (text) => {
       const file = join(temporaryDirectory(), 'machine.json');
@@ -195,28 +214,62 @@ describe('the machine record', () => {
 });
 
 describe('the probe', () => {
-  const facts = { platform: 'linux', arch: 'x64', missingPrograms: [], images: 1 } as const;
+  const facts = { platform: 'linux', arch: 'x64', missingPrograms: [], images: ['x86_64'] } as const;
+  const mac = { ...facts, platform: 'darwin', arch: 'arm64', images: ['aarch64'] } as const;
 
-  test('reports what is missing, and what to do about it', () => {
-    expect(qemuVerdict(facts)).toEqual({ usable: true, detail: expect.any(String) });
-    expect(qemuVerdict({ ...facts, images: 0 })).toMatchObject({
-      usable: false,
-      fix: expect.stringMatching(/^rdctl image build, or rdctl image fetch URL --sha256 SUM$/),
-    });
-    expect(qemuVerdict({ ...facts, missingPrograms: ['ssh', 'qemu-img'], images: 0 })).toMatchObject({
-      usable: false,
-      reason: 'not installed: ssh, qemu-img',
-      fix: expect.stringContaining('qemu-system-x86'),
-    });
-    const elsewhere = { usable: false, fix: 'run rdctl on Linux on x86_64' };
-    expect(qemuVerdict({ ...facts, platform: 'darwin' })).toEqual({
-      ...elsewhere,
-      reason: 'needs Linux on x86_64, and this is macOS on x64',
-    });
-    expect(qemuVerdict({ ...facts, arch: 'arm64' })).toEqual({
-      ...elsewhere,
-      reason: 'needs Linux on x86_64, and this is Linux on arm64',
-    });
+  test.each([
+    ['Linux on x86_64', facts, { usable: true, detail: 'QEMU and a guest image' }],
+    ['Linux on arm64', { ...facts, arch: 'arm64', images: ['x86_64', 'aarch64'] }, { usable: true }],
+    ['macOS on arm64', mac, { usable: true }],
+    [
+      'a computer without images',
+      { ...facts, images: [] },
+      {
+        usable: false,
+        reason: 'there is no guest image',
+        fix: 'rdctl image build, or rdctl image fetch URL --sha256 SUM',
+      },
+    ],
+    [
+      'a Mac with images of another architecture',
+      { ...mac, images: ['x86_64', 'x86_64'] },
+      {
+        usable: false,
+        reason: 'there is no guest image for aarch64, only for x86_64',
+        fix: 'rdctl image fetch URL --sha256 SUM',
+      },
+    ],
+    [
+      'a computer without programs',
+      { ...facts, missingPrograms: ['ssh', 'qemu-img'], images: [] },
+      { usable: false, reason: 'not installed: ssh, qemu-img', fix: expect.stringContaining(' qemu-system-x86 ') },
+    ],
+    [
+      'arm64 without programs',
+      { ...facts, arch: 'arm64', missingPrograms: ['qemu-system-aarch64'] },
+      {
+        usable: false,
+        reason: 'not installed: qemu-system-aarch64',
+        fix: expect.stringContaining(' qemu-system-arm '),
+      },
+    ],
+    [
+      'a Mac without QEMU',
+      { ...mac, missingPrograms: ['qemu-img'] },
+      { usable: false, reason: 'not installed: qemu-img', fix: 'brew install qemu' },
+    ],
+    [
+      'Windows',
+      { ...facts, platform: 'win32' },
+      {
+        usable: false,
+        reason: 'needs Linux or macOS on x86_64 or arm64, and this is Windows on x64',
+        fix: 'run rdctl on Linux or macOS',
+      },
+    ],
+    ['another processor', { ...facts, arch: 'riscv64' }, { usable: false, reason: expect.stringContaining('riscv64') }],
+  ] as const)('of %s says whether it is usable, and what to do', (_, given, verdict) => {
+    expect(qemuVerdict(given)).toMatchObject(verdict);
   });
 });
 

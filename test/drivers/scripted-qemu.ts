@@ -1,10 +1,13 @@
 import { createServer } from 'node:net';
 import type { GuestImage } from '../../src/drivers/guest-images/image.ts';
+import type { QemuHost } from '../../src/drivers/machines/qemu/arguments.ts';
 import type { Connection } from '../../src/drivers/machines/qemu/guest.ts';
 import { RdError } from '../../src/errors.ts';
 
 export const GIB = 2 ** 30;
 const KEPT = 120 * 2 ** 20;
+/** What the scripted QEMU runs on. */
+export const HOST: QemuHost = { platform: 'linux', architecture: 'x86_64' };
 const file = (name: string) => ({ name, bytes: 1, sha256: '0'.repeat(64) });
 
 /** An image that only exists as its manifest. */
@@ -158,6 +161,8 @@ function answerOf(world: ScriptedWorld, execute: string, given: Record<string, u
       return { 'base-memory': world.base, 'plugged-memory': whole - world.base };
     case 'query-memory-devices':
       return world.dimms.map(({ id, size }) => ({ type: 'dimm', data: { id, size } }));
+    case 'query-cpus-fast':
+      return Array.from({ length: world.cpus }, (_, index) => ({ 'cpu-index': index }));
     case 'query-hotpluggable-cpus':
       return Array.from({ length: world.maxCpus }, (_, at) => world.maxCpus - 1 - at).map((core) => ({
         type: 'max-x86_64-cpu',

@@ -150,7 +150,7 @@ describe('status', () => {
     const slow = statusText(statusWith({ machine: tcg }), style(false));
     expect(slow).toContain('\nMachine   on with TCG\n');
     expect(slow).toContain(
-      '\n- The machine is emulated (TCG), which is several times slower than KVM: there is  [2Jnone\n',
+      '\n- The machine is emulated (TCG), which is several times slower than hardware virtualization: there is  [2Jnone\n',
     );
   });
 

@@ -1,4 +1,9 @@
 import { isDeepStrictEqual } from 'node:util';
+import {
+  type Architecture,
+  architectureNamed,
+  guestArchitecture,
+} from '../../../src/drivers/guest-images/architecture.ts';
 import type { GuestImage } from '../../../src/drivers/guest-images/image.ts';
 import { DEFAULT_SUITE, type Kernel, SUITE_NAMES, type Suite } from '../../../src/drivers/guest-images/recipe.ts';
 import { RdError } from '../../../src/errors.ts';
@@ -26,11 +31,20 @@ function kernelOf(name: string | undefined): Kernel {
   return name === 'generic' ? 'generic' : 'cloud';
 }
 
+/** Of the flag, otherwise of this computer. @throws RdError `ERR_USAGE` where there is none. */
+function architectureOf(name: string | undefined): Architecture {
+  const architecture = name === undefined ? guestArchitecture(process.arch) : architectureNamed(name);
+  if (architecture !== undefined) return architecture;
+  throw new RdError('ERR_USAGE', `there are no machines for ${process.arch}, the architecture of this computer`, {
+    advice: 'Add --arch amd64 or --arch arm64 to build an image for another computer.',
+  });
+}
+
 /** @throws RdError `ERR_USAGE` on other systems than Linux and for an invalid mirror; otherwise as `buildImage`. */
 async function build(
   io: Io,
   flags: { mirror?: string; 'allow-expired'?: boolean },
-  { suite, kernel }: { suite: Suite; kernel: Kernel },
+  { architecture, suite, kernel }: { architecture: Architecture; suite: Suite; kernel: Kernel },
 ): Promise<GuestImage> {
   if (io.platform !== 'linux') {
     throw new RdError('ERR_USAGE', 'guest images can only be built on Linux', {
@@ -51,6 +65,7 @@ async function build(
     store: ownImages(io),
     run,
     ...(mirror === undefined ? {} : { mirror }),
+    architecture,
     suite,
     kernel,
     allowExpired: flags['allow-expired'] === true,
@@ -67,10 +82,16 @@ export const imageBuild = defineCommand({
   description: `Installs Debian 13 with docker, buildx, compose and containerd into a new image, which takes about two minutes.
 Requires Linux with mmdebstrap, e2fsprogs and qemu-utils, and root or user namespaces (package uidmap). Existing images stay.
 --suite sid has newer engines, and bookworm (Debian 12) older ones. The cloud kernel is small and starts fast; the generic one
-has more drivers, such as 9p. A machine boots the image at its next start only if it has no other: see \`rdctl image use\`.
+has more drivers, such as 9p. --arch builds an image for another computer, which takes ten times as long and an emulator: packages
+qemu-user-static, binfmt-support and arch-test. A machine boots the image at its next start only if it has no other: see \`rdctl image use\`.
 -o json prints {digest, name, architecture, created, bytes, features, directory}.`,
   flags: {
     ...BUILD_FLAGS,
+    arch: {
+      type: 'string',
+      summary: 'Architecture of the guest (default: of this computer)',
+      values: ['amd64', 'arm64'],
+    },
     suite: { ...BUILD_FLAGS.suite, summary: 'Debian suite (default trixie)' },
     kernel: { ...BUILD_FLAGS.kernel, summary: 'Debian kernel (default cloud)' },
   },
@@ -78,6 +99,7 @@ has more drivers, such as 9p. A machine boots the image at its next start only i
   async run({ flags, args, io }) {
     noArguments(args, 'image build');
     const image = await build(io, flags, {
+      architecture: architectureOf(flags.arch),
       suite: suiteOf(flags.suite) ?? DEFAULT_SUITE,
       kernel: kernelOf(flags.kernel),
     });
@@ -103,6 +125,7 @@ selects it for the next start of the machine. The data disk stays: images, conta
     const use = await machineUse(io, images);
     const present = images.find((image) => use(image).next);
     const image = await build(io, flags, {
+      architecture: architectureOf(undefined),
       suite: suiteOf(flags.suite) ?? (present?.source?.suite === 'sid' ? 'sid' : DEFAULT_SUITE),
       kernel: kernelOf(flags.kernel ?? (present?.features?.includes('9p') ? 'generic' : undefined)),
     });

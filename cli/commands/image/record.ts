@@ -1,4 +1,5 @@
 import { homeOf } from '../../../src/client/session/home.ts';
+import { guestArchitecture } from '../../../src/drivers/guest-images/architecture.ts';
 import { type GuestImage, IMAGE_FILES, imageToBoot } from '../../../src/drivers/guest-images/image.ts';
 import { type ImageStore, imageInUse, imageStore } from '../../../src/drivers/guest-images/store.ts';
 import { sizeText } from '../../../src/os/size.ts';
@@ -51,7 +52,8 @@ interface MachineUse {
 /** @returns the use of an image by its digest. */
 export async function machineUse(io: Io, images: readonly GuestImage[]): Promise<(image: GuestImage) => MachineUse> {
   const current = await imageInUse(homeOf(io).state);
-  const next = imageToBoot(images, { selected: await ownImages(io).selected(), current });
+  const architecture = guestArchitecture(process.arch);
+  const next = imageToBoot(images, { architecture, selected: await ownImages(io).selected(), current });
   return ({ digest }) => ({ current: digest === current, next: digest === next?.digest });
 }
 

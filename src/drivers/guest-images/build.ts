@@ -7,19 +7,20 @@ import { RdError } from '../../errors.ts';
 import { ioError } from '../../os/io-error.ts';
 import { shellLine } from '../../os/program.ts';
 import type { RunOptions, RunResult } from '../../os/run.ts';
+import { ARCHITECTURES, type Architecture, guestArchitecture } from './architecture.ts';
 import { type GuestImage, type ImagePackage, isPackage } from './image.ts';
 import {
   FINISH_PATH,
-  FINISH_SCRIPT,
+  finishScript,
   KERNELS,
   type Kernel,
   PACKAGE_LIST,
-  PATH_OPTIONS,
   packagesOf,
-  RECIPE_SUM,
+  pathOptions,
   RESULTS,
   ROOT_BYTES,
-  ROOT_FILES,
+  recipeSum,
+  rootFiles,
   SUITES,
   type Suite,
 } from './recipe.ts';
@@ -30,6 +31,7 @@ export interface BuildInput {
   run(argv: readonly string[], options?: RunOptions): Promise<RunResult>;
   /** Base URL of a Debian archive; mmdebstrap's own by default. */
   mirror?: string;
+  architecture: Architecture;
   suite: Suite;
   kernel: Kernel;
   /** Accept an archive with an expired index, such as a Debian snapshot. */
@@ -46,10 +48,10 @@ export interface BuildInput {
 const BUILD_MS = 60 * 60_000;
 /** The names of the image's files in the recipe's results directory. */
 const FILES = { kernel: 'vmlinuz', initrd: 'initrd', disk: 'disk.qcow2' };
-const ARCHITECTURES: Readonly<Record<string, string>> = { x64: 'x86_64' };
 
 /**
- * Builds a guest image with mmdebstrap and stores it. Requires root or permission to create user namespaces.
+ * Builds a guest image with mmdebstrap and stores it. Requires root or permission to create user namespaces, and for another architecture
+ * than that of this computer an emulator that the kernel starts by itself (binfmt).
  * @throws RdError `ERR_DRIVER_TERMINAL` with an install hint for a missing program; `ERR_DRIVER_FAILED` with the last lines of the failed
  *   program's output; `ERR_IO`; `ERR_CANCELLED`. A failed build leaves nothing behind.
  */
@@ -58,6 +60,7 @@ export async function buildImage(input: BuildInput): Promise<GuestImage> {
     store,
     run,
     mirror,
+    architecture,
     suite,
     kernel,
     allowExpired = false,
@@ -66,21 +69,13 @@ export async function buildImage(input: BuildInput): Promise<GuestImage> {
     now,
     signal,
   } = input;
-  const architecture = ARCHITECTURES[process.arch];
-  if (architecture === undefined) {
-    throw new RdError(
-      'ERR_DRIVER_TERMINAL',
-      `guest images are built for x86_64, and this computer is ${process.arch}`,
-      {
-        advice: 'Build the image on an x86_64 computer.',
-      },
-    );
-  }
   const { suffix, features } = KERNELS[kernel];
+  const isForeign = architecture !== guestArchitecture(process.arch);
+  const { debian, imageSuffix } = ARCHITECTURES[architecture];
   const draft = await store.draft();
   try {
     const files = join(draft.directory, 'files.tar');
-    await writeRoot(files);
+    await writeRoot(files, architecture);
     onPhase('installing packages');
     await run(
       [
@@ -88,11 +83,12 @@ export async function buildImage(input: BuildInput): Promise<GuestImage> {
         // Without this option, apt's errors are not printed.
         '--verbose',
         '--variant=minbase',
+        ...(isForeign ? [`--architectures=${debian}`] : []),
         '--format=null',
         '--aptopt=APT::Install-Recommends "false"',
         ...(allowExpired ? ['--aptopt=Acquire::Check-Valid-Until "false"'] : []),
-        ...PATH_OPTIONS.map((option) => `--dpkgopt=${option}`),
-        `--include=${packagesOf(suite, kernel).join(',')}`,
+        ...pathOptions(architecture).map((option) => `--dpkgopt=${option}`),
+        `--include=${packagesOf(architecture, suite, kernel).join(',')}`,
         // mmdebstrap's built-in hooks translate file owners between this user and the user namespace.
         `--customize-hook=${shellLine(['tar-in', files, '/'])}`,
         `--customize-hook=sh "$1${FINISH_PATH}" "$1"`,
@@ -110,14 +106,14 @@ export async function buildImage(input: BuildInput): Promise<GuestImage> {
         env: { ...process.env, RDCTL_ROOT_BYTES: String(ROOT_BYTES) },
       },
     ).catch((error: unknown) => {
-      throw asRoot ? error : withAdvice(error);
+      throw isForeign ? withEmulatorAdvice(error, debian) : asRoot ? error : withAdvice(error);
     });
     onPhase('checking');
     const packages = await readPackages(join(draft.directory, PACKAGE_LIST));
     await Promise.all([files, join(draft.directory, PACKAGE_LIST)].map((path) => rm(path)));
-    const name = `${SUITES[suite].name}${suffix}`;
+    const name = `${SUITES[suite].name}${suffix}${imageSuffix}`;
     const created = new Date(now()).toISOString();
-    const source = { suite, kernel, recipe: RECIPE_SUM, packages };
+    const source = { suite, kernel, recipe: recipeSum(architecture), packages };
     return await draft.keep({ name, architecture, rootBytes: ROOT_BYTES, created, features, source }, FILES, signal);
   } catch (error) {
     await draft.discard();
@@ -126,10 +122,11 @@ export async function buildImage(input: BuildInput): Promise<GuestImage> {
 }
 
 /** Writes the recipe's files as a tar archive, all owned by root regardless of the current user. */
-async function writeRoot(archive: string): Promise<void> {
+async function writeRoot(archive: string, architecture: Architecture): Promise<void> {
   const entries = pack();
-  for (const { path, mode, text } of ROOT_FILES) entries.entry({ name: path.slice(1), mode, uid: 0, gid: 0 }, text);
-  entries.entry({ name: FINISH_PATH.slice(1), mode: 0o700, uid: 0, gid: 0 }, FINISH_SCRIPT);
+  for (const { path, mode, text } of rootFiles(architecture))
+    entries.entry({ name: path.slice(1), mode, uid: 0, gid: 0 }, text);
+  entries.entry({ name: FINISH_PATH.slice(1), mode: 0o700, uid: 0, gid: 0 }, finishScript(architecture));
   entries.finalize();
   try {
     await pipeline(entries, createWriteStream(archive, { mode: 0o600 }));
@@ -161,5 +158,15 @@ function withAdvice(error: unknown): unknown {
     details: error.details,
     advice:
       'A user other than root needs the package uidmap and a range of ids in /etc/subuid and /etc/subgid: `usermod --add-subuids 100000-165535 --add-subgids 100000-165535 USER`.',
+  });
+}
+
+/** Installing packages runs their scripts, which takes an emulator. */
+function withEmulatorAdvice(error: unknown, debian: string): unknown {
+  if (!(error instanceof RdError) || error.code !== 'ERR_DRIVER_FAILED') return error;
+  return new RdError(error.code, error.message, {
+    cause: error,
+    details: error.details,
+    advice: `An image for ${debian} needs an emulator on this computer: apt-get install qemu-user-static binfmt-support arch-test. Check it with \`arch-test ${debian}\`.`,
   });
 }

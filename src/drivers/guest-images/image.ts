@@ -151,20 +151,27 @@ function isSize(value: JsonValue | undefined): value is number {
 }
 
 /**
- * The image that a machine boots: the selected one, otherwise its current one, otherwise the newest. If that one lacks `feature`, the
- * newest that has it. Data is on a separate disk, so changing the image costs only a reboot.
- * @param known newest first.
+ * The image that a machine boots, among those of its architecture: the selected one, otherwise its current one, otherwise the newest. If that
+ * one lacks `feature`, the newest that has it. Data is on a separate disk, so changing the image costs only a reboot.
+ * @param all newest first.
  * @param selected its digest.
  * @param current digest of the image that the machine booted last.
  */
-export function imageToBoot<Image extends Pick<GuestImage, 'digest' | 'features'>>(
-  known: readonly Image[],
+export function imageToBoot<Image extends Pick<GuestImage, 'architecture' | 'digest' | 'features'>>(
+  all: readonly Image[],
   {
+    architecture,
     selected,
     current,
     feature,
-  }: { selected: string | undefined; current: string | undefined; feature?: string | undefined },
+  }: {
+    architecture: string | undefined;
+    selected: string | undefined;
+    current: string | undefined;
+    feature?: string | undefined;
+  },
 ): Image | undefined {
+  const known = all.filter((image) => image.architecture === architecture);
   const find = (wantedDigest: string | undefined) => known.find(({ digest }) => digest === wantedDigest);
   const image = find(selected) ?? find(current) ?? known[0];
   if (feature === undefined || image?.features?.includes(feature)) return image;

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
-import { EMULATION_FILES, EMULATION_SCRIPT, EMULATOR_OPTIONS } from './emulation.ts';
+import { ARCHITECTURES, type Architecture } from './architecture.ts';
+import { emulationFiles, emulationScript, emulatorOptions } from './emulation.ts';
 import { NAME_FILES, NAMES_UNIT } from './host-names.ts';
 
 /**
@@ -45,25 +46,30 @@ export const SUITES: Readonly<Record<Suite, { name: string; packages: readonly s
   sid: { name: 'debian-sid', packages: [...CLIENTS, 'qemu-user'] },
 };
 
-/** The available kernels. `features` are recorded in the image, for machines that need them; `suffix` is appended to the image name. */
+/**
+ * The available kernels: `package` is the name of Debian's before the architecture. `features` are recorded in the image, for machines that
+ * need them; `suffix` is appended to the image name.
+ */
 export const KERNELS = {
-  cloud: { suffix: '', packages: ['linux-image-cloud-amd64'], features: [] },
-  generic: { suffix: '-generic', packages: ['linux-image-amd64'], features: ['9p'] },
-} as const satisfies Record<string, { suffix: string; packages: readonly string[]; features: readonly string[] }>;
+  cloud: { suffix: '', package: 'linux-image-cloud', features: [] },
+  generic: { suffix: '-generic', package: 'linux-image', features: ['9p'] },
+} as const satisfies Record<string, { suffix: string; package: string; features: readonly string[] }>;
 export type Kernel = keyof typeof KERNELS;
 
 /** The packages of a guest. Their dependencies are installed too, but not their recommendations. */
-export function packagesOf(suite: Suite, kernel: Kernel): readonly string[] {
-  return [...PACKAGES, ...SUITES[suite].packages, ...KERNELS[kernel].packages];
+export function packagesOf(architecture: Architecture, suite: Suite, kernel: Kernel): readonly string[] {
+  return [...PACKAGES, ...SUITES[suite].packages, `${KERNELS[kernel].package}-${ARCHITECTURES[architecture].debian}`];
 }
 
 /** dpkg options that leave out documentation and translations, which a guest does not need. */
-export const PATH_OPTIONS: readonly string[] = [
-  'path-exclude=/usr/share/doc/*',
-  'path-exclude=/usr/share/man/*',
-  'path-exclude=/usr/share/locale/*',
-  ...EMULATOR_OPTIONS,
-];
+export function pathOptions(architecture: Architecture): readonly string[] {
+  return [
+    'path-exclude=/usr/share/doc/*',
+    'path-exclude=/usr/share/man/*',
+    'path-exclude=/usr/share/locale/*',
+    ...emulatorOptions(architecture),
+  ];
+}
 
 /** Where the guest finds the configuration that the host passes at every boot. */
 export const FIRMWARE_FOLDER = 'opt/rdctl';
@@ -160,58 +166,60 @@ export interface RootFile {
 }
 
 /** Files to add to the root file system. */
-export const ROOT_FILES: readonly RootFile[] = [
-  { path: '/usr/lib/rdctl/boot', mode: 0o755, text: BOOT_SCRIPT },
-  { path: DATA_SCRIPT, mode: 0o755, text: DATA_TEXT },
-  { path: '/etc/systemd/system/rdctl-boot.service', mode: 0o644, text: BOOT_UNIT },
-  {
-    path: '/etc/systemd/network/10-host.network',
-    mode: 0o644,
-    // The engines' bridges are Ethernet too, but unlike the network card they have a kind.
-    text: '[Match]\nType=ether\nKind=!*\n\n[Network]\nDHCP=ipv4\nLinkLocalAddressing=no\n',
-  },
-  ...NAME_FILES,
-  ...EMULATION_FILES,
-  { path: '/etc/fstab', mode: 0o644, text: '/dev/vda / ext4 defaults,noatime 0 1\n' },
-  { path: '/etc/hostname', mode: 0o644, text: 'rdctl\n' },
-  { path: '/etc/hosts', mode: 0o644, text: '127.0.0.1 localhost\n::1 localhost ip6-localhost\n' },
-  { path: '/etc/machine-id', mode: 0o444, text: '' },
-  // Replaces systemd's own unit, which would create a directory in root's home, possibly the shared one of the host.
-  { path: '/etc/tmpfiles.d/provision.conf', mode: 0o644, text: '' },
-  {
-    path: '/etc/ssh/sshd_config.d/rdctl.conf',
-    mode: 0o644,
-    text: [
-      'HostKey /etc/ssh/ssh_host_ed25519_key',
-      `AuthorizedKeysFile ${AUTHORIZED_KEYS}`,
-      'PermitUserRC no',
-      'PermitRootLogin prohibit-password',
-      'PasswordAuthentication no',
-      'KbdInteractiveAuthentication no',
-      'UsePAM no',
-      'UseDNS no',
-      'PrintMotd no',
-      'MaxSessions 200',
-      'MaxStartups 200',
-      'StreamLocalBindUnlink yes',
-      '',
-    ].join('\n'),
-  },
-  {
-    path: '/etc/udev/rules.d/40-rdctl.rules',
-    mode: 0o644,
-    text: 'SUBSYSTEM=="cpu", ACTION=="add", TEST=="online", ATTR{online}=="0", ATTR{online}="1"\n',
-  },
-  // The initial RAM disk only needs the drivers for these disks; every other module is loaded from the root disk.
-  { path: '/etc/initramfs-tools/conf.d/rdctl', mode: 0o644, text: 'MODULES=list\n' },
-  { path: '/etc/initramfs-tools/modules', mode: 0o644, text: 'virtio_pci\nvirtio_blk\ncrc32c_generic\next4\n' },
-  { path: '/etc/sysctl.d/40-rdctl.conf', mode: 0o644, text: 'net.ipv4.ip_forward=1\n' },
-];
+export function rootFiles(architecture: Architecture): readonly RootFile[] {
+  return [
+    { path: '/usr/lib/rdctl/boot', mode: 0o755, text: BOOT_SCRIPT },
+    { path: DATA_SCRIPT, mode: 0o755, text: DATA_TEXT },
+    { path: '/etc/systemd/system/rdctl-boot.service', mode: 0o644, text: BOOT_UNIT },
+    {
+      path: '/etc/systemd/network/10-host.network',
+      mode: 0o644,
+      // The engines' bridges are Ethernet too, but unlike the network card they have a kind.
+      text: '[Match]\nType=ether\nKind=!*\n\n[Network]\nDHCP=ipv4\nLinkLocalAddressing=no\n',
+    },
+    ...NAME_FILES,
+    ...emulationFiles(architecture),
+    { path: '/etc/fstab', mode: 0o644, text: '/dev/vda / ext4 defaults,noatime 0 1\n' },
+    { path: '/etc/hostname', mode: 0o644, text: 'rdctl\n' },
+    { path: '/etc/hosts', mode: 0o644, text: '127.0.0.1 localhost\n::1 localhost ip6-localhost\n' },
+    { path: '/etc/machine-id', mode: 0o444, text: '' },
+    // Replaces systemd's own unit, which would create a directory in root's home, possibly the shared one of the host.
+    { path: '/etc/tmpfiles.d/provision.conf', mode: 0o644, text: '' },
+    {
+      path: '/etc/ssh/sshd_config.d/rdctl.conf',
+      mode: 0o644,
+      text: [
+        'HostKey /etc/ssh/ssh_host_ed25519_key',
+        `AuthorizedKeysFile ${AUTHORIZED_KEYS}`,
+        'PermitUserRC no',
+        'PermitRootLogin prohibit-password',
+        'PasswordAuthentication no',
+        'KbdInteractiveAuthentication no',
+        'UsePAM no',
+        'UseDNS no',
+        'PrintMotd no',
+        'MaxSessions 200',
+        'MaxStartups 200',
+        'StreamLocalBindUnlink yes',
+        '',
+      ].join('\n'),
+    },
+    {
+      path: '/etc/udev/rules.d/40-rdctl.rules',
+      mode: 0o644,
+      text: 'SUBSYSTEM=="cpu", ACTION=="add", TEST=="online", ATTR{online}=="0", ATTR{online}="1"\n',
+    },
+    // The initial RAM disk only needs the drivers for these disks; every other module is loaded from the root disk.
+    { path: '/etc/initramfs-tools/conf.d/rdctl', mode: 0o644, text: 'MODULES=list\n' },
+    { path: '/etc/initramfs-tools/modules', mode: 0o644, text: 'virtio_pci\nvirtio_blk\ncrc32c_generic\next4\n' },
+    { path: '/etc/sysctl.d/40-rdctl.conf', mode: 0o644, text: 'net.ipv4.ip_forward=1\n' },
+  ];
+}
 
 const ENABLED = ['systemd-networkd.service', 'ssh.service', 'rdctl-boot.service', NAMES_UNIT];
 /** The service starts the engines itself, so that it can configure them. */
 const DISABLED = ['docker.service', 'docker.socket', 'containerd.service', 'ssh.socket'];
-const MASKED = [
+const MASKED = (architecture: Architecture) => [
   'systemd-networkd-wait-online.service',
   'apt-daily.timer',
   'apt-daily-upgrade.timer',
@@ -219,7 +227,7 @@ const MASKED = [
   'e2scrub_all.timer',
   'e2scrub_reap.service',
   'getty@tty1.service',
-  'serial-getty@ttyS0.service',
+  `serial-getty@${ARCHITECTURES[architecture].console}.service`,
   // Without hardware virtualization, every program run at boot delays it by a fraction of a second.
   'fstrim.timer',
   'systemd-pstore.service',
@@ -243,7 +251,7 @@ export const FINISH_PATH = '/rdctl-finish';
  * Finishes the root and writes the disk image into the root itself. Runs where the root is owned by (namespaced) root, who may have no
  * access to the user's home directory. Argument: the root.
  */
-export const FINISH_SCRIPT = `set -eu
+export const finishScript = (architecture: Architecture) => `set -eu
 root=$1
 rm "$root${FINISH_PATH}"
 : "\${RDCTL_ROOT_BYTES:?}"
@@ -254,8 +262,8 @@ sed -i 's,^\\(root:[^:]*:0:0:[^:]*\\):/root:,\\1:${ROOT_HOME}:,' "$root/etc/pass
 grep -q '^root:.*:${ROOT_HOME}:' "$root/etc/passwd"
 for unit in ${ENABLED.join(' ')}; do systemctl --root="$root" --quiet enable "$unit"; done
 for unit in ${DISABLED.join(' ')}; do systemctl --root="$root" --quiet disable "$unit"; done
-for unit in ${MASKED.join(' ')}; do systemctl --root="$root" --quiet mask "$unit"; done
-${EMULATION_SCRIPT}chroot "$root" update-initramfs -u -k all
+for unit in ${MASKED(architecture).join(' ')}; do systemctl --root="$root" --quiet mask "$unit"; done
+${emulationScript(architecture)}chroot "$root" update-initramfs -u -k all
 # One line per package: name, version, and the checksum of its file.
 chroot "$root" dpkg-query --show --showformat '\${Package}=\${Version}\\n' >"$root/tmp/installed"
 chroot "$root" xargs apt-cache show <"$root/tmp/installed" | awk '
@@ -284,6 +292,7 @@ mv "$out/vmlinuz" "$out/initrd" "$out/disk.qcow2" "$out/${PACKAGE_LIST}" "$root$
 `;
 
 /** SHA-256 of everything that rdctl adds to the packages; lower-case hexadecimal. */
-export const RECIPE_SUM = createHash('sha256')
-  .update(JSON.stringify([ROOT_BYTES, PATH_OPTIONS, ROOT_FILES, FINISH_SCRIPT]))
-  .digest('hex');
+export function recipeSum(architecture: Architecture): string {
+  const parts = [ROOT_BYTES, pathOptions(architecture), rootFiles(architecture), finishScript(architecture)];
+  return createHash('sha256').update(JSON.stringify(parts)).digest('hex');
+}

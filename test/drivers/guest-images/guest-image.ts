@@ -1,5 +1,6 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import type { Architecture } from '../../../src/drivers/guest-images/architecture.ts';
 import type { GuestImage } from '../../../src/drivers/guest-images/image.ts';
 import type { ImageStore } from '../../../src/drivers/guest-images/store.ts';
 
@@ -10,12 +11,13 @@ export async function sampleImage(
   store: ImageStore,
   content = 'a',
   created = '2026-11-01T12:00:00.000Z',
+  architecture: Architecture = 'x86_64',
 ): Promise<GuestImage> {
   const draft = await store.draft();
   mkdirSync(draft.directory, { recursive: true });
   for (const name of ['vmlinuz', 'initrd', 'disk.qcow2']) {
     writeFileSync(join(draft.directory, name), `${name} ${content}\n`.repeat(1000));
   }
-  const facts = { name: `debian-${content}`, architecture: 'x86_64', rootBytes: 3 * 1024 ** 3, created };
+  const facts = { name: `debian-${content}`, architecture, rootBytes: 3 * 1024 ** 3, created };
   return draft.keep(facts, { kernel: 'vmlinuz', initrd: 'initrd', disk: 'disk.qcow2' }, never);
 }

@@ -70,8 +70,13 @@ describe('a manifest', () => {
 });
 
 describe('the image that a machine boots', () => {
-  const [plain, newer] = [{ digest: 'plain' }, { digest: 'newer', features: [] }];
-  const special = { digest: 'special', features: ['9p'] };
+  const architecture = 'x86_64';
+  const [plain, newer] = [
+    { architecture, digest: 'plain' },
+    { architecture, digest: 'newer', features: [] },
+  ];
+  const special = { architecture, digest: 'special', features: ['9p'] };
+  const foreign = { architecture: 'aarch64', digest: 'foreign', features: ['9p'] };
   const gone = 'gone';
 
   test.each([
@@ -82,8 +87,10 @@ describe('the image that a machine boots', () => {
     ['the newest when both are gone', [newer, plain], { selected: gone, current: gone }, newer],
     ['one with a required feature', [newer, special], { selected: 'newer', feature: '9p' }, special],
     ['the selected one when none has the feature', [newer, plain], { selected: 'plain', feature: '9p' }, plain],
+    ['never one of another architecture', [foreign, plain], { selected: 'foreign', feature: '9p' }, plain],
+    ['none when there are only those', [foreign], { current: 'foreign' }, undefined],
     ['none when there is none', [], { selected: gone, feature: '9p' }, undefined],
   ])('is %s', (_, known, choice, expected) => {
-    expect(imageToBoot(known, { selected: undefined, current: undefined, ...choice })).toBe(expected);
+    expect(imageToBoot(known, { architecture, selected: undefined, current: undefined, ...choice })).toBe(expected);
   });
 });

@@ -1,36 +1,82 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { RdError } from '../../../errors.ts';
-import { lastLines } from '../../../os/run.ts';
+import { lastLines, type RunResult } from '../../../os/run.ts';
+import { ARCHITECTURES, type Architecture } from '../../guest-images/architecture.ts';
 import type { Run } from '../../shell.ts';
-import { type Accelerator, cpuModel } from './arguments.ts';
+import { type Accelerator, comma, cpuModel, type QemuHost } from './arguments.ts';
 
-/** `mov al, 0x10; out 0xf4, al; hlt`, and the boot sector signature. */
-const SECTOR = Buffer.concat([
-  Buffer.from([0xb0, 0x10, 0xe6, 0xf4, 0xf4]),
-  Buffer.alloc(505),
-  Buffer.from([0x55, 0xaa]),
-  // The firmware does not boot from a disk of one sector.
-  Buffer.alloc(2 ** 20 - 512),
-]);
-/** QEMU exits with twice the value written to the port, plus one. */
-const GUEST_RAN_STATUS = 0x10 * 2 + 1;
 const LIMIT_MS = 20_000;
+
+/** A guest of a few instructions, which proves that it ran. */
+interface ProbeGuest {
+  file: Buffer;
+  /** Arguments of QEMU for a machine that runs it. @param file escaped. */
+  machine(file: string): string[];
+  hasRun(result: Pick<RunResult, 'exitCode' | 'stdout'>): boolean;
+}
+
+const PROOF = 'R';
+
+const PROBE_GUESTS: Readonly<Record<Architecture, ProbeGuest>> = {
+  // `mov al, 0x10; out 0xf4, al; hlt`, and the boot sector signature. The test boots through the whole firmware, which does not boot from a
+  // disk of one sector. QEMU exits with twice the value written to the port, plus one.
+  x86_64: {
+    file: Buffer.concat([
+      Buffer.from([0xb0, 0x10, 0xe6, 0xf4, 0xf4]),
+      Buffer.alloc(505),
+      Buffer.from([0x55, 0xaa]),
+      Buffer.alloc(2 ** 20 - 512),
+    ]),
+    machine: (file) => [
+      '-m',
+      '16',
+      '-device',
+      'isa-debug-exit,iobase=0xf4,iosize=0x04',
+      '-drive',
+      `file=${file},format=raw,if=none,id=sector`,
+      '-device',
+      'ide-hd,drive=sector,bootindex=0',
+    ],
+    hasRun: ({ exitCode }) => exitCode === 0x10 * 2 + 1,
+  },
+  // `mov x0, #0x09000000; mov w1, 'R'; strb w1, [x0]`: to the serial port; `mov w0, #0x84000008; hvc #0`: power off; `b .`
+  aarch64: {
+    file: words(
+      0xd2a12000,
+      0x52800001 | (PROOF.charCodeAt(0) << 5),
+      0x39000001,
+      0x52b08000,
+      0x72800100,
+      0xd4000002,
+      0x14000000,
+    ),
+    machine: (file) => ['-m', '128', '-serial', 'stdio', '-kernel', file],
+    hasRun: ({ exitCode, stdout }) => exitCode === 0 && stdout === PROOF,
+  },
+};
+
+function words(...code: number[]): Buffer {
+  const buffer = Buffer.alloc(4 * code.length);
+  code.forEach((word, index) => void buffer.writeUInt32LE(word >>> 0, 4 * index));
+  return buffer;
+}
 
 /** What runs guest instructions on this host. */
 export interface Acceleration {
   accelerator: Accelerator;
-  /** Why KVM is not used and how to enable it, as a clause. */
+  /** Why KVM or HVF is not used and how to enable it, as a clause. */
   emulatedBecause?: string;
 }
 
 /**
- * Whether a guest really runs with this accelerator, tested by running one of three instructions: `/dev/kvm` can exist and be accessible on
- * a host where every guest crashes, usually because of its processor. The test boots through the whole firmware.
- * @param directory a private directory for the test disk.
+ * Whether a guest really runs with this accelerator, tested by running some instructions: `/dev/kvm` can exist and be accessible on a host
+ * where every guest crashes, usually because of its processor.
+ * @param directory a private directory for the test guest.
  * @returns QEMU's error message; undefined when the accelerator works.
  */
 export async function accelerationFailure(
+  architecture: Architecture,
   accelerator: Accelerator,
   directory: string,
   run: Run,
@@ -38,38 +84,33 @@ export async function accelerationFailure(
 ): Promise<string | undefined> {
   const place = await mkdtemp(join(directory, 'probe-'));
   try {
-    const disk = join(place, 'sector');
-    await writeFile(disk, SECTOR);
-    const { exitCode, stderr } = await run(
+    const { qemu, machine } = ARCHITECTURES[architecture];
+    const guest = PROBE_GUESTS[architecture];
+    const file = join(place, 'guest');
+    await writeFile(file, guest.file);
+    const result = await run(
       [
-        'qemu-system-x86_64',
+        qemu.program,
         '-nodefaults',
         '-no-user-config',
         '-machine',
-        'q35',
+        machine,
         '-accel',
         accelerator,
         '-cpu',
-        cpuModel(accelerator),
-        '-m',
-        '16',
+        cpuModel(architecture, accelerator),
         '-display',
         'none',
         '-no-reboot',
-        '-device',
-        'isa-debug-exit,iobase=0xf4,iosize=0x04',
-        '-drive',
-        `file=${disk.replaceAll(',', ',,')},format=raw,if=none,id=sector`,
-        '-device',
-        'ide-hd,drive=sector,bootindex=0',
+        ...guest.machine(comma(file)),
       ],
       { signal, timeoutMs: LIMIT_MS, accept: Array.from({ length: 256 }, (_, status) => status) },
     );
-    if (exitCode === GUEST_RAN_STATUS) return undefined;
-    const message = lastLines(stderr)
+    if (guest.hasRun(result)) return undefined;
+    const message = lastLines(result.stderr)
       .at(-1)
-      ?.replace(/^qemu-system-x86_64: /, '');
-    return message ?? `it exited with status ${exitCode} before the guest ran`;
+      ?.replace(/^qemu-system-\w+: /, '');
+    return message ?? `it exited with status ${result.exitCode} before the guest ran`;
   } catch (error) {
     if (error instanceof RdError && error.code === 'ERR_DRIVER_FAILED') return error.message;
     throw error;
@@ -79,26 +120,31 @@ export async function accelerationFailure(
 }
 
 /** The fastest accelerator that works here. Probed once per host boot. */
-export function accelerators(directory: string, run: Run): (signal: AbortSignal) => Promise<Acceleration> {
+export function accelerators(
+  { platform, architecture }: QemuHost,
+  directory: string,
+  run: Run,
+): (signal: AbortSignal) => Promise<Acceleration> {
+  const accelerator = platform === 'darwin' ? 'hvf' : 'kvm';
   let known: Acceleration | undefined;
   return async (signal) => {
-    known ??= accelerationOf(await accelerationFailure('kvm', directory, run, signal));
+    known ??= accelerationOf(accelerator, await accelerationFailure(architecture, accelerator, directory, run, signal));
     return known;
   };
 }
 
-function accelerationOf(failure: string | undefined): Acceleration {
-  if (failure === undefined) return { accelerator: 'kvm' };
-  return { accelerator: 'tcg', emulatedBecause: withRemedy(failure) };
+function accelerationOf(accelerator: 'kvm' | 'hvf', failure: string | undefined): Acceleration {
+  if (failure === undefined) return { accelerator };
+  return { accelerator: 'tcg', emulatedBecause: withRemedy(accelerator, failure) };
 }
 
-/** Adds a remedy to QEMU's error messages about `/dev/kvm`. */
-function withRemedy(message: string): string {
+/** Adds a remedy to QEMU's error messages. */
+function withRemedy(accelerator: 'kvm' | 'hvf', message: string): string {
   if (/kvm.*no such file/i.test(message)) {
     return 'this host has no /dev/kvm; enable virtualization in its firmware (nested virtualization if this host is a virtual machine) and load kvm_intel or kvm_amd';
   }
   if (/kvm.*permission denied/i.test(message)) {
     return 'the user of the service cannot open /dev/kvm; add the user to the group kvm, log in again and restart the service';
   }
-  return `a test guest did not run with KVM; QEMU reported: ${message.replace(/\.+$/, '')}`;
+  return `a test guest did not run with ${accelerator.toUpperCase()}; QEMU reported: ${message.replace(/\.+$/, '')}`;
 }

@@ -1,13 +1,21 @@
 import { join } from 'node:path';
+import { ARCHITECTURES, type Architecture } from '../../guest-images/architecture.ts';
 import type { GuestImage } from '../../guest-images/image.ts';
 import { DATA_SERIAL, FIRMWARE_FOLDER } from '../../guest-images/recipe.ts';
 import type { QemuPlaces } from './places.ts';
 
-/** What runs guest instructions: the host kernel, or QEMU itself. */
-export type Accelerator = 'kvm' | 'tcg';
+/** What runs guest instructions: the kernel of the host (KVM on Linux, HVF on macOS), or QEMU itself (TCG). */
+export type Accelerator = 'kvm' | 'hvf' | 'tcg';
+
+/** What QEMU runs on, and for which guests. */
+export interface QemuHost {
+  platform: NodeJS.Platform;
+  architecture: Architecture;
+}
 
 export interface QemuArguments {
   image: Pick<GuestImage, 'directory' | 'files'>;
+  host: QemuHost;
   places: QemuPlaces;
   accelerator: Accelerator;
   /** GiB at the start, and the limit for hot-plugging. */
@@ -43,16 +51,24 @@ export const NETWORK = 'net0';
 /** The guest's address in it: the first one that QEMU assigns. */
 export const GUEST_ADDRESS = '10.0.2.15';
 
-const KERNEL_LINE =
-  'console=ttyS0 root=/dev/vda rw quiet panic=-1 apparmor=0 memhp_default_state=online_movable swiotlb=1024';
+const KERNEL_LINE = 'root=/dev/vda rw quiet panic=-1 apparmor=0 memhp_default_state=online_movable swiotlb=1024';
 /**
  * For an emulated processor: no mitigations of processor vulnerabilities, and few wake-ups of an idle guest. Disables the watchdogs of
  * processors and clocks, huge pages (useless in emulation), memory compaction and pressure averages; batches RCU callbacks.
  */
-const EMULATED_LINE = [
-  'mitigations=off nowatchdog tsc=reliable transparent_hugepage=never psi=0 rcu_nocbs=all',
+const emulatedLine = (architecture: Architecture) => [
+  'mitigations=off nowatchdog',
+  ARCHITECTURES[architecture].emulatedKernelLine,
+  'transparent_hugepage=never psi=0 rcu_nocbs=all',
   'sysctl.vm.compaction_proactiveness=0 sysctl.vm.stat_interval=60',
-].join(' ');
+];
+
+/** The kernel command line of a guest. */
+function kernelLine(architecture: Architecture, accelerator: Accelerator): string {
+  const words = [`console=${ARCHITECTURES[architecture].console}`, KERNEL_LINE];
+  if (accelerator === 'tcg') words.push(...emulatedLine(architecture));
+  return words.filter((word) => word !== '').join(' ');
+}
 
 /**
  * The QEMU command line of a machine. It disables whatever depends on user files or version defaults. `apparmor=0`: the guest has no
@@ -62,6 +78,7 @@ const EMULATED_LINE = [
 export function qemuArguments(input: QemuArguments): string[] {
   const {
     image,
+    host: { platform, architecture },
     places,
     accelerator,
     memoryGiB,
@@ -77,17 +94,18 @@ export function qemuArguments(input: QemuArguments): string[] {
     `name=${FIRMWARE_FOLDER}/${name},file=${comma(file)}`,
   ];
   return [
-    'qemu-system-x86_64',
+    ARCHITECTURES[architecture].qemu.program,
     '-nodefaults',
     '-no-user-config',
     '-name',
-    `${comma(`rdctl-${places.id}`)},process=rdctl-${places.id}`,
+    // Elsewhere QEMU cannot set the name of its process, and refuses to start.
+    `rdctl-${places.id}${platform === 'linux' ? `,process=rdctl-${places.id}` : ''}`,
     '-machine',
-    'q35',
+    ARCHITECTURES[architecture].machine,
     '-accel',
-    accelerator === 'kvm' ? 'kvm' : 'tcg,thread=multi,tb-size=512',
+    accelerator === 'tcg' ? 'tcg,thread=multi,tb-size=512' : accelerator,
     '-cpu',
-    cpuModel(accelerator),
+    cpuModel(architecture, accelerator),
     '-smp',
     `${cpus},maxcpus=${Math.max(cpus, cpuCeiling)}`,
     '-m',
@@ -97,7 +115,7 @@ export function qemuArguments(input: QemuArguments): string[] {
     '-initrd',
     join(directory, files.initrd.name),
     '-append',
-    accelerator === 'kvm' ? KERNEL_LINE : `${KERNEL_LINE} ${EMULATED_LINE}`,
+    kernelLine(architecture, accelerator),
     ...disk(DISK_NODE, 'disk', places.disk, backingFiles),
     '-device',
     `virtio-blk-pci,drive=disk,${HALT}`,
@@ -143,8 +161,8 @@ function disk(node: string, drive: string, file: string, below: readonly string[
 }
 
 /** Every CPU feature that the accelerator offers. */
-export function cpuModel(accelerator: Accelerator): string {
-  return accelerator === 'kvm' ? 'host' : 'max';
+export function cpuModel(architecture: Architecture, accelerator: Accelerator): string {
+  return accelerator === 'tcg' ? `max${ARCHITECTURES[architecture].emulatedFeatures}` : 'host';
 }
 
 /** Escapes an option value: QEMU requires commas to be doubled. */

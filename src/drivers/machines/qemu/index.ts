@@ -39,7 +39,7 @@ import { qemuRoute, sshRoute } from './ports/routes.ts';
 import { readQemuRecord } from './record.ts';
 import { qemuShell } from './shell.ts';
 import { guestAccess } from './ssh.ts';
-import { memorySupport, mountSupport, QEMU_SUPPORT, qemuFacts, qemuVerdict } from './support.ts';
+import { memorySupport, mountSupport, ownHost, QEMU_SUPPORT, qemuFacts, qemuVerdict } from './support.ts';
 
 const INFO: DriverInfo = {
   name: 'qemu',
@@ -73,9 +73,13 @@ export function qemuFactory(programs: GuestPrograms): DriverFactory {
     ...INFO,
     automatic: true,
     async probe(env) {
-      const facts = await qemuFacts(env, 0);
-      const images = facts.platform === 'linux' ? await imagesOf(env).list() : [];
-      return qemuVerdict({ ...facts, images: images.length });
+      const images = process.platform === 'win32' ? [] : await imagesOf(env).list();
+      return qemuVerdict(
+        await qemuFacts(
+          env,
+          images.map(({ architecture }) => architecture),
+        ),
+      );
     },
     open: (context) => openQemu(context, programs),
   };
@@ -86,15 +90,16 @@ function imagesOf(env: DriverContext['env']) {
 }
 
 function homeOf(env: DriverContext['env']) {
-  return homePlaces(env, 'linux', userHome(env, 'linux'));
+  return homePlaces(env, process.platform === 'darwin' ? 'darwin' : 'linux', userHome(env));
 }
 
 async function openQemu(context: DriverContext, programs: GuestPrograms): Promise<Driver> {
   const { directory, logs, env, log } = context;
+  const host = ownHost();
   const home = homeOf(env);
   const images = imagesOf(env);
   const places = qemuPlaces(directory, runtimeDirectory(process.getuid?.() ?? 0));
-  const environment = { PATH: programPath(env.PATH), LC_ALL: 'C', HOME: userHome(env, 'linux') };
+  const environment = { PATH: programPath(env.PATH), LC_ALL: 'C', HOME: userHome(env) };
   const run: Run = (argv, options) => runProgram(argv, { ...options, env: environment });
   async function port(): Promise<number> {
     const record = await readQemuRecord(places.record);
@@ -109,7 +114,8 @@ async function openQemu(context: DriverContext, programs: GuestPrograms): Promis
     clock: steadyClock,
     port,
   });
-  const facts = async () => hostFacts(env.PATH, featuresOf(await images.list()));
+  const bootable = async () => (await images.list()).filter(({ architecture }) => architecture === host.architecture);
+  const facts = async () => hostFacts(env.PATH, featuresOf(await bootable()));
   const mounts = guestMounts({
     places,
     guest,
@@ -136,13 +142,14 @@ async function openQemu(context: DriverContext, programs: GuestPrograms): Promis
     places,
     logFile: join(logs, 'qemu.log'),
     images,
+    host,
     run,
     environment,
     guest,
     mounts,
     monitor,
     ports,
-    accelerator: accelerators(directory, run),
+    accelerator: accelerators(host, directory, run),
     freezes: env.RDCTL_QEMU_FREEZE !== '0',
     clock: steadyClock,
     log,
@@ -197,7 +204,7 @@ async function openQemu(context: DriverContext, programs: GuestPrograms): Promis
     const image =
       record?.power === 'on'
         ? known.find(({ digest }) => digest === record.image)
-        : imageToBoot(known, { selected, current: record?.image });
+        : imageToBoot(known, { architecture: host.architecture, selected, current: record?.image });
     return image?.source?.packages.find(({ name }) => name === 'docker.io')?.version;
   }
   const supportNow = async () => ({

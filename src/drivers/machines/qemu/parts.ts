@@ -5,6 +5,7 @@ import type { DriverContext } from '../../driver.ts';
 import type { ImageStore } from '../../guest-images/store.ts';
 import type { Run } from '../../shell.ts';
 import type { Acceleration } from './accelerator.ts';
+import type { QemuHost } from './arguments.ts';
 import type { Connection, GuestClock } from './guest.ts';
 import type { Monitor } from './monitor.ts';
 import type { GuestMounts } from './mounts/mounts.ts';
@@ -17,6 +18,7 @@ export interface MachineParts {
   logFile: string;
   /** Images of this home that a machine can use. */
   images: Pick<ImageStore, 'list' | 'selected' | 'verify'>;
+  host: QemuHost;
   run: Run;
   environment: Readonly<Record<string, string>>;
   guest: Connection;

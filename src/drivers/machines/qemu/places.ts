@@ -41,8 +41,10 @@ export interface QemuPlaces {
   sshRecord: string;
 }
 
-/** The kernel's limit for a unix socket path, without the terminator and the suffix that ssh adds temporarily. */
+/** The limits of kernels for the path of a unix socket, without the terminator. */
 const MAX_SOCKET_PATH = 107;
+const MAX_SOCKET_PATH_DARWIN = 103;
+/** What ssh appends temporarily. */
 const SSH_SUFFIX = 17;
 /** The longest socket name in `run`. */
 export const LONGEST_SOCKET = 'containerd-containerd.sock';
@@ -51,10 +53,15 @@ export const LONGEST_SOCKET = 'containerd-containerd.sock';
  * `directory` is the driver's private directory. If it is too long for sockets, they get a short one below `runtime`, our runtime
  * directory.
  */
-export function qemuPlaces(directory: string, runtime: string): QemuPlaces {
+export function qemuPlaces(
+  directory: string,
+  runtime: string,
+  platform: NodeJS.Platform = process.platform,
+): QemuPlaces {
   const id = createHash('sha256').update(directory).digest('hex').slice(0, 8);
   const inside = join(directory, 'run');
-  const fits = Buffer.byteLength(join(inside, LONGEST_SOCKET)) + SSH_SUFFIX <= MAX_SOCKET_PATH;
+  const most = platform === 'darwin' ? MAX_SOCKET_PATH_DARWIN : MAX_SOCKET_PATH;
+  const fits = Buffer.byteLength(join(inside, LONGEST_SOCKET)) + SSH_SUFFIX <= most;
   const run = fits ? inside : join(runtime, id);
   return {
     id,

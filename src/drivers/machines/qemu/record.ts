@@ -47,7 +47,7 @@ function parsed(value: unknown): QemuRecord | undefined {
   if (!spec) return undefined;
   if (power !== 'on' && power !== 'off') return undefined;
   if (typeof image !== 'string' || typeof sshPort !== 'number') return undefined;
-  if (accelerator !== 'kvm' && accelerator !== 'tcg') return undefined;
+  if (accelerator !== 'kvm' && accelerator !== 'hvf' && accelerator !== 'tcg') return undefined;
   const started = parseStart(value.started);
   return {
     power,

@@ -7,6 +7,7 @@ import { readIfThere, writeFileAtomic } from '../../../os/atomic-file.ts';
 import { startDaemon, stopDaemon } from '../../../os/daemon.ts';
 import { isThere } from '../../../os/regular-file.ts';
 import type { MachineSpec, MachineStart } from '../../driver.ts';
+import { ARCHITECTURES, type Architecture, foreignImage } from '../../guest-images/architecture.ts';
 import { type GuestImage, imageToBoot } from '../../guest-images/image.ts';
 import type { Run } from '../../shell.ts';
 import { type QemuArguments, qemuArguments } from './arguments.ts';
@@ -37,7 +38,7 @@ const QUIT_MS = 10_000;
  *   not come up, `ERR_CANCELLED`.
  */
 export async function startMachine(parts: MachineParts, spec: MachineSpec, signal: AbortSignal): Promise<void> {
-  const { places, run, guest, guestClock, accelerator, freezes, mounts, clock, log } = parts;
+  const { places, host, run, guest, guestClock, accelerator, freezes, mounts, clock, log } = parts;
   const times = phases(clock);
   const known = await readQemuRecord(places.record);
   const previous = known === 'damaged' ? undefined : known;
@@ -60,15 +61,17 @@ export async function startMachine(parts: MachineParts, spec: MachineSpec, signa
   await rm(places.serialLog, { force: true });
   const argv: QemuArguments = {
     image,
+    host,
     places,
     accelerator: record.accelerator,
     memoryGiB: spec.memoryGiB,
     cpus: spec.cpus,
-    ...ceilings(spec),
+    ...ceilings(spec, host.architecture),
     sshPort,
     extra: await mounts.begin(spec, signal),
   };
-  if (freezes) {
+  // Whether HVF saves and loads all of the state of a guest is not known.
+  if (freezes && record.accelerator !== 'hvf') {
     record.frozenKey = frozenKey(await frozenFacts({ image: image.digest, argv, dataBytes, places, run, signal }));
   }
   // Before QEMU starts, so that the next start or stop knows what a crash left.
@@ -153,13 +156,15 @@ async function tryResume(
 }
 
 async function chooseImage(
-  { images, log }: MachineParts,
+  { images, host: { architecture }, log }: MachineParts,
   previous: QemuRecord | undefined,
   feature: string | undefined,
 ): Promise<GuestImage> {
   const known = await images.list();
   const [selected, current] = [await images.selected(), previous?.image];
-  const image = imageToBoot(known, { selected, current, feature });
+  const image = imageToBoot(known, { architecture, selected, current, feature });
+  const asked = known.find(({ digest }) => digest === selected) ?? (image ? undefined : known[0]);
+  if (asked && asked.architecture !== architecture) throw foreignImage(asked, architecture);
   if (image) {
     for (const digest of new Set([selected, current])) {
       if (digest === undefined || known.some((other) => other.digest === digest)) continue;
@@ -209,8 +214,10 @@ const CPUS_PER_CPU = 2;
  */
 export function ceilings(
   { memoryGiB, cpus }: Pick<MachineSpec, 'memoryGiB' | 'cpus'>,
+  architecture: Architecture,
   host = { memoryBytes: totalmem(), cpus: availableParallelism() },
 ): Pick<QemuArguments, 'memoryCeilingGiB' | 'cpuCeiling'> {
+  if (!ARCHITECTURES[architecture].hotplug) return { memoryCeilingGiB: memoryGiB, cpuCeiling: cpus };
   return {
     memoryCeilingGiB: Math.max(memoryGiB, Math.min(MAX_MEMORY_GIB, Math.floor(host.memoryBytes / GIB))),
     cpuCeiling: Math.max(cpus, CPUS_PER_CPU * host.cpus),

@@ -1,6 +1,7 @@
 import { rm } from 'node:fs/promises';
 import { messageOf, RdError } from '../../../errors.ts';
 import { stopDaemon } from '../../../os/daemon.ts';
+import { ARCHITECTURES } from '../../guest-images/architecture.ts';
 import { type FrozenDraft, keepFrozen, releaseData, saveState } from './frozen/freeze.ts';
 import { frozenPlaces } from './frozen/state.ts';
 import { haltReason, resumeFrom } from './halts.ts';
@@ -131,19 +132,20 @@ async function keepState(parts: MachineParts, saved: FrozenDraft, key: string): 
   }
 }
 
-/** Presses the power button and waits for QEMU to exit. */
+/** Makes the guest power down, by the power button where it has one, and waits for QEMU to exit. */
 async function powerDown(parts: MachineParts, signal: AbortSignal): Promise<void> {
-  const { monitor, clock, log, isAlive } = parts;
-  const wasPressed = await monitor
-    .use((qmp) => qmp.execute('system_powerdown', undefined, { signal }), signal)
-    .then(
-      () => true,
-      (error: unknown) => {
-        if (signal.aborted) throw error;
-        return false;
-      },
-    );
-  if (!wasPressed) return;
+  const { host, guest, monitor, clock, log, isAlive } = parts;
+  const request = ARCHITECTURES[host.architecture].powerButton
+    ? monitor.use((qmp) => qmp.execute('system_powerdown', undefined, { signal }), signal)
+    : guest.run(['systemctl', '--no-block', 'poweroff'], { signal });
+  const wasRequested = await request.then(
+    () => true,
+    (error: unknown) => {
+      if (signal.aborted) throw error;
+      return false;
+    },
+  );
+  if (!wasRequested) return;
   const deadline = clock.now() + POWER_DOWN_MS;
   for (let nextCheck = clock.now() + HALT_CHECK_MS; (await isAlive()) && clock.now() < deadline; ) {
     if (signal.aborted) throw new RdError('ERR_CANCELLED', 'stopping the guest was canceled');

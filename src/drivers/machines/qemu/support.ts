@@ -1,8 +1,11 @@
+import { RdError } from '../../../errors.ts';
 import { findProgram, programPath } from '../../../os/program.ts';
 import { platformText } from '../../../settings/field.ts';
 import type { SettingPath } from '../../../settings/settings.gen.ts';
 import type { Probe, Support, SupportMatrix } from '../../driver.ts';
+import { ARCHITECTURES, type Architecture, guestArchitecture } from '../../guest-images/architecture.ts';
 import { ENFORCED, engineSupport, K3S_SUPPORT, unsupported } from '../shared/engine-support.ts';
+import type { QemuHost } from './arguments.ts';
 import { DISK_MOST_BYTES, GIB } from './live/facts.ts';
 import type { HostFacts } from './mounts/host-facts.ts';
 import { MOUNT_TYPES, MOUNTERS } from './mounts/mount-types.ts';
@@ -107,45 +110,67 @@ export function memorySupport(hostBytes: number): { 'virtualMachine.memoryInGB':
   return { 'virtualMachine.memoryInGB': { level: 'enforced', most, partlyLive: true, reason } };
 }
 
+/** This computer. @throws RdError `ERR_DRIVER_TERMINAL` where no guest runs. */
+export function ownHost(): QemuHost {
+  const { platform, arch } = process;
+  const architecture = guestArchitecture(arch);
+  if (architecture !== undefined) return { platform, architecture };
+  throw new RdError('ERR_DRIVER_TERMINAL', `the qemu driver has no machines for ${arch}`, {
+    advice: 'Run rdctl on a computer with x86_64 or arm64.',
+  });
+}
+
 /** Facts that decide whether a machine can start here. */
 export interface QemuFacts {
   platform: NodeJS.Platform;
+  /** `process.arch` */
   arch: string;
   missingPrograms: readonly string[];
-  /** Guest images in the store of this home. */
-  images: number;
+  /** Architectures of the guest images in the store of this home. */
+  images: readonly string[];
 }
 
-const PROGRAMS = ['qemu-system-x86_64', 'qemu-img', 'ssh', 'ssh-keygen'];
-/** Includes sftp-server, for the default mount type. */
-const INSTALL = 'apt-get install --no-install-recommends qemu-system-x86 qemu-utils openssh-client openssh-sftp-server';
+/** Includes sftp-server, for the default mount type; macOS comes with everything of OpenSSH. */
+function installCommand(platform: NodeJS.Platform, architecture: Architecture): string {
+  if (platform === 'darwin') return 'brew install qemu';
+  const { qemu } = ARCHITECTURES[architecture];
+  return `apt-get install --no-install-recommends ${qemu.package} qemu-utils openssh-client openssh-sftp-server`;
+}
 
 /** Pure: the verdict on these facts, the cheapest fix first. */
 export function qemuVerdict({ platform, arch, missingPrograms, images }: QemuFacts): Probe {
-  if (platform !== 'linux' || arch !== 'x64') {
+  const architecture = guestArchitecture(arch);
+  if ((platform !== 'linux' && platform !== 'darwin') || architecture === undefined) {
     return {
       usable: false,
-      reason: `needs Linux on x86_64, and this is ${platformText(platform)} on ${arch}`,
-      fix: 'run rdctl on Linux on x86_64',
+      reason: `needs Linux or macOS on x86_64 or arm64, and this is ${platformText(platform)} on ${arch}`,
+      fix: 'run rdctl on Linux or macOS',
     };
   }
   if (missingPrograms.length > 0) {
-    return { usable: false, reason: `not installed: ${missingPrograms.join(', ')}`, fix: INSTALL };
+    const reason = `not installed: ${missingPrograms.join(', ')}`;
+    return { usable: false, reason, fix: installCommand(platform, architecture) };
   }
-  if (images === 0) {
-    const fix = 'rdctl image build, or rdctl image fetch URL --sha256 SUM';
-    return { usable: false, reason: 'there is no guest image', fix };
+  if (!images.includes(architecture)) {
+    const fetch = 'rdctl image fetch URL --sha256 SUM';
+    const reason =
+      images.length === 0
+        ? 'there is no guest image'
+        : `there is no guest image for ${architecture}, only for ${[...new Set(images)].join(', ')}`;
+    // Images are built on Linux.
+    return { usable: false, reason, fix: platform === 'linux' ? `rdctl image build, or ${fetch}` : fetch };
   }
   return { usable: true, detail: 'QEMU and a guest image' };
 }
 
-export async function qemuFacts(env: Readonly<Record<string, string | undefined>>, images: number): Promise<QemuFacts> {
+export async function qemuFacts(
+  env: Readonly<Record<string, string | undefined>>,
+  images: readonly string[],
+): Promise<QemuFacts> {
+  const { platform, arch } = process;
   const path = programPath(env.PATH);
-  const found = await Promise.all(PROGRAMS.map((name) => findProgram(name, path)));
-  return {
-    platform: process.platform,
-    arch: process.arch,
-    missingPrograms: PROGRAMS.filter((_, index) => found[index] === undefined),
-    images,
-  };
+  const { qemu } = ARCHITECTURES[guestArchitecture(arch) ?? 'x86_64'];
+  const programs = [qemu.program, 'qemu-img', 'ssh', 'ssh-keygen'];
+  const found = await Promise.all(programs.map((name) => findProgram(name, path)));
+  return { platform, arch, missingPrograms: programs.filter((_, index) => found[index] === undefined), images };
 }

@@ -4,6 +4,7 @@ import { release } from 'node:os';
 import { dirname, join } from 'node:path';
 import { isObject, type JsonValue, parseJson } from '../../../../json.ts';
 import { readIfThere, writeFileAtomic } from '../../../../os/atomic-file.ts';
+import { ARCHITECTURES } from '../../../guest-images/architecture.ts';
 import type { Run } from '../../../shell.ts';
 import { type Accelerator, type QemuArguments, qemuArguments } from '../arguments.ts';
 import * as mountScripts from '../mounts/guest-scripts.ts';
@@ -145,7 +146,7 @@ export interface FrozenFactsInput {
 export async function frozenFacts(input: FrozenFactsInput): Promise<FrozenFacts> {
   const { image, argv, dataBytes, places, run, signal } = input;
   const [{ stdout }, processor, ...keys] = await Promise.all([
-    run(['qemu-system-x86_64', '--version'], { signal }),
+    run([ARCHITECTURES[argv.host.architecture].qemu.program, '--version'], { signal }),
     processorOf(argv.accelerator),
     ...[places.key, places.hostKey].map((path) => readFile(`${path}.pub`, 'utf8')),
   ]);
@@ -159,7 +160,11 @@ async function processorOf(accelerator: Accelerator): Promise<string> {
   const [first = ''] = (await readFile('/proc/cpuinfo', 'utf8')).split('\n\n');
   const lines = first
     .split('\n')
-    .filter((line) => /^(vendor_id|cpu family|model|model name|stepping|microcode|flags)\s*:/.test(line));
+    .filter((line) =>
+      /^(vendor_id|cpu family|model|model name|stepping|microcode|flags|Features|CPU (implementer|architecture|variant|part|revision))\s*:/.test(
+        line,
+      ),
+    );
   return [release(), ...lines].join('\n');
 }
 

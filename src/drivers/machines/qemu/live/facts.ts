@@ -43,7 +43,8 @@ export async function readFacts(qmp: Qmp, signal: AbortSignal): Promise<MachineF
     execute('query-balloon'),
     execute('query-memory-size-summary'),
     execute('query-memory-devices'),
-    execute('query-hotpluggable-cpus'),
+    // Refused by machines to which no processor can be added.
+    undefinedIfRefused(execute('query-hotpluggable-cpus')),
     execute('query-block'),
     // Missing before QEMU 7.1, where hot-plugging is treated as unsupported.
     undefinedIfRefused(property('/machine', 'memory')),
@@ -53,7 +54,6 @@ export async function readFacts(qmp: Qmp, signal: AbortSignal): Promise<MachineF
   const slotsLeft = numberOr(0, size, 'slots') - list(devices).length;
   const bytes = number(balloon, 'actual');
   const needed = neededOf(stats, { bytes, whole, base: number(summary, 'base-memory') });
-  const cpus = list(slots).filter(isObject);
   return {
     memory: {
       bytes,
@@ -61,10 +61,8 @@ export async function readFacts(qmp: Qmp, signal: AbortSignal): Promise<MachineF
       most: slotsLeft > 0 ? Math.max(whole, numberOr(whole, size, 'max-size')) : whole,
       ...(needed ? { needed } : {}),
     },
-    cpus: {
-      count: cpus.filter((slot) => typeof slot['qom-path'] === 'string').length,
-      free: cpus.filter((slot) => slot['qom-path'] === undefined).flatMap(slotOf),
-    },
+    cpus:
+      slots === undefined ? { count: list(await execute('query-cpus-fast')).length, free: [] } : cpusOf(list(slots)),
     diskBytes: number(child(child(diskOf(disks), 'inserted'), 'image'), 'virtual-size'),
     writeFailed: list(disks).some((disk) => child(disk, 'io-status') === 'failed'),
   };
@@ -87,6 +85,14 @@ function neededOf(
   const most = KERNEL_BYTES + base * KERNEL_SHARE;
   const reserved = bytes - total;
   return { bytes: total - available + (reserved >= 0 && reserved <= most ? reserved : most), at };
+}
+
+function cpusOf(slots: readonly JsonValue[]): MachineFacts['cpus'] {
+  const cpus = slots.filter(isObject);
+  return {
+    count: cpus.filter((slot) => typeof slot['qom-path'] === 'string').length,
+    free: cpus.filter((slot) => slot['qom-path'] === undefined).flatMap(slotOf),
+  };
 }
 
 function slotOf(slot: JsonObject): CpuSlot[] {
