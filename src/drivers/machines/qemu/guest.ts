@@ -215,22 +215,37 @@ function hasSshBanner(port: number): Promise<boolean> {
 const CHECK_INTERVAL_MS = 60_000;
 const MAX_DRIFT_S = 5;
 
-/** Corrects the guest clock, which misses the time that the host slept or the guest was halted. */
-export function createGuestClock(guest: Pick<Connection, 'run'>, clock: Clock) {
+/** Sets the clock forward by `$1` seconds. */
+const SHIFT_SCRIPT = `date -u -s "@$(($(date +%s) + $1))"`;
+
+/**
+ * Corrects the guest clock, which misses the time that the host slept or the guest was halted. It is set forward by the difference, because
+ * on a busy host without hardware virtualization a program may start long after it was requested.
+ * @param wallClock milliseconds since 1970.
+ */
+export function createGuestClock(guest: Pick<Connection, 'run'>, clock: Clock, wallClock: () => number = Date.now) {
   let lastCheck: { at: number; off: boolean } | undefined;
+  const hostSeconds = () => Math.floor(wallClock() / 1000);
+
+  async function check(signal: AbortSignal) {
+    const earliest = hostSeconds();
+    const { stdout } = await guest.run(['date', '+%s'], { signal });
+    const latest = hostSeconds();
+    const guestSeconds = Number(stdout.trim());
+    const off = guestSeconds < earliest - MAX_DRIFT_S || guestSeconds > latest + MAX_DRIFT_S;
+    lastCheck = { at: clock.now(), off };
+    return { off, behindSeconds: Math.round((earliest + latest) / 2) - guestSeconds };
+  }
+
   return {
     /** Checks occasionally, because a check runs a program in the guest. */
     async isOff(signal: AbortSignal): Promise<boolean> {
       if (lastCheck && !lastCheck.off && clock.now() - lastCheck.at < CHECK_INTERVAL_MS) return false;
-      const earliest = seconds();
-      const { stdout } = await guest.run(['date', '+%s'], { signal });
-      const guestSeconds = Number(stdout.trim());
-      const off = guestSeconds < earliest - MAX_DRIFT_S || guestSeconds > seconds() + MAX_DRIFT_S;
-      lastCheck = { at: clock.now(), off };
-      return off;
+      return (await check(signal)).off;
     },
     async set(signal: AbortSignal): Promise<void> {
-      await guest.run(['date', '-u', '-s', `@${seconds()}`], { signal });
+      const { behindSeconds } = await check(signal);
+      await guest.run(['sh', '-c', SHIFT_SCRIPT, 'shift', String(behindSeconds)], { signal });
       lastCheck = undefined;
     },
     /** Forces a check on the next call. */
@@ -238,10 +253,6 @@ export function createGuestClock(guest: Pick<Connection, 'run'>, clock: Clock) {
       lastCheck = undefined;
     },
   };
-}
-
-function seconds(): number {
-  return Math.floor(Date.now() / 1000);
 }
 
 export type GuestClock = ReturnType<typeof createGuestClock>;
