@@ -70,6 +70,8 @@ export type MachineStatus =
       emulatedBecause?: string;
       /** Absent where the machine is this host. */
       shared?: SharedDirectories;
+      /** Absent where the machine is this host, and while they are unknown. */
+      openHostPorts?: OpenHostPorts;
     }
   /** Its state is unreliable; `stop` must clear it. */
   | { state: 'broken'; reason: string; message: string };
@@ -101,6 +103,12 @@ export type SharedDirectory =
 export type SharedDirectories = ({ path: string; by: string } | { missing: string }) & {
   mounts: readonly SharedDirectory[];
 };
+
+/** Ports of this host's loopback interface that the machine can connect to: `5432` or `3000-3010`, sorted and disjoint. */
+export interface OpenHostPorts {
+  tcp: readonly string[];
+  udp: readonly string[];
+}
 
 /** A port that a program in the machine listens on or that rules of its packet filter publish, and whether it is forwarded to this host. */
 export interface PublishedPort {

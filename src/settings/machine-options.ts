@@ -103,6 +103,17 @@ export function portRange(entry: number | string): [first: number, last: number]
   return [first, last];
 }
 
+/** Sorted and disjoint; adjacent ranges become one. */
+export function mergePortRanges(ranges: readonly (readonly [first: number, last: number])[]): [number, number][] {
+  const merged: [number, number][] = [];
+  for (const [first, last] of [...ranges].sort(([a], [b]) => a - b)) {
+    const previous = merged.at(-1);
+    if (previous && first <= previous[1] + 1) previous[1] = Math.max(previous[1], last);
+    else merged.push([first, last]);
+  }
+  return merged;
+}
+
 function fieldOf(path: MachineOptionPath): MachineField {
   const field = MACHINE_FIELDS.find((candidate) => candidate.path === path);
   if (!field) throw new Error(`${path} is not declared`);
@@ -181,13 +192,7 @@ function portsIn(value: JsonValue, problems: MachineProblem[]): MachineOptions['
     problems.push({ pointer: `/hostPorts/${index}`, message, expected });
     return [];
   });
-  const merged: [number, number][] = [];
-  for (const [first, last] of ranges.sort(([a], [b]) => a - b)) {
-    const previous = merged.at(-1);
-    if (previous && first <= previous[1] + 1) previous[1] = Math.max(previous[1], last);
-    else merged.push([first, last]);
-  }
-  return merged.map(([first, last]) => (first === last ? first : `${first}-${last}`));
+  return mergePortRanges(ranges).map(([first, last]) => (first === last ? first : `${first}-${last}`));
 }
 
 function rangeIn(entry: JsonValue): [number, number] | undefined {

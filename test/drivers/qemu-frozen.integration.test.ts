@@ -14,6 +14,7 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import type { QemuArguments } from '../../src/drivers/machines/qemu/arguments.ts';
 import { type FrozenFacts, frozenKey, machineShape } from '../../src/drivers/machines/qemu/frozen/state.ts';
 import type { Connection } from '../../src/drivers/machines/qemu/guest.ts';
+import { hostPortFilter } from '../../src/drivers/machines/qemu/host-ports/filter.ts';
 import { qemuMachine } from '../../src/drivers/machines/qemu/machine.ts';
 import { qemuMonitor } from '../../src/drivers/machines/qemu/monitor.ts';
 import { qemuPlaces } from '../../src/drivers/machines/qemu/places.ts';
@@ -86,6 +87,7 @@ function scene(directory = temporaryDirectory()) {
         return { exitCode: world.giveBack, stdout: '', stderr: 'busy' };
       }
       if (text.includes('xargs')) note('end sessions');
+      if (text.includes('iptables-restore')) note('filter');
       if (text.includes('urandom')) {
         note('wake');
         if (world.endless) {
@@ -124,6 +126,7 @@ function scene(directory = temporaryDirectory()) {
     guest,
     monitor,
     ports: { watch: () => undefined, switchTo: async () => undefined, forget: async () => undefined },
+    hostPorts: hostPortFilter({ guest, hostSockets: async () => undefined, log: () => undefined }),
     mounts: {
       observe: async () => ({ shared: { missing: 'it is not wanted', mounts: [] }, asked: {} }),
       change: async () => undefined,
@@ -165,8 +168,10 @@ function scene(directory = temporaryDirectory()) {
   };
 }
 
-const BOOT = ['qemu', 'connect'];
-const RESUME = ['qemu', 'cont', 'connect', 'wake'];
+const BOOT = ['qemu', 'connect', 'filter'];
+/** Until the guest has got its data disk, or not; then its packet filter. */
+const WAKE = ['qemu', 'cont', 'connect', 'wake'];
+const RESUME = [...WAKE, 'filter'];
 const LEAVE = ['unmount', 'give back', 'end sessions'];
 
 /** A frozen machine that is off. */
@@ -332,7 +337,7 @@ describe('a resume that fails for an unrelated reason keeps the state for the ne
     const before = made.manifest();
     made.world.noData = 'rdctl-data: clean\n/dev/vdb is in use.\n';
     await made.start();
-    expect(made.orders()).toEqual([...RESUME, ...BOOT]);
+    expect(made.orders()).toEqual([...WAKE, ...BOOT]);
     expect(made.logged.map(({ why }) => why)).toContain('the guest cannot mount its data disk: /dev/vdb is in use.');
     expect(made.manifest()).toBe(before);
     made.world.noData = '';
@@ -351,7 +356,7 @@ describe('a resume that fails for an unrelated reason keeps the state for the ne
       message: expect.stringContaining(made.places.data),
       details: expect.arrayContaining([expect.stringContaining('UNEXPECTED INCONSISTENCY')]),
     });
-    expect(made.orders()).toEqual(RESUME);
+    expect(made.orders()).toEqual(WAKE);
     expect(existsSync(made.frozen)).toBe(true);
     made.world.noData = '';
     expect(await made.machine.observe(signal)).toMatchObject({ state: 'broken', reason: 'StartUnfinished' });
@@ -366,7 +371,7 @@ describe('a resume that fails for an unrelated reason keeps the state for the ne
       code: 'ERR_DRIVER_FAILED',
       message: 'the guest did not mount its data disk within 8 minutes',
     });
-    expect(made.orders()).toEqual(RESUME);
+    expect(made.orders()).toEqual(WAKE);
     expect(existsSync(made.frozen)).toBe(true);
   });
 });

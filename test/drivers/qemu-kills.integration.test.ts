@@ -3,6 +3,7 @@ import { dirname, join, resolve } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import type { GuestImage } from '../../src/drivers/guest-images/image.ts';
 import type { Connection } from '../../src/drivers/machines/qemu/guest.ts';
+import { hostPortFilter } from '../../src/drivers/machines/qemu/host-ports/filter.ts';
 import { type QemuMachineParts, qemuMachine } from '../../src/drivers/machines/qemu/machine.ts';
 import { type Monitor, qemuMonitor } from '../../src/drivers/machines/qemu/monitor.ts';
 import { qemuPlaces } from '../../src/drivers/machines/qemu/places.ts';
@@ -177,6 +178,7 @@ function machineOf(directory: string, { call }: Life = life(), changes: Partial<
     guest,
     monitor,
     ports: { watch: () => undefined, switchTo: nothing('ports'), forget: nothing('no ports') },
+    hostPorts: hostPortFilter({ guest, hostSockets: async () => undefined, log: () => undefined }),
     mounts: {
       observe: async () => ({ shared: { missing: 'it is not wanted', mounts: [] }, asked: {} }),
       begin: () => call('home', async () => []),

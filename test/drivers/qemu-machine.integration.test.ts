@@ -5,6 +5,9 @@ import type { MachineSpec } from '../../src/drivers/driver.ts';
 import { imageStore } from '../../src/drivers/guest-images/store.ts';
 import type { QemuHost } from '../../src/drivers/machines/qemu/arguments.ts';
 import type { Connection } from '../../src/drivers/machines/qemu/guest.ts';
+import { hostPortFilter } from '../../src/drivers/machines/qemu/host-ports/filter.ts';
+import type { HostSockets } from '../../src/drivers/machines/qemu/host-ports/open-ports.ts';
+import { filterRules } from '../../src/drivers/machines/qemu/host-ports/rules.ts';
 import { type QemuMachine, qemuMachine } from '../../src/drivers/machines/qemu/machine.ts';
 import { qemuMonitor } from '../../src/drivers/machines/qemu/monitor.ts';
 import { qemuPlaces } from '../../src/drivers/machines/qemu/places.ts';
@@ -26,7 +29,8 @@ async function scene(host: QemuHost = HOST) {
   mkdirSync(places.run);
   const said: string[] = [];
   const vm = scriptedWorld({ base: MACHINE.memoryGiB * GIB, cpus: MACHINE.cpus, disk: MACHINE.diskBytes });
-  const world = { ...vm, connected: true, time: 0, clockOff: 0, way: 'none' };
+  const sockets: HostSockets = { listening: [], clientPorts: [32_768, 60_999] };
+  const world = { ...vm, connected: true, time: 0, clockOff: 0, way: 'none', sockets };
   const programs = scriptedGuest(world);
   const home: { repair?: string; broken?: string } = {};
   const monitor = await scriptedMonitor(world, places.monitor, (command) => {
@@ -50,8 +54,9 @@ async function scene(host: QemuHost = HOST) {
         said.push([program, ...args].join(' '));
         return { exitCode: 0, stdout: '', stderr: '' };
       }
-      if (program !== 'date') return programs.run([program, ...args], options);
-      if (args.includes('-s')) {
+      const shifts = args.includes('shift');
+      if (program !== 'date' && !shifts) return programs.run([program, ...args], options);
+      if (shifts) {
         said.push('date');
         world.clockOff = 0;
       }
@@ -97,6 +102,7 @@ async function scene(host: QemuHost = HOST) {
         world.way = 'none';
       },
     },
+    hostPorts: hostPortFilter({ guest, hostSockets: async () => world.sockets, log: () => undefined }),
     accelerator: async () => ({ accelerator: 'tcg', emulatedBecause: 'no KVM' }),
     freezes: true,
     clock: {
@@ -423,7 +429,7 @@ test('a machine boots no image of another architecture, selected or alone', asyn
 test('a guest without a power button is told to power down', async () => {
   const { machine, said } = await scene({ platform: 'linux', architecture: 'aarch64' });
   await machine.perform({ do: 'stop' }, signal);
-  expect(said).toEqual(['systemctl --no-block poweroff', 'quit', 'end of the home directory']);
+  expect(said).toEqual(['systemctl --no-block poweroff', 'quit', 'end of the mounts']);
 });
 
 test('a guest that ignores the power button is killed after a limit, and its record says that it is off', async () => {
@@ -472,4 +478,51 @@ test('the port forwarding method follows the settings at every observation, swit
   expect(world.way).toBe('ssh all');
   await machine.perform({ do: 'stop' }, signal);
   expect(world.way).toBe('none');
+});
+
+describe('the loopback interface of this host', () => {
+  const web = { protocol: 'tcp', address: '0.0.0.0', port: 8000 } as const;
+  const spec = { ...MACHINE, hostPorts: ['5432'] };
+
+  test('is closed at the first observation, and what this host offers to everyone is open', async () => {
+    const { machine, world } = await scene();
+    expect(await machine.observe(signal)).toMatchObject({ openHostPorts: { tcp: [], udp: [] } });
+    world.sockets = { ...world.sockets, listening: [web] };
+    expect(await machine.observe(signal)).toMatchObject({ openHostPorts: { tcp: ['8000'], udp: [] } });
+    await machine.observe(signal);
+    expect(world.filters).toEqual([filterRules({ tcp: [], udp: [] }), filterRules({ tcp: ['8000'], udp: [] })]);
+  });
+
+  test('opens and closes ports while the machine runs, also in a second attempt', async () => {
+    const { machine, world } = await scene();
+    await machine.perform({ do: 'adjust', spec }, signal);
+    expect(await machine.observe(signal)).toMatchObject({ spec, openHostPorts: { tcp: ['5432'], udp: ['5432'] } });
+    world.filtersNot = 'it has none';
+    await expect(machine.perform({ do: 'adjust', spec: MACHINE }, signal)).rejects.toMatchObject({
+      code: 'ERR_DRIVER_FAILED',
+      message: expect.stringContaining('it has none'),
+    });
+    const seen = await machine.observe(signal);
+    expect(seen).toMatchObject({ state: 'on', repair: expect.stringContaining('it has none') });
+    expect(seen).not.toHaveProperty('openHostPorts');
+    world.filtersNot = '';
+    await machine.perform({ do: 'adjust', spec: MACHINE }, signal);
+    await expectOn(machine);
+    expect(world.filters.at(-1)).toBe(filterRules({ tcp: [], udp: [] }));
+  });
+
+  test('is closed also in a machine that an earlier release started', async () => {
+    const { machine, places, record, world } = await scene();
+    const { mounts: _mounts, hostPorts: _hostPorts, pauseAfterMinutes: _minutes, ...spec } = record.spec;
+    writeFileSync(places.record, JSON.stringify({ ...record, spec, power: 'on' }));
+    await expectOn(machine);
+    expect(world.filters).toEqual([filterRules({ tcp: [], udp: [] })]);
+  });
+
+  test('is no reason to restart a machine that runs', async () => {
+    const { machine, world, said } = await scene();
+    await machine.perform({ do: 'start', spec }, signal);
+    expect(world.filters.at(-1)).toBe(filterRules({ tcp: ['5432'], udp: ['5432'] }));
+    expect(said).toEqual([]);
+  });
 });

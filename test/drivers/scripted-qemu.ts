@@ -58,6 +58,9 @@ export interface ScriptedWorld {
   /** What resize2fs prints instead of growing it, and how far it grows at each query. */
   growsNot: string;
   growth: number;
+  /** Packet filters that the guest was given, and why it takes none. */
+  filters: string[];
+  filtersNot: string;
   /** Error messages of QEMU for commands that it refuses. */
   refuses: Record<string, string>;
   /** Commands that are never answered. */
@@ -92,6 +95,8 @@ export function scriptedWorld(changes: Partial<ScriptedWorld> = {}): ScriptedWor
     fileSystem: 20 * GIB,
     growsNot: '',
     growth: Number.POSITIVE_INFINITY,
+    filters: [],
+    filtersNot: '',
     refuses: {},
     hangs: [],
     orders: [],
@@ -259,6 +264,11 @@ function said(world: ScriptedWorld, command: string, input: string): string | un
     if (world.growsNot !== '') return `failed ${world.fileSystem}\n${world.growsNot}\n`;
     world.fileSystem = Math.min(world.disk, world.fileSystem + world.growth);
     return `${world.fileSystem < world.disk ? 'going' : 'done'} ${world.fileSystem}\n`;
+  }
+  if (command.includes('iptables-restore')) {
+    if (world.filtersNot !== '') throw new RdError('ERR_DRIVER_FAILED', world.filtersNot);
+    world.filters.push(input);
+    return '';
   }
   if (input.includes('MemTotal')) return `MemTotal:  ${totalOf(world) / 1024} kB\n`;
   if (input.includes('NPROCESSORS')) return `${Math.min(world.cpus, world.online)}\n`;

@@ -27,6 +27,14 @@ const WRITE = { ...READ, command: ['/bin/busybox', 'sh', '-c', 'echo here > /dat
 
 const reason = await whyNoRealGuest();
 
+/** Sends a word on a free port of this address. */
+async function serve(address: string, word: string): Promise<number> {
+  const server = createServer((_request, response) => void response.end(word));
+  await new Promise<void>((resolve) => server.listen(0, address, resolve));
+  onTestFinished(() => void server.close());
+  return (server.address() as AddressInfo).port;
+}
+
 /** From a profile to an engine in a guest, with the built tool and what a new user has: a home and an image. */
 describe.skipIf(reason !== undefined)('the qemu driver', () => {
   test(
@@ -74,19 +82,42 @@ describe.skipIf(reason !== undefined)('the qemu driver', () => {
       expect(await runContainer(endpoint, WRITE)).toEqual({ status: 0, output: '' });
 
       // This computer has a name in the guest, and in containers on any network.
-      const web = createServer((_request, response) => void response.end('from the host'));
-      await new Promise<void>((resolve) => web.listen(0, '127.0.0.1', resolve));
-      onTestFinished(() => void web.close());
-      const webPort = (web.address() as AddressInfo).port;
+      const open = await serve('0.0.0.0', 'for everyone');
       await engineJson(endpoint, 'POST', '/networks/create', { Name: 'own' });
+      const fetched = async (port: number, network = 'default', name = HOST_NAMES.default) => {
+        const command = [...FETCH, `http://${name}:${port}/`];
+        return (await runContainer(endpoint, { image: IMAGE, command, network })).output;
+      };
+      await expect.poll(() => fetched(open), POLL).toBe('for everyone');
       for (const [network, name] of Object.entries(HOST_NAMES)) {
-        const url = `http://${name}:${webPort}/`;
-        const fetched = await runContainer(endpoint, { image: IMAGE, command: [...FETCH, url], network });
-        expect(fetched, network).toEqual({ status: 0, output: 'from the host' });
+        expect(await fetched(open, network, name), network).toBe('for everyone');
         expect(await rdctl('shell', 'getent', 'ahostsv4', name)).toMatchObject({
           out: expect.stringMatching(/^10\.0\.2\.2 /),
         });
       }
+
+      // What listens on its loopback interface only is refused, unless the profile allows it.
+      const closed = await serve('127.0.0.1', 'for this computer');
+      const allow = async (hostPorts: number[]) => {
+        const file = join(home, 'ports.yaml');
+        writeFileSync(file, `${readFileSync('examples/moby.yaml', 'utf8')}machine: ${JSON.stringify({ hostPorts })}\n`);
+        expect(await rdctl('apply', '-f', file)).toMatchObject({ exit: 0 });
+      };
+      const refused = async () => {
+        for (const network of Object.keys(HOST_NAMES)) {
+          expect(await fetched(closed, network), network).toContain('Connection refused');
+        }
+        expect(await fetched(open)).toBe('for everyone');
+      };
+      await refused();
+      await allow([closed]);
+      for (const network of Object.keys(HOST_NAMES))
+        expect(await fetched(closed, network), network).toBe('for this computer');
+      expect((await status()).machine).toMatchObject({
+        openHostPorts: { udp: expect.arrayContaining([String(closed)]) },
+      });
+      await allow([]);
+      await refused();
 
       // Programs of another architecture run, in containers that know nothing of it.
       const foreign = tarOf([{ path: 'hello', content: arm64Program('hello\n') }]);

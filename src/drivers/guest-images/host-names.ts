@@ -1,9 +1,9 @@
 /** Addresses of QEMU's user network: this computer, its name servers, and the guest. */
-const HOST = '10.0.2.2';
-const HOST_RESOLVER = '10.0.2.3';
-const GUEST = '10.0.2.15';
+export const HOST = '10.0.2.2';
+export const HOST_RESOLVER = '10.0.2.3';
+export const GUEST = '10.0.2.15';
 /** An unused address; packets to its port 53 are redirected to the forwarder. */
-const RESOLVER = '10.0.2.53';
+export const RESOLVER = '10.0.2.53';
 /** Not 53, which a container may publish, and outside the port ranges that the kernel and Kubernetes allocate from. */
 const PORT = 61053;
 

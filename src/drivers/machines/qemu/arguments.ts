@@ -123,7 +123,8 @@ export function qemuArguments(input: QemuArguments): string[] {
     '-device',
     `virtio-blk-pci,drive=${DATA_DRIVE},${HALT},serial=${DATA_SERIAL}`,
     '-netdev',
-    `user,id=${NETWORK},hostfwd=tcp:127.0.0.1:${sshPort}-:22`,
+    // The guest has no IPv6; QEMU would lead an address of it to the loopback interface of this host.
+    `user,id=${NETWORK},ipv6=off,hostfwd=tcp:127.0.0.1:${sshPort}-:22`,
     '-device',
     `virtio-net-pci,netdev=${NETWORK}`,
     '-device',

@@ -26,6 +26,8 @@ import { NETWORK } from './arguments.ts';
 import { checkDiskCopy, dataBytes } from './disks.ts';
 import { GUEST_PATH, guestConnection } from './guest.ts';
 import { unlessHalted } from './halts.ts';
+import { hostPortFilter } from './host-ports/filter.ts';
+import { hostSockets } from './host-ports/host-sockets.ts';
 import { liveCopies } from './live-copy.ts';
 import { qemuMachine } from './machine.ts';
 import { qemuMonitor } from './monitor.ts';
@@ -149,6 +151,7 @@ async function openQemu(context: DriverContext, programs: GuestPrograms): Promis
     mounts,
     monitor,
     ports,
+    hostPorts: hostPortFilter({ guest, hostSockets, log }),
     accelerator: accelerators(host, directory, run),
     freezes: env.RDCTL_QEMU_FREEZE !== '0',
     clock: steadyClock,

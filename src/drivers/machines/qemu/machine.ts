@@ -37,7 +37,7 @@ export function qemuMachine(input: QemuMachineParts): QemuMachine {
     guestClock: createGuestClock(guest, clock),
     isAlive: async () => (await findDaemon(places.qemuRecord)).state === 'running',
   };
-  const { monitor, guestClock, mounts, ports, isAlive } = parts;
+  const { monitor, guestClock, mounts, ports, hostPorts, isAlive } = parts;
   const growth = growthWatch(guest);
   let unresponsiveSince: number | undefined;
   /** An observation resumed the guest, and its clock is behind. */
@@ -82,11 +82,18 @@ export function qemuMachine(input: QemuMachineParts): QemuMachine {
     }
     const unfinished = isUnfinished(record.spec, facts) ? UNFINISHED : undefined;
     const clockOff = (await guestClock.isOff(signal)) ? 'the clock of the guest is wrong' : undefined;
-    const repair = unfinished ?? clockOff ?? directories.repair;
+    const filter = await hostPorts.follow(record.spec.hostPorts, signal);
+    const unfiltered = 'repair' in filter ? filter.repair : undefined;
+    const repair = unfiltered ?? unfinished ?? clockOff ?? directories.repair;
     const { flaw: recorded, ...rest } = on;
     const flaw = record.growing ? await growth.degradation(facts.diskBytes, signal) : recorded;
     const problems = { ...(flaw === undefined ? {} : { flaw }), ...(repair === undefined ? {} : { repair }) };
-    return { ...rest, shared: directories.shared, ...problems };
+    return {
+      ...rest,
+      shared: directories.shared,
+      ...('open' in filter ? { openHostPorts: filter.open } : {}),
+      ...problems,
+    };
   }
 
   /** A busy guest looks like a hung one for a while; only a hung one is restarted. */
@@ -125,11 +132,13 @@ export function qemuMachine(input: QemuMachineParts): QemuMachine {
     await resumeHalted(signal);
     if (await guestClock.isOff(signal)) await guestClock.set(signal);
     guestClock.forget();
+    const { sshPortForwarder, adminAccess, hostPorts: allowed } = spec;
+    // Record first: if the service is killed in between, the next observation finishes.
+    const { spec: recorded, possibleCpus } = await record({ hostPorts: allowed });
+    await hostPorts.set(allowed, signal);
     await mounts.change(spec, signal);
-    const { sshPortForwarder, adminAccess } = spec;
-    const { spec: recorded, possibleCpus } = await record({});
     if (recorded.sshPortForwarder !== sshPortForwarder || recorded.adminAccess !== adminAccess) {
-      // Record first: if the service is killed in between, the next observation finishes.
+      // As above.
       await record({ sshPortForwarder, adminAccess });
       await ports.switchTo(forwardMethod(spec));
     }
@@ -143,7 +152,7 @@ export function qemuMachine(input: QemuMachineParts): QemuMachine {
       throw new RdError('ERR_DRIVER_FAILED', `${places.record} is missing or damaged`);
     }
     const spec = { ...known.spec, ...change };
-    if (sameSpec(spec, known.spec) && (known.adjusted || !adjusted) && flaw === undefined) return known;
+    if (isDeepStrictEqual(spec, known.spec) && (known.adjusted || !adjusted) && flaw === undefined) return known;
     const next: QemuRecord = { ...known, spec, ...(adjusted ? { adjusted } : {}) };
     // A disk that has grown since is no longer degraded by its start.
     if (change.diskBytes !== undefined) {
@@ -191,12 +200,12 @@ function broken(reason: string, message: string): MachineStatus {
   return { state: 'broken', reason, message };
 }
 
-/** Whether the running machine needs no restart: ports move live, directories with some mount types too, and a larger disk is accepted. */
+/** Whether the running machine needs no restart: ports change live, directories with some mount types too, and a larger disk is accepted. */
 function satisfies(running: MachineSpec, desired: MachineSpec): boolean {
   const diskBytes = Math.max(running.diskBytes, desired.diskBytes);
-  const { sshPortForwarder, adminAccess } = desired;
+  const { sshPortForwarder, adminAccess, hostPorts } = desired;
   const mounts = changesLive(running) ? desired.mounts : running.mounts;
-  return sameSpec({ ...running, sshPortForwarder, adminAccess, mounts }, { ...desired, diskBytes });
+  return sameSpec({ ...running, sshPortForwarder, adminAccess, hostPorts, mounts }, { ...desired, diskBytes });
 }
 
 function sameSpec(one: MachineSpec, other: MachineSpec): boolean {

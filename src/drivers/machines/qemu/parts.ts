@@ -7,6 +7,7 @@ import type { Run } from '../../shell.ts';
 import type { Acceleration } from './accelerator.ts';
 import type { QemuHost } from './arguments.ts';
 import type { Connection, GuestClock } from './guest.ts';
+import type { HostPortFilter } from './host-ports/filter.ts';
 import type { Monitor } from './monitor.ts';
 import type { GuestMounts } from './mounts/mounts.ts';
 import type { QemuPlaces } from './places.ts';
@@ -26,6 +27,7 @@ export interface MachineParts {
   guestClock: GuestClock;
   mounts: GuestMounts;
   ports: Pick<PortForwarder, 'watch' | 'switchTo' | 'forget'>;
+  hostPorts: HostPortFilter;
   /** Detects the accelerator of this host, once. */
   accelerator(signal: AbortSignal): Promise<Acceleration>;
   /** Whether a machine is frozen on stop and resumed on start. */

@@ -98,6 +98,9 @@ export async function startMachine(parts: MachineParts, spec: MachineSpec, signa
     });
     if (flaw !== undefined) Object.assign(record, { flaw, growing: growth.state === 'going' });
   }
+  // Before any container can run.
+  await parts.hostPorts.set(spec.hostPorts, signal);
+  times.end('packet filter');
   await mountDirectories(parts, spec, signal);
   times.end('directories');
   await writeQemuRecord(places.record, { ...record, booted: true, started: { how, phases: times.all() } });

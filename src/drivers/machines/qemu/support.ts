@@ -99,7 +99,7 @@ export const QEMU_SUPPORT: SupportMatrix = {
     reason:
       'directories change while the machine runs with reverse-sshfs, and with a restart with the other mount types',
   },
-  'machine.hostPorts': unsupported(NOT_YET),
+  'machine.hostPorts': ENFORCED,
   'machine.pauseAfterMinutes': unsupported(NOT_YET, 0),
 };
 

@@ -7,6 +7,7 @@ import { readIfThere, writeFileAtomic } from '../../../../os/atomic-file.ts';
 import { ARCHITECTURES } from '../../../guest-images/architecture.ts';
 import type { Run } from '../../../shell.ts';
 import { type Accelerator, type QemuArguments, qemuArguments } from '../arguments.ts';
+import * as filterScripts from '../host-ports/rules.ts';
 import * as mountScripts from '../mounts/guest-scripts.ts';
 import { type QemuPlaces, qemuPlaces } from '../places.ts';
 import * as shellScripts from '../scripts.ts';
@@ -169,8 +170,9 @@ async function processorOf(accelerator: Accelerator): Promise<string> {
 }
 
 /** Every script in the modules that change frozen state in the guest or that a resume relies on. */
-export const GUEST_SCRIPTS: readonly string[] = [frozenScripts, shellScripts, mountScripts].flatMap((module) =>
-  Object.entries(module)
-    .sort(([one], [other]) => (one < other ? -1 : 1))
-    .flatMap(([, value]) => (typeof value === 'string' ? [value] : [])),
+export const GUEST_SCRIPTS: readonly string[] = [frozenScripts, shellScripts, mountScripts, filterScripts].flatMap(
+  (module) =>
+    Object.entries(module)
+      .sort(([one], [other]) => (one < other ? -1 : 1))
+      .flatMap(([, value]) => (typeof value === 'string' ? [value] : [])),
 );

@@ -70,7 +70,11 @@ export function parseWatchLine(line: string): WatchLine | undefined {
   if (text === '.') return 'heartbeat';
   const [head, ...rules] = text.split('\t');
   if (head === 'rules') return rules.pop() === 'COMMIT' ? { published: publishedByRules(rules) } : undefined;
-  if (!LINE.test(text)) return undefined;
+  return LINE.test(text) ? { listening: parseSockets(text) } : undefined;
+}
+
+/** The sockets in the kernel's tables of TCP and UDP, `/proc/net/{tcp,tcp6,udp,udp6}`, that take connections or datagrams from anyone. */
+export function parseSockets(text: string): Listening[] {
   const listening: Listening[] = [];
   for (const [, hex = '', port = '', state] of text.matchAll(SOCKET)) {
     const address = ADDRESSES.get(hex);
@@ -79,5 +83,5 @@ export function parseWatchLine(line: string): WatchLine | undefined {
       listening.push({ protocol: state === '07' ? 'udp' : 'tcp', port: number, address });
     }
   }
-  return { listening };
+  return listening;
 }

@@ -1,0 +1,66 @@
+import { messageOf, RdError } from '../../../../errors.ts';
+import type { DriverContext, OpenHostPorts } from '../../../driver.ts';
+import type { Connection } from '../guest.ts';
+import { type HostSockets, openPorts } from './open-ports.ts';
+import { FILTER_SCRIPT, filterRules } from './rules.ts';
+
+/** Closes the loopback interface of this host to the guest, except for some ports. It holds against all but root in the guest. */
+export interface HostPortFilter {
+  /**
+   * Sets the filter.
+   * @param allowed ports and ranges that are open beside those that this host offers to everyone.
+   * @throws RdError `ERR_DRIVER_FAILED`, `ERR_CANCELLED`.
+   */
+  set(allowed: readonly string[], signal: AbortSignal): Promise<void>;
+  /** Sets it unless it is already as it should be. Returns the open ports, or why they are not as they should be, as a clause. */
+  follow(allowed: readonly string[], signal: AbortSignal): Promise<{ open: OpenHostPorts } | { repair: string }>;
+}
+
+export interface HostPortFilterParts {
+  guest: Pick<Connection, 'run'>;
+  hostSockets(): Promise<HostSockets | undefined>;
+  log: DriverContext['log'];
+}
+
+export function hostPortFilter({ guest, hostSockets, log }: HostPortFilterParts): HostPortFilter {
+  /** The rules that this service has set. */
+  let inForce: string | undefined;
+
+  async function setRules(rules: string, signal: AbortSignal): Promise<void> {
+    inForce = undefined;
+    try {
+      await guest.run(['sh', '-c', FILTER_SCRIPT], { input: rules, signal });
+    } catch (error) {
+      if (signal.aborted) throw error;
+      throw new RdError(
+        'ERR_DRIVER_FAILED',
+        `the guest does not filter its connections to this host: ${messageOf(error)}`,
+        {
+          cause: error,
+          ...(error instanceof RdError ? { details: error.details } : {}),
+          advice: 'Restart the machine. If that does not help, build another image with `rdctl image build`.',
+        },
+      );
+    }
+    inForce = rules;
+  }
+
+  return {
+    async set(allowed, signal) {
+      await setRules(filterRules(openPorts(allowed, await hostSockets())), signal);
+    },
+    async follow(allowed, signal) {
+      const open = openPorts(allowed, await hostSockets());
+      const rules = filterRules(open);
+      if (rules === inForce) return { open };
+      try {
+        await setRules(rules, signal);
+        log('debug', 'the ports of this host that the machine can use have changed', { ...open });
+        return { open };
+      } catch (error) {
+        if (signal.aborted) throw error;
+        return { repair: messageOf(error) };
+      }
+    },
+  };
+}

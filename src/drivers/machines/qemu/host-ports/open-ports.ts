@@ -1,0 +1,41 @@
+import { mergePortRanges, portRange } from '../../../../settings/machine-options.ts';
+import type { OpenHostPorts } from '../../../driver.ts';
+import type { Listening, Protocol } from '../ports/rules.ts';
+
+/** Inclusive. */
+type Range = [first: number, last: number];
+
+/** What listens on this host. */
+export interface HostSockets {
+  listening: readonly Listening[];
+  /** Where the kernel chooses ports for clients, whose UDP sockets look like servers. */
+  clientPorts: Range;
+}
+
+/**
+ * Pure. The ports in `allowed`, and those that this host offers to everyone: a program listens there on all addresses, so that whoever
+ * reaches any address of this host reaches it. Where another program listens on 127.0.0.1 at the same port, that one would be reached, and
+ * the port is not open.
+ * @param allowed ports and ranges, of both protocols.
+ * @param sockets absent where they cannot be read.
+ */
+export function openPorts(allowed: readonly string[], sockets: HostSockets | undefined): OpenHostPorts {
+  const chosen = allowed.map(portRange);
+  const offered = (protocol: Protocol) => (sockets === undefined ? [] : offeredPorts(protocol, sockets));
+  const merged = (protocol: Protocol) =>
+    mergePortRanges([...chosen, ...offered(protocol).map((port): Range => [port, port])]).map(rangeText);
+  return { tcp: merged('tcp'), udp: merged('udp') };
+}
+
+function offeredPorts(protocol: Protocol, { listening, clientPorts: [first, last] }: HostSockets): number[] {
+  const sockets = listening.filter((socket) => socket.protocol === protocol);
+  const own = new Set(sockets.filter(({ address }) => address === '127.0.0.1').map(({ port }) => port));
+  return sockets
+    .filter(({ address }) => address === '0.0.0.0' || address === '::')
+    .map(({ port }) => port)
+    .filter((port) => !own.has(port) && (protocol === 'tcp' || port < first || port > last));
+}
+
+function rangeText([first, last]: Range): string {
+  return first === last ? String(first) : `${first}-${last}`;
+}
