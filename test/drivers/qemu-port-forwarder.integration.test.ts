@@ -511,6 +511,11 @@ describe('the methods', () => {
 
   test.each<[string, PortHolder | undefined, string]>([
     ['unknown', undefined, 'another program is listening on 127.0.0.1:PORT'],
+    [
+      'of this user, but hidden',
+      { address: '::1', uid: process.getuid?.() ?? 0 },
+      'another program is listening on [::1]:PORT',
+    ],
     ['of another user', { address: '::', uid: 33 }, 'a program of another user (uid 33) is listening on [::]:PORT'],
     [
       'known',

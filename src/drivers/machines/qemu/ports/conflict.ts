@@ -25,7 +25,8 @@ export function portConflicts(holderOf = portHolders()): PortConflict {
 function inUse(wanted: string, port: number, holder: PortHolder | undefined): string {
   if (holder === undefined) return `another program is listening on ${wanted}`;
   const { address, uid, program } = holder;
-  const who = program ? `${program.name} (process ${program.pid})` : `a program of another user (uid ${uid})`;
+  const others = uid === process.getuid?.() ? 'another program' : `a program of another user (uid ${uid})`;
+  const who = program ? `${program.name} (process ${program.pid})` : others;
   return `${who} is listening on ${address.includes(':') ? `[${address}]` : address}:${port}`;
 }
 
