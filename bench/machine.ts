@@ -1,40 +1,19 @@
 import { execFile } from 'node:child_process';
-import { mkdirSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs';
+import { rmSync } from 'node:fs';
 import { rename } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { basename, join, resolve } from 'node:path';
+import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
-import type { Driver, EngineSpec, MachineSpec } from '../src/drivers/driver.ts';
+import type { EngineSpec, MachineSpec } from '../src/drivers/driver.ts';
 import type { GuestImage } from '../src/drivers/guest-images/image.ts';
-import { imageStore } from '../src/drivers/guest-images/store.ts';
-import { qemu } from '../src/drivers/index.ts';
 import { ceilings } from '../src/drivers/machines/qemu/start.ts';
 import { ownHost } from '../src/drivers/machines/qemu/support.ts';
 import { type BareMachine, bareMachine, pings } from './bare-machine.ts';
 import { IDLE_CONTAINER, idleLoad } from './idle.ts';
 import { compare, type Result, result } from './measure.ts';
+import { benchImage, inGuest, MACHINE, openMachine } from './our-machine.ts';
 
 const GIB = 2 ** 30;
-const MACHINE: MachineSpec = {
-  memoryGiB: 2,
-  cpus: 2,
-  diskBytes: 20 * GIB,
-  type: 'qemu',
-  useRosetta: false,
-  mount: {
-    type: 'reverse-sshfs',
-    securityModel: 'none',
-    protocolVersion: '9p2000.L',
-    msizeInKib: 128,
-    cacheMode: 'mmap',
-  },
-  sshPortForwarder: true,
-  adminAccess: false,
-  mounts: {},
-  hostPorts: [],
-  pauseAfterMinutes: 0,
-};
 const MORE: MachineSpec = { ...MACHINE, memoryGiB: MACHINE.memoryGiB + 1 };
 const MOBY: EngineSpec = {
   name: 'moby',
@@ -66,12 +45,7 @@ interface Figures {
  * Empty without an image: `RDCTL_TEST_IMAGES` names a store of them.
  */
 export async function machine(rounds: number): Promise<Result[]> {
-  const store = resolve(process.env.RDCTL_TEST_IMAGES ?? 'node_modules/.cache/rdctl/guest-images');
-  // The smallest: machines take a larger one only for what it has besides.
-  const image = (await imageStore(store).list()).find(({ features = [] }) => features.length === 0);
-  if (image === undefined) {
-    throw new Error(`no guest image of the cloud kernel in ${store}: name a store with one in RDCTL_TEST_IMAGES`);
-  }
+  const image = await benchImage();
   const ours: Figures[] = [];
   const bare: Omit<Figures, 'resume' | 'idle'>[] = [];
   for (let round = 0; round < rounds; round += 1) {
@@ -136,13 +110,7 @@ export async function machine(rounds: number): Promise<Result[]> {
 
 /** A new machine in a new home, through the interface that the service uses. */
 async function ourRound(image: GuestImage): Promise<Figures> {
-  const home = mkdtempSync(join(tmpdir(), 'rdctl-bench-'));
-  const directory = join(home, 'state', 'drivers', 'qemu');
-  const store = join(home, 'guest-images');
-  for (const each of [directory, join(home, 'logs'), store]) mkdirSync(each, { recursive: true, mode: 0o700 });
-  symlinkSync(image.directory, join(store, basename(image.directory)));
-  const env = { ...process.env, RDCTL_HOME: home, HOME: join(home, 'none') };
-  const driver = await qemu.open({ directory, logs: join(home, 'logs'), env, now: Date.now, log: () => undefined });
+  const { driver, home, directory } = await openMachine(image);
   const start = async () => {
     await driver.machine.perform({ do: 'start', spec: MACHINE }, never);
     await driver.engines.moby.perform({ do: 'start', spec: MOBY }, never);
@@ -179,14 +147,6 @@ async function ourRound(image: GuestImage): Promise<Figures> {
     await driver.release?.();
     rmSync(home, { recursive: true, force: true });
   }
-}
-
-/** A command line in the guest, by the way that users have. */
-async function inGuest(driver: Driver, line: string): Promise<void> {
-  const access = driver.access?.();
-  if (!access) throw new Error('there is no way into the machine');
-  const [ssh = '', ...options] = access.ssh;
-  await execute(ssh, [...options, access.target, line]);
 }
 
 /** The same with the programs alone. */

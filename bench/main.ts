@@ -3,6 +3,7 @@ import { documents, planTime } from './documents.ts';
 import { fleet } from './fleet.ts';
 import { machine } from './machine.ts';
 import type { Result } from './measure.ts';
+import { ports } from './ports.ts';
 import { memory, startService, startUp, TOOL } from './service.ts';
 import { snapshot } from './snapshot.ts';
 
@@ -10,10 +11,11 @@ const PROFILE = 'examples/moby.yaml';
 
 /** Rounds of machines: each boots some five times. */
 const MACHINE_ROUNDS = 3;
+const PORT_ROUNDS = 20;
 
 /**
  * `npm run bench [-- --json] [-- --quick]`: every ratio with its aim; with `--machine` those of virtual machines instead, which take many
- * minutes and want an image. Exits 0 also when an aim is missed: it measures.
+ * minutes and want an image, and with `--ports` only those of forwarded ports. Exits 0 also when an aim is missed: it measures.
  */
 async function main(args: readonly string[]): Promise<void> {
   if (!existsSync(TOOL)) throw new Error('dist/ is missing: run npm run build first');
@@ -25,7 +27,9 @@ async function main(args: readonly string[]): Promise<void> {
     for (const line of lines)
       process.stderr.write(`${line.name}: ${line.ratio} (${line.aim.sign} ${line.aim.value})\n`);
   };
-  if (args.includes('--machine')) note(await machine(quick ? 1 : MACHINE_ROUNDS));
+  const isMachine = args.includes('--machine');
+  if (isMachine) note(await machine(quick ? 1 : MACHINE_ROUNDS));
+  if (isMachine || args.includes('--ports')) note(await ports(rounds(PORT_ROUNDS)));
   else await withoutMachine(note, rounds);
   if (args.includes('--json')) console.log(JSON.stringify(results, undefined, 2));
   else print(results);
