@@ -15,6 +15,12 @@ const DECLARE: readonly Row[] = [
     'Make the desktop match a profile, and wait until it does',
     async () => (await import('./commands/apply.ts')).apply,
   ],
+  ['history', 'Show what was changed, when, and by what', async () => (await import('./commands/history.ts')).history],
+  [
+    'rollback',
+    'Go back to an earlier state of settings and power',
+    async () => (await import('./commands/rollback.ts')).rollback,
+  ],
   [
     'validate',
     'Check a profile without changing anything',

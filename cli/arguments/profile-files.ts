@@ -20,12 +20,17 @@ export async function loadFiles(files: readonly string[] | undefined, io: Io): P
 }
 
 /** What the documents say about port forwards, for plan and apply. */
-export function forwardsOf({ portForwards, prunePortForwards }: DesiredDocument): WantedForwards {
+export function forwardsOf({
+  portForwards,
+  prunePortForwards,
+}: Pick<DesiredDocument, 'portForwards' | 'prunePortForwards'>): WantedForwards {
   return { entries: portForwards, exclusive: prunePortForwards };
 }
 
 /** The request to plan and apply. */
-export function requestOf(desired: DesiredDocument): PlanRequest {
+export function requestOf(
+  desired: Pick<DesiredDocument, 'request' | 'portForwards' | 'prunePortForwards'>,
+): PlanRequest {
   return withForwards(desired.request, forwardsOf(desired));
 }
 

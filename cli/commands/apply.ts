@@ -10,9 +10,7 @@ import { desiredOf, FILE_FLAG, forwardsOf } from '../arguments/profile-files.ts'
 import { TARGET_FLAG } from '../arguments/shared-flags.ts';
 import { defineCommand, type Io } from '../command.ts';
 import { OUTPUT_FLAG, type View, viewFor } from '../views/view.ts';
-import { applyNow, type RequestedState } from './apply/run.ts';
-
-const DEFAULT_TIMEOUT = 10 * 60_000;
+import { APPLY_TIMEOUT_MS, applyNow, CONSENT_FLAGS, type RequestedState } from './apply/run.ts';
 
 export const apply = defineCommand({
   name: 'apply',
@@ -27,9 +25,7 @@ Exit codes: 0 success; 1 failure; 3 refused: invalid profile, locked or unsuppor
   flags: {
     file: FILE_FLAG,
     previous: { type: 'boolean', summary: 'Roll back to the state before the last apply' },
-    'allow-reset': { type: 'boolean', summary: 'Consent to the data loss that the plan lists' },
-    yes: { type: 'boolean', short: 'y', summary: 'Do not ask; same as --allow-reset' },
-    'skip-locked': { type: 'boolean', summary: 'Skip locked settings, and list them' },
+    ...CONSENT_FLAGS,
     'skip-unsupported': { type: 'boolean', summary: 'Skip settings that the driver does not support, and list them' },
     timeout: { type: 'duration', summary: 'How long to wait (default 10m)' },
     'no-wait': { type: 'boolean', summary: 'Do not wait for the backend' },
@@ -57,7 +53,7 @@ Exit codes: 0 success; 1 failure; 3 refused: invalid profile, locked or unsuppor
       caller: invocation,
       view,
       where,
-      timeoutMs: flags.timeout ?? DEFAULT_TIMEOUT,
+      timeoutMs: flags.timeout ?? APPLY_TIMEOUT_MS,
       agreed: flags['allow-reset'] === true || flags.yes === true,
       skipLocked: flags['skip-locked'] ?? false,
       skipUnsupported: flags['skip-unsupported'] ?? false,
@@ -107,7 +103,8 @@ async function requestedState({ files, args, previous, io, view, where }: Wanted
   const profile = files.length > 0 ? await desiredOf(files, io, view) : undefined;
   if (planFile === undefined) {
     if (!profile) throw new RdError('ERR_USAGE', 'no profile or plan specified');
-    return { asked: { request: profile.request, portForwards: forwardsOf(profile) }, locate: profile.locate };
+    const author = await profile.author();
+    return { asked: { request: profile.request, portForwards: forwardsOf(profile) }, author, locate: profile.locate };
   }
   const { readSavedPlan, replayRequest } = await import('../../src/client/saved-plan.ts');
   const path = resolve(io.cwd, planFile);

@@ -56,6 +56,8 @@ export interface DesiredDocument {
   metadata: { name?: string; description?: string };
   /** Absolute path of each document in order; `-` for standard input. */
   files: string[];
+  /** What the history of a service says of these documents. */
+  author(): Promise<{ profile?: string; files: { path: string; sha256: string }[] }>;
   locate: Locate;
 }
 
@@ -136,8 +138,22 @@ function combine(parts: readonly DocumentPart[]): DesiredDocument {
     prunePortForwards: prune.includes(PORT_FORWARDS),
     metadata: Object.fromEntries(parts.flatMap((part) => Object.entries(part.shape.metadata))),
     files: parts.map((part) => fileOf(part.source)),
+    author: () => authorOf(parts),
     locate: locator(parts),
   };
+}
+
+/** Characters of a profile's name that a history keeps. */
+const MOST_NAME = 256;
+
+async function authorOf(parts: readonly DocumentPart[]) {
+  const { createHash } = await import('node:crypto');
+  const profile = parts.flatMap((part) => part.shape.metadata.name ?? []).at(-1);
+  const files = parts.map(({ source }) => ({
+    path: fileOf(source),
+    sha256: createHash('sha256').update(source.bytes).digest('hex'),
+  }));
+  return { ...(profile === undefined ? {} : { profile: profile.slice(0, MOST_NAME) }), files };
 }
 
 function factsOf({ source, shape }: DocumentPart): DocumentFacts {

@@ -1,6 +1,7 @@
 import { RdError } from '../errors.ts';
 import type { Clock } from '../os/clock.ts';
 import type { Change, LiveState, Plan, PlanRequest } from '../plan/change.ts';
+import type { StatedAuthor } from '../plan/history.ts';
 import type { Phase } from '../reconcile/contract.ts';
 import type { ApplyStep, StatusDocument } from '../reconcile/status-document.ts';
 import type { Client } from './client.ts';
@@ -27,6 +28,8 @@ export interface ApplyInput {
   /** Read before the first plan. */
   status: StatusDocument;
   request: PlanRequest;
+  /** Recorded in the history. */
+  author?: StatedAuthor;
   /** Apply what locks allow and list the rest, instead of failing. */
   skipLocked: boolean;
   /** The same for settings that the driver does not support. */
@@ -98,11 +101,13 @@ export async function carryOut(
     const asFound = input.started === 'idle' || hasConverged(found, planned);
     return { status: asFound ? found : await settle(input, { generation: planned, found }), writes: 0 };
   }
-  const reply = await client.apply(request, plan.tag ?? '', { signal }).catch((error: unknown) => {
-    if (error instanceof RdError && error.code === 'ERR_PLAN_STALE') return 'moved' as const;
-    if (error instanceof RdError && error.code === 'ERR_BACKEND_LOCKED') return 'busy' as const;
-    throw error;
-  });
+  const reply = await client
+    .apply(request, plan.tag ?? '', { signal, ...(input.author ? { author: input.author } : {}) })
+    .catch((error: unknown) => {
+      if (error instanceof RdError && error.code === 'ERR_PLAN_STALE') return 'moved' as const;
+      if (error instanceof RdError && error.code === 'ERR_BACKEND_LOCKED') return 'busy' as const;
+      throw error;
+    });
   if (reply === 'moved' || reply === 'busy') return reply;
   for (const what of reply.sent) {
     onEvent(what === 'retry' ? { type: 'retrying' } : { type: 'sent', what, ignoredKeys: [] });

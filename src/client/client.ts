@@ -1,6 +1,7 @@
 import type { ForwardKey } from '../features/port-forwards/forward.ts';
 import { isObject, type JsonObject } from '../json.ts';
 import type { LiveState, Plan, PlanRequest } from '../plan/change.ts';
+import type { StatedAuthor } from '../plan/history.ts';
 import type { SettingLayers } from '../plan/layers.ts';
 import type { BackendState } from '../reconcile/contract.ts';
 import type { ApplyReply, StatusDocument } from '../reconcile/status-document.ts';
@@ -59,7 +60,7 @@ export interface Client {
    * Has the service carry out a plan. `tag`: of the agreed plan. Throws `ERR_PLAN_STALE` when a plan made now would
    * differ, and `ERR_BACKEND_LOCKED` while an earlier apply is running; nothing has changed then.
    */
-  apply(request: PlanRequest, tag: string, options?: CallOptions): Promise<ApplyReply>;
+  apply(request: PlanRequest, tag: string, options?: CallOptions & { author?: StatedAuthor }): Promise<ApplyReply>;
   addPortForward(forward: ForwardKey & { hostPort: number }, options?: CallOptions): Promise<void>;
   /** Idempotent: also succeeds when there was none. */
   removePortForward(key: ForwardKey, options?: CallOptions): Promise<void>;
@@ -148,8 +149,8 @@ export function createClient(connection: Connection, transport: Transport = http
       if (live) return { plan, live };
       throw notOurService(connection, '/v2/plan returned a plan without the live state');
     },
-    async apply(request, tag, options) {
-      const body = JSON.stringify({ ...request, tag });
+    async apply(request, tag, { author, ...options } = {}) {
+      const body = JSON.stringify({ ...request, tag, author });
       const { value } = await object({ method: 'POST', path: '/v2/apply', body, ...options });
       if (isDocument(value, 'ApplyReply', REPLY_PARTS)) return value as unknown as ApplyReply;
       throw notOurService(connection, '/v2/apply did not report what was written');

@@ -1,6 +1,7 @@
 import { type IncomingMessage, type RequestOptions, request as send } from 'node:http';
 import { RdError } from '../errors.ts';
 import { systemCode } from '../os/io-error.ts';
+import { PRODUCT } from '../product.ts';
 import {
   addressOf,
   type Connection,
@@ -162,6 +163,7 @@ export function requestHeaders(connection: Connection, request: HttpRequest): Re
   const credentials = Buffer.from(`${connection.user}:${connection.password}`).toString('base64');
   return {
     Authorization: `Basic ${credentials}`,
+    'User-Agent': `${PRODUCT.name}/${PRODUCT.version}`,
     'Content-Type': request.body === undefined ? 'text/plain' : 'application/json',
     ...(request.body === undefined ? {} : { 'Content-Length': Buffer.byteLength(request.body) }),
     ...request.headers,

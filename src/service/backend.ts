@@ -24,11 +24,13 @@ import { DEFAULT_MACHINE_OPTIONS } from '../settings/machine-options.gen.ts';
 import { SCHEMA_VERSION, type Settings } from '../settings/settings.gen.ts';
 import { backendLock } from '../state/backend-lock.ts';
 import { createDesiredStore, type DesiredStore } from '../state/desired-store.ts';
+import { finishWrite, saveDesired, stateOf } from '../state/desired-write.ts';
 import type { Places } from '../state/places.ts';
 import { saveSettings } from '../state/settings-file.ts';
 import { type SettingsHost, startupSettings } from '../state/startup-settings.ts';
-import { recordedFirstRun, recordFirstRun, type ServiceState, saveState } from '../state/state-file.ts';
+import { recordedFirstRun, recordFirstRun, saveState } from '../state/state-file.ts';
 import { clusterVersions, openDriver, storedState } from './driver.ts';
+import { openServiceHistory } from './history.ts';
 import type { Home } from './home.ts';
 import type { ServiceOptions, Undo } from './options.ts';
 
@@ -75,6 +77,9 @@ export async function openBackend(
   undo.push(['driver', async () => driver.release?.()]);
   const recovered = await recoverBackend({ ...places, kept: driver.keeps });
   notices.push(...recovered.notices);
+  if ((await finishWrite(places, state)) === 'completed') {
+    notices.push('A change of settings that the last service was making when it ended is complete now.');
+  }
   const startup = await startupSettings(places, policies, host, Date.now());
   const { firstRun } = startup;
   notices.push(...startup.notices);
@@ -94,7 +99,13 @@ export async function openBackend(
     // Incremented on every start, so that a crash between the writes of the two files never gives two states the same number.
     generation: (state?.generation ?? 0) + 1,
   };
-  await saveState(places.stateFile, stateOf(initial, driver));
+  const history = await openServiceHistory(places, state?.generation ?? 0, log);
+  if (state) {
+    const before = { ...initial, settings: startup.stored, power: state.power };
+    const onlyLocks = state.power === initial.power && settings === startup.settings;
+    await history.writing(before, initial, { how: onlyLocks ? 'policy' : 'start' });
+  }
+  await saveState(places.stateFile, stateOf(driver.name, initial));
   if (startup.unsaved || settings !== startup.settings) {
     const previous = startup.fileIsGarbled ? undefined : places.previousSettingsFile;
     await saveSettings(places.settingsFile, previous, settings);
@@ -114,15 +125,15 @@ export async function openBackend(
     log: log.write,
     check,
   });
+  undo.push(['history', () => history.close()]);
+  history.follow(controllers);
   const store = createDesiredStore({
     initial,
     locks: startup.locks,
-    async persist(next, before) {
+    async persist(next, before, by) {
       if (hooks.isStopping()) throw new RdError('ERR_NOT_READY', 'the service is shutting down');
-      await saveState(places.stateFile, stateOf(next, driver));
-      if (next.settings !== before.settings) {
-        await saveSettings(places.settingsFile, places.previousSettingsFile, next.settings);
-      }
+      await history.writing(before, next, by);
+      await saveDesired(places, driver.name, { before, next });
     },
     onChange(next) {
       setLogLevel(log, next.settings);
@@ -157,11 +168,6 @@ export async function openBackend(
     ...{ controllers, store, maintenance, recovered, integration },
     isLocked: () => lock.isHeld(),
   };
-}
-
-/** What is stored of a desired state beside its settings. */
-function stateOf({ power, generation, machine }: Desired, driver: Driver): ServiceState {
-  return { driver: driver.name, power, generation, machine };
 }
 
 /** The deployment profiles in force. Throws `ERR_PROFILE_INVALID` for one that cannot be used. */

@@ -131,11 +131,11 @@ async function serviceExtensions(parts: Parts): Promise<Extensions> {
     lockedBy: () => (isLocked(store.locks, PATH) ? (parts.lockedBy ?? 'a deployment profile') : undefined),
     async record(change) {
       await store.write(({ desired }) => {
-        const { settings, power } = desired;
+        const { settings } = desired;
         const { extensions: before } = settings.application;
         const installed = change({ ...before.installed });
         const application = { ...settings.application, extensions: { ...before, installed } };
-        return { next: { settings: { ...settings, application }, power }, answer: undefined };
+        return { next: { settings: { ...settings, application } }, answer: undefined };
       });
     },
     fetch: (url, init) => fetch(url, init),

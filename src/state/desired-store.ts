@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { indentedJson, type JsonObject } from '../json.ts';
 import { SerialQueue } from '../os/serial-queue.ts';
+import type { Author } from '../plan/history.ts';
 import type { Desired } from '../reconcile/contract.ts';
 
 /** The desired state with its entity tag. */
@@ -14,6 +15,8 @@ export interface DesiredSnapshot {
 export interface WriteResult<T> {
   next?: Partial<Omit<Desired, 'generation' | 'hold'>>;
   answer: T;
+  /** What makes the change, for the history; the service itself if absent. */
+  by?: Author;
 }
 
 /** Holds the desired state. Writes are serialized and atomic. */
@@ -33,7 +36,7 @@ export interface DesiredStoreInput {
   initial: Desired;
   locks: JsonObject;
   /** Makes the state durable, or throws and leaves the old one in place. */
-  persist(next: Desired, before: Desired): Promise<void>;
+  persist(next: Desired, before: Desired, by: Author): Promise<void>;
   /** Called with every new state, before the write resolves. */
   onChange(next: Desired): void;
 }
@@ -46,11 +49,11 @@ export function createDesiredStore(input: DesiredStoreInput): DesiredStore {
   async function write<T>(
     decide: (now: DesiredSnapshot) => WriteResult<T>,
   ): Promise<{ answer: T; now: DesiredSnapshot }> {
-    const { next, answer } = decide(snapshot);
+    const { next, answer, by = { how: 'service' } } = decide(snapshot);
     if (next) {
       const before = snapshot.desired;
       const after: Desired = { ...before, ...next, generation: before.generation + 1 };
-      await persist(after, before);
+      await persist(after, before, by);
       snapshot = snapshotOf(after, locks);
       onChange(after);
     }

@@ -22,6 +22,10 @@ export interface Places {
   previousSettingsFile: string;
   /** Driver, desired power, generation. */
   stateFile: string;
+  /** Settings of a write in progress; see `src/state/desired-write.ts`. */
+  stagedSettingsFile: string;
+  /** Every write of the desired state; see `src/state/history-file.ts`. */
+  historyFile: string;
   /** Directory of the lock that a service holds for its lifetime. */
   serviceLock: string;
   /** Directory of the lock that an `apply` holds while it works. */
@@ -74,6 +78,8 @@ export function places(env: Environment, platform: Platform, homedir: string): P
     settingsFile: join(bases.config, 'settings.json'),
     previousSettingsFile: join(bases.config, 'settings.previous.json'),
     stateFile: join(bases.state, 'state.json'),
+    stagedSettingsFile: join(bases.state, 'settings.staged.json'),
+    historyFile: join(bases.state, 'history.jsonl'),
     serviceLock: join(bases.state, 'service.lock'),
     applyLock: join(bases.state, 'apply.lock'),
     backendLock: join(bases.data, 'backend.lock'),

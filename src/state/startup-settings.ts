@@ -20,6 +20,8 @@ export interface SettingsHost {
 
 export interface StartupSettings {
   settings: Settings;
+  /** Before the locked profile was applied. */
+  stored: Settings;
   /** The file is not JSON: it must not become the backup of the next write. */
   fileIsGarbled: boolean;
   /** The file does not hold these settings yet. */
@@ -60,6 +62,7 @@ export async function startupSettings(
   const settings = locked ? mergeSettings(stored, locked.settings) : stored;
   return {
     settings,
+    stored,
     fileIsGarbled: kind === 'garbled',
     unsaved: kind !== 'loaded' || changedPaths(stored, settings).length > 0,
     locks: locked ? lockRecord(locked.settings) : {},

@@ -14,12 +14,13 @@ import {
 import { RdError } from '../../../src/errors.ts';
 import { systemClock } from '../../../src/os/clock.ts';
 import type { PlanRequest, Target } from '../../../src/plan/change.ts';
+import type { StatedAuthor } from '../../../src/plan/history.ts';
 import { NO_FORWARDS, type WantedForwards, withForwards } from '../../../src/plan/port-forwards.ts';
 import { PRODUCT } from '../../../src/product.ts';
 import { lockApply } from '../../../src/state/home-lock.ts';
 import type { Places } from '../../../src/state/places.ts';
 import { errorWithPositions } from '../../arguments/profile-files.ts';
-import type { Caller, Invocation } from '../../command.ts';
+import type { Caller, FlagTable, Invocation } from '../../command.ts';
 import { PLAN_WAIT_MS, patientClient, showNotices } from '../../views/service-activity.ts';
 import type { View } from '../../views/view.ts';
 import { withRollbackAdvice, withServiceExit } from './failure.ts';
@@ -38,6 +39,8 @@ export interface RequestedState {
   saved?: SavedPlan;
   /** This is a rollback: a setting that is no longer supported must not block the others. */
   isRollback?: boolean;
+  /** What the history says of this write. */
+  author?: StatedAuthor;
   /** Finds the profile line for a change; absent without a profile. */
   locate?: Locate;
 }
@@ -59,6 +62,16 @@ export interface ApplyOptions {
   /** `--target`: the other application to change. */
   target?: string;
 }
+
+/** How long an apply waits by default, in milliseconds. */
+export const APPLY_TIMEOUT_MS = 10 * 60_000;
+
+/** Flags by which a person agrees to a plan, or leaves out what cannot be changed. */
+export const CONSENT_FLAGS = {
+  'allow-reset': { type: 'boolean', summary: 'Consent to the data loss that the plan lists' },
+  yes: { type: 'boolean', short: 'y', summary: 'Do not ask; same as --allow-reset' },
+  'skip-locked': { type: 'boolean', summary: 'Skip locked settings, and list them' },
+} as const satisfies FlagTable;
 
 const FORWARDS_UNKNOWN = 'The previous port forwards were not recorded, so they are left unchanged.';
 
@@ -127,6 +140,7 @@ async function applyWith(service: Found, options: ApplyOptions, { leftMs, decide
     client: patientClient(client, io, () => Math.min(PLAN_WAIT_MS, leftMs() / 2)),
     status: service.status,
     request: withForwards(request, portForwards ?? NO_FORWARDS),
+    ...(wanted.author ? { author: wanted.author } : {}),
     skipLocked: options.skipLocked,
     skipUnsupported: options.skipUnsupported || wanted.isRollback === true,
     wait: options.wait,

@@ -11,12 +11,16 @@ import type { Io } from '../../command.ts';
 import { PLAN_WAIT_MS, patientClient } from '../../views/service-activity.ts';
 import { nextDriver } from './next-driver.ts';
 
+/** What a plan needs of a desired state; a rollback has no document. */
+type Planned = Pick<DesiredDocument, 'request' | 'portForwards' | 'prunePortForwards'> &
+  Partial<Pick<DesiredDocument, 'locate'>>;
+
 /**
  * The plan for a desired state: from the running service, waiting for an observation if needed, otherwise estimated
  * from the stored settings. `live`: the state of the service that it was compared with.
  */
 export async function planFor(
-  desired: DesiredDocument,
+  desired: Planned,
   service: Service | undefined,
   io: Io,
   { driver, timeout = PLAN_WAIT_MS }: { driver?: string; timeout?: number },
@@ -30,7 +34,7 @@ export async function planFor(
     });
 }
 
-async function estimate(desired: DesiredDocument, io: Io, driver: string | undefined): Promise<Plan> {
+async function estimate(desired: Planned, io: Io, driver: string | undefined): Promise<Plan> {
   const where = homeOf(io);
   const host = hostOf(io);
   const { platform } = host;

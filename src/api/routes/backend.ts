@@ -2,6 +2,7 @@ import type { FastifyInstance } from 'fastify';
 import { RdError } from '../../errors.ts';
 import { isObject } from '../../json.ts';
 import type { BackendState, Power } from '../../reconcile/contract.ts';
+import { programOf } from '../author.ts';
 import { bytesOf, parseJson } from '../body.ts';
 import type { ApiContext } from '../context.ts';
 import { documented } from '../route-doc.ts';
@@ -71,7 +72,7 @@ export function backendStateRoutes(app: FastifyInstance, context: ApiContext): v
       // Starting again after a failed start is a new desired state: the new generation clears the terminal error.
       const retry = power === 'started' && controllers.status().backendState === 'ERROR';
       if (desired.power === power && !retry) return { answer: undefined };
-      return { next: { power }, answer: undefined };
+      return { next: { power }, answer: undefined, by: { how: 'power', ...programOf(request.headers) } };
     });
     log('info', 'backend state requested', { power, generation: now.desired.generation });
     return reply

@@ -4,6 +4,7 @@ import { indentedJson, isObject } from '../../json.ts';
 import { refuseBlocked } from '../../plan/blocks.ts';
 import type { LiveState, Plan, PlanRequest } from '../../plan/change.ts';
 import { patchOf, plannedMachineOptions } from '../../plan/diff.ts';
+import type { StatedAuthor } from '../../plan/history.ts';
 import { makePlan } from '../../plan/plan.ts';
 import { PORT_FORWARD_SCHEMA } from '../../plan/port-forward-schema.ts';
 import { validateContext } from '../../plan/settings-update.ts';
@@ -18,6 +19,7 @@ import { readMachineOptions } from '../../settings/machine-options.ts';
 import { mergeSettings, withoutRemovals } from '../../settings/merge.ts';
 import type { Settings } from '../../settings/settings.gen.ts';
 import { unknownKeys, validate } from '../../settings/validate.ts';
+import { programOf } from '../author.ts';
 import type { ApiContext, ReservedSteps } from '../context.ts';
 import { documented, schemaOf } from '../route-doc.ts';
 import { JSON_TYPE } from '../wire-texts.ts';
@@ -183,10 +185,33 @@ function checkedRequest(body: PlanRequest, current: Settings, context: ApiContex
   return { ...body, settings, ...(body.machine ? { machine } : {}) };
 }
 
+const AUTHOR = {
+  description: 'What the history says of this write, as the caller states it.',
+  type: 'object',
+  additionalProperties: false,
+  properties: {
+    profile: { description: 'Name of the profile.', type: 'string', maxLength: 256 },
+    files: {
+      type: 'array',
+      maxItems: 100,
+      items: {
+        type: 'object',
+        additionalProperties: false,
+        required: ['path', 'sha256'],
+        properties: {
+          path: { type: 'string', maxLength: 4096 },
+          sha256: { type: 'string', pattern: '^[0-9a-f]{64}$' },
+        },
+      },
+    },
+    to: { description: 'The generation that a rollback returns to.', type: 'integer', minimum: 0 },
+  },
+} as const;
+
 const APPLY_REQUEST = {
   ...PLAN_REQUEST,
   required: [...PLAN_REQUEST.required, 'tag'],
-  properties: { ...PLAN_REQUEST.properties, tag: { type: 'string' } },
+  properties: { ...PLAN_REQUEST.properties, tag: { type: 'string' }, author: AUTHOR },
 } as const;
 
 const APPLY_REPLY = {
@@ -228,10 +253,10 @@ const APPLY_DOC = documented({
 /** `POST /v2/apply`: carries out an approved plan. */
 export function applyRoutes(app: FastifyInstance, context: ApiContext): void {
   const { store, applies, controllers, counters, log } = context;
-  app.post<{ Body: PlanRequest & { tag: string } }>(
+  app.post<{ Body: PlanRequest & { tag: string; author?: StatedAuthor } }>(
     '/v2/apply',
     { ...APPLY_DOC, schema: { body: APPLY_REQUEST } },
-    async ({ body: { tag, ...body } }, reply) => {
+    async ({ body: { tag, author = {}, ...body }, headers }, reply) => {
       let steps: ReservedSteps | undefined;
       const { answer, now } = await store
         .write(({ desired }) => {
@@ -255,7 +280,11 @@ export function applyRoutes(app: FastifyInstance, context: ApiContext): void {
           // Nothing differs, and an earlier attempt failed for good. Its cause may be gone.
           const gaveUp = power === 'started' && controllers.status().backendState === 'ERROR';
           if (sent.length === 0 && gaveUp) sent.push('retry');
-          return { ...(sent.length > 0 ? { next: { settings, machine, power } } : {}), answer: { plan, sent } };
+          return {
+            ...(sent.length > 0 ? { next: { settings, machine, power } } : {}),
+            answer: { plan, sent },
+            by: { how: author.to === undefined ? 'apply' : 'rollback', ...programOf(headers), ...author },
+          };
         })
         .catch((error: unknown) => {
           steps?.release();

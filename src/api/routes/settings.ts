@@ -8,6 +8,7 @@ import type { BackendState } from '../../reconcile/contract.ts';
 import { leaves } from '../../settings/leaf-paths.ts';
 import { SCHEMA_VERSION } from '../../settings/settings.gen.ts';
 import type { DesiredSnapshot, WriteResult } from '../../state/desired-store.ts';
+import { authorOfPut } from '../author.ts';
 import { bytesOf, settingsPayload } from '../body.ts';
 import type { ApiContext } from '../context.ts';
 import { documented, type RouteDoc, schemaOf } from '../route-doc.ts';
@@ -121,7 +122,7 @@ async function putSettings(request: FastifyRequest, reply: FastifyReply, context
     const reasons = Object.keys(restartReasons(settings, controllers.observed(), driver, desired.settings));
     const restarts = desired.power === 'started' && reasons.length > 0;
     const text = restarts ? restartText(controllers.status().backendState) : TEXTS.noRestart;
-    return { next: { settings }, answer: { text, ignored, paths } };
+    return { next: { settings }, answer: { text, ignored, paths }, by: authorOfPut(request.headers) };
   });
 
   const { ignored, paths, text } = answer;

@@ -94,7 +94,9 @@ export function createKeptState(input: KeptStateInput): KeptState {
     await store.write(({ desired }) => {
       const settings = next(desired);
       // A journal holds settings that this service had.
-      return settings ? { next: { settings: settings as Settings }, answer: undefined } : { answer: undefined };
+      return settings
+        ? { next: { settings: settings as Settings }, answer: undefined, by: { how: 'restore' } }
+        : { answer: undefined };
     });
   }
 

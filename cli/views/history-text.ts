@@ -1,0 +1,87 @@
+import type { HistoryEntry, RecordedChange, RecordedOutcome } from '../../src/plan/history.ts';
+import { count, durationText, pathText, plainText, tableLines, valueText } from './text.ts';
+
+/** Changes of one entry that the list names; the rest are counted. */
+const NAMED = 2;
+
+/** One line per entry, newest first. */
+export function historyText(entries: readonly HistoryEntry[]): string {
+  const rows = entries
+    .toReversed()
+    .map((entry) => [
+      String(entry.generation),
+      timeText(entry.at),
+      authorText(entry),
+      shortOutcome(entry),
+      brief(entry),
+    ]);
+  return `${tableLines([['GENERATION', 'WHEN', 'BY', 'RESULT', 'CHANGES'], ...rows]).join('\n')}\n`;
+}
+
+/** Everything that is known of one entry. */
+export function entryText(entry: HistoryEntry): string {
+  const { generation, at, by, changes, outcome } = entry;
+  const files = (by.files ?? []).map(({ path, sha256 }) => [
+    'File',
+    `${plainText(path)}  sha256:${sha256.slice(0, 12)}`,
+  ]);
+  const facts = [
+    ['Generation', String(generation)],
+    ['When', timeText(at)],
+    ['By', authorText(entry)],
+    ...(by.program === undefined ? [] : [['Program', plainText(by.program)]]),
+    ...files,
+    ['Result', outcomeText(outcome)],
+  ];
+  const steps = (outcome?.phases ?? []).map(({ name, ms, outcome: result }) => [
+    `  ${plainText(name)}`,
+    ms === undefined ? '' : durationText(ms),
+    result === 'failed' ? 'failed' : '',
+  ]);
+  const parts = [tableLines(facts).join('\n'), changesText(changes).trimEnd()];
+  if (steps.length > 0) parts.push(['Steps', ...tableLines(steps).map((line) => line.trimEnd())].join('\n'));
+  return `${parts.join('\n\n')}\n`;
+}
+
+/** One line per change. */
+export function changesText(changes: readonly RecordedChange[]): string {
+  if (changes.length === 0) return 'No differences.\n';
+  return ['Changes', ...changes.map((change) => `  ${changeText(change)}`)].map((line) => `${line}\n`).join('');
+}
+
+function changeText(change: RecordedChange): string {
+  const { before, after } = change;
+  const value = 'before' in change ? `${valueText(before)} → ` : '';
+  return `${pathText(change)}: ${value}${'after' in change ? valueText(after) : '(removed)'}`;
+}
+
+function brief({ changes }: HistoryEntry): string {
+  const named = changes.slice(0, NAMED).map(changeText);
+  const more = changes.length - named.length;
+  return [...named, ...(more > 0 ? [`and ${count(more, 'more change')}`] : [])].join(', ');
+}
+
+function authorText({ by }: HistoryEntry): string {
+  const from = by.profile ?? by.files?.map(({ path }) => path.slice(path.lastIndexOf('/') + 1)).join(', ');
+  if (by.how === 'rollback') return by.to === undefined ? 'rollback' : `rollback to ${by.to}`;
+  return from === undefined || from === '' ? by.how : `${by.how} ${plainText(from)}`;
+}
+
+function shortOutcome({ outcome }: HistoryEntry): string {
+  return outcome?.result ?? 'unfinished';
+}
+
+function outcomeText(outcome: RecordedOutcome | undefined): string {
+  if (!outcome) return 'unfinished: the backend was still changing when this was last recorded';
+  const { result, at, reason } = outcome;
+  return `${result} at ${timeText(at)}${reason === undefined ? '' : `: ${plainText(reason)}`}`;
+}
+
+/** `2026-11-24 12:30:05`, in the time zone of this computer. */
+function timeText(at: string): string {
+  const time = new Date(at);
+  if (Number.isNaN(time.getTime())) return plainText(at);
+  const two = (value: number) => String(value).padStart(2, '0');
+  const day = `${time.getFullYear()}-${two(time.getMonth() + 1)}-${two(time.getDate())}`;
+  return `${day} ${two(time.getHours())}:${two(time.getMinutes())}:${two(time.getSeconds())}`;
+}

@@ -1,0 +1,77 @@
+import { isObject, type JsonObject, type JsonValue } from '../json.ts';
+import type { PlanRequest, Sensitive } from '../plan/change.ts';
+import type { HistoryEntry, RecordedChange } from '../plan/history.ts';
+import { FIELDS } from '../settings/fields.gen.ts';
+import { leafAt, setLeaf } from '../settings/leaf-paths.ts';
+import { MACHINE_FIELDS } from '../settings/machine-options.gen.ts';
+import { readMachineOptions } from '../settings/machine-options.ts';
+import { equal } from '../settings/own.ts';
+import { SCHEMA_VERSION } from '../settings/settings.gen.ts';
+
+/** The request of a rollback, and the names of secrets that it cannot bring back. */
+export interface RollbackRequest {
+  request: PlanRequest & { wishes: string[] };
+  secrets: string[];
+}
+
+/**
+ * The request that undoes every entry after a generation: for each setting, its value before the first of their changes. Entries that
+ * never took effect do not count. `entries`: oldest first.
+ */
+export function rollbackRequest(entries: readonly HistoryEntry[], to: number): RollbackRequest {
+  const settings: JsonObject = { version: SCHEMA_VERSION };
+  const block: JsonObject = {};
+  const secrets = new Set<string>();
+  let state: PlanRequest['state'] = 'unmanaged';
+  const undone = entries.filter(({ generation, outcome }) => generation > to && outcome?.result !== 'not applied');
+  for (const { path, key, before } of undone.toReversed().flatMap(({ changes }) => changes)) {
+    if (path === 'state') {
+      if (before === 'started' || before === 'stopped') state = before;
+    } else if (isSecret(before)) {
+      secrets.add(path);
+    } else {
+      const document = path.startsWith('machine.') ? block : settings;
+      if (key === undefined) setLeaf(document, path, before ?? defaultOf(path));
+      else setEntry(document, path, key, before ?? null);
+    }
+  }
+  for (const path of secrets) if (leafAt(settings, path) !== undefined) secrets.delete(path);
+  const { options } = readMachineOptions(block.machine ?? {});
+  const machine = Object.keys(options).length === 0 ? {} : { machine: options };
+  return { request: { settings, ...machine, state, prune: [], wishes: [] }, secrets: [...secrets] };
+}
+
+function setEntry(document: JsonObject, path: string, key: string, value: JsonValue): void {
+  const entries = leafAt(document, path);
+  setLeaf(document, path, { ...(isObject(entries) ? entries : {}), [key]: value });
+}
+
+function defaultOf(path: string): JsonValue {
+  const field = [...FIELDS, ...MACHINE_FIELDS].find((candidate) => candidate.path === path);
+  return field?.default ?? null;
+}
+
+function isSecret(value: JsonValue | Sensitive | undefined): value is Sensitive {
+  return isObject(value) && value.sensitive === true;
+}
+
+/** The net changes from the state after generation `a` to that after generation `b`, both recorded; `a` < `b`. */
+export function changesBetween(entries: readonly HistoryEntry[], a: number, b: number): RecordedChange[] {
+  const net = new Map<string, RecordedChange>();
+  const between = entries.filter(
+    ({ generation, outcome }) => generation > a && generation <= b && outcome?.result !== 'not applied',
+  );
+  for (const change of between.flatMap(({ changes }) => changes)) {
+    const name = JSON.stringify([change.path, change.key]);
+    const first = net.get(name);
+    const { before: _, ...rest } = change;
+    net.set(name, first ? { ...rest, ...('before' in first ? { before: first.before } : {}) } : change);
+  }
+  return [...net.values()].filter(
+    ({ before, after }) => isSecret(before) || isSecret(after) || !equal(comparable(before), comparable(after)),
+  );
+}
+
+function comparable(value: JsonValue | Sensitive | undefined): JsonValue | undefined {
+  return value === undefined || isSecret(value) ? undefined : value;
+}

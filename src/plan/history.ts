@@ -1,0 +1,101 @@
+import { isObject, type JsonObject, type JsonValue } from '../json.ts';
+import { FIELDS } from '../settings/fields.gen.ts';
+import { leafAt } from '../settings/leaf-paths.ts';
+import { MACHINE_FIELDS } from '../settings/machine-options.gen.ts';
+import { equal } from '../settings/own.ts';
+import type { DesiredBackend } from './backend.ts';
+import type { Sensitive } from './change.ts';
+
+/** A setting, map entry or power state that a write changed; secrets are masked. */
+export interface RecordedChange {
+  /** As in plans: a dotted setting path, a path of the `machine` block, or `state`. */
+  path: string;
+  /** Key of the entry where the setting is a map. */
+  key?: string;
+  /** Absent where there was none. */
+  before?: JsonValue | Sensitive;
+  /** Absent where there is none. */
+  after?: JsonValue | Sensitive;
+}
+
+/** What the client of an apply says about it. */
+export type StatedAuthor = Pick<Author, 'profile' | 'files' | 'to'>;
+
+/** What made a write, as far as the service knows or was told. */
+export interface Author {
+  how: 'start' | 'policy' | 'apply' | 'rollback' | 'set' | 'api' | 'power' | 'restore' | 'service';
+  /** The program, as its `User-Agent` states. */
+  program?: string;
+  /** `metadata.name` of the profile. */
+  profile?: string;
+  /** Files of the profile, absolute or `-`, each with the SHA-256 of its content. */
+  files?: { path: string; sha256: string }[];
+  /** The generation that a rollback returns to. */
+  to?: number;
+}
+
+/** What became of a write. */
+export interface RecordedOutcome {
+  /** `superseded`: a later write came first. `not applied`: the service ended before the write took effect. */
+  result: 'converged' | 'failed' | 'superseded' | 'not applied';
+  /** RFC 3339. */
+  at: string;
+  /** Why it failed. */
+  reason?: string;
+  /** Steps on the way, with whole milliseconds. */
+  phases?: { name: string; ms?: number; outcome?: 'done' | 'failed' }[];
+}
+
+/** One write of the desired state. */
+export interface HistoryEntry {
+  /** Version of the desired state since this write. Starts of the service count as well, so numbers have gaps. */
+  generation: number;
+  /** RFC 3339. */
+  at: string;
+  by: Author;
+  changes: RecordedChange[];
+  /** Absent while the backend converges, and after a service that was killed meanwhile. */
+  outcome?: RecordedOutcome;
+}
+
+/** What differs between two desired states, in schema order. */
+export function recordedChanges(before: DesiredBackend, after: DesiredBackend): RecordedChange[] {
+  const documents = [before, after].map(({ settings, machine }): JsonObject => ({ ...settings, machine }));
+  const [old = {}, next = {}] = documents;
+  const changes = [...FIELDS, ...MACHINE_FIELDS].flatMap((field): RecordedChange[] => {
+    const { path } = field;
+    const from = leafAt(old, path);
+    const to = leafAt(next, path);
+    if (path === 'version' || equal(from, to)) return [];
+    if (field.type.startsWith('map')) return entryChanges(path, from, to);
+    const mask = 'sensitive' in field && field.sensitive;
+    return [changeOf({ path }, from, to, mask)];
+  });
+  if (before.power !== after.power) changes.push({ path: 'state', before: before.power, after: after.power });
+  return changes;
+}
+
+function entryChanges(path: string, from: JsonValue | undefined, to: JsonValue | undefined): RecordedChange[] {
+  const old = isObject(from) ? from : {};
+  const next = isObject(to) ? to : {};
+  const keys = new Set([...Object.keys(old), ...Object.keys(next)]);
+  return [...keys].flatMap((key) => {
+    const before = Object.hasOwn(old, key) ? old[key] : undefined;
+    const after = Object.hasOwn(next, key) ? next[key] : undefined;
+    return equal(before, after) ? [] : [changeOf({ path, key }, before, after, false)];
+  });
+}
+
+function changeOf(
+  name: { path: string; key?: string },
+  before: JsonValue | undefined,
+  after: JsonValue | undefined,
+  mask: boolean,
+): RecordedChange {
+  const shown = (value: JsonValue) => (mask && value !== '' ? { sensitive: true as const } : value);
+  return {
+    ...name,
+    ...(before === undefined ? {} : { before: shown(before) }),
+    ...(after === undefined ? {} : { after: shown(after) }),
+  };
+}

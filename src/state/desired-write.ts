@@ -1,0 +1,91 @@
+import { isObject } from '../json.ts';
+import { type FileOperations, fileOperations, readIfThere } from '../os/atomic-file.ts';
+import { ioError, systemCode } from '../os/io-error.ts';
+import { readableRecord, writeRecord } from '../os/record.ts';
+import type { Desired } from '../reconcile/contract.ts';
+import type { Settings } from '../settings/settings.gen.ts';
+import type { Places } from './places.ts';
+import { withReserve } from './reserve.ts';
+import { saveSettings } from './settings-file.ts';
+import { type ServiceState, saveState } from './state-file.ts';
+
+type Files = Pick<Places, 'state' | 'stateFile' | 'stagedSettingsFile' | 'settingsFile' | 'previousSettingsFile'>;
+
+/**
+ * Makes a desired state durable as a whole, although it is in two files: new settings are staged, the state file names the new generation
+ * and thereby decides, and then the settings file follows. After a crash at any instant, `finishWrite` completes the new state or leaves
+ * the old one.
+ * @throws RdError `ERR_IO`; the old state is then still in place.
+ */
+export async function saveDesired(
+  files: Files,
+  driver: string,
+  { before, next }: { before: Desired; next: Desired },
+  operations?: FileOperations,
+): Promise<void> {
+  const state = { operations: operations ?? withReserve(files.state) };
+  if (next.settings === before.settings) {
+    await saveState(files.stateFile, stateOf(driver, next), state.operations);
+    return;
+  }
+  const from = await textOf(files.settingsFile);
+  await writeRecord(
+    files.stagedSettingsFile,
+    { generation: next.generation, from: from ?? null, settings: next.settings },
+    operations ? { operations } : {},
+  );
+  await saveState(files.stateFile, stateOf(driver, next), state.operations);
+  try {
+    await saveSettings(files.settingsFile, files.previousSettingsFile, next.settings, operations);
+  } catch (error) {
+    // Written, though perhaps not past a power failure: the staged copy stays for that.
+    if ((await textOf(files.settingsFile)) !== from) return;
+    // If this fails as well, the next start completes the new state: never half of each.
+    await saveState(files.stateFile, stateOf(driver, before), state.operations);
+    await removeStaged(files, operations).catch(() => undefined);
+    throw error;
+  }
+  // Left behind, it has no effect: the settings file is another one than it was staged for.
+  await removeStaged(files, operations).catch(() => undefined);
+}
+
+/**
+ * Completes a write that a crash interrupted after it was decided, and discards one that was not. Settings that were edited since are left
+ * alone.
+ * @throws RdError `ERR_IO`.
+ */
+export async function finishWrite(
+  files: Files,
+  state: Pick<ServiceState, 'generation'> | undefined,
+  operations?: FileOperations,
+): Promise<'completed' | 'nothing to do'> {
+  const staged = await readableRecord(files.stagedSettingsFile);
+  const isDecided = staged !== undefined && staged.generation === state?.generation && isObject(staged.settings);
+  const isUntouched = isDecided && ((await textOf(files.settingsFile)) ?? null) === staged.from;
+  if (isDecided && isUntouched) {
+    // Staged by `saveDesired` above, in a directory that only this user can write to.
+    const settings = staged.settings as Settings;
+    await saveSettings(files.settingsFile, files.previousSettingsFile, settings, operations);
+  }
+  await removeStaged(files, operations);
+  return isUntouched ? 'completed' : 'nothing to do';
+}
+
+/** What is stored of a desired state beside its settings. */
+export function stateOf(driver: string, { power, generation, machine }: Desired): ServiceState {
+  return { driver, power, generation, machine };
+}
+
+async function removeStaged({ stagedSettingsFile }: Files, operations = fileOperations): Promise<void> {
+  await operations.unlink(stagedSettingsFile).catch((cause: unknown) => {
+    if (systemCode(cause) !== 'ENOENT') throw ioError('remove', stagedSettingsFile, cause);
+  });
+}
+
+async function textOf(path: string): Promise<string | undefined> {
+  try {
+    return await readIfThere(path, { follow: true });
+  } catch (cause) {
+    throw ioError('read', path, cause);
+  }
+}

@@ -1,0 +1,116 @@
+import { appendFileSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { rdctl } from '../helpers/cli.ts';
+import { startService } from '../helpers/service.ts';
+import { temporaryDirectory } from '../helpers/temp-home.ts';
+
+const TEAM = `apiVersion: rdctl/v1
+kind: Profile
+metadata: { name: team }
+settings: { version: 19, containerEngine: { name: containerd }, kubernetes: { enabled: false } }
+machine: { hostPorts: [80] }
+`;
+
+/** A service without a cluster, and the tool beside it. */
+async function scene(home = temporaryDirectory()) {
+  const running = await startService({ home, settings: { kubernetes: { enabled: false } } });
+  await running.converged();
+  const cwd = temporaryDirectory();
+  writeFileSync(join(cwd, 'team.yaml'), TEAM);
+  const run = (...argv: string[]) => rdctl(argv, { env: running.env, cwd });
+  const entries = async (...argv: string[]) => JSON.parse((await run('history', '-o', 'json', ...argv)).out).entries;
+  return { ...running, cwd, run, entries };
+}
+
+test('each change is listed with its author, its files and its result', async () => {
+  const { run, entries, converged, cwd } = await scene();
+  expect((await run('history')).err).toBe('Nothing has been changed in this home yet.\n');
+  await run('apply', '-f', 'team.yaml');
+  await run('set', '--images.namespace', 'web');
+  await converged();
+  const all = await entries();
+  expect(all).toMatchObject([
+    {
+      by: { how: 'apply', profile: 'team' },
+      changes: [
+        { path: 'containerEngine.name', before: 'moby', after: 'containerd' },
+        { path: 'machine.hostPorts', before: [], after: [80] },
+      ],
+      outcome: { result: 'converged' },
+    },
+    { by: { how: 'set' }, changes: [{ path: 'images.namespace', before: 'default', after: 'web' }] },
+  ]);
+  expect(all[0].by.files).toEqual([{ path: join(cwd, 'team.yaml'), sha256: expect.stringMatching(/^[0-9a-f]{64}$/) }]);
+  expect(all[0].by.program).toMatch(/^rdctl\//);
+  const { out } = await run('history');
+  expect(out.split('\n')[1]).toMatch(/ set +converged +images\.namespace: default → web$/);
+  expect(out.split('\n')[2]).toMatch(
+    / apply team +converged +containerEngine\.name: moby → containerd, machine\.hostPorts/,
+  );
+});
+
+test('one entry in full, a difference, and filters', async () => {
+  const { run, entries } = await scene();
+  await run('apply', '-f', 'team.yaml');
+  await run('set', '--images.namespace', 'web');
+  const [first, second] = await entries();
+  const shown = await run('history', 'show', String(first.generation));
+  expect(shown.out).toMatch(/^By +apply team$/m);
+  expect(shown.out).toMatch(/^ {2}containerEngine\.name: moby → containerd$/m);
+  expect(shown.out).toMatch(/^ {2}engine start /m);
+  const diff = await run('history', 'diff', String(first.generation), String(second.generation));
+  expect(diff).toMatchObject({ exit: 2, out: 'Changes\n  images.namespace: default → web\n' });
+  expect(await entries('--path', 'images')).toEqual([second]);
+  expect(await entries('--since', '1h')).toHaveLength(2);
+  expect((await run('history', 'show', '999')).exit).toBe(1);
+  expect((await run('history', 'diff', String(second.generation), String(first.generation))).exit).toBe(1);
+});
+
+test('a rollback undoes the last change, can be undone, and is no change the second time', async () => {
+  const { run, entries, client } = await scene();
+  await run('apply', '-f', 'team.yaml');
+  const plan = await run('rollback', '--plan');
+  expect(plan.out).toContain('containerEngine.name: containerd → moby');
+  expect((await entries()).length).toBe(1);
+  expect((await run('rollback')).exit).toBe(0);
+  expect((await client.settings()).settings).toMatchObject({ containerEngine: { name: 'moby' } });
+  const [applied, undone] = await entries();
+  expect(undone).toMatchObject({
+    by: { how: 'rollback', to: applied.generation - 1 },
+    outcome: { result: 'converged' },
+  });
+  expect((await run('rollback', String(applied.generation - 1))).out).toContain('Nothing to change.');
+  expect((await run('rollback')).exit).toBe(0);
+  expect((await client.settings()).settings).toMatchObject({ containerEngine: { name: 'containerd' } });
+  expect((await run('diff', '-f', 'team.yaml')).exit).toBe(0);
+});
+
+test('without a service, the history can be read and a rollback starts one', async () => {
+  const { run, entries, service, home } = await scene();
+  await run('apply', '-f', 'team.yaml');
+  await service.stop('test');
+  expect(await entries()).toHaveLength(1);
+  expect((await run('rollback', '--plan')).out).toContain('containerEngine.name: containerd → moby');
+  const again = await scene(home);
+  expect((await again.run('rollback')).exit).toBe(0);
+  expect((await again.run('diff', '-f', 'team.yaml')).exit).toBe(2);
+});
+
+test('a history that a crash cut off, or that someone damaged, loses only that line', async () => {
+  const { run, entries, service, home, here } = await scene();
+  await run('apply', '-f', 'team.yaml');
+  await service.stop('test');
+  appendFileSync(here.historyFile, '{"entry":{"generation":9,"at":"2026');
+  const again = await scene(home);
+  await again.run('set', '--images.namespace', 'web');
+  expect((await entries()).map(({ by }: { by: { how: string } }) => by.how)).toEqual(['apply', 'set']);
+  expect(readFileSync(here.historyFile, 'utf8').endsWith('\n')).toBe(true);
+});
+
+test('there is nothing to undo in a new home', async () => {
+  const { run } = await scene();
+  const { exit, err } = await run('rollback');
+  expect(exit).toBe(1);
+  expect(err).toContain('There is nothing to undo');
+});
