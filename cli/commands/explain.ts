@@ -9,6 +9,7 @@ import {
   type SectionExplanation,
 } from '../../src/client/explain.ts';
 import { layersOfApplication } from '../../src/client/foreign-layers.ts';
+import { lastChangeOf } from '../../src/client/history.ts';
 import { storedSettings } from '../../src/client/offline.ts';
 import { runningService } from '../../src/client/session/find.ts';
 import { homeOf } from '../../src/client/session/home.ts';
@@ -24,10 +25,12 @@ import { DEFAULT_MACHINE_OPTIONS, MACHINE_FIELDS } from '../../src/settings/mach
 import type { MachineField } from '../../src/settings/machine-options.ts';
 import { nearest } from '../../src/settings/nearest.ts';
 import { SCHEMA_VERSION } from '../../src/settings/settings.gen.ts';
+import { readHistory } from '../../src/state/history-file.ts';
 import { recordedFirstRun } from '../../src/state/state-file.ts';
 import { hostOf, policiesOf } from '../arguments/environment.ts';
 import { usage } from '../arguments/values.ts';
 import { type Caller, defineCommand, type FlagTable, type Io } from '../command.ts';
+import { authorText, timeText } from '../views/history-text.ts';
 import { count, jsonText, paragraphs, plainText, type Style, style, tableLines, valueText } from '../views/text.ts';
 import { OUTPUT_FLAG } from '../views/view.ts';
 
@@ -61,14 +64,25 @@ Exit codes: 0 success; 1 no such setting, or failure; 3 a deployment profile is 
       io.out(json ? jsonText(section) : sectionText(section, paint));
       return 0;
     }
-    const explanation =
+    const explained =
       'option' in meant ? explainMachineOption(meant.option, layers) : explainSetting(meant.field, layers);
+    const explanation = { ...explained, ...(await lastChange(explained, io)) };
     const chosen = explanation.path === 'kubernetes.version' && explanation.value === '' ? running : undefined;
     const more = chosen === undefined ? [] : [`The service chose ${chosen}.`];
     io.out(json ? jsonText(explanation) : explanationText(explanation, more, paint));
     return 0;
   },
 });
+
+/** Only this home has a history; a file that cannot be read explains nothing. */
+async function lastChange({ basis, path }: Explanation, io: Io): Promise<Pick<Explanation, 'lastChange'>> {
+  if (basis === 'application') return {};
+  const entries = await readHistory(homeOf(io).historyFile).catch(() => []);
+  const entry = lastChangeOf(entries, path);
+  if (!entry) return {};
+  const { generation, at, by } = entry;
+  return { lastChange: { generation, at, by } };
+}
 
 interface FoundLayers {
   layers: SettingLayers;
@@ -166,7 +180,7 @@ function layerRow({ layer, value, source: from, wins, note }: ExplainedLayer): s
 }
 
 function factsText(explanation: Explanation): string {
-  const { type, expected, synonyms = {}, platforms, lockable, effect, driver, flag, docs } = explanation;
+  const { type, expected, synonyms = {}, platforms, lockable, effect, driver, lastChange, flag, docs } = explanation;
   const kind = expected === `a ${type}` ? '' : ` (${type})`;
   const also = Object.entries(synonyms).map(([other, meant]) => `${other} means ${meant}`);
   const rows = [
@@ -179,6 +193,12 @@ function factsText(explanation: Explanation): string {
   }
   if (platforms.length < PLATFORMS.length) {
     rows.push(['Platforms', platforms.map((platform) => PLATFORM_NAMES[platform]).join(', ') || 'none']);
+  }
+  if (lastChange) {
+    rows.push([
+      'Last changed',
+      `${timeText(lastChange.at)} by ${authorText(lastChange)}, generation ${lastChange.generation}`,
+    ]);
   }
   if (!lockable) rows.push(['Locks', 'no profile can lock it']);
   rows.push(['Flag', flag ?? 'none; change it with `rdctl apply`'], ['Docs', docs]);

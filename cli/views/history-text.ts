@@ -61,7 +61,8 @@ function brief({ changes }: HistoryEntry): string {
   return [...named, ...(more > 0 ? [`and ${count(more, 'more change')}`] : [])].join(', ');
 }
 
-function authorText({ by }: HistoryEntry): string {
+/** `apply team`: how, and from what. */
+export function authorText({ by }: Pick<HistoryEntry, 'by'>): string {
   const from = by.profile ?? by.files?.map(({ path }) => path.slice(path.lastIndexOf('/') + 1)).join(', ');
   if (by.how === 'rollback') return by.to === undefined ? 'rollback' : `rollback to ${by.to}`;
   return from === undefined || from === '' ? by.how : `${by.how} ${plainText(from)}`;
@@ -78,7 +79,7 @@ function outcomeText(outcome: RecordedOutcome | undefined): string {
 }
 
 /** `2026-11-24 12:30:05`, in the time zone of this computer. */
-function timeText(at: string): string {
+export function timeText(at: string): string {
   const time = new Date(at);
   if (Number.isNaN(time.getTime())) return plainText(at);
   const two = (value: number) => String(value).padStart(2, '0');

@@ -1,6 +1,7 @@
 import type { Support } from '../drivers/driver.ts';
 import { RdError } from '../errors.ts';
 import type { JsonValue } from '../json.ts';
+import type { HistoryEntry } from '../plan/history.ts';
 import type { ProfileLayer, SettingLayers } from '../plan/layers.ts';
 import {
   type Effect,
@@ -66,6 +67,8 @@ export interface Explanation {
     partlyLive?: true;
     reason?: string;
   };
+  /** The last change in the history of this home. */
+  lastChange?: Pick<HistoryEntry, 'generation' | 'at' | 'by'>;
   /** With dashes. */
   flag?: string;
   docs: string;

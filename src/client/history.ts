@@ -8,6 +8,13 @@ import { readMachineOptions } from '../settings/machine-options.ts';
 import { equal } from '../settings/own.ts';
 import { SCHEMA_VERSION } from '../settings/settings.gen.ts';
 
+/** The last change of a setting that took effect; undefined where the history has none. */
+export function lastChangeOf(entries: readonly HistoryEntry[], path: string): HistoryEntry | undefined {
+  return entries.findLast(
+    ({ changes, outcome }) => outcome?.result !== 'not applied' && changes.some((change) => change.path === path),
+  );
+}
+
 /** The request of a rollback, and the names of secrets that it cannot bring back. */
 export interface RollbackRequest {
   request: PlanRequest & { wishes: string[] };

@@ -132,6 +132,7 @@ export async function openBackend(
     locks: startup.locks,
     async persist(next, before, by) {
       if (hooks.isStopping()) throw new RdError('ERR_NOT_READY', 'the service is shutting down');
+      check();
       await history.writing(before, next, by);
       await saveDesired(places, driver.name, { before, next });
     },

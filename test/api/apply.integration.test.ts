@@ -73,8 +73,8 @@ test('a plan comes with the state that it was compared with, on request', async 
   const { client, context } = startApi({ locks: { containerEngine: { name: true } } });
   const asked = request({ settings: { images: { showAll: false } } });
   const { plan, live } = await client.planWithLive(asked);
-  const { settings, power } = context.store.snapshot().desired;
-  expect(live).toEqual({ settings, locks: { containerEngine: { name: true } }, power, portForwards: [] });
+  const { settings, machine, power } = context.store.snapshot().desired;
+  expect(live).toEqual({ settings, machine, locks: { containerEngine: { name: true } }, power, portForwards: [] });
   expect(plan).toEqual(await client.plan(asked));
 });
 

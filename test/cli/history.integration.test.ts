@@ -63,6 +63,8 @@ test('one entry in full, a difference, and filters', async () => {
   expect(diff).toMatchObject({ exit: 2, out: 'Changes\n  images.namespace: default → web\n' });
   expect(await entries('--path', 'images')).toEqual([second]);
   expect(await entries('--since', '1h')).toHaveLength(2);
+  const explained = await run('explain', 'containerEngine.name');
+  expect(explained.out).toMatch(new RegExp(`^Last changed +.* by apply team, generation ${first.generation}$`, 'm'));
   expect((await run('history', 'show', '999')).exit).toBe(1);
   expect((await run('history', 'diff', String(second.generation), String(first.generation))).exit).toBe(1);
 });
