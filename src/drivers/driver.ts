@@ -212,12 +212,19 @@ export interface ClusterDriver {
 
 /**
  * How a driver supports a setting. `enforced`: a change takes effect on what runs; values in `except`, numbers above `most` and sizes of
- * more bytes are refused (see `reason`); `partlyLive`: some changes need no restart, as the machine's `room` shows. `stored`: saved,
+ * more bytes are refused (see `reason`), and so are entries of a map of directories at, above or below one in `reserved`; `partlyLive`: some changes need no restart, as the machine's `room` shows. `stored`: saved,
  * without effect in this driver. `unsupported`: an explicit change is refused, except to a value in `accepts` (a value that requests
  * nothing).
  */
 export type Support =
-  | { level: 'enforced'; except?: readonly string[]; most?: number; partlyLive?: true; reason?: string }
+  | {
+      level: 'enforced';
+      except?: readonly string[];
+      reserved?: readonly string[];
+      most?: number;
+      partlyLive?: true;
+      reason?: string;
+    }
   | { level: 'stored'; reason?: string }
   | { level: 'unsupported'; reason: string; accepts?: readonly (boolean | number | string)[] };
 /** A setting, or one in the `machine` block of a profile. */

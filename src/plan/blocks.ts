@@ -28,11 +28,26 @@ export function blockOf(
     return { by: 'lock', message: lockMessage(path, lockedBy) };
   }
   const support = driver.support[path];
+  const reserved = reservedPath(support, difference);
+  if (reserved !== undefined) {
+    const message = `"${difference.key}" cannot be shared with the ${driver.name} driver: its machine uses ${reserved} itself.`;
+    return { by: 'unsupported', message };
+  }
   if (!refuses(support, after)) return path === EXTENSIONS ? blockOfExtension(difference, extensions) : undefined;
   return {
     by: 'unsupported',
     message: `"${path}" cannot be changed with the ${driver.name} driver: ${support.reason ?? 'it refuses this value'}.`,
   };
+}
+
+/** The path of the machine in whose way an entry of a map of directories is. Removing and excluding one is always possible. */
+function reservedPath(support: Support, { key, after }: Difference): string | undefined {
+  if (support.level !== 'enforced' || key === undefined || after === undefined || after === 'none') return undefined;
+  return support.reserved?.find((place) => isWithin(key, place) || isWithin(place, key));
+}
+
+function isWithin(path: string, place: string): boolean {
+  return path === place || path.startsWith(place === '/' ? '/' : `${place}/`);
 }
 
 function blockOfExtension(difference: Difference, gate: ExtensionGate | undefined): Change['blocked'] {

@@ -261,6 +261,23 @@ describe('what this host supports', () => {
     expect(blocked(EVERYTHING, protocol, '9p2000.u')).toBeUndefined();
   });
 
+  test('refuses directories in the way of the guest', () => {
+    const blockedEntry = (key: string, after: string | undefined) =>
+      blockOf(
+        { path: 'machine.mounts', key, action: 'create', ...(after === undefined ? {} : { after }) },
+        { locks: {}, driver: qemu },
+      )?.message;
+    expect(blockedEntry('/etc/x', 'writable')).toBe(
+      '"/etc/x" cannot be shared with the qemu driver: its machine uses /etc itself.',
+    );
+    for (const key of ['/', '/usr', '/run', '/var/lib/rdctl'])
+      expect(blockedEntry(key, 'read-only')).toContain('itself');
+    for (const key of ['/etcetera', '/usr/local', '/srv', '~', '~/etc'])
+      expect(blockedEntry(key, 'read-only')).toBeUndefined();
+    expect(blockedEntry('/etc', 'none')).toBeUndefined();
+    expect(blockedEntry('/etc', undefined)).toBeUndefined();
+  });
+
   test('an option of 9p is no reason for a restart without 9p', () => {
     const other = { ...MACHINE, mount: { ...MACHINE.mount, msizeInKib: 512 } };
     expect(machineDrift({ spec: MACHINE }, other, qemu)).toEqual({ live: [], restart: [] });

@@ -69,12 +69,16 @@ describe.skipIf(reason !== undefined)('host directories in a guest', () => {
         return rdctl('apply', '-f', file);
       };
       const { restarts } = (await status()).counters;
-      const mounts = { [data]: 'read-only', '~/secret': 'none', '/etc': 'writable' };
+      const mounts = { [data]: 'read-only', '~/secret': 'none', [join(data, 'gone')]: 'writable' };
+      expect(await profile({ '/etc': 'read-only' })).toMatchObject({
+        exit: 1,
+        err: expect.stringContaining('/etc itself'),
+      });
       expect(await profile(mounts)).toMatchObject({ exit: 0 });
       const others = (by: string) => [
         { path: data, mode: 'read-only', by },
         { path: secret, mode: 'none' },
-        { path: '/etc', missing: expect.stringContaining('the guest uses /etc itself') },
+        { path: join(data, 'gone'), missing: expect.stringContaining('is not a directory') },
       ];
       expect(await shared()).toMatchObject({ mounts: [{ path: user }, ...others('reverse-sshfs')] });
       // The guest cannot lift it: the server on this host refuses, too.

@@ -7,6 +7,7 @@ import { ARCHITECTURES, type Architecture, guestArchitecture } from '../../guest
 import { ENFORCED, engineSupport, K3S_SUPPORT, unsupported } from '../shared/engine-support.ts';
 import type { QemuHost } from './arguments.ts';
 import { DISK_MOST_BYTES, GIB } from './live/facts.ts';
+import { GUEST_SYSTEM_PATHS } from './mounts/directories.ts';
 import type { HostFacts } from './mounts/host-facts.ts';
 import { MOUNT_TYPES, MOUNTERS } from './mounts/mount-types.ts';
 
@@ -96,6 +97,7 @@ export const QEMU_SUPPORT: SupportMatrix = {
   'experimental.virtualMachine.sshPortForwarder': ENFORCED,
   'machine.mounts': {
     level: 'enforced',
+    reserved: GUEST_SYSTEM_PATHS,
     reason:
       'directories change while the machine runs with reverse-sshfs, and with a restart with the other mount types',
   },

@@ -34,7 +34,7 @@ export interface DirectoryFacts {
 export const MOST_SHARES = 16;
 
 /** System paths of the guest; no directory is shared at, below or above one. */
-const GUEST_SYSTEM_PATHS: readonly string[] = [
+export const GUEST_SYSTEM_PATHS: readonly string[] = [
   '/bin',
   '/boot',
   '/dev',
