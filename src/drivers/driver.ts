@@ -95,7 +95,7 @@ export interface MachineStart {
 
 /** A host directory and its mount type, or why the machine does not show it, as a clause; `none`: the profile does not share it. */
 export type SharedDirectory =
-  | { path: string; mode: 'read-only' | 'writable'; by: string }
+  | { path: string; mode: Exclude<MountMode, 'none'>; by: string }
   | { path: string; missing: string }
   | { path: string; mode: 'none' };
 

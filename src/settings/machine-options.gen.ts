@@ -13,10 +13,10 @@ export type MachineOptionPath =
  */
 export type MachineOptions = {
   /**
-   * Directories of this computer that the machine shows at the same path, besides the home directory, which is writable unless it is listed. Paths are absolute or begin with `~`, the home directory of the service's user.
+   * Directories of this computer that the machine shows at the same path, besides the home directory, which is writable unless it is listed. `writable-notify`: programs in the machine that watch files notice changes made on this computer. `none`: not shared, and covered in a shared directory. Paths are absolute or begin with `~`, the home directory of the service's user.
    */
   mounts: {
-    [k: string]: 'read-only' | 'writable' | 'none';
+    [k: string]: 'read-only' | 'writable' | 'writable-notify' | 'none';
   };
   /**
    * Ports of this computer's loopback interface that the machine may connect to, as numbers or ranges such as `3000-3010`.
@@ -32,7 +32,7 @@ export const DEFAULT_MACHINE_OPTIONS: MachineOptions = {"mounts":{},"hostPorts":
 
 /** Every setting of the `machine` block, in the order of the schema. */
 export const MACHINE_FIELDS: readonly MachineField[] = [
-  {"path":"machine.mounts","type":"map","default":{},"values":["read-only","writable","none"],"effect":"restart","description":"Directories of this computer that the machine shows at the same path, besides the home directory, which is writable unless it is listed. Paths are absolute or begin with `~`, the home directory of the service's user."},
+  {"path":"machine.mounts","type":"map","default":{},"values":["read-only","writable","writable-notify","none"],"effect":"restart","description":"Directories of this computer that the machine shows at the same path, besides the home directory, which is writable unless it is listed. `writable-notify`: programs in the machine that watch files notice changes made on this computer. `none`: not shared, and covered in a shared directory. Paths are absolute or begin with `~`, the home directory of the service's user."},
   {"path":"machine.hostPorts","type":"list","default":[],"effect":"live","description":"Ports of this computer's loopback interface that the machine may connect to, as numbers or ranges such as `3000-3010`."},
   {"path":"machine.pauseAfterMinutes","type":"integer","default":0,"min":0,"max":10080,"effect":"live","description":"Minutes without use until the machine is paused; the next connection wakes it. 0 means never."},
 ];

@@ -475,6 +475,7 @@ function scene(facts: HostFacts = EVERYTHING) {
     home,
     own: [join(home, 'own')],
     facts: async () => facts,
+    notices: { follow: () => undefined, flaw: () => undefined, stop: () => undefined },
     log: () => undefined,
   });
   /** What was asked since the last call, with short paths. */

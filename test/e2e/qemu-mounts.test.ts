@@ -69,7 +69,10 @@ describe.skipIf(reason !== undefined)('host directories in a guest', () => {
         return rdctl('apply', '-f', file);
       };
       const { restarts } = (await status()).counters;
-      const mounts = { [data]: 'read-only', '~/secret': 'none', [join(data, 'gone')]: 'writable' };
+      const app = join(user, 'app');
+      mkdirSync(app);
+      const modes = { '~/app': 'writable-notify', '~/secret': 'none' };
+      const mounts = { ...modes, [data]: 'read-only', [join(data, 'gone')]: 'writable' };
       expect(await profile({ '/etc': 'read-only' })).toMatchObject({
         exit: 1,
         err: expect.stringContaining('/etc itself'),
@@ -77,17 +80,33 @@ describe.skipIf(reason !== undefined)('host directories in a guest', () => {
       expect(await profile(mounts)).toMatchObject({ exit: 0 });
       const others = (by: string) => [
         { path: data, mode: 'read-only', by },
+        { path: app, mode: 'writable-notify', by },
         { path: secret, mode: 'none' },
         { path: join(data, 'gone'), missing: expect.stringContaining('is not a directory') },
       ];
       expect(await shared()).toMatchObject({ mounts: [{ path: user }, ...others('reverse-sshfs')] });
       // The guest cannot lift it: the server on this host refuses, too.
-      const write = `cat '${data}/file'; mount -o remount,rw '${data}'; echo no > '${data}/new'; ls -A '${secret}'`;
+      const write = `cat '${data}/file'; mount -i -o remount,rw '${data}'; echo no > '${data}/new'; ls -A '${secret}'`;
       expect(await rdctl('shell', 'sh', '-c', write)).toMatchObject({ exit: 0, out: 'there\n' });
       expect(readdirSync(data)).toEqual(['file']);
       expect(await container('cat /home/secret/file 2>/dev/null || echo covered')).toMatchObject({
         output: 'covered\n',
       });
+
+      // A program there notices what changes here: inotify_init, inotify_add_watch with IN_ATTRIB.
+      const watch =
+        'my $fd = syscall 253; syscall 254, $fd, $ARGV[0], 4; open my $in, "<&=", $fd; sysread $in, my $event, 99';
+      let isOver = false;
+      const noticed = rdctl('shell', 'timeout', '60', 'perl', '-e', watch, app).finally(() => {
+        isOver = true;
+      });
+      await expect
+        .poll(() => {
+          writeFileSync(join(app, 'file'), String(Date.now()));
+          return isOver;
+        }, POLL)
+        .toBe(true);
+      expect(await noticed).toMatchObject({ exit: 0 });
 
       // A directory in use stays.
       expect(

@@ -11,11 +11,12 @@ ay",items:{type:"string",enum:["application.extensions.installed","WSL.integrati
 Settings that an exported policy locks; it sets the others as defaults.",type:"object"},state:{description:"Whether the backend runs. If omitted, the backend is\
  left running or stopped as it is.",enum:["started","stopped","unmanaged"],default:"unmanaged"},machine:{title:"MachineOptions",description:"Settings of the vir\
 tual machine that the compatible application does not have.",type:"object",additionalProperties:!1,properties:{mounts:{description:"Directories of this computer\
- that the machine shows at the same path, besides the home directory, which is writable unless it is listed. Paths are absolute or begin with `~`, the home dire\
-ctory of the service's user.",type:"object",additionalProperties:{anyOf:[{type:"string",enum:["read-only","writable","none"]},{type:"null"}]},default:{}},hostPorts:{
-description:"Ports of this computer's loopback interface that the machine may connect to, as numbers or ranges such as `3000-3010`.",type:"array",items:{anyOf:[
-{type:"integer",minimum:1,maximum:65535},{type:"string",pattern:"^[1-9][0-9]{0,4}(-[1-9][0-9]{0,4})?$"}]},default:[]},pauseAfterMinutes:{description:"Minutes wi\
-thout use until the machine is paused; the next connection wakes it. 0 means never.",type:"integer",minimum:0,maximum:10080,default:0}}},portForwards:{description:"\
+ that the machine shows at the same path, besides the home directory, which is writable unless it is listed. `writable-notify`: programs in the machine that wat\
+ch files notice changes made on this computer. `none`: not shared, and covered in a shared directory. Paths are absolute or begin with `~`, the home directory o\
+f the service's user.",type:"object",additionalProperties:{anyOf:[{type:"string",enum:["read-only","writable","writable-notify","none"]},{type:"null"}]},default:{}},
+hostPorts:{description:"Ports of this computer's loopback interface that the machine may connect to, as numbers or ranges such as `3000-3010`.",type:"array",items:{
+anyOf:[{type:"integer",minimum:1,maximum:65535},{type:"string",pattern:"^[1-9][0-9]{0,4}(-[1-9][0-9]{0,4})?$"}]},default:[]},pauseAfterMinutes:{description:"Min\
+utes without use until the machine is paused; the next connection wakes it. 0 means never.",type:"integer",minimum:0,maximum:10080,default:0}}},portForwards:{description:"\
 Cluster services to forward to ports of this computer.",type:"array",items:{type:"object",additionalProperties:!1,required:["namespace","service","k8sPort","hos\
 tPort"],properties:{namespace:{type:"string",pattern:"^[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?$"},service:{type:"string",pattern:"^[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-\
 9])?$"},k8sPort:{description:"Number or name of the service port.",anyOf:[{type:"integer",minimum:1,maximum:65535},{type:"string",pattern:"^(?=[-0-9]*[a-z])[a-z\
@@ -456,40 +457,40 @@ push(t),i++}}if(d.machine!==void 0){let a=d.machine;if(a&&typeof a=="object"&&!A
 terMinutes")){let r={instancePath:o+"/machine",schemaPath:"#/properties/machine/additionalProperties",keyword:"additionalProperties",params:{additionalProperty:t}};
 e===null?e=[r]:e.push(r),i++}if(a.mounts!==void 0){let t=a.mounts;if(t&&typeof t=="object"&&!Array.isArray(t))for(let r in t){let s=t[r],n=i,p=!1,u=i;if(typeof s!=
 "string"){let c={instancePath:o+"/machine/mounts/"+r.replace(/~/g,"~0").replace(/\//g,"~1"),schemaPath:"#/properties/machine/properties/mounts/additionalPropert\
-ies/anyOf/0/type",keyword:"type",params:{type:"string"}};e===null?e=[c]:e.push(c),i++}if(!(s==="read-only"||s==="writable"||s==="none")){let c={instancePath:o+"\
-/machine/mounts/"+r.replace(/~/g,"~0").replace(/\//g,"~1"),schemaPath:"#/properties/machine/properties/mounts/additionalProperties/anyOf/0/enum",keyword:"enum",
-params:{allowedValues:O.properties.machine.properties.mounts.additionalProperties.anyOf[0].enum}};e===null?e=[c]:e.push(c),i++}var v=u===i;p=p||v;let y=i;if(s!==
-null){let c={instancePath:o+"/machine/mounts/"+r.replace(/~/g,"~0").replace(/\//g,"~1"),schemaPath:"#/properties/machine/properties/mounts/additionalProperties/\
-anyOf/1/type",keyword:"type",params:{type:"null"}};e===null?e=[c]:e.push(c),i++}var v=y===i;if(p=p||v,p)i=n,e!==null&&(n?e.length=n:e=null);else{let c={instancePath:o+
-"/machine/mounts/"+r.replace(/~/g,"~0").replace(/\//g,"~1"),schemaPath:"#/properties/machine/properties/mounts/additionalProperties/anyOf",keyword:"anyOf",params:{}};
-e===null?e=[c]:e.push(c),i++}}else{let r={instancePath:o+"/machine/mounts",schemaPath:"#/properties/machine/properties/mounts/type",keyword:"type",params:{type:"\
-object"}};e===null?e=[r]:e.push(r),i++}}if(a.hostPorts!==void 0){let t=a.hostPorts;if(Array.isArray(t)){let r=t.length;for(let s=0;s<r;s++){let n=t[s],p=i,u=!1,
-y=i;if(!(typeof n=="number"&&!(n%1)&&!isNaN(n)&&isFinite(n))){let l={instancePath:o+"/machine/hostPorts/"+s,schemaPath:"#/properties/machine/properties/hostPort\
-s/items/anyOf/0/type",keyword:"type",params:{type:"integer"}};e===null?e=[l]:e.push(l),i++}if(typeof n=="number"&&isFinite(n)){if(n>65535||isNaN(n)){let l={instancePath:o+
-"/machine/hostPorts/"+s,schemaPath:"#/properties/machine/properties/hostPorts/items/anyOf/0/maximum",keyword:"maximum",params:{comparison:"<=",limit:65535}};e===
-null?e=[l]:e.push(l),i++}if(n<1||isNaN(n)){let l={instancePath:o+"/machine/hostPorts/"+s,schemaPath:"#/properties/machine/properties/hostPorts/items/anyOf/0/min\
-imum",keyword:"minimum",params:{comparison:">=",limit:1}};e===null?e=[l]:e.push(l),i++}}var j=y===i;u=u||j;let c=i;if(typeof n=="string"){if(!_.test(n)){let l={
-instancePath:o+"/machine/hostPorts/"+s,schemaPath:"#/properties/machine/properties/hostPorts/items/anyOf/1/pattern",keyword:"pattern",params:{pattern:"^[1-9][0-\
-9]{0,4}(-[1-9][0-9]{0,4})?$"}};e===null?e=[l]:e.push(l),i++}}else{let l={instancePath:o+"/machine/hostPorts/"+s,schemaPath:"#/properties/machine/properties/host\
-Ports/items/anyOf/1/type",keyword:"type",params:{type:"string"}};e===null?e=[l]:e.push(l),i++}var j=c===i;if(u=u||j,u)i=p,e!==null&&(p?e.length=p:e=null);else{let l={
-instancePath:o+"/machine/hostPorts/"+s,schemaPath:"#/properties/machine/properties/hostPorts/items/anyOf",keyword:"anyOf",params:{}};e===null?e=[l]:e.push(l),i++}}}else{
-let r={instancePath:o+"/machine/hostPorts",schemaPath:"#/properties/machine/properties/hostPorts/type",keyword:"type",params:{type:"array"}};e===null?e=[r]:e.push(
-r),i++}}if(a.pauseAfterMinutes!==void 0){let t=a.pauseAfterMinutes;if(!(typeof t=="number"&&!(t%1)&&!isNaN(t)&&isFinite(t))){let r={instancePath:o+"/machine/pau\
-seAfterMinutes",schemaPath:"#/properties/machine/properties/pauseAfterMinutes/type",keyword:"type",params:{type:"integer"}};e===null?e=[r]:e.push(r),i++}if(typeof t==
-"number"&&isFinite(t)){if(t>10080||isNaN(t)){let r={instancePath:o+"/machine/pauseAfterMinutes",schemaPath:"#/properties/machine/properties/pauseAfterMinutes/ma\
-ximum",keyword:"maximum",params:{comparison:"<=",limit:10080}};e===null?e=[r]:e.push(r),i++}if(t<0||isNaN(t)){let r={instancePath:o+"/machine/pauseAfterMinutes",
-schemaPath:"#/properties/machine/properties/pauseAfterMinutes/minimum",keyword:"minimum",params:{comparison:">=",limit:0}};e===null?e=[r]:e.push(r),i++}}}}else{
-let t={instancePath:o+"/machine",schemaPath:"#/properties/machine/type",keyword:"type",params:{type:"object"}};e===null?e=[t]:e.push(t),i++}}if(d.portForwards!==
-void 0){let a=d.portForwards;if(Array.isArray(a)){let t=a.length;for(let r=0;r<t;r++){let s=a[r];if(s&&typeof s=="object"&&!Array.isArray(s)){if(s.namespace===void 0){
-let n={instancePath:o+"/portForwards/"+r,schemaPath:"#/properties/portForwards/items/required",keyword:"required",params:{missingProperty:"namespace"}};e===null?
-e=[n]:e.push(n),i++}if(s.service===void 0){let n={instancePath:o+"/portForwards/"+r,schemaPath:"#/properties/portForwards/items/required",keyword:"required",params:{
-missingProperty:"service"}};e===null?e=[n]:e.push(n),i++}if(s.k8sPort===void 0){let n={instancePath:o+"/portForwards/"+r,schemaPath:"#/properties/portForwards/i\
-tems/required",keyword:"required",params:{missingProperty:"k8sPort"}};e===null?e=[n]:e.push(n),i++}if(s.hostPort===void 0){let n={instancePath:o+"/portForwards/"+
-r,schemaPath:"#/properties/portForwards/items/required",keyword:"required",params:{missingProperty:"hostPort"}};e===null?e=[n]:e.push(n),i++}for(let n in s)if(!(n===
-"namespace"||n==="service"||n==="k8sPort"||n==="hostPort")){let p={instancePath:o+"/portForwards/"+r,schemaPath:"#/properties/portForwards/items/additionalPrope\
-rties",keyword:"additionalProperties",params:{additionalProperty:n}};e===null?e=[p]:e.push(p),i++}if(s.namespace!==void 0){let n=s.namespace;if(typeof n=="strin\
-g"){if(!q.test(n)){let p={instancePath:o+"/portForwards/"+r+"/namespace",schemaPath:"#/properties/portForwards/items/properties/namespace/pattern",keyword:"patt\
-ern",params:{pattern:"^[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?$"}};e===null?e=[p]:e.push(p),i++}}else{let p={instancePath:o+"/portForwards/"+r+"/namespace",schemaPath:"\
+ies/anyOf/0/type",keyword:"type",params:{type:"string"}};e===null?e=[c]:e.push(c),i++}if(!(s==="read-only"||s==="writable"||s==="writable-notify"||s==="none")){
+let c={instancePath:o+"/machine/mounts/"+r.replace(/~/g,"~0").replace(/\//g,"~1"),schemaPath:"#/properties/machine/properties/mounts/additionalProperties/anyOf/\
+0/enum",keyword:"enum",params:{allowedValues:O.properties.machine.properties.mounts.additionalProperties.anyOf[0].enum}};e===null?e=[c]:e.push(c),i++}var v=u===
+i;p=p||v;let y=i;if(s!==null){let c={instancePath:o+"/machine/mounts/"+r.replace(/~/g,"~0").replace(/\//g,"~1"),schemaPath:"#/properties/machine/properties/moun\
+ts/additionalProperties/anyOf/1/type",keyword:"type",params:{type:"null"}};e===null?e=[c]:e.push(c),i++}var v=y===i;if(p=p||v,p)i=n,e!==null&&(n?e.length=n:e=null);else{
+let c={instancePath:o+"/machine/mounts/"+r.replace(/~/g,"~0").replace(/\//g,"~1"),schemaPath:"#/properties/machine/properties/mounts/additionalProperties/anyOf",
+keyword:"anyOf",params:{}};e===null?e=[c]:e.push(c),i++}}else{let r={instancePath:o+"/machine/mounts",schemaPath:"#/properties/machine/properties/mounts/type",keyword:"\
+type",params:{type:"object"}};e===null?e=[r]:e.push(r),i++}}if(a.hostPorts!==void 0){let t=a.hostPorts;if(Array.isArray(t)){let r=t.length;for(let s=0;s<r;s++){
+let n=t[s],p=i,u=!1,y=i;if(!(typeof n=="number"&&!(n%1)&&!isNaN(n)&&isFinite(n))){let l={instancePath:o+"/machine/hostPorts/"+s,schemaPath:"#/properties/machine\
+/properties/hostPorts/items/anyOf/0/type",keyword:"type",params:{type:"integer"}};e===null?e=[l]:e.push(l),i++}if(typeof n=="number"&&isFinite(n)){if(n>65535||isNaN(
+n)){let l={instancePath:o+"/machine/hostPorts/"+s,schemaPath:"#/properties/machine/properties/hostPorts/items/anyOf/0/maximum",keyword:"maximum",params:{comparison:"\
+<=",limit:65535}};e===null?e=[l]:e.push(l),i++}if(n<1||isNaN(n)){let l={instancePath:o+"/machine/hostPorts/"+s,schemaPath:"#/properties/machine/properties/hostP\
+orts/items/anyOf/0/minimum",keyword:"minimum",params:{comparison:">=",limit:1}};e===null?e=[l]:e.push(l),i++}}var j=y===i;u=u||j;let c=i;if(typeof n=="string"){
+if(!_.test(n)){let l={instancePath:o+"/machine/hostPorts/"+s,schemaPath:"#/properties/machine/properties/hostPorts/items/anyOf/1/pattern",keyword:"pattern",params:{
+pattern:"^[1-9][0-9]{0,4}(-[1-9][0-9]{0,4})?$"}};e===null?e=[l]:e.push(l),i++}}else{let l={instancePath:o+"/machine/hostPorts/"+s,schemaPath:"#/properties/machi\
+ne/properties/hostPorts/items/anyOf/1/type",keyword:"type",params:{type:"string"}};e===null?e=[l]:e.push(l),i++}var j=c===i;if(u=u||j,u)i=p,e!==null&&(p?e.length=
+p:e=null);else{let l={instancePath:o+"/machine/hostPorts/"+s,schemaPath:"#/properties/machine/properties/hostPorts/items/anyOf",keyword:"anyOf",params:{}};e===null?
+e=[l]:e.push(l),i++}}}else{let r={instancePath:o+"/machine/hostPorts",schemaPath:"#/properties/machine/properties/hostPorts/type",keyword:"type",params:{type:"a\
+rray"}};e===null?e=[r]:e.push(r),i++}}if(a.pauseAfterMinutes!==void 0){let t=a.pauseAfterMinutes;if(!(typeof t=="number"&&!(t%1)&&!isNaN(t)&&isFinite(t))){let r={
+instancePath:o+"/machine/pauseAfterMinutes",schemaPath:"#/properties/machine/properties/pauseAfterMinutes/type",keyword:"type",params:{type:"integer"}};e===null?
+e=[r]:e.push(r),i++}if(typeof t=="number"&&isFinite(t)){if(t>10080||isNaN(t)){let r={instancePath:o+"/machine/pauseAfterMinutes",schemaPath:"#/properties/machin\
+e/properties/pauseAfterMinutes/maximum",keyword:"maximum",params:{comparison:"<=",limit:10080}};e===null?e=[r]:e.push(r),i++}if(t<0||isNaN(t)){let r={instancePath:o+
+"/machine/pauseAfterMinutes",schemaPath:"#/properties/machine/properties/pauseAfterMinutes/minimum",keyword:"minimum",params:{comparison:">=",limit:0}};e===null?
+e=[r]:e.push(r),i++}}}}else{let t={instancePath:o+"/machine",schemaPath:"#/properties/machine/type",keyword:"type",params:{type:"object"}};e===null?e=[t]:e.push(
+t),i++}}if(d.portForwards!==void 0){let a=d.portForwards;if(Array.isArray(a)){let t=a.length;for(let r=0;r<t;r++){let s=a[r];if(s&&typeof s=="object"&&!Array.isArray(
+s)){if(s.namespace===void 0){let n={instancePath:o+"/portForwards/"+r,schemaPath:"#/properties/portForwards/items/required",keyword:"required",params:{missingProperty:"\
+namespace"}};e===null?e=[n]:e.push(n),i++}if(s.service===void 0){let n={instancePath:o+"/portForwards/"+r,schemaPath:"#/properties/portForwards/items/required",
+keyword:"required",params:{missingProperty:"service"}};e===null?e=[n]:e.push(n),i++}if(s.k8sPort===void 0){let n={instancePath:o+"/portForwards/"+r,schemaPath:"\
+#/properties/portForwards/items/required",keyword:"required",params:{missingProperty:"k8sPort"}};e===null?e=[n]:e.push(n),i++}if(s.hostPort===void 0){let n={instancePath:o+
+"/portForwards/"+r,schemaPath:"#/properties/portForwards/items/required",keyword:"required",params:{missingProperty:"hostPort"}};e===null?e=[n]:e.push(n),i++}for(let n in s)
+if(!(n==="namespace"||n==="service"||n==="k8sPort"||n==="hostPort")){let p={instancePath:o+"/portForwards/"+r,schemaPath:"#/properties/portForwards/items/additi\
+onalProperties",keyword:"additionalProperties",params:{additionalProperty:n}};e===null?e=[p]:e.push(p),i++}if(s.namespace!==void 0){let n=s.namespace;if(typeof n==
+"string"){if(!q.test(n)){let p={instancePath:o+"/portForwards/"+r+"/namespace",schemaPath:"#/properties/portForwards/items/properties/namespace/pattern",keyword:"\
+pattern",params:{pattern:"^[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?$"}};e===null?e=[p]:e.push(p),i++}}else{let p={instancePath:o+"/portForwards/"+r+"/namespace",schemaPath:"\
 #/properties/portForwards/items/properties/namespace/type",keyword:"type",params:{type:"string"}};e===null?e=[p]:e.push(p),i++}}if(s.service!==void 0){let n=s.service;
 if(typeof n=="string"){if(!q.test(n)){let p={instancePath:o+"/portForwards/"+r+"/service",schemaPath:"#/properties/portForwards/items/properties/service/pattern",
 keyword:"pattern",params:{pattern:"^[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?$"}};e===null?e=[p]:e.push(p),i++}}else{let p={instancePath:o+"/portForwards/"+r+"/servi\

@@ -17,14 +17,14 @@ wer. Absent if the machine is not a virtual machine.",enum:["kvm","hvf","tcg"]},
  is mounted in the machine at the same path; absent if the machine is this computer.",type:"object",properties:{path:{type:"string"},by:{description:"See virtua\
 lMachine.mount.type.",type:"string"},missing:{description:"Why it is not mounted, as a clause.",type:"string"},mounts:{description:"The home directory, and thos\
 e in `machine.mounts` of the profile.",type:"array",items:{type:"object",required:["path"],properties:{path:{type:"string"},mode:{description:"none: the profile\
- does not share it.",enum:["read-only","writable","none"]},by:{description:"See virtualMachine.mount.type.",type:"string"},missing:{description:"Why it is not m\
-ounted, as a clause.",type:"string"}}}}}},openHostPorts:{description:"Ports of 127.0.0.1 of this computer that the machine can connect to, such as `5432` or `30\
-00-3010`: those in `machine.hostPorts` of the profile, and those that this computer offers to everyone. Absent if the machine is this computer, and while they a\
-re not known.",type:"object",required:["tcp","udp"],properties:{tcp:{type:"array",items:{type:"string"}},udp:{type:"array",items:{type:"string"}}}},room:{description:"\
-Limits within which `spec` can change without a restart. A change of a member that is not listed needs a restart.",type:"object",additionalProperties:{type:"obj\
-ect",required:["least","most"],properties:{least:{type:"number"},most:{type:"number"}}}},started:{description:"How a running machine was started, and the durati\
-on of each phase; absent if unknown.",type:"object",required:["how","phases"],properties:{how:{description:"boot: its system was booted; resume: it was resumed \
-from a frozen state.",enum:["boot","resume"]},phases:{description:"In order, without gaps.",type:"array",items:{type:"object",required:["name","ms"],properties:{
+ does not share it.",enum:["read-only","writable","writable-notify","none"]},by:{description:"See virtualMachine.mount.type.",type:"string"},missing:{description:"\
+Why it is not mounted, as a clause.",type:"string"}}}}}},openHostPorts:{description:"Ports of 127.0.0.1 of this computer that the machine can connect to, such a\
+s `5432` or `3000-3010`: those in `machine.hostPorts` of the profile, and those that this computer offers to everyone. Absent if the machine is this computer, a\
+nd while they are not known.",type:"object",required:["tcp","udp"],properties:{tcp:{type:"array",items:{type:"string"}},udp:{type:"array",items:{type:"string"}}}},
+room:{description:"Limits within which `spec` can change without a restart. A change of a member that is not listed needs a restart.",type:"object",additionalProperties:{
+type:"object",required:["least","most"],properties:{least:{type:"number"},most:{type:"number"}}}},started:{description:"How a running machine was started, and t\
+he duration of each phase; absent if unknown.",type:"object",required:["how","phases"],properties:{how:{description:"boot: its system was booted; resume: it was\
+ resumed from a frozen state.",enum:["boot","resume"]},phases:{description:"In order, without gaps.",type:"array",items:{type:"object",required:["name","ms"],properties:{
 name:{type:"string"},ms:{type:"integer",minimum:0}}}}}},reason:{type:"string"},message:{type:"string"}}},access:{description:"How to reach the machine over SSH;\
  absent while it is off, and with a driver that has no machine of its own.",type:"object",required:["ssh","target","before"],properties:{ssh:{description:"Progr\
 am and options. Append more options, the target, and a shell command line.",type:"array",items:{type:"string"}},target:{type:"string"},before:{description:"Word\
@@ -184,292 +184,292 @@ n),t++}if(r.mounts!==void 0){let n=r.mounts;if(Array.isArray(n)){let o=n.length;
 path===void 0){let l={instancePath:i+"/machine/shared/mounts/"+p,schemaPath:"#/properties/machine/properties/shared/properties/mounts/items/required",keyword:"r\
 equired",params:{missingProperty:"path"}};e===null?e=[l]:e.push(l),t++}if(a.path!==void 0&&typeof a.path!="string"){let l={instancePath:i+"/machine/shared/mount\
 s/"+p+"/path",schemaPath:"#/properties/machine/properties/shared/properties/mounts/items/properties/path/type",keyword:"type",params:{type:"string"}};e===null?e=
-[l]:e.push(l),t++}if(a.mode!==void 0){let l=a.mode;if(!(l==="read-only"||l==="writable"||l==="none")){let c={instancePath:i+"/machine/shared/mounts/"+p+"/mode",
-schemaPath:"#/properties/machine/properties/shared/properties/mounts/items/properties/mode/enum",keyword:"enum",params:{allowedValues:k.properties.machine.properties.
-shared.properties.mounts.items.properties.mode.enum}};e===null?e=[c]:e.push(c),t++}}if(a.by!==void 0&&typeof a.by!="string"){let l={instancePath:i+"/machine/sha\
-red/mounts/"+p+"/by",schemaPath:"#/properties/machine/properties/shared/properties/mounts/items/properties/by/type",keyword:"type",params:{type:"string"}};e===null?
-e=[l]:e.push(l),t++}if(a.missing!==void 0&&typeof a.missing!="string"){let l={instancePath:i+"/machine/shared/mounts/"+p+"/missing",schemaPath:"#/properties/mac\
-hine/properties/shared/properties/mounts/items/properties/missing/type",keyword:"type",params:{type:"string"}};e===null?e=[l]:e.push(l),t++}}else{let l={instancePath:i+
-"/machine/shared/mounts/"+p,schemaPath:"#/properties/machine/properties/shared/properties/mounts/items/type",keyword:"type",params:{type:"object"}};e===null?e=[
-l]:e.push(l),t++}}}else{let o={instancePath:i+"/machine/shared/mounts",schemaPath:"#/properties/machine/properties/shared/properties/mounts/type",keyword:"type",
-params:{type:"array"}};e===null?e=[o]:e.push(o),t++}}}else{let n={instancePath:i+"/machine/shared",schemaPath:"#/properties/machine/properties/shared/type",keyword:"\
-type",params:{type:"object"}};e===null?e=[n]:e.push(n),t++}}if(s.openHostPorts!==void 0){let r=s.openHostPorts;if(r&&typeof r=="object"&&!Array.isArray(r)){if(r.
-tcp===void 0){let n={instancePath:i+"/machine/openHostPorts",schemaPath:"#/properties/machine/properties/openHostPorts/required",keyword:"required",params:{missingProperty:"\
-tcp"}};e===null?e=[n]:e.push(n),t++}if(r.udp===void 0){let n={instancePath:i+"/machine/openHostPorts",schemaPath:"#/properties/machine/properties/openHostPorts/\
-required",keyword:"required",params:{missingProperty:"udp"}};e===null?e=[n]:e.push(n),t++}if(r.tcp!==void 0){let n=r.tcp;if(Array.isArray(n)){let o=n.length;for(let p=0;p<
-o;p++)if(typeof n[p]!="string"){let a={instancePath:i+"/machine/openHostPorts/tcp/"+p,schemaPath:"#/properties/machine/properties/openHostPorts/properties/tcp/i\
-tems/type",keyword:"type",params:{type:"string"}};e===null?e=[a]:e.push(a),t++}}else{let o={instancePath:i+"/machine/openHostPorts/tcp",schemaPath:"#/properties\
-/machine/properties/openHostPorts/properties/tcp/type",keyword:"type",params:{type:"array"}};e===null?e=[o]:e.push(o),t++}}if(r.udp!==void 0){let n=r.udp;if(Array.
-isArray(n)){let o=n.length;for(let p=0;p<o;p++)if(typeof n[p]!="string"){let a={instancePath:i+"/machine/openHostPorts/udp/"+p,schemaPath:"#/properties/machine/\
-properties/openHostPorts/properties/udp/items/type",keyword:"type",params:{type:"string"}};e===null?e=[a]:e.push(a),t++}}else{let o={instancePath:i+"/machine/op\
-enHostPorts/udp",schemaPath:"#/properties/machine/properties/openHostPorts/properties/udp/type",keyword:"type",params:{type:"array"}};e===null?e=[o]:e.push(o),t++}}}else{
-let n={instancePath:i+"/machine/openHostPorts",schemaPath:"#/properties/machine/properties/openHostPorts/type",keyword:"type",params:{type:"object"}};e===null?e=
-[n]:e.push(n),t++}}if(s.room!==void 0){let r=s.room;if(r&&typeof r=="object"&&!Array.isArray(r))for(let n in r){let o=r[n];if(o&&typeof o=="object"&&!Array.isArray(
-o)){if(o.least===void 0){let p={instancePath:i+"/machine/room/"+n.replace(/~/g,"~0").replace(/\//g,"~1"),schemaPath:"#/properties/machine/properties/room/additi\
-onalProperties/required",keyword:"required",params:{missingProperty:"least"}};e===null?e=[p]:e.push(p),t++}if(o.most===void 0){let p={instancePath:i+"/machine/r\
-oom/"+n.replace(/~/g,"~0").replace(/\//g,"~1"),schemaPath:"#/properties/machine/properties/room/additionalProperties/required",keyword:"required",params:{missingProperty:"\
-most"}};e===null?e=[p]:e.push(p),t++}if(o.least!==void 0){let p=o.least;if(!(typeof p=="number"&&isFinite(p))){let a={instancePath:i+"/machine/room/"+n.replace(
-/~/g,"~0").replace(/\//g,"~1")+"/least",schemaPath:"#/properties/machine/properties/room/additionalProperties/properties/least/type",keyword:"type",params:{type:"\
-number"}};e===null?e=[a]:e.push(a),t++}}if(o.most!==void 0){let p=o.most;if(!(typeof p=="number"&&isFinite(p))){let a={instancePath:i+"/machine/room/"+n.replace(
-/~/g,"~0").replace(/\//g,"~1")+"/most",schemaPath:"#/properties/machine/properties/room/additionalProperties/properties/most/type",keyword:"type",params:{type:"\
-number"}};e===null?e=[a]:e.push(a),t++}}}else{let p={instancePath:i+"/machine/room/"+n.replace(/~/g,"~0").replace(/\//g,"~1"),schemaPath:"#/properties/machine/p\
-roperties/room/additionalProperties/type",keyword:"type",params:{type:"object"}};e===null?e=[p]:e.push(p),t++}}else{let n={instancePath:i+"/machine/room",schemaPath:"\
-#/properties/machine/properties/room/type",keyword:"type",params:{type:"object"}};e===null?e=[n]:e.push(n),t++}}if(s.started!==void 0){let r=s.started;if(r&&typeof r==
-"object"&&!Array.isArray(r)){if(r.how===void 0){let n={instancePath:i+"/machine/started",schemaPath:"#/properties/machine/properties/started/required",keyword:"\
-required",params:{missingProperty:"how"}};e===null?e=[n]:e.push(n),t++}if(r.phases===void 0){let n={instancePath:i+"/machine/started",schemaPath:"#/properties/m\
-achine/properties/started/required",keyword:"required",params:{missingProperty:"phases"}};e===null?e=[n]:e.push(n),t++}if(r.how!==void 0){let n=r.how;if(!(n==="\
-boot"||n==="resume")){let o={instancePath:i+"/machine/started/how",schemaPath:"#/properties/machine/properties/started/properties/how/enum",keyword:"enum",params:{
-allowedValues:k.properties.machine.properties.started.properties.how.enum}};e===null?e=[o]:e.push(o),t++}}if(r.phases!==void 0){let n=r.phases;if(Array.isArray(
-n)){let o=n.length;for(let p=0;p<o;p++){let a=n[p];if(a&&typeof a=="object"&&!Array.isArray(a)){if(a.name===void 0){let l={instancePath:i+"/machine/started/phas\
-es/"+p,schemaPath:"#/properties/machine/properties/started/properties/phases/items/required",keyword:"required",params:{missingProperty:"name"}};e===null?e=[l]:
-e.push(l),t++}if(a.ms===void 0){let l={instancePath:i+"/machine/started/phases/"+p,schemaPath:"#/properties/machine/properties/started/properties/phases/items/r\
-equired",keyword:"required",params:{missingProperty:"ms"}};e===null?e=[l]:e.push(l),t++}if(a.name!==void 0&&typeof a.name!="string"){let l={instancePath:i+"/mac\
-hine/started/phases/"+p+"/name",schemaPath:"#/properties/machine/properties/started/properties/phases/items/properties/name/type",keyword:"type",params:{type:"s\
-tring"}};e===null?e=[l]:e.push(l),t++}if(a.ms!==void 0){let l=a.ms;if(!(typeof l=="number"&&!(l%1)&&!isNaN(l)&&isFinite(l))){let c={instancePath:i+"/machine/sta\
-rted/phases/"+p+"/ms",schemaPath:"#/properties/machine/properties/started/properties/phases/items/properties/ms/type",keyword:"type",params:{type:"integer"}};e===
-null?e=[c]:e.push(c),t++}if(typeof l=="number"&&isFinite(l)&&(l<0||isNaN(l))){let c={instancePath:i+"/machine/started/phases/"+p+"/ms",schemaPath:"#/properties/\
-machine/properties/started/properties/phases/items/properties/ms/minimum",keyword:"minimum",params:{comparison:">=",limit:0}};e===null?e=[c]:e.push(c),t++}}}else{
-let l={instancePath:i+"/machine/started/phases/"+p,schemaPath:"#/properties/machine/properties/started/properties/phases/items/type",keyword:"type",params:{type:"\
-object"}};e===null?e=[l]:e.push(l),t++}}}else{let o={instancePath:i+"/machine/started/phases",schemaPath:"#/properties/machine/properties/started/properties/pha\
-ses/type",keyword:"type",params:{type:"array"}};e===null?e=[o]:e.push(o),t++}}}else{let n={instancePath:i+"/machine/started",schemaPath:"#/properties/machine/pr\
-operties/started/type",keyword:"type",params:{type:"object"}};e===null?e=[n]:e.push(n),t++}}if(s.reason!==void 0&&typeof s.reason!="string"){let r={instancePath:i+
-"/machine/reason",schemaPath:"#/properties/machine/properties/reason/type",keyword:"type",params:{type:"string"}};e===null?e=[r]:e.push(r),t++}if(s.message!==void 0&&
-typeof s.message!="string"){let r={instancePath:i+"/machine/message",schemaPath:"#/properties/machine/properties/message/type",keyword:"type",params:{type:"stri\
-ng"}};e===null?e=[r]:e.push(r),t++}}else{let r={instancePath:i+"/machine",schemaPath:"#/properties/machine/type",keyword:"type",params:{type:"object"}};e===null?
-e=[r]:e.push(r),t++}}if(d.access!==void 0){let s=d.access;if(s&&typeof s=="object"&&!Array.isArray(s)){if(s.ssh===void 0){let r={instancePath:i+"/access",schemaPath:"\
-#/properties/access/required",keyword:"required",params:{missingProperty:"ssh"}};e===null?e=[r]:e.push(r),t++}if(s.target===void 0){let r={instancePath:i+"/acce\
-ss",schemaPath:"#/properties/access/required",keyword:"required",params:{missingProperty:"target"}};e===null?e=[r]:e.push(r),t++}if(s.before===void 0){let r={instancePath:i+
-"/access",schemaPath:"#/properties/access/required",keyword:"required",params:{missingProperty:"before"}};e===null?e=[r]:e.push(r),t++}if(s.ssh!==void 0){let r=s.
-ssh;if(Array.isArray(r)){let n=r.length;for(let o=0;o<n;o++)if(typeof r[o]!="string"){let p={instancePath:i+"/access/ssh/"+o,schemaPath:"#/properties/access/pro\
-perties/ssh/items/type",keyword:"type",params:{type:"string"}};e===null?e=[p]:e.push(p),t++}}else{let n={instancePath:i+"/access/ssh",schemaPath:"#/properties/a\
-ccess/properties/ssh/type",keyword:"type",params:{type:"array"}};e===null?e=[n]:e.push(n),t++}}if(s.target!==void 0&&typeof s.target!="string"){let r={instancePath:i+
-"/access/target",schemaPath:"#/properties/access/properties/target/type",keyword:"type",params:{type:"string"}};e===null?e=[r]:e.push(r),t++}if(s.before!==void 0){
-let r=s.before;if(Array.isArray(r)){let n=r.length;for(let o=0;o<n;o++)if(typeof r[o]!="string"){let p={instancePath:i+"/access/before/"+o,schemaPath:"#/propert\
-ies/access/properties/before/items/type",keyword:"type",params:{type:"string"}};e===null?e=[p]:e.push(p),t++}}else{let n={instancePath:i+"/access/before",schemaPath:"\
-#/properties/access/properties/before/type",keyword:"type",params:{type:"array"}};e===null?e=[n]:e.push(n),t++}}}else{let r={instancePath:i+"/access",schemaPath:"\
-#/properties/access/type",keyword:"type",params:{type:"object"}};e===null?e=[r]:e.push(r),t++}}if(d.maintenance!==void 0&&typeof d.maintenance!="string"){let s={
-instancePath:i+"/maintenance",schemaPath:"#/properties/maintenance/type",keyword:"type",params:{type:"string"}};e===null?e=[s]:e.push(s),t++}if(d.apply!==void 0){
-let s=d.apply;if(s&&typeof s=="object"&&!Array.isArray(s)){if(s.generation===void 0){let r={instancePath:i+"/apply",schemaPath:"#/properties/apply/required",keyword:"\
-required",params:{missingProperty:"generation"}};e===null?e=[r]:e.push(r),t++}if(s.state===void 0){let r={instancePath:i+"/apply",schemaPath:"#/properties/apply\
-/required",keyword:"required",params:{missingProperty:"state"}};e===null?e=[r]:e.push(r),t++}if(s.steps===void 0){let r={instancePath:i+"/apply",schemaPath:"#/p\
-roperties/apply/required",keyword:"required",params:{missingProperty:"steps"}};e===null?e=[r]:e.push(r),t++}if(s.generation!==void 0){let r=s.generation;if(!(typeof r==
-"number"&&!(r%1)&&!isNaN(r)&&isFinite(r))){let n={instancePath:i+"/apply/generation",schemaPath:"#/properties/apply/properties/generation/type",keyword:"type",params:{
-type:"integer"}};e===null?e=[n]:e.push(n),t++}}if(s.state!==void 0){let r=s.state;if(!(r==="running"||r==="done"||r==="failed")){let n={instancePath:i+"/apply/s\
-tate",schemaPath:"#/properties/apply/properties/state/enum",keyword:"enum",params:{allowedValues:k.properties.apply.properties.state.enum}};e===null?e=[n]:e.push(
-n),t++}}if(s.steps!==void 0){let r=s.steps;if(Array.isArray(r)){let n=r.length;for(let o=0;o<n;o++){let p=r[o];if(p&&typeof p=="object"&&!Array.isArray(p)){if(p.
-what===void 0){let a={instancePath:i+"/apply/steps/"+o,schemaPath:"#/properties/apply/properties/steps/items/required",keyword:"required",params:{missingProperty:"\
-what"}};e===null?e=[a]:e.push(a),t++}if(p.name===void 0){let a={instancePath:i+"/apply/steps/"+o,schemaPath:"#/properties/apply/properties/steps/items/required",
-keyword:"required",params:{missingProperty:"name"}};e===null?e=[a]:e.push(a),t++}if(p.what!==void 0){let a=p.what;if(!(a==="install"||a==="uninstall"||a==="forw\
-ard")){let l={instancePath:i+"/apply/steps/"+o+"/what",schemaPath:"#/properties/apply/properties/steps/items/properties/what/enum",keyword:"enum",params:{allowedValues:k.
-properties.apply.properties.steps.items.properties.what.enum}};e===null?e=[l]:e.push(l),t++}}if(p.name!==void 0&&typeof p.name!="string"){let a={instancePath:i+
-"/apply/steps/"+o+"/name",schemaPath:"#/properties/apply/properties/steps/items/properties/name/type",keyword:"type",params:{type:"string"}};e===null?e=[a]:e.push(
-a),t++}}else{let a={instancePath:i+"/apply/steps/"+o,schemaPath:"#/properties/apply/properties/steps/items/type",keyword:"type",params:{type:"object"}};e===null?
-e=[a]:e.push(a),t++}}}else{let n={instancePath:i+"/apply/steps",schemaPath:"#/properties/apply/properties/steps/type",keyword:"type",params:{type:"array"}};e===
-null?e=[n]:e.push(n),t++}}if(s.error!==void 0){let r=s.error;if(r&&typeof r=="object"&&!Array.isArray(r)){if(r.code===void 0){let n={instancePath:i+"/apply/erro\
-r",schemaPath:"#/properties/apply/properties/error/required",keyword:"required",params:{missingProperty:"code"}};e===null?e=[n]:e.push(n),t++}if(r.message===void 0){
-let n={instancePath:i+"/apply/error",schemaPath:"#/properties/apply/properties/error/required",keyword:"required",params:{missingProperty:"message"}};e===null?e=
-[n]:e.push(n),t++}if(r.details===void 0){let n={instancePath:i+"/apply/error",schemaPath:"#/properties/apply/properties/error/required",keyword:"required",params:{
-missingProperty:"details"}};e===null?e=[n]:e.push(n),t++}if(r.code!==void 0&&typeof r.code!="string"){let n={instancePath:i+"/apply/error/code",schemaPath:"#/pr\
-operties/apply/properties/error/properties/code/type",keyword:"type",params:{type:"string"}};e===null?e=[n]:e.push(n),t++}if(r.message!==void 0&&typeof r.message!=
-"string"){let n={instancePath:i+"/apply/error/message",schemaPath:"#/properties/apply/properties/error/properties/message/type",keyword:"type",params:{type:"str\
-ing"}};e===null?e=[n]:e.push(n),t++}if(r.details!==void 0){let n=r.details;if(Array.isArray(n)){let o=n.length;for(let p=0;p<o;p++)if(typeof n[p]!="string"){let a={
-instancePath:i+"/apply/error/details/"+p,schemaPath:"#/properties/apply/properties/error/properties/details/items/type",keyword:"type",params:{type:"string"}};e===
-null?e=[a]:e.push(a),t++}}else{let o={instancePath:i+"/apply/error/details",schemaPath:"#/properties/apply/properties/error/properties/details/type",keyword:"ty\
-pe",params:{type:"array"}};e===null?e=[o]:e.push(o),t++}}if(r.advice!==void 0&&typeof r.advice!="string"){let n={instancePath:i+"/apply/error/advice",schemaPath:"\
-#/properties/apply/properties/error/properties/advice/type",keyword:"type",params:{type:"string"}};e===null?e=[n]:e.push(n),t++}}else{let n={instancePath:i+"/ap\
-ply/error",schemaPath:"#/properties/apply/properties/error/type",keyword:"type",params:{type:"object"}};e===null?e=[n]:e.push(n),t++}}}else{let r={instancePath:i+
-"/apply",schemaPath:"#/properties/apply/type",keyword:"type",params:{type:"object"}};e===null?e=[r]:e.push(r),t++}}if(d.ports!==void 0){let s=d.ports;if(Array.isArray(
-s)){let r=s.length;for(let n=0;n<r;n++){let o=s[n];if(o&&typeof o=="object"&&!Array.isArray(o)){if(o.protocol===void 0){let p={instancePath:i+"/ports/"+n,schemaPath:"\
-#/properties/ports/items/required",keyword:"required",params:{missingProperty:"protocol"}};e===null?e=[p]:e.push(p),t++}if(o.port===void 0){let p={instancePath:i+
-"/ports/"+n,schemaPath:"#/properties/ports/items/required",keyword:"required",params:{missingProperty:"port"}};e===null?e=[p]:e.push(p),t++}if(o.state===void 0){
-let p={instancePath:i+"/ports/"+n,schemaPath:"#/properties/ports/items/required",keyword:"required",params:{missingProperty:"state"}};e===null?e=[p]:e.push(p),t++}
-if(o.protocol!==void 0){let p=o.protocol;if(!(p==="tcp"||p==="udp")){let a={instancePath:i+"/ports/"+n+"/protocol",schemaPath:"#/properties/ports/items/properti\
-es/protocol/enum",keyword:"enum",params:{allowedValues:k.properties.ports.items.properties.protocol.enum}};e===null?e=[a]:e.push(a),t++}}if(o.port!==void 0){let p=o.
-port;if(!(typeof p=="number"&&!(p%1)&&!isNaN(p)&&isFinite(p))){let a={instancePath:i+"/ports/"+n+"/port",schemaPath:"#/properties/ports/items/properties/port/ty\
-pe",keyword:"type",params:{type:"integer"}};e===null?e=[a]:e.push(a),t++}if(typeof p=="number"&&isFinite(p)){if(p>65535||isNaN(p)){let a={instancePath:i+"/ports\
-/"+n+"/port",schemaPath:"#/properties/ports/items/properties/port/maximum",keyword:"maximum",params:{comparison:"<=",limit:65535}};e===null?e=[a]:e.push(a),t++}
-if(p<1||isNaN(p)){let a={instancePath:i+"/ports/"+n+"/port",schemaPath:"#/properties/ports/items/properties/port/minimum",keyword:"minimum",params:{comparison:"\
->=",limit:1}};e===null?e=[a]:e.push(a),t++}}}if(o.state!==void 0){let p=o.state;if(!(p==="forwarded"||p==="failed")){let a={instancePath:i+"/ports/"+n+"/state",
-schemaPath:"#/properties/ports/items/properties/state/enum",keyword:"enum",params:{allowedValues:k.properties.ports.items.properties.state.enum}};e===null?e=[a]:
-e.push(a),t++}}if(o.claimedBy!==void 0&&typeof o.claimedBy!="string"){let p={instancePath:i+"/ports/"+n+"/claimedBy",schemaPath:"#/properties/ports/items/proper\
-ties/claimedBy/type",keyword:"type",params:{type:"string"}};e===null?e=[p]:e.push(p),t++}if(o.addresses!==void 0){let p=o.addresses;if(Array.isArray(p)){let a=p.
-length;for(let l=0;l<a;l++)if(typeof p[l]!="string"){let c={instancePath:i+"/ports/"+n+"/addresses/"+l,schemaPath:"#/properties/ports/items/properties/addresses\
-/items/type",keyword:"type",params:{type:"string"}};e===null?e=[c]:e.push(c),t++}}else{let a={instancePath:i+"/ports/"+n+"/addresses",schemaPath:"#/properties/p\
-orts/items/properties/addresses/type",keyword:"type",params:{type:"array"}};e===null?e=[a]:e.push(a),t++}}if(o.reason!==void 0&&typeof o.reason!="string"){let p={
-instancePath:i+"/ports/"+n+"/reason",schemaPath:"#/properties/ports/items/properties/reason/type",keyword:"type",params:{type:"string"}};e===null?e=[p]:e.push(p),
-t++}}else{let p={instancePath:i+"/ports/"+n,schemaPath:"#/properties/ports/items/type",keyword:"type",params:{type:"object"}};e===null?e=[p]:e.push(p),t++}}}else{
-let r={instancePath:i+"/ports",schemaPath:"#/properties/ports/type",keyword:"type",params:{type:"array"}};e===null?e=[r]:e.push(r),t++}}if(d.engine!==void 0){let s=d.
-engine;if(s&&typeof s=="object"&&!Array.isArray(s)){if(s.name===void 0){let r={instancePath:i+"/engine",schemaPath:"#/properties/engine/required",keyword:"requi\
-red",params:{missingProperty:"name"}};e===null?e=[r]:e.push(r),t++}if(s.state===void 0){let r={instancePath:i+"/engine",schemaPath:"#/properties/engine/required",
-keyword:"required",params:{missingProperty:"state"}};e===null?e=[r]:e.push(r),t++}if(s.name!==void 0){let r=s.name;if(!(r==="moby"||r==="containerd")){let n={instancePath:i+
-"/engine/name",schemaPath:"#/$defs/engineName/enum",keyword:"enum",params:{allowedValues:T.enum}};e===null?e=[n]:e.push(n),t++}}if(s.state!==void 0){let r=s.state;
-if(!(r==="stopped"||r==="running"||r==="unresponsive"||r==="unknown")){let n={instancePath:i+"/engine/state",schemaPath:"#/$defs/engineState/enum",keyword:"enum",
-params:{allowedValues:V.enum}};e===null?e=[n]:e.push(n),t++}}if(s.endpoint!==void 0&&typeof s.endpoint!="string"){let r={instancePath:i+"/engine/endpoint",schemaPath:"\
-#/properties/engine/properties/endpoint/type",keyword:"type",params:{type:"string"}};e===null?e=[r]:e.push(r),t++}if(s.version!==void 0&&typeof s.version!="stri\
-ng"){let r={instancePath:i+"/engine/version",schemaPath:"#/properties/engine/properties/version/type",keyword:"type",params:{type:"string"}};e===null?e=[r]:e.push(
-r),t++}if(s.workload!==void 0){let r=s.workload;if(r&&typeof r=="object"&&!Array.isArray(r)){if(r.runningContainers!==void 0){let n=r.runningContainers;if(!(typeof n==
-"number"&&!(n%1)&&!isNaN(n)&&isFinite(n))){let o={instancePath:i+"/engine/workload/runningContainers",schemaPath:"#/$defs/workload/properties/runningContainers/\
-type",keyword:"type",params:{type:"integer"}};e===null?e=[o]:e.push(o),t++}if(typeof n=="number"&&isFinite(n)&&(n<0||isNaN(n))){let o={instancePath:i+"/engine/w\
-orkload/runningContainers",schemaPath:"#/$defs/workload/properties/runningContainers/minimum",keyword:"minimum",params:{comparison:">=",limit:0}};e===null?e=[o]:
-e.push(o),t++}}if(r.containers!==void 0){let n=r.containers;if(!(typeof n=="number"&&!(n%1)&&!isNaN(n)&&isFinite(n))){let o={instancePath:i+"/engine/workload/co\
-ntainers",schemaPath:"#/$defs/workload/properties/containers/type",keyword:"type",params:{type:"integer"}};e===null?e=[o]:e.push(o),t++}if(typeof n=="number"&&isFinite(
-n)&&(n<0||isNaN(n))){let o={instancePath:i+"/engine/workload/containers",schemaPath:"#/$defs/workload/properties/containers/minimum",keyword:"minimum",params:{comparison:"\
->=",limit:0}};e===null?e=[o]:e.push(o),t++}}if(r.images!==void 0){let n=r.images;if(!(typeof n=="number"&&!(n%1)&&!isNaN(n)&&isFinite(n))){let o={instancePath:i+
-"/engine/workload/images",schemaPath:"#/$defs/workload/properties/images/type",keyword:"type",params:{type:"integer"}};e===null?e=[o]:e.push(o),t++}if(typeof n==
-"number"&&isFinite(n)&&(n<0||isNaN(n))){let o={instancePath:i+"/engine/workload/images",schemaPath:"#/$defs/workload/properties/images/minimum",keyword:"minimum",
-params:{comparison:">=",limit:0}};e===null?e=[o]:e.push(o),t++}}if(r.running!==void 0){let n=r.running;if(Array.isArray(n)){let o=n.length;for(let p=0;p<o;p++){
-let a=n[p];if(a&&typeof a=="object"&&!Array.isArray(a)){if(a.name===void 0){let l={instancePath:i+"/engine/workload/running/"+p,schemaPath:"#/$defs/workload/pro\
-perties/running/items/required",keyword:"required",params:{missingProperty:"name"}};e===null?e=[l]:e.push(l),t++}if(a.name!==void 0&&typeof a.name!="string"){let l={
-instancePath:i+"/engine/workload/running/"+p+"/name",schemaPath:"#/$defs/workload/properties/running/items/properties/name/type",keyword:"type",params:{type:"st\
-ring"}};e===null?e=[l]:e.push(l),t++}if(a.returns!==void 0&&typeof a.returns!="boolean"){let l={instancePath:i+"/engine/workload/running/"+p+"/returns",schemaPath:"\
-#/$defs/workload/properties/running/items/properties/returns/type",keyword:"type",params:{type:"boolean"}};e===null?e=[l]:e.push(l),t++}if(a.pod!==void 0&&a.pod!==
-!0){let l={instancePath:i+"/engine/workload/running/"+p+"/pod",schemaPath:"#/$defs/workload/properties/running/items/properties/pod/const",keyword:"const",params:{
-allowedValue:!0}};e===null?e=[l]:e.push(l),t++}if(a.ports!==void 0){let l=a.ports;if(Array.isArray(l)){let c=l.length;for(let f=0;f<c;f++){let w=l[f];if(w&&typeof w==
-"object"&&!Array.isArray(w)){if(w.protocol===void 0){let m={instancePath:i+"/engine/workload/running/"+p+"/ports/"+f,schemaPath:"#/$defs/workload/properties/run\
-ning/items/properties/ports/items/required",keyword:"required",params:{missingProperty:"protocol"}};e===null?e=[m]:e.push(m),t++}if(w.port===void 0){let m={instancePath:i+
-"/engine/workload/running/"+p+"/ports/"+f,schemaPath:"#/$defs/workload/properties/running/items/properties/ports/items/required",keyword:"required",params:{missingProperty:"\
-port"}};e===null?e=[m]:e.push(m),t++}if(w.protocol!==void 0){let m=w.protocol;if(!(m==="tcp"||m==="udp")){let g={instancePath:i+"/engine/workload/running/"+p+"/\
-ports/"+f+"/protocol",schemaPath:"#/$defs/workload/properties/running/items/properties/ports/items/properties/protocol/enum",keyword:"enum",params:{allowedValues:I.
-properties.running.items.properties.ports.items.properties.protocol.enum}};e===null?e=[g]:e.push(g),t++}}if(w.port!==void 0){let m=w.port;if(!(typeof m=="number"&&
-!(m%1)&&!isNaN(m)&&isFinite(m))){let g={instancePath:i+"/engine/workload/running/"+p+"/ports/"+f+"/port",schemaPath:"#/$defs/workload/properties/running/items/p\
-roperties/ports/items/properties/port/type",keyword:"type",params:{type:"integer"}};e===null?e=[g]:e.push(g),t++}if(typeof m=="number"&&isFinite(m)){if(m>65535||
-isNaN(m)){let g={instancePath:i+"/engine/workload/running/"+p+"/ports/"+f+"/port",schemaPath:"#/$defs/workload/properties/running/items/properties/ports/items/p\
-roperties/port/maximum",keyword:"maximum",params:{comparison:"<=",limit:65535}};e===null?e=[g]:e.push(g),t++}if(m<1||isNaN(m)){let g={instancePath:i+"/engine/wo\
-rkload/running/"+p+"/ports/"+f+"/port",schemaPath:"#/$defs/workload/properties/running/items/properties/ports/items/properties/port/minimum",keyword:"minimum",params:{
-comparison:">=",limit:1}};e===null?e=[g]:e.push(g),t++}}}}else{let m={instancePath:i+"/engine/workload/running/"+p+"/ports/"+f,schemaPath:"#/$defs/workload/prop\
-erties/running/items/properties/ports/items/type",keyword:"type",params:{type:"object"}};e===null?e=[m]:e.push(m),t++}}}else{let c={instancePath:i+"/engine/work\
-load/running/"+p+"/ports",schemaPath:"#/$defs/workload/properties/running/items/properties/ports/type",keyword:"type",params:{type:"array"}};e===null?e=[c]:e.push(
-c),t++}}}else{let l={instancePath:i+"/engine/workload/running/"+p,schemaPath:"#/$defs/workload/properties/running/items/type",keyword:"type",params:{type:"objec\
-t"}};e===null?e=[l]:e.push(l),t++}}}else{let o={instancePath:i+"/engine/workload/running",schemaPath:"#/$defs/workload/properties/running/type",keyword:"type",params:{
-type:"array"}};e===null?e=[o]:e.push(o),t++}}}else{let n={instancePath:i+"/engine/workload",schemaPath:"#/$defs/workload/type",keyword:"type",params:{type:"obje\
-ct"}};e===null?e=[n]:e.push(n),t++}}}else{let r={instancePath:i+"/engine",schemaPath:"#/properties/engine/type",keyword:"type",params:{type:"object"}};e===null?
-e=[r]:e.push(r),t++}}if(d.engines!==void 0){let s=d.engines;if(s&&typeof s=="object"&&!Array.isArray(s)){for(let r in s){let n=t;if(!(r==="moby"||r==="container\
-d")){let o={instancePath:i+"/engines",schemaPath:"#/$defs/engineName/enum",keyword:"enum",params:{allowedValues:T.enum},propertyName:r};e===null?e=[o]:e.push(o),
-t++}var y=n===t;if(!y){let o={instancePath:i+"/engines",schemaPath:"#/properties/engines/propertyNames",keyword:"propertyNames",params:{propertyName:r}};e===null?
-e=[o]:e.push(o),t++}}for(let r in s){let n=s[r];if(n&&typeof n=="object"&&!Array.isArray(n)){if(n.state===void 0){let o={instancePath:i+"/engines/"+r.replace(/~/g,
-"~0").replace(/\//g,"~1"),schemaPath:"#/properties/engines/additionalProperties/required",keyword:"required",params:{missingProperty:"state"}};e===null?e=[o]:e.
-push(o),t++}if(n.state!==void 0){let o=n.state;if(!(o==="stopped"||o==="running"||o==="unresponsive"||o==="unknown")){let p={instancePath:i+"/engines/"+r.replace(
-/~/g,"~0").replace(/\//g,"~1")+"/state",schemaPath:"#/$defs/engineState/enum",keyword:"enum",params:{allowedValues:V.enum}};e===null?e=[p]:e.push(p),t++}}if(n.spec!==
-void 0){let o=n.spec;if(!(o&&typeof o=="object"&&!Array.isArray(o))){let p={instancePath:i+"/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1")+"/spec",schemaPath:"\
-#/properties/engines/additionalProperties/properties/spec/type",keyword:"type",params:{type:"object"}};e===null?e=[p]:e.push(p),t++}}if(n.endpoint!==void 0&&typeof n.
-endpoint!="string"){let o={instancePath:i+"/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1")+"/endpoint",schemaPath:"#/properties/engines/additionalProperties\
-/properties/endpoint/type",keyword:"type",params:{type:"string"}};e===null?e=[o]:e.push(o),t++}if(n.version!==void 0&&typeof n.version!="string"){let o={instancePath:i+
-"/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1")+"/version",schemaPath:"#/properties/engines/additionalProperties/properties/version/type",keyword:"type",params:{
-type:"string"}};e===null?e=[o]:e.push(o),t++}if(n.workload!==void 0){let o=n.workload;if(o&&typeof o=="object"&&!Array.isArray(o)){if(o.runningContainers!==void 0){
-let p=o.runningContainers;if(!(typeof p=="number"&&!(p%1)&&!isNaN(p)&&isFinite(p))){let a={instancePath:i+"/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1")+"\
-/workload/runningContainers",schemaPath:"#/$defs/workload/properties/runningContainers/type",keyword:"type",params:{type:"integer"}};e===null?e=[a]:e.push(a),t++}
-if(typeof p=="number"&&isFinite(p)&&(p<0||isNaN(p))){let a={instancePath:i+"/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1")+"/workload/runningContainers",schemaPath:"\
-#/$defs/workload/properties/runningContainers/minimum",keyword:"minimum",params:{comparison:">=",limit:0}};e===null?e=[a]:e.push(a),t++}}if(o.containers!==void 0){
-let p=o.containers;if(!(typeof p=="number"&&!(p%1)&&!isNaN(p)&&isFinite(p))){let a={instancePath:i+"/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1")+"/worklo\
-ad/containers",schemaPath:"#/$defs/workload/properties/containers/type",keyword:"type",params:{type:"integer"}};e===null?e=[a]:e.push(a),t++}if(typeof p=="numbe\
-r"&&isFinite(p)&&(p<0||isNaN(p))){let a={instancePath:i+"/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1")+"/workload/containers",schemaPath:"#/$defs/workload\
-/properties/containers/minimum",keyword:"minimum",params:{comparison:">=",limit:0}};e===null?e=[a]:e.push(a),t++}}if(o.images!==void 0){let p=o.images;if(!(typeof p==
-"number"&&!(p%1)&&!isNaN(p)&&isFinite(p))){let a={instancePath:i+"/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1")+"/workload/images",schemaPath:"#/$defs/wor\
-kload/properties/images/type",keyword:"type",params:{type:"integer"}};e===null?e=[a]:e.push(a),t++}if(typeof p=="number"&&isFinite(p)&&(p<0||isNaN(p))){let a={instancePath:i+
-"/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1")+"/workload/images",schemaPath:"#/$defs/workload/properties/images/minimum",keyword:"minimum",params:{comparison:"\
->=",limit:0}};e===null?e=[a]:e.push(a),t++}}if(o.running!==void 0){let p=o.running;if(Array.isArray(p)){let a=p.length;for(let l=0;l<a;l++){let c=p[l];if(c&&typeof c==
-"object"&&!Array.isArray(c)){if(c.name===void 0){let f={instancePath:i+"/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1")+"/workload/running/"+l,schemaPath:"#\
-/$defs/workload/properties/running/items/required",keyword:"required",params:{missingProperty:"name"}};e===null?e=[f]:e.push(f),t++}if(c.name!==void 0&&typeof c.
-name!="string"){let f={instancePath:i+"/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1")+"/workload/running/"+l+"/name",schemaPath:"#/$defs/workload/propertie\
-s/running/items/properties/name/type",keyword:"type",params:{type:"string"}};e===null?e=[f]:e.push(f),t++}if(c.returns!==void 0&&typeof c.returns!="boolean"){let f={
-instancePath:i+"/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1")+"/workload/running/"+l+"/returns",schemaPath:"#/$defs/workload/properties/running/items/prop\
-erties/returns/type",keyword:"type",params:{type:"boolean"}};e===null?e=[f]:e.push(f),t++}if(c.pod!==void 0&&c.pod!==!0){let f={instancePath:i+"/engines/"+r.replace(
-/~/g,"~0").replace(/\//g,"~1")+"/workload/running/"+l+"/pod",schemaPath:"#/$defs/workload/properties/running/items/properties/pod/const",keyword:"const",params:{
-allowedValue:!0}};e===null?e=[f]:e.push(f),t++}if(c.ports!==void 0){let f=c.ports;if(Array.isArray(f)){let w=f.length;for(let m=0;m<w;m++){let g=f[m];if(g&&typeof g==
-"object"&&!Array.isArray(g)){if(g.protocol===void 0){let h={instancePath:i+"/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1")+"/workload/running/"+l+"/ports/"+
-m,schemaPath:"#/$defs/workload/properties/running/items/properties/ports/items/required",keyword:"required",params:{missingProperty:"protocol"}};e===null?e=[h]:
-e.push(h),t++}if(g.port===void 0){let h={instancePath:i+"/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1")+"/workload/running/"+l+"/ports/"+m,schemaPath:"#/$d\
-efs/workload/properties/running/items/properties/ports/items/required",keyword:"required",params:{missingProperty:"port"}};e===null?e=[h]:e.push(h),t++}if(g.protocol!==
-void 0){let h=g.protocol;if(!(h==="tcp"||h==="udp")){let P={instancePath:i+"/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1")+"/workload/running/"+l+"/ports/"+
-m+"/protocol",schemaPath:"#/$defs/workload/properties/running/items/properties/ports/items/properties/protocol/enum",keyword:"enum",params:{allowedValues:I.properties.
-running.items.properties.ports.items.properties.protocol.enum}};e===null?e=[P]:e.push(P),t++}}if(g.port!==void 0){let h=g.port;if(!(typeof h=="number"&&!(h%1)&&
-!isNaN(h)&&isFinite(h))){let P={instancePath:i+"/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1")+"/workload/running/"+l+"/ports/"+m+"/port",schemaPath:"#/$de\
-fs/workload/properties/running/items/properties/ports/items/properties/port/type",keyword:"type",params:{type:"integer"}};e===null?e=[P]:e.push(P),t++}if(typeof h==
-"number"&&isFinite(h)){if(h>65535||isNaN(h)){let P={instancePath:i+"/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1")+"/workload/running/"+l+"/ports/"+m+"/por\
-t",schemaPath:"#/$defs/workload/properties/running/items/properties/ports/items/properties/port/maximum",keyword:"maximum",params:{comparison:"<=",limit:65535}};
-e===null?e=[P]:e.push(P),t++}if(h<1||isNaN(h)){let P={instancePath:i+"/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1")+"/workload/running/"+l+"/ports/"+m+"/p\
-ort",schemaPath:"#/$defs/workload/properties/running/items/properties/ports/items/properties/port/minimum",keyword:"minimum",params:{comparison:">=",limit:1}};e===
-null?e=[P]:e.push(P),t++}}}}else{let h={instancePath:i+"/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1")+"/workload/running/"+l+"/ports/"+m,schemaPath:"#/$de\
-fs/workload/properties/running/items/properties/ports/items/type",keyword:"type",params:{type:"object"}};e===null?e=[h]:e.push(h),t++}}}else{let w={instancePath:i+
-"/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1")+"/workload/running/"+l+"/ports",schemaPath:"#/$defs/workload/properties/running/items/properties/ports/type",
-keyword:"type",params:{type:"array"}};e===null?e=[w]:e.push(w),t++}}}else{let f={instancePath:i+"/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1")+"/workload/\
-running/"+l,schemaPath:"#/$defs/workload/properties/running/items/type",keyword:"type",params:{type:"object"}};e===null?e=[f]:e.push(f),t++}}}else{let a={instancePath:i+
-"/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1")+"/workload/running",schemaPath:"#/$defs/workload/properties/running/type",keyword:"type",params:{type:"arra\
-y"}};e===null?e=[a]:e.push(a),t++}}}else{let p={instancePath:i+"/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1")+"/workload",schemaPath:"#/$defs/workload/typ\
-e",keyword:"type",params:{type:"object"}};e===null?e=[p]:e.push(p),t++}}if(n.message!==void 0&&typeof n.message!="string"){let o={instancePath:i+"/engines/"+r.replace(
-/~/g,"~0").replace(/\//g,"~1")+"/message",schemaPath:"#/properties/engines/additionalProperties/properties/message/type",keyword:"type",params:{type:"string"}};
-e===null?e=[o]:e.push(o),t++}}else{let o={instancePath:i+"/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1"),schemaPath:"#/properties/engines/additionalPropert\
-ies/type",keyword:"type",params:{type:"object"}};e===null?e=[o]:e.push(o),t++}}}else{let r={instancePath:i+"/engines",schemaPath:"#/properties/engines/type",keyword:"\
-type",params:{type:"object"}};e===null?e=[r]:e.push(r),t++}}if(d.cluster!==void 0){let s=d.cluster;if(s&&typeof s=="object"&&!Array.isArray(s)){if(s.state===void 0){
-let r={instancePath:i+"/cluster",schemaPath:"#/properties/cluster/required",keyword:"required",params:{missingProperty:"state"}};e===null?e=[r]:e.push(r),t++}if(s.
-state!==void 0){let r=s.state;if(!(r==="unsupported"||r==="absent"||r==="stopped"||r==="running"||r==="unresponsive"||r==="unknown")){let n={instancePath:i+"/cl\
-uster/state",schemaPath:"#/properties/cluster/properties/state/enum",keyword:"enum",params:{allowedValues:k.properties.cluster.properties.state.enum}};e===null?
-e=[n]:e.push(n),t++}}if(s.installedVersion!==void 0&&typeof s.installedVersion!="string"){let r={instancePath:i+"/cluster/installedVersion",schemaPath:"#/proper\
-ties/cluster/properties/installedVersion/type",keyword:"type",params:{type:"string"}};e===null?e=[r]:e.push(r),t++}if(s.spec!==void 0){let r=s.spec;if(!(r&&typeof r==
-"object"&&!Array.isArray(r))){let n={instancePath:i+"/cluster/spec",schemaPath:"#/properties/cluster/properties/spec/type",keyword:"type",params:{type:"object"}};
-e===null?e=[n]:e.push(n),t++}}if(s.ready!==void 0&&typeof s.ready!="boolean"){let r={instancePath:i+"/cluster/ready",schemaPath:"#/properties/cluster/properties\
-/ready/type",keyword:"type",params:{type:"boolean"}};e===null?e=[r]:e.push(r),t++}if(s.kubeconfig!==void 0&&typeof s.kubeconfig!="string"){let r={instancePath:i+
-"/cluster/kubeconfig",schemaPath:"#/properties/cluster/properties/kubeconfig/type",keyword:"type",params:{type:"string"}};e===null?e=[r]:e.push(r),t++}if(s.message!==
-void 0&&typeof s.message!="string"){let r={instancePath:i+"/cluster/message",schemaPath:"#/properties/cluster/properties/message/type",keyword:"type",params:{type:"\
-string"}};e===null?e=[r]:e.push(r),t++}}else{let r={instancePath:i+"/cluster",schemaPath:"#/properties/cluster/type",keyword:"type",params:{type:"object"}};e===
-null?e=[r]:e.push(r),t++}}if(d.phases!==void 0){let s=d.phases;if(Array.isArray(s)){let r=s.length;for(let n=0;n<r;n++){let o=s[n];if(o&&typeof o=="object"&&!Array.
-isArray(o)){if(o.name===void 0){let p={instancePath:i+"/phases/"+n,schemaPath:"#/properties/phases/items/required",keyword:"required",params:{missingProperty:"n\
-ame"}};e===null?e=[p]:e.push(p),t++}if(o.startedAt===void 0){let p={instancePath:i+"/phases/"+n,schemaPath:"#/properties/phases/items/required",keyword:"require\
-d",params:{missingProperty:"startedAt"}};e===null?e=[p]:e.push(p),t++}if(o.name!==void 0&&typeof o.name!="string"){let p={instancePath:i+"/phases/"+n+"/name",schemaPath:"\
-#/properties/phases/items/properties/name/type",keyword:"type",params:{type:"string"}};e===null?e=[p]:e.push(p),t++}if(o.startedAt!==void 0){let p=o.startedAt;if(typeof p==
-"string"){if(!j.test(p)){let a={instancePath:i+"/phases/"+n+"/startedAt",schemaPath:"#/$defs/time/pattern",keyword:"pattern",params:{pattern:"^\\d{4}-\\d\\d-\\d\\dT\\\
-d\\d:\\d\\d:\\d\\d(\\.\\d+)?Z$"}};e===null?e=[a]:e.push(a),t++}}else{let a={instancePath:i+"/phases/"+n+"/startedAt",schemaPath:"#/$defs/time/type",keyword:"typ\
-e",params:{type:"string"}};e===null?e=[a]:e.push(a),t++}}if(o.ms!==void 0){let p=o.ms;if(typeof p=="number"&&isFinite(p)){if(p<0||isNaN(p)){let a={instancePath:i+
-"/phases/"+n+"/ms",schemaPath:"#/properties/phases/items/properties/ms/minimum",keyword:"minimum",params:{comparison:">=",limit:0}};e===null?e=[a]:e.push(a),t++}}else{
-let a={instancePath:i+"/phases/"+n+"/ms",schemaPath:"#/properties/phases/items/properties/ms/type",keyword:"type",params:{type:"number"}};e===null?e=[a]:e.push(
-a),t++}}if(o.outcome!==void 0){let p=o.outcome;if(!(p==="done"||p==="failed")){let a={instancePath:i+"/phases/"+n+"/outcome",schemaPath:"#/properties/phases/ite\
-ms/properties/outcome/enum",keyword:"enum",params:{allowedValues:k.properties.phases.items.properties.outcome.enum}};e===null?e=[a]:e.push(a),t++}}if(o.reason!==
-void 0&&typeof o.reason!="string"){let p={instancePath:i+"/phases/"+n+"/reason",schemaPath:"#/properties/phases/items/properties/reason/type",keyword:"type",params:{
-type:"string"}};e===null?e=[p]:e.push(p),t++}}else{let p={instancePath:i+"/phases/"+n,schemaPath:"#/properties/phases/items/type",keyword:"type",params:{type:"o\
-bject"}};e===null?e=[p]:e.push(p),t++}}}else{let r={instancePath:i+"/phases",schemaPath:"#/properties/phases/type",keyword:"type",params:{type:"array"}};e===null?
-e=[r]:e.push(r),t++}}if(d.counters!==void 0){let s=d.counters;if(s&&typeof s=="object"&&!Array.isArray(s)){if(s.steps===void 0){let r={instancePath:i+"/counters",
-schemaPath:"#/properties/counters/required",keyword:"required",params:{missingProperty:"steps"}};e===null?e=[r]:e.push(r),t++}if(s.restarts===void 0){let r={instancePath:i+
-"/counters",schemaPath:"#/properties/counters/required",keyword:"required",params:{missingProperty:"restarts"}};e===null?e=[r]:e.push(r),t++}if(s.resets===void 0){
-let r={instancePath:i+"/counters",schemaPath:"#/properties/counters/required",keyword:"required",params:{missingProperty:"resets"}};e===null?e=[r]:e.push(r),t++}
-if(s.failures===void 0){let r={instancePath:i+"/counters",schemaPath:"#/properties/counters/required",keyword:"required",params:{missingProperty:"failures"}};e===
-null?e=[r]:e.push(r),t++}if(s.settingsPuts===void 0){let r={instancePath:i+"/counters",schemaPath:"#/properties/counters/required",keyword:"required",params:{missingProperty:"\
-settingsPuts"}};e===null?e=[r]:e.push(r),t++}if(s.settingsWrites===void 0){let r={instancePath:i+"/counters",schemaPath:"#/properties/counters/required",keyword:"\
-required",params:{missingProperty:"settingsWrites"}};e===null?e=[r]:e.push(r),t++}for(let r in s)if(!(r==="settingsPuts"||r==="settingsWrites")){let n=s[r];if(!(typeof n==
-"number"&&!(n%1)&&!isNaN(n)&&isFinite(n))){let o={instancePath:i+"/counters/"+r.replace(/~/g,"~0").replace(/\//g,"~1"),schemaPath:"#/properties/counters/additio\
-nalProperties/type",keyword:"type",params:{type:"integer"}};e===null?e=[o]:e.push(o),t++}if(typeof n=="number"&&isFinite(n)&&(n<0||isNaN(n))){let o={instancePath:i+
-"/counters/"+r.replace(/~/g,"~0").replace(/\//g,"~1"),schemaPath:"#/properties/counters/additionalProperties/minimum",keyword:"minimum",params:{comparison:">=",
-limit:0}};e===null?e=[o]:e.push(o),t++}}}else{let r={instancePath:i+"/counters",schemaPath:"#/properties/counters/type",keyword:"type",params:{type:"object"}};e===
-null?e=[r]:e.push(r),t++}}if(d.policies!==void 0){let s=d.policies;if(s&&typeof s=="object"&&!Array.isArray(s)){if(s.lockedBy!==void 0&&typeof s.lockedBy!="stri\
-ng"){let r={instancePath:i+"/policies/lockedBy",schemaPath:"#/properties/policies/properties/lockedBy/type",keyword:"type",params:{type:"string"}};e===null?e=[r]:
-e.push(r),t++}if(s.defaultsBy!==void 0&&typeof s.defaultsBy!="string"){let r={instancePath:i+"/policies/defaultsBy",schemaPath:"#/properties/policies/properties\
-/defaultsBy/type",keyword:"type",params:{type:"string"}};e===null?e=[r]:e.push(r),t++}}else{let r={instancePath:i+"/policies",schemaPath:"#/properties/policies/\
-type",keyword:"type",params:{type:"object"}};e===null?e=[r]:e.push(r),t++}}if(d.hostIntegration!==void 0){let s=d.hostIntegration;if(s&&typeof s=="object"&&!Array.
-isArray(s)){if(s.files===void 0){let r={instancePath:i+"/hostIntegration",schemaPath:"#/properties/hostIntegration/required",keyword:"required",params:{missingProperty:"\
-files"}};e===null?e=[r]:e.push(r),t++}for(let r in s)if(!(r==="offBecause"||r==="files")){let n={instancePath:i+"/hostIntegration",schemaPath:"#/properties/host\
-Integration/additionalProperties",keyword:"additionalProperties",params:{additionalProperty:r}};e===null?e=[n]:e.push(n),t++}if(s.offBecause!==void 0&&typeof s.
-offBecause!="string"){let r={instancePath:i+"/hostIntegration/offBecause",schemaPath:"#/properties/hostIntegration/properties/offBecause/type",keyword:"type",params:{
-type:"string"}};e===null?e=[r]:e.push(r),t++}if(s.files!==void 0){let r=s.files;if(Array.isArray(r)){let n=r.length;for(let o=0;o<n;o++){let p=r[o];if(p&&typeof p==
-"object"&&!Array.isArray(p)){if(p.part===void 0){let a={instancePath:i+"/hostIntegration/files/"+o,schemaPath:"#/properties/hostIntegration/properties/files/ite\
-ms/required",keyword:"required",params:{missingProperty:"part"}};e===null?e=[a]:e.push(a),t++}if(p.file===void 0){let a={instancePath:i+"/hostIntegration/files/"+
-o,schemaPath:"#/properties/hostIntegration/properties/files/items/required",keyword:"required",params:{missingProperty:"file"}};e===null?e=[a]:e.push(a),t++}if(p.
-state===void 0){let a={instancePath:i+"/hostIntegration/files/"+o,schemaPath:"#/properties/hostIntegration/properties/files/items/required",keyword:"required",params:{
-missingProperty:"state"}};e===null?e=[a]:e.push(a),t++}for(let a in p)if(!(a==="part"||a==="file"||a==="state"||a==="message")){let l={instancePath:i+"/hostInte\
-gration/files/"+o,schemaPath:"#/properties/hostIntegration/properties/files/items/additionalProperties",keyword:"additionalProperties",params:{additionalProperty:a}};
-e===null?e=[l]:e.push(l),t++}if(p.part!==void 0){let a=p.part;if(!(a==="path"||a==="docker-context"||a==="kubeconfig"||a==="autostart")){let l={instancePath:i+"\
-/hostIntegration/files/"+o+"/part",schemaPath:"#/properties/hostIntegration/properties/files/items/properties/part/enum",keyword:"enum",params:{allowedValues:k.
-properties.hostIntegration.properties.files.items.properties.part.enum}};e===null?e=[l]:e.push(l),t++}}if(p.file!==void 0&&typeof p.file!="string"){let a={instancePath:i+
-"/hostIntegration/files/"+o+"/file",schemaPath:"#/properties/hostIntegration/properties/files/items/properties/file/type",keyword:"type",params:{type:"string"}};
-e===null?e=[a]:e.push(a),t++}if(p.state!==void 0){let a=p.state;if(!(a==="managed"||a==="clean"||a==="left"||a==="failed")){let l={instancePath:i+"/hostIntegrat\
-ion/files/"+o+"/state",schemaPath:"#/properties/hostIntegration/properties/files/items/properties/state/enum",keyword:"enum",params:{allowedValues:k.properties.
-hostIntegration.properties.files.items.properties.state.enum}};e===null?e=[l]:e.push(l),t++}}if(p.message!==void 0&&typeof p.message!="string"){let a={instancePath:i+
-"/hostIntegration/files/"+o+"/message",schemaPath:"#/properties/hostIntegration/properties/files/items/properties/message/type",keyword:"type",params:{type:"str\
-ing"}};e===null?e=[a]:e.push(a),t++}}else{let a={instancePath:i+"/hostIntegration/files/"+o,schemaPath:"#/properties/hostIntegration/properties/files/items/type",
-keyword:"type",params:{type:"object"}};e===null?e=[a]:e.push(a),t++}}}else{let n={instancePath:i+"/hostIntegration/files",schemaPath:"#/properties/hostIntegrati\
-on/properties/files/type",keyword:"type",params:{type:"array"}};e===null?e=[n]:e.push(n),t++}}}else{let r={instancePath:i+"/hostIntegration",schemaPath:"#/prope\
-rties/hostIntegration/type",keyword:"type",params:{type:"object"}};e===null?e=[r]:e.push(r),t++}}if(d.notices!==void 0){let s=d.notices;if(Array.isArray(s)){let r=s.
-length;for(let n=0;n<r;n++)if(typeof s[n]!="string"){let o={instancePath:i+"/notices/"+n,schemaPath:"#/properties/notices/items/type",keyword:"type",params:{type:"\
-string"}};e===null?e=[o]:e.push(o),t++}}else{let r={instancePath:i+"/notices",schemaPath:"#/properties/notices/type",keyword:"type",params:{type:"array"}};e===null?
-e=[r]:e.push(r),t++}}}else{let s={instancePath:i,schemaPath:"#/type",keyword:"type",params:{type:"object"}};e===null?e=[s]:e.push(s),t++}return A.errors=e,t===0}
-A.evaluated={props:{kind:!0,formatVersion:!0,product:!0,version:!0,settingsVersion:!0,pid:!0,home:!0,startedAt:!0,driver:!0,power:!0,generation:!0,observedGeneration:!0,
-converged:!0,backendState:!0,conditions:!0,machine:!0,access:!0,maintenance:!0,apply:!0,ports:!0,engine:!0,engines:!0,cluster:!0,phases:!0,counters:!0,policies:!0,
-hostIntegration:!0,notices:!0},dynamicProps:!1,dynamicItems:!1};export{R as default,B as validate};
+[l]:e.push(l),t++}if(a.mode!==void 0){let l=a.mode;if(!(l==="read-only"||l==="writable"||l==="writable-notify"||l==="none")){let c={instancePath:i+"/machine/sha\
+red/mounts/"+p+"/mode",schemaPath:"#/properties/machine/properties/shared/properties/mounts/items/properties/mode/enum",keyword:"enum",params:{allowedValues:k.properties.
+machine.properties.shared.properties.mounts.items.properties.mode.enum}};e===null?e=[c]:e.push(c),t++}}if(a.by!==void 0&&typeof a.by!="string"){let l={instancePath:i+
+"/machine/shared/mounts/"+p+"/by",schemaPath:"#/properties/machine/properties/shared/properties/mounts/items/properties/by/type",keyword:"type",params:{type:"st\
+ring"}};e===null?e=[l]:e.push(l),t++}if(a.missing!==void 0&&typeof a.missing!="string"){let l={instancePath:i+"/machine/shared/mounts/"+p+"/missing",schemaPath:"\
+#/properties/machine/properties/shared/properties/mounts/items/properties/missing/type",keyword:"type",params:{type:"string"}};e===null?e=[l]:e.push(l),t++}}else{
+let l={instancePath:i+"/machine/shared/mounts/"+p,schemaPath:"#/properties/machine/properties/shared/properties/mounts/items/type",keyword:"type",params:{type:"\
+object"}};e===null?e=[l]:e.push(l),t++}}}else{let o={instancePath:i+"/machine/shared/mounts",schemaPath:"#/properties/machine/properties/shared/properties/mount\
+s/type",keyword:"type",params:{type:"array"}};e===null?e=[o]:e.push(o),t++}}}else{let n={instancePath:i+"/machine/shared",schemaPath:"#/properties/machine/prope\
+rties/shared/type",keyword:"type",params:{type:"object"}};e===null?e=[n]:e.push(n),t++}}if(s.openHostPorts!==void 0){let r=s.openHostPorts;if(r&&typeof r=="obje\
+ct"&&!Array.isArray(r)){if(r.tcp===void 0){let n={instancePath:i+"/machine/openHostPorts",schemaPath:"#/properties/machine/properties/openHostPorts/required",keyword:"\
+required",params:{missingProperty:"tcp"}};e===null?e=[n]:e.push(n),t++}if(r.udp===void 0){let n={instancePath:i+"/machine/openHostPorts",schemaPath:"#/propertie\
+s/machine/properties/openHostPorts/required",keyword:"required",params:{missingProperty:"udp"}};e===null?e=[n]:e.push(n),t++}if(r.tcp!==void 0){let n=r.tcp;if(Array.
+isArray(n)){let o=n.length;for(let p=0;p<o;p++)if(typeof n[p]!="string"){let a={instancePath:i+"/machine/openHostPorts/tcp/"+p,schemaPath:"#/properties/machine/\
+properties/openHostPorts/properties/tcp/items/type",keyword:"type",params:{type:"string"}};e===null?e=[a]:e.push(a),t++}}else{let o={instancePath:i+"/machine/op\
+enHostPorts/tcp",schemaPath:"#/properties/machine/properties/openHostPorts/properties/tcp/type",keyword:"type",params:{type:"array"}};e===null?e=[o]:e.push(o),t++}}
+if(r.udp!==void 0){let n=r.udp;if(Array.isArray(n)){let o=n.length;for(let p=0;p<o;p++)if(typeof n[p]!="string"){let a={instancePath:i+"/machine/openHostPorts/u\
+dp/"+p,schemaPath:"#/properties/machine/properties/openHostPorts/properties/udp/items/type",keyword:"type",params:{type:"string"}};e===null?e=[a]:e.push(a),t++}}else{
+let o={instancePath:i+"/machine/openHostPorts/udp",schemaPath:"#/properties/machine/properties/openHostPorts/properties/udp/type",keyword:"type",params:{type:"a\
+rray"}};e===null?e=[o]:e.push(o),t++}}}else{let n={instancePath:i+"/machine/openHostPorts",schemaPath:"#/properties/machine/properties/openHostPorts/type",keyword:"\
+type",params:{type:"object"}};e===null?e=[n]:e.push(n),t++}}if(s.room!==void 0){let r=s.room;if(r&&typeof r=="object"&&!Array.isArray(r))for(let n in r){let o=r[n];
+if(o&&typeof o=="object"&&!Array.isArray(o)){if(o.least===void 0){let p={instancePath:i+"/machine/room/"+n.replace(/~/g,"~0").replace(/\//g,"~1"),schemaPath:"#/\
+properties/machine/properties/room/additionalProperties/required",keyword:"required",params:{missingProperty:"least"}};e===null?e=[p]:e.push(p),t++}if(o.most===
+void 0){let p={instancePath:i+"/machine/room/"+n.replace(/~/g,"~0").replace(/\//g,"~1"),schemaPath:"#/properties/machine/properties/room/additionalProperties/re\
+quired",keyword:"required",params:{missingProperty:"most"}};e===null?e=[p]:e.push(p),t++}if(o.least!==void 0){let p=o.least;if(!(typeof p=="number"&&isFinite(p))){
+let a={instancePath:i+"/machine/room/"+n.replace(/~/g,"~0").replace(/\//g,"~1")+"/least",schemaPath:"#/properties/machine/properties/room/additionalProperties/p\
+roperties/least/type",keyword:"type",params:{type:"number"}};e===null?e=[a]:e.push(a),t++}}if(o.most!==void 0){let p=o.most;if(!(typeof p=="number"&&isFinite(p))){
+let a={instancePath:i+"/machine/room/"+n.replace(/~/g,"~0").replace(/\//g,"~1")+"/most",schemaPath:"#/properties/machine/properties/room/additionalProperties/pr\
+operties/most/type",keyword:"type",params:{type:"number"}};e===null?e=[a]:e.push(a),t++}}}else{let p={instancePath:i+"/machine/room/"+n.replace(/~/g,"~0").replace(
+/\//g,"~1"),schemaPath:"#/properties/machine/properties/room/additionalProperties/type",keyword:"type",params:{type:"object"}};e===null?e=[p]:e.push(p),t++}}else{
+let n={instancePath:i+"/machine/room",schemaPath:"#/properties/machine/properties/room/type",keyword:"type",params:{type:"object"}};e===null?e=[n]:e.push(n),t++}}
+if(s.started!==void 0){let r=s.started;if(r&&typeof r=="object"&&!Array.isArray(r)){if(r.how===void 0){let n={instancePath:i+"/machine/started",schemaPath:"#/pr\
+operties/machine/properties/started/required",keyword:"required",params:{missingProperty:"how"}};e===null?e=[n]:e.push(n),t++}if(r.phases===void 0){let n={instancePath:i+
+"/machine/started",schemaPath:"#/properties/machine/properties/started/required",keyword:"required",params:{missingProperty:"phases"}};e===null?e=[n]:e.push(n),
+t++}if(r.how!==void 0){let n=r.how;if(!(n==="boot"||n==="resume")){let o={instancePath:i+"/machine/started/how",schemaPath:"#/properties/machine/properties/star\
+ted/properties/how/enum",keyword:"enum",params:{allowedValues:k.properties.machine.properties.started.properties.how.enum}};e===null?e=[o]:e.push(o),t++}}if(r.phases!==
+void 0){let n=r.phases;if(Array.isArray(n)){let o=n.length;for(let p=0;p<o;p++){let a=n[p];if(a&&typeof a=="object"&&!Array.isArray(a)){if(a.name===void 0){let l={
+instancePath:i+"/machine/started/phases/"+p,schemaPath:"#/properties/machine/properties/started/properties/phases/items/required",keyword:"required",params:{missingProperty:"\
+name"}};e===null?e=[l]:e.push(l),t++}if(a.ms===void 0){let l={instancePath:i+"/machine/started/phases/"+p,schemaPath:"#/properties/machine/properties/started/pr\
+operties/phases/items/required",keyword:"required",params:{missingProperty:"ms"}};e===null?e=[l]:e.push(l),t++}if(a.name!==void 0&&typeof a.name!="string"){let l={
+instancePath:i+"/machine/started/phases/"+p+"/name",schemaPath:"#/properties/machine/properties/started/properties/phases/items/properties/name/type",keyword:"t\
+ype",params:{type:"string"}};e===null?e=[l]:e.push(l),t++}if(a.ms!==void 0){let l=a.ms;if(!(typeof l=="number"&&!(l%1)&&!isNaN(l)&&isFinite(l))){let c={instancePath:i+
+"/machine/started/phases/"+p+"/ms",schemaPath:"#/properties/machine/properties/started/properties/phases/items/properties/ms/type",keyword:"type",params:{type:"\
+integer"}};e===null?e=[c]:e.push(c),t++}if(typeof l=="number"&&isFinite(l)&&(l<0||isNaN(l))){let c={instancePath:i+"/machine/started/phases/"+p+"/ms",schemaPath:"\
+#/properties/machine/properties/started/properties/phases/items/properties/ms/minimum",keyword:"minimum",params:{comparison:">=",limit:0}};e===null?e=[c]:e.push(
+c),t++}}}else{let l={instancePath:i+"/machine/started/phases/"+p,schemaPath:"#/properties/machine/properties/started/properties/phases/items/type",keyword:"type",
+params:{type:"object"}};e===null?e=[l]:e.push(l),t++}}}else{let o={instancePath:i+"/machine/started/phases",schemaPath:"#/properties/machine/properties/started/\
+properties/phases/type",keyword:"type",params:{type:"array"}};e===null?e=[o]:e.push(o),t++}}}else{let n={instancePath:i+"/machine/started",schemaPath:"#/propert\
+ies/machine/properties/started/type",keyword:"type",params:{type:"object"}};e===null?e=[n]:e.push(n),t++}}if(s.reason!==void 0&&typeof s.reason!="string"){let r={
+instancePath:i+"/machine/reason",schemaPath:"#/properties/machine/properties/reason/type",keyword:"type",params:{type:"string"}};e===null?e=[r]:e.push(r),t++}if(s.
+message!==void 0&&typeof s.message!="string"){let r={instancePath:i+"/machine/message",schemaPath:"#/properties/machine/properties/message/type",keyword:"type",
+params:{type:"string"}};e===null?e=[r]:e.push(r),t++}}else{let r={instancePath:i+"/machine",schemaPath:"#/properties/machine/type",keyword:"type",params:{type:"\
+object"}};e===null?e=[r]:e.push(r),t++}}if(d.access!==void 0){let s=d.access;if(s&&typeof s=="object"&&!Array.isArray(s)){if(s.ssh===void 0){let r={instancePath:i+
+"/access",schemaPath:"#/properties/access/required",keyword:"required",params:{missingProperty:"ssh"}};e===null?e=[r]:e.push(r),t++}if(s.target===void 0){let r={
+instancePath:i+"/access",schemaPath:"#/properties/access/required",keyword:"required",params:{missingProperty:"target"}};e===null?e=[r]:e.push(r),t++}if(s.before===
+void 0){let r={instancePath:i+"/access",schemaPath:"#/properties/access/required",keyword:"required",params:{missingProperty:"before"}};e===null?e=[r]:e.push(r),
+t++}if(s.ssh!==void 0){let r=s.ssh;if(Array.isArray(r)){let n=r.length;for(let o=0;o<n;o++)if(typeof r[o]!="string"){let p={instancePath:i+"/access/ssh/"+o,schemaPath:"\
+#/properties/access/properties/ssh/items/type",keyword:"type",params:{type:"string"}};e===null?e=[p]:e.push(p),t++}}else{let n={instancePath:i+"/access/ssh",schemaPath:"\
+#/properties/access/properties/ssh/type",keyword:"type",params:{type:"array"}};e===null?e=[n]:e.push(n),t++}}if(s.target!==void 0&&typeof s.target!="string"){let r={
+instancePath:i+"/access/target",schemaPath:"#/properties/access/properties/target/type",keyword:"type",params:{type:"string"}};e===null?e=[r]:e.push(r),t++}if(s.
+before!==void 0){let r=s.before;if(Array.isArray(r)){let n=r.length;for(let o=0;o<n;o++)if(typeof r[o]!="string"){let p={instancePath:i+"/access/before/"+o,schemaPath:"\
+#/properties/access/properties/before/items/type",keyword:"type",params:{type:"string"}};e===null?e=[p]:e.push(p),t++}}else{let n={instancePath:i+"/access/befor\
+e",schemaPath:"#/properties/access/properties/before/type",keyword:"type",params:{type:"array"}};e===null?e=[n]:e.push(n),t++}}}else{let r={instancePath:i+"/acc\
+ess",schemaPath:"#/properties/access/type",keyword:"type",params:{type:"object"}};e===null?e=[r]:e.push(r),t++}}if(d.maintenance!==void 0&&typeof d.maintenance!=
+"string"){let s={instancePath:i+"/maintenance",schemaPath:"#/properties/maintenance/type",keyword:"type",params:{type:"string"}};e===null?e=[s]:e.push(s),t++}if(d.
+apply!==void 0){let s=d.apply;if(s&&typeof s=="object"&&!Array.isArray(s)){if(s.generation===void 0){let r={instancePath:i+"/apply",schemaPath:"#/properties/app\
+ly/required",keyword:"required",params:{missingProperty:"generation"}};e===null?e=[r]:e.push(r),t++}if(s.state===void 0){let r={instancePath:i+"/apply",schemaPath:"\
+#/properties/apply/required",keyword:"required",params:{missingProperty:"state"}};e===null?e=[r]:e.push(r),t++}if(s.steps===void 0){let r={instancePath:i+"/appl\
+y",schemaPath:"#/properties/apply/required",keyword:"required",params:{missingProperty:"steps"}};e===null?e=[r]:e.push(r),t++}if(s.generation!==void 0){let r=s.
+generation;if(!(typeof r=="number"&&!(r%1)&&!isNaN(r)&&isFinite(r))){let n={instancePath:i+"/apply/generation",schemaPath:"#/properties/apply/properties/generat\
+ion/type",keyword:"type",params:{type:"integer"}};e===null?e=[n]:e.push(n),t++}}if(s.state!==void 0){let r=s.state;if(!(r==="running"||r==="done"||r==="failed")){
+let n={instancePath:i+"/apply/state",schemaPath:"#/properties/apply/properties/state/enum",keyword:"enum",params:{allowedValues:k.properties.apply.properties.state.
+enum}};e===null?e=[n]:e.push(n),t++}}if(s.steps!==void 0){let r=s.steps;if(Array.isArray(r)){let n=r.length;for(let o=0;o<n;o++){let p=r[o];if(p&&typeof p=="obj\
+ect"&&!Array.isArray(p)){if(p.what===void 0){let a={instancePath:i+"/apply/steps/"+o,schemaPath:"#/properties/apply/properties/steps/items/required",keyword:"re\
+quired",params:{missingProperty:"what"}};e===null?e=[a]:e.push(a),t++}if(p.name===void 0){let a={instancePath:i+"/apply/steps/"+o,schemaPath:"#/properties/apply\
+/properties/steps/items/required",keyword:"required",params:{missingProperty:"name"}};e===null?e=[a]:e.push(a),t++}if(p.what!==void 0){let a=p.what;if(!(a==="in\
+stall"||a==="uninstall"||a==="forward")){let l={instancePath:i+"/apply/steps/"+o+"/what",schemaPath:"#/properties/apply/properties/steps/items/properties/what/e\
+num",keyword:"enum",params:{allowedValues:k.properties.apply.properties.steps.items.properties.what.enum}};e===null?e=[l]:e.push(l),t++}}if(p.name!==void 0&&typeof p.
+name!="string"){let a={instancePath:i+"/apply/steps/"+o+"/name",schemaPath:"#/properties/apply/properties/steps/items/properties/name/type",keyword:"type",params:{
+type:"string"}};e===null?e=[a]:e.push(a),t++}}else{let a={instancePath:i+"/apply/steps/"+o,schemaPath:"#/properties/apply/properties/steps/items/type",keyword:"\
+type",params:{type:"object"}};e===null?e=[a]:e.push(a),t++}}}else{let n={instancePath:i+"/apply/steps",schemaPath:"#/properties/apply/properties/steps/type",keyword:"\
+type",params:{type:"array"}};e===null?e=[n]:e.push(n),t++}}if(s.error!==void 0){let r=s.error;if(r&&typeof r=="object"&&!Array.isArray(r)){if(r.code===void 0){let n={
+instancePath:i+"/apply/error",schemaPath:"#/properties/apply/properties/error/required",keyword:"required",params:{missingProperty:"code"}};e===null?e=[n]:e.push(
+n),t++}if(r.message===void 0){let n={instancePath:i+"/apply/error",schemaPath:"#/properties/apply/properties/error/required",keyword:"required",params:{missingProperty:"\
+message"}};e===null?e=[n]:e.push(n),t++}if(r.details===void 0){let n={instancePath:i+"/apply/error",schemaPath:"#/properties/apply/properties/error/required",keyword:"\
+required",params:{missingProperty:"details"}};e===null?e=[n]:e.push(n),t++}if(r.code!==void 0&&typeof r.code!="string"){let n={instancePath:i+"/apply/error/code",
+schemaPath:"#/properties/apply/properties/error/properties/code/type",keyword:"type",params:{type:"string"}};e===null?e=[n]:e.push(n),t++}if(r.message!==void 0&&
+typeof r.message!="string"){let n={instancePath:i+"/apply/error/message",schemaPath:"#/properties/apply/properties/error/properties/message/type",keyword:"type",
+params:{type:"string"}};e===null?e=[n]:e.push(n),t++}if(r.details!==void 0){let n=r.details;if(Array.isArray(n)){let o=n.length;for(let p=0;p<o;p++)if(typeof n[p]!=
+"string"){let a={instancePath:i+"/apply/error/details/"+p,schemaPath:"#/properties/apply/properties/error/properties/details/items/type",keyword:"type",params:{
+type:"string"}};e===null?e=[a]:e.push(a),t++}}else{let o={instancePath:i+"/apply/error/details",schemaPath:"#/properties/apply/properties/error/properties/detai\
+ls/type",keyword:"type",params:{type:"array"}};e===null?e=[o]:e.push(o),t++}}if(r.advice!==void 0&&typeof r.advice!="string"){let n={instancePath:i+"/apply/erro\
+r/advice",schemaPath:"#/properties/apply/properties/error/properties/advice/type",keyword:"type",params:{type:"string"}};e===null?e=[n]:e.push(n),t++}}else{let n={
+instancePath:i+"/apply/error",schemaPath:"#/properties/apply/properties/error/type",keyword:"type",params:{type:"object"}};e===null?e=[n]:e.push(n),t++}}}else{let r={
+instancePath:i+"/apply",schemaPath:"#/properties/apply/type",keyword:"type",params:{type:"object"}};e===null?e=[r]:e.push(r),t++}}if(d.ports!==void 0){let s=d.ports;
+if(Array.isArray(s)){let r=s.length;for(let n=0;n<r;n++){let o=s[n];if(o&&typeof o=="object"&&!Array.isArray(o)){if(o.protocol===void 0){let p={instancePath:i+"\
+/ports/"+n,schemaPath:"#/properties/ports/items/required",keyword:"required",params:{missingProperty:"protocol"}};e===null?e=[p]:e.push(p),t++}if(o.port===void 0){
+let p={instancePath:i+"/ports/"+n,schemaPath:"#/properties/ports/items/required",keyword:"required",params:{missingProperty:"port"}};e===null?e=[p]:e.push(p),t++}
+if(o.state===void 0){let p={instancePath:i+"/ports/"+n,schemaPath:"#/properties/ports/items/required",keyword:"required",params:{missingProperty:"state"}};e===null?
+e=[p]:e.push(p),t++}if(o.protocol!==void 0){let p=o.protocol;if(!(p==="tcp"||p==="udp")){let a={instancePath:i+"/ports/"+n+"/protocol",schemaPath:"#/properties/\
+ports/items/properties/protocol/enum",keyword:"enum",params:{allowedValues:k.properties.ports.items.properties.protocol.enum}};e===null?e=[a]:e.push(a),t++}}if(o.
+port!==void 0){let p=o.port;if(!(typeof p=="number"&&!(p%1)&&!isNaN(p)&&isFinite(p))){let a={instancePath:i+"/ports/"+n+"/port",schemaPath:"#/properties/ports/i\
+tems/properties/port/type",keyword:"type",params:{type:"integer"}};e===null?e=[a]:e.push(a),t++}if(typeof p=="number"&&isFinite(p)){if(p>65535||isNaN(p)){let a={
+instancePath:i+"/ports/"+n+"/port",schemaPath:"#/properties/ports/items/properties/port/maximum",keyword:"maximum",params:{comparison:"<=",limit:65535}};e===null?
+e=[a]:e.push(a),t++}if(p<1||isNaN(p)){let a={instancePath:i+"/ports/"+n+"/port",schemaPath:"#/properties/ports/items/properties/port/minimum",keyword:"minimum",
+params:{comparison:">=",limit:1}};e===null?e=[a]:e.push(a),t++}}}if(o.state!==void 0){let p=o.state;if(!(p==="forwarded"||p==="failed")){let a={instancePath:i+"\
+/ports/"+n+"/state",schemaPath:"#/properties/ports/items/properties/state/enum",keyword:"enum",params:{allowedValues:k.properties.ports.items.properties.state.enum}};
+e===null?e=[a]:e.push(a),t++}}if(o.claimedBy!==void 0&&typeof o.claimedBy!="string"){let p={instancePath:i+"/ports/"+n+"/claimedBy",schemaPath:"#/properties/por\
+ts/items/properties/claimedBy/type",keyword:"type",params:{type:"string"}};e===null?e=[p]:e.push(p),t++}if(o.addresses!==void 0){let p=o.addresses;if(Array.isArray(
+p)){let a=p.length;for(let l=0;l<a;l++)if(typeof p[l]!="string"){let c={instancePath:i+"/ports/"+n+"/addresses/"+l,schemaPath:"#/properties/ports/items/properti\
+es/addresses/items/type",keyword:"type",params:{type:"string"}};e===null?e=[c]:e.push(c),t++}}else{let a={instancePath:i+"/ports/"+n+"/addresses",schemaPath:"#/\
+properties/ports/items/properties/addresses/type",keyword:"type",params:{type:"array"}};e===null?e=[a]:e.push(a),t++}}if(o.reason!==void 0&&typeof o.reason!="st\
+ring"){let p={instancePath:i+"/ports/"+n+"/reason",schemaPath:"#/properties/ports/items/properties/reason/type",keyword:"type",params:{type:"string"}};e===null?
+e=[p]:e.push(p),t++}}else{let p={instancePath:i+"/ports/"+n,schemaPath:"#/properties/ports/items/type",keyword:"type",params:{type:"object"}};e===null?e=[p]:e.push(
+p),t++}}}else{let r={instancePath:i+"/ports",schemaPath:"#/properties/ports/type",keyword:"type",params:{type:"array"}};e===null?e=[r]:e.push(r),t++}}if(d.engine!==
+void 0){let s=d.engine;if(s&&typeof s=="object"&&!Array.isArray(s)){if(s.name===void 0){let r={instancePath:i+"/engine",schemaPath:"#/properties/engine/required",
+keyword:"required",params:{missingProperty:"name"}};e===null?e=[r]:e.push(r),t++}if(s.state===void 0){let r={instancePath:i+"/engine",schemaPath:"#/properties/e\
+ngine/required",keyword:"required",params:{missingProperty:"state"}};e===null?e=[r]:e.push(r),t++}if(s.name!==void 0){let r=s.name;if(!(r==="moby"||r==="contain\
+erd")){let n={instancePath:i+"/engine/name",schemaPath:"#/$defs/engineName/enum",keyword:"enum",params:{allowedValues:T.enum}};e===null?e=[n]:e.push(n),t++}}if(s.
+state!==void 0){let r=s.state;if(!(r==="stopped"||r==="running"||r==="unresponsive"||r==="unknown")){let n={instancePath:i+"/engine/state",schemaPath:"#/$defs/e\
+ngineState/enum",keyword:"enum",params:{allowedValues:V.enum}};e===null?e=[n]:e.push(n),t++}}if(s.endpoint!==void 0&&typeof s.endpoint!="string"){let r={instancePath:i+
+"/engine/endpoint",schemaPath:"#/properties/engine/properties/endpoint/type",keyword:"type",params:{type:"string"}};e===null?e=[r]:e.push(r),t++}if(s.version!==
+void 0&&typeof s.version!="string"){let r={instancePath:i+"/engine/version",schemaPath:"#/properties/engine/properties/version/type",keyword:"type",params:{type:"\
+string"}};e===null?e=[r]:e.push(r),t++}if(s.workload!==void 0){let r=s.workload;if(r&&typeof r=="object"&&!Array.isArray(r)){if(r.runningContainers!==void 0){let n=r.
+runningContainers;if(!(typeof n=="number"&&!(n%1)&&!isNaN(n)&&isFinite(n))){let o={instancePath:i+"/engine/workload/runningContainers",schemaPath:"#/$defs/workl\
+oad/properties/runningContainers/type",keyword:"type",params:{type:"integer"}};e===null?e=[o]:e.push(o),t++}if(typeof n=="number"&&isFinite(n)&&(n<0||isNaN(n))){
+let o={instancePath:i+"/engine/workload/runningContainers",schemaPath:"#/$defs/workload/properties/runningContainers/minimum",keyword:"minimum",params:{comparison:"\
+>=",limit:0}};e===null?e=[o]:e.push(o),t++}}if(r.containers!==void 0){let n=r.containers;if(!(typeof n=="number"&&!(n%1)&&!isNaN(n)&&isFinite(n))){let o={instancePath:i+
+"/engine/workload/containers",schemaPath:"#/$defs/workload/properties/containers/type",keyword:"type",params:{type:"integer"}};e===null?e=[o]:e.push(o),t++}if(typeof n==
+"number"&&isFinite(n)&&(n<0||isNaN(n))){let o={instancePath:i+"/engine/workload/containers",schemaPath:"#/$defs/workload/properties/containers/minimum",keyword:"\
+minimum",params:{comparison:">=",limit:0}};e===null?e=[o]:e.push(o),t++}}if(r.images!==void 0){let n=r.images;if(!(typeof n=="number"&&!(n%1)&&!isNaN(n)&&isFinite(
+n))){let o={instancePath:i+"/engine/workload/images",schemaPath:"#/$defs/workload/properties/images/type",keyword:"type",params:{type:"integer"}};e===null?e=[o]:
+e.push(o),t++}if(typeof n=="number"&&isFinite(n)&&(n<0||isNaN(n))){let o={instancePath:i+"/engine/workload/images",schemaPath:"#/$defs/workload/properties/image\
+s/minimum",keyword:"minimum",params:{comparison:">=",limit:0}};e===null?e=[o]:e.push(o),t++}}if(r.running!==void 0){let n=r.running;if(Array.isArray(n)){let o=n.
+length;for(let p=0;p<o;p++){let a=n[p];if(a&&typeof a=="object"&&!Array.isArray(a)){if(a.name===void 0){let l={instancePath:i+"/engine/workload/running/"+p,schemaPath:"\
+#/$defs/workload/properties/running/items/required",keyword:"required",params:{missingProperty:"name"}};e===null?e=[l]:e.push(l),t++}if(a.name!==void 0&&typeof a.
+name!="string"){let l={instancePath:i+"/engine/workload/running/"+p+"/name",schemaPath:"#/$defs/workload/properties/running/items/properties/name/type",keyword:"\
+type",params:{type:"string"}};e===null?e=[l]:e.push(l),t++}if(a.returns!==void 0&&typeof a.returns!="boolean"){let l={instancePath:i+"/engine/workload/running/"+
+p+"/returns",schemaPath:"#/$defs/workload/properties/running/items/properties/returns/type",keyword:"type",params:{type:"boolean"}};e===null?e=[l]:e.push(l),t++}
+if(a.pod!==void 0&&a.pod!==!0){let l={instancePath:i+"/engine/workload/running/"+p+"/pod",schemaPath:"#/$defs/workload/properties/running/items/properties/pod/c\
+onst",keyword:"const",params:{allowedValue:!0}};e===null?e=[l]:e.push(l),t++}if(a.ports!==void 0){let l=a.ports;if(Array.isArray(l)){let c=l.length;for(let f=0;f<
+c;f++){let w=l[f];if(w&&typeof w=="object"&&!Array.isArray(w)){if(w.protocol===void 0){let m={instancePath:i+"/engine/workload/running/"+p+"/ports/"+f,schemaPath:"\
+#/$defs/workload/properties/running/items/properties/ports/items/required",keyword:"required",params:{missingProperty:"protocol"}};e===null?e=[m]:e.push(m),t++}
+if(w.port===void 0){let m={instancePath:i+"/engine/workload/running/"+p+"/ports/"+f,schemaPath:"#/$defs/workload/properties/running/items/properties/ports/items\
+/required",keyword:"required",params:{missingProperty:"port"}};e===null?e=[m]:e.push(m),t++}if(w.protocol!==void 0){let m=w.protocol;if(!(m==="tcp"||m==="udp")){
+let g={instancePath:i+"/engine/workload/running/"+p+"/ports/"+f+"/protocol",schemaPath:"#/$defs/workload/properties/running/items/properties/ports/items/propert\
+ies/protocol/enum",keyword:"enum",params:{allowedValues:I.properties.running.items.properties.ports.items.properties.protocol.enum}};e===null?e=[g]:e.push(g),t++}}
+if(w.port!==void 0){let m=w.port;if(!(typeof m=="number"&&!(m%1)&&!isNaN(m)&&isFinite(m))){let g={instancePath:i+"/engine/workload/running/"+p+"/ports/"+f+"/por\
+t",schemaPath:"#/$defs/workload/properties/running/items/properties/ports/items/properties/port/type",keyword:"type",params:{type:"integer"}};e===null?e=[g]:e.push(
+g),t++}if(typeof m=="number"&&isFinite(m)){if(m>65535||isNaN(m)){let g={instancePath:i+"/engine/workload/running/"+p+"/ports/"+f+"/port",schemaPath:"#/$defs/wor\
+kload/properties/running/items/properties/ports/items/properties/port/maximum",keyword:"maximum",params:{comparison:"<=",limit:65535}};e===null?e=[g]:e.push(g),
+t++}if(m<1||isNaN(m)){let g={instancePath:i+"/engine/workload/running/"+p+"/ports/"+f+"/port",schemaPath:"#/$defs/workload/properties/running/items/properties/p\
+orts/items/properties/port/minimum",keyword:"minimum",params:{comparison:">=",limit:1}};e===null?e=[g]:e.push(g),t++}}}}else{let m={instancePath:i+"/engine/work\
+load/running/"+p+"/ports/"+f,schemaPath:"#/$defs/workload/properties/running/items/properties/ports/items/type",keyword:"type",params:{type:"object"}};e===null?
+e=[m]:e.push(m),t++}}}else{let c={instancePath:i+"/engine/workload/running/"+p+"/ports",schemaPath:"#/$defs/workload/properties/running/items/properties/ports/t\
+ype",keyword:"type",params:{type:"array"}};e===null?e=[c]:e.push(c),t++}}}else{let l={instancePath:i+"/engine/workload/running/"+p,schemaPath:"#/$defs/workload/\
+properties/running/items/type",keyword:"type",params:{type:"object"}};e===null?e=[l]:e.push(l),t++}}}else{let o={instancePath:i+"/engine/workload/running",schemaPath:"\
+#/$defs/workload/properties/running/type",keyword:"type",params:{type:"array"}};e===null?e=[o]:e.push(o),t++}}}else{let n={instancePath:i+"/engine/workload",schemaPath:"\
+#/$defs/workload/type",keyword:"type",params:{type:"object"}};e===null?e=[n]:e.push(n),t++}}}else{let r={instancePath:i+"/engine",schemaPath:"#/properties/engin\
+e/type",keyword:"type",params:{type:"object"}};e===null?e=[r]:e.push(r),t++}}if(d.engines!==void 0){let s=d.engines;if(s&&typeof s=="object"&&!Array.isArray(s)){
+for(let r in s){let n=t;if(!(r==="moby"||r==="containerd")){let o={instancePath:i+"/engines",schemaPath:"#/$defs/engineName/enum",keyword:"enum",params:{allowedValues:T.
+enum},propertyName:r};e===null?e=[o]:e.push(o),t++}var y=n===t;if(!y){let o={instancePath:i+"/engines",schemaPath:"#/properties/engines/propertyNames",keyword:"\
+propertyNames",params:{propertyName:r}};e===null?e=[o]:e.push(o),t++}}for(let r in s){let n=s[r];if(n&&typeof n=="object"&&!Array.isArray(n)){if(n.state===void 0){
+let o={instancePath:i+"/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1"),schemaPath:"#/properties/engines/additionalProperties/required",keyword:"required",params:{
+missingProperty:"state"}};e===null?e=[o]:e.push(o),t++}if(n.state!==void 0){let o=n.state;if(!(o==="stopped"||o==="running"||o==="unresponsive"||o==="unknown")){
+let p={instancePath:i+"/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1")+"/state",schemaPath:"#/$defs/engineState/enum",keyword:"enum",params:{allowedValues:V.
+enum}};e===null?e=[p]:e.push(p),t++}}if(n.spec!==void 0){let o=n.spec;if(!(o&&typeof o=="object"&&!Array.isArray(o))){let p={instancePath:i+"/engines/"+r.replace(
+/~/g,"~0").replace(/\//g,"~1")+"/spec",schemaPath:"#/properties/engines/additionalProperties/properties/spec/type",keyword:"type",params:{type:"object"}};e===null?
+e=[p]:e.push(p),t++}}if(n.endpoint!==void 0&&typeof n.endpoint!="string"){let o={instancePath:i+"/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1")+"/endpoint",
+schemaPath:"#/properties/engines/additionalProperties/properties/endpoint/type",keyword:"type",params:{type:"string"}};e===null?e=[o]:e.push(o),t++}if(n.version!==
+void 0&&typeof n.version!="string"){let o={instancePath:i+"/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1")+"/version",schemaPath:"#/properties/engines/addit\
+ionalProperties/properties/version/type",keyword:"type",params:{type:"string"}};e===null?e=[o]:e.push(o),t++}if(n.workload!==void 0){let o=n.workload;if(o&&typeof o==
+"object"&&!Array.isArray(o)){if(o.runningContainers!==void 0){let p=o.runningContainers;if(!(typeof p=="number"&&!(p%1)&&!isNaN(p)&&isFinite(p))){let a={instancePath:i+
+"/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1")+"/workload/runningContainers",schemaPath:"#/$defs/workload/properties/runningContainers/type",keyword:"type",
+params:{type:"integer"}};e===null?e=[a]:e.push(a),t++}if(typeof p=="number"&&isFinite(p)&&(p<0||isNaN(p))){let a={instancePath:i+"/engines/"+r.replace(/~/g,"~0").
+replace(/\//g,"~1")+"/workload/runningContainers",schemaPath:"#/$defs/workload/properties/runningContainers/minimum",keyword:"minimum",params:{comparison:">=",limit:0}};
+e===null?e=[a]:e.push(a),t++}}if(o.containers!==void 0){let p=o.containers;if(!(typeof p=="number"&&!(p%1)&&!isNaN(p)&&isFinite(p))){let a={instancePath:i+"/eng\
+ines/"+r.replace(/~/g,"~0").replace(/\//g,"~1")+"/workload/containers",schemaPath:"#/$defs/workload/properties/containers/type",keyword:"type",params:{type:"int\
+eger"}};e===null?e=[a]:e.push(a),t++}if(typeof p=="number"&&isFinite(p)&&(p<0||isNaN(p))){let a={instancePath:i+"/engines/"+r.replace(/~/g,"~0").replace(/\//g,"\
+~1")+"/workload/containers",schemaPath:"#/$defs/workload/properties/containers/minimum",keyword:"minimum",params:{comparison:">=",limit:0}};e===null?e=[a]:e.push(
+a),t++}}if(o.images!==void 0){let p=o.images;if(!(typeof p=="number"&&!(p%1)&&!isNaN(p)&&isFinite(p))){let a={instancePath:i+"/engines/"+r.replace(/~/g,"~0").replace(
+/\//g,"~1")+"/workload/images",schemaPath:"#/$defs/workload/properties/images/type",keyword:"type",params:{type:"integer"}};e===null?e=[a]:e.push(a),t++}if(typeof p==
+"number"&&isFinite(p)&&(p<0||isNaN(p))){let a={instancePath:i+"/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1")+"/workload/images",schemaPath:"#/$defs/worklo\
+ad/properties/images/minimum",keyword:"minimum",params:{comparison:">=",limit:0}};e===null?e=[a]:e.push(a),t++}}if(o.running!==void 0){let p=o.running;if(Array.
+isArray(p)){let a=p.length;for(let l=0;l<a;l++){let c=p[l];if(c&&typeof c=="object"&&!Array.isArray(c)){if(c.name===void 0){let f={instancePath:i+"/engines/"+r.
+replace(/~/g,"~0").replace(/\//g,"~1")+"/workload/running/"+l,schemaPath:"#/$defs/workload/properties/running/items/required",keyword:"required",params:{missingProperty:"\
+name"}};e===null?e=[f]:e.push(f),t++}if(c.name!==void 0&&typeof c.name!="string"){let f={instancePath:i+"/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1")+"/w\
+orkload/running/"+l+"/name",schemaPath:"#/$defs/workload/properties/running/items/properties/name/type",keyword:"type",params:{type:"string"}};e===null?e=[f]:e.
+push(f),t++}if(c.returns!==void 0&&typeof c.returns!="boolean"){let f={instancePath:i+"/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1")+"/workload/running/"+
+l+"/returns",schemaPath:"#/$defs/workload/properties/running/items/properties/returns/type",keyword:"type",params:{type:"boolean"}};e===null?e=[f]:e.push(f),t++}
+if(c.pod!==void 0&&c.pod!==!0){let f={instancePath:i+"/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1")+"/workload/running/"+l+"/pod",schemaPath:"#/$defs/work\
+load/properties/running/items/properties/pod/const",keyword:"const",params:{allowedValue:!0}};e===null?e=[f]:e.push(f),t++}if(c.ports!==void 0){let f=c.ports;if(Array.
+isArray(f)){let w=f.length;for(let m=0;m<w;m++){let g=f[m];if(g&&typeof g=="object"&&!Array.isArray(g)){if(g.protocol===void 0){let h={instancePath:i+"/engines/"+
+r.replace(/~/g,"~0").replace(/\//g,"~1")+"/workload/running/"+l+"/ports/"+m,schemaPath:"#/$defs/workload/properties/running/items/properties/ports/items/require\
+d",keyword:"required",params:{missingProperty:"protocol"}};e===null?e=[h]:e.push(h),t++}if(g.port===void 0){let h={instancePath:i+"/engines/"+r.replace(/~/g,"~0").
+replace(/\//g,"~1")+"/workload/running/"+l+"/ports/"+m,schemaPath:"#/$defs/workload/properties/running/items/properties/ports/items/required",keyword:"required",
+params:{missingProperty:"port"}};e===null?e=[h]:e.push(h),t++}if(g.protocol!==void 0){let h=g.protocol;if(!(h==="tcp"||h==="udp")){let P={instancePath:i+"/engin\
+es/"+r.replace(/~/g,"~0").replace(/\//g,"~1")+"/workload/running/"+l+"/ports/"+m+"/protocol",schemaPath:"#/$defs/workload/properties/running/items/properties/po\
+rts/items/properties/protocol/enum",keyword:"enum",params:{allowedValues:I.properties.running.items.properties.ports.items.properties.protocol.enum}};e===null?e=
+[P]:e.push(P),t++}}if(g.port!==void 0){let h=g.port;if(!(typeof h=="number"&&!(h%1)&&!isNaN(h)&&isFinite(h))){let P={instancePath:i+"/engines/"+r.replace(/~/g,"\
+~0").replace(/\//g,"~1")+"/workload/running/"+l+"/ports/"+m+"/port",schemaPath:"#/$defs/workload/properties/running/items/properties/ports/items/properties/port\
+/type",keyword:"type",params:{type:"integer"}};e===null?e=[P]:e.push(P),t++}if(typeof h=="number"&&isFinite(h)){if(h>65535||isNaN(h)){let P={instancePath:i+"/en\
+gines/"+r.replace(/~/g,"~0").replace(/\//g,"~1")+"/workload/running/"+l+"/ports/"+m+"/port",schemaPath:"#/$defs/workload/properties/running/items/properties/por\
+ts/items/properties/port/maximum",keyword:"maximum",params:{comparison:"<=",limit:65535}};e===null?e=[P]:e.push(P),t++}if(h<1||isNaN(h)){let P={instancePath:i+"\
+/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1")+"/workload/running/"+l+"/ports/"+m+"/port",schemaPath:"#/$defs/workload/properties/running/items/properties/\
+ports/items/properties/port/minimum",keyword:"minimum",params:{comparison:">=",limit:1}};e===null?e=[P]:e.push(P),t++}}}}else{let h={instancePath:i+"/engines/"+
+r.replace(/~/g,"~0").replace(/\//g,"~1")+"/workload/running/"+l+"/ports/"+m,schemaPath:"#/$defs/workload/properties/running/items/properties/ports/items/type",keyword:"\
+type",params:{type:"object"}};e===null?e=[h]:e.push(h),t++}}}else{let w={instancePath:i+"/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1")+"/workload/running/"+
+l+"/ports",schemaPath:"#/$defs/workload/properties/running/items/properties/ports/type",keyword:"type",params:{type:"array"}};e===null?e=[w]:e.push(w),t++}}}else{
+let f={instancePath:i+"/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1")+"/workload/running/"+l,schemaPath:"#/$defs/workload/properties/running/items/type",keyword:"\
+type",params:{type:"object"}};e===null?e=[f]:e.push(f),t++}}}else{let a={instancePath:i+"/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1")+"/workload/running",
+schemaPath:"#/$defs/workload/properties/running/type",keyword:"type",params:{type:"array"}};e===null?e=[a]:e.push(a),t++}}}else{let p={instancePath:i+"/engines/"+
+r.replace(/~/g,"~0").replace(/\//g,"~1")+"/workload",schemaPath:"#/$defs/workload/type",keyword:"type",params:{type:"object"}};e===null?e=[p]:e.push(p),t++}}if(n.
+message!==void 0&&typeof n.message!="string"){let o={instancePath:i+"/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1")+"/message",schemaPath:"#/properties/eng\
+ines/additionalProperties/properties/message/type",keyword:"type",params:{type:"string"}};e===null?e=[o]:e.push(o),t++}}else{let o={instancePath:i+"/engines/"+r.
+replace(/~/g,"~0").replace(/\//g,"~1"),schemaPath:"#/properties/engines/additionalProperties/type",keyword:"type",params:{type:"object"}};e===null?e=[o]:e.push(
+o),t++}}}else{let r={instancePath:i+"/engines",schemaPath:"#/properties/engines/type",keyword:"type",params:{type:"object"}};e===null?e=[r]:e.push(r),t++}}if(d.
+cluster!==void 0){let s=d.cluster;if(s&&typeof s=="object"&&!Array.isArray(s)){if(s.state===void 0){let r={instancePath:i+"/cluster",schemaPath:"#/properties/cl\
+uster/required",keyword:"required",params:{missingProperty:"state"}};e===null?e=[r]:e.push(r),t++}if(s.state!==void 0){let r=s.state;if(!(r==="unsupported"||r===
+"absent"||r==="stopped"||r==="running"||r==="unresponsive"||r==="unknown")){let n={instancePath:i+"/cluster/state",schemaPath:"#/properties/cluster/properties/s\
+tate/enum",keyword:"enum",params:{allowedValues:k.properties.cluster.properties.state.enum}};e===null?e=[n]:e.push(n),t++}}if(s.installedVersion!==void 0&&typeof s.
+installedVersion!="string"){let r={instancePath:i+"/cluster/installedVersion",schemaPath:"#/properties/cluster/properties/installedVersion/type",keyword:"type",
+params:{type:"string"}};e===null?e=[r]:e.push(r),t++}if(s.spec!==void 0){let r=s.spec;if(!(r&&typeof r=="object"&&!Array.isArray(r))){let n={instancePath:i+"/cl\
+uster/spec",schemaPath:"#/properties/cluster/properties/spec/type",keyword:"type",params:{type:"object"}};e===null?e=[n]:e.push(n),t++}}if(s.ready!==void 0&&typeof s.
+ready!="boolean"){let r={instancePath:i+"/cluster/ready",schemaPath:"#/properties/cluster/properties/ready/type",keyword:"type",params:{type:"boolean"}};e===null?
+e=[r]:e.push(r),t++}if(s.kubeconfig!==void 0&&typeof s.kubeconfig!="string"){let r={instancePath:i+"/cluster/kubeconfig",schemaPath:"#/properties/cluster/proper\
+ties/kubeconfig/type",keyword:"type",params:{type:"string"}};e===null?e=[r]:e.push(r),t++}if(s.message!==void 0&&typeof s.message!="string"){let r={instancePath:i+
+"/cluster/message",schemaPath:"#/properties/cluster/properties/message/type",keyword:"type",params:{type:"string"}};e===null?e=[r]:e.push(r),t++}}else{let r={instancePath:i+
+"/cluster",schemaPath:"#/properties/cluster/type",keyword:"type",params:{type:"object"}};e===null?e=[r]:e.push(r),t++}}if(d.phases!==void 0){let s=d.phases;if(Array.
+isArray(s)){let r=s.length;for(let n=0;n<r;n++){let o=s[n];if(o&&typeof o=="object"&&!Array.isArray(o)){if(o.name===void 0){let p={instancePath:i+"/phases/"+n,schemaPath:"\
+#/properties/phases/items/required",keyword:"required",params:{missingProperty:"name"}};e===null?e=[p]:e.push(p),t++}if(o.startedAt===void 0){let p={instancePath:i+
+"/phases/"+n,schemaPath:"#/properties/phases/items/required",keyword:"required",params:{missingProperty:"startedAt"}};e===null?e=[p]:e.push(p),t++}if(o.name!==void 0&&
+typeof o.name!="string"){let p={instancePath:i+"/phases/"+n+"/name",schemaPath:"#/properties/phases/items/properties/name/type",keyword:"type",params:{type:"str\
+ing"}};e===null?e=[p]:e.push(p),t++}if(o.startedAt!==void 0){let p=o.startedAt;if(typeof p=="string"){if(!j.test(p)){let a={instancePath:i+"/phases/"+n+"/starte\
+dAt",schemaPath:"#/$defs/time/pattern",keyword:"pattern",params:{pattern:"^\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\d(\\.\\d+)?Z$"}};e===null?e=[a]:e.push(a),t++}}else{
+let a={instancePath:i+"/phases/"+n+"/startedAt",schemaPath:"#/$defs/time/type",keyword:"type",params:{type:"string"}};e===null?e=[a]:e.push(a),t++}}if(o.ms!==void 0){
+let p=o.ms;if(typeof p=="number"&&isFinite(p)){if(p<0||isNaN(p)){let a={instancePath:i+"/phases/"+n+"/ms",schemaPath:"#/properties/phases/items/properties/ms/mi\
+nimum",keyword:"minimum",params:{comparison:">=",limit:0}};e===null?e=[a]:e.push(a),t++}}else{let a={instancePath:i+"/phases/"+n+"/ms",schemaPath:"#/properties/\
+phases/items/properties/ms/type",keyword:"type",params:{type:"number"}};e===null?e=[a]:e.push(a),t++}}if(o.outcome!==void 0){let p=o.outcome;if(!(p==="done"||p===
+"failed")){let a={instancePath:i+"/phases/"+n+"/outcome",schemaPath:"#/properties/phases/items/properties/outcome/enum",keyword:"enum",params:{allowedValues:k.properties.
+phases.items.properties.outcome.enum}};e===null?e=[a]:e.push(a),t++}}if(o.reason!==void 0&&typeof o.reason!="string"){let p={instancePath:i+"/phases/"+n+"/reaso\
+n",schemaPath:"#/properties/phases/items/properties/reason/type",keyword:"type",params:{type:"string"}};e===null?e=[p]:e.push(p),t++}}else{let p={instancePath:i+
+"/phases/"+n,schemaPath:"#/properties/phases/items/type",keyword:"type",params:{type:"object"}};e===null?e=[p]:e.push(p),t++}}}else{let r={instancePath:i+"/phas\
+es",schemaPath:"#/properties/phases/type",keyword:"type",params:{type:"array"}};e===null?e=[r]:e.push(r),t++}}if(d.counters!==void 0){let s=d.counters;if(s&&typeof s==
+"object"&&!Array.isArray(s)){if(s.steps===void 0){let r={instancePath:i+"/counters",schemaPath:"#/properties/counters/required",keyword:"required",params:{missingProperty:"\
+steps"}};e===null?e=[r]:e.push(r),t++}if(s.restarts===void 0){let r={instancePath:i+"/counters",schemaPath:"#/properties/counters/required",keyword:"required",params:{
+missingProperty:"restarts"}};e===null?e=[r]:e.push(r),t++}if(s.resets===void 0){let r={instancePath:i+"/counters",schemaPath:"#/properties/counters/required",keyword:"\
+required",params:{missingProperty:"resets"}};e===null?e=[r]:e.push(r),t++}if(s.failures===void 0){let r={instancePath:i+"/counters",schemaPath:"#/properties/cou\
+nters/required",keyword:"required",params:{missingProperty:"failures"}};e===null?e=[r]:e.push(r),t++}if(s.settingsPuts===void 0){let r={instancePath:i+"/counter\
+s",schemaPath:"#/properties/counters/required",keyword:"required",params:{missingProperty:"settingsPuts"}};e===null?e=[r]:e.push(r),t++}if(s.settingsWrites===void 0){
+let r={instancePath:i+"/counters",schemaPath:"#/properties/counters/required",keyword:"required",params:{missingProperty:"settingsWrites"}};e===null?e=[r]:e.push(
+r),t++}for(let r in s)if(!(r==="settingsPuts"||r==="settingsWrites")){let n=s[r];if(!(typeof n=="number"&&!(n%1)&&!isNaN(n)&&isFinite(n))){let o={instancePath:i+
+"/counters/"+r.replace(/~/g,"~0").replace(/\//g,"~1"),schemaPath:"#/properties/counters/additionalProperties/type",keyword:"type",params:{type:"integer"}};e===null?
+e=[o]:e.push(o),t++}if(typeof n=="number"&&isFinite(n)&&(n<0||isNaN(n))){let o={instancePath:i+"/counters/"+r.replace(/~/g,"~0").replace(/\//g,"~1"),schemaPath:"\
+#/properties/counters/additionalProperties/minimum",keyword:"minimum",params:{comparison:">=",limit:0}};e===null?e=[o]:e.push(o),t++}}}else{let r={instancePath:i+
+"/counters",schemaPath:"#/properties/counters/type",keyword:"type",params:{type:"object"}};e===null?e=[r]:e.push(r),t++}}if(d.policies!==void 0){let s=d.policies;
+if(s&&typeof s=="object"&&!Array.isArray(s)){if(s.lockedBy!==void 0&&typeof s.lockedBy!="string"){let r={instancePath:i+"/policies/lockedBy",schemaPath:"#/prope\
+rties/policies/properties/lockedBy/type",keyword:"type",params:{type:"string"}};e===null?e=[r]:e.push(r),t++}if(s.defaultsBy!==void 0&&typeof s.defaultsBy!="str\
+ing"){let r={instancePath:i+"/policies/defaultsBy",schemaPath:"#/properties/policies/properties/defaultsBy/type",keyword:"type",params:{type:"string"}};e===null?
+e=[r]:e.push(r),t++}}else{let r={instancePath:i+"/policies",schemaPath:"#/properties/policies/type",keyword:"type",params:{type:"object"}};e===null?e=[r]:e.push(
+r),t++}}if(d.hostIntegration!==void 0){let s=d.hostIntegration;if(s&&typeof s=="object"&&!Array.isArray(s)){if(s.files===void 0){let r={instancePath:i+"/hostInt\
+egration",schemaPath:"#/properties/hostIntegration/required",keyword:"required",params:{missingProperty:"files"}};e===null?e=[r]:e.push(r),t++}for(let r in s)if(!(r===
+"offBecause"||r==="files")){let n={instancePath:i+"/hostIntegration",schemaPath:"#/properties/hostIntegration/additionalProperties",keyword:"additionalPropertie\
+s",params:{additionalProperty:r}};e===null?e=[n]:e.push(n),t++}if(s.offBecause!==void 0&&typeof s.offBecause!="string"){let r={instancePath:i+"/hostIntegration/\
+offBecause",schemaPath:"#/properties/hostIntegration/properties/offBecause/type",keyword:"type",params:{type:"string"}};e===null?e=[r]:e.push(r),t++}if(s.files!==
+void 0){let r=s.files;if(Array.isArray(r)){let n=r.length;for(let o=0;o<n;o++){let p=r[o];if(p&&typeof p=="object"&&!Array.isArray(p)){if(p.part===void 0){let a={
+instancePath:i+"/hostIntegration/files/"+o,schemaPath:"#/properties/hostIntegration/properties/files/items/required",keyword:"required",params:{missingProperty:"\
+part"}};e===null?e=[a]:e.push(a),t++}if(p.file===void 0){let a={instancePath:i+"/hostIntegration/files/"+o,schemaPath:"#/properties/hostIntegration/properties/f\
+iles/items/required",keyword:"required",params:{missingProperty:"file"}};e===null?e=[a]:e.push(a),t++}if(p.state===void 0){let a={instancePath:i+"/hostIntegrati\
+on/files/"+o,schemaPath:"#/properties/hostIntegration/properties/files/items/required",keyword:"required",params:{missingProperty:"state"}};e===null?e=[a]:e.push(
+a),t++}for(let a in p)if(!(a==="part"||a==="file"||a==="state"||a==="message")){let l={instancePath:i+"/hostIntegration/files/"+o,schemaPath:"#/properties/hostI\
+ntegration/properties/files/items/additionalProperties",keyword:"additionalProperties",params:{additionalProperty:a}};e===null?e=[l]:e.push(l),t++}if(p.part!==void 0){
+let a=p.part;if(!(a==="path"||a==="docker-context"||a==="kubeconfig"||a==="autostart")){let l={instancePath:i+"/hostIntegration/files/"+o+"/part",schemaPath:"#/\
+properties/hostIntegration/properties/files/items/properties/part/enum",keyword:"enum",params:{allowedValues:k.properties.hostIntegration.properties.files.items.
+properties.part.enum}};e===null?e=[l]:e.push(l),t++}}if(p.file!==void 0&&typeof p.file!="string"){let a={instancePath:i+"/hostIntegration/files/"+o+"/file",schemaPath:"\
+#/properties/hostIntegration/properties/files/items/properties/file/type",keyword:"type",params:{type:"string"}};e===null?e=[a]:e.push(a),t++}if(p.state!==void 0){
+let a=p.state;if(!(a==="managed"||a==="clean"||a==="left"||a==="failed")){let l={instancePath:i+"/hostIntegration/files/"+o+"/state",schemaPath:"#/properties/ho\
+stIntegration/properties/files/items/properties/state/enum",keyword:"enum",params:{allowedValues:k.properties.hostIntegration.properties.files.items.properties.
+state.enum}};e===null?e=[l]:e.push(l),t++}}if(p.message!==void 0&&typeof p.message!="string"){let a={instancePath:i+"/hostIntegration/files/"+o+"/message",schemaPath:"\
+#/properties/hostIntegration/properties/files/items/properties/message/type",keyword:"type",params:{type:"string"}};e===null?e=[a]:e.push(a),t++}}else{let a={instancePath:i+
+"/hostIntegration/files/"+o,schemaPath:"#/properties/hostIntegration/properties/files/items/type",keyword:"type",params:{type:"object"}};e===null?e=[a]:e.push(a),
+t++}}}else{let n={instancePath:i+"/hostIntegration/files",schemaPath:"#/properties/hostIntegration/properties/files/type",keyword:"type",params:{type:"array"}};
+e===null?e=[n]:e.push(n),t++}}}else{let r={instancePath:i+"/hostIntegration",schemaPath:"#/properties/hostIntegration/type",keyword:"type",params:{type:"object"}};
+e===null?e=[r]:e.push(r),t++}}if(d.notices!==void 0){let s=d.notices;if(Array.isArray(s)){let r=s.length;for(let n=0;n<r;n++)if(typeof s[n]!="string"){let o={instancePath:i+
+"/notices/"+n,schemaPath:"#/properties/notices/items/type",keyword:"type",params:{type:"string"}};e===null?e=[o]:e.push(o),t++}}else{let r={instancePath:i+"/not\
+ices",schemaPath:"#/properties/notices/type",keyword:"type",params:{type:"array"}};e===null?e=[r]:e.push(r),t++}}}else{let s={instancePath:i,schemaPath:"#/type",
+keyword:"type",params:{type:"object"}};e===null?e=[s]:e.push(s),t++}return A.errors=e,t===0}A.evaluated={props:{kind:!0,formatVersion:!0,product:!0,version:!0,settingsVersion:!0,
+pid:!0,home:!0,startedAt:!0,driver:!0,power:!0,generation:!0,observedGeneration:!0,converged:!0,backendState:!0,conditions:!0,machine:!0,access:!0,maintenance:!0,
+apply:!0,ports:!0,engine:!0,engines:!0,cluster:!0,phases:!0,counters:!0,policies:!0,hostIntegration:!0,notices:!0},dynamicProps:!1,dynamicItems:!1};export{R as default,B as validate};

@@ -31,6 +31,7 @@ import { hostSockets } from './host-ports/host-sockets.ts';
 import { liveCopies } from './live-copy.ts';
 import { qemuMachine } from './machine.ts';
 import { qemuMonitor } from './monitor.ts';
+import { changeNotices } from './mounts/change-notices.ts';
 import { featuresOf, hostFacts } from './mounts/host-facts.ts';
 import { changesLive, guestMounts } from './mounts/mounts.ts';
 import { qemuPlaces } from './places.ts';
@@ -118,7 +119,9 @@ async function openQemu(context: DriverContext, programs: GuestPrograms): Promis
   });
   const bootable = async () => (await images.list()).filter(({ architecture }) => architecture === host.architecture);
   const facts = async () => hostFacts(env.PATH, featuresOf(await bootable()));
+  const notices = changeNotices({ guest, clock: steadyClock });
   const mounts = guestMounts({
+    notices,
     places,
     guest,
     environment,
@@ -258,6 +261,7 @@ async function openQemu(context: DriverContext, programs: GuestPrograms): Promis
     access: () => guestAccess(places, ['env', GUEST_PATH]),
     async release() {
       shell.release();
+      notices.stop();
       await Promise.all([ports.release(), ...Object.values(engines).map((engine) => engine.release?.())]);
     },
   };

@@ -86,7 +86,7 @@ export function qemuMachine(input: QemuMachineParts): QemuMachine {
     const unfiltered = 'repair' in filter ? filter.repair : undefined;
     const repair = unfiltered ?? unfinished ?? clockOff ?? directories.repair;
     const { flaw: recorded, ...rest } = on;
-    const flaw = record.growing ? await growth.degradation(facts.diskBytes, signal) : recorded;
+    const flaw = record.growing ? await growth.degradation(facts.diskBytes, signal) : (recorded ?? directories.flaw);
     const problems = { ...(flaw === undefined ? {} : { flaw }), ...(repair === undefined ? {} : { repair }) };
     return {
       ...rest,

@@ -11,7 +11,7 @@ export interface Share {
   path: string;
   /** The same without symbolic links. */
   real: string;
-  mode: 'read-only' | 'writable';
+  mode: 'read-only' | 'writable' | 'writable-notify';
   /** Directories in `real` that an empty one covers in the machine, none inside another. */
   hidden: readonly string[];
 }

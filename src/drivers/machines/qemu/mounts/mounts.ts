@@ -4,6 +4,7 @@ import { findDaemon, stopDaemon } from '../../../../os/daemon.ts';
 import type { DriverContext, MachineSpec, SharedDirectories, SharedDirectory } from '../../../driver.ts';
 import { parseMounts } from '../../shared/mountinfo.ts';
 import { shareDaemons, sharePlaces } from '../places.ts';
+import type { ChangeNotices } from './change-notices.ts';
 import { directoriesToShare, directoryFacts, isWithin, type Share } from './directories.ts';
 import { CLEAR_SCRIPT, HIDE_SCRIPT, PLACE_SCRIPT, REFUSED, UNLINK_SCRIPT, USERS_SCRIPT } from './guest-scripts.ts';
 import type { HostFacts } from './host-facts.ts';
@@ -27,6 +28,7 @@ export interface GuestMountsParts extends MounterParts {
   own: readonly string[];
   /** Inspects this host. */
   facts(): Promise<HostFacts>;
+  notices: ChangeNotices;
   log: DriverContext['log'];
 }
 
@@ -39,6 +41,8 @@ interface MountsObservation {
   repair?: string;
   /** What only a restart restores, as a clause. */
   broken?: string;
+  /** What is degraded, as a clause. */
+  flaw?: string;
 }
 
 /** Directories of this host in one machine. */
@@ -72,7 +76,7 @@ export function changesLive({ mount }: Pick<MachineSpec, 'mount'>): boolean {
 }
 
 export function guestMounts(parts: GuestMountsParts): GuestMounts {
-  const { places, guest, clock, home, own, facts, log } = parts;
+  const { places, guest, clock, home, own, facts, notices, log } = parts;
   const file = places.shares;
   const daemonOf = ({ id }: Share) => sharePlaces(places, id).daemon;
 
@@ -225,6 +229,7 @@ export function guestMounts(parts: GuestMountsParts): GuestMounts {
   }
 
   async function end(signal: AbortSignal): Promise<void> {
+    notices.stop();
     for (const daemon of await shareDaemons(places)) await stopDaemon(daemon, { graceMs: END_MS, clock, signal });
   }
 
@@ -246,6 +251,7 @@ export function guestMounts(parts: GuestMountsParts): GuestMounts {
       if (!isDeepStrictEqual(record.asked, spec.mounts)) {
         if (!changesLive(spec))
           throw new RdError('ERR_DRIVER_FAILED', 'a change of mounts needs a restart of the machine');
+        notices.stop();
         const next = await choose(spec, await facts());
         const shares = record.directories.filter(isShared);
         const stays = (share: MountRecord) =>
@@ -270,6 +276,7 @@ export function guestMounts(parts: GuestMountsParts): GuestMounts {
       await mount(spec, signal);
     },
     async unmount(signal) {
+      notices.stop();
       const record = await readMountsRecord(file);
       if (record === undefined) return;
       for (const share of record.directories.filter(isShared).toReversed()) await unmountShare(record, share, signal);
@@ -293,7 +300,9 @@ export function guestMounts(parts: GuestMountsParts): GuestMounts {
         if (await isHealthy(record, share)) continue;
         return { shared, asked, repair: `${share.path} of this host is not mounted in the machine` };
       }
-      return { shared, asked };
+      notices.follow(notifying(shares));
+      const flaw = notices.flaw();
+      return { shared, asked, ...(flaw === undefined ? {} : { flaw }) };
     },
     async blocksMigration() {
       const record = await readMountsRecord(file);
@@ -310,13 +319,28 @@ function isInGuest({ type }: MountsRecord): boolean {
 }
 
 function isSameShare(one: Share, other: Share): boolean {
-  const members = ({ id, path, real, mode, hidden }: Share) => ({ id, path, real, mode, hidden });
+  const members = ({ id, path, real, mode, hidden }: Share) => ({
+    id,
+    path,
+    real,
+    hidden,
+    isReadOnly: mode === 'read-only',
+  });
   return isDeepStrictEqual(members(one), members(other));
 }
 
 /** The chosen ones and those in them, in the order of `shares`. */
 function withInner(chosen: readonly Share[], shares: readonly MountRecord[]): MountRecord[] {
   return shares.filter(({ real }) => chosen.some((outer) => isWithin(real, outer.real)));
+}
+
+/** Shares whose changes on this host are reported. Directories in them that are shares of their own are left out. */
+function notifying(shares: readonly MountRecord[]): Share[] {
+  return shares.flatMap((share) => {
+    if (share.mode !== 'writable-notify') return [];
+    const inner = shares.filter(({ id, real }) => id !== share.id && isWithin(real, share.real));
+    return { ...share, hidden: [...share.hidden, ...inner.map(({ real }) => real)] };
+  });
 }
 
 /** Output of `USERS_SCRIPT`. `program`: such as `node (pid 12)`. */

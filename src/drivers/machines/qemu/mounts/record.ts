@@ -65,5 +65,5 @@ function ofOlderRelease({ type, missing, ...rest }: JsonObject): MountsRecord | 
 }
 
 function isMode(value: unknown): value is MachineSpec['mounts'][string] {
-  return value === 'read-only' || value === 'writable' || value === 'none';
+  return value === 'read-only' || value === 'writable' || value === 'writable-notify' || value === 'none';
 }
