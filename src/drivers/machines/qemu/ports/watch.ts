@@ -9,18 +9,18 @@ export type WatchLine = { listening: Listening[] } | { published: Listening[] } 
  * changed, else every 15 seconds: processes are expensive in an emulated guest. A `read` of a pipe that nobody writes to waits without one.
  *
  * Prints `rules` and the packet filter rules that publish ports, first and when they change. Almost every rule counts as a use of the
- * kernel's `nf_tables`, so they are listed when that number has changed; while there are some, also every minute. `COMMIT` ends a whole list.
+ * kernel's `nf_tables`, so they are listed when that number has changed in two seconds; while there are some, also every minute. `COMMIT` ends a whole list.
  */
 export const WATCH_SCRIPT = `before=none
 counted=none
 second=0
 again=
-used=none
+used=
 rules=
 exec 3<> <(:)
 while :; do
-  uses=
-  [ ! -r /sys/module/nf_tables/refcnt ] || read -r uses < /sys/module/nf_tables/refcnt
+  uses=$used
+  [ "$((second % 2))" != 0 ] || [ ! -r /sys/module/nf_tables/refcnt ] || read -r uses < /sys/module/nf_tables/refcnt
   if [ "$uses" != "$used" ] || { [ "$rules" != COMMIT ] && [ "$((second % 60))" = 0 ]; }; then
     used=$uses
     now=$(iptables-save -t nat 2>/dev/null | grep -E '^(COMMIT|-A (KUBE-NODEPORTS|CNI-HOSTPORT-DNAT) .*|-A CNI-DN-[0-9a-f]+ .* DNAT .*|-A KUBE-SERVICES .* (loadbalancer|external) IP".*)$')
