@@ -41,7 +41,7 @@ export interface PlanInput {
   driver: DriverInfo;
   observed: Observed;
   /** No observation has succeeded since the plan was requested, so more may be running than was observed. */
-  outdated?: boolean;
+  outdated?: string;
   target: Target;
   generation: number;
   /** Absent: the user's files are not touched. */
@@ -82,7 +82,7 @@ export function makePlan(input: PlanInput): Plan {
   const state = powerChangeOf(power, consequences);
   if (state) changes.push(state);
   // A power change covers all parts. Without an observation, stopped parts are unknown.
-  else if (!input.outdated)
+  else if (input.outdated === undefined)
     changes.push(...runtimeChanges({ consequences, changed: new Set(open.map(({ path }) => path)) }));
   const touched = changes.some((change) => !change.blocked);
   const unseen = unseenWarnings(input);
@@ -130,8 +130,9 @@ function tagOf({ generation, changes, blastRadius }: Plan): string {
   return digestOf(JSON.parse(JSON.stringify({ generation, changes: agreed, lost })));
 }
 
-const OUTDATED =
-  'What runs could not be looked at in time, because a step is under way or a driver does not answer: more may be interrupted than is listed.';
+function outdatedText(reason: string): string {
+  return `What runs could not be looked at in time, because ${reason}: more may be interrupted than is listed.`;
+}
 
 /**
  * Desired values that equal the live ones but that the driver does not support. Without this, the same profile would be
@@ -207,13 +208,13 @@ function lowersVersion(open: readonly Difference[], { desired, observed, driver 
   return isRequested && driver.hasCluster && mayDowngrade(installedVersion(observed), desired.kubernetes.version);
 }
 
-function unseenWarnings({ observed: { assumed }, outdated = false }: PlanInput): string[] {
+function unseenWarnings({ observed: { assumed }, outdated }: PlanInput): string[] {
   if (assumed !== undefined) {
     return [
       `It is not known what runs: ${assumed}. What the changes cost assumes that everything runs as last asked for.`,
     ];
   }
-  return outdated ? [OUTDATED] : [];
+  return outdated === undefined ? [] : [outdatedText(outdated)];
 }
 
 /** Problems that no change of this plan fixes, because the settings are already as desired. */

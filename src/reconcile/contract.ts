@@ -27,6 +27,8 @@ export interface Controllers {
    * what survived the last service, and promise too much.
    */
   firstLook(signal: AbortSignal): Promise<unknown>;
+  /** What an observation would have to wait for now, as a clause: a step, or a driver that is slow. */
+  waitingFor(): string | undefined;
   /** Resolves when the loop has converged or reached a terminal error for the current generation, or the signal aborts. */
   quiesce(signal: AbortSignal): Promise<LoopStatus>;
   /** Calls back after every pass that changed the status. Returns the unsubscribe function. */

@@ -108,6 +108,10 @@ export function createControllers({
     look: (signal, patience) =>
       observer.request(signal, () => patience === 'until it succeeds' && reports.last().backendState !== 'ERROR'),
     firstLook: (signal) => reports.until(hasObserved, [signal]),
+    waitingFor() {
+      const step = (underway ?? stuck)?.step;
+      return step ? `${stepName(step)} is in progress` : observer.waitingFor();
+    },
     quiesce: (signal) => reports.until(isSettled, [signal, closing.signal]),
     onChange: reports.onChange,
     async close() {

@@ -2,6 +2,7 @@ import type { Driver } from '../drivers/driver.ts';
 import { messageOf, RdError } from '../errors.ts';
 import type { Clock } from '../os/clock.ts';
 import type { Observed } from '../plan/backend.ts';
+import { type LookHistory, lookLimitMs, NO_LOOKS, timeoutText, waitingText, withLook } from './look-limit.ts';
 
 /** Observes all parts in parallel. Throws the drivers' errors. */
 export async function observe(driver: Driver, signal: AbortSignal): Promise<Observed> {
@@ -14,34 +15,37 @@ export async function observe(driver: Driver, signal: AbortSignal): Promise<Obse
   return { machine, engines: { moby, containerd }, cluster };
 }
 
-/** Limit of an observation. */
-export const LOOK_LIMIT_MS = 30_000;
-
 /**
- * `observe` with the limit `LOOK_LIMIT_MS`: a program that accepts a connection and never answers must not block the
- * loop. Throws `ERR_DRIVER_FAILED` then, and when the signal aborts.
+ * `observe` with a limit: a program that accepts a connection and never answers must not block the
+ * loop. Throws `ERR_DRIVER_FAILED` then, and when the signal aborts. `timedOut` is called at the limit.
  */
-async function observeInTime(driver: Driver, clock: Clock, signal: AbortSignal): Promise<Observed> {
+async function observeInTime(
+  { driver, clock }: Pick<ObserverInput, 'driver' | 'clock'>,
+  history: LookHistory,
+  signal: AbortSignal,
+  timedOut: () => void,
+): Promise<Observed> {
   const stop = new AbortController();
   const done = new AbortController();
   const giveUp = () => stop.abort();
   signal.addEventListener('abort', giveUp, { once: true });
   if (signal.aborted) giveUp();
-  clock.sleep(LOOK_LIMIT_MS, done.signal).then(giveUp);
+  clock.sleep(lookLimitMs(history), done.signal).then(() => {
+    if (!done.signal.aborted && !stop.signal.aborted) timedOut();
+    giveUp();
+  });
   try {
-    return await Promise.race([observe(driver, stop.signal), givenUp(stop.signal)]);
+    return await Promise.race([observe(driver, stop.signal), givenUp(stop.signal, `${timeoutText(history)}.`)]);
   } finally {
     done.abort();
     signal.removeEventListener('abort', giveUp);
   }
 }
 
-function givenUp(signal: AbortSignal): Promise<never> {
+function givenUp(signal: AbortSignal, text: string): Promise<never> {
   return new Promise((_resolve, reject) => {
-    const fail = () => {
-      const text = `no response within ${LOOK_LIMIT_MS / 1000} seconds.`;
-      reject(new RdError('ERR_DRIVER_FAILED', text, { advice: 'Check the logs of the engines; one of them hangs.' }));
-    };
+    const advice = 'This computer may be busy, or an engine hangs: check the logs of the engines.';
+    const fail = () => reject(new RdError('ERR_DRIVER_FAILED', text, { advice }));
     if (signal.aborted) fail();
     else signal.addEventListener('abort', fail, { once: true });
   });
@@ -68,6 +72,8 @@ export interface Observer {
   isStale(): boolean;
   /** Why the current state is unknown, as a clause; undefined after a successful observation. */
   unknownReason(): string | undefined;
+  /** What a running observation is waiting for, as a clause. */
+  waitingFor(): string | undefined;
   /** There will be no more observations. */
   end(): void;
 }
@@ -92,6 +98,9 @@ export function createObserver({ driver, clock, check, closing, wake }: Observer
   let seen: Observed | undefined;
   let unknownReason: string | undefined = 'the service has not observed it yet';
   let running: AbortController | undefined;
+  let history = NO_LOOKS;
+  /** When the running observation began. */
+  let since = 0;
   let isDue = false;
   /** Counts possible exits; `observedExits` of them precede a successful observation. */
   let exits = 0;
@@ -138,17 +147,22 @@ export function createObserver({ driver, clock, check, closing, wake }: Observer
     isStale: () => exits > observedExits,
     seen: () => seen,
     unknownReason: () => unknownReason,
+    waitingFor: () => (running === undefined ? undefined : waitingText(clock.now() - since, history)),
     interrupt: () => running?.abort(),
     async look() {
       const abort = new AbortController();
       running = abort;
+      since = clock.now();
       const pending = next;
       if (!ended) next = pendingObservation();
       const known = exits;
       isDue = false;
       try {
         check();
-        seen = await observeInTime(driver, clock, AbortSignal.any([abort.signal, closing]));
+        seen = await observeInTime({ driver, clock }, history, AbortSignal.any([abort.signal, closing]), () => {
+          history = withLook(history, 'timed out');
+        });
+        history = withLook(history, clock.now() - since);
       } catch (error) {
         if (abort.signal.aborted) {
           next.callers += pending.callers;

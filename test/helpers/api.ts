@@ -220,6 +220,7 @@ function scripted(script: Script, initial: Desired): Controllers {
     }),
     look: async (signal) => script.look?.(signal) ?? true,
     firstLook: async () => undefined,
+    waitingFor: () => 'machine start is in progress',
     quiesce: () => Promise.reject(new Error('not in this script')),
     onChange: () => () => undefined,
     close: async () => undefined,

@@ -65,8 +65,10 @@ describe('a plan while the running state is unknown', () => {
   test('guarantees nothing either after an observation that is too old', async () => {
     const wanted = requestFor({ 'application.debug': true });
     expect((await planFor({}, wanted)).summary).toMatchObject({ nothingLost: true });
-    const plan = await planFor({}, wanted, { outdated: true });
-    expect(plan.warnings).toContainEqual(expect.stringMatching(/^What runs could not be looked at in time/));
+    const plan = await planFor({}, wanted, { outdated: 'machine start is in progress' });
+    expect(plan.warnings).toContainEqual(
+      expect.stringMatching(/^What runs could not be looked at in time, because machine start is in progress: /),
+    );
     expect(plan.summary).toMatchObject({
       nothingLost: false,
       text: '1 change, no restart, what is running is unknown',

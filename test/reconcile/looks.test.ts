@@ -3,7 +3,7 @@ import type { Model } from '../../src/drivers/machines/simulated/model.ts';
 import { RdError } from '../../src/errors.ts';
 import type { Observed } from '../../src/plan/backend.ts';
 import { IDLE_MS } from '../../src/reconcile/controllers.ts';
-import { LOOK_LIMIT_MS } from '../../src/reconcile/observe.ts';
+import { LOOK_LIMIT_MS } from '../../src/reconcile/look-limit.ts';
 import { failing, NO_CLUSTER, start } from './loop.ts';
 import { runningModel, settingsWith } from './worlds.ts';
 
@@ -225,12 +225,24 @@ describe('looking', () => {
     expect(controllers.observed().assumed).toBe('the last observation failed: no response within 30 seconds');
   });
 
+  test('an observation that takes long says for how long, and the next one has more time', async () => {
+    const { controllers, clock } = await deaf();
+    await clock.advance(12_000);
+    expect(controllers.waitingFor()).toBe('the driver has not answered for 12 seconds, where less than 1 is usual');
+    await clock.advance(LOOK_LIMIT_MS - 12_000);
+    expect(controllers.observed().assumed).toContain('no response within 30 seconds');
+    const next = controllers.look(never);
+    await clock.advance(2 * LOOK_LIMIT_MS);
+    expect(await next).toBe(false);
+    expect(controllers.observed().assumed).toContain('no response within 60 seconds');
+  });
+
   test('an earlier observation is used while later ones fail', async () => {
     const { controllers, clock } = await deaf();
     expect(controllers.observed()).not.toHaveProperty('assumed');
     await clock.advance(LOOK_LIMIT_MS);
     expect(controllers.observed()).toMatchObject({
-      assumed: 'the last observation failed: no response within 30 seconds',
+      assumed: 'the last observation failed: no response within 30 seconds, where less than 1 is usual',
       engines: { moby: { state: 'running', endpoint: 'simulated:moby' }, containerd: { state: 'stopped' } },
     });
     expect(controllers.status().engines.moby.state).toBe('running');

@@ -86,10 +86,14 @@ export function planRoutes(app: FastifyInstance, context: ApiContext): void {
       const request = checkedRequest(body, store.snapshot().desired.settings, context);
       // A container that was started a second ago counts, too.
       const looked = await controllers.look(AbortSignal.any([limit, disconnected(reply)]), 'until it succeeds');
+      const outdated = controllers.waitingFor() ?? 'the driver did not answer';
       const userFiles = await context.userFiles();
       // Plan and live state are of the same moment: nothing is awaited between them.
       const { desired } = store.snapshot();
-      const plan = planOf(request, desired, context, { outdated: !looked, ...(userFiles ? { userFiles } : {}) });
+      const plan = planOf(request, desired, context, {
+        ...(looked ? {} : { outdated }),
+        ...(userFiles ? { userFiles } : {}),
+      });
       const withLive = isObject(query) && query.live === 'true';
       const document = withLive ? { ...plan, live: liveState(desired, context) } : plan;
       return reply.type(JSON_TYPE).send(indentedJson(document));
@@ -134,7 +138,7 @@ function planOf(
   request: PlanRequest,
   { settings, machine, power, generation }: Desired,
   context: ApiContext,
-  observation: { outdated?: boolean; userFiles?: UserFileFacts } = {},
+  observation: { outdated?: string; userFiles?: UserFileFacts } = {},
 ): Plan {
   const { store, driver, about, controllers, portForwards } = context;
   return makePlan({
