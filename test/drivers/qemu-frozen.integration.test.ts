@@ -56,6 +56,8 @@ function scene(directory = temporaryDirectory()) {
     settles: '',
     /** It never ends. */
     endless: false,
+    /** The limit of the last connection. */
+    connectMs: 0,
     /** Milliseconds that have passed in an instant. */
     passed: 0,
   };
@@ -101,7 +103,8 @@ function scene(directory = temporaryDirectory()) {
     async *stream() {},
     converse: () => Promise.reject(new RdError('ERR_DRIVER_FAILED', 'nothing converses')),
     forward: async () => '',
-    async connect(_limitMs, isAlive) {
+    async connect(limitMs, isAlive) {
+      world.connectMs = limitMs;
       while ((await monitor.status(signal)) !== 'running') {
         if (!(await isAlive())) throw new RdError('ERR_DRIVER_FAILED', 'QEMU ended');
         await steadyClock.sleep(5);
@@ -345,6 +348,17 @@ describe('a resume that fails for an unrelated reason keeps the state for the ne
     made.orders();
     await made.start();
     expect(made.orders()).toEqual(RESUME);
+  });
+
+  test('on a computer whose last start took long, the guest has more time to respond', async () => {
+    const made = await frozenScene();
+    await made.start();
+    expect(made.world.connectMs).toBe(45_000);
+    await made.stop();
+    await change(made.places.record, { started: { how: 'boot', phases: [{ name: 'boot', ms: 40_000 }] } });
+    await made.start();
+    expect(await made.started()).toMatchObject({ how: 'resume' });
+    expect(made.world.connectMs).toBe(90_000);
   });
 
   test('a file system that needs manual repair is reported at once in the words of the check', async () => {

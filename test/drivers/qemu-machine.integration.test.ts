@@ -176,6 +176,23 @@ test('a write that fails for a reason other than space halts the guest, too, and
   expect(await machine.observe(signal)).toMatchObject({ repair: expect.stringContaining('full') });
 });
 
+test('a guest on a computer whose last start took long gets more time before it counts as broken', async () => {
+  const { machine, places, record, world } = await scene();
+  const started = { how: 'boot', phases: [{ name: 'boot', ms: 40_000 }] } as const;
+  await writeQemuRecord(places.record, { ...record, started, power: 'on' });
+  world.connected = false;
+  await expect(machine.observe(signal)).rejects.toMatchObject({
+    message: 'the guest does not respond',
+    advice: 'The machine is restarted if this lasts longer than 120 seconds.',
+  });
+  world.time += 119_000;
+  await expect(machine.observe(signal)).rejects.toMatchObject({
+    message: 'the guest does not respond (for 119 s now)',
+  });
+  world.time += 2_000;
+  expect(await machine.observe(signal)).toMatchObject({ state: 'broken', reason: 'GuestUnreachable' });
+});
+
 test('a guest that does not respond gets time before it counts as broken', async () => {
   const { machine, world } = await scene();
   world.connected = false;

@@ -12,6 +12,7 @@ import { changesLive } from './mounts/mounts.ts';
 import type { MachineParts } from './parts.ts';
 import type { ForwardMethod } from './ports/forwards.ts';
 import { type QemuRecord, readQemuRecord, writeQemuRecord } from './record.ts';
+import { slowness } from './slowness.ts';
 import { startMachine } from './start.ts';
 import { stopMachine } from './stop.ts';
 
@@ -52,7 +53,7 @@ export function qemuMachine(input: QemuMachineParts): QemuMachine {
     }
     if (!record.booted) return broken('StartUnfinished', 'a start or stop of the machine did not complete');
     const status = await statusAfterResume(signal);
-    if (status === SILENT) return unresponsive('NotRunning', 'QEMU does not respond');
+    if (status === SILENT) return unresponsive(record, 'NotRunning', 'QEMU does not respond');
     const halted = HALTED[status];
     if (halted === undefined && status !== 'running')
       return broken('NotRunning', `QEMU reports that the guest is ${status}`);
@@ -73,7 +74,8 @@ export function qemuMachine(input: QemuMachineParts): QemuMachine {
       return { ...on, halted: true, repair: facts.writeFailed ? WRITE_FAILURE : halted };
     }
     if (directories.broken !== undefined) return broken('SharedDirectoryGone', directories.broken);
-    if (!(await guest.isConnected(signal))) return unresponsive('GuestUnreachable', 'the guest does not respond');
+    if (!(await guest.isConnected(signal)))
+      return unresponsive(record, 'GuestUnreachable', 'the guest does not respond');
     unresponsiveSince = undefined;
     ports.watch(forwardMethod(record.spec));
     if (isClockBehind) {
@@ -97,11 +99,13 @@ export function qemuMachine(input: QemuMachineParts): QemuMachine {
   }
 
   /** A busy guest looks like a hung one for a while; only a hung one is restarted. */
-  function unresponsive(reason: string, message: string): MachineStatus {
+  function unresponsive({ started }: QemuRecord, reason: string, message: string): MachineStatus {
+    const limitMs = Math.round(UNRESPONSIVE_LIMIT_MS * slowness(started));
     unresponsiveSince ??= clock.now();
-    if (clock.now() - unresponsiveSince > UNRESPONSIVE_LIMIT_MS) return broken(reason, message);
-    throw new RdError('ERR_DRIVER_FAILED', message, {
-      advice: `The machine is restarted if this lasts longer than ${UNRESPONSIVE_LIMIT_MS / 1000} seconds.`,
+    const ms = clock.now() - unresponsiveSince;
+    if (ms > limitMs) return broken(reason, message);
+    throw new RdError('ERR_DRIVER_FAILED', ms < 1_000 ? message : `${message} (for ${Math.round(ms / 1000)} s now)`, {
+      advice: `The machine is restarted if this lasts longer than ${Math.round(limitMs / 1000)} seconds.`,
     });
   }
 

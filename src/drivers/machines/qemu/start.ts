@@ -78,7 +78,12 @@ export async function startMachine(parts: MachineParts, spec: MachineSpec, signa
   await writeQemuRecord(places.record, record);
   times.end('preparation');
   let how: MachineStart['how'] = 'resume';
-  let settled = await tryResume(parts, { image, argv, key: record.frozenKey }, times, signal);
+  let settled = await tryResume(
+    parts,
+    { image, argv, key: record.frozenKey, before: previous?.started },
+    times,
+    signal,
+  );
   if (settled === undefined) {
     how = 'boot';
     await ensureRoot(diskParts, join(image.directory, image.files.disk.name), previous?.image === image.digest);
@@ -121,13 +126,21 @@ async function boot(parts: MachineParts, image: GuestImage, argv: QemuArguments,
   }
 }
 
+interface ResumeInput {
+  image: GuestImage;
+  argv: QemuArguments;
+  key: string | undefined;
+  /** The previous start. */
+  before: MachineStart | undefined;
+}
+
 /**
  * Resumes the guest from a frozen state. Returns the output of the settle script, undefined on failure. Reports the reason and removes an
  * unusable state.
  */
 async function tryResume(
   parts: MachineParts,
-  { image, argv, key }: { image: GuestImage; argv: QemuArguments; key: string | undefined },
+  { image, argv, key, before }: ResumeInput,
   times: Phases,
   signal: AbortSignal,
 ): Promise<string | undefined> {
@@ -141,7 +154,7 @@ async function tryResume(
     await removeFrozen(files);
     return undefined;
   }
-  const resume = await resumeMachine(parts, image, argv, frozen, times, signal);
+  const resume = await resumeMachine(parts, image, argv, frozen, { phases: times, before }, signal);
   if (resume.how === 'resumed') return resume.settled;
   const { unusable, why } = resume;
   log(

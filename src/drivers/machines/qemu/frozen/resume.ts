@@ -4,19 +4,21 @@ import { join } from 'node:path';
 import { messageOf, RdError } from '../../../../errors.ts';
 import { startDaemon } from '../../../../os/daemon.ts';
 import { lastLines } from '../../../../os/run.ts';
+import type { MachineStart } from '../../../driver.ts';
 import type { GuestImage } from '../../../guest-images/image.ts';
 import { type QemuArguments, qemuArguments } from '../arguments.ts';
 import type { MachineParts } from '../parts.ts';
 import { qemuFailed } from '../parts.ts';
 import type { Phases } from '../record.ts';
 import { NO_DATA, WAKE_SCRIPT } from '../setup-scripts.ts';
+import { slowness } from '../slowness.ts';
 import type { FileDigest, FrozenState } from './state.ts';
 import { frozenPlaces, ROOT, STATE } from './state.ts';
 import { connectToReceiver, digestFile, sendState, verifyDigest } from './transfer.ts';
 
 /** Memory loads at disk speed. */
 const LOAD_MS = 60_000;
-/** Short, because the guest's ssh server is already running. */
+/** Short, because the guest's ssh server is already running; longer on a slow computer. */
 const CONNECT_MS = 45_000;
 /** A file system that was not unmounted is checked first; a large one needs nearly the whole start timeout. */
 const WAKE_MS = 480_000;
@@ -43,7 +45,7 @@ export async function resumeMachine(
   image: GuestImage,
   argv: QemuArguments,
   frozen: FrozenState,
-  phases: Phases,
+  { phases, before }: { phases: Phases /** The previous start. */; before: MachineStart | undefined },
   signal: AbortSignal,
 ): Promise<Resume> {
   const { places, guest, monitor, clock, isAlive } = parts;
@@ -68,7 +70,7 @@ export async function resumeMachine(
   let woken: { exitCode: number; stdout: string; stderr: string };
   try {
     await monitor.use((qmp) => qmp.execute('cont', undefined, { signal }), signal);
-    await guest.connect(CONNECT_MS, isAlive, signal, 'up');
+    await guest.connect(Math.round(CONNECT_MS * slowness(before)), isAlive, signal, 'up');
     phases.end('connection');
     const now = (Date.now() / 1000).toFixed(3);
     const hostname = (await readFile(places.hostname, 'utf8')).trim();
