@@ -4,7 +4,7 @@ import { basename, join } from 'node:path';
 import { isWithin } from './directories.ts';
 
 /** Each takes an inotify watch of the user. */
-export const MOST_DIRECTORIES = 8_192;
+const MOST_DIRECTORIES = 8_192;
 /** Large, and never edited by hand. */
 const SKIPPED: ReadonlySet<string> = new Set(['node_modules', '.git']);
 
