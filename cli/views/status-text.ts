@@ -83,6 +83,9 @@ function machineText({ machine }: StatusDocument): string {
   if (machine.state === 'broken') return `broken: ${plainText(machine.message)}`;
   if (machine.state !== 'on') return machine.state;
   const by = machine.accelerator === undefined ? '' : ` with ${machine.accelerator.toUpperCase()}`;
+  if (machine.paused) {
+    return `on${by}, paused after ${machine.spec.pauseAfterMinutes} min without use; the next connection wakes it`;
+  }
   return `on${by}${machine.started ? `, ${startText(machine.started)}` : ''}`;
 }
 

@@ -72,6 +72,8 @@ export type MachineStatus =
       shared?: SharedDirectories;
       /** Absent where the machine is this host, and while they are unknown. */
       openHostPorts?: OpenHostPorts;
+      /** Nobody uses it, so its processors are halted until the next connection. Its engines are as last observed. */
+      paused?: MachinePause;
     }
   /** Its state is unreliable; `stop` must clear it. */
   | { state: 'broken'; reason: string; message: string };
@@ -91,6 +93,11 @@ export interface MachineStart {
   how: 'boot' | 'resume';
   /** In order, without gaps; whole milliseconds. */
   phases: readonly { name: string; ms: number }[];
+}
+
+export interface MachinePause {
+  /** RFC 3339. */
+  since: string;
 }
 
 /** A host directory and its mount type, or why the machine does not show it, as a clause; `none`: the profile does not share it. */

@@ -155,6 +155,13 @@ function isProgram(entry: ProcessEntry, argv: readonly string[]): boolean {
   return own.length > 0 && tail.length === own.length && own.every((word, index) => word === tail[index]);
 }
 
+/** Halts the recorded program (SIGSTOP), or continues it. Returns whether it runs. */
+export async function signalDaemon(recordFile: string, signal: 'SIGSTOP' | 'SIGCONT'): Promise<boolean> {
+  const record = await readDaemonRecord(recordFile);
+  const entry = record && (await processOf(record));
+  return entry !== undefined && signalProcess(entry, signal);
+}
+
 export interface StopOptions {
   /** Time after SIGTERM until the program is killed. */
   graceMs: number;

@@ -64,6 +64,8 @@ interface ProcessFacts {
   started: string;
   parent: number;
   group: number;
+  /** Clock ticks of all its threads, in programs and in the kernel. */
+  ticks: number;
   /** It has ended, and stays in the table until its parent reaps it. It holds no files, sockets or mounts. */
   dead: boolean;
 }
@@ -79,6 +81,7 @@ async function factsOf(pid: number): Promise<ProcessFacts | undefined> {
       started: `${boot}:${rest[16] ?? ''}`,
       parent: Number(parent),
       group: Number(group),
+      ticks: Number(rest[8]) + Number(rest[9]),
       dead: state === 'Z' || state === 'X',
     };
   } catch {
@@ -98,6 +101,15 @@ export async function readProcess(pid: number): Promise<ProcessEntry | undefined
   return { pid, started, parent, argv: commandLine.split('\0').slice(0, -1) };
 }
 
+/** Clock ticks per second (USER_HZ). */
+const TICKS_PER_S = 100;
+
+/** Processor time that a process has used, in milliseconds; undefined when it has ended, and where the system does not show it. */
+export async function processorTime(pid: number): Promise<number | undefined> {
+  const facts = await factsOf(pid);
+  return facts === undefined || facts.dead ? undefined : (facts.ticks * 1000) / TICKS_PER_S;
+}
+
 /** Every readable process. */
 export async function readProcesses(): Promise<ProcessEntry[]> {
   if (process.platform === 'darwin') return listed();
@@ -112,8 +124,11 @@ async function listed(pid?: number): Promise<ProcessEntry[]> {
   return listProcesses(pid);
 }
 
+/** Signals that this program sends. */
+export type ProcessSignal = 'SIGTERM' | 'SIGKILL' | 'SIGSTOP' | 'SIGCONT';
+
 /** Sends a signal to that exact process. Returns false when it is gone. */
-export async function signalProcess({ pid, started }: ProcessKey, signal: 'SIGTERM' | 'SIGKILL'): Promise<boolean> {
+export async function signalProcess({ pid, started }: ProcessKey, signal: ProcessSignal): Promise<boolean> {
   const facts = process.platform === 'darwin' ? await readProcess(pid) : await factsOf(pid);
   if (!facts || ('dead' in facts && facts.dead) || facts.started !== started) return false;
   try {

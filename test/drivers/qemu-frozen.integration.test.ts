@@ -116,6 +116,7 @@ function scene(directory = temporaryDirectory()) {
       }
     },
     isConnected: async () => true,
+    sessions: () => 0,
     onReconnect: () => undefined,
     close: async () => undefined,
   };
@@ -136,11 +137,13 @@ function scene(directory = temporaryDirectory()) {
       begin: async () => [],
       mount: async () => undefined,
       unmount: async () => note('unmount'),
+      connections: async () => [],
       blocksMigration: async () => undefined,
       end: async () => undefined,
     },
     accelerator: async () => ({ accelerator: 'tcg' as const, emulatedBecause: 'no KVM' }),
     freezes: true,
+    pause: () => undefined,
     clock: { now: () => steadyClock.now() + world.passed, sleep: steadyClock.sleep },
     log: (_level: string, message: string, values: Record<string, unknown> = {}) =>
       void logged.push({ message, ...values }),

@@ -1,11 +1,13 @@
 import { cpSync, existsSync, mkdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
+import type { MachineStep } from '../../src/drivers/driver.ts';
 import type { GuestImage } from '../../src/drivers/guest-images/image.ts';
 import type { Connection } from '../../src/drivers/machines/qemu/guest.ts';
 import { hostPortFilter } from '../../src/drivers/machines/qemu/host-ports/filter.ts';
 import { type QemuMachineParts, qemuMachine } from '../../src/drivers/machines/qemu/machine.ts';
 import { type Monitor, qemuMonitor } from '../../src/drivers/machines/qemu/monitor.ts';
+import { guestPause } from '../../src/drivers/machines/qemu/pause/guest-pause.ts';
 import { qemuPlaces } from '../../src/drivers/machines/qemu/places.ts';
 import { readQemuRecord } from '../../src/drivers/machines/qemu/record.ts';
 import type { Run } from '../../src/drivers/shell.ts';
@@ -145,6 +147,7 @@ function machineOf(directory: string, { call }: Life = life(), changes: Partial<
         if (!readFileSync(places.qemuRecord, 'utf8').includes('-incoming')) writeFileSync(mounted, 'yes');
       }),
     isConnected: async () => (await qemusOf(directory)).length > 0,
+    sessions: () => 0,
     onReconnect: () => undefined,
     close: () => call('close', async () => undefined),
   };
@@ -185,22 +188,38 @@ function machineOf(directory: string, { call }: Life = life(), changes: Partial<
       mount: nothing('mount'),
       change: nothing('change'),
       unmount: nothing('unmount'),
+      connections: async () => [],
       blocksMigration: nothing('blocks'),
       end: nothing('end of home'),
     },
     accelerator: () => call('accelerator', async () => ({ accelerator: 'tcg' as const, emulatedBecause: 'no KVM' })),
     freezes: true,
+    pause: () => undefined,
     clock: { now: steadyClock.now, sleep: (ms, abort) => call('sleep', () => steadyClock.sleep(ms, abort)) },
     log: () => undefined,
     ...changes,
   };
   const machine = qemuMachine(parts);
+  const pauses = guestPause({
+    ...parts,
+    ports: { published: () => [] },
+    lines: { held: () => 0 },
+    port: async () => 1,
+    isUp: machine.isUp,
+  });
+  /** As a service begins: it wakes what an earlier one left paused. */
+  const perform = async (step: MachineStep) => {
+    await pauses.wakeAbandoned(signal).catch(() => undefined);
+    await machine.perform(step, signal);
+  };
   return {
     places,
     mounted,
     machine,
-    start: () => machine.perform({ do: 'start', spec: MACHINE }, signal),
-    stop: () => machine.perform({ do: 'stop' }, signal),
+    start: () => perform({ do: 'start', spec: MACHINE }),
+    stop: () => perform({ do: 'stop' }),
+    pause: () => pauses.pause(signal),
+    wake: () => pauses.wake(signal),
     adjust: () =>
       machine.perform({ do: 'adjust', spec: { ...MACHINE, sshPortForwarder: !MACHINE.sshPortForwarder } }, signal),
   };
@@ -241,7 +260,7 @@ async function expectWhole(
   await stop();
 }
 
-type Work = 'start' | 'stop' | 'adjust';
+type Work = 'start' | 'stop' | 'adjust' | 'pause' | 'wake';
 type Kill = (work: Work, at: number, directory: string, calls: readonly string[]) => Promise<void>;
 
 /** Whole again: every second time by a service that wants it off. At full length also the other way round. */
@@ -335,6 +354,24 @@ describe('a service killed at any call to the outside', () => {
   );
 });
 
+describe('a service killed at any call to the outside, of a machine that nobody uses,', () => {
+  test.each([
+    ['pauses', 'pause', ['status', 'stop']],
+    ['wakes', 'wake', ['cont', 'guest date']],
+  ] as const)(
+    'while it %s it, leaves one that the next service wakes',
+    async (_, work, some) => {
+      const calls = await killEverywhere(work, async (directory) => {
+        const { start, pause } = machineOf(directory);
+        await start();
+        if (work === 'wake') await pause();
+      });
+      expect(calls).toEqual(expect.arrayContaining([...some]));
+    },
+    LIMIT_MS,
+  );
+});
+
 describe('a QEMU killed at any call of the service', () => {
   const frozen = async () => {
     const directory = place();
@@ -345,6 +382,11 @@ describe('a QEMU killed at any call of the service', () => {
   };
   const nothing = async () => async () => undefined;
   const running = async () => async (directory: string) => machineOf(directory).start();
+  const paused = async () => async (directory: string) => {
+    const { start, pause } = machineOf(directory);
+    await start();
+    await pause();
+  };
   const copies = async () => {
     const original = await frozen();
     return async (directory: string) => cpSync(original, directory, { recursive: true });
@@ -354,6 +396,8 @@ describe('a QEMU killed at any call of the service', () => {
     ['is frozen', 'stop', running, ['unmount', 'stop', 'migrate', 'query-migrate', 'quit']],
     ['is resumed', 'start', copies, ['cont', 'connect', 'guest sh']],
     ['is adjusted', 'adjust', running, ['status', 'guest date', 'ports']],
+    ['is paused', 'pause', running, ['status', 'stop']],
+    ['is woken', 'wake', paused, ['cont', 'guest date']],
   ] as const)(
     'while it %s',
     async (_phase, work, prepare, points) => {

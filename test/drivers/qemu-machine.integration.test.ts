@@ -31,6 +31,7 @@ async function scene(host: QemuHost = HOST) {
   const vm = scriptedWorld({ base: MACHINE.memoryGiB * GIB, cpus: MACHINE.cpus, disk: MACHINE.diskBytes });
   const sockets: HostSockets = { listening: [], clientPorts: [32_768, 60_999] };
   const world = { ...vm, connected: true, time: 0, clockOff: 0, way: 'none', sockets };
+  const pause: { since?: string } = {};
   const programs = scriptedGuest(world);
   const home: { repair?: string; broken?: string } = {};
   const monitor = await scriptedMonitor(world, places.monitor, (command) => {
@@ -67,6 +68,7 @@ async function scene(host: QemuHost = HOST) {
     forward: async () => '',
     connect: async () => undefined,
     isConnected: async () => world.connected,
+    sessions: () => 0,
     onReconnect: () => undefined,
     close: async () => undefined,
   };
@@ -87,6 +89,7 @@ async function scene(host: QemuHost = HOST) {
       },
       begin: async () => [],
       unmount: async () => undefined,
+      connections: async () => [],
       blocksMigration: async () => undefined,
       end: async () => void said.push('end of the mounts'),
     },
@@ -105,6 +108,7 @@ async function scene(host: QemuHost = HOST) {
     hostPorts: hostPortFilter({ guest, hostSockets: async () => world.sockets, log: () => undefined }),
     accelerator: async () => ({ accelerator: 'tcg', emulatedBecause: 'no KVM' }),
     freezes: true,
+    pause: () => (pause.since === undefined ? undefined : { since: pause.since }),
     clock: {
       now: () => world.time,
       async sleep(ms) {
@@ -121,6 +125,7 @@ async function scene(host: QemuHost = HOST) {
     record,
     world,
     home,
+    pause,
     said,
     machine,
     adjust: () => machine.perform({ do: 'adjust', spec: MACHINE }, signal),
@@ -211,6 +216,52 @@ test('a guest that does not respond gets time before it counts as broken', async
   world.status = 'running';
   world.time += 61_000;
   await expect(machine.observe(signal)).rejects.toMatchObject({ code: 'ERR_DRIVER_FAILED' });
+});
+
+test('a paused machine is on, and is looked at without its guest', async () => {
+  const { machine, world, pause, home, said } = await scene();
+  await expectOn(machine);
+  // Its guest reported its memory before the pause, an hour ago.
+  world.told = Date.now() / 1000 - 3_600;
+  world.silentLooks = Number.POSITIVE_INFINITY;
+  pause.since = new Date(world.told * 1000 + 10_000).toISOString();
+  world.status = 'paused';
+  world.connected = false;
+  home.repair = 'it is not mounted';
+  world.clockOff = 3_600;
+  const found = await machine.observe(signal);
+  expect(found).toMatchObject({
+    state: 'on',
+    spec: MACHINE,
+    paused: { since: pause.since },
+    shared: { path: '/home/u' },
+    room: { memoryGiB: { least: 1, most: 16 } },
+  });
+  expect(found).not.toHaveProperty('repair');
+  expect(found).not.toHaveProperty('halted');
+  expect(said).toEqual([]);
+  // A disk that is full, or someone else's `cont`, ends what this process calls a pause.
+  Object.assign(world, { status: 'io-error', cont: 'io-error' });
+  expect(await machine.observe(signal)).toMatchObject({ halted: true, repair: expect.stringContaining('full') });
+});
+
+test('the time until a pause changes without a restart', async () => {
+  const { machine, places, said } = await scene();
+  const spec = { ...MACHINE, pauseAfterMinutes: 30 };
+  await machine.perform({ do: 'adjust', spec }, signal);
+  expect(await machine.observe(signal)).toMatchObject({ spec });
+  expect(await readQemuRecord(places.record)).not.toHaveProperty('adjusted');
+  await machine.perform({ do: 'start', spec: MACHINE }, signal);
+  expect(await machine.observe(signal)).toMatchObject({ spec: MACHINE });
+  expect(said).toEqual([]);
+});
+
+test('a machine of an earlier release, which knew of no pause, is adopted as it is', async () => {
+  const { machine, places, record } = await scene();
+  const { mounts, hostPorts, pauseAfterMinutes, ...spec } = MACHINE;
+  writeFileSync(places.record, JSON.stringify({ ...record, spec, power: 'on' }));
+  expect({ mounts, hostPorts, pauseAfterMinutes }).toEqual({ mounts: {}, hostPorts: [], pauseAfterMinutes: 0 });
+  await expectOn(machine);
 });
 
 test('a stopped clock is detected periodically, and set', async () => {

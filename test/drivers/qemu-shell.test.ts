@@ -19,6 +19,7 @@ function scene() {
     forward: async () => '',
     connect: async () => undefined,
     isConnected: async () => true,
+    sessions: () => 0,
     onReconnect: () => undefined,
     close: async () => undefined,
   };

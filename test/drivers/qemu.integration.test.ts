@@ -15,7 +15,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { EngineDriver, EngineStatus } from '../../src/drivers/driver.ts';
 import { qemuArguments } from '../../src/drivers/machines/qemu/arguments.ts';
-import { engineInGuest, type GuestState } from '../../src/drivers/machines/qemu/index.ts';
+import { engineInGuest, type GuestState } from '../../src/drivers/machines/qemu/engine-in-guest.ts';
 import { LONGEST_SOCKET, makeRuntime, qemuPlaces } from '../../src/drivers/machines/qemu/places.ts';
 import { type QemuRecord, readQemuRecord, writeQemuRecord } from '../../src/drivers/machines/qemu/record.ts';
 import {

@@ -22,68 +22,69 @@ Why it is not mounted, as a clause.",type:"string"}}}}}},openHostPorts:{descript
 s `5432` or `3000-3010`: those in `machine.hostPorts` of the profile, and those that this computer offers to everyone. Absent if the machine is this computer, a\
 nd while they are not known.",type:"object",required:["tcp","udp"],properties:{tcp:{type:"array",items:{type:"string"}},udp:{type:"array",items:{type:"string"}}}},
 room:{description:"Limits within which `spec` can change without a restart. A change of a member that is not listed needs a restart.",type:"object",additionalProperties:{
-type:"object",required:["least","most"],properties:{least:{type:"number"},most:{type:"number"}}}},started:{description:"How a running machine was started, and t\
-he duration of each phase; absent if unknown.",type:"object",required:["how","phases"],properties:{how:{description:"boot: its system was booted; resume: it was\
- resumed from a frozen state.",enum:["boot","resume"]},phases:{description:"In order, without gaps.",type:"array",items:{type:"object",required:["name","ms"],properties:{
-name:{type:"string"},ms:{type:"integer",minimum:0}}}}}},reason:{type:"string"},message:{type:"string"}}},access:{description:"How to reach the machine over SSH;\
- absent while it is off, and with a driver that has no machine of its own.",type:"object",required:["ssh","target","before"],properties:{ssh:{description:"Progr\
-am and options. Append more options, the target, and a shell command line.",type:"array",items:{type:"string"}},target:{type:"string"},before:{description:"Word\
-s to put before a command in the machine.",type:"array",items:{type:"string"}}}},maintenance:{description:"The operation on the backend's data that is in progre\
-ss, such as a snapshot; absent if there is none.",type:"string"},apply:{description:"The steps after the settings of an apply: port forwards, then extensions. F\
-rom the last apply since the service started that had any.",type:"object",required:["generation","state","steps"],properties:{generation:{description:"Version o\
-f the desired state that the apply created.",type:"integer"},state:{enum:["running","done","failed"]},steps:{description:"The steps started so far, in order.",type:"\
-array",items:{type:"object",required:["what","name"],properties:{what:{enum:["install","uninstall","forward"]},name:{description:"example/tool:1.0 or default/we\
-b:80 \u2192 8080",type:"string"}}}},error:{description:"The error, in the format of API errors. Everything else has been applied.",type:"object",required:["code",
-"message","details"],properties:{code:{type:"string"},message:{type:"string"},details:{type:"array",items:{type:"string"}},advice:{type:"string"}}}}},ports:{description:"\
-Ports that programs in the machine listen on or rules of its packet filter publish, including those of containers and of services of the cluster; absent while t\
-he machine is off, and with a driver that has no machine of its own.",type:"array",items:{type:"object",required:["protocol","port","state"],properties:{protocol:{
-enum:["tcp","udp"]},port:{description:"The same in the machine and on this computer.",type:"integer",minimum:1,maximum:65535},state:{enum:["forwarded","failed"]},
-claimedBy:{description:"What publishes it in the machine, where known: a service of the cluster, such as kube-system/traefik:web, or a container.",type:"string"},
-addresses:{description:"Where it is reachable on this computer: 127.0.0.1, mostly also ::1; with application.adminAccess 0.0.0.0 and ::, which are all addresses\
-. Absent where it failed.",type:"array",items:{type:"string"}},reason:{description:"Why it failed, as a clause. It is retried.",type:"string"}}}},engine:{description:"\
-The engine selected in the settings.",type:"object",required:["name","state"],properties:{name:{$ref:"#/$defs/engineName"},state:{$ref:"#/$defs/engineState"},endpoint:{
-description:"Address for clients, such as unix:///path/docker.sock.",type:"string"},version:{type:"string"},workload:{$ref:"#/$defs/workload"}}},engines:{description:"\
-The last observation; it may be out of date while EngineReady is Unknown.",type:"object",propertyNames:{$ref:"#/$defs/engineName"},additionalProperties:{type:"o\
-bject",required:["state"],properties:{state:{$ref:"#/$defs/engineState"},spec:{description:"The configuration that it was started with.",type:"object"},endpoint:{
-type:"string"},version:{type:"string"},workload:{$ref:"#/$defs/workload"},message:{type:"string"}}}},cluster:{description:"The last observation; it may be out o\
-f date while ClusterReady is Unknown. `unknown`: no observation has succeeded since the service started.",type:"object",required:["state"],properties:{state:{enum:[
-"unsupported","absent","stopped","running","unresponsive","unknown"]},installedVersion:{type:"string"},spec:{description:"The configuration that it was started \
-with.",type:"object"},ready:{type:"boolean"},kubeconfig:{description:"Path of a file.",type:"string"},message:{type:"string"}}},phases:{description:"Steps since\
- the last change of the desired state.",type:"array",items:{type:"object",required:["name","startedAt"],properties:{name:{type:"string"},startedAt:{$ref:"#/$def\
-s/time"},ms:{description:"Absent while it is in progress.",type:"number",minimum:0},outcome:{enum:["done","failed"]},reason:{description:"Why it failed.",type:"\
-string"}}}},counters:{description:"Since the service started.",type:"object",required:["steps","restarts","resets","failures","settingsPuts","settingsWrites"],properties:{
-settingsPuts:{description:"PUT /v1/settings requests received, including rejected ones."},settingsWrites:{description:"Requests among them that changed a settin\
-g."}},additionalProperties:{type:"integer",minimum:0}},policies:{description:"The administrator's deployment profiles: file paths or registry keys. Absent if th\
-ere are none.",type:"object",properties:{lockedBy:{description:"The profile that locks settings.",type:"string"},defaultsBy:{description:"The profile that provi\
-des defaults for the first run.",type:"string"}}},hostIntegration:{description:"User files outside rdctl's directories: shell startup files, docker configuratio\
-n, autostart entry.",type:"object",required:["files"],additionalProperties:!1,properties:{offBecause:{description:"Why rdctl does not touch these files, as a cl\
-ause.",type:"string"},files:{type:"array",items:{type:"object",required:["part","file","state"],additionalProperties:!1,properties:{part:{enum:["path","docker-c\
-ontext","kubeconfig","autostart"]},file:{type:"string"},state:{description:"`managed`: contains rdctl's entry; `clean`: contains no entry of rdctl; `left`: chan\
-ged by someone else and left alone; `failed`: could not be updated.",enum:["managed","clean","left","failed"]},message:{description:"The reason for `left` and `\
-failed`.",type:"string"}}}}}},notices:{description:"Notices from the start of the service.",type:"array",items:{type:"string"}}},$defs:{time:{description:"RFC 3\
-339.",type:"string",pattern:"^\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\d(\\.\\d+)?Z$"},engineName:{enum:["moby","containerd"]},engineState:{description:"`unknown\
-`: no observation has succeeded since the service started.",enum:["stopped","running","unresponsive","unknown"]},workload:{description:"Images and containers; a\
-bsent if they could not be read.",type:"object",properties:{runningContainers:{type:"integer",minimum:0},containers:{type:"integer",minimum:0},images:{type:"int\
-eger",minimum:0},running:{type:"array",items:{type:"object",required:["name"],properties:{name:{type:"string"},returns:{description:"Whether it starts automatic\
-ally with the engine; absent if that depends on circumstances or could not be read.",type:"boolean"},pod:{description:"True for a container of the cluster, whic\
-h starts its containers itself.",const:!0},ports:{description:"Ports of the machine that lead to it; absent if there are none or they could not be read.",type:"\
-array",items:{type:"object",required:["protocol","port"],properties:{protocol:{enum:["tcp","udp"]},port:{type:"integer",minimum:1,maximum:65535}}}}}}}}},condition:{
-type:"object",required:["type","status","reason","concern","message","observedGeneration","lastTransitionTime"],properties:{type:{enum:["MachineReady","EngineRe\
-ady","ClusterReady","Converged"]},status:{enum:["True","False","Unknown"]},reason:{description:"Machine-readable reason.",type:"string",pattern:"^[A-Z][A-Za-z0-\
-9]*$"},concern:{description:"What the user should do: nothing, because all is well; wait; or look into it, because something is wrong.",enum:["none","patience",
-"attention"]},message:{description:"Human-readable explanation.",type:"string"},observedGeneration:{type:"integer",minimum:0},lastTransitionTime:{$ref:"#/$defs/\
-time"}}}}};var T={enum:["moby","containerd"]},V={description:"`unknown`: no observation has succeeded since the service started.",enum:["stopped","running","unresponsive",
-"unknown"]},I={description:"Images and containers; absent if they could not be read.",type:"object",properties:{runningContainers:{type:"integer",minimum:0},containers:{
+type:"object",required:["least","most"],properties:{least:{type:"number"},most:{type:"number"}}}},paused:{description:"Present while the machine is paused becau\
+se nobody uses it; the next connection wakes it. Its engines and cluster are as last observed.",type:"object",required:["since"],properties:{since:{$ref:"#/$def\
+s/time"}}},started:{description:"How a running machine was started, and the duration of each phase; absent if unknown.",type:"object",required:["how","phases"],
+properties:{how:{description:"boot: its system was booted; resume: it was resumed from a frozen state.",enum:["boot","resume"]},phases:{description:"In order, w\
+ithout gaps.",type:"array",items:{type:"object",required:["name","ms"],properties:{name:{type:"string"},ms:{type:"integer",minimum:0}}}}}},reason:{type:"string"},
+message:{type:"string"}}},access:{description:"How to reach the machine over SSH; absent while it is off, and with a driver that has no machine of its own.",type:"\
+object",required:["ssh","target","before"],properties:{ssh:{description:"Program and options. Append more options, the target, and a shell command line.",type:"\
+array",items:{type:"string"}},target:{type:"string"},before:{description:"Words to put before a command in the machine.",type:"array",items:{type:"string"}}}},maintenance:{
+description:"The operation on the backend's data that is in progress, such as a snapshot; absent if there is none.",type:"string"},apply:{description:"The steps\
+ after the settings of an apply: port forwards, then extensions. From the last apply since the service started that had any.",type:"object",required:["generatio\
+n","state","steps"],properties:{generation:{description:"Version of the desired state that the apply created.",type:"integer"},state:{enum:["running","done","fa\
+iled"]},steps:{description:"The steps started so far, in order.",type:"array",items:{type:"object",required:["what","name"],properties:{what:{enum:["install","u\
+ninstall","forward"]},name:{description:"example/tool:1.0 or default/web:80 \u2192 8080",type:"string"}}}},error:{description:"The error, in the format of API e\
+rrors. Everything else has been applied.",type:"object",required:["code","message","details"],properties:{code:{type:"string"},message:{type:"string"},details:{
+type:"array",items:{type:"string"}},advice:{type:"string"}}}}},ports:{description:"Ports that programs in the machine listen on or rules of its packet filter pu\
+blish, including those of containers and of services of the cluster; absent while the machine is off, and with a driver that has no machine of its own.",type:"a\
+rray",items:{type:"object",required:["protocol","port","state"],properties:{protocol:{enum:["tcp","udp"]},port:{description:"The same in the machine and on this\
+ computer.",type:"integer",minimum:1,maximum:65535},state:{enum:["forwarded","failed"]},claimedBy:{description:"What publishes it in the machine, where known: a\
+ service of the cluster, such as kube-system/traefik:web, or a container.",type:"string"},addresses:{description:"Where it is reachable on this computer: 127.0.\
+0.1, mostly also ::1; with application.adminAccess 0.0.0.0 and ::, which are all addresses. Absent where it failed.",type:"array",items:{type:"string"}},reason:{
+description:"Why it failed, as a clause. It is retried.",type:"string"}}}},engine:{description:"The engine selected in the settings.",type:"object",required:["n\
+ame","state"],properties:{name:{$ref:"#/$defs/engineName"},state:{$ref:"#/$defs/engineState"},endpoint:{description:"Address for clients, such as unix:///path/d\
+ocker.sock.",type:"string"},version:{type:"string"},workload:{$ref:"#/$defs/workload"}}},engines:{description:"The last observation; it may be out of date while\
+ EngineReady is Unknown.",type:"object",propertyNames:{$ref:"#/$defs/engineName"},additionalProperties:{type:"object",required:["state"],properties:{state:{$ref:"\
+#/$defs/engineState"},spec:{description:"The configuration that it was started with.",type:"object"},endpoint:{type:"string"},version:{type:"string"},workload:{
+$ref:"#/$defs/workload"},message:{type:"string"}}}},cluster:{description:"The last observation; it may be out of date while ClusterReady is Unknown. `unknown`: \
+no observation has succeeded since the service started.",type:"object",required:["state"],properties:{state:{enum:["unsupported","absent","stopped","running","u\
+nresponsive","unknown"]},installedVersion:{type:"string"},spec:{description:"The configuration that it was started with.",type:"object"},ready:{type:"boolean"},
+kubeconfig:{description:"Path of a file.",type:"string"},message:{type:"string"}}},phases:{description:"Steps since the last change of the desired state.",type:"\
+array",items:{type:"object",required:["name","startedAt"],properties:{name:{type:"string"},startedAt:{$ref:"#/$defs/time"},ms:{description:"Absent while it is i\
+n progress.",type:"number",minimum:0},outcome:{enum:["done","failed"]},reason:{description:"Why it failed.",type:"string"}}}},counters:{description:"Since the s\
+ervice started.",type:"object",required:["steps","restarts","resets","failures","settingsPuts","settingsWrites"],properties:{settingsPuts:{description:"PUT /v1/\
+settings requests received, including rejected ones."},settingsWrites:{description:"Requests among them that changed a setting."}},additionalProperties:{type:"i\
+nteger",minimum:0}},policies:{description:"The administrator's deployment profiles: file paths or registry keys. Absent if there are none.",type:"object",properties:{
+lockedBy:{description:"The profile that locks settings.",type:"string"},defaultsBy:{description:"The profile that provides defaults for the first run.",type:"st\
+ring"}}},hostIntegration:{description:"User files outside rdctl's directories: shell startup files, docker configuration, autostart entry.",type:"object",required:[
+"files"],additionalProperties:!1,properties:{offBecause:{description:"Why rdctl does not touch these files, as a clause.",type:"string"},files:{type:"array",items:{
+type:"object",required:["part","file","state"],additionalProperties:!1,properties:{part:{enum:["path","docker-context","kubeconfig","autostart"]},file:{type:"st\
+ring"},state:{description:"`managed`: contains rdctl's entry; `clean`: contains no entry of rdctl; `left`: changed by someone else and left alone; `failed`: cou\
+ld not be updated.",enum:["managed","clean","left","failed"]},message:{description:"The reason for `left` and `failed`.",type:"string"}}}}}},notices:{description:"\
+Notices from the start of the service.",type:"array",items:{type:"string"}}},$defs:{time:{description:"RFC 3339.",type:"string",pattern:"^\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\\
+d\\d:\\d\\d(\\.\\d+)?Z$"},engineName:{enum:["moby","containerd"]},engineState:{description:"`unknown`: no observation has succeeded since the service started.",
+enum:["stopped","running","unresponsive","unknown"]},workload:{description:"Images and containers; absent if they could not be read.",type:"object",properties:{
+runningContainers:{type:"integer",minimum:0},containers:{type:"integer",minimum:0},images:{type:"integer",minimum:0},running:{type:"array",items:{type:"object",
+required:["name"],properties:{name:{type:"string"},returns:{description:"Whether it starts automatically with the engine; absent if that depends on circumstance\
+s or could not be read.",type:"boolean"},pod:{description:"True for a container of the cluster, which starts its containers itself.",const:!0},ports:{description:"\
+Ports of the machine that lead to it; absent if there are none or they could not be read.",type:"array",items:{type:"object",required:["protocol","port"],properties:{
+protocol:{enum:["tcp","udp"]},port:{type:"integer",minimum:1,maximum:65535}}}}}}}}},condition:{type:"object",required:["type","status","reason","concern","messa\
+ge","observedGeneration","lastTransitionTime"],properties:{type:{enum:["MachineReady","EngineReady","ClusterReady","Converged"]},status:{enum:["True","False","U\
+nknown"]},reason:{description:"Machine-readable reason.",type:"string",pattern:"^[A-Z][A-Za-z0-9]*$"},concern:{description:"What the user should do: nothing, be\
+cause all is well; wait; or look into it, because something is wrong.",enum:["none","patience","attention"]},message:{description:"Human-readable explanation.",
+type:"string"},observedGeneration:{type:"integer",minimum:0},lastTransitionTime:{$ref:"#/$defs/time"}}}}};var T={enum:["moby","containerd"]},I={description:"`unknown`: no observation has succeeded since the service started.",enum:["stopped","running","unresponsive",
+"unknown"]},V={description:"Images and containers; absent if they could not be read.",type:"object",properties:{runningContainers:{type:"integer",minimum:0},containers:{
 type:"integer",minimum:0},images:{type:"integer",minimum:0},running:{type:"array",items:{type:"object",required:["name"],properties:{name:{type:"string"},returns:{
 description:"Whether it starts automatically with the engine; absent if that depends on circumstances or could not be read.",type:"boolean"},pod:{description:"T\
 rue for a container of the cluster, which starts its containers itself.",const:!0},ports:{description:"Ports of the machine that lead to it; absent if there are\
  none or they could not be read.",type:"array",items:{type:"object",required:["protocol","port"],properties:{protocol:{enum:["tcp","udp"]},port:{type:"integer",
-minimum:1,maximum:65535}}}}}}}}},j=new RegExp("^\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\d(\\.\\d+)?Z$","u"),v={type:"object",required:["type","status","reason",
+minimum:1,maximum:65535}}}}}}}}},v=new RegExp("^\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\d(\\.\\d+)?Z$","u"),j={type:"object",required:["type","status","reason",
 "concern","message","observedGeneration","lastTransitionTime"],properties:{type:{enum:["MachineReady","EngineReady","ClusterReady","Converged"]},status:{enum:["\
 True","False","Unknown"]},reason:{description:"Machine-readable reason.",type:"string",pattern:"^[A-Z][A-Za-z0-9]*$"},concern:{description:"What the user should\
  do: nothing, because all is well; wait; or look into it, because something is wrong.",enum:["none","patience","attention"]},message:{description:"Human-readabl\
 e explanation.",type:"string"},observedGeneration:{type:"integer",minimum:0},lastTransitionTime:{$ref:"#/$defs/time"}}},G=new RegExp("^[A-Z][A-Za-z0-9]*$","u");
-function q(d,{instancePath:i="",parentData:F,parentDataProperty:S,rootData:N=d,dynamicAnchors:$={}}={}){let e=null,t=0,b=q.evaluated;if(b.dynamicProps&&(b.props=
+function q(d,{instancePath:i="",parentData:F,parentDataProperty:S,rootData:$=d,dynamicAnchors:N={}}={}){let e=null,t=0,b=q.evaluated;if(b.dynamicProps&&(b.props=
 void 0),b.dynamicItems&&(b.items=void 0),d&&typeof d=="object"&&!Array.isArray(d)){if(d.type===void 0){let u={instancePath:i,schemaPath:"#/required",keyword:"re\
 quired",params:{missingProperty:"type"}};e===null?e=[u]:e.push(u),t++}if(d.status===void 0){let u={instancePath:i,schemaPath:"#/required",keyword:"required",params:{
 missingProperty:"status"}};e===null?e=[u]:e.push(u),t++}if(d.reason===void 0){let u={instancePath:i,schemaPath:"#/required",keyword:"required",params:{missingProperty:"\
@@ -92,22 +93,22 @@ e===null?e=[u]:e.push(u),t++}if(d.message===void 0){let u={instancePath:i,schema
 e=[u]:e.push(u),t++}if(d.observedGeneration===void 0){let u={instancePath:i,schemaPath:"#/required",keyword:"required",params:{missingProperty:"observedGenerati\
 on"}};e===null?e=[u]:e.push(u),t++}if(d.lastTransitionTime===void 0){let u={instancePath:i,schemaPath:"#/required",keyword:"required",params:{missingProperty:"l\
 astTransitionTime"}};e===null?e=[u]:e.push(u),t++}if(d.type!==void 0){let u=d.type;if(!(u==="MachineReady"||u==="EngineReady"||u==="ClusterReady"||u==="Converge\
-d")){let y={instancePath:i+"/type",schemaPath:"#/properties/type/enum",keyword:"enum",params:{allowedValues:v.properties.type.enum}};e===null?e=[y]:e.push(y),t++}}
+d")){let y={instancePath:i+"/type",schemaPath:"#/properties/type/enum",keyword:"enum",params:{allowedValues:j.properties.type.enum}};e===null?e=[y]:e.push(y),t++}}
 if(d.status!==void 0){let u=d.status;if(!(u==="True"||u==="False"||u==="Unknown")){let y={instancePath:i+"/status",schemaPath:"#/properties/status/enum",keyword:"\
-enum",params:{allowedValues:v.properties.status.enum}};e===null?e=[y]:e.push(y),t++}}if(d.reason!==void 0){let u=d.reason;if(typeof u=="string"){if(!G.test(u)){
+enum",params:{allowedValues:j.properties.status.enum}};e===null?e=[y]:e.push(y),t++}}if(d.reason!==void 0){let u=d.reason;if(typeof u=="string"){if(!G.test(u)){
 let y={instancePath:i+"/reason",schemaPath:"#/properties/reason/pattern",keyword:"pattern",params:{pattern:"^[A-Z][A-Za-z0-9]*$"}};e===null?e=[y]:e.push(y),t++}}else{
 let y={instancePath:i+"/reason",schemaPath:"#/properties/reason/type",keyword:"type",params:{type:"string"}};e===null?e=[y]:e.push(y),t++}}if(d.concern!==void 0){
 let u=d.concern;if(!(u==="none"||u==="patience"||u==="attention")){let y={instancePath:i+"/concern",schemaPath:"#/properties/concern/enum",keyword:"enum",params:{
-allowedValues:v.properties.concern.enum}};e===null?e=[y]:e.push(y),t++}}if(d.message!==void 0&&typeof d.message!="string"){let u={instancePath:i+"/message",schemaPath:"\
+allowedValues:j.properties.concern.enum}};e===null?e=[y]:e.push(y),t++}}if(d.message!==void 0&&typeof d.message!="string"){let u={instancePath:i+"/message",schemaPath:"\
 #/properties/message/type",keyword:"type",params:{type:"string"}};e===null?e=[u]:e.push(u),t++}if(d.observedGeneration!==void 0){let u=d.observedGeneration;if(!(typeof u==
 "number"&&!(u%1)&&!isNaN(u)&&isFinite(u))){let y={instancePath:i+"/observedGeneration",schemaPath:"#/properties/observedGeneration/type",keyword:"type",params:{
 type:"integer"}};e===null?e=[y]:e.push(y),t++}if(typeof u=="number"&&isFinite(u)&&(u<0||isNaN(u))){let y={instancePath:i+"/observedGeneration",schemaPath:"#/pro\
 perties/observedGeneration/minimum",keyword:"minimum",params:{comparison:">=",limit:0}};e===null?e=[y]:e.push(y),t++}}if(d.lastTransitionTime!==void 0){let u=d.
-lastTransitionTime;if(typeof u=="string"){if(!j.test(u)){let y={instancePath:i+"/lastTransitionTime",schemaPath:"#/$defs/time/pattern",keyword:"pattern",params:{
+lastTransitionTime;if(typeof u=="string"){if(!v.test(u)){let y={instancePath:i+"/lastTransitionTime",schemaPath:"#/$defs/time/pattern",keyword:"pattern",params:{
 pattern:"^\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\d(\\.\\d+)?Z$"}};e===null?e=[y]:e.push(y),t++}}else{let y={instancePath:i+"/lastTransitionTime",schemaPath:"#/\
 $defs/time/type",keyword:"type",params:{type:"string"}};e===null?e=[y]:e.push(y),t++}}}else{let u={instancePath:i,schemaPath:"#/type",keyword:"type",params:{type:"\
 object"}};e===null?e=[u]:e.push(u),t++}return q.errors=e,t===0}q.evaluated={props:{type:!0,status:!0,reason:!0,concern:!0,message:!0,observedGeneration:!0,lastTransitionTime:!0},
-dynamicProps:!1,dynamicItems:!1};function A(d,{instancePath:i="",parentData:F,parentDataProperty:S,rootData:N=d,dynamicAnchors:$={}}={}){let e=null,t=0,b=A.evaluated;
+dynamicProps:!1,dynamicItems:!1};function A(d,{instancePath:i="",parentData:F,parentDataProperty:S,rootData:$=d,dynamicAnchors:N={}}={}){let e=null,t=0,b=A.evaluated;
 if(b.dynamicProps&&(b.props=void 0),b.dynamicItems&&(b.items=void 0),d&&typeof d=="object"&&!Array.isArray(d)){if(d.kind===void 0){let s={instancePath:i,schemaPath:"\
 #/required",keyword:"required",params:{missingProperty:"kind"}};e===null?e=[s]:e.push(s),t++}if(d.formatVersion===void 0){let s={instancePath:i,schemaPath:"#/re\
 quired",keyword:"required",params:{missingProperty:"formatVersion"}};e===null?e=[s]:e.push(s),t++}if(d.product===void 0){let s={instancePath:i,schemaPath:"#/req\
@@ -139,7 +140,7 @@ if(d.pid!==void 0){let s=d.pid;if(!(typeof s=="number"&&!(s%1)&&!isNaN(s)&&isFin
 type",params:{type:"integer"}};e===null?e=[r]:e.push(r),t++}if(typeof s=="number"&&isFinite(s)&&(s<0||isNaN(s))){let r={instancePath:i+"/pid",schemaPath:"#/prop\
 erties/pid/minimum",keyword:"minimum",params:{comparison:">=",limit:0}};e===null?e=[r]:e.push(r),t++}}if(d.home!==void 0&&typeof d.home!="string"){let s={instancePath:i+
 "/home",schemaPath:"#/properties/home/type",keyword:"type",params:{type:"string"}};e===null?e=[s]:e.push(s),t++}if(d.startedAt!==void 0){let s=d.startedAt,r=t,n=!1,
-o=t;if(typeof s=="string"){if(!j.test(s)){let a={instancePath:i+"/startedAt",schemaPath:"#/$defs/time/pattern",keyword:"pattern",params:{pattern:"^\\d{4}-\\d\\d-\\d\
+o=t;if(typeof s=="string"){if(!v.test(s)){let a={instancePath:i+"/startedAt",schemaPath:"#/$defs/time/pattern",keyword:"pattern",params:{pattern:"^\\d{4}-\\d\\d-\\d\
 \\dT\\d\\d:\\d\\d:\\d\\d(\\.\\d+)?Z$"}};e===null?e=[a]:e.push(a),t++}}else{let a={instancePath:i+"/startedAt",schemaPath:"#/$defs/time/type",keyword:"type",params:{
 type:"string"}};e===null?e=[a]:e.push(a),t++}var u=o===t;n=n||u;let p=t;if(s!==""){let a={instancePath:i+"/startedAt",schemaPath:"#/properties/startedAt/anyOf/1\
 /const",keyword:"const",params:{allowedValue:""}};e===null?e=[a]:e.push(a),t++}var u=p===t;if(n=n||u,n)t=r,e!==null&&(r?e.length=r:e=null);else{let a={instancePath:i+
@@ -164,7 +165,7 @@ perties/observedGeneration/minimum",keyword:"minimum",params:{comparison:">=",li
 backendState!==void 0){let s=d.backendState;if(!(s==="STOPPED"||s==="STARTING"||s==="STARTED"||s==="STOPPING"||s==="ERROR"||s==="DISABLED")){let r={instancePath:i+
 "/backendState",schemaPath:"#/properties/backendState/enum",keyword:"enum",params:{allowedValues:k.properties.backendState.enum}};e===null?e=[r]:e.push(r),t++}}
 if(d.conditions!==void 0){let s=d.conditions;if(Array.isArray(s)){let r=s.length;for(let n=0;n<r;n++)q(s[n],{instancePath:i+"/conditions/"+n,parentData:s,parentDataProperty:n,
-rootData:N,dynamicAnchors:$})||(e=e===null?q.errors:e.concat(q.errors),t=e.length)}else{let r={instancePath:i+"/conditions",schemaPath:"#/properties/conditions/\
+rootData:$,dynamicAnchors:N})||(e=e===null?q.errors:e.concat(q.errors),t=e.length)}else{let r={instancePath:i+"/conditions",schemaPath:"#/properties/conditions/\
 type",keyword:"type",params:{type:"array"}};e===null?e=[r]:e.push(r),t++}}if(d.machine!==void 0){let s=d.machine;if(s&&typeof s=="object"&&!Array.isArray(s)){if(s.
 state===void 0){let r={instancePath:i+"/machine",schemaPath:"#/properties/machine/required",keyword:"required",params:{missingProperty:"state"}};e===null?e=[r]:
 e.push(r),t++}if(s.state!==void 0){let r=s.state;if(!(r==="absent"||r==="off"||r==="on"||r==="broken"||r==="unknown")){let n={instancePath:i+"/machine/state",schemaPath:"\
@@ -215,261 +216,267 @@ let a={instancePath:i+"/machine/room/"+n.replace(/~/g,"~0").replace(/\//g,"~1")+
 operties/most/type",keyword:"type",params:{type:"number"}};e===null?e=[a]:e.push(a),t++}}}else{let p={instancePath:i+"/machine/room/"+n.replace(/~/g,"~0").replace(
 /\//g,"~1"),schemaPath:"#/properties/machine/properties/room/additionalProperties/type",keyword:"type",params:{type:"object"}};e===null?e=[p]:e.push(p),t++}}else{
 let n={instancePath:i+"/machine/room",schemaPath:"#/properties/machine/properties/room/type",keyword:"type",params:{type:"object"}};e===null?e=[n]:e.push(n),t++}}
-if(s.started!==void 0){let r=s.started;if(r&&typeof r=="object"&&!Array.isArray(r)){if(r.how===void 0){let n={instancePath:i+"/machine/started",schemaPath:"#/pr\
-operties/machine/properties/started/required",keyword:"required",params:{missingProperty:"how"}};e===null?e=[n]:e.push(n),t++}if(r.phases===void 0){let n={instancePath:i+
-"/machine/started",schemaPath:"#/properties/machine/properties/started/required",keyword:"required",params:{missingProperty:"phases"}};e===null?e=[n]:e.push(n),
-t++}if(r.how!==void 0){let n=r.how;if(!(n==="boot"||n==="resume")){let o={instancePath:i+"/machine/started/how",schemaPath:"#/properties/machine/properties/star\
-ted/properties/how/enum",keyword:"enum",params:{allowedValues:k.properties.machine.properties.started.properties.how.enum}};e===null?e=[o]:e.push(o),t++}}if(r.phases!==
-void 0){let n=r.phases;if(Array.isArray(n)){let o=n.length;for(let p=0;p<o;p++){let a=n[p];if(a&&typeof a=="object"&&!Array.isArray(a)){if(a.name===void 0){let l={
-instancePath:i+"/machine/started/phases/"+p,schemaPath:"#/properties/machine/properties/started/properties/phases/items/required",keyword:"required",params:{missingProperty:"\
-name"}};e===null?e=[l]:e.push(l),t++}if(a.ms===void 0){let l={instancePath:i+"/machine/started/phases/"+p,schemaPath:"#/properties/machine/properties/started/pr\
-operties/phases/items/required",keyword:"required",params:{missingProperty:"ms"}};e===null?e=[l]:e.push(l),t++}if(a.name!==void 0&&typeof a.name!="string"){let l={
-instancePath:i+"/machine/started/phases/"+p+"/name",schemaPath:"#/properties/machine/properties/started/properties/phases/items/properties/name/type",keyword:"t\
-ype",params:{type:"string"}};e===null?e=[l]:e.push(l),t++}if(a.ms!==void 0){let l=a.ms;if(!(typeof l=="number"&&!(l%1)&&!isNaN(l)&&isFinite(l))){let c={instancePath:i+
-"/machine/started/phases/"+p+"/ms",schemaPath:"#/properties/machine/properties/started/properties/phases/items/properties/ms/type",keyword:"type",params:{type:"\
-integer"}};e===null?e=[c]:e.push(c),t++}if(typeof l=="number"&&isFinite(l)&&(l<0||isNaN(l))){let c={instancePath:i+"/machine/started/phases/"+p+"/ms",schemaPath:"\
-#/properties/machine/properties/started/properties/phases/items/properties/ms/minimum",keyword:"minimum",params:{comparison:">=",limit:0}};e===null?e=[c]:e.push(
-c),t++}}}else{let l={instancePath:i+"/machine/started/phases/"+p,schemaPath:"#/properties/machine/properties/started/properties/phases/items/type",keyword:"type",
-params:{type:"object"}};e===null?e=[l]:e.push(l),t++}}}else{let o={instancePath:i+"/machine/started/phases",schemaPath:"#/properties/machine/properties/started/\
-properties/phases/type",keyword:"type",params:{type:"array"}};e===null?e=[o]:e.push(o),t++}}}else{let n={instancePath:i+"/machine/started",schemaPath:"#/propert\
-ies/machine/properties/started/type",keyword:"type",params:{type:"object"}};e===null?e=[n]:e.push(n),t++}}if(s.reason!==void 0&&typeof s.reason!="string"){let r={
-instancePath:i+"/machine/reason",schemaPath:"#/properties/machine/properties/reason/type",keyword:"type",params:{type:"string"}};e===null?e=[r]:e.push(r),t++}if(s.
-message!==void 0&&typeof s.message!="string"){let r={instancePath:i+"/machine/message",schemaPath:"#/properties/machine/properties/message/type",keyword:"type",
-params:{type:"string"}};e===null?e=[r]:e.push(r),t++}}else{let r={instancePath:i+"/machine",schemaPath:"#/properties/machine/type",keyword:"type",params:{type:"\
-object"}};e===null?e=[r]:e.push(r),t++}}if(d.access!==void 0){let s=d.access;if(s&&typeof s=="object"&&!Array.isArray(s)){if(s.ssh===void 0){let r={instancePath:i+
-"/access",schemaPath:"#/properties/access/required",keyword:"required",params:{missingProperty:"ssh"}};e===null?e=[r]:e.push(r),t++}if(s.target===void 0){let r={
-instancePath:i+"/access",schemaPath:"#/properties/access/required",keyword:"required",params:{missingProperty:"target"}};e===null?e=[r]:e.push(r),t++}if(s.before===
-void 0){let r={instancePath:i+"/access",schemaPath:"#/properties/access/required",keyword:"required",params:{missingProperty:"before"}};e===null?e=[r]:e.push(r),
-t++}if(s.ssh!==void 0){let r=s.ssh;if(Array.isArray(r)){let n=r.length;for(let o=0;o<n;o++)if(typeof r[o]!="string"){let p={instancePath:i+"/access/ssh/"+o,schemaPath:"\
-#/properties/access/properties/ssh/items/type",keyword:"type",params:{type:"string"}};e===null?e=[p]:e.push(p),t++}}else{let n={instancePath:i+"/access/ssh",schemaPath:"\
-#/properties/access/properties/ssh/type",keyword:"type",params:{type:"array"}};e===null?e=[n]:e.push(n),t++}}if(s.target!==void 0&&typeof s.target!="string"){let r={
-instancePath:i+"/access/target",schemaPath:"#/properties/access/properties/target/type",keyword:"type",params:{type:"string"}};e===null?e=[r]:e.push(r),t++}if(s.
-before!==void 0){let r=s.before;if(Array.isArray(r)){let n=r.length;for(let o=0;o<n;o++)if(typeof r[o]!="string"){let p={instancePath:i+"/access/before/"+o,schemaPath:"\
-#/properties/access/properties/before/items/type",keyword:"type",params:{type:"string"}};e===null?e=[p]:e.push(p),t++}}else{let n={instancePath:i+"/access/befor\
-e",schemaPath:"#/properties/access/properties/before/type",keyword:"type",params:{type:"array"}};e===null?e=[n]:e.push(n),t++}}}else{let r={instancePath:i+"/acc\
-ess",schemaPath:"#/properties/access/type",keyword:"type",params:{type:"object"}};e===null?e=[r]:e.push(r),t++}}if(d.maintenance!==void 0&&typeof d.maintenance!=
-"string"){let s={instancePath:i+"/maintenance",schemaPath:"#/properties/maintenance/type",keyword:"type",params:{type:"string"}};e===null?e=[s]:e.push(s),t++}if(d.
-apply!==void 0){let s=d.apply;if(s&&typeof s=="object"&&!Array.isArray(s)){if(s.generation===void 0){let r={instancePath:i+"/apply",schemaPath:"#/properties/app\
-ly/required",keyword:"required",params:{missingProperty:"generation"}};e===null?e=[r]:e.push(r),t++}if(s.state===void 0){let r={instancePath:i+"/apply",schemaPath:"\
-#/properties/apply/required",keyword:"required",params:{missingProperty:"state"}};e===null?e=[r]:e.push(r),t++}if(s.steps===void 0){let r={instancePath:i+"/appl\
-y",schemaPath:"#/properties/apply/required",keyword:"required",params:{missingProperty:"steps"}};e===null?e=[r]:e.push(r),t++}if(s.generation!==void 0){let r=s.
-generation;if(!(typeof r=="number"&&!(r%1)&&!isNaN(r)&&isFinite(r))){let n={instancePath:i+"/apply/generation",schemaPath:"#/properties/apply/properties/generat\
-ion/type",keyword:"type",params:{type:"integer"}};e===null?e=[n]:e.push(n),t++}}if(s.state!==void 0){let r=s.state;if(!(r==="running"||r==="done"||r==="failed")){
-let n={instancePath:i+"/apply/state",schemaPath:"#/properties/apply/properties/state/enum",keyword:"enum",params:{allowedValues:k.properties.apply.properties.state.
-enum}};e===null?e=[n]:e.push(n),t++}}if(s.steps!==void 0){let r=s.steps;if(Array.isArray(r)){let n=r.length;for(let o=0;o<n;o++){let p=r[o];if(p&&typeof p=="obj\
-ect"&&!Array.isArray(p)){if(p.what===void 0){let a={instancePath:i+"/apply/steps/"+o,schemaPath:"#/properties/apply/properties/steps/items/required",keyword:"re\
-quired",params:{missingProperty:"what"}};e===null?e=[a]:e.push(a),t++}if(p.name===void 0){let a={instancePath:i+"/apply/steps/"+o,schemaPath:"#/properties/apply\
-/properties/steps/items/required",keyword:"required",params:{missingProperty:"name"}};e===null?e=[a]:e.push(a),t++}if(p.what!==void 0){let a=p.what;if(!(a==="in\
-stall"||a==="uninstall"||a==="forward")){let l={instancePath:i+"/apply/steps/"+o+"/what",schemaPath:"#/properties/apply/properties/steps/items/properties/what/e\
-num",keyword:"enum",params:{allowedValues:k.properties.apply.properties.steps.items.properties.what.enum}};e===null?e=[l]:e.push(l),t++}}if(p.name!==void 0&&typeof p.
-name!="string"){let a={instancePath:i+"/apply/steps/"+o+"/name",schemaPath:"#/properties/apply/properties/steps/items/properties/name/type",keyword:"type",params:{
-type:"string"}};e===null?e=[a]:e.push(a),t++}}else{let a={instancePath:i+"/apply/steps/"+o,schemaPath:"#/properties/apply/properties/steps/items/type",keyword:"\
-type",params:{type:"object"}};e===null?e=[a]:e.push(a),t++}}}else{let n={instancePath:i+"/apply/steps",schemaPath:"#/properties/apply/properties/steps/type",keyword:"\
-type",params:{type:"array"}};e===null?e=[n]:e.push(n),t++}}if(s.error!==void 0){let r=s.error;if(r&&typeof r=="object"&&!Array.isArray(r)){if(r.code===void 0){let n={
-instancePath:i+"/apply/error",schemaPath:"#/properties/apply/properties/error/required",keyword:"required",params:{missingProperty:"code"}};e===null?e=[n]:e.push(
-n),t++}if(r.message===void 0){let n={instancePath:i+"/apply/error",schemaPath:"#/properties/apply/properties/error/required",keyword:"required",params:{missingProperty:"\
-message"}};e===null?e=[n]:e.push(n),t++}if(r.details===void 0){let n={instancePath:i+"/apply/error",schemaPath:"#/properties/apply/properties/error/required",keyword:"\
-required",params:{missingProperty:"details"}};e===null?e=[n]:e.push(n),t++}if(r.code!==void 0&&typeof r.code!="string"){let n={instancePath:i+"/apply/error/code",
-schemaPath:"#/properties/apply/properties/error/properties/code/type",keyword:"type",params:{type:"string"}};e===null?e=[n]:e.push(n),t++}if(r.message!==void 0&&
-typeof r.message!="string"){let n={instancePath:i+"/apply/error/message",schemaPath:"#/properties/apply/properties/error/properties/message/type",keyword:"type",
-params:{type:"string"}};e===null?e=[n]:e.push(n),t++}if(r.details!==void 0){let n=r.details;if(Array.isArray(n)){let o=n.length;for(let p=0;p<o;p++)if(typeof n[p]!=
-"string"){let a={instancePath:i+"/apply/error/details/"+p,schemaPath:"#/properties/apply/properties/error/properties/details/items/type",keyword:"type",params:{
-type:"string"}};e===null?e=[a]:e.push(a),t++}}else{let o={instancePath:i+"/apply/error/details",schemaPath:"#/properties/apply/properties/error/properties/detai\
-ls/type",keyword:"type",params:{type:"array"}};e===null?e=[o]:e.push(o),t++}}if(r.advice!==void 0&&typeof r.advice!="string"){let n={instancePath:i+"/apply/erro\
-r/advice",schemaPath:"#/properties/apply/properties/error/properties/advice/type",keyword:"type",params:{type:"string"}};e===null?e=[n]:e.push(n),t++}}else{let n={
-instancePath:i+"/apply/error",schemaPath:"#/properties/apply/properties/error/type",keyword:"type",params:{type:"object"}};e===null?e=[n]:e.push(n),t++}}}else{let r={
-instancePath:i+"/apply",schemaPath:"#/properties/apply/type",keyword:"type",params:{type:"object"}};e===null?e=[r]:e.push(r),t++}}if(d.ports!==void 0){let s=d.ports;
-if(Array.isArray(s)){let r=s.length;for(let n=0;n<r;n++){let o=s[n];if(o&&typeof o=="object"&&!Array.isArray(o)){if(o.protocol===void 0){let p={instancePath:i+"\
-/ports/"+n,schemaPath:"#/properties/ports/items/required",keyword:"required",params:{missingProperty:"protocol"}};e===null?e=[p]:e.push(p),t++}if(o.port===void 0){
-let p={instancePath:i+"/ports/"+n,schemaPath:"#/properties/ports/items/required",keyword:"required",params:{missingProperty:"port"}};e===null?e=[p]:e.push(p),t++}
-if(o.state===void 0){let p={instancePath:i+"/ports/"+n,schemaPath:"#/properties/ports/items/required",keyword:"required",params:{missingProperty:"state"}};e===null?
-e=[p]:e.push(p),t++}if(o.protocol!==void 0){let p=o.protocol;if(!(p==="tcp"||p==="udp")){let a={instancePath:i+"/ports/"+n+"/protocol",schemaPath:"#/properties/\
-ports/items/properties/protocol/enum",keyword:"enum",params:{allowedValues:k.properties.ports.items.properties.protocol.enum}};e===null?e=[a]:e.push(a),t++}}if(o.
-port!==void 0){let p=o.port;if(!(typeof p=="number"&&!(p%1)&&!isNaN(p)&&isFinite(p))){let a={instancePath:i+"/ports/"+n+"/port",schemaPath:"#/properties/ports/i\
-tems/properties/port/type",keyword:"type",params:{type:"integer"}};e===null?e=[a]:e.push(a),t++}if(typeof p=="number"&&isFinite(p)){if(p>65535||isNaN(p)){let a={
-instancePath:i+"/ports/"+n+"/port",schemaPath:"#/properties/ports/items/properties/port/maximum",keyword:"maximum",params:{comparison:"<=",limit:65535}};e===null?
-e=[a]:e.push(a),t++}if(p<1||isNaN(p)){let a={instancePath:i+"/ports/"+n+"/port",schemaPath:"#/properties/ports/items/properties/port/minimum",keyword:"minimum",
-params:{comparison:">=",limit:1}};e===null?e=[a]:e.push(a),t++}}}if(o.state!==void 0){let p=o.state;if(!(p==="forwarded"||p==="failed")){let a={instancePath:i+"\
-/ports/"+n+"/state",schemaPath:"#/properties/ports/items/properties/state/enum",keyword:"enum",params:{allowedValues:k.properties.ports.items.properties.state.enum}};
-e===null?e=[a]:e.push(a),t++}}if(o.claimedBy!==void 0&&typeof o.claimedBy!="string"){let p={instancePath:i+"/ports/"+n+"/claimedBy",schemaPath:"#/properties/por\
-ts/items/properties/claimedBy/type",keyword:"type",params:{type:"string"}};e===null?e=[p]:e.push(p),t++}if(o.addresses!==void 0){let p=o.addresses;if(Array.isArray(
-p)){let a=p.length;for(let l=0;l<a;l++)if(typeof p[l]!="string"){let c={instancePath:i+"/ports/"+n+"/addresses/"+l,schemaPath:"#/properties/ports/items/properti\
-es/addresses/items/type",keyword:"type",params:{type:"string"}};e===null?e=[c]:e.push(c),t++}}else{let a={instancePath:i+"/ports/"+n+"/addresses",schemaPath:"#/\
-properties/ports/items/properties/addresses/type",keyword:"type",params:{type:"array"}};e===null?e=[a]:e.push(a),t++}}if(o.reason!==void 0&&typeof o.reason!="st\
-ring"){let p={instancePath:i+"/ports/"+n+"/reason",schemaPath:"#/properties/ports/items/properties/reason/type",keyword:"type",params:{type:"string"}};e===null?
-e=[p]:e.push(p),t++}}else{let p={instancePath:i+"/ports/"+n,schemaPath:"#/properties/ports/items/type",keyword:"type",params:{type:"object"}};e===null?e=[p]:e.push(
-p),t++}}}else{let r={instancePath:i+"/ports",schemaPath:"#/properties/ports/type",keyword:"type",params:{type:"array"}};e===null?e=[r]:e.push(r),t++}}if(d.engine!==
-void 0){let s=d.engine;if(s&&typeof s=="object"&&!Array.isArray(s)){if(s.name===void 0){let r={instancePath:i+"/engine",schemaPath:"#/properties/engine/required",
-keyword:"required",params:{missingProperty:"name"}};e===null?e=[r]:e.push(r),t++}if(s.state===void 0){let r={instancePath:i+"/engine",schemaPath:"#/properties/e\
-ngine/required",keyword:"required",params:{missingProperty:"state"}};e===null?e=[r]:e.push(r),t++}if(s.name!==void 0){let r=s.name;if(!(r==="moby"||r==="contain\
-erd")){let n={instancePath:i+"/engine/name",schemaPath:"#/$defs/engineName/enum",keyword:"enum",params:{allowedValues:T.enum}};e===null?e=[n]:e.push(n),t++}}if(s.
-state!==void 0){let r=s.state;if(!(r==="stopped"||r==="running"||r==="unresponsive"||r==="unknown")){let n={instancePath:i+"/engine/state",schemaPath:"#/$defs/e\
-ngineState/enum",keyword:"enum",params:{allowedValues:V.enum}};e===null?e=[n]:e.push(n),t++}}if(s.endpoint!==void 0&&typeof s.endpoint!="string"){let r={instancePath:i+
-"/engine/endpoint",schemaPath:"#/properties/engine/properties/endpoint/type",keyword:"type",params:{type:"string"}};e===null?e=[r]:e.push(r),t++}if(s.version!==
-void 0&&typeof s.version!="string"){let r={instancePath:i+"/engine/version",schemaPath:"#/properties/engine/properties/version/type",keyword:"type",params:{type:"\
-string"}};e===null?e=[r]:e.push(r),t++}if(s.workload!==void 0){let r=s.workload;if(r&&typeof r=="object"&&!Array.isArray(r)){if(r.runningContainers!==void 0){let n=r.
-runningContainers;if(!(typeof n=="number"&&!(n%1)&&!isNaN(n)&&isFinite(n))){let o={instancePath:i+"/engine/workload/runningContainers",schemaPath:"#/$defs/workl\
-oad/properties/runningContainers/type",keyword:"type",params:{type:"integer"}};e===null?e=[o]:e.push(o),t++}if(typeof n=="number"&&isFinite(n)&&(n<0||isNaN(n))){
-let o={instancePath:i+"/engine/workload/runningContainers",schemaPath:"#/$defs/workload/properties/runningContainers/minimum",keyword:"minimum",params:{comparison:"\
->=",limit:0}};e===null?e=[o]:e.push(o),t++}}if(r.containers!==void 0){let n=r.containers;if(!(typeof n=="number"&&!(n%1)&&!isNaN(n)&&isFinite(n))){let o={instancePath:i+
-"/engine/workload/containers",schemaPath:"#/$defs/workload/properties/containers/type",keyword:"type",params:{type:"integer"}};e===null?e=[o]:e.push(o),t++}if(typeof n==
-"number"&&isFinite(n)&&(n<0||isNaN(n))){let o={instancePath:i+"/engine/workload/containers",schemaPath:"#/$defs/workload/properties/containers/minimum",keyword:"\
-minimum",params:{comparison:">=",limit:0}};e===null?e=[o]:e.push(o),t++}}if(r.images!==void 0){let n=r.images;if(!(typeof n=="number"&&!(n%1)&&!isNaN(n)&&isFinite(
-n))){let o={instancePath:i+"/engine/workload/images",schemaPath:"#/$defs/workload/properties/images/type",keyword:"type",params:{type:"integer"}};e===null?e=[o]:
-e.push(o),t++}if(typeof n=="number"&&isFinite(n)&&(n<0||isNaN(n))){let o={instancePath:i+"/engine/workload/images",schemaPath:"#/$defs/workload/properties/image\
-s/minimum",keyword:"minimum",params:{comparison:">=",limit:0}};e===null?e=[o]:e.push(o),t++}}if(r.running!==void 0){let n=r.running;if(Array.isArray(n)){let o=n.
-length;for(let p=0;p<o;p++){let a=n[p];if(a&&typeof a=="object"&&!Array.isArray(a)){if(a.name===void 0){let l={instancePath:i+"/engine/workload/running/"+p,schemaPath:"\
-#/$defs/workload/properties/running/items/required",keyword:"required",params:{missingProperty:"name"}};e===null?e=[l]:e.push(l),t++}if(a.name!==void 0&&typeof a.
-name!="string"){let l={instancePath:i+"/engine/workload/running/"+p+"/name",schemaPath:"#/$defs/workload/properties/running/items/properties/name/type",keyword:"\
-type",params:{type:"string"}};e===null?e=[l]:e.push(l),t++}if(a.returns!==void 0&&typeof a.returns!="boolean"){let l={instancePath:i+"/engine/workload/running/"+
-p+"/returns",schemaPath:"#/$defs/workload/properties/running/items/properties/returns/type",keyword:"type",params:{type:"boolean"}};e===null?e=[l]:e.push(l),t++}
-if(a.pod!==void 0&&a.pod!==!0){let l={instancePath:i+"/engine/workload/running/"+p+"/pod",schemaPath:"#/$defs/workload/properties/running/items/properties/pod/c\
-onst",keyword:"const",params:{allowedValue:!0}};e===null?e=[l]:e.push(l),t++}if(a.ports!==void 0){let l=a.ports;if(Array.isArray(l)){let c=l.length;for(let f=0;f<
-c;f++){let w=l[f];if(w&&typeof w=="object"&&!Array.isArray(w)){if(w.protocol===void 0){let m={instancePath:i+"/engine/workload/running/"+p+"/ports/"+f,schemaPath:"\
-#/$defs/workload/properties/running/items/properties/ports/items/required",keyword:"required",params:{missingProperty:"protocol"}};e===null?e=[m]:e.push(m),t++}
-if(w.port===void 0){let m={instancePath:i+"/engine/workload/running/"+p+"/ports/"+f,schemaPath:"#/$defs/workload/properties/running/items/properties/ports/items\
-/required",keyword:"required",params:{missingProperty:"port"}};e===null?e=[m]:e.push(m),t++}if(w.protocol!==void 0){let m=w.protocol;if(!(m==="tcp"||m==="udp")){
-let g={instancePath:i+"/engine/workload/running/"+p+"/ports/"+f+"/protocol",schemaPath:"#/$defs/workload/properties/running/items/properties/ports/items/propert\
-ies/protocol/enum",keyword:"enum",params:{allowedValues:I.properties.running.items.properties.ports.items.properties.protocol.enum}};e===null?e=[g]:e.push(g),t++}}
-if(w.port!==void 0){let m=w.port;if(!(typeof m=="number"&&!(m%1)&&!isNaN(m)&&isFinite(m))){let g={instancePath:i+"/engine/workload/running/"+p+"/ports/"+f+"/por\
-t",schemaPath:"#/$defs/workload/properties/running/items/properties/ports/items/properties/port/type",keyword:"type",params:{type:"integer"}};e===null?e=[g]:e.push(
-g),t++}if(typeof m=="number"&&isFinite(m)){if(m>65535||isNaN(m)){let g={instancePath:i+"/engine/workload/running/"+p+"/ports/"+f+"/port",schemaPath:"#/$defs/wor\
-kload/properties/running/items/properties/ports/items/properties/port/maximum",keyword:"maximum",params:{comparison:"<=",limit:65535}};e===null?e=[g]:e.push(g),
-t++}if(m<1||isNaN(m)){let g={instancePath:i+"/engine/workload/running/"+p+"/ports/"+f+"/port",schemaPath:"#/$defs/workload/properties/running/items/properties/p\
-orts/items/properties/port/minimum",keyword:"minimum",params:{comparison:">=",limit:1}};e===null?e=[g]:e.push(g),t++}}}}else{let m={instancePath:i+"/engine/work\
-load/running/"+p+"/ports/"+f,schemaPath:"#/$defs/workload/properties/running/items/properties/ports/items/type",keyword:"type",params:{type:"object"}};e===null?
-e=[m]:e.push(m),t++}}}else{let c={instancePath:i+"/engine/workload/running/"+p+"/ports",schemaPath:"#/$defs/workload/properties/running/items/properties/ports/t\
-ype",keyword:"type",params:{type:"array"}};e===null?e=[c]:e.push(c),t++}}}else{let l={instancePath:i+"/engine/workload/running/"+p,schemaPath:"#/$defs/workload/\
-properties/running/items/type",keyword:"type",params:{type:"object"}};e===null?e=[l]:e.push(l),t++}}}else{let o={instancePath:i+"/engine/workload/running",schemaPath:"\
-#/$defs/workload/properties/running/type",keyword:"type",params:{type:"array"}};e===null?e=[o]:e.push(o),t++}}}else{let n={instancePath:i+"/engine/workload",schemaPath:"\
-#/$defs/workload/type",keyword:"type",params:{type:"object"}};e===null?e=[n]:e.push(n),t++}}}else{let r={instancePath:i+"/engine",schemaPath:"#/properties/engin\
-e/type",keyword:"type",params:{type:"object"}};e===null?e=[r]:e.push(r),t++}}if(d.engines!==void 0){let s=d.engines;if(s&&typeof s=="object"&&!Array.isArray(s)){
-for(let r in s){let n=t;if(!(r==="moby"||r==="containerd")){let o={instancePath:i+"/engines",schemaPath:"#/$defs/engineName/enum",keyword:"enum",params:{allowedValues:T.
-enum},propertyName:r};e===null?e=[o]:e.push(o),t++}var y=n===t;if(!y){let o={instancePath:i+"/engines",schemaPath:"#/properties/engines/propertyNames",keyword:"\
-propertyNames",params:{propertyName:r}};e===null?e=[o]:e.push(o),t++}}for(let r in s){let n=s[r];if(n&&typeof n=="object"&&!Array.isArray(n)){if(n.state===void 0){
-let o={instancePath:i+"/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1"),schemaPath:"#/properties/engines/additionalProperties/required",keyword:"required",params:{
-missingProperty:"state"}};e===null?e=[o]:e.push(o),t++}if(n.state!==void 0){let o=n.state;if(!(o==="stopped"||o==="running"||o==="unresponsive"||o==="unknown")){
-let p={instancePath:i+"/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1")+"/state",schemaPath:"#/$defs/engineState/enum",keyword:"enum",params:{allowedValues:V.
-enum}};e===null?e=[p]:e.push(p),t++}}if(n.spec!==void 0){let o=n.spec;if(!(o&&typeof o=="object"&&!Array.isArray(o))){let p={instancePath:i+"/engines/"+r.replace(
-/~/g,"~0").replace(/\//g,"~1")+"/spec",schemaPath:"#/properties/engines/additionalProperties/properties/spec/type",keyword:"type",params:{type:"object"}};e===null?
-e=[p]:e.push(p),t++}}if(n.endpoint!==void 0&&typeof n.endpoint!="string"){let o={instancePath:i+"/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1")+"/endpoint",
-schemaPath:"#/properties/engines/additionalProperties/properties/endpoint/type",keyword:"type",params:{type:"string"}};e===null?e=[o]:e.push(o),t++}if(n.version!==
-void 0&&typeof n.version!="string"){let o={instancePath:i+"/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1")+"/version",schemaPath:"#/properties/engines/addit\
-ionalProperties/properties/version/type",keyword:"type",params:{type:"string"}};e===null?e=[o]:e.push(o),t++}if(n.workload!==void 0){let o=n.workload;if(o&&typeof o==
-"object"&&!Array.isArray(o)){if(o.runningContainers!==void 0){let p=o.runningContainers;if(!(typeof p=="number"&&!(p%1)&&!isNaN(p)&&isFinite(p))){let a={instancePath:i+
-"/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1")+"/workload/runningContainers",schemaPath:"#/$defs/workload/properties/runningContainers/type",keyword:"type",
-params:{type:"integer"}};e===null?e=[a]:e.push(a),t++}if(typeof p=="number"&&isFinite(p)&&(p<0||isNaN(p))){let a={instancePath:i+"/engines/"+r.replace(/~/g,"~0").
-replace(/\//g,"~1")+"/workload/runningContainers",schemaPath:"#/$defs/workload/properties/runningContainers/minimum",keyword:"minimum",params:{comparison:">=",limit:0}};
-e===null?e=[a]:e.push(a),t++}}if(o.containers!==void 0){let p=o.containers;if(!(typeof p=="number"&&!(p%1)&&!isNaN(p)&&isFinite(p))){let a={instancePath:i+"/eng\
-ines/"+r.replace(/~/g,"~0").replace(/\//g,"~1")+"/workload/containers",schemaPath:"#/$defs/workload/properties/containers/type",keyword:"type",params:{type:"int\
-eger"}};e===null?e=[a]:e.push(a),t++}if(typeof p=="number"&&isFinite(p)&&(p<0||isNaN(p))){let a={instancePath:i+"/engines/"+r.replace(/~/g,"~0").replace(/\//g,"\
-~1")+"/workload/containers",schemaPath:"#/$defs/workload/properties/containers/minimum",keyword:"minimum",params:{comparison:">=",limit:0}};e===null?e=[a]:e.push(
-a),t++}}if(o.images!==void 0){let p=o.images;if(!(typeof p=="number"&&!(p%1)&&!isNaN(p)&&isFinite(p))){let a={instancePath:i+"/engines/"+r.replace(/~/g,"~0").replace(
-/\//g,"~1")+"/workload/images",schemaPath:"#/$defs/workload/properties/images/type",keyword:"type",params:{type:"integer"}};e===null?e=[a]:e.push(a),t++}if(typeof p==
-"number"&&isFinite(p)&&(p<0||isNaN(p))){let a={instancePath:i+"/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1")+"/workload/images",schemaPath:"#/$defs/worklo\
-ad/properties/images/minimum",keyword:"minimum",params:{comparison:">=",limit:0}};e===null?e=[a]:e.push(a),t++}}if(o.running!==void 0){let p=o.running;if(Array.
-isArray(p)){let a=p.length;for(let l=0;l<a;l++){let c=p[l];if(c&&typeof c=="object"&&!Array.isArray(c)){if(c.name===void 0){let f={instancePath:i+"/engines/"+r.
-replace(/~/g,"~0").replace(/\//g,"~1")+"/workload/running/"+l,schemaPath:"#/$defs/workload/properties/running/items/required",keyword:"required",params:{missingProperty:"\
-name"}};e===null?e=[f]:e.push(f),t++}if(c.name!==void 0&&typeof c.name!="string"){let f={instancePath:i+"/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1")+"/w\
-orkload/running/"+l+"/name",schemaPath:"#/$defs/workload/properties/running/items/properties/name/type",keyword:"type",params:{type:"string"}};e===null?e=[f]:e.
-push(f),t++}if(c.returns!==void 0&&typeof c.returns!="boolean"){let f={instancePath:i+"/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1")+"/workload/running/"+
-l+"/returns",schemaPath:"#/$defs/workload/properties/running/items/properties/returns/type",keyword:"type",params:{type:"boolean"}};e===null?e=[f]:e.push(f),t++}
-if(c.pod!==void 0&&c.pod!==!0){let f={instancePath:i+"/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1")+"/workload/running/"+l+"/pod",schemaPath:"#/$defs/work\
-load/properties/running/items/properties/pod/const",keyword:"const",params:{allowedValue:!0}};e===null?e=[f]:e.push(f),t++}if(c.ports!==void 0){let f=c.ports;if(Array.
-isArray(f)){let w=f.length;for(let m=0;m<w;m++){let g=f[m];if(g&&typeof g=="object"&&!Array.isArray(g)){if(g.protocol===void 0){let h={instancePath:i+"/engines/"+
-r.replace(/~/g,"~0").replace(/\//g,"~1")+"/workload/running/"+l+"/ports/"+m,schemaPath:"#/$defs/workload/properties/running/items/properties/ports/items/require\
-d",keyword:"required",params:{missingProperty:"protocol"}};e===null?e=[h]:e.push(h),t++}if(g.port===void 0){let h={instancePath:i+"/engines/"+r.replace(/~/g,"~0").
-replace(/\//g,"~1")+"/workload/running/"+l+"/ports/"+m,schemaPath:"#/$defs/workload/properties/running/items/properties/ports/items/required",keyword:"required",
-params:{missingProperty:"port"}};e===null?e=[h]:e.push(h),t++}if(g.protocol!==void 0){let h=g.protocol;if(!(h==="tcp"||h==="udp")){let P={instancePath:i+"/engin\
-es/"+r.replace(/~/g,"~0").replace(/\//g,"~1")+"/workload/running/"+l+"/ports/"+m+"/protocol",schemaPath:"#/$defs/workload/properties/running/items/properties/po\
-rts/items/properties/protocol/enum",keyword:"enum",params:{allowedValues:I.properties.running.items.properties.ports.items.properties.protocol.enum}};e===null?e=
-[P]:e.push(P),t++}}if(g.port!==void 0){let h=g.port;if(!(typeof h=="number"&&!(h%1)&&!isNaN(h)&&isFinite(h))){let P={instancePath:i+"/engines/"+r.replace(/~/g,"\
-~0").replace(/\//g,"~1")+"/workload/running/"+l+"/ports/"+m+"/port",schemaPath:"#/$defs/workload/properties/running/items/properties/ports/items/properties/port\
-/type",keyword:"type",params:{type:"integer"}};e===null?e=[P]:e.push(P),t++}if(typeof h=="number"&&isFinite(h)){if(h>65535||isNaN(h)){let P={instancePath:i+"/en\
-gines/"+r.replace(/~/g,"~0").replace(/\//g,"~1")+"/workload/running/"+l+"/ports/"+m+"/port",schemaPath:"#/$defs/workload/properties/running/items/properties/por\
-ts/items/properties/port/maximum",keyword:"maximum",params:{comparison:"<=",limit:65535}};e===null?e=[P]:e.push(P),t++}if(h<1||isNaN(h)){let P={instancePath:i+"\
-/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1")+"/workload/running/"+l+"/ports/"+m+"/port",schemaPath:"#/$defs/workload/properties/running/items/properties/\
-ports/items/properties/port/minimum",keyword:"minimum",params:{comparison:">=",limit:1}};e===null?e=[P]:e.push(P),t++}}}}else{let h={instancePath:i+"/engines/"+
-r.replace(/~/g,"~0").replace(/\//g,"~1")+"/workload/running/"+l+"/ports/"+m,schemaPath:"#/$defs/workload/properties/running/items/properties/ports/items/type",keyword:"\
-type",params:{type:"object"}};e===null?e=[h]:e.push(h),t++}}}else{let w={instancePath:i+"/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1")+"/workload/running/"+
-l+"/ports",schemaPath:"#/$defs/workload/properties/running/items/properties/ports/type",keyword:"type",params:{type:"array"}};e===null?e=[w]:e.push(w),t++}}}else{
-let f={instancePath:i+"/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1")+"/workload/running/"+l,schemaPath:"#/$defs/workload/properties/running/items/type",keyword:"\
-type",params:{type:"object"}};e===null?e=[f]:e.push(f),t++}}}else{let a={instancePath:i+"/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1")+"/workload/running",
-schemaPath:"#/$defs/workload/properties/running/type",keyword:"type",params:{type:"array"}};e===null?e=[a]:e.push(a),t++}}}else{let p={instancePath:i+"/engines/"+
-r.replace(/~/g,"~0").replace(/\//g,"~1")+"/workload",schemaPath:"#/$defs/workload/type",keyword:"type",params:{type:"object"}};e===null?e=[p]:e.push(p),t++}}if(n.
-message!==void 0&&typeof n.message!="string"){let o={instancePath:i+"/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1")+"/message",schemaPath:"#/properties/eng\
-ines/additionalProperties/properties/message/type",keyword:"type",params:{type:"string"}};e===null?e=[o]:e.push(o),t++}}else{let o={instancePath:i+"/engines/"+r.
-replace(/~/g,"~0").replace(/\//g,"~1"),schemaPath:"#/properties/engines/additionalProperties/type",keyword:"type",params:{type:"object"}};e===null?e=[o]:e.push(
-o),t++}}}else{let r={instancePath:i+"/engines",schemaPath:"#/properties/engines/type",keyword:"type",params:{type:"object"}};e===null?e=[r]:e.push(r),t++}}if(d.
-cluster!==void 0){let s=d.cluster;if(s&&typeof s=="object"&&!Array.isArray(s)){if(s.state===void 0){let r={instancePath:i+"/cluster",schemaPath:"#/properties/cl\
-uster/required",keyword:"required",params:{missingProperty:"state"}};e===null?e=[r]:e.push(r),t++}if(s.state!==void 0){let r=s.state;if(!(r==="unsupported"||r===
-"absent"||r==="stopped"||r==="running"||r==="unresponsive"||r==="unknown")){let n={instancePath:i+"/cluster/state",schemaPath:"#/properties/cluster/properties/s\
-tate/enum",keyword:"enum",params:{allowedValues:k.properties.cluster.properties.state.enum}};e===null?e=[n]:e.push(n),t++}}if(s.installedVersion!==void 0&&typeof s.
-installedVersion!="string"){let r={instancePath:i+"/cluster/installedVersion",schemaPath:"#/properties/cluster/properties/installedVersion/type",keyword:"type",
-params:{type:"string"}};e===null?e=[r]:e.push(r),t++}if(s.spec!==void 0){let r=s.spec;if(!(r&&typeof r=="object"&&!Array.isArray(r))){let n={instancePath:i+"/cl\
-uster/spec",schemaPath:"#/properties/cluster/properties/spec/type",keyword:"type",params:{type:"object"}};e===null?e=[n]:e.push(n),t++}}if(s.ready!==void 0&&typeof s.
-ready!="boolean"){let r={instancePath:i+"/cluster/ready",schemaPath:"#/properties/cluster/properties/ready/type",keyword:"type",params:{type:"boolean"}};e===null?
-e=[r]:e.push(r),t++}if(s.kubeconfig!==void 0&&typeof s.kubeconfig!="string"){let r={instancePath:i+"/cluster/kubeconfig",schemaPath:"#/properties/cluster/proper\
-ties/kubeconfig/type",keyword:"type",params:{type:"string"}};e===null?e=[r]:e.push(r),t++}if(s.message!==void 0&&typeof s.message!="string"){let r={instancePath:i+
-"/cluster/message",schemaPath:"#/properties/cluster/properties/message/type",keyword:"type",params:{type:"string"}};e===null?e=[r]:e.push(r),t++}}else{let r={instancePath:i+
-"/cluster",schemaPath:"#/properties/cluster/type",keyword:"type",params:{type:"object"}};e===null?e=[r]:e.push(r),t++}}if(d.phases!==void 0){let s=d.phases;if(Array.
-isArray(s)){let r=s.length;for(let n=0;n<r;n++){let o=s[n];if(o&&typeof o=="object"&&!Array.isArray(o)){if(o.name===void 0){let p={instancePath:i+"/phases/"+n,schemaPath:"\
-#/properties/phases/items/required",keyword:"required",params:{missingProperty:"name"}};e===null?e=[p]:e.push(p),t++}if(o.startedAt===void 0){let p={instancePath:i+
-"/phases/"+n,schemaPath:"#/properties/phases/items/required",keyword:"required",params:{missingProperty:"startedAt"}};e===null?e=[p]:e.push(p),t++}if(o.name!==void 0&&
-typeof o.name!="string"){let p={instancePath:i+"/phases/"+n+"/name",schemaPath:"#/properties/phases/items/properties/name/type",keyword:"type",params:{type:"str\
-ing"}};e===null?e=[p]:e.push(p),t++}if(o.startedAt!==void 0){let p=o.startedAt;if(typeof p=="string"){if(!j.test(p)){let a={instancePath:i+"/phases/"+n+"/starte\
-dAt",schemaPath:"#/$defs/time/pattern",keyword:"pattern",params:{pattern:"^\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\d(\\.\\d+)?Z$"}};e===null?e=[a]:e.push(a),t++}}else{
-let a={instancePath:i+"/phases/"+n+"/startedAt",schemaPath:"#/$defs/time/type",keyword:"type",params:{type:"string"}};e===null?e=[a]:e.push(a),t++}}if(o.ms!==void 0){
-let p=o.ms;if(typeof p=="number"&&isFinite(p)){if(p<0||isNaN(p)){let a={instancePath:i+"/phases/"+n+"/ms",schemaPath:"#/properties/phases/items/properties/ms/mi\
-nimum",keyword:"minimum",params:{comparison:">=",limit:0}};e===null?e=[a]:e.push(a),t++}}else{let a={instancePath:i+"/phases/"+n+"/ms",schemaPath:"#/properties/\
-phases/items/properties/ms/type",keyword:"type",params:{type:"number"}};e===null?e=[a]:e.push(a),t++}}if(o.outcome!==void 0){let p=o.outcome;if(!(p==="done"||p===
-"failed")){let a={instancePath:i+"/phases/"+n+"/outcome",schemaPath:"#/properties/phases/items/properties/outcome/enum",keyword:"enum",params:{allowedValues:k.properties.
-phases.items.properties.outcome.enum}};e===null?e=[a]:e.push(a),t++}}if(o.reason!==void 0&&typeof o.reason!="string"){let p={instancePath:i+"/phases/"+n+"/reaso\
-n",schemaPath:"#/properties/phases/items/properties/reason/type",keyword:"type",params:{type:"string"}};e===null?e=[p]:e.push(p),t++}}else{let p={instancePath:i+
-"/phases/"+n,schemaPath:"#/properties/phases/items/type",keyword:"type",params:{type:"object"}};e===null?e=[p]:e.push(p),t++}}}else{let r={instancePath:i+"/phas\
-es",schemaPath:"#/properties/phases/type",keyword:"type",params:{type:"array"}};e===null?e=[r]:e.push(r),t++}}if(d.counters!==void 0){let s=d.counters;if(s&&typeof s==
-"object"&&!Array.isArray(s)){if(s.steps===void 0){let r={instancePath:i+"/counters",schemaPath:"#/properties/counters/required",keyword:"required",params:{missingProperty:"\
-steps"}};e===null?e=[r]:e.push(r),t++}if(s.restarts===void 0){let r={instancePath:i+"/counters",schemaPath:"#/properties/counters/required",keyword:"required",params:{
-missingProperty:"restarts"}};e===null?e=[r]:e.push(r),t++}if(s.resets===void 0){let r={instancePath:i+"/counters",schemaPath:"#/properties/counters/required",keyword:"\
-required",params:{missingProperty:"resets"}};e===null?e=[r]:e.push(r),t++}if(s.failures===void 0){let r={instancePath:i+"/counters",schemaPath:"#/properties/cou\
-nters/required",keyword:"required",params:{missingProperty:"failures"}};e===null?e=[r]:e.push(r),t++}if(s.settingsPuts===void 0){let r={instancePath:i+"/counter\
-s",schemaPath:"#/properties/counters/required",keyword:"required",params:{missingProperty:"settingsPuts"}};e===null?e=[r]:e.push(r),t++}if(s.settingsWrites===void 0){
-let r={instancePath:i+"/counters",schemaPath:"#/properties/counters/required",keyword:"required",params:{missingProperty:"settingsWrites"}};e===null?e=[r]:e.push(
-r),t++}for(let r in s)if(!(r==="settingsPuts"||r==="settingsWrites")){let n=s[r];if(!(typeof n=="number"&&!(n%1)&&!isNaN(n)&&isFinite(n))){let o={instancePath:i+
-"/counters/"+r.replace(/~/g,"~0").replace(/\//g,"~1"),schemaPath:"#/properties/counters/additionalProperties/type",keyword:"type",params:{type:"integer"}};e===null?
-e=[o]:e.push(o),t++}if(typeof n=="number"&&isFinite(n)&&(n<0||isNaN(n))){let o={instancePath:i+"/counters/"+r.replace(/~/g,"~0").replace(/\//g,"~1"),schemaPath:"\
-#/properties/counters/additionalProperties/minimum",keyword:"minimum",params:{comparison:">=",limit:0}};e===null?e=[o]:e.push(o),t++}}}else{let r={instancePath:i+
-"/counters",schemaPath:"#/properties/counters/type",keyword:"type",params:{type:"object"}};e===null?e=[r]:e.push(r),t++}}if(d.policies!==void 0){let s=d.policies;
-if(s&&typeof s=="object"&&!Array.isArray(s)){if(s.lockedBy!==void 0&&typeof s.lockedBy!="string"){let r={instancePath:i+"/policies/lockedBy",schemaPath:"#/prope\
-rties/policies/properties/lockedBy/type",keyword:"type",params:{type:"string"}};e===null?e=[r]:e.push(r),t++}if(s.defaultsBy!==void 0&&typeof s.defaultsBy!="str\
-ing"){let r={instancePath:i+"/policies/defaultsBy",schemaPath:"#/properties/policies/properties/defaultsBy/type",keyword:"type",params:{type:"string"}};e===null?
-e=[r]:e.push(r),t++}}else{let r={instancePath:i+"/policies",schemaPath:"#/properties/policies/type",keyword:"type",params:{type:"object"}};e===null?e=[r]:e.push(
-r),t++}}if(d.hostIntegration!==void 0){let s=d.hostIntegration;if(s&&typeof s=="object"&&!Array.isArray(s)){if(s.files===void 0){let r={instancePath:i+"/hostInt\
-egration",schemaPath:"#/properties/hostIntegration/required",keyword:"required",params:{missingProperty:"files"}};e===null?e=[r]:e.push(r),t++}for(let r in s)if(!(r===
-"offBecause"||r==="files")){let n={instancePath:i+"/hostIntegration",schemaPath:"#/properties/hostIntegration/additionalProperties",keyword:"additionalPropertie\
-s",params:{additionalProperty:r}};e===null?e=[n]:e.push(n),t++}if(s.offBecause!==void 0&&typeof s.offBecause!="string"){let r={instancePath:i+"/hostIntegration/\
-offBecause",schemaPath:"#/properties/hostIntegration/properties/offBecause/type",keyword:"type",params:{type:"string"}};e===null?e=[r]:e.push(r),t++}if(s.files!==
-void 0){let r=s.files;if(Array.isArray(r)){let n=r.length;for(let o=0;o<n;o++){let p=r[o];if(p&&typeof p=="object"&&!Array.isArray(p)){if(p.part===void 0){let a={
-instancePath:i+"/hostIntegration/files/"+o,schemaPath:"#/properties/hostIntegration/properties/files/items/required",keyword:"required",params:{missingProperty:"\
-part"}};e===null?e=[a]:e.push(a),t++}if(p.file===void 0){let a={instancePath:i+"/hostIntegration/files/"+o,schemaPath:"#/properties/hostIntegration/properties/f\
-iles/items/required",keyword:"required",params:{missingProperty:"file"}};e===null?e=[a]:e.push(a),t++}if(p.state===void 0){let a={instancePath:i+"/hostIntegrati\
-on/files/"+o,schemaPath:"#/properties/hostIntegration/properties/files/items/required",keyword:"required",params:{missingProperty:"state"}};e===null?e=[a]:e.push(
-a),t++}for(let a in p)if(!(a==="part"||a==="file"||a==="state"||a==="message")){let l={instancePath:i+"/hostIntegration/files/"+o,schemaPath:"#/properties/hostI\
-ntegration/properties/files/items/additionalProperties",keyword:"additionalProperties",params:{additionalProperty:a}};e===null?e=[l]:e.push(l),t++}if(p.part!==void 0){
-let a=p.part;if(!(a==="path"||a==="docker-context"||a==="kubeconfig"||a==="autostart")){let l={instancePath:i+"/hostIntegration/files/"+o+"/part",schemaPath:"#/\
-properties/hostIntegration/properties/files/items/properties/part/enum",keyword:"enum",params:{allowedValues:k.properties.hostIntegration.properties.files.items.
-properties.part.enum}};e===null?e=[l]:e.push(l),t++}}if(p.file!==void 0&&typeof p.file!="string"){let a={instancePath:i+"/hostIntegration/files/"+o+"/file",schemaPath:"\
-#/properties/hostIntegration/properties/files/items/properties/file/type",keyword:"type",params:{type:"string"}};e===null?e=[a]:e.push(a),t++}if(p.state!==void 0){
-let a=p.state;if(!(a==="managed"||a==="clean"||a==="left"||a==="failed")){let l={instancePath:i+"/hostIntegration/files/"+o+"/state",schemaPath:"#/properties/ho\
-stIntegration/properties/files/items/properties/state/enum",keyword:"enum",params:{allowedValues:k.properties.hostIntegration.properties.files.items.properties.
-state.enum}};e===null?e=[l]:e.push(l),t++}}if(p.message!==void 0&&typeof p.message!="string"){let a={instancePath:i+"/hostIntegration/files/"+o+"/message",schemaPath:"\
-#/properties/hostIntegration/properties/files/items/properties/message/type",keyword:"type",params:{type:"string"}};e===null?e=[a]:e.push(a),t++}}else{let a={instancePath:i+
-"/hostIntegration/files/"+o,schemaPath:"#/properties/hostIntegration/properties/files/items/type",keyword:"type",params:{type:"object"}};e===null?e=[a]:e.push(a),
-t++}}}else{let n={instancePath:i+"/hostIntegration/files",schemaPath:"#/properties/hostIntegration/properties/files/type",keyword:"type",params:{type:"array"}};
-e===null?e=[n]:e.push(n),t++}}}else{let r={instancePath:i+"/hostIntegration",schemaPath:"#/properties/hostIntegration/type",keyword:"type",params:{type:"object"}};
-e===null?e=[r]:e.push(r),t++}}if(d.notices!==void 0){let s=d.notices;if(Array.isArray(s)){let r=s.length;for(let n=0;n<r;n++)if(typeof s[n]!="string"){let o={instancePath:i+
-"/notices/"+n,schemaPath:"#/properties/notices/items/type",keyword:"type",params:{type:"string"}};e===null?e=[o]:e.push(o),t++}}else{let r={instancePath:i+"/not\
-ices",schemaPath:"#/properties/notices/type",keyword:"type",params:{type:"array"}};e===null?e=[r]:e.push(r),t++}}}else{let s={instancePath:i,schemaPath:"#/type",
-keyword:"type",params:{type:"object"}};e===null?e=[s]:e.push(s),t++}return A.errors=e,t===0}A.evaluated={props:{kind:!0,formatVersion:!0,product:!0,version:!0,settingsVersion:!0,
-pid:!0,home:!0,startedAt:!0,driver:!0,power:!0,generation:!0,observedGeneration:!0,converged:!0,backendState:!0,conditions:!0,machine:!0,access:!0,maintenance:!0,
-apply:!0,ports:!0,engine:!0,engines:!0,cluster:!0,phases:!0,counters:!0,policies:!0,hostIntegration:!0,notices:!0},dynamicProps:!1,dynamicItems:!1};export{R as default,B as validate};
+if(s.paused!==void 0){let r=s.paused;if(r&&typeof r=="object"&&!Array.isArray(r)){if(r.since===void 0){let n={instancePath:i+"/machine/paused",schemaPath:"#/pro\
+perties/machine/properties/paused/required",keyword:"required",params:{missingProperty:"since"}};e===null?e=[n]:e.push(n),t++}if(r.since!==void 0){let n=r.since;
+if(typeof n=="string"){if(!v.test(n)){let o={instancePath:i+"/machine/paused/since",schemaPath:"#/$defs/time/pattern",keyword:"pattern",params:{pattern:"^\\d{4}-\
+\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\d(\\.\\d+)?Z$"}};e===null?e=[o]:e.push(o),t++}}else{let o={instancePath:i+"/machine/paused/since",schemaPath:"#/$defs/time/type",
+keyword:"type",params:{type:"string"}};e===null?e=[o]:e.push(o),t++}}}else{let n={instancePath:i+"/machine/paused",schemaPath:"#/properties/machine/properties/p\
+aused/type",keyword:"type",params:{type:"object"}};e===null?e=[n]:e.push(n),t++}}if(s.started!==void 0){let r=s.started;if(r&&typeof r=="object"&&!Array.isArray(
+r)){if(r.how===void 0){let n={instancePath:i+"/machine/started",schemaPath:"#/properties/machine/properties/started/required",keyword:"required",params:{missingProperty:"\
+how"}};e===null?e=[n]:e.push(n),t++}if(r.phases===void 0){let n={instancePath:i+"/machine/started",schemaPath:"#/properties/machine/properties/started/required",
+keyword:"required",params:{missingProperty:"phases"}};e===null?e=[n]:e.push(n),t++}if(r.how!==void 0){let n=r.how;if(!(n==="boot"||n==="resume")){let o={instancePath:i+
+"/machine/started/how",schemaPath:"#/properties/machine/properties/started/properties/how/enum",keyword:"enum",params:{allowedValues:k.properties.machine.properties.
+started.properties.how.enum}};e===null?e=[o]:e.push(o),t++}}if(r.phases!==void 0){let n=r.phases;if(Array.isArray(n)){let o=n.length;for(let p=0;p<o;p++){let a=n[p];
+if(a&&typeof a=="object"&&!Array.isArray(a)){if(a.name===void 0){let l={instancePath:i+"/machine/started/phases/"+p,schemaPath:"#/properties/machine/properties/\
+started/properties/phases/items/required",keyword:"required",params:{missingProperty:"name"}};e===null?e=[l]:e.push(l),t++}if(a.ms===void 0){let l={instancePath:i+
+"/machine/started/phases/"+p,schemaPath:"#/properties/machine/properties/started/properties/phases/items/required",keyword:"required",params:{missingProperty:"m\
+s"}};e===null?e=[l]:e.push(l),t++}if(a.name!==void 0&&typeof a.name!="string"){let l={instancePath:i+"/machine/started/phases/"+p+"/name",schemaPath:"#/properti\
+es/machine/properties/started/properties/phases/items/properties/name/type",keyword:"type",params:{type:"string"}};e===null?e=[l]:e.push(l),t++}if(a.ms!==void 0){
+let l=a.ms;if(!(typeof l=="number"&&!(l%1)&&!isNaN(l)&&isFinite(l))){let c={instancePath:i+"/machine/started/phases/"+p+"/ms",schemaPath:"#/properties/machine/p\
+roperties/started/properties/phases/items/properties/ms/type",keyword:"type",params:{type:"integer"}};e===null?e=[c]:e.push(c),t++}if(typeof l=="number"&&isFinite(
+l)&&(l<0||isNaN(l))){let c={instancePath:i+"/machine/started/phases/"+p+"/ms",schemaPath:"#/properties/machine/properties/started/properties/phases/items/proper\
+ties/ms/minimum",keyword:"minimum",params:{comparison:">=",limit:0}};e===null?e=[c]:e.push(c),t++}}}else{let l={instancePath:i+"/machine/started/phases/"+p,schemaPath:"\
+#/properties/machine/properties/started/properties/phases/items/type",keyword:"type",params:{type:"object"}};e===null?e=[l]:e.push(l),t++}}}else{let o={instancePath:i+
+"/machine/started/phases",schemaPath:"#/properties/machine/properties/started/properties/phases/type",keyword:"type",params:{type:"array"}};e===null?e=[o]:e.push(
+o),t++}}}else{let n={instancePath:i+"/machine/started",schemaPath:"#/properties/machine/properties/started/type",keyword:"type",params:{type:"object"}};e===null?
+e=[n]:e.push(n),t++}}if(s.reason!==void 0&&typeof s.reason!="string"){let r={instancePath:i+"/machine/reason",schemaPath:"#/properties/machine/properties/reason\
+/type",keyword:"type",params:{type:"string"}};e===null?e=[r]:e.push(r),t++}if(s.message!==void 0&&typeof s.message!="string"){let r={instancePath:i+"/machine/me\
+ssage",schemaPath:"#/properties/machine/properties/message/type",keyword:"type",params:{type:"string"}};e===null?e=[r]:e.push(r),t++}}else{let r={instancePath:i+
+"/machine",schemaPath:"#/properties/machine/type",keyword:"type",params:{type:"object"}};e===null?e=[r]:e.push(r),t++}}if(d.access!==void 0){let s=d.access;if(s&&
+typeof s=="object"&&!Array.isArray(s)){if(s.ssh===void 0){let r={instancePath:i+"/access",schemaPath:"#/properties/access/required",keyword:"required",params:{missingProperty:"\
+ssh"}};e===null?e=[r]:e.push(r),t++}if(s.target===void 0){let r={instancePath:i+"/access",schemaPath:"#/properties/access/required",keyword:"required",params:{missingProperty:"\
+target"}};e===null?e=[r]:e.push(r),t++}if(s.before===void 0){let r={instancePath:i+"/access",schemaPath:"#/properties/access/required",keyword:"required",params:{
+missingProperty:"before"}};e===null?e=[r]:e.push(r),t++}if(s.ssh!==void 0){let r=s.ssh;if(Array.isArray(r)){let n=r.length;for(let o=0;o<n;o++)if(typeof r[o]!="\
+string"){let p={instancePath:i+"/access/ssh/"+o,schemaPath:"#/properties/access/properties/ssh/items/type",keyword:"type",params:{type:"string"}};e===null?e=[p]:
+e.push(p),t++}}else{let n={instancePath:i+"/access/ssh",schemaPath:"#/properties/access/properties/ssh/type",keyword:"type",params:{type:"array"}};e===null?e=[n]:
+e.push(n),t++}}if(s.target!==void 0&&typeof s.target!="string"){let r={instancePath:i+"/access/target",schemaPath:"#/properties/access/properties/target/type",keyword:"\
+type",params:{type:"string"}};e===null?e=[r]:e.push(r),t++}if(s.before!==void 0){let r=s.before;if(Array.isArray(r)){let n=r.length;for(let o=0;o<n;o++)if(typeof r[o]!=
+"string"){let p={instancePath:i+"/access/before/"+o,schemaPath:"#/properties/access/properties/before/items/type",keyword:"type",params:{type:"string"}};e===null?
+e=[p]:e.push(p),t++}}else{let n={instancePath:i+"/access/before",schemaPath:"#/properties/access/properties/before/type",keyword:"type",params:{type:"array"}};e===
+null?e=[n]:e.push(n),t++}}}else{let r={instancePath:i+"/access",schemaPath:"#/properties/access/type",keyword:"type",params:{type:"object"}};e===null?e=[r]:e.push(
+r),t++}}if(d.maintenance!==void 0&&typeof d.maintenance!="string"){let s={instancePath:i+"/maintenance",schemaPath:"#/properties/maintenance/type",keyword:"type",
+params:{type:"string"}};e===null?e=[s]:e.push(s),t++}if(d.apply!==void 0){let s=d.apply;if(s&&typeof s=="object"&&!Array.isArray(s)){if(s.generation===void 0){let r={
+instancePath:i+"/apply",schemaPath:"#/properties/apply/required",keyword:"required",params:{missingProperty:"generation"}};e===null?e=[r]:e.push(r),t++}if(s.state===
+void 0){let r={instancePath:i+"/apply",schemaPath:"#/properties/apply/required",keyword:"required",params:{missingProperty:"state"}};e===null?e=[r]:e.push(r),t++}
+if(s.steps===void 0){let r={instancePath:i+"/apply",schemaPath:"#/properties/apply/required",keyword:"required",params:{missingProperty:"steps"}};e===null?e=[r]:
+e.push(r),t++}if(s.generation!==void 0){let r=s.generation;if(!(typeof r=="number"&&!(r%1)&&!isNaN(r)&&isFinite(r))){let n={instancePath:i+"/apply/generation",schemaPath:"\
+#/properties/apply/properties/generation/type",keyword:"type",params:{type:"integer"}};e===null?e=[n]:e.push(n),t++}}if(s.state!==void 0){let r=s.state;if(!(r===
+"running"||r==="done"||r==="failed")){let n={instancePath:i+"/apply/state",schemaPath:"#/properties/apply/properties/state/enum",keyword:"enum",params:{allowedValues:k.
+properties.apply.properties.state.enum}};e===null?e=[n]:e.push(n),t++}}if(s.steps!==void 0){let r=s.steps;if(Array.isArray(r)){let n=r.length;for(let o=0;o<n;o++){
+let p=r[o];if(p&&typeof p=="object"&&!Array.isArray(p)){if(p.what===void 0){let a={instancePath:i+"/apply/steps/"+o,schemaPath:"#/properties/apply/properties/st\
+eps/items/required",keyword:"required",params:{missingProperty:"what"}};e===null?e=[a]:e.push(a),t++}if(p.name===void 0){let a={instancePath:i+"/apply/steps/"+o,
+schemaPath:"#/properties/apply/properties/steps/items/required",keyword:"required",params:{missingProperty:"name"}};e===null?e=[a]:e.push(a),t++}if(p.what!==void 0){
+let a=p.what;if(!(a==="install"||a==="uninstall"||a==="forward")){let l={instancePath:i+"/apply/steps/"+o+"/what",schemaPath:"#/properties/apply/properties/step\
+s/items/properties/what/enum",keyword:"enum",params:{allowedValues:k.properties.apply.properties.steps.items.properties.what.enum}};e===null?e=[l]:e.push(l),t++}}
+if(p.name!==void 0&&typeof p.name!="string"){let a={instancePath:i+"/apply/steps/"+o+"/name",schemaPath:"#/properties/apply/properties/steps/items/properties/na\
+me/type",keyword:"type",params:{type:"string"}};e===null?e=[a]:e.push(a),t++}}else{let a={instancePath:i+"/apply/steps/"+o,schemaPath:"#/properties/apply/proper\
+ties/steps/items/type",keyword:"type",params:{type:"object"}};e===null?e=[a]:e.push(a),t++}}}else{let n={instancePath:i+"/apply/steps",schemaPath:"#/properties/\
+apply/properties/steps/type",keyword:"type",params:{type:"array"}};e===null?e=[n]:e.push(n),t++}}if(s.error!==void 0){let r=s.error;if(r&&typeof r=="object"&&!Array.
+isArray(r)){if(r.code===void 0){let n={instancePath:i+"/apply/error",schemaPath:"#/properties/apply/properties/error/required",keyword:"required",params:{missingProperty:"\
+code"}};e===null?e=[n]:e.push(n),t++}if(r.message===void 0){let n={instancePath:i+"/apply/error",schemaPath:"#/properties/apply/properties/error/required",keyword:"\
+required",params:{missingProperty:"message"}};e===null?e=[n]:e.push(n),t++}if(r.details===void 0){let n={instancePath:i+"/apply/error",schemaPath:"#/properties/\
+apply/properties/error/required",keyword:"required",params:{missingProperty:"details"}};e===null?e=[n]:e.push(n),t++}if(r.code!==void 0&&typeof r.code!="string"){
+let n={instancePath:i+"/apply/error/code",schemaPath:"#/properties/apply/properties/error/properties/code/type",keyword:"type",params:{type:"string"}};e===null?
+e=[n]:e.push(n),t++}if(r.message!==void 0&&typeof r.message!="string"){let n={instancePath:i+"/apply/error/message",schemaPath:"#/properties/apply/properties/er\
+ror/properties/message/type",keyword:"type",params:{type:"string"}};e===null?e=[n]:e.push(n),t++}if(r.details!==void 0){let n=r.details;if(Array.isArray(n)){let o=n.
+length;for(let p=0;p<o;p++)if(typeof n[p]!="string"){let a={instancePath:i+"/apply/error/details/"+p,schemaPath:"#/properties/apply/properties/error/properties/\
+details/items/type",keyword:"type",params:{type:"string"}};e===null?e=[a]:e.push(a),t++}}else{let o={instancePath:i+"/apply/error/details",schemaPath:"#/propert\
+ies/apply/properties/error/properties/details/type",keyword:"type",params:{type:"array"}};e===null?e=[o]:e.push(o),t++}}if(r.advice!==void 0&&typeof r.advice!="\
+string"){let n={instancePath:i+"/apply/error/advice",schemaPath:"#/properties/apply/properties/error/properties/advice/type",keyword:"type",params:{type:"string"}};
+e===null?e=[n]:e.push(n),t++}}else{let n={instancePath:i+"/apply/error",schemaPath:"#/properties/apply/properties/error/type",keyword:"type",params:{type:"objec\
+t"}};e===null?e=[n]:e.push(n),t++}}}else{let r={instancePath:i+"/apply",schemaPath:"#/properties/apply/type",keyword:"type",params:{type:"object"}};e===null?e=[
+r]:e.push(r),t++}}if(d.ports!==void 0){let s=d.ports;if(Array.isArray(s)){let r=s.length;for(let n=0;n<r;n++){let o=s[n];if(o&&typeof o=="object"&&!Array.isArray(
+o)){if(o.protocol===void 0){let p={instancePath:i+"/ports/"+n,schemaPath:"#/properties/ports/items/required",keyword:"required",params:{missingProperty:"protoco\
+l"}};e===null?e=[p]:e.push(p),t++}if(o.port===void 0){let p={instancePath:i+"/ports/"+n,schemaPath:"#/properties/ports/items/required",keyword:"required",params:{
+missingProperty:"port"}};e===null?e=[p]:e.push(p),t++}if(o.state===void 0){let p={instancePath:i+"/ports/"+n,schemaPath:"#/properties/ports/items/required",keyword:"\
+required",params:{missingProperty:"state"}};e===null?e=[p]:e.push(p),t++}if(o.protocol!==void 0){let p=o.protocol;if(!(p==="tcp"||p==="udp")){let a={instancePath:i+
+"/ports/"+n+"/protocol",schemaPath:"#/properties/ports/items/properties/protocol/enum",keyword:"enum",params:{allowedValues:k.properties.ports.items.properties.
+protocol.enum}};e===null?e=[a]:e.push(a),t++}}if(o.port!==void 0){let p=o.port;if(!(typeof p=="number"&&!(p%1)&&!isNaN(p)&&isFinite(p))){let a={instancePath:i+"\
+/ports/"+n+"/port",schemaPath:"#/properties/ports/items/properties/port/type",keyword:"type",params:{type:"integer"}};e===null?e=[a]:e.push(a),t++}if(typeof p==
+"number"&&isFinite(p)){if(p>65535||isNaN(p)){let a={instancePath:i+"/ports/"+n+"/port",schemaPath:"#/properties/ports/items/properties/port/maximum",keyword:"ma\
+ximum",params:{comparison:"<=",limit:65535}};e===null?e=[a]:e.push(a),t++}if(p<1||isNaN(p)){let a={instancePath:i+"/ports/"+n+"/port",schemaPath:"#/properties/p\
+orts/items/properties/port/minimum",keyword:"minimum",params:{comparison:">=",limit:1}};e===null?e=[a]:e.push(a),t++}}}if(o.state!==void 0){let p=o.state;if(!(p===
+"forwarded"||p==="failed")){let a={instancePath:i+"/ports/"+n+"/state",schemaPath:"#/properties/ports/items/properties/state/enum",keyword:"enum",params:{allowedValues:k.
+properties.ports.items.properties.state.enum}};e===null?e=[a]:e.push(a),t++}}if(o.claimedBy!==void 0&&typeof o.claimedBy!="string"){let p={instancePath:i+"/port\
+s/"+n+"/claimedBy",schemaPath:"#/properties/ports/items/properties/claimedBy/type",keyword:"type",params:{type:"string"}};e===null?e=[p]:e.push(p),t++}if(o.addresses!==
+void 0){let p=o.addresses;if(Array.isArray(p)){let a=p.length;for(let l=0;l<a;l++)if(typeof p[l]!="string"){let c={instancePath:i+"/ports/"+n+"/addresses/"+l,schemaPath:"\
+#/properties/ports/items/properties/addresses/items/type",keyword:"type",params:{type:"string"}};e===null?e=[c]:e.push(c),t++}}else{let a={instancePath:i+"/port\
+s/"+n+"/addresses",schemaPath:"#/properties/ports/items/properties/addresses/type",keyword:"type",params:{type:"array"}};e===null?e=[a]:e.push(a),t++}}if(o.reason!==
+void 0&&typeof o.reason!="string"){let p={instancePath:i+"/ports/"+n+"/reason",schemaPath:"#/properties/ports/items/properties/reason/type",keyword:"type",params:{
+type:"string"}};e===null?e=[p]:e.push(p),t++}}else{let p={instancePath:i+"/ports/"+n,schemaPath:"#/properties/ports/items/type",keyword:"type",params:{type:"obj\
+ect"}};e===null?e=[p]:e.push(p),t++}}}else{let r={instancePath:i+"/ports",schemaPath:"#/properties/ports/type",keyword:"type",params:{type:"array"}};e===null?e=
+[r]:e.push(r),t++}}if(d.engine!==void 0){let s=d.engine;if(s&&typeof s=="object"&&!Array.isArray(s)){if(s.name===void 0){let r={instancePath:i+"/engine",schemaPath:"\
+#/properties/engine/required",keyword:"required",params:{missingProperty:"name"}};e===null?e=[r]:e.push(r),t++}if(s.state===void 0){let r={instancePath:i+"/engi\
+ne",schemaPath:"#/properties/engine/required",keyword:"required",params:{missingProperty:"state"}};e===null?e=[r]:e.push(r),t++}if(s.name!==void 0){let r=s.name;
+if(!(r==="moby"||r==="containerd")){let n={instancePath:i+"/engine/name",schemaPath:"#/$defs/engineName/enum",keyword:"enum",params:{allowedValues:T.enum}};e===
+null?e=[n]:e.push(n),t++}}if(s.state!==void 0){let r=s.state;if(!(r==="stopped"||r==="running"||r==="unresponsive"||r==="unknown")){let n={instancePath:i+"/engi\
+ne/state",schemaPath:"#/$defs/engineState/enum",keyword:"enum",params:{allowedValues:I.enum}};e===null?e=[n]:e.push(n),t++}}if(s.endpoint!==void 0&&typeof s.endpoint!=
+"string"){let r={instancePath:i+"/engine/endpoint",schemaPath:"#/properties/engine/properties/endpoint/type",keyword:"type",params:{type:"string"}};e===null?e=[
+r]:e.push(r),t++}if(s.version!==void 0&&typeof s.version!="string"){let r={instancePath:i+"/engine/version",schemaPath:"#/properties/engine/properties/version/t\
+ype",keyword:"type",params:{type:"string"}};e===null?e=[r]:e.push(r),t++}if(s.workload!==void 0){let r=s.workload;if(r&&typeof r=="object"&&!Array.isArray(r)){if(r.
+runningContainers!==void 0){let n=r.runningContainers;if(!(typeof n=="number"&&!(n%1)&&!isNaN(n)&&isFinite(n))){let o={instancePath:i+"/engine/workload/runningC\
+ontainers",schemaPath:"#/$defs/workload/properties/runningContainers/type",keyword:"type",params:{type:"integer"}};e===null?e=[o]:e.push(o),t++}if(typeof n=="nu\
+mber"&&isFinite(n)&&(n<0||isNaN(n))){let o={instancePath:i+"/engine/workload/runningContainers",schemaPath:"#/$defs/workload/properties/runningContainers/minimu\
+m",keyword:"minimum",params:{comparison:">=",limit:0}};e===null?e=[o]:e.push(o),t++}}if(r.containers!==void 0){let n=r.containers;if(!(typeof n=="number"&&!(n%1)&&
+!isNaN(n)&&isFinite(n))){let o={instancePath:i+"/engine/workload/containers",schemaPath:"#/$defs/workload/properties/containers/type",keyword:"type",params:{type:"\
+integer"}};e===null?e=[o]:e.push(o),t++}if(typeof n=="number"&&isFinite(n)&&(n<0||isNaN(n))){let o={instancePath:i+"/engine/workload/containers",schemaPath:"#/$\
+defs/workload/properties/containers/minimum",keyword:"minimum",params:{comparison:">=",limit:0}};e===null?e=[o]:e.push(o),t++}}if(r.images!==void 0){let n=r.images;
+if(!(typeof n=="number"&&!(n%1)&&!isNaN(n)&&isFinite(n))){let o={instancePath:i+"/engine/workload/images",schemaPath:"#/$defs/workload/properties/images/type",keyword:"\
+type",params:{type:"integer"}};e===null?e=[o]:e.push(o),t++}if(typeof n=="number"&&isFinite(n)&&(n<0||isNaN(n))){let o={instancePath:i+"/engine/workload/images",
+schemaPath:"#/$defs/workload/properties/images/minimum",keyword:"minimum",params:{comparison:">=",limit:0}};e===null?e=[o]:e.push(o),t++}}if(r.running!==void 0){
+let n=r.running;if(Array.isArray(n)){let o=n.length;for(let p=0;p<o;p++){let a=n[p];if(a&&typeof a=="object"&&!Array.isArray(a)){if(a.name===void 0){let l={instancePath:i+
+"/engine/workload/running/"+p,schemaPath:"#/$defs/workload/properties/running/items/required",keyword:"required",params:{missingProperty:"name"}};e===null?e=[l]:
+e.push(l),t++}if(a.name!==void 0&&typeof a.name!="string"){let l={instancePath:i+"/engine/workload/running/"+p+"/name",schemaPath:"#/$defs/workload/properties/r\
+unning/items/properties/name/type",keyword:"type",params:{type:"string"}};e===null?e=[l]:e.push(l),t++}if(a.returns!==void 0&&typeof a.returns!="boolean"){let l={
+instancePath:i+"/engine/workload/running/"+p+"/returns",schemaPath:"#/$defs/workload/properties/running/items/properties/returns/type",keyword:"type",params:{type:"\
+boolean"}};e===null?e=[l]:e.push(l),t++}if(a.pod!==void 0&&a.pod!==!0){let l={instancePath:i+"/engine/workload/running/"+p+"/pod",schemaPath:"#/$defs/workload/p\
+roperties/running/items/properties/pod/const",keyword:"const",params:{allowedValue:!0}};e===null?e=[l]:e.push(l),t++}if(a.ports!==void 0){let l=a.ports;if(Array.
+isArray(l)){let c=l.length;for(let f=0;f<c;f++){let w=l[f];if(w&&typeof w=="object"&&!Array.isArray(w)){if(w.protocol===void 0){let m={instancePath:i+"/engine/w\
+orkload/running/"+p+"/ports/"+f,schemaPath:"#/$defs/workload/properties/running/items/properties/ports/items/required",keyword:"required",params:{missingProperty:"\
+protocol"}};e===null?e=[m]:e.push(m),t++}if(w.port===void 0){let m={instancePath:i+"/engine/workload/running/"+p+"/ports/"+f,schemaPath:"#/$defs/workload/proper\
+ties/running/items/properties/ports/items/required",keyword:"required",params:{missingProperty:"port"}};e===null?e=[m]:e.push(m),t++}if(w.protocol!==void 0){let m=w.
+protocol;if(!(m==="tcp"||m==="udp")){let g={instancePath:i+"/engine/workload/running/"+p+"/ports/"+f+"/protocol",schemaPath:"#/$defs/workload/properties/running\
+/items/properties/ports/items/properties/protocol/enum",keyword:"enum",params:{allowedValues:V.properties.running.items.properties.ports.items.properties.protocol.
+enum}};e===null?e=[g]:e.push(g),t++}}if(w.port!==void 0){let m=w.port;if(!(typeof m=="number"&&!(m%1)&&!isNaN(m)&&isFinite(m))){let g={instancePath:i+"/engine/w\
+orkload/running/"+p+"/ports/"+f+"/port",schemaPath:"#/$defs/workload/properties/running/items/properties/ports/items/properties/port/type",keyword:"type",params:{
+type:"integer"}};e===null?e=[g]:e.push(g),t++}if(typeof m=="number"&&isFinite(m)){if(m>65535||isNaN(m)){let g={instancePath:i+"/engine/workload/running/"+p+"/po\
+rts/"+f+"/port",schemaPath:"#/$defs/workload/properties/running/items/properties/ports/items/properties/port/maximum",keyword:"maximum",params:{comparison:"<=",
+limit:65535}};e===null?e=[g]:e.push(g),t++}if(m<1||isNaN(m)){let g={instancePath:i+"/engine/workload/running/"+p+"/ports/"+f+"/port",schemaPath:"#/$defs/workloa\
+d/properties/running/items/properties/ports/items/properties/port/minimum",keyword:"minimum",params:{comparison:">=",limit:1}};e===null?e=[g]:e.push(g),t++}}}}else{
+let m={instancePath:i+"/engine/workload/running/"+p+"/ports/"+f,schemaPath:"#/$defs/workload/properties/running/items/properties/ports/items/type",keyword:"type",
+params:{type:"object"}};e===null?e=[m]:e.push(m),t++}}}else{let c={instancePath:i+"/engine/workload/running/"+p+"/ports",schemaPath:"#/$defs/workload/properties\
+/running/items/properties/ports/type",keyword:"type",params:{type:"array"}};e===null?e=[c]:e.push(c),t++}}}else{let l={instancePath:i+"/engine/workload/running/"+
+p,schemaPath:"#/$defs/workload/properties/running/items/type",keyword:"type",params:{type:"object"}};e===null?e=[l]:e.push(l),t++}}}else{let o={instancePath:i+"\
+/engine/workload/running",schemaPath:"#/$defs/workload/properties/running/type",keyword:"type",params:{type:"array"}};e===null?e=[o]:e.push(o),t++}}}else{let n={
+instancePath:i+"/engine/workload",schemaPath:"#/$defs/workload/type",keyword:"type",params:{type:"object"}};e===null?e=[n]:e.push(n),t++}}}else{let r={instancePath:i+
+"/engine",schemaPath:"#/properties/engine/type",keyword:"type",params:{type:"object"}};e===null?e=[r]:e.push(r),t++}}if(d.engines!==void 0){let s=d.engines;if(s&&
+typeof s=="object"&&!Array.isArray(s)){for(let r in s){let n=t;if(!(r==="moby"||r==="containerd")){let o={instancePath:i+"/engines",schemaPath:"#/$defs/engineNa\
+me/enum",keyword:"enum",params:{allowedValues:T.enum},propertyName:r};e===null?e=[o]:e.push(o),t++}var y=n===t;if(!y){let o={instancePath:i+"/engines",schemaPath:"\
+#/properties/engines/propertyNames",keyword:"propertyNames",params:{propertyName:r}};e===null?e=[o]:e.push(o),t++}}for(let r in s){let n=s[r];if(n&&typeof n=="o\
+bject"&&!Array.isArray(n)){if(n.state===void 0){let o={instancePath:i+"/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1"),schemaPath:"#/properties/engines/addi\
+tionalProperties/required",keyword:"required",params:{missingProperty:"state"}};e===null?e=[o]:e.push(o),t++}if(n.state!==void 0){let o=n.state;if(!(o==="stoppe\
+d"||o==="running"||o==="unresponsive"||o==="unknown")){let p={instancePath:i+"/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1")+"/state",schemaPath:"#/$defs/e\
+ngineState/enum",keyword:"enum",params:{allowedValues:I.enum}};e===null?e=[p]:e.push(p),t++}}if(n.spec!==void 0){let o=n.spec;if(!(o&&typeof o=="object"&&!Array.
+isArray(o))){let p={instancePath:i+"/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1")+"/spec",schemaPath:"#/properties/engines/additionalProperties/properties\
+/spec/type",keyword:"type",params:{type:"object"}};e===null?e=[p]:e.push(p),t++}}if(n.endpoint!==void 0&&typeof n.endpoint!="string"){let o={instancePath:i+"/en\
+gines/"+r.replace(/~/g,"~0").replace(/\//g,"~1")+"/endpoint",schemaPath:"#/properties/engines/additionalProperties/properties/endpoint/type",keyword:"type",params:{
+type:"string"}};e===null?e=[o]:e.push(o),t++}if(n.version!==void 0&&typeof n.version!="string"){let o={instancePath:i+"/engines/"+r.replace(/~/g,"~0").replace(/\//g,
+"~1")+"/version",schemaPath:"#/properties/engines/additionalProperties/properties/version/type",keyword:"type",params:{type:"string"}};e===null?e=[o]:e.push(o),
+t++}if(n.workload!==void 0){let o=n.workload;if(o&&typeof o=="object"&&!Array.isArray(o)){if(o.runningContainers!==void 0){let p=o.runningContainers;if(!(typeof p==
+"number"&&!(p%1)&&!isNaN(p)&&isFinite(p))){let a={instancePath:i+"/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1")+"/workload/runningContainers",schemaPath:"\
+#/$defs/workload/properties/runningContainers/type",keyword:"type",params:{type:"integer"}};e===null?e=[a]:e.push(a),t++}if(typeof p=="number"&&isFinite(p)&&(p<
+0||isNaN(p))){let a={instancePath:i+"/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1")+"/workload/runningContainers",schemaPath:"#/$defs/workload/properties/r\
+unningContainers/minimum",keyword:"minimum",params:{comparison:">=",limit:0}};e===null?e=[a]:e.push(a),t++}}if(o.containers!==void 0){let p=o.containers;if(!(typeof p==
+"number"&&!(p%1)&&!isNaN(p)&&isFinite(p))){let a={instancePath:i+"/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1")+"/workload/containers",schemaPath:"#/$defs\
+/workload/properties/containers/type",keyword:"type",params:{type:"integer"}};e===null?e=[a]:e.push(a),t++}if(typeof p=="number"&&isFinite(p)&&(p<0||isNaN(p))){
+let a={instancePath:i+"/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1")+"/workload/containers",schemaPath:"#/$defs/workload/properties/containers/minimum",keyword:"\
+minimum",params:{comparison:">=",limit:0}};e===null?e=[a]:e.push(a),t++}}if(o.images!==void 0){let p=o.images;if(!(typeof p=="number"&&!(p%1)&&!isNaN(p)&&isFinite(
+p))){let a={instancePath:i+"/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1")+"/workload/images",schemaPath:"#/$defs/workload/properties/images/type",keyword:"\
+type",params:{type:"integer"}};e===null?e=[a]:e.push(a),t++}if(typeof p=="number"&&isFinite(p)&&(p<0||isNaN(p))){let a={instancePath:i+"/engines/"+r.replace(/~/g,
+"~0").replace(/\//g,"~1")+"/workload/images",schemaPath:"#/$defs/workload/properties/images/minimum",keyword:"minimum",params:{comparison:">=",limit:0}};e===null?
+e=[a]:e.push(a),t++}}if(o.running!==void 0){let p=o.running;if(Array.isArray(p)){let a=p.length;for(let l=0;l<a;l++){let c=p[l];if(c&&typeof c=="object"&&!Array.
+isArray(c)){if(c.name===void 0){let f={instancePath:i+"/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1")+"/workload/running/"+l,schemaPath:"#/$defs/workload/p\
+roperties/running/items/required",keyword:"required",params:{missingProperty:"name"}};e===null?e=[f]:e.push(f),t++}if(c.name!==void 0&&typeof c.name!="string"){
+let f={instancePath:i+"/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1")+"/workload/running/"+l+"/name",schemaPath:"#/$defs/workload/properties/running/items/\
+properties/name/type",keyword:"type",params:{type:"string"}};e===null?e=[f]:e.push(f),t++}if(c.returns!==void 0&&typeof c.returns!="boolean"){let f={instancePath:i+
+"/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1")+"/workload/running/"+l+"/returns",schemaPath:"#/$defs/workload/properties/running/items/properties/returns/\
+type",keyword:"type",params:{type:"boolean"}};e===null?e=[f]:e.push(f),t++}if(c.pod!==void 0&&c.pod!==!0){let f={instancePath:i+"/engines/"+r.replace(/~/g,"~0").
+replace(/\//g,"~1")+"/workload/running/"+l+"/pod",schemaPath:"#/$defs/workload/properties/running/items/properties/pod/const",keyword:"const",params:{allowedValue:!0}};
+e===null?e=[f]:e.push(f),t++}if(c.ports!==void 0){let f=c.ports;if(Array.isArray(f)){let w=f.length;for(let m=0;m<w;m++){let g=f[m];if(g&&typeof g=="object"&&!Array.
+isArray(g)){if(g.protocol===void 0){let h={instancePath:i+"/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1")+"/workload/running/"+l+"/ports/"+m,schemaPath:"#/\
+$defs/workload/properties/running/items/properties/ports/items/required",keyword:"required",params:{missingProperty:"protocol"}};e===null?e=[h]:e.push(h),t++}if(g.
+port===void 0){let h={instancePath:i+"/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1")+"/workload/running/"+l+"/ports/"+m,schemaPath:"#/$defs/workload/proper\
+ties/running/items/properties/ports/items/required",keyword:"required",params:{missingProperty:"port"}};e===null?e=[h]:e.push(h),t++}if(g.protocol!==void 0){let h=g.
+protocol;if(!(h==="tcp"||h==="udp")){let P={instancePath:i+"/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1")+"/workload/running/"+l+"/ports/"+m+"/protocol",schemaPath:"\
+#/$defs/workload/properties/running/items/properties/ports/items/properties/protocol/enum",keyword:"enum",params:{allowedValues:V.properties.running.items.properties.
+ports.items.properties.protocol.enum}};e===null?e=[P]:e.push(P),t++}}if(g.port!==void 0){let h=g.port;if(!(typeof h=="number"&&!(h%1)&&!isNaN(h)&&isFinite(h))){
+let P={instancePath:i+"/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1")+"/workload/running/"+l+"/ports/"+m+"/port",schemaPath:"#/$defs/workload/properties/ru\
+nning/items/properties/ports/items/properties/port/type",keyword:"type",params:{type:"integer"}};e===null?e=[P]:e.push(P),t++}if(typeof h=="number"&&isFinite(h)){
+if(h>65535||isNaN(h)){let P={instancePath:i+"/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1")+"/workload/running/"+l+"/ports/"+m+"/port",schemaPath:"#/$defs/\
+workload/properties/running/items/properties/ports/items/properties/port/maximum",keyword:"maximum",params:{comparison:"<=",limit:65535}};e===null?e=[P]:e.push(
+P),t++}if(h<1||isNaN(h)){let P={instancePath:i+"/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1")+"/workload/running/"+l+"/ports/"+m+"/port",schemaPath:"#/$de\
+fs/workload/properties/running/items/properties/ports/items/properties/port/minimum",keyword:"minimum",params:{comparison:">=",limit:1}};e===null?e=[P]:e.push(P),
+t++}}}}else{let h={instancePath:i+"/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1")+"/workload/running/"+l+"/ports/"+m,schemaPath:"#/$defs/workload/propertie\
+s/running/items/properties/ports/items/type",keyword:"type",params:{type:"object"}};e===null?e=[h]:e.push(h),t++}}}else{let w={instancePath:i+"/engines/"+r.replace(
+/~/g,"~0").replace(/\//g,"~1")+"/workload/running/"+l+"/ports",schemaPath:"#/$defs/workload/properties/running/items/properties/ports/type",keyword:"type",params:{
+type:"array"}};e===null?e=[w]:e.push(w),t++}}}else{let f={instancePath:i+"/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1")+"/workload/running/"+l,schemaPath:"\
+#/$defs/workload/properties/running/items/type",keyword:"type",params:{type:"object"}};e===null?e=[f]:e.push(f),t++}}}else{let a={instancePath:i+"/engines/"+r.replace(
+/~/g,"~0").replace(/\//g,"~1")+"/workload/running",schemaPath:"#/$defs/workload/properties/running/type",keyword:"type",params:{type:"array"}};e===null?e=[a]:e.
+push(a),t++}}}else{let p={instancePath:i+"/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1")+"/workload",schemaPath:"#/$defs/workload/type",keyword:"type",params:{
+type:"object"}};e===null?e=[p]:e.push(p),t++}}if(n.message!==void 0&&typeof n.message!="string"){let o={instancePath:i+"/engines/"+r.replace(/~/g,"~0").replace(
+/\//g,"~1")+"/message",schemaPath:"#/properties/engines/additionalProperties/properties/message/type",keyword:"type",params:{type:"string"}};e===null?e=[o]:e.push(
+o),t++}}else{let o={instancePath:i+"/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1"),schemaPath:"#/properties/engines/additionalProperties/type",keyword:"typ\
+e",params:{type:"object"}};e===null?e=[o]:e.push(o),t++}}}else{let r={instancePath:i+"/engines",schemaPath:"#/properties/engines/type",keyword:"type",params:{type:"\
+object"}};e===null?e=[r]:e.push(r),t++}}if(d.cluster!==void 0){let s=d.cluster;if(s&&typeof s=="object"&&!Array.isArray(s)){if(s.state===void 0){let r={instancePath:i+
+"/cluster",schemaPath:"#/properties/cluster/required",keyword:"required",params:{missingProperty:"state"}};e===null?e=[r]:e.push(r),t++}if(s.state!==void 0){let r=s.
+state;if(!(r==="unsupported"||r==="absent"||r==="stopped"||r==="running"||r==="unresponsive"||r==="unknown")){let n={instancePath:i+"/cluster/state",schemaPath:"\
+#/properties/cluster/properties/state/enum",keyword:"enum",params:{allowedValues:k.properties.cluster.properties.state.enum}};e===null?e=[n]:e.push(n),t++}}if(s.
+installedVersion!==void 0&&typeof s.installedVersion!="string"){let r={instancePath:i+"/cluster/installedVersion",schemaPath:"#/properties/cluster/properties/in\
+stalledVersion/type",keyword:"type",params:{type:"string"}};e===null?e=[r]:e.push(r),t++}if(s.spec!==void 0){let r=s.spec;if(!(r&&typeof r=="object"&&!Array.isArray(
+r))){let n={instancePath:i+"/cluster/spec",schemaPath:"#/properties/cluster/properties/spec/type",keyword:"type",params:{type:"object"}};e===null?e=[n]:e.push(n),
+t++}}if(s.ready!==void 0&&typeof s.ready!="boolean"){let r={instancePath:i+"/cluster/ready",schemaPath:"#/properties/cluster/properties/ready/type",keyword:"typ\
+e",params:{type:"boolean"}};e===null?e=[r]:e.push(r),t++}if(s.kubeconfig!==void 0&&typeof s.kubeconfig!="string"){let r={instancePath:i+"/cluster/kubeconfig",schemaPath:"\
+#/properties/cluster/properties/kubeconfig/type",keyword:"type",params:{type:"string"}};e===null?e=[r]:e.push(r),t++}if(s.message!==void 0&&typeof s.message!="s\
+tring"){let r={instancePath:i+"/cluster/message",schemaPath:"#/properties/cluster/properties/message/type",keyword:"type",params:{type:"string"}};e===null?e=[r]:
+e.push(r),t++}}else{let r={instancePath:i+"/cluster",schemaPath:"#/properties/cluster/type",keyword:"type",params:{type:"object"}};e===null?e=[r]:e.push(r),t++}}
+if(d.phases!==void 0){let s=d.phases;if(Array.isArray(s)){let r=s.length;for(let n=0;n<r;n++){let o=s[n];if(o&&typeof o=="object"&&!Array.isArray(o)){if(o.name===
+void 0){let p={instancePath:i+"/phases/"+n,schemaPath:"#/properties/phases/items/required",keyword:"required",params:{missingProperty:"name"}};e===null?e=[p]:e.
+push(p),t++}if(o.startedAt===void 0){let p={instancePath:i+"/phases/"+n,schemaPath:"#/properties/phases/items/required",keyword:"required",params:{missingProperty:"\
+startedAt"}};e===null?e=[p]:e.push(p),t++}if(o.name!==void 0&&typeof o.name!="string"){let p={instancePath:i+"/phases/"+n+"/name",schemaPath:"#/properties/phase\
+s/items/properties/name/type",keyword:"type",params:{type:"string"}};e===null?e=[p]:e.push(p),t++}if(o.startedAt!==void 0){let p=o.startedAt;if(typeof p=="strin\
+g"){if(!v.test(p)){let a={instancePath:i+"/phases/"+n+"/startedAt",schemaPath:"#/$defs/time/pattern",keyword:"pattern",params:{pattern:"^\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\
+\\d:\\d\\d(\\.\\d+)?Z$"}};e===null?e=[a]:e.push(a),t++}}else{let a={instancePath:i+"/phases/"+n+"/startedAt",schemaPath:"#/$defs/time/type",keyword:"type",params:{
+type:"string"}};e===null?e=[a]:e.push(a),t++}}if(o.ms!==void 0){let p=o.ms;if(typeof p=="number"&&isFinite(p)){if(p<0||isNaN(p)){let a={instancePath:i+"/phases/"+
+n+"/ms",schemaPath:"#/properties/phases/items/properties/ms/minimum",keyword:"minimum",params:{comparison:">=",limit:0}};e===null?e=[a]:e.push(a),t++}}else{let a={
+instancePath:i+"/phases/"+n+"/ms",schemaPath:"#/properties/phases/items/properties/ms/type",keyword:"type",params:{type:"number"}};e===null?e=[a]:e.push(a),t++}}
+if(o.outcome!==void 0){let p=o.outcome;if(!(p==="done"||p==="failed")){let a={instancePath:i+"/phases/"+n+"/outcome",schemaPath:"#/properties/phases/items/prope\
+rties/outcome/enum",keyword:"enum",params:{allowedValues:k.properties.phases.items.properties.outcome.enum}};e===null?e=[a]:e.push(a),t++}}if(o.reason!==void 0&&
+typeof o.reason!="string"){let p={instancePath:i+"/phases/"+n+"/reason",schemaPath:"#/properties/phases/items/properties/reason/type",keyword:"type",params:{type:"\
+string"}};e===null?e=[p]:e.push(p),t++}}else{let p={instancePath:i+"/phases/"+n,schemaPath:"#/properties/phases/items/type",keyword:"type",params:{type:"object"}};
+e===null?e=[p]:e.push(p),t++}}}else{let r={instancePath:i+"/phases",schemaPath:"#/properties/phases/type",keyword:"type",params:{type:"array"}};e===null?e=[r]:e.
+push(r),t++}}if(d.counters!==void 0){let s=d.counters;if(s&&typeof s=="object"&&!Array.isArray(s)){if(s.steps===void 0){let r={instancePath:i+"/counters",schemaPath:"\
+#/properties/counters/required",keyword:"required",params:{missingProperty:"steps"}};e===null?e=[r]:e.push(r),t++}if(s.restarts===void 0){let r={instancePath:i+
+"/counters",schemaPath:"#/properties/counters/required",keyword:"required",params:{missingProperty:"restarts"}};e===null?e=[r]:e.push(r),t++}if(s.resets===void 0){
+let r={instancePath:i+"/counters",schemaPath:"#/properties/counters/required",keyword:"required",params:{missingProperty:"resets"}};e===null?e=[r]:e.push(r),t++}
+if(s.failures===void 0){let r={instancePath:i+"/counters",schemaPath:"#/properties/counters/required",keyword:"required",params:{missingProperty:"failures"}};e===
+null?e=[r]:e.push(r),t++}if(s.settingsPuts===void 0){let r={instancePath:i+"/counters",schemaPath:"#/properties/counters/required",keyword:"required",params:{missingProperty:"\
+settingsPuts"}};e===null?e=[r]:e.push(r),t++}if(s.settingsWrites===void 0){let r={instancePath:i+"/counters",schemaPath:"#/properties/counters/required",keyword:"\
+required",params:{missingProperty:"settingsWrites"}};e===null?e=[r]:e.push(r),t++}for(let r in s)if(!(r==="settingsPuts"||r==="settingsWrites")){let n=s[r];if(!(typeof n==
+"number"&&!(n%1)&&!isNaN(n)&&isFinite(n))){let o={instancePath:i+"/counters/"+r.replace(/~/g,"~0").replace(/\//g,"~1"),schemaPath:"#/properties/counters/additio\
+nalProperties/type",keyword:"type",params:{type:"integer"}};e===null?e=[o]:e.push(o),t++}if(typeof n=="number"&&isFinite(n)&&(n<0||isNaN(n))){let o={instancePath:i+
+"/counters/"+r.replace(/~/g,"~0").replace(/\//g,"~1"),schemaPath:"#/properties/counters/additionalProperties/minimum",keyword:"minimum",params:{comparison:">=",
+limit:0}};e===null?e=[o]:e.push(o),t++}}}else{let r={instancePath:i+"/counters",schemaPath:"#/properties/counters/type",keyword:"type",params:{type:"object"}};e===
+null?e=[r]:e.push(r),t++}}if(d.policies!==void 0){let s=d.policies;if(s&&typeof s=="object"&&!Array.isArray(s)){if(s.lockedBy!==void 0&&typeof s.lockedBy!="stri\
+ng"){let r={instancePath:i+"/policies/lockedBy",schemaPath:"#/properties/policies/properties/lockedBy/type",keyword:"type",params:{type:"string"}};e===null?e=[r]:
+e.push(r),t++}if(s.defaultsBy!==void 0&&typeof s.defaultsBy!="string"){let r={instancePath:i+"/policies/defaultsBy",schemaPath:"#/properties/policies/properties\
+/defaultsBy/type",keyword:"type",params:{type:"string"}};e===null?e=[r]:e.push(r),t++}}else{let r={instancePath:i+"/policies",schemaPath:"#/properties/policies/\
+type",keyword:"type",params:{type:"object"}};e===null?e=[r]:e.push(r),t++}}if(d.hostIntegration!==void 0){let s=d.hostIntegration;if(s&&typeof s=="object"&&!Array.
+isArray(s)){if(s.files===void 0){let r={instancePath:i+"/hostIntegration",schemaPath:"#/properties/hostIntegration/required",keyword:"required",params:{missingProperty:"\
+files"}};e===null?e=[r]:e.push(r),t++}for(let r in s)if(!(r==="offBecause"||r==="files")){let n={instancePath:i+"/hostIntegration",schemaPath:"#/properties/host\
+Integration/additionalProperties",keyword:"additionalProperties",params:{additionalProperty:r}};e===null?e=[n]:e.push(n),t++}if(s.offBecause!==void 0&&typeof s.
+offBecause!="string"){let r={instancePath:i+"/hostIntegration/offBecause",schemaPath:"#/properties/hostIntegration/properties/offBecause/type",keyword:"type",params:{
+type:"string"}};e===null?e=[r]:e.push(r),t++}if(s.files!==void 0){let r=s.files;if(Array.isArray(r)){let n=r.length;for(let o=0;o<n;o++){let p=r[o];if(p&&typeof p==
+"object"&&!Array.isArray(p)){if(p.part===void 0){let a={instancePath:i+"/hostIntegration/files/"+o,schemaPath:"#/properties/hostIntegration/properties/files/ite\
+ms/required",keyword:"required",params:{missingProperty:"part"}};e===null?e=[a]:e.push(a),t++}if(p.file===void 0){let a={instancePath:i+"/hostIntegration/files/"+
+o,schemaPath:"#/properties/hostIntegration/properties/files/items/required",keyword:"required",params:{missingProperty:"file"}};e===null?e=[a]:e.push(a),t++}if(p.
+state===void 0){let a={instancePath:i+"/hostIntegration/files/"+o,schemaPath:"#/properties/hostIntegration/properties/files/items/required",keyword:"required",params:{
+missingProperty:"state"}};e===null?e=[a]:e.push(a),t++}for(let a in p)if(!(a==="part"||a==="file"||a==="state"||a==="message")){let l={instancePath:i+"/hostInte\
+gration/files/"+o,schemaPath:"#/properties/hostIntegration/properties/files/items/additionalProperties",keyword:"additionalProperties",params:{additionalProperty:a}};
+e===null?e=[l]:e.push(l),t++}if(p.part!==void 0){let a=p.part;if(!(a==="path"||a==="docker-context"||a==="kubeconfig"||a==="autostart")){let l={instancePath:i+"\
+/hostIntegration/files/"+o+"/part",schemaPath:"#/properties/hostIntegration/properties/files/items/properties/part/enum",keyword:"enum",params:{allowedValues:k.
+properties.hostIntegration.properties.files.items.properties.part.enum}};e===null?e=[l]:e.push(l),t++}}if(p.file!==void 0&&typeof p.file!="string"){let a={instancePath:i+
+"/hostIntegration/files/"+o+"/file",schemaPath:"#/properties/hostIntegration/properties/files/items/properties/file/type",keyword:"type",params:{type:"string"}};
+e===null?e=[a]:e.push(a),t++}if(p.state!==void 0){let a=p.state;if(!(a==="managed"||a==="clean"||a==="left"||a==="failed")){let l={instancePath:i+"/hostIntegrat\
+ion/files/"+o+"/state",schemaPath:"#/properties/hostIntegration/properties/files/items/properties/state/enum",keyword:"enum",params:{allowedValues:k.properties.
+hostIntegration.properties.files.items.properties.state.enum}};e===null?e=[l]:e.push(l),t++}}if(p.message!==void 0&&typeof p.message!="string"){let a={instancePath:i+
+"/hostIntegration/files/"+o+"/message",schemaPath:"#/properties/hostIntegration/properties/files/items/properties/message/type",keyword:"type",params:{type:"str\
+ing"}};e===null?e=[a]:e.push(a),t++}}else{let a={instancePath:i+"/hostIntegration/files/"+o,schemaPath:"#/properties/hostIntegration/properties/files/items/type",
+keyword:"type",params:{type:"object"}};e===null?e=[a]:e.push(a),t++}}}else{let n={instancePath:i+"/hostIntegration/files",schemaPath:"#/properties/hostIntegrati\
+on/properties/files/type",keyword:"type",params:{type:"array"}};e===null?e=[n]:e.push(n),t++}}}else{let r={instancePath:i+"/hostIntegration",schemaPath:"#/prope\
+rties/hostIntegration/type",keyword:"type",params:{type:"object"}};e===null?e=[r]:e.push(r),t++}}if(d.notices!==void 0){let s=d.notices;if(Array.isArray(s)){let r=s.
+length;for(let n=0;n<r;n++)if(typeof s[n]!="string"){let o={instancePath:i+"/notices/"+n,schemaPath:"#/properties/notices/items/type",keyword:"type",params:{type:"\
+string"}};e===null?e=[o]:e.push(o),t++}}else{let r={instancePath:i+"/notices",schemaPath:"#/properties/notices/type",keyword:"type",params:{type:"array"}};e===null?
+e=[r]:e.push(r),t++}}}else{let s={instancePath:i,schemaPath:"#/type",keyword:"type",params:{type:"object"}};e===null?e=[s]:e.push(s),t++}return A.errors=e,t===0}
+A.evaluated={props:{kind:!0,formatVersion:!0,product:!0,version:!0,settingsVersion:!0,pid:!0,home:!0,startedAt:!0,driver:!0,power:!0,generation:!0,observedGeneration:!0,
+converged:!0,backendState:!0,conditions:!0,machine:!0,access:!0,maintenance:!0,apply:!0,ports:!0,engine:!0,engines:!0,cluster:!0,phases:!0,counters:!0,policies:!0,
+hostIntegration:!0,notices:!0},dynamicProps:!1,dynamicItems:!1};export{R as default,B as validate};

@@ -42,6 +42,8 @@ export interface Connection extends Guest {
   connect(limitMs: number, isAlive: () => Promise<boolean>, signal: AbortSignal, up?: 'up'): Promise<void>;
   /** Whether the connection is up; reconnects if necessary. */
   isConnected(signal: AbortSignal): Promise<boolean>;
+  /** Programs of this process that run in the guest now, each with a session of its own in the connection. */
+  sessions(): number;
   /** Called after a reconnect: everything tunneled through the old connection is gone. */
   onReconnect(listener: () => Promise<void>): void;
   close(): Promise<void>;
@@ -71,6 +73,7 @@ const ALL_STATUSES = Array.from({ length: 256 }, (_, status) => status);
 
 export function guestConnection({ places, logFile, environment, clock, port }: ConnectionParts): Connection {
   const listeners: (() => Promise<void>)[] = [];
+  let sessions = 0;
   const local = (argv: readonly string[], options: GuestRunOptions = {}) =>
     runProgram(argv, { ...options, env: environment });
 
@@ -175,10 +178,23 @@ export function guestConnection({ places, logFile, environment, clock, port }: C
     async *stream(argv, options = {}) {
       const command = guestCommand(places, await port(), ['env', GUEST_PATH, ...argv]);
       // A client of a control master waits for the remote program, whatever its own options are.
-      yield* streamProgram(command, { ...options, env: environment, graceMs: 0 });
+      sessions += 1;
+      try {
+        yield* streamProgram(command, { ...options, env: environment, graceMs: 0 });
+      } finally {
+        sessions -= 1;
+      }
     },
-    converse: async (argv) =>
-      converse(guestCommand(places, await port(), ['env', GUEST_PATH, 'LC_ALL=C', ...argv]), environment),
+    async converse(argv) {
+      const command = guestCommand(places, await port(), ['env', GUEST_PATH, 'LC_ALL=C', ...argv]);
+      const stream = await converse(command, environment);
+      sessions += 1;
+      stream.once('close', () => {
+        sessions -= 1;
+      });
+      return stream;
+    },
+    sessions: () => sessions,
     async forward(order, ...words) {
       const { stdout } = await local(control(places, await port(), order, ...words), { timeoutMs: CONTROL_MS });
       return stdout.trim();

@@ -7,15 +7,7 @@ import { programPath } from '../../../os/program.ts';
 import { run as runProgram } from '../../../os/run.ts';
 import { runtimeDirectory, userHome } from '../../../os/user-directories.ts';
 import { places as homePlaces, identityOf } from '../../../state/places.ts';
-import type {
-  ClusterDriver,
-  Driver,
-  DriverContext,
-  DriverFactory,
-  DriverInfo,
-  EngineDriver,
-  EngineStatus,
-} from '../../driver.ts';
+import type { ClusterDriver, Driver, DriverContext, DriverFactory, DriverInfo, MachineStatus } from '../../driver.ts';
 import { imageToBoot } from '../../guest-images/image.ts';
 import { imageStore } from '../../guest-images/store.ts';
 import type { Run, Shell } from '../../shell.ts';
@@ -24,6 +16,7 @@ import { lifelines } from '../shared/lifelines.ts';
 import { accelerators } from './accelerator.ts';
 import { NETWORK } from './arguments.ts';
 import { checkDiskCopy, dataBytes } from './disks.ts';
+import { engineInGuest, type GuestState } from './engine-in-guest.ts';
 import { GUEST_PATH, guestConnection } from './guest.ts';
 import { unlessHalted } from './halts.ts';
 import { hostPortFilter } from './host-ports/filter.ts';
@@ -34,6 +27,9 @@ import { qemuMonitor } from './monitor.ts';
 import { changeNotices } from './mounts/change-notices.ts';
 import { featuresOf, hostFacts } from './mounts/host-facts.ts';
 import { changesLive, guestMounts } from './mounts/mounts.ts';
+import { guestPause } from './pause/guest-pause.ts';
+import { pausable } from './pause/pausable.ts';
+import { guestPauses } from './pause/pauses.ts';
 import { qemuPlaces } from './places.ts';
 import { portConflicts } from './ports/conflict.ts';
 import { forwardRecord } from './ports/forward-record.ts';
@@ -42,7 +38,7 @@ import { qemuRoute, sshRoute } from './ports/routes.ts';
 import { readQemuRecord } from './record.ts';
 import { qemuShell } from './shell.ts';
 import { guestAccess } from './ssh.ts';
-import { memorySupport, mountSupport, ownHost, QEMU_SUPPORT, qemuFacts, qemuVerdict } from './support.ts';
+import { memorySupport, mountSupport, ownHost, pauseSupport, QEMU_SUPPORT, qemuFacts, qemuVerdict } from './support.ts';
 
 const INFO: DriverInfo = {
   name: 'qemu',
@@ -143,6 +139,20 @@ async function openQemu(context: DriverContext, programs: GuestPrograms): Promis
     clock: steadyClock,
     log,
   });
+  const pauses = guestPauses(
+    guestPause({
+      places,
+      guest,
+      monitor,
+      mounts,
+      ports,
+      lines,
+      port,
+      isUp: () => machine.isUp(),
+      clock: steadyClock,
+      log,
+    }),
+  );
   const machine = qemuMachine({
     places,
     logFile: join(logs, 'qemu.log'),
@@ -157,6 +167,7 @@ async function openQemu(context: DriverContext, programs: GuestPrograms): Promis
     hostPorts: hostPortFilter({ guest, hostSockets, log }),
     accelerator: accelerators(host, directory, run),
     freezes: env.RDCTL_QEMU_FREEZE !== '0',
+    pause: pauses.current,
     clock: steadyClock,
     log,
   });
@@ -186,10 +197,6 @@ async function openQemu(context: DriverContext, programs: GuestPrograms): Promis
     isConnected: machine.answers,
     unlessHalted: (signal, work) => unlessHalted({ monitor, clock: steadyClock }, signal, work),
   };
-  const engines = {
-    moby: engineInGuest(guestEngines.moby, state),
-    containerd: engineInGuest(guestEngines.containerd, state),
-  };
   const memo = join(directory, 'k3s-release');
   const cluster = programs.cluster(shell, {
     context,
@@ -199,6 +206,32 @@ async function openQemu(context: DriverContext, programs: GuestPrograms): Promis
     isOn: machine.isUp,
     answers: machine.answers,
   });
+  async function observeMachine(signal: AbortSignal): Promise<MachineStatus> {
+    await copies.settle();
+    support = await supportNow();
+    diskBytes = await dataBytes(places.data);
+    const status = await machine.observe(signal);
+    const isLive = status.state === 'on' && changesLive(status.spec);
+    liveFields = isLive ? [...INFO.liveFields, 'machine.mounts'] : INFO.liveFields;
+    // The guest connection, and everything tunneled through it, ends with QEMU. That of a paused guest is held already.
+    if (status.state === 'on' && status.paused === undefined) await lines.hold(places.control);
+    return status;
+  }
+  const { engines, ...parts } = pausable(
+    {
+      machine: { observe: observeMachine, perform: machine.perform },
+      engines: {
+        moby: engineInGuest(guestEngines.moby, state),
+        containerd: engineInGuest(guestEngines.containerd, state),
+      },
+      cluster: {
+        ...cluster,
+        perform: (step, signal) => state.unlessHalted(signal, (until) => cluster.perform(step, until)),
+      },
+    },
+    pauses,
+    machine.isUp,
+  );
   /** Version in the running machine, or after its next start. */
   async function dockerdVersion(): Promise<string | undefined> {
     const [known, selected, found] = await Promise.all([
@@ -217,6 +250,7 @@ async function openQemu(context: DriverContext, programs: GuestPrograms): Promis
     ...QEMU_SUPPORT,
     ...memorySupport(totalmem()),
     ...mountSupport(await facts()),
+    ...pauseSupport(host.platform),
     ...storageSupport(await dockerdVersion()),
   });
   let support = await supportNow();
@@ -231,27 +265,10 @@ async function openQemu(context: DriverContext, programs: GuestPrograms): Promis
     get liveFields() {
       return liveFields;
     },
-    machine: {
-      ...machine,
-      async observe(signal) {
-        await copies.settle();
-        support = await supportNow();
-        diskBytes = await dataBytes(places.data);
-        const status = await machine.observe(signal);
-        const isLive = status.state === 'on' && changesLive(status.spec);
-        liveFields = isLive ? [...INFO.liveFields, 'machine.mounts'] : INFO.liveFields;
-        // The guest connection, and everything tunneled through it, ends with QEMU.
-        if (status.state === 'on') await lines.hold(places.control);
-        return status;
-      },
-    },
+    ...parts,
     engines,
-    cluster: {
-      ...cluster,
-      perform: (step, signal) => state.unlessHalted(signal, (until) => cluster.perform(step, until)),
-    },
     keeps: [places.data, memo],
-    copyLive: copies.copy,
+    copyLive: (targets, signal, progress) => pauses.awake(() => copies.copy(targets, signal, progress)),
     async checkKept({ of, at }, signal) {
       if (of === places.data) await checkDiskCopy({ run, signal }, at);
     },
@@ -260,47 +277,10 @@ async function openQemu(context: DriverContext, programs: GuestPrograms): Promis
     watch: lines.watch,
     access: () => guestAccess(places, ['env', GUEST_PATH]),
     async release() {
+      await pauses.release();
       shell.release();
       notices.stop();
       await Promise.all([ports.release(), ...Object.values(engines).map((engine) => engine.release?.())]);
-    },
-  };
-}
-
-/** What an engine knows about the guest without a query. */
-export interface GuestState {
-  /** The machine is on and has booted; otherwise nothing runs in it. */
-  isUp(): Promise<boolean>;
-  /** Whether the guest responds. */
-  isConnected(signal: AbortSignal): Promise<boolean>;
-  /** Runs work in the guest; fails as soon as the guest is halted for good. */
-  unlessHalted<T>(signal: AbortSignal, work: (signal: AbortSignal) => Promise<T>): Promise<T>;
-}
-
-/**
- * An engine in a guest that may be off or unreachable. In a guest that is off the engine is stopped; in an unreachable one its state is
- * unknown.
- */
-export function engineInGuest(engine: EngineDriver, { isUp, isConnected, unlessHalted }: GuestState): EngineDriver {
-  async function observe(signal: AbortSignal): Promise<EngineStatus> {
-    if (!(await isUp())) return { state: 'stopped' };
-    if (!(await isConnected(signal))) return { state: 'unresponsive', message: 'the guest does not respond' };
-    try {
-      return await engine.observe(signal);
-    } catch (error) {
-      if (signal.aborted || !(error instanceof RdError) || error.code !== 'ERR_DRIVER_FAILED') throw error;
-      if (!(await isUp())) return { state: 'stopped' };
-      if (await isConnected(signal)) throw error;
-      return { state: 'unresponsive', message: 'the guest does not respond' };
-    }
-  }
-
-  return {
-    ...engine,
-    observe,
-    async perform(step, signal) {
-      if (step.do === 'stop' && !(await isUp())) return engine.release?.();
-      return unlessHalted(signal, (until) => engine.perform(step, until));
     },
   };
 }

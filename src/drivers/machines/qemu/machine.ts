@@ -1,13 +1,13 @@
 import { isDeepStrictEqual } from 'node:util';
 import { RdError } from '../../../errors.ts';
 import { findDaemon } from '../../../os/daemon.ts';
-import type { MachineDriver, MachineSpec, MachineStatus } from '../../driver.ts';
+import type { MachineDriver, MachinePause, MachineSpec, MachineStatus } from '../../driver.ts';
 import { createGuestClock } from './guest.ts';
 import { resumeFrom } from './halts.ts';
 import { adjustMachine } from './live/adjust.ts';
 import { growthWatch } from './live/disk-growth.ts';
 import { isUnfinished, readFacts, roomOf, runningSpec } from './live/facts.ts';
-import { HALTED, SILENT, WRITE_FAILED } from './monitor.ts';
+import { HALTED, PAUSED, SILENT, WRITE_FAILED } from './monitor.ts';
 import { changesLive } from './mounts/mounts.ts';
 import type { MachineParts } from './parts.ts';
 import type { ForwardMethod } from './ports/forwards.ts';
@@ -28,7 +28,10 @@ export interface QemuMachine extends MachineDriver {
   answers(signal: AbortSignal): Promise<boolean>;
 }
 
-export type QemuMachineParts = Omit<MachineParts, 'guestClock' | 'isAlive'>;
+export interface QemuMachineParts extends Omit<MachineParts, 'guestClock' | 'isAlive'> {
+  /** Whether this process has paused the guest because nobody uses it. */
+  pause(): MachinePause | undefined;
+}
 
 /** A virtual machine in QEMU. */
 export function qemuMachine(input: QemuMachineParts): QemuMachine {
@@ -59,15 +62,22 @@ export function qemuMachine(input: QemuMachineParts): QemuMachine {
       return broken('NotRunning', `QEMU reports that the guest is ${status}`);
     const facts = await monitor.use((qmp) => readFacts(qmp, signal), signal);
     const directories = await mounts.observe();
+    const paused = status === PAUSED ? input.pause() : undefined;
+    // What a paused guest reported last about its memory stays true.
+    const factsAt = paused === undefined ? Date.now() : Date.parse(paused.since);
     const on: MachineStatus = {
       state: 'on',
       spec: { ...runningSpec(record.spec, facts), mounts: directories.asked },
-      room: roomOf(facts, Date.now() / 1000, record.possibleCpus),
+      room: roomOf(facts, factsAt / 1000, record.possibleCpus),
       accelerator: record.accelerator,
       ...(record.emulatedBecause === undefined ? {} : { emulatedBecause: record.emulatedBecause }),
       ...(record.started === undefined ? {} : { started: record.started }),
       ...(record.flaw === undefined ? {} : { flaw: record.flaw }),
     };
+    if (paused !== undefined) {
+      unresponsiveSince = undefined;
+      return { ...on, shared: directories.shared, paused };
+    }
     if (halted !== undefined) {
       // A halted guest had no time to respond.
       unresponsiveSince = undefined;
@@ -136,9 +146,9 @@ export function qemuMachine(input: QemuMachineParts): QemuMachine {
     await resumeHalted(signal);
     if (await guestClock.isOff(signal)) await guestClock.set(signal);
     guestClock.forget();
-    const { sshPortForwarder, adminAccess, hostPorts: allowed } = spec;
+    const { sshPortForwarder, adminAccess, hostPorts: allowed, pauseAfterMinutes } = spec;
     // Record first: if the service is killed in between, the next observation finishes.
-    const { spec: recorded, possibleCpus } = await record({ hostPorts: allowed });
+    const { spec: recorded, possibleCpus } = await record({ hostPorts: allowed, pauseAfterMinutes });
     await hostPorts.set(allowed, signal);
     await mounts.change(spec, signal);
     if (recorded.sshPortForwarder !== sshPortForwarder || recorded.adminAccess !== adminAccess) {
@@ -204,12 +214,13 @@ function broken(reason: string, message: string): MachineStatus {
   return { state: 'broken', reason, message };
 }
 
-/** Whether the running machine needs no restart: ports change live, directories with some mount types too, and a larger disk is accepted. */
+/** Whether the running machine needs no restart: some members change live, and a larger disk is accepted. */
 function satisfies(running: MachineSpec, desired: MachineSpec): boolean {
+  const { sshPortForwarder, adminAccess, hostPorts, pauseAfterMinutes } = desired;
   const diskBytes = Math.max(running.diskBytes, desired.diskBytes);
-  const { sshPortForwarder, adminAccess, hostPorts } = desired;
   const mounts = changesLive(running) ? desired.mounts : running.mounts;
-  return sameSpec({ ...running, sshPortForwarder, adminAccess, hostPorts, mounts }, { ...desired, diskBytes });
+  const live = { sshPortForwarder, adminAccess, hostPorts, pauseAfterMinutes, mounts };
+  return sameSpec({ ...running, ...live }, { ...desired, diskBytes });
 }
 
 function sameSpec(one: MachineSpec, other: MachineSpec): boolean {

@@ -150,11 +150,13 @@ export interface Monitor {
 export const SILENT = 'not answering';
 /** Run state after a failed guest write, usually because the disk is full. */
 export const WRITE_FAILED = 'io-error';
+/** Run state after `stop`. */
+export const PAUSED = 'paused';
 
 /** Run states in which QEMU keeps the guest halted until `cont`, as clauses. */
 export const HALTED: Readonly<Record<string, string>> = {
   [WRITE_FAILED]: 'the guest was halted by a failed disk write; most likely the disk of this host is full',
-  paused: 'the guest was paused from outside',
+  [PAUSED]: 'the guest was paused from outside',
 };
 
 /** @param path the monitor socket. */

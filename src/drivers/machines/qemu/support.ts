@@ -68,7 +68,7 @@ export function mountSupport(facts: HostFacts): MountSupport {
 const RESTART_REASON = 'and a plan shows when that takes a restart';
 const MEMORY = `it changes while the machine runs, ${RESTART_REASON}`;
 
-const NOT_YET = 'this release does not do it';
+const UNSEEN = 'other systems do not show who connects to a paused machine';
 
 /** What the qemu driver supports, per setting. The type requires every setting. */
 export const QEMU_SUPPORT: SupportMatrix = {
@@ -102,7 +102,7 @@ export const QEMU_SUPPORT: SupportMatrix = {
       'directories change while the machine runs with reverse-sshfs, and with a restart with the other mount types',
   },
   'machine.hostPorts': ENFORCED,
-  'machine.pauseAfterMinutes': unsupported(NOT_YET, 0),
+  'machine.pauseAfterMinutes': { level: 'enforced', reason: `on Linux; ${UNSEEN}` },
 };
 
 /** Pure: QEMU cannot start with more memory than the host has; without this check that fails only after everything was stopped. */
@@ -110,6 +110,12 @@ export function memorySupport(hostBytes: number): { 'virtualMachine.memoryInGB':
   const most = Math.floor(hostBytes / GIB);
   const reason = `this computer has ${most} GiB of memory; within that, ${MEMORY}`;
   return { 'virtualMachine.memoryInGB': { level: 'enforced', most, partlyLive: true, reason } };
+}
+
+/** Pure. */
+export function pauseSupport(platform: NodeJS.Platform): { 'machine.pauseAfterMinutes': Support } {
+  const setting = 'machine.pauseAfterMinutes';
+  return { [setting]: platform === 'linux' ? QEMU_SUPPORT[setting] : unsupported(`it needs Linux: ${UNSEEN}`, 0) };
 }
 
 /** This computer. @throws RdError `ERR_DRIVER_TERMINAL` where no guest runs. */

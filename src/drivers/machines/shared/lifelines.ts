@@ -8,6 +8,8 @@ export interface Lifelines {
    * program from closing an idle connection.
    */
   hold(path: string, hello?: string | Uint8Array): Promise<void>;
+  /** How many connections it holds to a socket: 1 or 0. */
+  held(path: string): number;
   /** As `Driver.watch`. */
   watch(changed: () => void): () => void;
 }
@@ -61,6 +63,7 @@ export function lifelines({ now }: Pick<Clock, 'now'>): Lifelines {
         socket.resume();
       });
     },
+    held: (path) => (held.has(path) ? 1 : 0),
     watch(changed) {
       watchers.add(changed);
       return () => {

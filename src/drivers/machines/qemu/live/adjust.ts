@@ -2,6 +2,7 @@ import { RdError } from '../../../../errors.ts';
 import type { JsonObject } from '../../../../json.ts';
 import type { LiveRoom, MachineSpec } from '../../../driver.ts';
 import { STATS_S } from '../arguments.ts';
+import type { Qmp } from '../monitor.ts';
 import { type LiveParts, pollUntilSettled } from './change.ts';
 import { degradationOf, growDisk } from './disk-growth.ts';
 import { BALLOON_PATH, type CpuSlot, GIB, gibText, type MachineFacts, readFacts, roomOf } from './facts.ts';
@@ -178,20 +179,18 @@ async function setMemory(parts: LiveParts, before: MachineFacts['memory'], bytes
   );
 }
 
-/**
- * Waits for fresh memory statistics from the guest, so that the next plan is current. Setting the interval makes QEMU poll at once. A
- * silent guest blocks nothing.
- */
+/** Makes QEMU ask the guest for its memory statistics at once, by setting the interval. */
+export async function requestStatistics(qmp: Qmp, signal: AbortSignal): Promise<void> {
+  for (const value of [0, STATS_S]) {
+    await qmp.execute('qom-set', { path: BALLOON_PATH, property: 'guest-stats-polling-interval', value }, { signal });
+  }
+}
+
+/** Waits for fresh memory statistics from the guest, so that the next plan is current. A silent guest blocks nothing. */
 async function awaitStatistics({ monitor, clock }: LiveParts, signal: AbortSignal): Promise<void> {
   const updatedAt = (refresh: boolean) =>
     monitor.use(async (qmp) => {
-      for (const value of refresh ? [0, STATS_S] : []) {
-        await qmp.execute(
-          'qom-set',
-          { path: BALLOON_PATH, property: 'guest-stats-polling-interval', value },
-          { signal },
-        );
-      }
+      if (refresh) await requestStatistics(qmp, signal);
       return (await readFacts(qmp, signal)).memory.needed?.at ?? 0;
     }, signal);
   const before = await updatedAt(false);

@@ -62,6 +62,8 @@ export interface GuestMounts {
   /** Unmounts everything in the guest before a state is saved. `mount` restores it, also after a resume. */
   unmount(signal: AbortSignal): Promise<void>;
   observe(): Promise<MountsObservation>;
+  /** Records of programs of this host that hold a connection of their own to the guest's ssh. */
+  connections(): Promise<string[]>;
   /** Why a running machine cannot save its state, even unmounted, as a clause; undefined when it can. */
   blocksMigration(): Promise<string | undefined>;
   /** After QEMU has ended: stops its helpers on this host. */
@@ -303,6 +305,10 @@ export function guestMounts(parts: GuestMountsParts): GuestMounts {
       notices.follow(notifying(shares));
       const flaw = notices.flaw();
       return { shared, asked, ...(flaw === undefined ? {} : { flaw }) };
+    },
+    async connections() {
+      const record = await readMountsRecord(file);
+      return record !== undefined && isInGuest(record) ? record.directories.filter(isShared).map(daemonOf) : [];
     },
     async blocksMigration() {
       const record = await readMountsRecord(file);
