@@ -1,6 +1,7 @@
 import type { DesiredDocument } from '../../profiles/document/load.ts';
 import { checkDriver } from '../../src/client/session/driver.ts';
 import { runningService } from '../../src/client/session/find.ts';
+import { homeOf } from '../../src/client/session/home.ts';
 import { RdError } from '../../src/errors.ts';
 import type { LiveState, Plan } from '../../src/plan/change.ts';
 import { desiredOf, FILE_FLAG, forwardsOf } from '../arguments/profile-files.ts';
@@ -41,13 +42,22 @@ intended one, or a change is locked or not supported by the driver; 1 a file cou
     const desired = await desiredOf([...(flags.file ?? []), ...args], io, view);
     const service = await runningService(invocation);
     if (service) showNotices(service.status, io);
-    const { plan: made, live } = await planFor(desired, service, io, flags);
+    const { plan: planned, live } = await planFor(desired, service, io, flags);
+    const made = service?.client.foreign ? planned : await withTakeovers(planned, desired, io);
     if (path !== undefined) await save(path, made, live, desired, io);
     view.plan(made, desired.locate);
     if (made.summary.blocked > 0) return 3;
     return flags['detailed-exitcode'] && made.changes.length > 0 ? 2 : 0;
   },
 });
+
+/** The history only informs: one that cannot be read is no reason to make no plan. */
+async function withTakeovers(plan: Plan, { files }: DesiredDocument, io: Io): Promise<Plan> {
+  const { takeovers } = await import('../../src/client/history.ts');
+  const { readHistory } = await import('../../src/state/history-file.ts');
+  const entries = await readHistory(homeOf(io).historyFile).catch(() => []);
+  return { ...plan, warnings: [...plan.warnings, ...takeovers(plan, entries, files)] };
+}
 
 async function save(
   path: string,

@@ -1,5 +1,5 @@
 import { isObject, type JsonObject, type JsonValue } from '../json.ts';
-import type { PlanRequest, Sensitive } from '../plan/change.ts';
+import type { Plan, PlanRequest, Sensitive } from '../plan/change.ts';
 import type { HistoryEntry, RecordedChange } from '../plan/history.ts';
 import { FIELDS } from '../settings/fields.gen.ts';
 import { leafAt, setLeaf } from '../settings/leaf-paths.ts';
@@ -13,6 +13,21 @@ export function lastChangeOf(entries: readonly HistoryEntry[], path: string): Hi
   return entries.findLast(
     ({ changes, outcome }) => outcome?.result !== 'not applied' && changes.some((change) => change.path === path),
   );
+}
+
+/** What a plan changes although another profile has set it, one sentence each. `files`: those of the profile that is planned. */
+export function takeovers(
+  plan: Pick<Plan, 'changes'>,
+  entries: readonly HistoryEntry[],
+  files: readonly string[],
+): string[] {
+  const paths = new Set(plan.changes.filter(({ blocked }) => !blocked).map(({ path }) => path));
+  return [...paths].flatMap((path) => {
+    const last = lastChangeOf(entries, path);
+    const other = last?.by.files?.map((file) => file.path) ?? [];
+    if (!last || other.length === 0 || other.some((file) => files.includes(file))) return [];
+    return [`"${path}" was set by ${other.join(' and ')} (generation ${last.generation}); this profile takes it over.`];
+  });
 }
 
 /** The request of a rollback, and the names of secrets that it cannot bring back. */

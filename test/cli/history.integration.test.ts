@@ -110,6 +110,18 @@ test('a history that a crash cut off, or that someone damaged, loses only that l
   expect(readFileSync(here.historyFile, 'utf8').endsWith('\n')).toBe(true);
 });
 
+test('a plan says what it takes over from another profile', async () => {
+  const { run, cwd } = await scene();
+  await run('apply', '-f', 'team.yaml');
+  writeFileSync(join(cwd, 'mine.yaml'), TEAM.replace('containerd', 'moby'));
+  const { out } = await run('plan', '-f', 'mine.yaml');
+  expect(out).toMatch(
+    /"containerEngine\.name" was set by .*team\.yaml \(generation \d+\); this profile takes it over\./,
+  );
+  writeFileSync(join(cwd, 'team.yaml'), TEAM.replace('containerd', 'moby'));
+  expect((await run('plan', '-f', 'team.yaml')).out).not.toContain('takes it over');
+});
+
 test('there is nothing to undo in a new home', async () => {
   const { run } = await scene();
   const { exit, err } = await run('rollback');
