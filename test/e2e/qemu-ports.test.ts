@@ -1,10 +1,10 @@
-import { createSocket } from 'node:dgram';
 import { existsSync, readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { networkInterfaces } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { busyboxRoot } from '../helpers/busybox.ts';
+import { ECHO_SERVER, echoed } from '../helpers/datagrams.ts';
 import { callEngine, engineJson, startContainer } from '../helpers/engine-client.ts';
 import { freePort } from '../helpers/free-port.ts';
 import { linkImages, whyNoRealGuest } from '../helpers/guest-image.ts';
@@ -45,26 +45,6 @@ nat -A KUBE-EXT-WEB -p tcp -j DNAT --to-destination "$2:80"
 nat -A KUBE-NODEPORTS -p tcp -m comment --comment default/web:http -m tcp --dport "$1" -j KUBE-EXT-WEB
 for chain in PREROUTING OUTPUT; do nat -A $chain -m addrtype --dst-type LOCAL -j KUBE-NODEPORTS; done
 `;
-
-/** A server that sends datagrams back, in the guest's own Perl. */
-const ECHO_SCRIPT =
-  'use IO::Socket::INET; $s = IO::Socket::INET->new(Proto => "udp", LocalPort => 7); $s->send($m) while $s->recv($m, 99)';
-const ECHO = ['/bin/busybox', 'chroot', '/guest', 'perl', '-e', ECHO_SCRIPT];
-
-/** What comes back for a datagram to this port of 127.0.0.1; empty when nothing does. */
-function echoed(port: number): Promise<string> {
-  return new Promise((resolve) => {
-    const socket = createSocket('udp4');
-    const end = (text: string) => {
-      clearTimeout(timer);
-      socket.close(() => resolve(text));
-    };
-    const timer = setTimeout(() => end(''), 2_000);
-    socket.once('message', (bytes) => end(bytes.toString()));
-    socket.once('error', () => end(''));
-    socket.send('hello', port, '127.0.0.1');
-  });
-}
 
 /** A command that sends a word on a port, `ADDRESS:PORT` or just a port. */
 function saying(word: string, at: string): string[] {
@@ -119,7 +99,7 @@ describe.skipIf(missing !== undefined)('container ports in a guest', () => {
       );
 
       // Datagrams, to a container that answers them.
-      const server = { image: IMAGE, command: ECHO, binds: ['/:/guest:ro'] };
+      const server = { image: IMAGE, command: ECHO_SERVER, binds: ['/:/guest:ro'] };
       const echo = await startContainer(endpoint, {
         ...server,
         ports: { '7/udp': [{ HostIp: '', HostPort: String(datagrams) }] },
