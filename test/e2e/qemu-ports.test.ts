@@ -1,8 +1,9 @@
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { networkInterfaces } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
+import { processorTime } from '../../src/os/process-table.ts';
 import { busyboxRoot } from '../helpers/busybox.ts';
 import { ECHO_SERVER, echoed } from '../helpers/datagrams.ts';
 import { callEngine, engineJson, startContainer } from '../helpers/engine-client.ts';
@@ -180,7 +181,7 @@ describe.skipIf(missing !== undefined)('container ports in a guest', () => {
       process.kill(servicePid(), 'SIGKILL');
       expect(await fetched(taken)).toBe('two');
       await remove(two);
-      await publish('three', web);
+      const three = await publish('three', web);
       await apply();
       await reach(web).toBe('three');
       await reach(taken).toBe('');
@@ -203,6 +204,25 @@ describe.skipIf(missing !== undefined)('container ports in a guest', () => {
       await reach(own).toBe('own');
       // The socket of the engine is restored by the next observation.
       await expect.poll(async () => (await callEngine(endpoint, 'GET', '/_ping')).status, POLL).toBe(200);
+
+      // A machine that nobody uses is paused, and woken by the first connection. Its containers notice nothing.
+      const profile = join(home, 'paused.yaml');
+      const text = readFileSync('examples/moby.yaml', 'utf8');
+      writeFileSync(profile, `${text}machine:\n  pauseAfterMinutes: 1\n`);
+      const state = async () => (await engineJson(endpoint, 'GET', `/containers/${three}/json`)).State;
+      const before = await state();
+      expect(await rdctl('apply', '-f', profile)).toMatchObject({ exit: 0 });
+      const isPaused = async () => (await status()).machine.paused !== undefined;
+      await expect.poll(isPaused, POLL).toBe(true);
+      const qemu: { pid: number } = JSON.parse(readFileSync(join(directory, 'qemu.pid.json'), 'utf8'));
+      const used = await processorTime(qemu.pid);
+      expect(await rdctl('plan', '-f', profile, '--detailed-exitcode')).toMatchObject({ exit: 0 });
+      expect((await rdctl('status')).out).toMatch(/^Machine .* paused after 1 min without use; the next connection/m);
+      expect(await isPaused()).toBe(true);
+      // Less than its emulated guest takes for a single check of the service.
+      expect(Number(await processorTime(qemu.pid)) - Number(used)).toBeLessThan(100);
+      expect(await Promise.all([fetched(web), state()])).toEqual(['three', before]);
+      await expect.poll(isPaused, POLL).toBe(false);
 
       expect(await rdctl('shutdown')).toMatchObject({ exit: 0 });
       expect(await fetched(web)).toBe('');

@@ -20,6 +20,7 @@ export interface ToolHome {
     phases: { name: string }[];
     machine: {
       state: string;
+      paused?: { since: string };
       shared?: { path?: string; by?: string; missing?: string };
       accelerator?: string;
       emulatedBecause?: string;
