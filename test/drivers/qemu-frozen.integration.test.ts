@@ -130,7 +130,7 @@ function scene(directory = temporaryDirectory()) {
     guest,
     monitor,
     ports: { watch: () => undefined, switchTo: async () => undefined, forget: async () => undefined },
-    hostPorts: hostPortFilter({ guest, hostSockets: async () => undefined, log: () => undefined }),
+    hostPorts: hostPortFilter({ guest, hostSockets: async () => undefined, published: () => [], log: () => undefined }),
     mounts: {
       observe: async () => ({ shared: { missing: 'it is not wanted', mounts: [] }, asked: {} }),
       change: async () => undefined,

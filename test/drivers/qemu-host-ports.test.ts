@@ -68,7 +68,7 @@ test('the servers of this host are read from the tables of its kernel', async ()
 
 test('a host without such tables has no known servers', async () => {
   expect(await hostSockets(proc({}))).toBeUndefined();
-  expect(openPorts(['80'], undefined)).toEqual({ tcp: ['80'], udp: ['80'] });
+  expect(openPorts(['80'], [], undefined)).toEqual({ tcp: ['80'], udp: ['80'] });
 });
 
 test('ports are open that the profile allows or that everyone can reach', () => {
@@ -76,7 +76,16 @@ test('ports are open that the profile allows or that everyone can reach', () => 
     const [protocol = '', address = '', port = ''] = text.split(' ');
     return { protocol: protocol as Protocol, address: address as GuestAddress, port: Number(port) };
   };
-  const cases: Record<string, { allowed?: string[]; servers: string[]; tcp: string[]; udp: string[] }> = {
+  const cases: Record<
+    string,
+    {
+      allowed?: string[];
+      forwarded?: string[];
+      servers: string[];
+      tcp: string[];
+      udp: string[];
+    }
+  > = {
     nothing: { servers: [], tcp: [], udp: [] },
     'on all addresses': { servers: ['tcp 0.0.0.0 80'], tcp: ['80'], udp: [] },
     'on all addresses of both kinds': { servers: ['tcp :: 80'], tcp: ['80'], udp: [] },
@@ -85,6 +94,12 @@ test('ports are open that the profile allows or that everyone can reach', () => 
     'the other protocol': { servers: ['udp 0.0.0.0 53', 'tcp 127.0.0.1 53'], tcp: [], udp: ['53'] },
     'a UDP client': { servers: ['udp 0.0.0.0 40000', 'tcp 0.0.0.0 40000'], tcp: ['40000'], udp: [] },
     allowed: { allowed: ['5432'], servers: ['tcp 127.0.0.1 5432'], tcp: ['5432'], udp: ['5432'] },
+    'forwarded to the guest': {
+      forwarded: ['tcp forwarded 8080', 'udp failed 8081'],
+      servers: ['tcp 127.0.0.1 8080', 'udp 127.0.0.1 8081'],
+      tcp: ['8080'],
+      udp: [],
+    },
     'ranges that touch and overlap': {
       allowed: ['3000-3010', '5432'],
       servers: ['tcp 0.0.0.0 3011', 'tcp :: 3005', 'tcp 0.0.0.0 2998'],
@@ -92,9 +107,13 @@ test('ports are open that the profile allows or that everyone can reach', () => 
       udp: ['3000-3010', '5432'],
     },
   };
-  return checkEach(Object.entries(cases), ({ allowed = [], servers, tcp, udp }) => {
+  return checkEach(Object.entries(cases), ({ allowed = [], forwarded = [], servers, tcp, udp }) => {
+    const published = forwarded.map((text) => {
+      const [protocol, state, port] = text.split(' ');
+      return { protocol: protocol as Protocol, state: state as 'forwarded' | 'failed', port: Number(port) };
+    });
     const sockets = { listening: servers.map(at), clientPorts: [32_768, 60_999] as [number, number] };
-    expect(openPorts(allowed, sockets)).toEqual({ tcp, udp });
+    expect(openPorts(allowed, published, sockets)).toEqual({ tcp, udp });
   });
 });
 
@@ -147,6 +166,7 @@ function scene(servers: string[] = []) {
   const filter = hostPortFilter({
     guest: scriptedGuest(world),
     hostSockets: async () => ({ listening: parseSockets(host.tcp.join('\n')), clientPorts: [32_768, 60_999] }),
+    published: () => [],
     log: () => undefined,
   });
   return { world, host, filter };

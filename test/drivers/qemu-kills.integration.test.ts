@@ -181,7 +181,7 @@ function machineOf(directory: string, { call }: Life = life(), changes: Partial<
     guest,
     monitor,
     ports: { watch: () => undefined, switchTo: nothing('ports'), forget: nothing('no ports') },
-    hostPorts: hostPortFilter({ guest, hostSockets: async () => undefined, log: () => undefined }),
+    hostPorts: hostPortFilter({ guest, hostSockets: async () => undefined, published: () => [], log: () => undefined }),
     mounts: {
       observe: async () => ({ shared: { missing: 'it is not wanted', mounts: [] }, asked: {} }),
       begin: () => call('home', async () => []),

@@ -105,7 +105,12 @@ async function scene(host: QemuHost = HOST) {
         world.way = 'none';
       },
     },
-    hostPorts: hostPortFilter({ guest, hostSockets: async () => world.sockets, log: () => undefined }),
+    hostPorts: hostPortFilter({
+      guest,
+      hostSockets: async () => world.sockets,
+      published: () => [],
+      log: () => undefined,
+    }),
     accelerator: async () => ({ accelerator: 'tcg', emulatedBecause: 'no KVM' }),
     freezes: true,
     pause: () => (pause.since === undefined ? undefined : { since: pause.since }),

@@ -164,7 +164,7 @@ async function openQemu(context: DriverContext, programs: GuestPrograms): Promis
     mounts,
     monitor,
     ports,
-    hostPorts: hostPortFilter({ guest, hostSockets, log }),
+    hostPorts: hostPortFilter({ guest, hostSockets, published: () => ports.published(), log }),
     accelerator: accelerators(host, directory, run),
     freezes: env.RDCTL_QEMU_FREEZE !== '0',
     pause: pauses.current,

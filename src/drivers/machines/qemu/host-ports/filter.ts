@@ -1,5 +1,5 @@
 import { messageOf, RdError } from '../../../../errors.ts';
-import type { DriverContext, OpenHostPorts } from '../../../driver.ts';
+import type { DriverContext, OpenHostPorts, PublishedPort } from '../../../driver.ts';
 import type { Connection } from '../guest.ts';
 import { type HostSockets, openPorts } from './open-ports.ts';
 import { FILTER_SCRIPT, filterRules } from './rules.ts';
@@ -19,10 +19,12 @@ export interface HostPortFilter {
 export interface HostPortFilterParts {
   guest: Pick<Connection, 'run'>;
   hostSockets(): Promise<HostSockets | undefined>;
+  /** The ports that lead back to the guest. */
+  published(): readonly PublishedPort[];
   log: DriverContext['log'];
 }
 
-export function hostPortFilter({ guest, hostSockets, log }: HostPortFilterParts): HostPortFilter {
+export function hostPortFilter({ guest, hostSockets, published, log }: HostPortFilterParts): HostPortFilter {
   /** The rules that this service has set. */
   let inForce: string | undefined;
 
@@ -45,18 +47,20 @@ export function hostPortFilter({ guest, hostSockets, log }: HostPortFilterParts)
     inForce = rules;
   }
 
+  const open = async (allowed: readonly string[]) => openPorts(allowed, published(), await hostSockets());
+
   return {
     async set(allowed, signal) {
-      await setRules(filterRules(openPorts(allowed, await hostSockets())), signal);
+      await setRules(filterRules(await open(allowed)), signal);
     },
     async follow(allowed, signal) {
-      const open = openPorts(allowed, await hostSockets());
-      const rules = filterRules(open);
-      if (rules === inForce) return { open };
+      const ports = await open(allowed);
+      const rules = filterRules(ports);
+      if (rules === inForce) return { open: ports };
       try {
         await setRules(rules, signal);
-        log('debug', 'the ports of this host that the machine can use have changed', { ...open });
-        return { open };
+        log('debug', 'the ports of this host that the machine can use have changed', { ...ports });
+        return { open: ports };
       } catch (error) {
         if (signal.aborted) throw error;
         return { repair: messageOf(error) };

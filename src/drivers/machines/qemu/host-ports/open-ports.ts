@@ -1,5 +1,5 @@
 import { mergePortRanges, portRange } from '../../../../settings/machine-options.ts';
-import type { OpenHostPorts } from '../../../driver.ts';
+import type { OpenHostPorts, PublishedPort } from '../../../driver.ts';
 import type { Listening, Protocol } from '../ports/rules.ts';
 
 /** Inclusive. */
@@ -13,17 +13,25 @@ export interface HostSockets {
 }
 
 /**
- * Pure. The ports in `allowed`, and those that this host offers to everyone: a program listens there on all addresses, so that whoever
+ * Pure. The ports in `allowed`, those that are forwarded to the guest and so lead back to it, and those that this host offers to everyone: a program listens there on all addresses, so that whoever
  * reaches any address of this host reaches it. Where another program listens on 127.0.0.1 at the same port, that one would be reached, and
  * the port is not open.
  * @param allowed ports and ranges, of both protocols.
+ * @param forwarded ports of the service's own forwards.
  * @param sockets absent where they cannot be read.
  */
-export function openPorts(allowed: readonly string[], sockets: HostSockets | undefined): OpenHostPorts {
+export function openPorts(
+  allowed: readonly string[],
+  forwarded: readonly Pick<PublishedPort, 'protocol' | 'port' | 'state'>[],
+  sockets: HostSockets | undefined,
+): OpenHostPorts {
   const chosen = allowed.map(portRange);
-  const offered = (protocol: Protocol) => (sockets === undefined ? [] : offeredPorts(protocol, sockets));
+  const single = (protocol: Protocol) => [
+    ...forwarded.filter((port) => port.protocol === protocol && port.state === 'forwarded').map(({ port }) => port),
+    ...(sockets === undefined ? [] : offeredPorts(protocol, sockets)),
+  ];
   const merged = (protocol: Protocol) =>
-    mergePortRanges([...chosen, ...offered(protocol).map((port): Range => [port, port])]).map(rangeText);
+    mergePortRanges([...chosen, ...single(protocol).map((port): Range => [port, port])]).map(rangeText);
   return { tcp: merged('tcp'), udp: merged('udp') };
 }
 
