@@ -49,6 +49,7 @@ removed, and exits with 1 if something could not be removed.`,
     k8s: { type: 'boolean', summary: 'Delete everything in the cluster' },
     cache: { type: 'boolean', summary: 'Delete downloads' },
     factory: { type: 'boolean', summary: 'Remove everything in this installation' },
+    'keep-history': { type: 'boolean', summary: 'With --factory: keep the history of changes' },
     yes: { type: 'boolean', short: 'y', summary: 'Do not ask' },
     target: { type: 'string', summary: 'Which application to reset, if another one is running', values: TARGETS },
     output: { ...OUTPUT_FLAG, summary: 'Output format of --factory' },
@@ -60,7 +61,8 @@ removed, and exits with 1 if something could not be removed.`,
     const { target } = flags;
     const yes = flags.yes === true;
     if (flags.factory === true) {
-      const options = { cache: flags.cache === true, yes, json: flags.output === 'json' };
+      const keepsHistory = flags['keep-history'] === true;
+      const options = { cache: flags.cache === true, keepsHistory, yes, json: flags.output === 'json' };
       return resetEverything({ ...options, ...(target ? { target } : {}) }, invocation);
     }
     const mode = flags.vm === true ? 'wipe' : flags.k8s === true ? 'fast' : undefined;
@@ -125,6 +127,8 @@ function wrongTarget(foreign: boolean, file: string | undefined): RdError {
 interface FactoryResetInput {
   /** Also remove downloads. */
   cache: boolean;
+  /** Of this home. */
+  keepsHistory?: boolean;
   /** Skip the prompt. */
   yes: boolean;
   target?: string;
@@ -231,7 +235,11 @@ async function requireStoppedBackend(here: Places): Promise<void> {
   });
 }
 
-async function removeAll(here: Places, { cache }: FactoryResetInput, io: Io): Promise<ResetSummary> {
+async function removeAll(
+  here: Places,
+  { cache, keepsHistory = false }: FactoryResetInput,
+  io: Io,
+): Promise<ResetSummary> {
   const targets = hostTargets(io);
   const failed: ResetSummary['failed'] = [];
   if (!('offBecause' in targets)) {
@@ -240,7 +248,7 @@ async function removeAll(here: Places, { cache }: FactoryResetInput, io: Io): Pr
       if (state === 'failed') failed.push({ path: file, reason: message });
     }
   }
-  const summary = await factoryReset(here, { cache });
+  const summary = await factoryReset(here, { cache, keepsHistory });
   return { ...summary, failed: [...failed, ...summary.failed] };
 }
 

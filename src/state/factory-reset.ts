@@ -20,6 +20,8 @@ export interface ResetSummary {
 export interface ResetOptions {
   /** Downloads too. */
   cache: boolean;
+  /** Keep the history of changes. */
+  keepsHistory?: boolean;
   operations?: RemovalOperations;
 }
 
@@ -31,10 +33,10 @@ export interface ResetOptions {
  * @throws RdError `ERR_IO` as `checkPlaces`; nothing is removed then.
  */
 export async function factoryReset(places: Places, options: ResetOptions): Promise<ResetSummary> {
-  const { operations = removalOperations, cache } = options;
+  const { operations = removalOperations, cache, keepsHistory = false } = options;
   checkPlaces(places, cache);
   const ownedPlaces = ownPlaces(places, cache);
-  const reasons = await reasonsToKeep(places, cache);
+  const reasons = await reasonsToKeep(places, { cache, keepsHistory });
   const last = [places.serviceLock, ...(places.dropInMarker === undefined ? [] : [places.dropInMarker])];
   const removal: Removal = {
     keep: new Set([...reasons.keys(), ...last]),
@@ -135,11 +137,15 @@ async function ownIn({ path, owns }: OwnPlace): Promise<string[]> {
   return names.filter(owns).map((name) => join(path, name));
 }
 
-async function reasonsToKeep(places: Places, cache: boolean): Promise<Map<string, string>> {
+async function reasonsToKeep(
+  places: Places,
+  { cache, keepsHistory }: Required<Pick<ResetOptions, 'cache' | 'keepsHistory'>>,
+): Promise<Map<string, string>> {
   const reasons = new Map<string, string>();
   for (const path of [places.snapshots, join(places.data, 'containerd-shims')]) {
     if (await entryCount(path)) reasons.set(path, 'not empty');
   }
+  if (keepsHistory && (await isThere(places.historyFile))) reasons.set(places.historyFile, 'the history, as requested');
   if (reasons.size > 0 && places.dropInMarker !== undefined) {
     reasons.set(places.dropInMarker, 'says whose the directory is');
   }

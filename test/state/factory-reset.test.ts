@@ -29,6 +29,8 @@ function used(here: Places): void {
     here.settingsFile,
     here.previousSettingsFile,
     here.stateFile,
+    here.stagedSettingsFile,
+    here.historyFile,
     lockOf(here),
     join(here.state, 'drivers', 'host', 'data', 'image'),
     join(here.logs, 'service.log'),
@@ -82,6 +84,16 @@ describe.each(Object.entries(KINDS))('the directories of %s', (kind, at) => {
       expect([path, existsSync(path)]).toEqual([path, kind === 'RDCTL_HOME' && path === here.home]);
     }
     expect(await factoryReset(here, { cache: true })).toEqual({ removed: [], kept: [], failed: [] });
+  });
+
+  test('keep the history, if requested', async () => {
+    const here = at();
+    used(here);
+    const { kept, failed } = await factoryReset(here, { cache: true, keepsHistory: true });
+    expect(failed).toEqual([]);
+    expect(kept[0]).toEqual({ path: here.historyFile, why: 'the history, as requested' });
+    expect(filesBelow(here.state)).toEqual(['history.jsonl']);
+    expect(existsSync(here.settingsFile)).toBe(false);
   });
 
   test('keep existing snapshots and shims', async () => {
