@@ -1,5 +1,5 @@
 import { createReadStream } from 'node:fs';
-import { type IncomingMessage, request } from 'node:http';
+import { Agent, type IncomingMessage, request } from 'node:http';
 import { createInterface } from 'node:readline';
 import { messageOf, RdError } from '../../errors.ts';
 import { isObject, type JsonObject, parseJson } from '../../json.ts';
@@ -15,6 +15,8 @@ interface MobyCall {
   file?: string;
   /** Inactivity timeout in milliseconds; default one minute. */
   silenceMs?: number;
+  /** For several requests over one connection; a connection of its own by default. */
+  agent?: Agent;
 }
 
 const SILENCE_MS = 60_000;
@@ -27,11 +29,11 @@ const ANSWER_MS = 10_000;
  * @throws RdError `ERR_DRIVER_FAILED` without a response; `ERR_CANCELLED` when the signal aborts.
  */
 export function callMoby(socketPath: string, call: MobyCall, signal: AbortSignal): Promise<IncomingMessage> {
-  const { method, path, body, file, silenceMs = SILENCE_MS } = call;
+  const { method, path, body, file, silenceMs = SILENCE_MS, agent = false } = call;
   return new Promise((resolve, reject) => {
     const type = file === undefined ? 'application/json' : 'application/octet-stream';
     const headers = { host: 'localhost', 'content-type': type };
-    const outgoing = request({ socketPath, method, path, headers, signal, agent: false }, resolve);
+    const outgoing = request({ socketPath, method, path, headers, signal, agent }, resolve);
     outgoing.setTimeout(silenceMs, () => outgoing.destroy(new Error(`no data for ${silenceMs / 1000} s`)));
     outgoing.on('error', (cause) => {
       if (signal.aborted) reject(new RdError('ERR_CANCELLED', `the request to ${socketPath} was canceled`, { cause }));
@@ -116,11 +118,11 @@ export async function getMoby(
   socket: string,
   path: string,
   signal: AbortSignal,
-  limitMs = ANSWER_MS,
+  { limitMs = ANSWER_MS, agent }: { limitMs?: number; agent?: Agent } = {},
 ): Promise<{ status: number; text: string; server: string }> {
   try {
     const limit = AbortSignal.any([signal, AbortSignal.timeout(limitMs)]);
-    const answer = await callMoby(socket, { method: 'GET', path }, limit);
+    const answer = await callMoby(socket, { method: 'GET', path, ...(agent ? { agent } : {}) }, limit);
     const { statusCode: status = 0, headers } = answer;
     return { status, text: await textOf(answer), server: String(headers.server ?? '') };
   } catch (error) {
@@ -132,9 +134,8 @@ export async function getMoby(
   }
 }
 
-/** Only the details show a container's restart policy. Limits the requests per observation, and their concurrency. */
+/** Only the details show a container's restart policy. Limits the requests per observation. */
 const MAX_DETAILS = 100;
-const DETAILS_AT_ONCE = 10;
 /** A label of every container of a pod, including the sandbox. */
 export const POD = 'io.kubernetes.pod.uid';
 /** Swarm restarts are not visible in the container. */
@@ -153,7 +154,7 @@ export async function healthyVersion(
   limitMs = ANSWER_MS,
 ): Promise<string | undefined> {
   try {
-    const { status, text, server } = await getMoby(socket, '/_ping', signal, limitMs);
+    const { status, text, server } = await getMoby(socket, '/_ping', signal, { limitMs });
     return status === 200 && text.trim() === 'OK' ? parseVersion(server) : undefined;
   } catch (error) {
     if (error instanceof RdError && error.code === 'ERR_DRIVER_FAILED') return undefined;
@@ -163,17 +164,26 @@ export async function healthyVersion(
 
 /** Counts and running containers. Unreadable parts are absent: an engine that answers `/_ping` must not be called dead. */
 export async function mobyWorkload(socket: string, signal: AbortSignal): Promise<Workload> {
-  const [containers, images] = await Promise.all([
-    read(socket, '/containers/json?all=1', signal),
-    read(socket, '/images/json', signal),
-  ]);
-  const running = await details(socket, runningIn(containers), signal);
-  return { ...countsIn(containers, images), ...(running ? { running } : {}) };
+  // Each connection into an idle guest costs more than a request.
+  const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+  const read = async (path: string) => {
+    const answer = await getMoby(socket, path, signal, { agent }).catch(unlessAborted(signal));
+    return answer?.status === 200 ? parseJson(answer.text) : undefined;
+  };
+  try {
+    const containers = await read('/containers/json?all=1');
+    const images = await read('/images/json');
+    const running = await details(read, runningIn(containers));
+    return { ...countsIn(containers, images), ...(running ? { running } : {}) };
+  } finally {
+    agent.destroy();
+  }
 }
 
 /** Whether dockerd stores its images in containerd. */
 export async function usesSnapshotter(socket: string, signal: AbortSignal): Promise<boolean> {
-  const info = await read(socket, '/info', signal);
+  const answer = await getMoby(socket, '/info', signal).catch(unlessAborted(signal));
+  const info = answer?.status === 200 ? parseJson(answer.text) : undefined;
   return isObject(info) && JSON.stringify(info.DriverStatus ?? []).includes('io.containerd.snapshotter');
 }
 
@@ -209,19 +219,13 @@ function publishedIn(list: unknown): NonNullable<RunningContainer['ports']> {
 }
 
 async function details(
-  socket: string,
+  read: (path: string) => Promise<unknown>,
   listed: Listed[] | undefined,
-  signal: AbortSignal,
 ): Promise<RunningContainer[] | undefined> {
   if (!listed) return undefined;
   const selected = listed.filter(({ id }) => id !== '').slice(0, MAX_DETAILS);
   const returns = new Map<string, boolean | undefined>();
-  for (let from = 0; from < selected.length; from += DETAILS_AT_ONCE) {
-    const batch = selected.slice(from, from + DETAILS_AT_ONCE);
-    await Promise.all(
-      batch.map(async ({ id }) => returns.set(id, parseReturns(await read(socket, `/containers/${id}/json`, signal)))),
-    );
-  }
+  for (const { id } of selected) returns.set(id, parseReturns(await read(`/containers/${id}/json`)));
   return listed.map(({ id, ...container }) => {
     const restarts = returns.get(id);
     return restarts === undefined ? container : { ...container, returns: restarts };
@@ -234,11 +238,6 @@ export function parseReturns(body: unknown): boolean | undefined {
   const policy = isObject(host) && isObject(host.RestartPolicy) ? host.RestartPolicy.Name : undefined;
   if (policy === 'always' || policy === 'unless-stopped') return true;
   return policy === 'no' || policy === '' ? false : undefined;
-}
-
-async function read(socket: string, path: string, signal: AbortSignal): Promise<unknown> {
-  const answer = await getMoby(socket, path, signal).catch(unlessAborted(signal));
-  return answer?.status === 200 ? parseJson(answer.text) : undefined;
 }
 
 function unlessAborted(signal: AbortSignal): (error: unknown) => undefined {
