@@ -74,7 +74,7 @@ describe.skipIf(reason !== undefined)('host directories in a guest', () => {
       const modes = { '~/app': 'writable-notify', '~/secret': 'none' };
       const mounts = { ...modes, [data]: 'read-only', [join(data, 'gone')]: 'writable' };
       expect(await profile({ '/etc': 'read-only' })).toMatchObject({
-        exit: 1,
+        exit: 3,
         err: expect.stringContaining('/etc itself'),
       });
       expect(await profile(mounts)).toMatchObject({ exit: 0 });
