@@ -1,8 +1,10 @@
 import { execFileSync, spawnSync } from 'node:child_process';
 import {
   chmodSync,
+  closeSync,
   existsSync,
   mkdirSync,
+  openSync,
   readdirSync,
   readFileSync,
   readlinkSync,
@@ -325,12 +327,18 @@ describe('scripts for the guest', () => {
         const facts = [join(root, unit, 'environment'), join(root, 'logs', `${unit}.log`), ready, argv.length];
         return ['program', unit, ...facts.map(String), ...argv];
       };
-      const start = (words: readonly string[], input = `${END}\n`) =>
-        spawnSync('sh', ['-c', PLACE_SCRIPT, 'script', ...words], {
+      // Into a file: a pipe would wait for a program that `timeout`, ended at the very moment of its fork, leaves behind.
+      const errors = join(root, 'errors');
+      const start = (words: readonly string[], input = `${END}\n`) => {
+        const file = openSync(errors, 'w');
+        const { status } = spawnSync('sh', ['-c', PLACE_SCRIPT, 'script', ...words], {
           input,
-          encoding: 'utf8',
+          stdio: ['pipe', 'ignore', file],
           env: { ...process.env, PATH: `${root}:${process.env.PATH}` },
         });
+        closeSync(file);
+        return { status, stderr: readFileSync(errors, 'utf8') };
+      };
       const asked = (unit: string) =>
         readFileSync(join(root, `--unit=${unit}`), 'utf8')
           .split('\0')
