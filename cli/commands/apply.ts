@@ -103,8 +103,8 @@ async function requestedState({ files, args, previous, io, view, where }: Wanted
   const profile = files.length > 0 ? await desiredOf(files, io, view) : undefined;
   if (planFile === undefined) {
     if (!profile) throw new RdError('ERR_USAGE', 'no profile or plan specified');
-    const author = await profile.author();
-    return { asked: { request: profile.request, portForwards: forwardsOf(profile) }, author, locate: profile.locate };
+    const { request, author, locate } = profile;
+    return { asked: { request, portForwards: forwardsOf(profile) }, author, locate };
   }
   const { readSavedPlan, replayRequest } = await import('../../src/client/saved-plan.ts');
   const path = resolve(io.cwd, planFile);

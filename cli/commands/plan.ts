@@ -53,6 +53,7 @@ intended one, or a change is locked or not supported by the driver; 1 a file cou
 
 /** The history only informs: one that cannot be read is no reason to make no plan. */
 async function withTakeovers(plan: Plan, { files }: DesiredDocument, io: Io): Promise<Plan> {
+  if (plan.changes.length === 0) return plan;
   const { takeovers } = await import('../../src/client/history.ts');
   const { readHistory } = await import('../../src/state/history-file.ts');
   const entries = await readHistory(homeOf(io).historyFile).catch(() => []);

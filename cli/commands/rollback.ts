@@ -52,7 +52,7 @@ Exit codes: as those of \`rdctl apply\`; 1 if there is nothing to undo.
       return plan.summary.blocked > 0 ? 3 : 0;
     }
     await applyNow({
-      wanted: { asked: { request, portForwards: NO_FORWARDS }, isRollback: true, author: { to } },
+      wanted: { asked: { request, portForwards: NO_FORWARDS }, isRollback: true, author: async () => ({ to }) },
       caller: invocation,
       view,
       where,

@@ -28,8 +28,8 @@ export interface ApplyInput {
   /** Read before the first plan. */
   status: StatusDocument;
   request: PlanRequest;
-  /** Recorded in the history. */
-  author?: StatedAuthor;
+  /** Recorded in the history; called only before something is sent. */
+  author?(): Promise<StatedAuthor>;
   /** Apply what locks allow and list the rest, instead of failing. */
   skipLocked: boolean;
   /** The same for settings that the driver does not support. */
@@ -101,8 +101,9 @@ export async function carryOut(
     const asFound = input.started === 'idle' || hasConverged(found, planned);
     return { status: asFound ? found : await settle(input, { generation: planned, found }), writes: 0 };
   }
+  const author = await input.author?.();
   const reply = await client
-    .apply(request, plan.tag ?? '', { signal, ...(input.author ? { author: input.author } : {}) })
+    .apply(request, plan.tag ?? '', { signal, ...(author ? { author } : {}) })
     .catch((error: unknown) => {
       if (error instanceof RdError && error.code === 'ERR_PLAN_STALE') return 'moved' as const;
       if (error instanceof RdError && error.code === 'ERR_BACKEND_LOCKED') return 'busy' as const;

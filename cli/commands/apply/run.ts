@@ -40,7 +40,7 @@ export interface RequestedState {
   /** This is a rollback: a setting that is no longer supported must not block the others. */
   isRollback?: boolean;
   /** What the history says of this write. */
-  author?: StatedAuthor;
+  author?(): Promise<StatedAuthor>;
   /** Finds the profile line for a change; absent without a profile. */
   locate?: Locate;
 }
