@@ -101,9 +101,9 @@ export async function openBackend(
   };
   const history = await openServiceHistory(places, state?.generation ?? 0, log);
   if (state) {
-    const before = { ...initial, settings: startup.stored, power: state.power };
-    const onlyLocks = state.power === initial.power && settings === startup.settings;
-    await history.writing(before, initial, { how: onlyLocks ? 'policy' : 'start' });
+    // An apply launches a service stopped, so the power at the start is nobody's wish.
+    const by = settings === startup.settings ? 'policy' : 'start';
+    await history.writing({ ...initial, settings: startup.stored }, initial, { how: by });
   }
   await saveState(places.stateFile, stateOf(driver.name, initial));
   if (startup.unsaved || settings !== startup.settings) {

@@ -122,6 +122,15 @@ test('a plan says what it takes over from another profile', async () => {
   expect((await run('plan', '-f', 'team.yaml')).out).not.toContain('takes it over');
 });
 
+test('how a service is launched is no change', async () => {
+  const { run, entries, service, home } = await scene();
+  await run('apply', '-f', 'team.yaml');
+  await service.stop('test');
+  // As an apply launches it that does not manage the power state.
+  await startService({ home, power: 'stopped', idle: true });
+  expect(await entries()).toHaveLength(1);
+});
+
 test('there is nothing to undo in a new home', async () => {
   const { run } = await scene();
   const { exit, err } = await run('rollback');
