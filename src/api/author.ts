@@ -2,6 +2,30 @@ import type { IncomingHttpHeaders } from 'node:http';
 import type { Author } from '../plan/history.ts';
 import { PRODUCT } from '../product.ts';
 
+/** The schema of what a client may say about its apply. */
+export const AUTHOR = {
+  description: 'What the history says of this write, as the caller states it.',
+  type: 'object',
+  additionalProperties: false,
+  properties: {
+    profile: { description: 'Name of the profile.', type: 'string', maxLength: 256 },
+    files: {
+      type: 'array',
+      maxItems: 100,
+      items: {
+        type: 'object',
+        additionalProperties: false,
+        required: ['path', 'sha256'],
+        properties: {
+          path: { type: 'string', maxLength: 4096 },
+          sha256: { type: 'string', pattern: '^[0-9a-f]{64}$' },
+        },
+      },
+    },
+    to: { description: 'The generation that a rollback returns to.', type: 'integer', minimum: 0 },
+  },
+} as const;
+
 /** Characters of a program's name that the history keeps. */
 const MOST = 120;
 

@@ -19,7 +19,7 @@ import { readMachineOptions } from '../../settings/machine-options.ts';
 import { mergeSettings, withoutRemovals } from '../../settings/merge.ts';
 import type { Settings } from '../../settings/settings.gen.ts';
 import { unknownKeys, validate } from '../../settings/validate.ts';
-import { programOf } from '../author.ts';
+import { AUTHOR, programOf } from '../author.ts';
 import type { ApiContext, ReservedSteps } from '../context.ts';
 import { documented, schemaOf } from '../route-doc.ts';
 import { JSON_TYPE } from '../wire-texts.ts';
@@ -188,29 +188,6 @@ function checkedRequest(body: PlanRequest, current: Settings, context: ApiContex
   }
   return { ...body, settings, ...(body.machine ? { machine } : {}) };
 }
-
-const AUTHOR = {
-  description: 'What the history says of this write, as the caller states it.',
-  type: 'object',
-  additionalProperties: false,
-  properties: {
-    profile: { description: 'Name of the profile.', type: 'string', maxLength: 256 },
-    files: {
-      type: 'array',
-      maxItems: 100,
-      items: {
-        type: 'object',
-        additionalProperties: false,
-        required: ['path', 'sha256'],
-        properties: {
-          path: { type: 'string', maxLength: 4096 },
-          sha256: { type: 'string', pattern: '^[0-9a-f]{64}$' },
-        },
-      },
-    },
-    to: { description: 'The generation that a rollback returns to.', type: 'integer', minimum: 0 },
-  },
-} as const;
 
 const APPLY_REQUEST = {
   ...PLAN_REQUEST,
