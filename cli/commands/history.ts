@@ -85,8 +85,11 @@ function selected(
   { since, path }: { since?: number; path?: string },
 ): HistoryEntry[] {
   const from = since === undefined ? Number.NEGATIVE_INFINITY : Date.now() - since;
-  const isNamed = (name: string) => path === undefined || name === path || name.startsWith(`${path}.`);
-  return entries.filter(({ at, changes }) => Date.parse(at) >= from && changes.some((change) => isNamed(change.path)));
+  const isNamed = (name: string) => name === path || name.startsWith(`${path}.`);
+  return entries.filter(
+    ({ at, changes }) =>
+      Date.parse(at) >= from && (path === undefined || changes.some((change) => isNamed(change.path))),
+  );
 }
 
 function noEntries(io: Io, { since, path }: { since?: number; path?: string }): void {

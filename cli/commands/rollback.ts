@@ -1,4 +1,4 @@
-import { rollbackRequest } from '../../src/client/history.ts';
+import { rollbackRequest, sinceReset } from '../../src/client/history.ts';
 import { checkDriver } from '../../src/client/session/driver.ts';
 import { runningService } from '../../src/client/session/find.ts';
 import { homeOf } from '../../src/client/session/home.ts';
@@ -40,7 +40,7 @@ Exit codes: as those of \`rdctl apply\`; 1 if there is nothing to undo.
     checkDriver(undefined, io.env);
     const view = viewFor(flags.output, io);
     const where = homeOf(io);
-    const entries = await readHistory(where.historyFile);
+    const entries = sinceReset(await readHistory(where.historyFile));
     const to = args[0] === undefined ? beforeLast(entries) : targetIn(entries, generationIn(args[0]));
     const { request, secrets } = rollbackRequest(entries, to);
     view.warnings(secrets.map((path) => `${path} is a secret, which the history does not hold: it stays as it is.`));

@@ -8,6 +8,11 @@ import { readMachineOptions } from '../settings/machine-options.ts';
 import { equal } from '../settings/own.ts';
 import { SCHEMA_VERSION } from '../settings/settings.gen.ts';
 
+/** The entries since the last reset, which no rollback crosses. */
+export function sinceReset(entries: readonly HistoryEntry[]): readonly HistoryEntry[] {
+  return entries.slice(entries.findLastIndex(({ by }) => by.how === 'reset') + 1);
+}
+
 /** The last change of a setting that took effect; undefined where the history has none. */
 export function lastChangeOf(entries: readonly HistoryEntry[], path: string): HistoryEntry | undefined {
   return entries.findLast(

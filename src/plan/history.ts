@@ -23,7 +23,7 @@ export type StatedAuthor = Pick<Author, 'profile' | 'files' | 'to'>;
 
 /** What made a write, as far as the service knows or was told. */
 export interface Author {
-  how: 'start' | 'policy' | 'apply' | 'rollback' | 'set' | 'api' | 'power' | 'restore' | 'service';
+  how: 'start' | 'policy' | 'apply' | 'rollback' | 'set' | 'api' | 'power' | 'restore' | 'reset' | 'service';
   /** The program, as its `User-Agent` states. */
   program?: string;
   /** `metadata.name` of the profile. */

@@ -92,14 +92,16 @@ export async function openBackend(
     kubernetesVersions,
     locks: startup.locks,
   });
+  const history = await openServiceHistory(places, state?.generation ?? Number.POSITIVE_INFINITY, log);
   const initial = {
     settings,
     machine: state?.machine ?? DEFAULT_MACHINE_OPTIONS,
     power: options.power === 'keep' ? (state?.power ?? 'started') : options.power,
     // Incremented on every start, so that a crash between the writes of the two files never gives two states the same number.
-    generation: (state?.generation ?? 0) + 1,
+    generation: Math.max(state?.generation ?? 0, history.last) + 1,
   };
-  const history = await openServiceHistory(places, state?.generation ?? 0, log);
+  // A history without a state outlived a reset.
+  if (!state && history.last > 0) await history.beginAgain(initial.generation);
   if (state) {
     // An apply launches a service stopped, so the power at the start is nobody's wish.
     const by = settings === startup.settings ? 'policy' : 'start';

@@ -9,6 +9,10 @@ import type { Places } from '../state/places.ts';
 
 /** Records what is desired, and what became of it. */
 export interface ServiceHistory {
+  /** The highest recorded generation; 0 without one. */
+  readonly last: number;
+  /** Records that everything before was removed by a reset: nothing can be rolled back across it. */
+  beginAgain(generation: number): Promise<void>;
   /**
    * Records a write before it takes effect. Throws `ERR_IO` when that is not possible: the write must not happen then. On a full disk only
    * a change of power is let through, because stopping must always be possible.
@@ -40,6 +44,9 @@ export function serviceHistory(file: HistoryFile, log: Pick<LogFile, 'write'>): 
   }
 
   return {
+    last: file.last,
+    beginAgain: (generation) =>
+      file.add({ generation, at: new Date(systemClock.now()).toISOString(), by: { how: 'reset' }, changes: [] }),
     async writing(before, next, by) {
       const changes = recordedChanges(before, next);
       // A retry after a failure is a new generation without a change.

@@ -17,6 +17,8 @@ export const MOST_ENTRIES = 500;
 const MOST_BYTES = 4 * 1024 * 1024;
 
 export interface HistoryFile {
+  /** The highest generation of an entry; 0 without one. */
+  readonly last: number;
   /** Makes an entry durable. Throws `ERR_IO`; the write that it announces must then not happen. */
   add(entry: Omit<HistoryEntry, 'outcome'>): Promise<void>;
   /** Adds what became of a generation. Throws `ERR_IO`. */
@@ -47,6 +49,7 @@ export async function openHistory(path: string, current: number, now: () => numb
   }
 
   const history: HistoryFile = {
+    last: Math.max(0, ...entries.map(({ generation }) => generation)),
     add: (entry) => queue.run(() => add({ entry })),
     close: (generation, outcome) => queue.run(() => add({ generation, outcome })),
   };

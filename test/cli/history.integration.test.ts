@@ -1,4 +1,4 @@
-import { appendFileSync, readFileSync, writeFileSync } from 'node:fs';
+import { appendFileSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { rdctl } from '../helpers/cli.ts';
@@ -136,4 +136,21 @@ test('there is nothing to undo in a new home', async () => {
   const { exit, err } = await run('rollback');
   expect(exit).toBe(1);
   expect(err).toContain('There is nothing to undo');
+});
+
+test('a history that outlived a reset continues, and no rollback crosses it', async () => {
+  const { run, entries, service, here, home } = await scene();
+  await run('apply', '-f', 'team.yaml');
+  await service.stop('test');
+  const [before] = await entries();
+  rmSync(here.stateFile);
+  rmSync(here.settingsFile);
+  rmSync(here.previousSettingsFile, { force: true });
+  const again = await scene(home);
+  expect((await again.run('rollback')).exit).toBe(1);
+  await again.run('set', '--images.namespace', 'web');
+  const [first, reset, last] = await entries();
+  expect(first).toEqual(before);
+  expect([reset.by.how, last.by.how]).toEqual(['reset', 'set']);
+  expect(reset.generation).toBeGreaterThan(first.generation);
 });

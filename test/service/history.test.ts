@@ -15,6 +15,7 @@ test('a change that cannot be recorded is refused; on a full disk a stop still w
   const write = vi.fn();
   const history = serviceHistory(
     {
+      last: 0,
       async add(entry) {
         if (failure) throw ioError('write', '/history.jsonl', Object.assign(new Error(failure), { code: failure }));
         added.push(entry);
