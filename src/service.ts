@@ -181,7 +181,6 @@ function contextOf(options: ServiceOptions, { home, backend, features, life, cre
       ...(policies.defaults ? { defaultsBy: policies.defaults.source } : {}),
     },
     layers: backend.layers,
-    counters: { settingsPuts: 0, settingsWrites: 0 },
   };
 }
 

@@ -10,7 +10,7 @@ import { desiredOf, FILE_FLAG, forwardsOf } from '../arguments/profile-files.ts'
 import { TARGET_FLAG } from '../arguments/shared-flags.ts';
 import { defineCommand, type Io } from '../command.ts';
 import { OUTPUT_FLAG, type View, viewFor } from '../views/view.ts';
-import { APPLY_TIMEOUT_MS, applyNow, CONSENT_FLAGS, type RequestedState } from './apply/run.ts';
+import { applyNow, type RequestedState, RUN_FLAGS, runOptions } from './apply/run.ts';
 
 export const apply = defineCommand({
   name: 'apply',
@@ -25,11 +25,8 @@ Exit codes: 0 success; 1 failure; 3 refused: invalid profile, locked or unsuppor
   flags: {
     file: FILE_FLAG,
     previous: { type: 'boolean', summary: 'Roll back to the state before the last apply' },
-    ...CONSENT_FLAGS,
+    ...RUN_FLAGS,
     'skip-unsupported': { type: 'boolean', summary: 'Skip settings that the driver does not support, and list them' },
-    timeout: { type: 'duration', summary: 'How long to wait (default 10m)' },
-    'no-wait': { type: 'boolean', summary: 'Do not wait for the backend' },
-    'no-start': { type: 'boolean', summary: 'Fail if no service is running' },
     driver: { type: 'string', summary: 'Driver to use at the first start of the service', placeholder: 'NAME' },
     target: TARGET_FLAG,
     output: OUTPUT_FLAG,
@@ -53,12 +50,8 @@ Exit codes: 0 success; 1 failure; 3 refused: invalid profile, locked or unsuppor
       caller: invocation,
       view,
       where,
-      timeoutMs: flags.timeout ?? APPLY_TIMEOUT_MS,
-      agreed: flags['allow-reset'] === true || flags.yes === true,
-      skipLocked: flags['skip-locked'] ?? false,
+      ...runOptions(flags),
       skipUnsupported: flags['skip-unsupported'] ?? false,
-      wait: !flags['no-wait'],
-      start: !flags['no-start'],
       ...(flags.driver === undefined ? {} : { driver: flags.driver }),
       ...(flags.target === undefined ? {} : { target: flags.target }),
     });

@@ -10,7 +10,7 @@ import { usage } from '../arguments/values.ts';
 import { defineCommand } from '../command.ts';
 import { showNotices } from '../views/service-activity.ts';
 import { OUTPUT_FLAG, viewFor } from '../views/view.ts';
-import { APPLY_TIMEOUT_MS, applyNow, CONSENT_FLAGS } from './apply/run.ts';
+import { applyNow, RUN_FLAGS, runOptions } from './apply/run.ts';
 import { entryAt, generationIn } from './history.ts';
 import { planFor } from './plan/plan-for.ts';
 
@@ -27,10 +27,7 @@ Exit codes: as those of \`rdctl apply\`; 1 if there is nothing to undo.
   rdctl rollback 12`,
   flags: {
     plan: { type: 'boolean', summary: 'Only show the plan' },
-    ...CONSENT_FLAGS,
-    timeout: { type: 'duration', summary: 'How long to wait (default 10m)' },
-    'no-wait': { type: 'boolean', summary: 'Do not wait for the backend' },
-    'no-start': { type: 'boolean', summary: 'Fail if no service is running' },
+    ...RUN_FLAGS,
     output: OUTPUT_FLAG,
   },
   classic: false,
@@ -56,12 +53,8 @@ Exit codes: as those of \`rdctl apply\`; 1 if there is nothing to undo.
       caller: invocation,
       view,
       where,
-      timeoutMs: flags.timeout ?? APPLY_TIMEOUT_MS,
-      agreed: flags['allow-reset'] === true || flags.yes === true,
-      skipLocked: flags['skip-locked'] ?? false,
+      ...runOptions(flags),
       skipUnsupported: true,
-      wait: !flags['no-wait'],
-      start: !flags['no-start'],
     });
     return 0;
   },

@@ -4,11 +4,12 @@ import type { Extensions } from '../features/extensions/contract.ts';
 import type { PortForwards } from '../features/port-forwards/manager.ts';
 import type { Snapshots } from '../features/snapshots/contract.ts';
 import type { JsonObject } from '../json.ts';
-import type { Plan, PlanRequest } from '../plan/change.ts';
+import type { LiveState, Plan, PlanRequest } from '../plan/change.ts';
+import type { Author } from '../plan/history.ts';
 import type { LayerFacts } from '../plan/layers.ts';
 import type { UserFileFacts } from '../plan/user-files.ts';
 import type { Controllers } from '../reconcile/contract.ts';
-import type { ApplyWork, StatusDocument } from '../reconcile/status-document.ts';
+import type { ApplyReply, ApplyWork, StatusDocument } from '../reconcile/status-document.ts';
 import type { Platform } from '../settings/field.ts';
 import type { DesiredStore } from '../state/desired-store.ts';
 
@@ -45,6 +46,7 @@ export interface ApiContext {
   /** Carries out `PUT /v1/k8s_reset`, and throws its errors. */
   resetBackend(mode: 'fast' | 'wipe'): Promise<void>;
   applies: Applies;
+  planner: Planner;
   /** Calls back whenever the status may have changed. Returns the unsubscribe function. */
   onStatus(listener: () => void): () => void;
   /** Functions that end open event streams. */
@@ -61,6 +63,25 @@ export interface ApiContext {
   about: ServiceFacts;
   layers: LayerFacts;
   counters: WriteCounters;
+}
+
+/** Plans desired states and carries them out. */
+export interface Planner {
+  /**
+   * The request in canonical form. Locks and settings that the driver does not support are part of a plan, not errors.
+   * @throws RdError `ERR_SETTINGS_INVALID` with every problem.
+   */
+  check(request: PlanRequest): PlanRequest;
+  /** What a checked request changes now. `outdated`, `userFiles`: see `PlanInput`. */
+  plan(request: PlanRequest, observation?: { outdated?: string; userFiles?: UserFileFacts }): Plan;
+  /** What plans are compared with now. */
+  live(): LiveState;
+  /**
+   * Writes settings, machine block and power as one generation; port forwards and extensions follow.
+   * @throws RdError `ERR_PLAN_STALE` unless `tag` is that of a plan made now, `ERR_BACKEND_LOCKED` while an earlier apply is
+   *   running, `ERR_SETTINGS_INVALID`, or the error of a blocked change. Nothing was changed then.
+   */
+  write(request: PlanRequest, tag: string, by: Author): Promise<Pick<ApplyReply, 'generation' | 'sent' | 'continues'>>;
 }
 
 /** The steps of an apply after its settings are written. */

@@ -23,14 +23,28 @@ export type StatedAuthor = Pick<Author, 'profile' | 'files' | 'to'>;
 
 /** What made a write, as far as the service knows or was told. */
 export interface Author {
-  how: 'start' | 'policy' | 'apply' | 'rollback' | 'set' | 'api' | 'power' | 'restore' | 'reset' | 'service';
+  how:
+    | 'start'
+    | 'policy'
+    | 'apply'
+    | 'rollback'
+    | 'return'
+    | 'heal'
+    | 'set'
+    | 'api'
+    | 'power'
+    | 'restore'
+    | 'reset'
+    | 'service';
+  /** The name of the token that the client used. */
+  token?: string;
   /** The program, as its `User-Agent` states. */
   program?: string;
   /** `metadata.name` of the profile. */
   profile?: string;
   /** Files of the profile, absolute or `-`, each with the SHA-256 of its content. */
   files?: { path: string; sha256: string }[];
-  /** The generation that a rollback returns to. */
+  /** The generation that a rollback or a return goes back to. */
   to?: number;
 }
 

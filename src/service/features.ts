@@ -1,5 +1,6 @@
+import { release } from 'node:os';
 import { join } from 'node:path';
-import type { Applies, Log } from '../api/context.ts';
+import type { ApiContext, Applies, Log, Planner } from '../api/context.ts';
 import type { Driver, EngineName } from '../drivers/driver.ts';
 import { createServiceDiagnostics, type ServiceDiagnostics } from '../features/diagnostics/diagnostics.ts';
 import type { Extensions, RunningEngine } from '../features/extensions/contract.ts';
@@ -18,6 +19,7 @@ import { createApplies } from './applies.ts';
 import type { Backend } from './backend.ts';
 import type { Home } from './home.ts';
 import type { ServiceOptions, Undo } from './options.ts';
+import { createPlanner } from './planner.ts';
 
 /** What a service does besides running the backend. */
 export interface Features {
@@ -26,6 +28,8 @@ export interface Features {
   diagnostics: ServiceDiagnostics;
   extensions: Extensions;
   applies: Applies;
+  planner: Planner;
+  counters: ApiContext['counters'];
   /** Calls back whenever the status may have changed. Returns the unsubscribe function. */
   onStatus(listener: () => void): () => void;
 }
@@ -81,8 +85,17 @@ export async function openFeatures(
     onChange: statusChanged,
   });
   undo.push(['applies', async () => applies.close()]);
+  const counters = { settingsPuts: 0, settingsWrites: 0 };
+  const planner = createPlanner({
+    ...{ store, controllers, driver, kubernetesVersions, portForwards, applies, counters },
+    host: { platform, arch: process.arch, osVersion: release() },
+    idle: options.idle ?? false,
+    log: log.write,
+    home: places.data,
+    ...(policies.locked ? { lockedBy: policies.locked.source } : {}),
+  });
   return {
-    ...{ data, portForwards, diagnostics, extensions, applies },
+    ...{ data, portForwards, diagnostics, extensions, applies, planner, counters },
     onStatus(listen) {
       listeners.add(listen);
       return () => listeners.delete(listen);

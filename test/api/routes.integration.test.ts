@@ -237,8 +237,7 @@ test('a plan request with errors is refused without an observation', async () =>
 });
 
 test('a locked change is blocked in the plan, with the file that locks it, and is not an error', async () => {
-  const { client, context } = startApi({ locks: { containerEngine: { name: true } } });
-  context.about.lockedBy = '/etc/p/locked.json';
+  const { client } = startApi({ locks: { containerEngine: { name: true } }, lockedBy: '/etc/p/locked.json' });
   const plan = await client.plan({
     settings: { containerEngine: { name: 'containerd' } },
     state: 'unmanaged',

@@ -18,6 +18,7 @@ import { clusterSpec, engineSpec, machineSpec, type Observed } from '../../src/p
 import type { UserFileFacts } from '../../src/plan/user-files.ts';
 import type { BackendState, Controllers, Desired, Power } from '../../src/reconcile/contract.ts';
 import { createApplies } from '../../src/service/applies.ts';
+import { createPlanner } from '../../src/service/planner.ts';
 import { defaultSettings } from '../../src/settings/defaults.ts';
 import type { Platform } from '../../src/settings/field.ts';
 import { DEFAULT_MACHINE_OPTIONS } from '../../src/settings/machine-options.gen.ts';
@@ -51,6 +52,7 @@ export interface TestApiOptions {
   resetBackend?: ApiContext['resetBackend'];
   settings?: Settings;
   power?: Power;
+  lockedBy?: string;
   locks?: JsonObject;
   driver?: ApiContext['driver'];
   platform?: Platform;
@@ -61,6 +63,7 @@ export interface TestApiOptions {
   userFiles?: UserFileFacts;
 }
 
+const HOME = '/home/of/the/test';
 export const PASSWORD = 'a-password-of-the-test';
 
 /** A service without a cluster. */
@@ -147,22 +150,36 @@ export function startApi(options: TestApiOptions = {}): TestApi {
     clock: systemClock,
     onChange: () => undefined,
   });
-  const context: ApiContext = {
-    credentials: { user: 'user', password: PASSWORD },
-    allowHosts: options.allowHosts ?? [],
+  const counters = { settingsPuts: 0, settingsWrites: 0 };
+  const host = { platform, arch: 'x64' };
+  const kubernetesVersions = () => options.versions;
+  const parts = {
     store,
     controllers,
     driver,
-    host: { platform, arch: 'x64' },
-    kubernetesVersions: () => options.versions,
+    host,
+    kubernetesVersions,
     idle: false,
+    portForwards,
+    applies,
+    counters,
+    log,
+  };
+  const context: ApiContext = {
+    credentials: { user: 'user', password: PASSWORD },
+    allowHosts: options.allowHosts ?? [],
+    ...parts,
+    planner: createPlanner({
+      ...parts,
+      home: HOME,
+      ...(options.lockedBy === undefined ? {} : { lockedBy: options.lockedBy }),
+    }),
     isBackendLocked: async () => options.backendLocked ?? false,
     requestStop: async (reason) => void stops.push(reason),
     snapshots: options.snapshots ?? NO_SNAPSHOTS,
     resetBackend: options.resetBackend ?? (async () => undefined),
     hostIntegration: () => ({ offBecause: 'this is a test', files: [] }),
     userFiles: async () => options.userFiles,
-    applies,
     onStatus: () => () => undefined,
     streams: new Set(),
     maintenance: () => undefined,
@@ -170,15 +187,13 @@ export function startApi(options: TestApiOptions = {}): TestApi {
     requestFactoryReset: ({ cache }) => stops.push(`factory reset, ${cache ? 'downloads too' : 'without downloads'}`),
     transient: createTransientStore(platform, false),
     diagnostics: NO_DIAGNOSTICS,
-    portForwards,
     extensions,
     prove: (nonce) => proofOf({ password: PASSWORD, port: 6107 }, nonce),
-    log,
     about: {
       version: '1.2.3',
       pid: 42,
       port: 6107,
-      home: '/home/of/the/test',
+      home: HOME,
       startedAt: '2030-01-01T00:00:00.000Z',
       driverReason: 'it was requested',
       notices: [],
@@ -189,7 +204,6 @@ export function startApi(options: TestApiOptions = {}): TestApi {
       settingsFile: '/home/of/the/test/config/settings.json',
       looked: [],
     },
-    counters: { settingsPuts: 0, settingsWrites: 0 },
   };
   const app = createApp(context);
   const connection = {

@@ -64,14 +64,30 @@ export interface ApplyOptions {
 }
 
 /** How long an apply waits by default, in milliseconds. */
-export const APPLY_TIMEOUT_MS = 10 * 60_000;
+const APPLY_TIMEOUT_MS = 10 * 60_000;
 
-/** Flags by which a person agrees to a plan, or leaves out what cannot be changed. */
-export const CONSENT_FLAGS = {
+/** Flags of the commands that carry out a plan: what a person agrees to, what is left out, and the wait. */
+export const RUN_FLAGS = {
   'allow-reset': { type: 'boolean', summary: 'Consent to the data loss that the plan lists' },
   yes: { type: 'boolean', short: 'y', summary: 'Do not ask; same as --allow-reset' },
   'skip-locked': { type: 'boolean', summary: 'Skip locked settings, and list them' },
+  timeout: { type: 'duration', summary: 'How long to wait (default 10m)' },
+  'no-wait': { type: 'boolean', summary: 'Do not wait for the backend' },
+  'no-start': { type: 'boolean', summary: 'Fail if no service is running' },
 } as const satisfies FlagTable;
+
+/** What `RUN_FLAGS` say. */
+export function runOptions(
+  flags: Invocation<typeof RUN_FLAGS>['flags'],
+): Pick<ApplyOptions, 'timeoutMs' | 'agreed' | 'skipLocked' | 'wait' | 'start'> {
+  return {
+    timeoutMs: flags.timeout ?? APPLY_TIMEOUT_MS,
+    agreed: flags['allow-reset'] === true || flags.yes === true,
+    skipLocked: flags['skip-locked'] ?? false,
+    wait: !flags['no-wait'],
+    start: !flags['no-start'],
+  };
+}
 
 const FORWARDS_UNKNOWN = 'The previous port forwards were not recorded, so they are left unchanged.';
 

@@ -1,0 +1,156 @@
+import type { ApiContext, Planner, ReservedSteps } from '../api/context.ts';
+import { RdError, type SettingsFinding } from '../errors.ts';
+import { refuseBlocked } from '../plan/blocks.ts';
+import type { LiveState, PlanRequest } from '../plan/change.ts';
+import { patchOf, plannedMachineOptions } from '../plan/diff.ts';
+import { makePlan } from '../plan/plan.ts';
+import { validateContext } from '../plan/settings-update.ts';
+import { PRODUCT } from '../product.ts';
+import type { Desired } from '../reconcile/contract.ts';
+import type { ApplyReply } from '../reconcile/status-document.ts';
+import { canonicalize } from '../settings/canonical.ts';
+import { explain, formatFinding } from '../settings/issue.ts';
+import { valueAt } from '../settings/leaf-paths.ts';
+import { readMachineOptions } from '../settings/machine-options.ts';
+import { mergeSettings, withoutRemovals } from '../settings/merge.ts';
+import type { Settings } from '../settings/settings.gen.ts';
+import { unknownKeys, validate } from '../settings/validate.ts';
+
+interface PlannerInput
+  extends Pick<
+    ApiContext,
+    | 'store'
+    | 'controllers'
+    | 'driver'
+    | 'host'
+    | 'kubernetesVersions'
+    | 'idle'
+    | 'portForwards'
+    | 'applies'
+    | 'counters'
+    | 'log'
+  > {
+  /** The directory of the service's state. */
+  home: string;
+  /** The source of the locked profile. */
+  lockedBy?: string;
+}
+
+/** Plans desired states for the API and for other parts of the service, and carries them out. */
+export function createPlanner(input: PlannerInput): Planner {
+  const { store, driver, controllers, portForwards, applies, counters, log, lockedBy, home } = input;
+
+  function planFrom(
+    { settings, machine, power, generation }: Desired,
+    request: PlanRequest,
+    observation: Parameters<Planner['plan']>[1] = {},
+  ) {
+    return makePlan({
+      request,
+      live: settings,
+      machine,
+      power: input.idle ? 'stopped' : power,
+      locks: store.locks,
+      ...(lockedBy === undefined ? {} : { lockedBy }),
+      driver,
+      observed: controllers.observed(),
+      target: { product: PRODUCT.name, home, driver: driver.name, simulated: driver.simulated },
+      generation,
+      ...(request.portForwards ? { forwards: portForwards.list() } : {}),
+      ...observation,
+    });
+  }
+
+  return {
+    check: (request) => checked(request, store.snapshot().desired.settings, input),
+    plan: (request, observation) => planFrom(store.snapshot().desired, request, observation),
+    live: () => liveState(input),
+    async write(body, tag, by) {
+      let steps: ReservedSteps | undefined;
+      const { answer, now } = await store
+        .write(({ desired }) => {
+          const request = checked(body, desired.settings, input);
+          const plan = planFrom(desired, request);
+          steps = applies.reserve(plan, request);
+          if (plan.tag !== tag) {
+            throw new RdError('ERR_PLAN_STALE', 'the plan is stale; nothing was changed', {
+              advice: 'Plan again and review the changes.',
+            });
+          }
+          refuseBlocked(plan);
+          // The request was checked against these very settings, so its differences need no further validation.
+          const patch = patchOf(plan, request, desired.settings);
+          const settings = patch ? mergeSettings(desired.settings, patch) : desired.settings;
+          const machine = plannedMachineOptions(plan, request, desired.machine);
+          const power = request.state === 'unmanaged' ? desired.power : request.state;
+          const sent: ApplyReply['sent'] = [];
+          if (patch || machine !== desired.machine) sent.push('settings');
+          if (power !== desired.power) sent.push('power');
+          // Nothing differs, and an earlier attempt failed for good. Its cause may be gone.
+          const gaveUp = power === 'started' && controllers.status().backendState === 'ERROR';
+          if (sent.length === 0 && gaveUp) sent.push('retry');
+          const next = sent.length > 0 ? { next: { settings, machine, power } } : {};
+          return { ...next, answer: { plan, sent }, by };
+        })
+        .catch((error: unknown) => {
+          steps?.release();
+          throw error;
+        });
+      const { plan, sent } = answer;
+      const { generation } = now.desired;
+      if (sent.includes('settings')) counters.settingsWrites += 1;
+      const changes = plan.changes.map(({ path, key }) => (key === undefined ? path : `${path}[${key}]`));
+      log('info', 'applied', { changes, sent, generation });
+      steps?.begin(generation);
+      return { generation, sent, continues: steps !== undefined };
+    },
+  };
+}
+
+function liveState({ store, portForwards }: PlannerInput): LiveState {
+  const { settings, machine, power } = store.snapshot().desired;
+  return {
+    settings,
+    machine,
+    locks: store.locks,
+    power,
+    portForwards: portForwards.list().portForwards.map(({ namespace, service, k8sPort, hostPort }) => ({
+      namespace,
+      service,
+      k8sPort,
+      hostPort,
+    })),
+  };
+}
+
+/**
+ * The request in canonical form. Locks and settings that the driver does not support are part of a plan, not errors.
+ * @throws RdError `ERR_SETTINGS_INVALID` with every problem of the settings and the `machine` block.
+ */
+function checked(body: PlanRequest, current: Settings, input: PlannerInput): PlanRequest {
+  const { driver, host, kubernetesVersions } = input;
+  const settings = canonicalize(body.settings);
+  const findings: SettingsFinding[] = [
+    ...validate(withoutRemovals(settings), validateContext(current, { driver, host, kubernetesVersions })).map(
+      (issue) => {
+        const value = valueAt(settings, issue.pointer);
+        return {
+          pointer: issue.pointer,
+          ...explain(issue, value === undefined ? undefined : JSON.stringify(value)),
+        };
+      },
+    ),
+    ...unknownKeys(settings).map(({ pointer, path, suggestion }) => ({
+      pointer,
+      message: `"${path}" is not a setting`,
+      ...(suggestion === undefined ? {} : { suggestion }),
+    })),
+  ];
+  const { options: machine, problems } = readMachineOptions(body.machine ?? {});
+  findings.push(...problems.map(({ part: _, ...finding }) => ({ ...finding, pointer: `/machine${finding.pointer}` })));
+  if (findings.length > 0) {
+    const details = findings.map(formatFinding);
+    throw new RdError('ERR_SETTINGS_INVALID', 'the requested settings are not valid', { details, findings });
+  }
+  return { ...body, settings, ...(body.machine ? { machine } : {}) };
+}
