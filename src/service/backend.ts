@@ -30,7 +30,7 @@ import { saveSettings } from '../state/settings-file.ts';
 import { type SettingsHost, startupSettings } from '../state/startup-settings.ts';
 import { recordedFirstRun, recordFirstRun, saveState } from '../state/state-file.ts';
 import { clusterVersions, openDriver, storedState } from './driver.ts';
-import { openServiceHistory } from './history.ts';
+import { openServiceHistory, type ServiceHistory } from './history.ts';
 import type { Home } from './home.ts';
 import type { ServiceOptions, Undo } from './options.ts';
 
@@ -45,6 +45,7 @@ export interface Backend {
   kubernetesVersions(): readonly string[] | undefined;
   controllers: Controllers;
   store: DesiredStore;
+  history: ServiceHistory;
   maintenance: Maintenance;
   recovered: Recovered;
   integration: FollowingIntegration;
@@ -168,7 +169,7 @@ export async function openBackend(
   undo.push(['maintenance', () => maintenance.close()]);
   return {
     ...{ driver, reason, host, policies, layers, kubernetesVersions },
-    ...{ controllers, store, maintenance, recovered, integration },
+    ...{ controllers, store, history, maintenance, recovered, integration },
     isLocked: () => lock.isHeld(),
   };
 }

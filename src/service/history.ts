@@ -18,6 +18,8 @@ export interface ServiceHistory {
    * a change of power is let through, because stopping must always be possible.
    */
   writing(before: Desired, next: Desired, by: Author): Promise<void>;
+  /** As `HistoryFile.onOldest`: what is bound to an older entry can go. */
+  onOldest(listener: (generation: number) => void): void;
   /** Records the outcome of each write as the loop reports it. */
   follow(controllers: Pick<Controllers, 'onChange'>): void;
   close(): Promise<void>;
@@ -25,7 +27,9 @@ export interface ServiceHistory {
 
 /** Opens the history of a home. Throws `ERR_IO`. @param current the stored generation. */
 export async function openServiceHistory(places: Places, current: number, log: LogFile): Promise<ServiceHistory> {
-  return serviceHistory(await openHistory(places.historyFile, current, systemClock.now), log);
+  const onDropFailure = (error: unknown) =>
+    log.write('warn', 'old changes were not dropped from the history', { error });
+  return serviceHistory(await openHistory(places.historyFile, current, systemClock.now, { onDropFailure }), log);
 }
 
 /** Records in a history that is open. */
@@ -45,6 +49,7 @@ export function serviceHistory(file: HistoryFile, log: Pick<LogFile, 'write'>): 
 
   return {
     last: file.last,
+    onOldest: file.onOldest,
     beginAgain: (generation) =>
       file.add({ generation, at: new Date(systemClock.now()).toISOString(), by: { how: 'reset' }, changes: [] }),
     async writing(before, next, by) {

@@ -1,6 +1,6 @@
 import { RdError } from '../errors.ts';
 import { isObject, type JsonObject, parseObject } from '../json.ts';
-import { readIfThere, writeFileAtomic } from '../os/atomic-file.ts';
+import { type FileOperations, readIfThere, writeFileAtomic } from '../os/atomic-file.ts';
 import { ioError } from '../os/io-error.ts';
 import { openToAppend } from '../os/regular-file.ts';
 import { SerialQueue } from '../os/serial-queue.ts';
@@ -8,21 +8,39 @@ import type { HistoryEntry, RecordedOutcome } from '../plan/history.ts';
 
 /**
  * The history of a home: one line of JSON for each write of the desired state, added before the write takes effect, and one for what became
- * of it. Lines are only ever added; a line that a crash cut off is skipped.
+ * of it. Lines are only ever added; a line that a crash cut off is skipped. When there are too many, the file is replaced by one with the
+ * newest half.
  */
 
-/** Entries that are kept; older ones go when a service starts. */
+/** Entries that are kept; beyond that, the older half goes. */
 export const MOST_ENTRIES = 500;
 /** So that one huge setting cannot fill the file. */
 const MOST_BYTES = 4 * 1024 * 1024;
+/** Lines after which dropping is tried again where it failed, as on a full disk. */
+const RETRY_LINES = 50;
 
 export interface HistoryFile {
-  /** The highest generation of an entry; 0 without one. */
+  /** The highest generation of an entry when the file was opened; 0 without one. */
   readonly last: number;
   /** Makes an entry durable. Throws `ERR_IO`; the write that it announces must then not happen. */
   add(entry: Omit<HistoryEntry, 'outcome'>): Promise<void>;
   /** Adds what became of a generation. Throws `ERR_IO`. */
   close(generation: number, outcome: RecordedOutcome): Promise<void>;
+  /**
+   * Calls back with the generation of the oldest entry that is left, 0 without any: at once, and after each time that entries were
+   * dropped. What is bound to an older entry can go.
+   */
+  onOldest(listener: (generation: number) => void): void;
+}
+
+/** Replaced by tests. */
+export interface HistoryOptions {
+  /** Adds text to the file, durably. Throws `ERR_IO`. */
+  append?(path: string, text: string): Promise<void>;
+  /** For the replacement of the file. */
+  operations?: FileOperations;
+  /** Old entries could not be dropped; it is tried again later. */
+  onDropFailure?(error: unknown): void;
 }
 
 /**
@@ -30,15 +48,34 @@ export interface HistoryFile {
  * service ended between the entry and the write.
  * @throws RdError `ERR_IO`.
  */
-export async function openHistory(path: string, current: number, now: () => number): Promise<HistoryFile> {
+export async function openHistory(
+  path: string,
+  current: number,
+  now: () => number,
+  { append = appendTo, operations, onDropFailure = () => undefined }: HistoryOptions = {},
+): Promise<HistoryFile> {
   const queue = new SerialQueue();
+  const listeners = new Set<(generation: number) => void>();
   const text = await textOf(path);
   const entries = entriesIn(text);
-  /** The file ends in the middle of a line. */
+  const last = Math.max(0, ...entries.map(({ generation }) => generation));
+  /** The file may end in the middle of a line. */
   let torn = text !== '' && !text.endsWith('\n');
-  if (entries.length > MOST_ENTRIES || text.length > MOST_BYTES) {
-    await writeFileAtomic(path, linesOf(newest(entries)));
+  let size = { entries: entries.length, bytes: Buffer.byteLength(text) };
+  let oldest = entries[0]?.generation ?? 0;
+  /** Lines to go until the next attempt. */
+  let patience = 0;
+  if (isTooLarge(size)) await drop().catch(onDropFailure);
+
+  /** Keeps only the newest entries. Throws `ERR_IO`; all of them are still there then. */
+  async function drop(): Promise<void> {
+    const kept = newest(entriesIn(await textOf(path)));
+    const lines = linesOf(kept);
+    await writeFileAtomic(path, lines, operations ? { operations } : {});
     torn = false;
+    size = { entries: kept.length, bytes: Buffer.byteLength(lines) };
+    oldest = kept[0]?.generation ?? 0;
+    for (const listen of listeners) listen(oldest);
   }
 
   async function add(record: object): Promise<void> {
@@ -46,18 +83,39 @@ export async function openHistory(path: string, current: number, now: () => numb
     torn = true;
     await append(path, line);
     torn = false;
+    size.bytes += Buffer.byteLength(line);
+    patience -= 1;
+    if (!isTooLarge(size) || patience > 0) return;
+    patience = RETRY_LINES;
+    // Nobody waits for this but the next line.
+    queue.run(drop).then(() => {
+      patience = 0;
+    }, onDropFailure);
   }
 
   const history: HistoryFile = {
-    last: Math.max(0, ...entries.map(({ generation }) => generation)),
-    add: (entry) => queue.run(() => add({ entry })),
+    last,
+    add: (entry) =>
+      queue.run(async () => {
+        size.entries += 1;
+        if (size.entries === 1) oldest = entry.generation;
+        await add({ entry });
+      }),
     close: (generation, outcome) => queue.run(() => add({ generation, outcome })),
+    onOldest(listener) {
+      listeners.add(listener);
+      listener(oldest);
+    },
   };
   for (const { generation, outcome } of entries) {
     if (generation <= current || outcome) continue;
     await history.close(generation, { result: 'not applied', at: new Date(now()).toISOString() });
   }
   return history;
+}
+
+function isTooLarge({ entries, bytes }: { entries: number; bytes: number }): boolean {
+  return entries > MOST_ENTRIES || bytes > MOST_BYTES;
 }
 
 /** All entries, oldest first; none without a file. Throws `ERR_IO`. */
@@ -73,7 +131,7 @@ async function textOf(path: string): Promise<string> {
   }
 }
 
-async function append(path: string, text: string): Promise<void> {
+async function appendTo(path: string, text: string): Promise<void> {
   try {
     const handle = await openToAppend(path);
     try {
@@ -113,8 +171,8 @@ function newest(entries: readonly HistoryEntry[]): HistoryEntry[] {
   const kept: HistoryEntry[] = [];
   let bytes = 0;
   for (const entry of entries.slice(-MOST_ENTRIES / 2).toReversed()) {
-    bytes += JSON.stringify(entry).length;
-    if (bytes > MOST_BYTES / 2) break;
+    bytes += Buffer.byteLength(linesOf([entry]));
+    if (bytes > MOST_BYTES / 2 && kept.length > 0) break;
     kept.unshift(entry);
   }
   return kept;

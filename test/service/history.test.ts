@@ -16,6 +16,7 @@ test('a change that cannot be recorded is refused; on a full disk a stop still w
   const history = serviceHistory(
     {
       last: 0,
+      onOldest: () => undefined,
       async add(entry) {
         if (failure) throw ioError('write', '/history.jsonl', Object.assign(new Error(failure), { code: failure }));
         added.push(entry);
