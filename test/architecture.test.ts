@@ -231,6 +231,8 @@ const TABLE: readonly Rule[] = [
       'src/features/host-integration/',
       'src/allowed-images/',
       'src/plan/port-forwards.ts',
+      // Names of what people consent to.
+      'src/plan/losses.ts',
       // `explain` reads the files itself while no service runs.
       'src/plan/layers.ts',
       'src/features/snapshots/',

@@ -19,7 +19,7 @@ export const apply = defineCommand({
   description: `Makes a plan, sends it to the service, and waits until the desktop has converged. If nothing differs,
 nothing is sent. The service completes a plan that it has accepted, even if this command is interrupted. If no service is
 running, one is started. PLAN is a file written by \`rdctl plan --out-file\` that no other user can write.
-Apply asks before it destroys data; without a terminal, it refuses. --allow-reset consents in advance.
+Apply asks before it destroys data; without a terminal, it refuses. --allow consents to one item in advance, --allow-reset to all.
 Exit codes: 0 success; 1 failure; 3 refused: invalid profile, locked or unsupported setting, wrong target;
 4 timed out; 5 consent required; 6 the plan is stale.`,
   flags: {

@@ -1,15 +1,19 @@
 import { RdError } from '../../src/errors.ts';
 import type { Plan } from '../../src/plan/change.ts';
+import { type Allowed, type Consent, type Loss, lossesOf, notAllowed } from '../../src/plan/losses.ts';
 import type { Io } from '../command.ts';
 
 /**
- * Prompts for consent to the losses in a plan. Without a terminal the answer is no.
+ * The consent to the losses in a plan: what was allowed in advance, or else the answer at a prompt. Without a terminal, what is missing.
  * @throws RdError when the user declines (`ERR_CONSENT_NEEDED`) or presses Ctrl-C (`ERR_CANCELLED`).
  */
-export async function askConsent(plan: Plan, io: Io): Promise<boolean> {
-  if (!io.interactive) return false;
+export async function consentTo(plan: Plan, allowed: Allowed, io: Io): Promise<Consent | { missing: Loss[] }> {
+  const items = lossesOf(plan);
+  const missing = notAllowed(items, allowed);
+  if (missing.length === 0) return { items, by: 'flag' };
+  if (!io.interactive) return { missing };
   await askYes(`${plan.summary.text}. Continue and lose this data?`, io);
-  return true;
+  return { items, by: 'prompt' };
 }
 
 /**

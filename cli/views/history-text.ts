@@ -4,6 +4,8 @@ import { count, durationText, pathText, plainText, tableLines, valueText } from 
 /** Changes of one entry that the list names; the rest are counted. */
 const NAMED = 2;
 
+const CONSENT_BY = { flag: 'on the command line', prompt: 'at the prompt' };
+
 /** One line per entry, newest first. */
 export function historyText(entries: readonly HistoryEntry[]): string {
   const rows = entries
@@ -31,6 +33,7 @@ export function entryText(entry: HistoryEntry): string {
     ['By', authorText(entry)],
     ...(by.program === undefined ? [] : [['Program', plainText(by.program)]]),
     ...files,
+    ...(by.consent ? [['Consent', `${plainText(by.consent.items.join(', '))} (${CONSENT_BY[by.consent.by]})`]] : []),
     ['Result', outcomeText(outcome)],
   ];
   const steps = (outcome?.phases ?? []).map(({ name, ms, outcome: result }) => [

@@ -1,5 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Author } from '../plan/history.ts';
+import { LOSSES } from '../plan/losses.ts';
 import { PRODUCT } from '../product.ts';
 
 /** The schema of what a client may say about its apply. */
@@ -23,6 +24,16 @@ export const AUTHOR = {
       },
     },
     to: { description: 'The generation that a rollback returns to.', type: 'integer', minimum: 0 },
+    consent: {
+      description: 'The losses of the plan that a person has consented to, and how.',
+      type: 'object',
+      additionalProperties: false,
+      required: ['items', 'by'],
+      properties: {
+        items: { type: 'array', maxItems: LOSSES.length, items: { enum: LOSSES } },
+        by: { enum: ['flag', 'prompt'] },
+      },
+    },
   },
 } as const;
 

@@ -2,6 +2,7 @@ import { RdError } from '../errors.ts';
 import { refuseBlocked } from '../plan/blocks.ts';
 import { type Change, type Plan, type PlanRequest, SEVERITIES } from '../plan/change.ts';
 import { isMachinePath } from '../plan/diff.ts';
+import { type Consent, type Loss, lossesOf, lostItems } from '../plan/losses.ts';
 import { forwardsWithout } from '../plan/port-forwards.ts';
 import { SERVICE_START } from '../plan/runtime-changes.ts';
 import { extendedPlan } from '../plan/summary.ts';
@@ -27,6 +28,7 @@ const MAX_PLANS = 5;
 export async function applyDesired(input: ApplyInput): Promise<ApplyOutcome> {
   const { clock, onEvent } = input;
   let approved: Plan | undefined;
+  let consent: Consent | undefined;
   let begun: number | undefined;
   let found = input.status;
   for (let attempt = 1; attempt <= MAX_PLANS; attempt += 1) {
@@ -37,15 +39,17 @@ export async function applyDesired(input: ApplyInput): Promise<ApplyOutcome> {
     onEvent({ type: 'planned', plan });
     if (skipped.length > 0) onEvent({ type: 'skipped', changes: skipped });
     refuseBlocked(plan);
-    if (needsConsent(plan) && (!approved || isWorse(plan, approved)) && !(await input.consent(plan))) {
-      throw consentNeeded(plan);
+    if (needsConsent(plan) && (!approved || isWorse(plan, approved))) {
+      const answer = await input.consent(plan);
+      if ('missing' in answer) throw consentNeeded(plan, answer.missing);
+      consent = answer;
     }
     approved = plan;
     await input.inspect?.(plan, made.live);
     begun ??= clock.now();
     const done = input.client.foreign
       ? await (await import('./foreign-apply.ts')).carryOutForeign(input, made)
-      : await carryOut(input, made, found);
+      : await carryOut(input, { ...made, ...(consent ? { consent } : {}) }, found);
     if (done === 'busy') {
       found = await waitForEarlierApply(input);
       continue;
@@ -88,13 +92,13 @@ export async function applyDesired(input: ApplyInput): Promise<ApplyOutcome> {
 
 /** True when a plan destroys data irrecoverably. */
 function needsConsent(plan: Plan): boolean {
-  return plan.summary.resets > 0 || plan.blastRadius.some((item) => item.lost);
+  return lossesOf(plan).length > 0;
 }
 
 /** True when a plan costs more than the agreed one. */
 export function isWorse(plan: Plan, agreed: Plan): boolean {
   const rank = (one: Plan) => SEVERITIES.indexOf(one.summary.severity);
-  const lost = (one: Plan) => one.blastRadius.filter((item) => item.lost).map((item) => item.what);
+  const lost = (one: Plan) => lostItems(one).map((item) => item.what);
   const known = lost(agreed);
   return (
     rank(plan) > rank(agreed) ||
@@ -103,10 +107,12 @@ export function isWorse(plan: Plan, agreed: Plan): boolean {
   );
 }
 
-function consentNeeded(plan: Plan): RdError {
+function consentNeeded(plan: Plan, missing: readonly Loss[]): RdError {
   return new RdError('ERR_CONSENT_NEEDED', 'This plan destroys data and requires consent; nothing was changed.', {
-    details: plan.blastRadius.filter((item) => item.lost).map((item) => item.what),
-    advice: 'Review it with `rdctl plan`, then apply with --allow-reset.',
+    details: lostItems(plan)
+      .filter(({ consent = 'kubernetes-reset' }) => missing.includes(consent))
+      .map(({ what, consent = 'kubernetes-reset' }) => `${what} (${consent})`),
+    advice: `Review it with \`rdctl plan\`, then add ${missing.map((name) => `--allow ${name}`).join(' ')}, or --allow-reset for all of it.`,
   });
 }
 

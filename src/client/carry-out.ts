@@ -2,6 +2,7 @@ import { RdError } from '../errors.ts';
 import type { Clock } from '../os/clock.ts';
 import type { Change, LiveState, Plan, PlanRequest } from '../plan/change.ts';
 import type { StatedAuthor } from '../plan/history.ts';
+import type { Consent, Loss } from '../plan/losses.ts';
 import type { Phase } from '../reconcile/contract.ts';
 import type { ApplyStep, StatusDocument } from '../reconcile/status-document.ts';
 import type { Client } from './client.ts';
@@ -47,8 +48,8 @@ export interface ApplyInput {
   leftMs?(): number;
   clock: Clock;
   signal: AbortSignal;
-  /** Called before anything is destroyed, and again only when a replan is worse. */
-  consent(plan: Plan): Promise<boolean>;
+  /** Called before anything is destroyed, and again only when a replan is worse. Returns the losses that it lacks consent to, if any. */
+  consent(plan: Plan): Promise<Consent | { missing: Loss[] }>;
   /** Last check of the plan before the first write; may throw to stop. Also called when nothing will be written. */
   inspect?(plan: Plan, live: LiveState): Promise<void>;
   onEvent(event: ApplyEvent): void;
@@ -78,6 +79,8 @@ export interface MadePlan {
   /** The request without skipped changes. */
   request: PlanRequest;
   skipped: readonly Change[];
+  /** Where it destroys data. */
+  consent?: Consent;
 }
 
 /** What carrying out a plan came to. `moved`: nothing was written, because a plan made now differs; `busy`: because an earlier apply is running. */
@@ -91,7 +94,7 @@ interface Done {
 /** Has the service carry out the plan, and waits for convergence as requested. */
 export async function carryOut(
   input: ApplyInput,
-  { plan, request }: MadePlan,
+  { plan, request, consent }: MadePlan,
   found: StatusDocument,
 ): Promise<Carried> {
   const { client, onEvent, signal } = input;
@@ -101,14 +104,12 @@ export async function carryOut(
     const asFound = input.started === 'idle' || hasConverged(found, planned);
     return { status: asFound ? found : await settle(input, { generation: planned, found }), writes: 0 };
   }
-  const author = await input.author?.();
-  const reply = await client
-    .apply(request, plan.tag ?? '', { signal, ...(author ? { author } : {}) })
-    .catch((error: unknown) => {
-      if (error instanceof RdError && error.code === 'ERR_PLAN_STALE') return 'moved' as const;
-      if (error instanceof RdError && error.code === 'ERR_BACKEND_LOCKED') return 'busy' as const;
-      throw error;
-    });
+  const author = { ...(await input.author?.()), ...(consent ? { consent } : {}) };
+  const reply = await client.apply(request, plan.tag ?? '', { signal, author }).catch((error: unknown) => {
+    if (error instanceof RdError && error.code === 'ERR_PLAN_STALE') return 'moved' as const;
+    if (error instanceof RdError && error.code === 'ERR_BACKEND_LOCKED') return 'busy' as const;
+    throw error;
+  });
   if (reply === 'moved' || reply === 'busy') return reply;
   for (const what of reply.sent) {
     onEvent(what === 'retry' ? { type: 'retrying' } : { type: 'sent', what, ignoredKeys: [] });

@@ -71,8 +71,16 @@ function blastRadiusOf(open: readonly Change[], interrupts: boolean): BlastItem[
   const verb = stops ? 'stops' : interrupts ? 'interrupts' : undefined;
   const resets = open.some(({ severity }) => severity === 'reset');
   return [
-    ...(verb ? [{ what: `${verb} everything running there (not counted)`, lost: false }] : []),
-    ...(resets ? [{ what: 'deletes the workloads and data of the cluster', lost: true }] : []),
+    ...(verb ? [{ what: `${verb} everything running there (not counted)`, lost: false as const }] : []),
+    ...(resets
+      ? [
+          {
+            what: 'deletes the workloads and data of the cluster',
+            lost: true as const,
+            consent: 'kubernetes-reset' as const,
+          },
+        ]
+      : []),
   ];
 }
 

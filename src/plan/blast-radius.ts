@@ -19,7 +19,7 @@ type Running = Extract<EngineStatus, { state: 'running' }>;
  */
 export function blastRadius(input: BlastInput): BlastItem[] {
   const { goal, observed, engines: ends } = input.consequences;
-  const engines = ENGINE_NAMES.flatMap((name) => {
+  const engines = ENGINE_NAMES.flatMap((name): (BlastItem | undefined)[] => {
     const engine = observed.engines[name];
     if (!ends[name].mustStop) return [];
     if (engine.state !== 'running') return unanswered(name, goal);
@@ -28,7 +28,7 @@ export function blastRadius(input: BlastInput): BlastItem[] {
   return [
     ...(observed.assumed === undefined
       ? []
-      : [{ what: `it is not known what runs: ${observed.assumed}`, lost: false }]),
+      : [{ what: `it is not known what runs: ${observed.assumed}`, lost: false as const }]),
     ...engines.filter((item) => item !== undefined),
     ...clusterItems(input),
   ];
@@ -129,9 +129,9 @@ function clusterItems({ consequences: { goal, observed, cluster }, downgrade }: 
   const installed = installedVersion(observed);
   if (installed === undefined) return items;
   if (cluster.mustReset) {
-    items.push({ what: deletion(installed), lost: true });
+    items.push({ what: deletion(installed), lost: true, consent: 'kubernetes-reset' });
   } else if (downgrade) {
-    items.push({ what: `${deletion(installed)} when it next starts`, lost: true });
+    items.push({ what: `${deletion(installed)} when it next starts`, lost: true, consent: 'kubernetes-reset' });
   }
   return items;
 }

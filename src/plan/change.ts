@@ -2,6 +2,7 @@ import type { ForwardKey } from '../features/port-forwards/forward.ts';
 import type { JsonObject, JsonValue } from '../json.ts';
 import type { MachineOptions } from '../settings/machine-options.gen.ts';
 import type { PartialMachineOptions } from '../settings/machine-options.ts';
+import type { Loss } from './losses.ts';
 import type { UserFileChange } from './user-files.ts';
 
 /** The cost of a change, in ascending order: stored only; applied live; restarts the backend; destroys cluster data. */
@@ -40,11 +41,8 @@ export interface Change {
   blocked?: { by: 'lock' | 'unsupported'; message: string; advice?: string };
 }
 
-/** Something that a plan interrupts, hides or destroys. `lost` is true only for irrecoverable data. */
-export interface BlastItem {
-  what: string;
-  lost: boolean;
-}
+/** Something that a plan interrupts, hides or destroys. `lost` is true only for irrecoverable data, with the name that consent to it has. */
+export type BlastItem = { what: string; lost: false } | { what: string; lost: true; consent: Loss };
 
 /** The desktop that a plan applies to. */
 export interface Target {

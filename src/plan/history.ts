@@ -5,6 +5,7 @@ import { MACHINE_FIELDS } from '../settings/machine-options.gen.ts';
 import { equal } from '../settings/own.ts';
 import type { DesiredBackend } from './backend.ts';
 import type { Sensitive } from './change.ts';
+import type { Consent } from './losses.ts';
 
 /** A setting, map entry or power state that a write changed; secrets are masked. */
 export interface RecordedChange {
@@ -19,7 +20,7 @@ export interface RecordedChange {
 }
 
 /** What the client of an apply says about it. */
-export type StatedAuthor = Pick<Author, 'profile' | 'files' | 'to'>;
+export type StatedAuthor = Pick<Author, 'profile' | 'files' | 'to' | 'consent'>;
 
 /** What made a write, as far as the service knows or was told. */
 export interface Author {
@@ -46,6 +47,8 @@ export interface Author {
   files?: { path: string; sha256: string }[];
   /** The generation that a rollback or a return goes back to. */
   to?: number;
+  /** Where it destroys data: to what the caller says that a person has consented. */
+  consent?: Consent;
 }
 
 /** What became of a write. */

@@ -5,7 +5,7 @@ import { isLocked } from '../settings/locks.ts';
 import { DEFAULT_MACHINE_OPTIONS, type MachineOptions } from '../settings/machine-options.gen.ts';
 import type { Settings } from '../settings/settings.gen.ts';
 import { lockMessage } from './blocks.ts';
-import type { Change, Plan, PlanRequest, Target } from './change.ts';
+import type { BlastItem, Change, Plan, PlanRequest, Target } from './change.ts';
 import { isDowngrade } from './consequences.ts';
 import { type Difference, differences, EXTENSIONS, isMachinePath, machineDifferences, settingsAfter } from './diff.ts';
 import { effectsOf } from './drift.ts';
@@ -73,7 +73,9 @@ export function estimatePlan(input: EstimateInput): Plan {
   const restart =
     !idle && changes.some(({ severity, blocked }) => !blocked && (severity === 'restart' || severity === 'reset'));
   const lost = changes.some(({ severity }) => severity === 'reset');
-  const blastRadius = lost ? [{ what: 'deletes the workloads and data of the cluster', lost: true }] : [];
+  const blastRadius: BlastItem[] = lost
+    ? [{ what: 'deletes the workloads and data of the cluster', lost: true, consent: 'kubernetes-reset' }]
+    : [];
   const summary = summarize({ changes, blastRadius, restart, pending: false });
   return {
     kind: 'Plan',

@@ -91,7 +91,7 @@ export function withPortForwards(plan: Plan, desired: WantedForwards, live: Forw
   const closing = [...gone, ...moved(edits, present)].filter((forward) => forward.connections > 0);
   const radius = closing.map((forward) => ({
     what: `closes ${forward.connections} connection${forward.connections === 1 ? '' : 's'} through the forward ${forwardName(forward)}`,
-    lost: false,
+    lost: false as const,
   }));
   return extendedPlan(plan, {
     after: [...deletions, ...edits],

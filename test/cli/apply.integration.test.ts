@@ -122,7 +122,7 @@ describe('apply -f', () => {
 });
 
 describe('data loss', () => {
-  test('is refused without consent, which a terminal prompts for and --allow-data-loss gives in advance', async () => {
+  test('is refused without consent, which a terminal prompts for and --allow-reset or --allow ITEM gives in advance', async () => {
     const { rdctl, proxy, file } = await stage();
     file('new.json', cluster('1.33.4'));
     file('old.json', cluster('1.32.8'));
@@ -142,6 +142,9 @@ describe('data loss', () => {
     expect(proxy.writes()).toHaveLength(writes);
     expect(answer.confirm).toHaveBeenCalledTimes(2);
     expect((await rdctl(['apply', '-f', 'old.json'], { interactive: true })).exit).toBe(0);
+    expect((await rdctl(['apply', '-f', 'new.json'])).exit).toBe(0);
+    expect((await rdctl(['apply', '-f', 'old.json', '--allow', 'machine-reset'])).exit).toBe(5);
+    expect((await rdctl(['apply', '-f', 'old.json', '--allow', 'kubernetes-reset'])).exit).toBe(0);
     expect((await rdctl(['apply', '-f', 'new.json'])).exit).toBe(0);
     expect((await rdctl(['apply', '-f', 'old.json', '--allow-reset'])).exit).toBe(0);
   });

@@ -5,6 +5,7 @@ import type { Client } from '../../src/client/client.ts';
 import { type ErrorCode, RdError } from '../../src/errors.ts';
 import type { JsonObject } from '../../src/json.ts';
 import type { Change, Plan, PlanRequest } from '../../src/plan/change.ts';
+import { lossesOf } from '../../src/plan/losses.ts';
 import type { ApplyReply, ApplyStep, ApplyWork, StatusDocument } from '../../src/reconcile/status-document.ts';
 import { defaultSettings } from '../../src/settings/defaults.ts';
 import { ENGINE_CHANGE, planWith, statusWith } from '../helpers/plans.ts';
@@ -22,7 +23,8 @@ const RESET: Change = {
   severity: 'reset',
   reason: 'a lower version deletes its data',
 };
-const LOSS = { blastRadius: [{ what: 'deletes the cluster', lost: true }] };
+const LOST = { lost: true, consent: 'kubernetes-reset' } as const;
+const LOSS = { blastRadius: [{ what: 'deletes the cluster', ...LOST }] };
 const POWER: Change = {
   path: 'state',
   action: 'update',
@@ -118,7 +120,7 @@ function input(client: Client, rest: Partial<ApplyInput> = {}): ApplyInput & { e
     timeoutMs: 1000,
     clock: { now: () => 0, sleep: async () => undefined },
     signal: new AbortController().signal,
-    consent: async () => false,
+    consent: async (plan) => ({ missing: lossesOf(plan) }),
     onEvent: (event) => events.push(event),
     events,
     ...rest,
@@ -382,7 +384,8 @@ describe('consent', () => {
     const { client, writes } = scripted({ plans: [planWith([RESET], LOSS)] });
     await expect(applyDesired(input(client))).rejects.toMatchObject({
       code: 'ERR_CONSENT_NEEDED',
-      details: ['deletes the cluster'],
+      details: ['deletes the cluster (kubernetes-reset)'],
+      advice: expect.stringContaining('--allow kubernetes-reset'),
     });
     expect(writes()).toEqual([]);
   });
@@ -400,10 +403,10 @@ describe('consent', () => {
     const asked: string[] = [];
     const consent = async (plan: Plan) => {
       asked.push(plan.blastRadius.map(({ what }) => what).join());
-      return true;
+      return { items: lossesOf(plan), by: 'prompt' as const };
     };
     const same = planWith([RESET], LOSS);
-    const worse = planWith([RESET], { blastRadius: [...LOSS.blastRadius, { what: 'deletes more', lost: true }] });
+    const worse = planWith([RESET], { blastRadius: [...LOSS.blastRadius, { what: 'deletes more', ...LOST }] });
     await applyDesired(input(scripted({ plans: [same, same], moved: 1 }).client, { request, consent }));
     expect(asked).toEqual(['deletes the cluster']);
     await applyDesired(input(scripted({ plans: [same, worse], moved: 1 }).client, { request, consent }));

@@ -113,7 +113,11 @@ describe('staleness', () => {
     ['the power state', fresh, { ...live(), power: 'stopped' }],
     ['the locks', fresh, { ...live(), locks: { images: { showAll: true } } }],
     ['what a change costs', planWith([{ ...ENGINE_CHANGE, severity: 'reset' }]), live()],
-    ['what would be lost', planWith([ENGINE_CHANGE], { blastRadius: [{ what: 'all', lost: true }] }), live()],
+    [
+      'what would be lost',
+      planWith([ENGINE_CHANGE], { blastRadius: [{ what: 'all', lost: true, consent: 'kubernetes-reset' }] }),
+      live(),
+    ],
   ])('%s makes it stale', (_what, now, state) => {
     expect(() => checkFresh(plan, now, state)).toThrow(expect.objectContaining({ code: 'ERR_PLAN_STALE' }));
   });

@@ -329,7 +329,11 @@ describe('what a plan interrupts, hides and loses', () => {
     const plan = await planFor({}, requestFor({ 'kubernetes.version': '1.30.2' }));
     expect(plan.blastRadius).toEqual([
       { what: 'interrupts the workloads of the cluster while it restarts', lost: false },
-      { what: 'deletes the workloads and data of the cluster (version 1.33.4)', lost: true },
+      {
+        what: 'deletes the workloads and data of the cluster (version 1.33.4)',
+        lost: true,
+        consent: 'kubernetes-reset',
+      },
     ]);
     expect(plan.summary).toMatchObject({
       nothingLost: false,

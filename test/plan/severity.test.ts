@@ -109,7 +109,11 @@ describe('a lower cluster version', () => {
     const plan = await planFor(OFF, requestFor(LOWER), { model: installed('1.30.2') });
     expect(plan.summary).toMatchObject({ severity: 'reset', resets: 1, restarts: 0, nothingLost: false });
     expect(plan.blastRadius).toEqual([
-      { what: 'deletes the workloads and data of the cluster (version 1.30.2) when it next starts', lost: true },
+      {
+        what: 'deletes the workloads and data of the cluster (version 1.30.2) when it next starts',
+        lost: true,
+        consent: 'kubernetes-reset',
+      },
     ]);
     expect(plan.summary.text).toBe('1 change, 1 reset, cluster data is lost');
   });

@@ -39,7 +39,7 @@ test('a plan with everything', () => {
     {
       blastRadius: [
         { what: 'stops 7 containers', lost: false },
-        { what: 'deletes the cluster', lost: true },
+        { what: 'deletes the cluster', lost: true, consent: 'kubernetes-reset' },
       ],
       userFiles: [
         { action: 'update', file: '/home/user/.bashrc', what: 'removes /home/user/bin from PATH' },

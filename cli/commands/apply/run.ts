@@ -15,10 +15,12 @@ import { RdError } from '../../../src/errors.ts';
 import { systemClock } from '../../../src/os/clock.ts';
 import type { PlanRequest, Target } from '../../../src/plan/change.ts';
 import type { StatedAuthor } from '../../../src/plan/history.ts';
+import type { Allowed } from '../../../src/plan/losses.ts';
 import { NO_FORWARDS, type WantedForwards, withForwards } from '../../../src/plan/port-forwards.ts';
 import { PRODUCT } from '../../../src/product.ts';
 import { lockApply } from '../../../src/state/home-lock.ts';
 import type { Places } from '../../../src/state/places.ts';
+import { ALLOW_FLAG, allowedBy } from '../../arguments/allow-flag.ts';
 import { errorWithPositions } from '../../arguments/profile-files.ts';
 import type { Caller, FlagTable, Invocation } from '../../command.ts';
 import { PLAN_WAIT_MS, patientClient, showNotices } from '../../views/service-activity.ts';
@@ -51,8 +53,8 @@ export interface ApplyOptions {
   view: View;
   where: Places;
   timeoutMs: number;
-  /** Consent was given on the command line. */
-  agreed: boolean;
+  /** Consent given on the command line. */
+  allowed: Allowed;
   skipLocked: boolean;
   skipUnsupported: boolean;
   wait: boolean;
@@ -68,7 +70,8 @@ const APPLY_TIMEOUT_MS = 10 * 60_000;
 
 /** Flags of the commands that carry out a plan: what a person agrees to, what is left out, and the wait. */
 export const RUN_FLAGS = {
-  'allow-reset': { type: 'boolean', summary: 'Consent to the data loss that the plan lists' },
+  allow: ALLOW_FLAG,
+  'allow-reset': { type: 'boolean', summary: 'Consent to all data loss that the plan lists' },
   yes: { type: 'boolean', short: 'y', summary: 'Do not ask; same as --allow-reset' },
   'skip-locked': { type: 'boolean', summary: 'Skip locked settings, and list them' },
   timeout: { type: 'duration', summary: 'How long to wait (default 10m)' },
@@ -79,10 +82,10 @@ export const RUN_FLAGS = {
 /** What `RUN_FLAGS` say. */
 export function runOptions(
   flags: Invocation<typeof RUN_FLAGS>['flags'],
-): Pick<ApplyOptions, 'timeoutMs' | 'agreed' | 'skipLocked' | 'wait' | 'start'> {
+): Pick<ApplyOptions, 'timeoutMs' | 'allowed' | 'skipLocked' | 'wait' | 'start'> {
   return {
     timeoutMs: flags.timeout ?? APPLY_TIMEOUT_MS,
-    agreed: flags['allow-reset'] === true || flags.yes === true,
+    allowed: flags['allow-reset'] || flags.yes ? 'all' : allowedBy(flags.allow),
     skipLocked: flags['skip-locked'] ?? false,
     wait: !flags['no-wait'],
     start: !flags['no-start'],
@@ -167,9 +170,9 @@ async function applyWith(service: Found, options: ApplyOptions, { leftMs, decide
     signal: io.signal,
     exact: wanted.saved !== undefined,
     async consent(plan) {
-      if (options.agreed) return true;
       const asked = systemClock.now();
-      const answer = await ask(plan, io);
+      const { consentTo } = await import('../../views/consent.ts');
+      const answer = await consentTo(plan, options.allowed, io);
       decided(systemClock.now() - asked);
       return answer;
     },
@@ -203,11 +206,6 @@ async function applyWith(service: Found, options: ApplyOptions, { leftMs, decide
     .catch((error: unknown) => withRollbackAdvice(errorWithPositions(error, wanted.locate), service, where))
     .finally(() => view.endEvents());
   view.applied(outcome);
-}
-
-async function ask(plan: Parameters<ApplyInput['consent']>[0], io: Invocation['io']): Promise<boolean> {
-  const { askConsent } = await import('../../views/consent.ts');
-  return askConsent(plan, io);
 }
 
 /** The requested power state. A plan for another target is rejected before a service is started or anything is recorded. */

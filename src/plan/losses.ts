@@ -1,0 +1,35 @@
+import type { BlastItem, Plan } from './change.ts';
+
+/** Names of what a change can destroy, by which people consent to it: `--allow kubernetes-reset`. */
+export const LOSSES = ['kubernetes-reset', 'machine-reset'] as const;
+export type Loss = (typeof LOSSES)[number];
+
+/** The consent to a change that destroys data. */
+export interface Consent {
+  items: Loss[];
+  /** On the command line, or at a prompt that listed them. */
+  by: 'flag' | 'prompt';
+}
+
+/** What was allowed in advance: `all` of it, or by name. */
+export type Allowed = 'all' | readonly Loss[];
+
+type Destroyed = Extract<BlastItem, { lost: true }>;
+
+/** What a plan destroys. */
+export function lostItems({ blastRadius }: Pick<Plan, 'blastRadius'>): Destroyed[] {
+  return blastRadius.filter((item) => item.lost);
+}
+
+/** The consents that a plan needs. A reset without a listed item is one of the cluster. */
+export function lossesOf(plan: Pick<Plan, 'blastRadius' | 'summary'>): Loss[] {
+  const items = lostItems(plan);
+  // Services of earlier releases name none.
+  const names = items.map(({ consent = 'kubernetes-reset' }) => consent);
+  return names.length === 0 && plan.summary.resets > 0 ? ['kubernetes-reset'] : [...new Set(names)];
+}
+
+/** The losses that were not allowed. */
+export function notAllowed(losses: readonly Loss[], allowed: Allowed): Loss[] {
+  return allowed === 'all' ? [] : losses.filter((loss) => !allowed.includes(loss));
+}
