@@ -18,9 +18,13 @@ const STOP_MS = 30_000;
 const ERRORS = resolve('src/errors.ts');
 const LOADER = resolve('cli/code-cache.ts');
 /** Files whose lazy imports become files of their own; all others are loaded late from the file they are bundled into. */
-const SPLITTING = ['cli/commands.ts', 'cli/commands/plan/next-driver.ts', 'cli/run.ts', 'src/settings/check.ts'].map(
-  (file) => resolve(file),
-);
+const SPLITTING = [
+  'cli/commands.ts',
+  'cli/commands/plan/next-driver.ts',
+  'cli/run.ts',
+  'src/service/metrics.ts',
+  'src/settings/check.ts',
+].map((file) => resolve(file));
 
 /** @type {import('esbuild').BuildOptions} */
 const COMMON = {

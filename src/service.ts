@@ -7,12 +7,14 @@ import { createTransientStore } from './api/routes/transient-settings.ts';
 import type { Reached } from './client/connection.ts';
 import { proofOf } from './client/service-proof.ts';
 import { statusOf } from './features/host-integration/integration.ts';
+import { steadyClock } from './os/clock.ts';
 import { ioError } from './os/io-error.ts';
 import { userHome } from './os/user-directories.ts';
 import { PRODUCT } from './product.ts';
 import { type Backend, openBackend } from './service/backend.ts';
 import { type Features, openFeatures } from './service/features.ts';
 import { type Home, openHome } from './service/home.ts';
+import { createMetrics, type ServiceMetrics } from './service/metrics.ts';
 import { type RunningService, type ServiceOptions, type Undo, undoAll } from './service/options.ts';
 import { writeConnectionFile } from './state/connection-file.ts';
 import { noteProgress, recordFailedStart } from './state/drop-in.ts';
@@ -48,15 +50,23 @@ async function start(options: ServiceOptions, undo: Undo[]): Promise<RunningServ
   const { places, lock, log, listener, notices, reset, ending } = home;
   const { port } = listener;
   const life = lifeOf(home, undo);
+  const about = { version: PRODUCT.version, startedAt: new Date().toISOString() };
+  const metrics = createMetrics({
+    now: steadyClock.now,
+    sources: () => ({ ...about, driver: driver.name, status: controllers.status, streams: () => home.streams.size }),
+  });
   const backend = await openBackend(options, home, undo, {
     isStopping: life.isStopping,
     onDesired: () => features?.diagnostics.settingsChanged(),
+    onWritten: ({ how }) => metrics.wrote(how),
   });
   const { controllers, driver, integration } = backend;
+  undo.push(['metrics', async () => unfollow()]);
+  const unfollow = metrics.follow(controllers);
   let features: Features | undefined;
   features = await openFeatures(options, home, backend, undo);
   const credentials = { user: 'user', password: randomBytes(32).toString('base64url') };
-  const context = contextOf(options, { home, backend, features, life, credentials });
+  const context = contextOf(options, { home, backend, features, life, credentials, metrics, about });
   await createApp(context, listener.server).ready();
   // Before the first observation, a plan would miss what survived the last service.
   await controllers.firstLook(AbortSignal.timeout(FIRST_LOOK_LIMIT));
@@ -137,9 +147,13 @@ interface Parts {
   features: Features;
   life: Life;
   credentials: ApiContext['credentials'];
+  metrics: ServiceMetrics;
+  /** `startedAt`: RFC 3339. */
+  about: { version: string; startedAt: string };
 }
 
-function contextOf(options: ServiceOptions, { home, backend, features, life, credentials }: Parts): ApiContext {
+function contextOf(options: ServiceOptions, parts: Parts): ApiContext {
+  const { home, backend, features, life, credentials, metrics, about } = parts;
   const { places, log, listener, notices, reset, streams } = home;
   const { port } = listener;
   const { driver, policies, integration, maintenance } = backend;
@@ -170,17 +184,17 @@ function contextOf(options: ServiceOptions, { home, backend, features, life, cre
     prove: (nonce) => proofOf({ password: credentials.password, port }, nonce),
     log: log.write,
     about: {
-      version: PRODUCT.version,
+      ...about,
       pid: process.pid,
       port,
       home: places.data,
-      startedAt: new Date().toISOString(),
       driverReason: backend.reason,
       notices,
       ...(policies.locked ? { lockedBy: policies.locked.source } : {}),
       ...(policies.defaults ? { defaultsBy: policies.defaults.source } : {}),
     },
     layers: backend.layers,
+    metrics,
   };
 }
 

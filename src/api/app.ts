@@ -12,6 +12,7 @@ import { backendStateRoutes, factoryResetRoutes, k8sResetRoutes, shutdownRoutes 
 import { diagnosticsRoutes } from './routes/diagnostics.ts';
 import { extensionRoutes } from './routes/extensions.ts';
 import { aboutRoutes, listingRoutes, olderVersionRoutes, openApiRoutes } from './routes/listings.ts';
+import { measureRequests, metricsRoutes } from './routes/metrics.ts';
 import { applyRoutes, planRoutes } from './routes/plans.ts';
 import { portForwardRoutes } from './routes/port-forwards.ts';
 import { proofRoutes } from './routes/proof.ts';
@@ -68,6 +69,7 @@ export function createApp(context: ApiContext, server?: Server): FastifyInstance
     handleError(unknownCommand(request.method, pathOf(request)), request, reply),
   );
 
+  measureRequests(app, context);
   const described = describedRoutes(app);
   listingRoutes(app);
   aboutRoutes(app);
@@ -87,6 +89,7 @@ export function createApp(context: ApiContext, server?: Server): FastifyInstance
   eventRoutes(app, context);
   proofRoutes(app, context);
   layerRoutes(app, context);
+  metricsRoutes(app, context);
   openApiRoutes(app, context, described);
   // In a separate scope, where bodies are parsed and validated against a schema.
   app.register((scope, _options, done) => {

@@ -63,6 +63,15 @@ export interface ApiContext {
   about: ServiceFacts;
   layers: LayerFacts;
   counters: WriteCounters;
+  metrics: Metrics;
+}
+
+/** What the service counts and measures. */
+export interface Metrics {
+  /** Measures an answered request. `route`: its pattern. */
+  request(labels: { method: string; route: string; status: string }, ms: number): void;
+  /** All of it in the text format of Prometheus. */
+  text(): Promise<string>;
 }
 
 /** Plans desired states and carries them out. */

@@ -143,7 +143,7 @@ function parametersOf({ query = {}, headers = {} }: RouteDoc): OpenApiParameter[
   ];
 }
 
-function replyOf({ description, body, schema, headers, example }: ReplyDoc): OpenApiReply {
+function replyOf({ description, body, type, schema, headers, example }: ReplyDoc): OpenApiReply {
   const media = { ...(example === undefined ? {} : { example }) };
   return {
     description,
@@ -158,7 +158,7 @@ function replyOf({ description, body, schema, headers, example }: ReplyDoc): Ope
       ? {}
       : {
           content: {
-            [body === 'json' ? JSON_TYPE : TEXT_TYPE]:
+            [type ?? (body === 'json' ? JSON_TYPE : TEXT_TYPE)]:
               body === 'json' ? { schema: schema ?? {}, ...media } : { schema: textSchema(schema), ...media },
           },
         }),

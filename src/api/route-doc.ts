@@ -8,6 +8,8 @@ export interface ReplyDoc {
   /** When it is sent, as a phrase. */
   description: string;
   body: 'text' | 'json' | 'none';
+  /** Media type, if it is not the usual one. */
+  type?: string;
   /** Of the body, where it is JSON (also JSON that is sent as text). */
   schema?: JsonSchema;
   /** Meaning of its special headers, by name. */

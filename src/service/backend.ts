@@ -16,6 +16,7 @@ import { systemClock } from '../os/clock.ts';
 import type { LogFile } from '../os/log-file.ts';
 import { userHome } from '../os/user-directories.ts';
 import { unprotected } from '../plan/blocks.ts';
+import { type Author, recordedChanges } from '../plan/history.ts';
 import type { FirstRun, LayerFacts } from '../plan/layers.ts';
 import { decideUpdate, type UpdateContext } from '../plan/settings-update.ts';
 import type { Controllers, Desired, LoopStatus } from '../reconcile/contract.ts';
@@ -58,6 +59,8 @@ export interface BackendHooks {
   isStopping(): boolean;
   /** Called with every new desired state, once it is durable. */
   onDesired(next: Desired): void;
+  /** Called after every durable write, also one at the start. */
+  onWritten(by: Author): void;
 }
 
 /**
@@ -103,12 +106,13 @@ export async function openBackend(
   };
   // A history without a state outlived a reset.
   if (!state && history.last > 0) await history.beginAgain(initial.generation);
-  if (state) {
-    // An apply launches a service stopped, so the power at the start is nobody's wish.
-    const by = settings === startup.settings ? 'policy' : 'start';
-    await history.writing({ ...initial, settings: startup.stored }, initial, { how: by });
-  }
+  // An apply launches a service stopped, so the power at the start is nobody's wish.
+  const before = { ...initial, settings: state ? startup.stored : settings };
+  const byPolicy = settings === startup.settings && recordedChanges(before, initial).length > 0;
+  const starter: Author = { how: byPolicy ? 'policy' : 'start' };
+  await history.writing(before, initial, starter);
   await saveState(places.stateFile, stateOf(driver.name, initial));
+  hooks.onWritten(starter);
   if (startup.unsaved || settings !== startup.settings) {
     const previous = startup.fileIsGarbled ? undefined : places.previousSettingsFile;
     await saveSettings(places.settingsFile, previous, settings);
@@ -138,6 +142,7 @@ export async function openBackend(
       check();
       await history.writing(before, next, by);
       await saveDesired(places, driver.name, { before, next });
+      hooks.onWritten(by);
     },
     onChange(next) {
       setLogLevel(log, next.settings);

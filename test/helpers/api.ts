@@ -13,11 +13,12 @@ import type { Extensions } from '../../src/features/extensions/contract.ts';
 import type { PortForwards } from '../../src/features/port-forwards/manager.ts';
 import type { Snapshots } from '../../src/features/snapshots/contract.ts';
 import type { JsonObject } from '../../src/json.ts';
-import { systemClock } from '../../src/os/clock.ts';
+import { steadyClock, systemClock } from '../../src/os/clock.ts';
 import { clusterSpec, engineSpec, machineSpec, type Observed } from '../../src/plan/backend.ts';
 import type { UserFileFacts } from '../../src/plan/user-files.ts';
 import type { BackendState, Controllers, Desired, Power } from '../../src/reconcile/contract.ts';
 import { createApplies } from '../../src/service/applies.ts';
+import { createMetrics } from '../../src/service/metrics.ts';
 import { createPlanner } from '../../src/service/planner.ts';
 import { defaultSettings } from '../../src/settings/defaults.ts';
 import type { Platform } from '../../src/settings/field.ts';
@@ -204,6 +205,16 @@ export function startApi(options: TestApiOptions = {}): TestApi {
       settingsFile: '/home/of/the/test/config/settings.json',
       looked: [],
     },
+    metrics: createMetrics({
+      now: steadyClock.now,
+      sources: () => ({
+        status: controllers.status,
+        streams: () => 0,
+        version: '1.2.3',
+        driver: driver.name,
+        startedAt: '2030-01-01T00:00:00.000Z',
+      }),
+    }),
   };
   const app = createApp(context);
   const connection = {

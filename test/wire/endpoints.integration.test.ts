@@ -11,7 +11,12 @@ import { exchange } from './raw.ts';
 import type { Row, Wire } from './row.ts';
 import { TABLES } from './rows/index.ts';
 
-const TYPES = { text: 'text/plain; charset=utf-8', json: 'application/json; charset=utf-8', none: undefined };
+const TYPES = {
+  text: 'text/plain; charset=utf-8',
+  json: 'application/json; charset=utf-8',
+  metrics: 'text/plain; version=0.0.4; charset=utf-8',
+  none: undefined,
+};
 
 /** Requests that change nothing share a service per kind, by how it was started. */
 const shared = new Map<string, Promise<Wire>>();

@@ -29,7 +29,7 @@ export interface Row {
   interim?: number[];
   status: number;
   /** Media type, abbreviated; `none` for an empty response. */
-  type: 'text' | 'json' | 'none';
+  type: 'text' | 'json' | 'metrics' | 'none';
   /** The body: a string is exact, a pattern matches, any other value is JSON (and may contain vitest matchers). */
   reply?: string | RegExp | object;
   /** Response headers by lower-case name; `null`: must be absent. */

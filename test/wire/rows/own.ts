@@ -102,6 +102,14 @@ export const ownRows: readonly Row[] = [
     reply: expect.objectContaining({ code: 'ERR_BODY_INVALID', message: expect.stringContaining('tag') }),
   },
   {
+    request: 'GET /v2/metrics',
+    fact: 'the text format of Prometheus',
+    status: 200,
+    type: 'metrics',
+    before: 'converged',
+    reply: /^# HELP rdctl_build_info .*\n# TYPE rdctl_build_info gauge\n/,
+  },
+  {
     request: 'GET /v2/events',
     when: 'without credentials; what it answers otherwise does not end',
     fact: 'ours: docs/api.md',
