@@ -47,7 +47,7 @@ const TABLE: readonly Rule[] = [
   {
     module: 'src/features/extensions/',
     may: ['src/features/extensions/', 'src/state/'],
-    types: ['src/drivers/driver.ts'],
+    types: ['src/drivers/driver.ts', 'src/plan/history.ts'],
     because: 'an extension is an image and a directory; which engine read the image does not matter',
   },
   {
@@ -65,7 +65,7 @@ const TABLE: readonly Rule[] = [
   {
     module: 'src/features/port-forwards/',
     may: ['src/features/port-forwards/', 'src/state/'],
-    types: ['src/drivers/driver.ts', 'src/reconcile/'],
+    types: ['src/drivers/driver.ts', 'src/reconcile/', 'src/plan/history.ts'],
     because: 'a forward is a listener and a way into some cluster',
   },
   {

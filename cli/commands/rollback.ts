@@ -1,10 +1,8 @@
-import { rollbackRequest, sinceReset } from '../../src/client/history.ts';
+import { beforeLast, rollbackRequest, sinceReset } from '../../src/client/history.ts';
 import { checkDriver } from '../../src/client/session/driver.ts';
 import { runningService } from '../../src/client/session/find.ts';
 import { homeOf } from '../../src/client/session/home.ts';
-import { RdError } from '../../src/errors.ts';
 import type { HistoryEntry } from '../../src/plan/history.ts';
-import { NO_FORWARDS } from '../../src/plan/port-forwards.ts';
 import { readHistory } from '../../src/state/history-file.ts';
 import { usage } from '../arguments/values.ts';
 import { defineCommand } from '../command.ts';
@@ -19,8 +17,8 @@ export const rollback = defineCommand({
   summary: 'Go back to an earlier state of settings and power',
   usage: '[GENERATION]',
   description: `Undoes every change after a generation of \`rdctl history\`; without one, the last change. It is an apply like any other: planned,
-shown, and recorded in the history, so it can be undone as well. Secrets, port forwards and data are not brought back: for data,
-there are snapshots. Settings that the driver no longer supports are skipped and named.
+shown, and recorded in the history, so it can be undone as well. Secrets and data are not brought back: for data, there are snapshots.
+Settings that the driver no longer supports are skipped and named.
 Exit codes: as those of \`rdctl apply\`; 1 if there is nothing to undo.
 
   rdctl rollback --plan
@@ -39,17 +37,22 @@ Exit codes: as those of \`rdctl apply\`; 1 if there is nothing to undo.
     const where = homeOf(io);
     const entries = sinceReset(await readHistory(where.historyFile));
     const to = args[0] === undefined ? beforeLast(entries) : targetIn(entries, generationIn(args[0]));
-    const { request, secrets } = rollbackRequest(entries, to);
+    const { request, portForwards, secrets } = rollbackRequest(entries, to);
     view.warnings(secrets.map((path) => `${path} is a secret, which the history does not hold: it stays as it is.`));
     if (flags.plan) {
       const service = await runningService(invocation);
       if (service) showNotices(service.status, io);
-      const { plan } = await planFor({ request, portForwards: [], prunePortForwards: false }, service, io, flags);
+      const { plan } = await planFor(
+        { request, portForwards: [...portForwards.entries], prunePortForwards: false },
+        service,
+        io,
+        flags,
+      );
       view.plan(plan);
       return plan.summary.blocked > 0 ? 3 : 0;
     }
     await applyNow({
-      wanted: { asked: { request, portForwards: NO_FORWARDS }, isRollback: true, author: async () => ({ to }) },
+      wanted: { asked: { request, portForwards }, isRollback: true, author: async () => ({ to }) },
       caller: invocation,
       view,
       where,
@@ -59,15 +62,6 @@ Exit codes: as those of \`rdctl apply\`; 1 if there is nothing to undo.
     return 0;
   },
 });
-
-/** The generation before the last change that took effect. Throws `ERR_NOT_FOUND` without one. */
-function beforeLast(entries: readonly HistoryEntry[]): number {
-  const last = entries.findLast(({ outcome }) => outcome?.result !== 'not applied');
-  if (last) return last.generation - 1;
-  throw new RdError('ERR_NOT_FOUND', 'There is nothing to undo: the history of this home is empty.', {
-    advice: 'Changes are recorded from the first apply on; see them with `rdctl history`.',
-  });
-}
 
 /** A generation whose later changes are all known. */
 function targetIn(entries: readonly HistoryEntry[], generation: number): number {

@@ -46,6 +46,11 @@ export function programOf(headers: IncomingHttpHeaders): Pick<Author, 'program'>
   return name === undefined || name === '' ? {} : { program: name.slice(0, MOST) };
 }
 
+/** The author of a request to any other route: a client of the API. */
+export function authorOf(headers: IncomingHttpHeaders): Author {
+  return { how: 'api', ...programOf(headers) };
+}
+
 /** The author of `PUT /v1/settings`: `set` of our own tool, or any other client. */
 export function authorOfPut(headers: IncomingHttpHeaders): Author {
   const { program } = programOf(headers);

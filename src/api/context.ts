@@ -106,7 +106,8 @@ export interface Applies {
 
 /** Exactly one of these is called. */
 export interface ReservedSteps {
-  begin(generation: number): void;
+  /** `by`: what the plan was written by. */
+  begin(generation: number, by: Author): void;
   release(): void;
 }
 

@@ -1,6 +1,8 @@
+import { RdError } from '../errors.ts';
 import { isObject, type JsonObject, type JsonValue } from '../json.ts';
 import type { Plan, PlanRequest, Sensitive } from '../plan/change.ts';
-import type { HistoryEntry, RecordedChange } from '../plan/history.ts';
+import { FORWARDS_PATH, type HistoryEntry, type RecordedChange } from '../plan/history.ts';
+import { forwardKeyOf, forwardName, type WantedForwards } from '../plan/port-forwards.ts';
 import { FIELDS } from '../settings/fields.gen.ts';
 import { leafAt, setLeaf } from '../settings/leaf-paths.ts';
 import { MACHINE_FIELDS } from '../settings/machine-options.gen.ts';
@@ -11,6 +13,15 @@ import { SCHEMA_VERSION } from '../settings/settings.gen.ts';
 /** The entries since the last reset, which no rollback crosses. */
 export function sinceReset(entries: readonly HistoryEntry[]): readonly HistoryEntry[] {
   return entries.slice(entries.findLastIndex(({ by }) => by.how === 'reset') + 1);
+}
+
+/** The generation before the last change that took effect, and before the apply that it belongs to. Throws `ERR_NOT_FOUND` without one. */
+export function beforeLast(entries: readonly HistoryEntry[]): number {
+  const last = entries.findLast(({ outcome }) => outcome?.result !== 'not applied');
+  if (last) return (last.by.continues ?? last.generation) - 1;
+  throw new RdError('ERR_NOT_FOUND', 'There is nothing to undo: the history of this home is empty.', {
+    advice: 'Changes are recorded from the first apply on; see them with `rdctl history`.',
+  });
 }
 
 /** The last change of a setting that took effect; undefined where the history has none. */
@@ -38,6 +49,7 @@ export function takeovers(
 /** The request of a rollback, and the names of secrets that it cannot bring back. */
 export interface RollbackRequest {
   request: PlanRequest & { wishes: string[] };
+  portForwards: WantedForwards;
   secrets: string[];
 }
 
@@ -48,12 +60,16 @@ export interface RollbackRequest {
 export function rollbackRequest(entries: readonly HistoryEntry[], to: number): RollbackRequest {
   const settings: JsonObject = { version: SCHEMA_VERSION };
   const block: JsonObject = {};
+  const forwards = new Map<string, WantedForwards['entries'][number]>();
   const secrets = new Set<string>();
   let state: PlanRequest['state'] = 'unmanaged';
   const undone = entries.filter(({ generation, outcome }) => generation > to && outcome?.result !== 'not applied');
   for (const { path, key, before } of undone.toReversed().flatMap(({ changes }) => changes)) {
     if (path === 'state') {
       if (before === 'started' || before === 'stopped') state = before;
+    } else if (path === FORWARDS_PATH && key !== undefined) {
+      const forward = { ...forwardKeyOf(key), hostPort: typeof before === 'number' ? before : null };
+      forwards.set(forwardName(forward), forward);
     } else if (isSecret(before)) {
       secrets.add(path);
     } else {
@@ -65,7 +81,8 @@ export function rollbackRequest(entries: readonly HistoryEntry[], to: number): R
   for (const path of secrets) if (leafAt(settings, path) !== undefined) secrets.delete(path);
   const { options } = readMachineOptions(block.machine ?? {});
   const machine = Object.keys(options).length === 0 ? {} : { machine: options };
-  return { request: { settings, ...machine, state, prune: [], wishes: [] }, secrets: [...secrets] };
+  const portForwards = { entries: [...forwards.values()], exclusive: false };
+  return { request: { settings, ...machine, state, prune: [], wishes: [] }, portForwards, secrets: [...secrets] };
 }
 
 function setEntry(document: JsonObject, path: string, key: string, value: JsonValue): void {

@@ -4,14 +4,17 @@ import { leafAt } from '../settings/leaf-paths.ts';
 import { MACHINE_FIELDS } from '../settings/machine-options.gen.ts';
 import { equal } from '../settings/own.ts';
 import type { DesiredBackend } from './backend.ts';
-import type { Sensitive } from './change.ts';
+import type { Plan, Sensitive } from './change.ts';
 import type { Consent } from './losses.ts';
 
-/** A setting, map entry or power state that a write changed; secrets are masked. */
+/** The path of changes of port forwards, and their name in `prune`. */
+export const FORWARDS_PATH = 'portForwards';
+
+/** A setting, map entry, power state or port forward that a write changed; secrets are masked. */
 export interface RecordedChange {
-  /** As in plans: a dotted setting path, a path of the `machine` block, or `state`. */
+  /** As in plans: a dotted setting path, a path of the `machine` block, `state`, or `portForwards`. */
   path: string;
-  /** Key of the entry where the setting is a map. */
+  /** Key of the entry where the setting is a map; the name of a port forward. */
   key?: string;
   /** Absent where there was none. */
   before?: JsonValue | Sensitive;
@@ -49,6 +52,8 @@ export interface Author {
   to?: number;
   /** Where it destroys data: to what the caller says that a person has consented. */
   consent?: Consent;
+  /** The generation of the apply that this write finishes: an extension that it installed or removed. */
+  continues?: number;
 }
 
 /** What became of a write. */
@@ -73,6 +78,15 @@ export interface HistoryEntry {
   changes: RecordedChange[];
   /** Absent while the backend converges, and after a service that was killed meanwhile. */
   outcome?: RecordedOutcome;
+}
+
+/** The changes of port forwards that carry out a plan. */
+export function recordedForwards({ changes }: Pick<Plan, 'changes'>): RecordedChange[] {
+  return changes.flatMap(({ path, key, before, after, blocked }) =>
+    path !== FORWARDS_PATH || key === undefined || blocked
+      ? []
+      : [{ path, key, ...(before === undefined ? {} : { before }), ...(after === undefined ? {} : { after }) }],
+  );
 }
 
 /** What differs between two desired states, in schema order. */

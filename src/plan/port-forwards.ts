@@ -2,6 +2,7 @@ import { RdError } from '../errors.ts';
 import type { ForwardKey, ForwardReport, ForwardsReport } from '../features/port-forwards/forward.ts';
 import { isObject, type JsonObject } from '../json.ts';
 import type { Change, Plan, PlanRequest, WantedForwards } from './change.ts';
+import { FORWARDS_PATH as PATH } from './history.ts';
 import { extendedPlan } from './summary.ts';
 
 export type { ForwardKey, ForwardsReport } from '../features/port-forwards/forward.ts';
@@ -27,9 +28,6 @@ export interface ForwardSteps {
 }
 
 export const NO_FORWARDS: WantedForwards = { entries: [], exclusive: false };
-
-/** The path of forward changes, and their name in `prune`. */
-const PATH = 'portForwards';
 
 /** `default/web:80` */
 export function forwardName({ namespace, service, k8sPort }: ForwardKey): string {
@@ -114,7 +112,7 @@ export function forwardSteps(plan: Plan, desired: WantedForwards): ForwardSteps 
     ({ action, before }) =>
       action === 'delete' || (action === 'update' && typeof before === 'number' && taken.has(before)),
   );
-  return { ensure, remove: remove.map(({ key = '' }) => keyed.get(key) ?? keyOf(key)) };
+  return { ensure, remove: remove.map(({ key = '' }) => keyed.get(key) ?? forwardKeyOf(key)) };
 }
 
 /** The steps where existing forwards cannot be listed. */
@@ -175,8 +173,8 @@ function unseenWarnings({ entries, exclusive }: WantedForwards): string[] {
   return [...(names.length > 0 ? [sent] : []), ...(exclusive ? [prune] : [])];
 }
 
-/** No part of a name contains a slash or a colon. */
-function keyOf(name: string): ForwardKey {
+/** The key of a forward with this name: no part of a name contains a slash or a colon. */
+export function forwardKeyOf(name: string): ForwardKey {
   const [, namespace = '', service = '', port = ''] = /^([^/]*)\/([^:]*):(.*)$/.exec(name) ?? [];
   return { namespace, service, k8sPort: /^\d+$/.test(port) ? Number(port) : port };
 }

@@ -12,6 +12,8 @@ export interface Desired extends DesiredBackend {
 export interface Controllers {
   /** Replaces the desired state and wakes the loop without waiting. `status()` is not ready from here on if work is due. */
   desire(next: Desired): void;
+  /** Gives the desired state another number; work, pauses and failures go on as they are. */
+  renumber(generation: number): void;
   /** The last observation, with the conditions and their generation. */
   status(): LoopStatus;
   /** The state that plans are based on: the last observation, with a running start counted as done. */

@@ -103,6 +103,11 @@ export function createControllers({
       pause?.abort();
       publish();
     },
+    renumber(generation) {
+      if (observedGeneration === desired.generation) observedGeneration = generation;
+      desired = { ...desired, generation };
+      publish();
+    },
     status: reports.last,
     observed: () => withStartDone(known(), (underway ?? stuck)?.step),
     look: (signal, patience) =>

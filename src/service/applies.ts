@@ -4,6 +4,7 @@ import type { Extensions } from '../features/extensions/contract.ts';
 import type { PortForwards } from '../features/port-forwards/manager.ts';
 import type { Clock } from '../os/clock.ts';
 import { type ExtensionStep, extensionFailure, extensionSteps } from '../plan/extension-changes.ts';
+import type { Author } from '../plan/history.ts';
 import {
   type ForwardSteps,
   forwardName,
@@ -26,6 +27,8 @@ interface AppliesInput {
   log: Log;
   /** Called after every change of the report. */
   onChange(): void;
+  /** Called at the end of the steps, for the history. */
+  onFinished?(generation: number, failure?: unknown): void;
 }
 
 /** Carries out the steps after the settings of an apply: port forwards, and extensions once the backend has converged. */
@@ -58,12 +61,17 @@ export function createApplies(input: AppliesInput): Applies & { close(): void } 
       if (extensions.length + forwards.ensure.length + forwards.remove.length === 0) return undefined;
       reserved = true;
       return {
-        begin(generation) {
+        begin(generation, by) {
           report = { generation, state: 'running', steps: [] };
-          carryOut({ ...input, addStep, signal: closed.signal }, extensions, forwards).then(
-            () => finish({ state: 'done' }),
+          const work = { ...input, addStep, signal: closed.signal, by: { ...by, continues: generation } };
+          carryOut(work, extensions, forwards).then(
+            () => {
+              input.onFinished?.(generation);
+              finish({ state: 'done' });
+            },
             (thrown: unknown) => {
               log('warn', 'an apply did not finish', { error: thrown });
+              input.onFinished?.(generation, thrown);
               finish({ state: 'failed', error: errorOf(thrown) });
             },
           );
@@ -78,7 +86,7 @@ export function createApplies(input: AppliesInput): Applies & { close(): void } 
   };
 }
 
-type Work = AppliesInput & { addStep(step: ApplyStep): void; signal: AbortSignal };
+type Work = AppliesInput & { addStep(step: ApplyStep): void; signal: AbortSignal; by: Author };
 
 /** A failure in one part does not stop the other. */
 async function carryOut(work: Work, extensions: readonly ExtensionStep[], forwards: ForwardSteps): Promise<void> {
@@ -150,11 +158,11 @@ async function changeExtensions(work: Work, steps: readonly ExtensionStep[]): Pr
 }
 
 /** Retries, because the extensions notice a started engine with a delay. */
-async function changeWhenReady({ extensions, clock, signal }: Work, { what, id }: ExtensionStep): Promise<void> {
+async function changeWhenReady({ extensions, clock, signal, by }: Work, { what, id }: ExtensionStep): Promise<void> {
   const begun = clock.now();
   for (;;) {
     try {
-      await (what === 'install' ? extensions.install(id) : extensions.uninstall(id));
+      await (what === 'install' ? extensions.install(id, by) : extensions.uninstall(id, by));
       return;
     } catch (error) {
       const isEarly = error instanceof RdError && error.code === 'ERR_NOT_READY';

@@ -96,7 +96,7 @@ export async function openBackend(
     kubernetesVersions,
     locks: startup.locks,
   });
-  const history = await openServiceHistory(places, state?.generation ?? Number.POSITIVE_INFINITY, log);
+  const history = await openServiceHistory(places, state?.generation, log);
   const initial = {
     settings,
     machine: state?.machine ?? DEFAULT_MACHINE_OPTIONS,
@@ -137,14 +137,18 @@ export async function openBackend(
   const store = createDesiredStore({
     initial,
     locks: startup.locks,
-    async persist(next, before, by) {
+    async persist(next, before, by, announced) {
       if (hooks.isStopping()) throw new RdError('ERR_NOT_READY', 'the service is shutting down');
       check();
-      await history.writing(before, next, by);
-      await saveDesired(places, driver.name, { before, next });
+      await history.writing(before, next, by, announced);
+      await saveDesired(places, driver.name, { before, next }).catch(async (error: unknown) => {
+        await history.notApplied(next.generation);
+        throw error;
+      });
       hooks.onWritten(by);
     },
-    onChange(next) {
+    onChange(next, what) {
+      if (what === 'number only') return controllers.renumber(next.generation);
       setLogLevel(log, next.settings);
       integration.settingsChanged(next);
       hooks.onDesired(next);

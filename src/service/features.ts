@@ -6,8 +6,7 @@ import { createServiceDiagnostics, type ServiceDiagnostics } from '../features/d
 import type { Extensions, RunningEngine } from '../features/extensions/contract.ts';
 import { extensionDirectory } from '../features/extensions/directory.ts';
 import { openExtensions } from '../features/extensions/manager.ts';
-import { forwardFile } from '../features/port-forwards/forward.ts';
-import { createPortForwards, type ForwardsInput, type PortForwards } from '../features/port-forwards/manager.ts';
+import type { PortForwards } from '../features/port-forwards/manager.ts';
 import { type BackendData, createBackendData } from '../features/snapshots/backend-data.ts';
 import { systemClock } from '../os/clock.ts';
 import type { Controllers } from '../reconcile/contract.ts';
@@ -20,6 +19,7 @@ import type { Backend } from './backend.ts';
 import type { Home } from './home.ts';
 import type { ServiceOptions, Undo } from './options.ts';
 import { createPlanner } from './planner.ts';
+import { openPortForwards } from './port-forwards.ts';
 
 /** What a service does besides running the backend. */
 export interface Features {
@@ -38,7 +38,18 @@ export interface Features {
 export async function openFeatures(
   options: ServiceOptions,
   { places, log, listener, notices }: Home,
-  { driver, host, policies, store, maintenance, controllers, recovered, integration, kubernetesVersions }: Backend,
+  {
+    driver,
+    host,
+    policies,
+    store,
+    history,
+    maintenance,
+    controllers,
+    recovered,
+    integration,
+    kubernetesVersions,
+  }: Backend,
   undo: Undo[],
 ): Promise<Features> {
   const { platform, env } = options;
@@ -48,7 +59,10 @@ export async function openFeatures(
     log: log.write,
   });
   undo.push(['snapshots', () => data.close()]);
-  const portForwards = await openPortForwards(places, driver, { controllers, log: log.write, notice });
+  const portForwards = await openPortForwards({
+    ...{ places, driver, controllers, store, history, notice },
+    log: log.write,
+  });
   undo.push(['port forwards', () => portForwards.close()]);
   const diagnostics = createServiceDiagnostics({
     platform,
@@ -83,6 +97,7 @@ export async function openFeatures(
     ...{ controllers, extensions, portForwards, clock: systemClock },
     log: log.write,
     onChange: statusChanged,
+    onFinished: history.finished,
   });
   undo.push(['applies', async () => applies.close()]);
   const counters = { settingsPuts: 0, settingsWrites: 0 };
@@ -101,23 +116,6 @@ export async function openFeatures(
       return () => listeners.delete(listen);
     },
   };
-}
-
-/** The port forwards of this home. The file is in the state directory, because forwards belong to this machine, not to the settings. */
-function openPortForwards(
-  { state }: Places,
-  driver: Driver,
-  { controllers, log, notice }: Pick<ForwardsInput, 'controllers' | 'log' | 'notice'>,
-): Promise<PortForwards> {
-  return createPortForwards({
-    store: forwardFile(join(state, 'port-forwards.json')),
-    cluster: driver.cluster,
-    driverName: driver.name,
-    controllers,
-    clock: systemClock,
-    log,
-    notice,
-  });
 }
 
 const PATH = 'application.extensions.installed';
@@ -142,13 +140,13 @@ async function serviceExtensions(parts: Parts): Promise<Extensions> {
     engine: () => runningEngine(driver, controllers),
     settings: () => store.snapshot().desired.settings.application.extensions,
     lockedBy: () => (isLocked(store.locks, PATH) ? (parts.lockedBy ?? 'a deployment profile') : undefined),
-    async record(change) {
+    async record(change, by) {
       await store.write(({ desired }) => {
         const { settings } = desired;
         const { extensions: before } = settings.application;
         const installed = change({ ...before.installed });
         const application = { ...settings.application, extensions: { ...before, installed } };
-        return { next: { settings: { ...settings, application } }, answer: undefined };
+        return { next: { settings: { ...settings, application } }, answer: undefined, ...(by ? { by } : {}) };
       });
     },
     fetch: (url, init) => fetch(url, init),

@@ -1,8 +1,15 @@
-import { RdError } from '../errors.ts';
+import { messageOf, RdError } from '../errors.ts';
 import { systemClock } from '../os/clock.ts';
 import { systemCode } from '../os/io-error.ts';
 import type { LogFile } from '../os/log-file.ts';
-import { type Author, type RecordedOutcome, recordedChanges } from '../plan/history.ts';
+import {
+  type Author,
+  FORWARDS_PATH,
+  type HistoryEntry,
+  type RecordedChange,
+  type RecordedOutcome,
+  recordedChanges,
+} from '../plan/history.ts';
 import type { Controllers, Desired, LoopStatus } from '../reconcile/contract.ts';
 import { type HistoryFile, openHistory } from '../state/history-file.ts';
 import type { Places } from '../state/places.ts';
@@ -11,13 +18,19 @@ import type { Places } from '../state/places.ts';
 export interface ServiceHistory {
   /** The highest recorded generation; 0 without one. */
   readonly last: number;
+  /** Changes of port forwards that the last service announced and perhaps did not make, because it was killed. */
+  readonly unfinished?: { generation: number; forwards: readonly RecordedChange[] };
   /** Records that everything before was removed by a reset: nothing can be rolled back across it. */
   beginAgain(generation: number): Promise<void>;
   /**
    * Records a write before it takes effect. Throws `ERR_IO` when that is not possible: the write must not happen then. On a full disk only
-   * a change of power is let through, because stopping must always be possible.
+   * a change of power is let through, because stopping must always be possible. `announced`: see `WriteResult`; `finished` follows.
    */
-  writing(before: Desired, next: Desired, by: Author): Promise<void>;
+  writing(before: Desired, next: Desired, by: Author, announced?: readonly RecordedChange[]): Promise<void>;
+  /** Records that a write failed after its entry. */
+  notApplied(generation: number): Promise<void>;
+  /** Records the end of what a write announced, and why it failed, if it did. */
+  finished(generation: number, failure?: unknown): void;
   /** As `HistoryFile.onOldest`: what is bound to an older entry can go. */
   onOldest(listener: (generation: number) => void): void;
   /** Records the outcome of each write as the loop reports it. */
@@ -25,35 +38,66 @@ export interface ServiceHistory {
   close(): Promise<void>;
 }
 
-/** Opens the history of a home. Throws `ERR_IO`. @param current the stored generation. */
-export async function openServiceHistory(places: Places, current: number, log: LogFile): Promise<ServiceHistory> {
+type Outcome = Omit<RecordedOutcome, 'at'>;
+
+/** A recorded write without an outcome. */
+interface OpenEntry {
+  /** It changes what the backend converges to; `outcome` follows. */
+  isForLoop: boolean;
+  outcome?: Outcome;
+  /** What it announced is not finished. */
+  hasSteps: boolean;
+  failure?: unknown;
+}
+
+/** Opens the history of a home. Throws `ERR_IO`. @param current the stored generation; undefined without one. */
+export async function openServiceHistory(
+  places: Places,
+  current: number | undefined,
+  log: LogFile,
+): Promise<ServiceHistory> {
   const onDropFailure = (error: unknown) =>
     log.write('warn', 'old changes were not dropped from the history', { error });
-  return serviceHistory(await openHistory(places.historyFile, current, systemClock.now, { onDropFailure }), log);
+  const applied = current ?? Number.POSITIVE_INFINITY;
+  const { newest, ...file } = await openHistory(places.historyFile, applied, systemClock.now, { onDropFailure });
+  // A history without a state outlived a reset, which removed the forwards as well.
+  return serviceHistory({ ...file, ...(newest && current !== undefined ? { newest } : {}) }, log);
 }
 
 /** Records in a history that is open. */
 export function serviceHistory(file: HistoryFile, log: Pick<LogFile, 'write'>): ServiceHistory {
-  /** The last recorded write without an outcome. */
-  let open: number | undefined;
+  const open = new Map<number, OpenEntry>();
+  const unfinished = unfinishedForwards(file.newest);
+  if (unfinished?.alone) open.set(unfinished.generation, { isForLoop: false, hasSteps: true });
   let stopFollowing: (() => void) | undefined;
   let closing: Promise<void> = Promise.resolve();
 
-  function end(generation: number, outcome: Omit<RecordedOutcome, 'at'>): void {
-    open = undefined;
+  function end(generation: number, outcome: Outcome): Promise<void> {
+    open.delete(generation);
     closing = file
       .close(generation, { ...outcome, at: new Date(systemClock.now()).toISOString() })
       // An outcome informs; the write itself is recorded.
       .catch((error: unknown) => log.write('warn', 'the outcome of a change was not recorded', { error }));
+    return closing;
+  }
+
+  function endIfOver(generation: number, { isForLoop, outcome, hasSteps, failure }: OpenEntry): void {
+    if (hasSteps || (isForLoop && !outcome)) return;
+    const reached = outcome ?? { result: 'converged' };
+    const reason = failure === undefined ? undefined : messageOf(failure);
+    const failed = reason !== undefined && reached.result === 'converged';
+    end(generation, failed ? { ...reached, result: 'failed', reason } : reached);
   }
 
   return {
     last: file.last,
+    ...(unfinished ? { unfinished } : {}),
     onOldest: file.onOldest,
     beginAgain: (generation) =>
       file.add({ generation, at: new Date(systemClock.now()).toISOString(), by: { how: 'reset' }, changes: [] }),
-    async writing(before, next, by) {
-      const changes = recordedChanges(before, next);
+    async writing(before, next, by, announced) {
+      const ofBackend = recordedChanges(before, next);
+      const changes = [...ofBackend, ...(announced ?? [])];
       // A retry after a failure is a new generation without a change.
       if (changes.length === 0) return;
       const at = new Date(systemClock.now()).toISOString();
@@ -67,14 +111,30 @@ export function serviceHistory(file: HistoryFile, log: Pick<LogFile, 'write'>): 
         log.write('warn', 'the disk is full, so a change of power is not in the history', { generation });
         return;
       }
-      // A write that failed after its entry has the same number.
-      if (open !== undefined && open < generation) end(open, { result: 'superseded' });
-      open = generation;
+      const isForLoop = ofBackend.length > 0;
+      if (isForLoop && by.continues === undefined) {
+        for (const [earlier, entry] of open) if (entry.isForLoop) end(earlier, { result: 'superseded' });
+      }
+      open.set(generation, { isForLoop, hasSteps: announced !== undefined });
+    },
+    async notApplied(generation) {
+      if (open.has(generation)) await end(generation, { result: 'not applied' });
+    },
+    finished(generation, failure) {
+      const entry = open.get(generation);
+      if (!entry) return;
+      Object.assign(entry, { hasSteps: false, failure });
+      endIfOver(generation, entry);
     },
     follow(controllers) {
       stopFollowing = controllers.onChange((status) => {
-        const outcome = open === undefined || status.generation < open ? undefined : outcomeOf(status, open);
-        if (open !== undefined && outcome) end(open, outcome);
+        for (const [generation, entry] of open) {
+          if (!entry.isForLoop || entry.outcome || status.generation < generation) continue;
+          const outcome = outcomeOf(status, generation);
+          if (!outcome) continue;
+          entry.outcome = outcome;
+          endIfOver(generation, entry);
+        }
       });
     },
     async close() {
@@ -84,7 +144,15 @@ export function serviceHistory(file: HistoryFile, log: Pick<LogFile, 'write'>): 
   };
 }
 
-function outcomeOf(status: LoopStatus, generation: number): Omit<RecordedOutcome, 'at'> | undefined {
+function unfinishedForwards(newest: HistoryEntry | undefined) {
+  if (!newest || newest.outcome) return undefined;
+  const { generation, changes } = newest;
+  const forwards = changes.filter(({ path }) => path === FORWARDS_PATH);
+  if (forwards.length === 0) return undefined;
+  return { generation, forwards, alone: forwards.length === changes.length };
+}
+
+function outcomeOf(status: LoopStatus, generation: number): Outcome | undefined {
   const phases = status.phases.map(({ name, ms, outcome }) => ({
     name,
     ...(ms === undefined ? {} : { ms }),

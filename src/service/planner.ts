@@ -3,6 +3,7 @@ import { RdError, type SettingsFinding } from '../errors.ts';
 import { refuseBlocked } from '../plan/blocks.ts';
 import type { LiveState, PlanRequest } from '../plan/change.ts';
 import { patchOf, plannedMachineOptions } from '../plan/diff.ts';
+import { recordedForwards } from '../plan/history.ts';
 import { makePlan } from '../plan/plan.ts';
 import { validateContext } from '../plan/settings-update.ts';
 import { PRODUCT } from '../product.ts';
@@ -90,7 +91,8 @@ export function createPlanner(input: PlannerInput): Planner {
           const gaveUp = power === 'started' && controllers.status().backendState === 'ERROR';
           if (sent.length === 0 && gaveUp) sent.push('retry');
           const next = sent.length > 0 ? { next: { settings, machine, power } } : {};
-          return { ...next, answer: { plan, sent }, by };
+          const announced = steps ? { announced: recordedForwards(plan) } : {};
+          return { ...next, ...announced, answer: { plan, sent }, by };
         })
         .catch((error: unknown) => {
           steps?.release();
@@ -101,7 +103,7 @@ export function createPlanner(input: PlannerInput): Planner {
       if (sent.includes('settings')) counters.settingsWrites += 1;
       const changes = plan.changes.map(({ path, key }) => (key === undefined ? path : `${path}[${key}]`));
       log('info', 'applied', { changes, sent, generation });
-      steps?.begin(generation);
+      steps?.begin(generation, by);
       return { generation, sent, continues: steps !== undefined };
     },
   };

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { indentedJson, type JsonObject } from '../json.ts';
 import { SerialQueue } from '../os/serial-queue.ts';
-import type { Author } from '../plan/history.ts';
+import type { Author, RecordedChange } from '../plan/history.ts';
 import type { Desired } from '../reconcile/contract.ts';
 
 /** The desired state with its entity tag. */
@@ -14,6 +14,11 @@ export interface DesiredSnapshot {
 /** The result of one write: what changes, if anything does, and an answer. */
 export interface WriteResult<T> {
   next?: Partial<Omit<Desired, 'generation' | 'hold'>>;
+  /**
+   * Changes of what is stored elsewhere, which the caller makes next: port forwards, and extensions, which are not listed. They belong to
+   * the generation of `next`; without one, to a generation that differs only in its number.
+   */
+  announced?: readonly RecordedChange[];
   answer: T;
   /** What makes the change, for the history; the service itself if absent. */
   by?: Author;
@@ -36,9 +41,9 @@ export interface DesiredStoreInput {
   initial: Desired;
   locks: JsonObject;
   /** Makes the state durable, or throws and leaves the old one in place. */
-  persist(next: Desired, before: Desired, by: Author): Promise<void>;
+  persist(next: Desired, before: Desired, by: Author, announced?: readonly RecordedChange[]): Promise<void>;
   /** Called with every new state, before the write resolves. */
-  onChange(next: Desired): void;
+  onChange(next: Desired, what: 'state' | 'number only'): void;
 }
 
 export function createDesiredStore(input: DesiredStoreInput): DesiredStore {
@@ -49,13 +54,13 @@ export function createDesiredStore(input: DesiredStoreInput): DesiredStore {
   async function write<T>(
     decide: (now: DesiredSnapshot) => WriteResult<T>,
   ): Promise<{ answer: T; now: DesiredSnapshot }> {
-    const { next, answer, by = { how: 'service' } } = decide(snapshot);
-    if (next) {
+    const { next, announced, answer, by = { how: 'service' } } = decide(snapshot);
+    if (next || announced) {
       const before = snapshot.desired;
       const after: Desired = { ...before, ...next, generation: before.generation + 1 };
-      await persist(after, before, by);
+      await persist(after, before, by, announced);
       snapshot = snapshotOf(after, locks);
-      onChange(after);
+      onChange(after, next ? 'state' : 'number only');
     }
     return { answer, now: snapshot };
   }

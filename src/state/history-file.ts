@@ -22,6 +22,8 @@ const RETRY_LINES = 50;
 export interface HistoryFile {
   /** The highest generation of an entry when the file was opened; 0 without one. */
   readonly last: number;
+  /** The newest entry that took effect, as it was when the file was opened. */
+  readonly newest?: HistoryEntry;
   /** Makes an entry durable. Throws `ERR_IO`; the write that it announces must then not happen. */
   add(entry: Omit<HistoryEntry, 'outcome'>): Promise<void>;
   /** Adds what became of a generation. Throws `ERR_IO`. */
@@ -69,7 +71,7 @@ export async function openHistory(
 
   /** Keeps only the newest entries. Throws `ERR_IO`; all of them are still there then. */
   async function drop(): Promise<void> {
-    const kept = newest(entriesIn(await textOf(path)));
+    const kept = newestOf(entriesIn(await textOf(path)));
     const lines = linesOf(kept);
     await writeFileAtomic(path, lines, operations ? { operations } : {});
     torn = false;
@@ -93,8 +95,12 @@ export async function openHistory(
     }, onDropFailure);
   }
 
+  const newest = entries.findLast(
+    ({ generation, outcome }) => generation <= current && outcome?.result !== 'not applied',
+  );
   const history: HistoryFile = {
     last,
+    ...(newest ? { newest } : {}),
     add: (entry) =>
       queue.run(async () => {
         size.entries += 1;
@@ -167,7 +173,7 @@ function addEntry(entries: HistoryEntry[], entry: HistoryEntry): void {
   entries.push(entry);
 }
 
-function newest(entries: readonly HistoryEntry[]): HistoryEntry[] {
+function newestOf(entries: readonly HistoryEntry[]): HistoryEntry[] {
   const kept: HistoryEntry[] = [];
   let bytes = 0;
   for (const entry of entries.slice(-MOST_ENTRIES / 2).toReversed()) {

@@ -231,6 +231,7 @@ export function startApi(options: TestApiOptions = {}): TestApi {
 function scripted(script: Script, initial: Desired): Controllers {
   return {
     desire: (next) => script.desired.push(next),
+    renumber: () => undefined,
     observed: () => script.observed,
     status: () => ({
       power: initial.power,

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { NO_CLUSTER, start } from './loop.ts';
+import { failing, NO_CLUSTER, start } from './loop.ts';
 import { runningModel, settingsWith } from './worlds.ts';
 
 describe('a new desired state', () => {
@@ -13,6 +13,24 @@ describe('a new desired state', () => {
     expect(controllers.status()).toMatchObject({ converged: true, observedGeneration: 2 });
     expect(states).toEqual(['STARTING', 'DISABLED']);
     expect(steps()).toHaveLength(before);
+  });
+
+  test('with only another number stays converged, and one that failed stays failed', async () => {
+    const { controllers, states, clock, steps } = start();
+    await clock.turn();
+    const before = steps().length;
+    controllers.renumber(2);
+    expect(controllers.status()).toMatchObject({ converged: true, generation: 2, observedGeneration: 2 });
+    const failed = start({ faults: failing({ 'machine start': 99 }, 'ERR_SETTING_UNSUPPORTED') });
+    await failed.clock.advance(60_000);
+    const tries = failed.steps().length;
+    expect(failed.controllers.status().backendState).toBe('ERROR');
+    failed.controllers.renumber(2);
+    await failed.clock.advance(60_000);
+    expect(failed.controllers.status()).toMatchObject({ backendState: 'ERROR', observedGeneration: 2 });
+    expect(failed.steps()).toHaveLength(tries);
+    expect(steps()).toHaveLength(before);
+    expect(states).toEqual(['STARTING', 'DISABLED']);
   });
 
   test('that requires a restart leaves the ready state before the first step', async () => {

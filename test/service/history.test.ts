@@ -1,6 +1,7 @@
 import { expect, test, vi } from 'vitest';
 import { ioError } from '../../src/os/io-error.ts';
 import type { HistoryEntry } from '../../src/plan/history.ts';
+import type { LoopStatus } from '../../src/reconcile/contract.ts';
 import { serviceHistory } from '../../src/service/history.ts';
 import { DEFAULT_MACHINE_OPTIONS } from '../../src/settings/machine-options.gen.ts';
 import { settingsWith } from '../reconcile/worlds.ts';
@@ -8,6 +9,105 @@ import { settingsWith } from '../reconcile/worlds.ts';
 const LIVE = { settings: settingsWith(), machine: DEFAULT_MACHINE_OPTIONS, power: 'started' as const, generation: 1 };
 const NEXT = { ...LIVE, settings: settingsWith({ 'images.namespace': 'web' }), generation: 2 };
 const STOPPED = { ...LIVE, power: 'stopped' as const, generation: 2 };
+
+/** A history in memory, and the loop that reports to it. */
+function scene(newest?: HistoryEntry) {
+  const lines: string[] = [];
+  let report: (status: LoopStatus) => void = () => undefined;
+  const history = serviceHistory(
+    {
+      last: newest?.generation ?? 0,
+      ...(newest ? { newest } : {}),
+      onOldest: () => undefined,
+      add: async ({ generation, changes }) => void lines.push(`${generation}: ${changes.map(({ path }) => path)}`),
+      close: async (generation, { result, reason }) =>
+        void lines.push(`${generation} ${result}${reason === undefined ? '' : `: ${reason}`}`),
+    },
+    { write: vi.fn() },
+  );
+  history.follow({
+    onChange(listener) {
+      report = listener;
+      return () => undefined;
+    },
+  });
+  const loop = (generation: number, rest: Partial<LoopStatus> = {}) =>
+    report({
+      generation,
+      observedGeneration: generation,
+      converged: true,
+      backendState: 'DISABLED',
+      conditions: [],
+      phases: [],
+      ...rest,
+    } as unknown as LoopStatus);
+  return { history, lines, loop };
+}
+
+const FORWARD = { path: 'portForwards', key: 'default/web:80', after: 8080 };
+
+test('an apply is over when the backend and its steps are, in either order', async () => {
+  for (const stepsFirst of [true, false]) {
+    const { history, lines, loop } = scene();
+    await history.writing(LIVE, NEXT, { how: 'apply' }, [FORWARD]);
+    if (stepsFirst) history.finished(2);
+    else loop(2);
+    expect(lines).toEqual(['2: images.namespace,portForwards']);
+    if (stepsFirst) loop(2);
+    else history.finished(2);
+    expect(lines.at(-1)).toBe('2 converged');
+  }
+});
+
+test('a step that fails is the reason, unless the backend failed', async () => {
+  const { history, lines, loop } = scene();
+  await history.writing(LIVE, NEXT, { how: 'apply' }, [FORWARD]);
+  history.finished(2, new Error('the port is in use'));
+  loop(2);
+  expect(lines.at(-1)).toBe('2 failed: the port is in use');
+  await history.writing(NEXT, { ...LIVE, generation: 3 }, { how: 'apply' }, [FORWARD]);
+  history.finished(3, new Error('the port is in use'));
+  loop(3, {
+    converged: false,
+    backendState: 'ERROR',
+    conditions: [{ concern: 'attention', message: 'no disk' }] as never,
+  });
+  expect(lines.at(-1)).toBe('3 failed: no disk');
+});
+
+test('a forward supersedes nothing and waits for no backend; a later write of the same apply supersedes nothing', async () => {
+  const { history, lines, loop } = scene();
+  await history.writing(LIVE, NEXT, { how: 'apply' }, []);
+  await history.writing(NEXT, { ...NEXT, generation: 3 }, { how: 'api' }, [FORWARD]);
+  history.finished(3);
+  expect(lines).toEqual(['2: images.namespace', '3: portForwards', '3 converged']);
+  loop(3);
+  await history.writing(NEXT, { ...LIVE, generation: 4 }, { how: 'apply', continues: 2 });
+  loop(4);
+  history.finished(2);
+  expect(lines.slice(3)).toEqual(['4: images.namespace', '4 converged', '2 converged']);
+  await history.writing(LIVE, { ...NEXT, generation: 5 }, { how: 'apply' }, [FORWARD]);
+  await history.writing(NEXT, { ...LIVE, generation: 6 }, { how: 'set' });
+  expect(lines.slice(-2)).toEqual(['6: images.namespace', '5 superseded']);
+});
+
+test('a write that fails after its entry is marked', async () => {
+  const { history, lines, loop } = scene();
+  await history.writing(LIVE, NEXT, { how: 'set' });
+  await history.notApplied(2);
+  loop(2);
+  expect(lines).toEqual(['2: images.namespace', '2 not applied']);
+});
+
+test('forwards that a killed service announced are unfinished, unless the entry has a result', () => {
+  const entry: HistoryEntry = { generation: 7, at: 'then', by: { how: 'api' }, changes: [FORWARD] };
+  const { history, lines } = scene(entry);
+  expect(history.unfinished).toMatchObject({ generation: 7, forwards: [FORWARD] });
+  history.finished(7);
+  expect(lines).toEqual(['7 converged']);
+  expect(scene({ ...entry, outcome: { result: 'failed', at: 'then' } }).history.unfinished).toBeUndefined();
+  expect(scene({ ...entry, changes: [{ path: 'state' }] }).history.unfinished).toBeUndefined();
+});
 
 test('a change that cannot be recorded is refused; on a full disk a stop still works', async () => {
   let failure: string | undefined;

@@ -1,5 +1,6 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { RdError } from '../../errors.ts';
+import { authorOf } from '../author.ts';
 import type { ApiContext } from '../context.ts';
 import { documented, type ReplyDoc } from '../route-doc.ts';
 import { JSON_TYPE, TEXT_TYPE, TEXTS } from '../wire-texts.ts';
@@ -65,7 +66,7 @@ export function extensionRoutes(app: FastifyInstance, context: ApiContext): void
     async (request, reply) => {
       const id = idOf(request);
       interim(reply);
-      const { outcome, leftOut } = await withReason(reply, extensions.install(id));
+      const { outcome, leftOut } = await withReason(reply, extensions.install(id, authorOf(request.headers)));
       if (leftOut.length > 0) reply.header(LEFT_OUT, headerText(leftOut.join(' | ')));
       return outcome === 'unchanged' ? reply.code(204).send() : reply.code(201).type(TEXT_TYPE).send('Created');
     },
@@ -87,7 +88,7 @@ export function extensionRoutes(app: FastifyInstance, context: ApiContext): void
     async (request, reply) => {
       const id = idOf(request);
       interim(reply);
-      const outcome = await withReason(reply, extensions.uninstall(id));
+      const outcome = await withReason(reply, extensions.uninstall(id, authorOf(request.headers)));
       return outcome === 'unchanged' ? reply.code(204).send() : reply.code(201).type(TEXT_TYPE).send(`Deleted ${id}`);
     },
   );

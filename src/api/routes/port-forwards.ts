@@ -1,6 +1,7 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { RdError } from '../../errors.ts';
 import { indentedJson, isObject, type JsonObject } from '../../json.ts';
+import { authorOf } from '../author.ts';
 import { bytesOf, parseJson } from '../body.ts';
 import type { ApiContext } from '../context.ts';
 import { documented, type JsonSchema } from '../route-doc.ts';
@@ -72,7 +73,7 @@ export function portForwardRoutes(app: FastifyInstance, { portForwards }: Pick<A
     }),
     async (request, reply) => {
       const body = forwardBody(request);
-      const { hostPort } = await portForwards.ensure(body, 'now').catch((error: unknown) => {
+      const { hostPort } = await portForwards.ensure(body, 'now', authorOf(request.headers)).catch((error: unknown) => {
         throw forwardError(error);
       });
       return reply.type(TEXT_TYPE).send(String(hostPort));
@@ -98,7 +99,7 @@ export function portForwardRoutes(app: FastifyInstance, { portForwards }: Pick<A
       },
     }),
     async (request, reply) => {
-      await portForwards.remove(namedForward(request)).catch((cause: unknown) => {
+      await portForwards.remove(namedForward(request), authorOf(request.headers)).catch((cause: unknown) => {
         throw new RdError('ERR_BODY_INVALID', `${TEXTS.cannotDeleteForward}${reasonOf(cause)}`, { cause });
       });
       return reply.type(TEXT_TYPE).send(TEXTS.forwardDeleted);
@@ -132,7 +133,7 @@ export function portForwardRoutes(app: FastifyInstance, { portForwards }: Pick<A
       },
     }),
     async (request, reply) => {
-      const entry = await portForwards.ensure(forwardBody(request), 'later');
+      const entry = await portForwards.ensure(forwardBody(request), 'later', authorOf(request.headers));
       return reply.type(JSON_TYPE).send(indentedJson(entry));
     },
   );

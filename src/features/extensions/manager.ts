@@ -1,5 +1,6 @@
 import { RdError } from '../../errors.ts';
 import { SerialQueue } from '../../os/serial-queue.ts';
+import type { Author } from '../../plan/history.ts';
 import { type ExtensionImage, parseExtensionImage, permits } from '../../settings/extension-image.ts';
 import { fullName } from '../../settings/image-reference.ts';
 import type { Extensions, ExtensionsInput, Installed, RunningEngine } from './contract.ts';
@@ -41,7 +42,7 @@ export async function openExtensions(input: ExtensionsInput): Promise<Extensions
       });
   }
 
-  async function install(id: string): Promise<Installed> {
+  async function install(id: string, by?: Author): Promise<Installed> {
     const image = parseExtensionImage(id);
     if (!image) throw notAllowed(id, `${JSON.stringify(id)} is not the name of an image`, nameAdvice(id));
     checkAllowed(id, image, input);
@@ -58,19 +59,19 @@ export async function openExtensions(input: ExtensionsInput): Promise<Extensions
       await fetchImage(requested, engine.images, signal);
       leftOut = await placeExtension(requested, engine, input, signal);
     }
-    await input.record((before) => ({ ...before, [image.name]: tag }));
+    await input.record((before) => ({ ...before, [image.name]: tag }), by);
     log('info', 'extension installed', { name: image.name, version: tag, ...(present ? { before: present } : {}) });
     return { outcome: 'installed', version: tag, leftOut };
   }
 
-  async function uninstall(id: string): Promise<'removed' | 'unchanged'> {
+  async function uninstall(id: string, by?: Author): Promise<'removed' | 'unchanged'> {
     const image = parseExtensionImage(id);
     if (!image) return 'unchanged';
     const { name, tag } = image;
     const known = (await files.versions()).get(name) ?? ownEntry(input.settings().installed, name);
     if (known === undefined || (tag !== undefined && tag !== known)) return 'unchanged';
     checkUnlocked(input);
-    await removeExtension(name, input, signal);
+    await removeExtension(name, { ...input, record: (change) => input.record(change, by) }, signal);
     return 'removed';
   }
 
@@ -89,8 +90,8 @@ export async function openExtensions(input: ExtensionsInput): Promise<Extensions
       }
       return records;
     },
-    install: (id) => (ready ? inTurn(() => install(id)).catch(wireError) : Promise.reject(notReady())),
-    uninstall: (id) => (ready ? inTurn(() => uninstall(id)).catch(wireError) : Promise.reject(notReady())),
+    install: (id, by) => (ready ? inTurn(() => install(id, by)).catch(wireError) : Promise.reject(notReady())),
+    uninstall: (id, by) => (ready ? inTurn(() => uninstall(id, by)).catch(wireError) : Promise.reject(notReady())),
     engineIsUp() {
       ready = true;
       void inTurn(() => reconcileOnStart(input, signal)).catch((error: unknown) => {

@@ -3,6 +3,7 @@ import { messageOf, RdError } from '../../errors.ts';
 import type { JsonObject } from '../../json.ts';
 import type { Clock } from '../../os/clock.ts';
 import { SerialQueue } from '../../os/serial-queue.ts';
+import type { Author } from '../../plan/history.ts';
 import type { Controllers, LoopStatus } from '../../reconcile/contract.ts';
 import type { ForwardStore } from './forward.ts';
 import {
@@ -33,19 +34,32 @@ export interface ForwardsInput {
   log(level: 'debug' | 'info' | 'warn', message: string, values?: Record<string, unknown>): void;
   /** A sentence for the status. */
   notice(text: string): void;
+  /**
+   * Records a change before it is stored. Throws when that is not possible: the change must not happen then. The returned function records
+   * the end, with the failure, if any.
+   */
+  announce(change: ForwardChange, by: Author): Promise<(failure?: unknown) => void>;
+}
+
+/** A forward with its host port before and after; absent: there is none. */
+interface ForwardChange {
+  name: string;
+  before?: number;
+  after?: number;
 }
 
 /** The forwards of a service. They survive restarts, and are open exactly while the cluster responds. */
 export interface PortForwards {
   /**
    * Ensures a forward, given as received (`readForward`). A forward of the same service port on another host port moves; `hostPort` 0
-   * always moves it. `now`: refused while the cluster is not running; `later`: it may wait for the cluster. Throws `ERR_BODY_INVALID`,
+   * always moves it. `now`: refused while the cluster is not running; `later`: it may wait for the cluster. `by`: what asked for it, for the
+   * history; absent where the history has it already, as part of an apply. Throws `ERR_BODY_INVALID`,
    * `ERR_SETTING_UNSUPPORTED` without a cluster, `ERR_NOT_READY`, `ERR_PORT_IN_USE`, `ERR_FORBIDDEN`, `ERR_IO`, each with a clause as its
    * message; the previous state is then unchanged.
    */
-  ensure(body: JsonObject, when: 'now' | 'later'): Promise<ForwardReport>;
-  /** False when there was none, also for an invalid name. Throws `ERR_IO`; it then still exists. */
-  remove(body: Record<keyof ForwardKey, string | number>): Promise<boolean>;
+  ensure(body: JsonObject, when: 'now' | 'later', by?: Author): Promise<ForwardReport>;
+  /** False when there was none, also for an invalid name. `by` as above. Throws `ERR_IO`; it then still exists. */
+  remove(body: Record<keyof ForwardKey, string | number>, by?: Author): Promise<boolean>;
   list(): ForwardsReport;
   /** Closes all ports. The desired forwards stay. */
   close(): Promise<void>;
@@ -142,11 +156,19 @@ export async function createPortForwards(input: ForwardsInput): Promise<PortForw
     await listener?.close();
   }
 
-  function save(changed: readonly Entry[]): Promise<void> {
-    return store.save(changed.map((entry) => entry.desired));
+  /** The history has the change first, then the file. */
+  async function save(changed: readonly Entry[], change: ForwardChange, by: Author | undefined): Promise<void> {
+    const end = by && (await input.announce(change, by));
+    try {
+      await store.save(changed.map((entry) => entry.desired));
+    } catch (error) {
+      end?.(error);
+      throw error;
+    }
+    end?.();
   }
 
-  async function ensure(desired: DesiredForward, when: 'now' | 'later'): Promise<ForwardReport> {
+  async function ensure(desired: DesiredForward, when: 'now' | 'later', by?: Author): Promise<ForwardReport> {
     if (!cluster?.connect) throw unsupported(input.driverName);
     if (closed.signal.aborted) throw new RdError('ERR_NOT_READY', 'the service is stopping');
     if (!up && (when === 'now' || desired.hostPort === 0)) {
@@ -174,7 +196,8 @@ export async function createPortForwards(input: ForwardsInput): Promise<PortForw
       next.desired = { ...desired, hostPort: listener.port };
     }
     try {
-      await save([...others, next]);
+      const change = { name, ...(before ? { before: before.desired.hostPort } : {}), after: next.desired.hostPort };
+      await save([...others, next], change, by);
     } catch (error) {
       await next.listener?.close();
       throw error;
@@ -186,14 +209,19 @@ export async function createPortForwards(input: ForwardsInput): Promise<PortForw
   }
 
   return {
-    ensure: (body, when) => queue.run(() => ensure(readForward(body), when)),
-    remove: (body) =>
+    ensure: (body, when, by) => queue.run(() => ensure(readForward(body), when, by)),
+    remove: (body, by) =>
       queue.run(async () => {
         const name = nameOf(body);
         if (name === undefined) return false;
         const entry = entries.get(name);
         if (!entry) return false;
-        await save([...entries.values()].filter((each) => each !== entry));
+        const change = { name, before: entry.desired.hostPort };
+        await save(
+          [...entries.values()].filter((each) => each !== entry),
+          change,
+          by,
+        );
         entries.delete(name);
         await closeListener(entry);
         log('info', 'port forward removed', { forward: name });

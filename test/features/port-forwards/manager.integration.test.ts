@@ -57,7 +57,8 @@ async function subject(file = join(temporaryDirectory(), 'forwards.json')) {
     for (const socket of far) socket.destroy();
     pods.close();
   });
-  const script = { dial: (): Promise<Duplex> => call(podPort) };
+  const announced: unknown[] = [];
+  const script = { dial: (): Promise<Duplex> => call(podPort), refuse: false };
   const forwards = await createPortForwards({
     store: forwardFile(file),
     cluster: {
@@ -77,11 +78,17 @@ async function subject(file = join(temporaryDirectory(), 'forwards.json')) {
     clock: { now: () => 0, sleep: () => new Promise<void>((done) => waits.push(done)) },
     log: () => undefined,
     notice: (text) => notices.push(text),
+    async announce(change, by) {
+      if (script.refuse) throw new RdError('ERR_IO', 'the history is full');
+      announced.push([change, by.how]);
+      return (failure) => announced.push(failure === undefined ? 'done' : 'failed');
+    },
   });
   onTestFinished(() => forwards.close());
   return {
     file,
     notices,
+    announced,
     forwards,
     dialled,
     far,
@@ -321,6 +328,28 @@ test('accepts numbers as text and an empty namespace as the default one', async 
   expect(await forwards.remove({ namespace: 'default', service: 'web', k8sPort: '80' })).toBe(true);
 });
 
+test('a change made alone is announced before it is stored, and its end after that', async () => {
+  const { forwards, announced, script, file } = await subject();
+  const by = { how: 'api' } as const;
+  const { hostPort: port } = await forwards.ensure({ ...WEB, hostPort: 0 }, 'now', by);
+  const name = 'default/web:80';
+  expect(announced.splice(0)).toEqual([[{ name, after: port }, 'api'], 'done']);
+  await forwards.ensure({ ...WEB, hostPort: port }, 'now', by);
+  expect(announced).toEqual([]);
+  script.refuse = true;
+  const stored = readFileSync(file, 'utf8');
+  const refused = { code: 'ERR_IO' };
+  await expect(forwards.remove({ namespace: 'default', service: 'web', k8sPort: 80 }, by)).rejects.toMatchObject(
+    refused,
+  );
+  await expect(forwards.ensure({ ...WEB, hostPort: 0 }, 'now', by)).rejects.toMatchObject(refused);
+  expect(readFileSync(file, 'utf8')).toBe(stored);
+  expect(forwards.list().portForwards).toMatchObject([{ hostPort: port, state: 'listening' }]);
+  script.refuse = false;
+  expect(await forwards.remove({ namespace: 'default', service: 'web', k8sPort: 80 }, by)).toBe(true);
+  expect(announced).toEqual([[{ name, before: port }, 'api'], 'done']);
+});
+
 test('refuses everything on a driver without a cluster', async () => {
   const forwards = await createPortForwards({
     store: forwardFile(join(temporaryDirectory(), 'f.json')),
@@ -333,6 +362,7 @@ test('refuses everything on a driver without a cluster', async () => {
     clock: { now: () => 0, sleep: async () => undefined },
     log: () => undefined,
     notice: () => undefined,
+    announce: async () => () => undefined,
   });
   await expect(forwards.ensure(WEB, 'later')).rejects.toMatchObject({
     code: 'ERR_SETTING_UNSUPPORTED',

@@ -1,0 +1,63 @@
+import { join } from 'node:path';
+import type { Driver } from '../drivers/driver.ts';
+import { forwardFile } from '../features/port-forwards/forward.ts';
+import { createPortForwards, type ForwardsInput, type PortForwards } from '../features/port-forwards/manager.ts';
+import { systemClock } from '../os/clock.ts';
+import { FORWARDS_PATH, type RecordedChange } from '../plan/history.ts';
+import { forwardKeyOf } from '../plan/port-forwards.ts';
+import type { DesiredStore } from '../state/desired-store.ts';
+import type { Places } from '../state/places.ts';
+import type { ServiceHistory } from './history.ts';
+
+interface Parts extends Pick<ForwardsInput, 'controllers' | 'log' | 'notice'> {
+  places: Pick<Places, 'state'>;
+  driver: Driver;
+  store: Pick<DesiredStore, 'write'>;
+  history: Pick<ServiceHistory, 'unfinished' | 'finished'>;
+}
+
+/**
+ * The port forwards of this home; completes what a killed service had announced. The file is in the state directory, because forwards belong
+ * to this machine, not to the settings. Throws `ERR_IO`.
+ */
+export async function openPortForwards({ places, driver, store, history, ...rest }: Parts): Promise<PortForwards> {
+  const portForwards = await createPortForwards({
+    ...rest,
+    store: forwardFile(join(places.state, 'port-forwards.json')),
+    cluster: driver.cluster,
+    driverName: driver.name,
+    clock: systemClock,
+    async announce({ name, ...values }, by) {
+      const change: RecordedChange = { path: FORWARDS_PATH, key: name, ...values };
+      const { now } = await store.write(() => ({ announced: [change], answer: undefined, by }));
+      return (failure) => history.finished(now.desired.generation, failure);
+    },
+  });
+  const { unfinished } = history;
+  if (unfinished) {
+    const failure = await failureOf(complete(portForwards, unfinished.forwards));
+    if (failure) rest.log('warn', 'port forwards of the last service could not be completed', { error: failure });
+    history.finished(unfinished.generation, failure);
+  }
+  return portForwards;
+}
+
+/** Host ports that are given up come first. */
+async function complete(portForwards: PortForwards, changes: readonly RecordedChange[]): Promise<void> {
+  const taken = new Set(changes.map(({ after }) => after));
+  for (const { key = '', before } of changes) {
+    if (typeof before === 'number' && taken.has(before)) await portForwards.remove(forwardKeyOf(key));
+  }
+  for (const { key = '', after } of changes) {
+    const forward = forwardKeyOf(key);
+    if (typeof after === 'number') await portForwards.ensure({ ...forward, hostPort: after }, 'later');
+    else await portForwards.remove(forward);
+  }
+}
+
+async function failureOf(work: Promise<void>): Promise<unknown> {
+  return work.then(
+    () => undefined,
+    (error: unknown) => error,
+  );
+}
