@@ -26,6 +26,8 @@ export type Flag = {
       /** Values for shell completion where they are checked elsewhere or not at all. */
       offers?: readonly string[];
       placeholder?: string;
+      /** For the output format: `yaml` is what the command prints as `json`, converted. */
+      yamlFromJson?: true;
     }
   /** Repeatable. */
   | { type: 'strings'; offers?: readonly string[]; placeholder?: string }

@@ -3,6 +3,8 @@ import type { Command, CommandEntry } from './command.ts';
 type Row = readonly [name: string, summary: string, load: () => Promise<Command>];
 
 const DECLARE: readonly Row[] = [
+  ['up', 'Start the desktop, with a profile or as it is', async () => (await import('./commands/up.ts')).up],
+  ['down', 'Stop the backend and the service', async () => (await import('./commands/shutdown.ts')).down],
   ['init', 'Write a profile from the current settings', async () => (await import('./commands/init.ts')).init],
   [
     'plan',
@@ -35,6 +37,11 @@ const DECLARE: readonly Row[] = [
     'status',
     'Show what is running, and whether it matches the settings',
     async () => (await import('./commands/status.ts')).status,
+  ],
+  [
+    'doctor',
+    'Show what can run here, what is missing, and what is wrong',
+    async () => (await import('./commands/doctor.ts')).doctor,
   ],
   [
     'diagnostics',

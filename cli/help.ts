@@ -129,7 +129,8 @@ function flowed(text: string): string {
   return paragraphs.join('\n\n');
 }
 
-function wrap(text: string, width: number): string[] {
+/** The words of a text in lines of at most `width` characters; a longer word is a line of its own. */
+export function wrap(text: string, width: number): string[] {
   const lines: string[] = [];
   for (const word of text.split(' ')) {
     const last = lines.at(-1);

@@ -2,7 +2,7 @@ import type { Connection } from '../src/client/connection.ts';
 import { nearest } from '../src/settings/nearest.ts';
 import { commandIndex, parseArguments } from './arguments/arguments.ts';
 import { quote } from './arguments/values.ts';
-import type { Command, CommandEntry, GlobalFlags, Io } from './command.ts';
+import type { Command, CommandEntry, FlagTable, GlobalFlags, Io } from './command.ts';
 import { COMMANDS } from './commands.ts';
 import { reportFailure } from './errors.ts';
 import { subcommandOf } from './group.ts';
@@ -17,9 +17,10 @@ export async function run(
   let command: Command | undefined;
   let verbose = argv.includes('--verbose');
   let json = asksForJson(argv);
+  let output = io;
   try {
     const at = commandIndex(argv);
-    if (at === undefined) return rootCommand(argv, io, commands);
+    if (at === undefined) return await rootCommand(argv, io, commands);
     const name = argv[at] ?? '';
     const entry = commands.find((each) => each.name === name);
     if (!entry) return unknownCommand(name, io, commands);
@@ -30,15 +31,23 @@ export async function run(
       ? { ...parseArguments(argv.slice(0, at), {}), args: argv.slice(at + 1) }
       : parseArguments(found.argv, command.flags);
     verbose = parsed.globals.verbose ?? false;
-    json = parsed.flags.output === 'json';
+    json = parsed.flags.output === 'json' || (parsed.flags.output === 'yaml' && isConverted(command));
     if (parsed.help) {
       io.out(commandHelp(command, io.platform));
       return 0;
     }
     const { flags, given, args, globals } = parsed;
-    return await command.run({ flags, given, args, globals, io, commands, connect: () => connect(globals, io) });
+    if (json && flags.output === 'yaml') {
+      output = await (await import('./views/yaml-output.ts')).yamlOutput(io);
+      flags.output = 'json';
+    }
+    return await command.run({
+      ...{ flags, given, args, globals, commands },
+      io: output,
+      connect: () => connect(globals, output),
+    });
   } catch (error) {
-    return reportFailure({ error, command, verbose, json }, io);
+    return reportFailure({ error, command, verbose, json }, output);
   }
 }
 
@@ -53,6 +62,10 @@ function without(argv: readonly string[], at: number): string[] {
   return [...argv.slice(0, at), ...argv.slice(at + 1)];
 }
 
+function isConverted({ flags: { output } }: Command): boolean {
+  return output?.type === 'string' && output.yamlFromJson === true;
+}
+
 /** For an invalid command line, whose flags were not parsed. */
 function asksForJson(argv: readonly string[]): boolean {
   return argv.some(
@@ -60,12 +73,18 @@ function asksForJson(argv: readonly string[]): boolean {
   );
 }
 
-function rootCommand(argv: readonly string[], io: Io, commands: readonly CommandEntry[]): number {
-  const [word] = parseArguments(argv, {}).args;
+/** Without a command: what can run here until something has, the help afterwards. */
+async function rootCommand(argv: readonly string[], io: Io, commands: readonly CommandEntry[]): Promise<number> {
+  const { args, flags, help } = parseArguments(argv, ROOT_FLAGS);
+  const [word] = args;
   if (word !== undefined) return unknownCommand(word, io, commands);
-  io.out(rootHelp(commands));
+  if (flags.version) return run(['version'], io, commands);
+  const first = help || argv.length > 0 ? undefined : await (await import('./first-minute.ts')).firstMinute(io);
+  io.out(first ?? rootHelp(commands));
   return 0;
 }
+
+const ROOT_FLAGS = { version: { type: 'boolean', summary: 'Show the version' } } as const satisfies FlagTable;
 
 function unknownCommand(name: string, io: Io, commands: readonly CommandEntry[]): number {
   const close = nearest(

@@ -8,7 +8,8 @@ import { refuseExposed } from '../../src/state/ownership.ts';
 import type { Places } from '../../src/state/places.ts';
 import { desiredOf, FILE_FLAG, forwardsOf } from '../arguments/profile-files.ts';
 import { TARGET_FLAG } from '../arguments/shared-flags.ts';
-import { defineCommand, type Io } from '../command.ts';
+import { usage } from '../arguments/values.ts';
+import { type Caller, defineCommand, type Io } from '../command.ts';
 import { OUTPUT_FLAG, type View, viewFor } from '../views/view.ts';
 import { applyNow, type RequestedState, RUN_FLAGS, runOptions } from './apply/run.ts';
 
@@ -27,6 +28,7 @@ Exit codes: 0 success; 1 failure; 3 refused: invalid profile, locked or unsuppor
     previous: { type: 'boolean', summary: 'Roll back to the state before the last apply' },
     ...RUN_FLAGS,
     'skip-unsupported': { type: 'boolean', summary: 'Skip settings that the driver does not support, and list them' },
+    'dry-run': { type: 'boolean', summary: 'Only show the plan, as `rdctl plan` does' },
     driver: { type: 'string', summary: 'Driver to use at the first start of the service', placeholder: 'NAME' },
     target: TARGET_FLAG,
     output: OUTPUT_FLAG,
@@ -37,6 +39,7 @@ Exit codes: 0 success; 1 failure; 3 refused: invalid profile, locked or unsuppor
     const view = viewFor(flags.output, io);
     const where = homeOf(io);
     checkDriver(flags.driver, io.env);
+    if (flags['dry-run']) return dryRun(invocation, view, { ...flags, isPlan: args.length > 0 });
     const wanted: RequestedState = await requestedState({
       files: flags.file ?? [],
       args,
@@ -58,6 +61,26 @@ Exit codes: 0 success; 1 failure; 3 refused: invalid profile, locked or unsuppor
     return 0;
   },
 });
+
+/** Shows the plan of a profile. A saved plan has been shown, and a rollback has a flag of its own for it. */
+async function dryRun(
+  caller: Caller,
+  view: View,
+  {
+    file,
+    driver,
+    timeout,
+    previous,
+    isPlan,
+  }: { file?: string[]; driver?: string; timeout?: number; previous?: boolean; isPlan: boolean },
+): Promise<number> {
+  if (previous)
+    throw usage('--dry-run takes a profile', 'Show what a rollback would change with: rdctl rollback --plan');
+  if (isPlan) throw usage('--dry-run takes a profile with -f FILE; a saved plan says what it changes');
+  const { showPlan } = await import('./plan.ts');
+  const flags = { ...(driver === undefined ? {} : { driver }), ...(timeout === undefined ? {} : { timeout }) };
+  return showPlan(await desiredOf(file, caller.io, view), caller, view, flags);
+}
 
 /** A plan's digests detect drift, but not who wrote the plan. */
 const PLAN_EXPOSED = {

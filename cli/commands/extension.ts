@@ -72,7 +72,9 @@ const extensionList = defineCommand({
   usage: '',
   description: `Prints a heading, an empty line, and one IMAGE:TAG per line. With -o json, prints the response of
 GET /v1/extensions: version, metadata and labels by image name.`,
-  flags: { output: { type: 'string', short: 'o', summary: 'Output format', values: ['json'] } },
+  flags: {
+    output: { type: 'string', short: 'o', summary: 'Output format', values: ['json', 'yaml'], yamlFromJson: true },
+  },
   classic: true,
   async run({ flags, args, io, connect }) {
     noArguments(args, 'extension list');

@@ -6,6 +6,7 @@ import { noArguments } from '../arguments/arguments.ts';
 import { quote, usage } from '../arguments/values.ts';
 import { defineCommand, type Invocation } from '../command.ts';
 import { jsonText, plainText } from '../views/text.ts';
+import { OUTPUT_FLAG } from '../views/view.ts';
 
 const FIELDS = ['version', 'ip-address', 'accelerator'] as const;
 
@@ -32,7 +33,7 @@ available with --field and in JSON; otherwise, it is printed to stderr.`,
       summary: 'Print only this field: version, ip-address or accelerator',
       placeholder: 'FIELD',
     },
-    output: { type: 'string', short: 'o', summary: 'Output format', values: ['text', 'json'] },
+    output: OUTPUT_FLAG,
   },
   classic: true,
   async run(invocation) {

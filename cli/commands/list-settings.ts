@@ -8,7 +8,9 @@ export const listSettings = defineCommand({
   usage: '',
   description: `The output is valid input for apply: \`rdctl list-settings | rdctl apply -f -\` changes nothing.
 It includes the proxy password.`,
-  flags: { output: { type: 'string', short: 'o', summary: 'Output format', values: ['json'] } },
+  flags: {
+    output: { type: 'string', short: 'o', summary: 'Output format', values: ['json', 'yaml'], yamlFromJson: true },
+  },
   classic: true,
   async run({ args, io, connect }) {
     noArguments(args, 'list-settings');

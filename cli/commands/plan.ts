@@ -6,10 +6,10 @@ import { RdError } from '../../src/errors.ts';
 import type { LiveState, Plan } from '../../src/plan/change.ts';
 import { desiredOf, FILE_FLAG, forwardsOf } from '../arguments/profile-files.ts';
 import { DRIVER_FLAG, PLAN_TIMEOUT_FLAG } from '../arguments/shared-flags.ts';
-import { defineCommand, type Io } from '../command.ts';
+import { type Caller, defineCommand, type Io } from '../command.ts';
 import { showNotices } from '../views/service-activity.ts';
-import { OUTPUT_FLAG, viewFor } from '../views/view.ts';
-import { planFor } from './plan/plan-for.ts';
+import { OUTPUT_FLAG, type View, viewFor } from '../views/view.ts';
+import { type Planned, planFor } from './plan/plan-for.ts';
 
 export const plan = defineCommand({
   name: 'plan',
@@ -40,10 +40,7 @@ intended one, or a change is locked or not supported by the driver; 1 a file cou
         : (await import('../arguments/files.ts')).outFilePath(flags['out-file'], io);
     const view = viewFor(flags.output, io);
     const desired = await desiredOf([...(flags.file ?? []), ...args], io, view);
-    const service = await runningService(invocation);
-    if (service) showNotices(service.status, io);
-    const { plan: planned, live } = await planFor(desired, service, io, flags);
-    const made = service?.client.foreign ? planned : await withTakeovers(planned, desired, io);
+    const { made, live } = await planOf(desired, invocation, flags);
     if (path !== undefined) await save(path, made, live, desired, io);
     view.plan(made, desired.locate);
     if (made.summary.blocked > 0) return 3;
@@ -51,8 +48,29 @@ intended one, or a change is locked or not supported by the driver; 1 a file cou
   },
 });
 
+/** Shows the plan of a desired state without saving it, and returns the exit code. */
+export async function showPlan(
+  desired: Planned,
+  caller: Caller,
+  view: View,
+  flags: { driver?: string; timeout?: number },
+): Promise<number> {
+  const { made } = await planOf(desired, caller, flags);
+  view.plan(made, desired.locate);
+  return made.summary.blocked > 0 ? 3 : 0;
+}
+
+async function planOf(desired: Planned, caller: Caller, flags: { driver?: string; timeout?: number }) {
+  const { io } = caller;
+  const service = await runningService(caller);
+  if (service) showNotices(service.status, io);
+  const { plan: planned, live } = await planFor(desired, service, io, flags);
+  const made = service?.client.foreign ? planned : await withTakeovers(planned, desired, io);
+  return { made, live };
+}
+
 /** The history only informs: one that cannot be read is no reason to make no plan. */
-async function withTakeovers(plan: Plan, { files }: DesiredDocument, io: Io): Promise<Plan> {
+async function withTakeovers(plan: Plan, { files = [] }: Planned, io: Io): Promise<Plan> {
   if (plan.changes.length === 0) return plan;
   const { takeovers } = await import('../../src/client/history.ts');
   const { readHistory } = await import('../../src/state/history-file.ts');

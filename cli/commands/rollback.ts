@@ -24,7 +24,7 @@ Exit codes: as those of \`rdctl apply\`; 1 if there is nothing to undo.
   rdctl rollback --plan
   rdctl rollback 12`,
   flags: {
-    plan: { type: 'boolean', summary: 'Only show the plan' },
+    plan: { type: 'boolean', summary: 'Only show the plan', aliases: ['dry-run'] },
     ...RUN_FLAGS,
     output: OUTPUT_FLAG,
   },

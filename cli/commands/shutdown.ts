@@ -46,6 +46,16 @@ start it again. If there is nothing to stop, the command does nothing and prints
   },
 });
 
+/** What people type after `up`. */
+export const down = defineCommand({
+  ...shutdown,
+  name: 'down',
+  classic: false,
+  description: `The same as \`rdctl shutdown\`. Images, containers, volumes and settings stay; \`rdctl up\` starts the desktop again.
+
+  rdctl down`,
+});
+
 interface StopInput {
   /** False: return at once. */
   wait?: boolean;

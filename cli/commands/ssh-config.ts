@@ -1,6 +1,7 @@
 import { noArguments } from '../arguments/arguments.ts';
 import { machineOf } from '../arguments/machine.ts';
 import { defineCommand } from '../command.ts';
+import { OUTPUT_FLAG } from '../views/view.ts';
 
 /** The name of the machine for ssh. */
 const HOST = 'rdctl';
@@ -19,7 +20,7 @@ Everything in it comes from the records of this home. Needs a driver with a virt
 With \`Include rdctl.conf\` in ~/.ssh/config, \`ssh ${HOST}\` is enough. OpenSSH cannot read a
 configuration from \`<(…)\`.`,
   flags: {
-    output: { type: 'string', short: 'o', summary: 'Output format', values: ['text', 'json'] },
+    output: OUTPUT_FLAG,
   },
   classic: false,
   async run({ flags, args, io }) {

@@ -8,7 +8,15 @@ export const version = defineCommand({
   summary: 'Show the versions of rdctl and its API',
   usage: '',
   description: 'Does not need a service.',
-  flags: { output: { type: 'string', short: 'o', summary: 'Output format', values: ['text', 'json'] } },
+  flags: {
+    output: {
+      type: 'string',
+      short: 'o',
+      summary: 'Output format',
+      values: ['text', 'json', 'yaml'],
+      yamlFromJson: true,
+    },
+  },
   classic: true,
   async run({ flags, args, io }) {
     noArguments(args, 'version');

@@ -45,7 +45,8 @@ export const OUTPUT_FLAG = {
   type: 'string',
   short: 'o',
   summary: 'Output format',
-  values: ['text', 'json'],
+  values: ['text', 'json', 'yaml'],
+  yamlFromJson: true,
 } as const;
 
 /** The view for `-o`; text by default. */

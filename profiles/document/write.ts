@@ -12,6 +12,8 @@ export interface ProfileText {
   defaults: JsonObject;
   /** Write every setting, not only those that differ from the defaults. */
   all: boolean;
+  /** Paths of settings that are written even at their default. */
+  always?: readonly string[];
   /** Paths of settings that are not written in any case. */
   leaveOut?: readonly string[];
   state: DesiredState;
@@ -22,12 +24,13 @@ export interface ProfileText {
 }
 
 /** A commented YAML profile that changes nothing when it is applied where the settings came from. Secrets are left out. */
-export function profileText({ settings, defaults, all, leaveOut = [], state, schema, origin }: ProfileText): string {
+export function profileText(input: ProfileText): string {
+  const { settings, defaults, all, always = [], leaveOut = [], state, schema, origin } = input;
   const chosen = FIELDS.filter(
     ({ path }) =>
       path !== 'version' &&
       !leaveOut.includes(path) &&
-      (all || !sameValue(path, leafAt(settings, path), leafAt(defaults, path))),
+      (all || always.includes(path) || !sameValue(path, leafAt(settings, path), leafAt(defaults, path))),
   );
   const lines = [
     `# yaml-language-server: $schema=${schema}`,

@@ -19,7 +19,13 @@ function escaped(text: string): string {
 }
 
 export const WITHOUT_A_SERVICE: readonly Row[] = [
-  [[], 0, /rdctl COMMAND \[flags\]/, ''],
+  [[], 0, /^Nothing has run here yet\./, ''],
+  [['--version'], 0, /^rdctl client version: /, ''],
+  [['doctor', 'x'], 1, '', /^Error: /],
+  [['down'], 0, '', ''],
+  [['up', 'a', 'b'], 1, '', misuse('up takes one profile')],
+  [['up', '/nowhere'], 1, '', /^Error: \/nowhere could not be read/],
+  [['apply', '--dry-run', 'a.plan'], 1, '', misuse('--dry-run takes a profile with -f FILE')],
   [['--help'], 0, /rdctl COMMAND \[flags\]/, ''],
   [['-h'], 0, /rdctl COMMAND \[flags\]/, ''],
   [['help'], 0, /rdctl COMMAND \[flags\]/, ''],
@@ -73,7 +79,9 @@ export const WITHOUT_A_SERVICE: readonly Row[] = [
     ['info', '-o', 'xml'],
     1,
     '',
-    misuse('invalid argument "xml" for "-o, --output" flag: value "xml" is not one of the allowed values: [text json]'),
+    misuse(
+      'invalid argument "xml" for "-o, --output" flag: value "xml" is not one of the allowed values: [text json yaml]',
+    ),
   ],
 
   [['list-settings'], 1, '', NO_SERVICE],

@@ -85,7 +85,7 @@ describe('the answer', () => {
     [['set', '--kubernetes.port', ''], []],
     [
       ['version', '-o', ''],
-      ['text', 'json'],
+      ['text', 'json', 'yaml'],
     ],
     [['version', '-o', 'j'], ['json']],
     [
@@ -99,7 +99,7 @@ describe('the answer', () => {
     [['start', '--driver', 'si'], ['simulated']],
     [
       ['--verbose', 'version', '--output='],
-      ['text', 'json'],
+      ['text', 'json', 'yaml'],
     ],
   ])('%j', async (words, values) => expect(await offered(...words)).toEqual(values));
 

@@ -31,7 +31,7 @@ function throwing(error: unknown, classic = false) {
 }
 
 describe('finding the command', () => {
-  test.each([[[]], [['help']], [['--help']], [['-h']], [['--verbose', '-h']]])('%j prints the help', async (argv) => {
+  test.each([[['help']], [['--help']], [['-h']], [['--verbose', '-h']]])('%j prints the help', async (argv) => {
     const { exit, out, err } = await rdctl(argv);
     expect({ exit, err }).toEqual({ exit: 0, err: '' });
     expect(out).toContain('rdctl COMMAND [flags]');

@@ -19,6 +19,7 @@ export interface Stage {
   cwd?: string;
   interactive?: boolean;
   progress?: boolean;
+  columns?: number;
   signal?: AbortSignal;
   policies?: NonNullable<Io['policies']>;
   /** By default `host` can run here. */
@@ -42,6 +43,7 @@ export function fakeIo(stage: Stage = {}): Io & { text: { out: string; err: stri
     readStdin: async () => Buffer.from(stage.stdin ?? ''),
     interactive: stage.interactive ?? false,
     progress: stage.progress ?? false,
+    columns: stage.columns,
     color: false,
     env: stage.env ?? {},
     cwd: stage.cwd ?? process.cwd(),

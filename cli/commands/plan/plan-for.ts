@@ -11,9 +11,9 @@ import type { Io } from '../../command.ts';
 import { PLAN_WAIT_MS, patientClient } from '../../views/service-activity.ts';
 import { nextDriver } from './next-driver.ts';
 
-/** What a plan needs of a desired state; a rollback has no document. */
-type Planned = Pick<DesiredDocument, 'request' | 'portForwards' | 'prunePortForwards'> &
-  Partial<Pick<DesiredDocument, 'locate'>>;
+/** What a plan needs of a desired state; not every one has a document. */
+export type Planned = Pick<DesiredDocument, 'request' | 'portForwards' | 'prunePortForwards'> &
+  Partial<Pick<DesiredDocument, 'locate' | 'files'>>;
 
 /**
  * The plan for a desired state: from the running service, waiting for an observation if needed, otherwise estimated
