@@ -127,12 +127,13 @@ async function requestedState({ files, args, previous, io, view, where }: Wanted
   const text = await planText(path, planFile);
   refuseExposed([path], PLAN_EXPOSED);
   const saved = readSavedPlan(text, planFile);
-  const { locate } = profile ?? {};
+  const { locate, author } = profile ?? {};
   const portForwards = profile ? forwardsOf(profile) : (saved.saved.portForwards ?? NO_FORWARDS);
   return {
     asked: { request: replayRequest(saved, profile?.request, portForwards), portForwards },
     saved,
     ...(locate ? { locate } : {}),
+    ...(author ? { author } : {}),
   };
 }
 

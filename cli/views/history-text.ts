@@ -1,4 +1,4 @@
-import type { HistoryEntry, RecordedChange, RecordedOutcome } from '../../src/plan/history.ts';
+import type { Author, HistoryEntry, RecordedChange, RecordedOutcome } from '../../src/plan/history.ts';
 import { count, durationText, pathText, plainText, tableLines, valueText } from './text.ts';
 
 /** Changes of one entry that the list names; the rest are counted. */
@@ -41,15 +41,27 @@ export function entryText(entry: HistoryEntry): string {
     ms === undefined ? '' : durationText(ms),
     result === 'failed' ? 'failed' : '',
   ]);
-  const parts = [tableLines(facts).join('\n'), changesText(changes).trimEnd()];
+  const parts = [tableLines(facts).join('\n'), changesText(changes, by.files).trimEnd()];
   if (steps.length > 0) parts.push(['Steps', ...tableLines(steps).map((line) => line.trimEnd())].join('\n'));
   return `${parts.join('\n\n')}\n`;
 }
 
-/** One line per change. */
-export function changesText(changes: readonly RecordedChange[]): string {
+/** One line per change, with its place in the profile. `files`: those of the profile, named in full elsewhere. */
+export function changesText(changes: readonly RecordedChange[], files: Author['files'] = []): string {
   if (changes.length === 0) return 'No differences.\n';
-  return ['Changes', ...changes.map((change) => `  ${changeText(change)}`)].map((line) => `${line}\n`).join('');
+  const names = files.map(({ path }) => basename(path));
+  const lines = changes.map((change) => {
+    const { source } = change;
+    if (!source) return `  ${changeText(change)}`;
+    const name = basename(source.file);
+    const isClear = names.filter((each) => each === name).length === 1;
+    return `  ${changeText(change)}  (${plainText(isClear ? name : source.file)}:${source.line})`;
+  });
+  return ['Changes', ...lines].map((line) => `${line}\n`).join('');
+}
+
+function basename(path: string): string {
+  return path.slice(Math.max(path.lastIndexOf('/'), path.lastIndexOf('\\')) + 1);
 }
 
 function changeText(change: RecordedChange): string {
@@ -66,7 +78,7 @@ function brief({ changes }: HistoryEntry): string {
 
 /** `apply team`: how, and from what. */
 export function authorText({ by }: Pick<HistoryEntry, 'by'>): string {
-  const from = by.profile ?? by.files?.map(({ path }) => path.slice(path.lastIndexOf('/') + 1)).join(', ');
+  const from = by.profile ?? by.files?.map(({ path }) => basename(path)).join(', ');
   if (by.how === 'rollback') return by.to === undefined ? 'rollback' : `rollback to ${by.to}`;
   return from === undefined || from === '' ? by.how : `${by.how} ${plainText(from)}`;
 }

@@ -56,8 +56,12 @@ export interface DesiredDocument {
   metadata: { name?: string; description?: string };
   /** Absolute path of each document in order; `-` for standard input. */
   files: string[];
-  /** What the history of a service says of these documents. */
-  author(): Promise<{ profile?: string; files: { path: string; sha256: string }[] }>;
+  /** What the history of a service says of these documents, and where they ask for the changes of a plan. */
+  author(changes: readonly { path: string; key?: string }[]): Promise<{
+    profile?: string;
+    files: { path: string; sha256: string }[];
+    sources: { path: string; key?: string; file: string; line: number }[];
+  }>;
   locate: Locate;
 }
 
@@ -138,7 +142,7 @@ function combine(parts: readonly DocumentPart[]): DesiredDocument {
     prunePortForwards: prune.includes(PORT_FORWARDS),
     metadata: Object.fromEntries(parts.flatMap((part) => Object.entries(part.shape.metadata))),
     files: parts.map((part) => fileOf(part.source)),
-    author: () => authorOf(parts),
+    author: (changes) => authorOf(parts, changes),
     locate: locator(parts),
   };
 }
@@ -146,14 +150,20 @@ function combine(parts: readonly DocumentPart[]): DesiredDocument {
 /** Characters of a profile's name that a history keeps. */
 const MOST_NAME = 256;
 
-async function authorOf(parts: readonly DocumentPart[]) {
+async function authorOf(parts: readonly DocumentPart[], changes: readonly { path: string; key?: string }[]) {
   const { createHash } = await import('node:crypto');
   const profile = parts.flatMap((part) => part.shape.metadata.name ?? []).at(-1);
   const files = parts.map(({ source }) => ({
     path: fileOf(source),
     sha256: createHash('sha256').update(source.bytes).digest('hex'),
   }));
-  return { ...(profile === undefined ? {} : { profile: profile.slice(0, MOST_NAME) }), files };
+  const sources = changes.flatMap(({ path, key }) => {
+    const found = placeFor(parts, [...path.split('.'), ...(key === undefined ? [] : [key])], 'key');
+    if (!found) return [];
+    const { document, place } = found;
+    return [{ path, ...(key === undefined ? {} : { key }), file: fileOf(document.source), line: place.line }];
+  });
+  return { ...(profile === undefined ? {} : { profile: profile.slice(0, MOST_NAME) }), files, sources };
 }
 
 function factsOf({ source, shape }: DocumentPart): DocumentFacts {
@@ -272,20 +282,22 @@ export type Locate = (names: readonly string[], part: 'key' | 'value') => Place 
 /** Parts of a profile beside the settings that can appear in a plan. */
 const AROUND = ['state', 'machine', 'portForwards'];
 
-/** Later documents win, so their positions do. Without a position, that of `prune` or of the nearest parent counts. */
 function locator(parts: readonly DocumentPart[]): Locate {
+  return (names, part) => placeFor(parts, names, part)?.place;
+}
+
+/** Later documents win, so their positions do. Without a position, that of `prune` or of the nearest parent counts. */
+function placeFor(parts: readonly DocumentPart[], names: readonly string[], part: 'key' | 'value') {
   const latestFirst = [...parts].reverse();
-  return (names, part) => {
-    for (let length = names.length; length > 0; length -= 1) {
-      const here = names.slice(0, length);
-      for (const document of latestFirst) {
-        // An entry that no document lists goes because of `prune`, if that names its map.
-        const place = (length < names.length && pruned(document, here)) || placeIn(document, here, part);
-        if (place) return place;
-      }
+  for (let length = names.length; length > 0; length -= 1) {
+    const here = names.slice(0, length);
+    for (const document of latestFirst) {
+      // An entry that no document lists goes because of `prune`, if that names its map.
+      const place = (length < names.length && pruned(document, here)) || placeIn(document, here, part);
+      if (place) return { document, place };
     }
-    return undefined;
-  };
+  }
+  return undefined;
 }
 
 function placeIn(
@@ -295,9 +307,21 @@ function placeIn(
 ): Place | undefined {
   const around = AROUND.includes(names[0] ?? '');
   if (around && shape.form !== 'profile') return undefined;
-  const pointer = around ? pointerTo(names) : `${shape.settingsPointer}${pointerTo(namesBefore(origins, names))}`;
+  const pointer = around
+    ? pointerTo(inList(shape, names))
+    : `${shape.settingsPointer}${pointerTo(namesBefore(origins, names))}`;
   const position = parsed.position(pointer, part);
   return position && { file: parsed.file, ...position, pointer };
+}
+
+/** A plan names a forward, and the document lists it. */
+function inList({ portForwards = [] }: Shape, names: readonly string[]): readonly string[] {
+  const [list = '', name, ...more] = names;
+  if (list !== PORT_FORWARDS || name === undefined) return names;
+  const index = portForwards.findIndex(
+    ({ namespace, service, k8sPort }) => name === `${namespace}/${service}:${k8sPort}`,
+  );
+  return [list, index === -1 ? name : String(index), ...more];
 }
 
 /** The line of `prune` that makes a map exclusive. */

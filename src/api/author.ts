@@ -23,6 +23,22 @@ export const AUTHOR = {
         },
       },
     },
+    sources: {
+      description: 'Where the files ask for the changes of the plan.',
+      type: 'array',
+      maxItems: 2000,
+      items: {
+        type: 'object',
+        additionalProperties: false,
+        required: ['path', 'file', 'line'],
+        properties: {
+          path: { description: 'Path of the change, as in the plan.', type: 'string', maxLength: 4096 },
+          key: { type: 'string', maxLength: 4096 },
+          file: { type: 'string', maxLength: 4096 },
+          line: { type: 'integer', minimum: 1 },
+        },
+      },
+    },
     to: { description: 'The generation that a rollback returns to.', type: 'integer', minimum: 0 },
     consent: {
       description: 'The losses of the plan that a person has consented to, and how.',

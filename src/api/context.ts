@@ -5,7 +5,7 @@ import type { PortForwards } from '../features/port-forwards/manager.ts';
 import type { Snapshots } from '../features/snapshots/contract.ts';
 import type { JsonObject } from '../json.ts';
 import type { LiveState, Plan, PlanRequest } from '../plan/change.ts';
-import type { Author } from '../plan/history.ts';
+import type { Author, Origin, StatedSource } from '../plan/history.ts';
 import type { LayerFacts } from '../plan/layers.ts';
 import type { UserFileFacts } from '../plan/user-files.ts';
 import type { Controllers } from '../reconcile/contract.ts';
@@ -90,7 +90,12 @@ export interface Planner {
    * @throws RdError `ERR_PLAN_STALE` unless `tag` is that of a plan made now, `ERR_BACKEND_LOCKED` while an earlier apply is
    *   running, `ERR_SETTINGS_INVALID`, or the error of a blocked change. Nothing was changed then.
    */
-  write(request: PlanRequest, tag: string, by: Author): Promise<Pick<ApplyReply, 'generation' | 'sent' | 'continues'>>;
+  write(
+    request: PlanRequest,
+    tag: string,
+    by: Author,
+    sources?: readonly StatedSource[],
+  ): Promise<Pick<ApplyReply, 'generation' | 'sent' | 'continues'>>;
 }
 
 /** The steps of an apply after its settings are written. */
@@ -106,8 +111,8 @@ export interface Applies {
 
 /** Exactly one of these is called. */
 export interface ReservedSteps {
-  /** `by`: what the plan was written by. */
-  begin(generation: number, by: Author): void;
+  /** `origin`: that of the plan. */
+  begin(generation: number, origin: Origin): void;
   release(): void;
 }
 

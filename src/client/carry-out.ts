@@ -30,7 +30,7 @@ export interface ApplyInput {
   status: StatusDocument;
   request: PlanRequest;
   /** Recorded in the history; called only before something is sent. */
-  author?(): Promise<StatedAuthor>;
+  author?(changes: readonly Change[]): Promise<StatedAuthor>;
   /** Apply what locks allow and list the rest, instead of failing. */
   skipLocked: boolean;
   /** The same for settings that the driver does not support. */
@@ -104,7 +104,7 @@ export async function carryOut(
     const asFound = input.started === 'idle' || hasConverged(found, planned);
     return { status: asFound ? found : await settle(input, { generation: planned, found }), writes: 0 };
   }
-  const author = { ...(await input.author?.()), ...(consent ? { consent } : {}) };
+  const author = { ...(await input.author?.(plan.changes)), ...(consent ? { consent } : {}) };
   const reply = await client.apply(request, plan.tag ?? '', { signal, author }).catch((error: unknown) => {
     if (error instanceof RdError && error.code === 'ERR_PLAN_STALE') return 'moved' as const;
     if (error instanceof RdError && error.code === 'ERR_BACKEND_LOCKED') return 'busy' as const;

@@ -20,10 +20,21 @@ export interface RecordedChange {
   before?: JsonValue | Sensitive;
   /** Absent where there is none. */
   after?: JsonValue | Sensitive;
+  /** Where the profile asks for it, as the caller states: a file as in the author's `files`, and a line from 1. */
+  source?: { file: string; line: number };
 }
 
 /** What the client of an apply says about it. */
-export type StatedAuthor = Pick<Author, 'profile' | 'files' | 'to' | 'consent'>;
+export interface StatedAuthor extends Pick<Author, 'profile' | 'files' | 'to' | 'consent'> {
+  /** Where its files ask for the changes of the plan. */
+  sources?: StatedSource[];
+}
+
+/** Where a profile asks for a change; see `RecordedChange`. */
+export interface StatedSource extends Pick<RecordedChange, 'path' | 'key'> {
+  file: string;
+  line: number;
+}
 
 /** What made a write, as far as the service knows or was told. */
 export interface Author {
@@ -54,6 +65,12 @@ export interface Author {
   consent?: Consent;
   /** The generation of the apply that this write finishes: an extension that it installed or removed. */
   continues?: number;
+}
+
+/** What makes a write, and where it asks for each change. */
+export interface Origin {
+  by: Author;
+  sources?: readonly StatedSource[];
 }
 
 /** What became of a write. */
@@ -87,6 +104,19 @@ export function recordedForwards({ changes }: Pick<Plan, 'changes'>): RecordedCh
       ? []
       : [{ path, key, ...(before === undefined ? {} : { before }), ...(after === undefined ? {} : { after }) }],
   );
+}
+
+/** The changes with the sources that the caller states. */
+export function withSources(
+  changes: readonly RecordedChange[],
+  sources: readonly StatedSource[] | undefined,
+): RecordedChange[] {
+  const nameOf = ({ path, key }: Pick<RecordedChange, 'path' | 'key'>) => JSON.stringify([path, key]);
+  const stated = new Map(sources?.map((source) => [nameOf(source), source]));
+  return changes.map((change) => {
+    const { file, line } = stated.get(nameOf(change)) ?? {};
+    return file === undefined || line === undefined ? change : { ...change, source: { file, line } };
+  });
 }
 
 /** What differs between two desired states, in schema order. */

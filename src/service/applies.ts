@@ -4,7 +4,7 @@ import type { Extensions } from '../features/extensions/contract.ts';
 import type { PortForwards } from '../features/port-forwards/manager.ts';
 import type { Clock } from '../os/clock.ts';
 import { type ExtensionStep, extensionFailure, extensionSteps } from '../plan/extension-changes.ts';
-import type { Author } from '../plan/history.ts';
+import type { Origin } from '../plan/history.ts';
 import {
   type ForwardSteps,
   forwardName,
@@ -61,9 +61,14 @@ export function createApplies(input: AppliesInput): Applies & { close(): void } 
       if (extensions.length + forwards.ensure.length + forwards.remove.length === 0) return undefined;
       reserved = true;
       return {
-        begin(generation, by) {
+        begin(generation, { by, ...rest }) {
           report = { generation, state: 'running', steps: [] };
-          const work = { ...input, addStep, signal: closed.signal, by: { ...by, continues: generation } };
+          const work = {
+            ...input,
+            addStep,
+            signal: closed.signal,
+            origin: { ...rest, by: { ...by, continues: generation } },
+          };
           carryOut(work, extensions, forwards).then(
             () => {
               input.onFinished?.(generation);
@@ -86,7 +91,7 @@ export function createApplies(input: AppliesInput): Applies & { close(): void } 
   };
 }
 
-type Work = AppliesInput & { addStep(step: ApplyStep): void; signal: AbortSignal; by: Author };
+type Work = AppliesInput & { addStep(step: ApplyStep): void; signal: AbortSignal; origin: Origin };
 
 /** A failure in one part does not stop the other. */
 async function carryOut(work: Work, extensions: readonly ExtensionStep[], forwards: ForwardSteps): Promise<void> {
@@ -158,11 +163,14 @@ async function changeExtensions(work: Work, steps: readonly ExtensionStep[]): Pr
 }
 
 /** Retries, because the extensions notice a started engine with a delay. */
-async function changeWhenReady({ extensions, clock, signal, by }: Work, { what, id }: ExtensionStep): Promise<void> {
+async function changeWhenReady(
+  { extensions, clock, signal, origin }: Work,
+  { what, id }: ExtensionStep,
+): Promise<void> {
   const begun = clock.now();
   for (;;) {
     try {
-      await (what === 'install' ? extensions.install(id, by) : extensions.uninstall(id, by));
+      await (what === 'install' ? extensions.install(id, origin) : extensions.uninstall(id, origin));
       return;
     } catch (error) {
       const isEarly = error instanceof RdError && error.code === 'ERR_NOT_READY';

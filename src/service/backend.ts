@@ -137,10 +137,10 @@ export async function openBackend(
   const store = createDesiredStore({
     initial,
     locks: startup.locks,
-    async persist(next, before, by, announced) {
+    async persist(next, before, by, recorded) {
       if (hooks.isStopping()) throw new RdError('ERR_NOT_READY', 'the service is shutting down');
       check();
-      await history.writing(before, next, by, announced);
+      await history.writing(before, next, by, recorded);
       await saveDesired(places, driver.name, { before, next }).catch(async (error: unknown) => {
         await history.notApplied(next.generation);
         throw error;

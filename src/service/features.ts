@@ -140,13 +140,13 @@ async function serviceExtensions(parts: Parts): Promise<Extensions> {
     engine: () => runningEngine(driver, controllers),
     settings: () => store.snapshot().desired.settings.application.extensions,
     lockedBy: () => (isLocked(store.locks, PATH) ? (parts.lockedBy ?? 'a deployment profile') : undefined),
-    async record(change, by) {
+    async record(change, origin) {
       await store.write(({ desired }) => {
         const { settings } = desired;
         const { extensions: before } = settings.application;
         const installed = change({ ...before.installed });
         const application = { ...settings.application, extensions: { ...before, installed } };
-        return { next: { settings: { ...settings, application } }, answer: undefined, ...(by ? { by } : {}) };
+        return { next: { settings: { ...settings, application } }, answer: undefined, ...origin };
       });
     },
     fetch: (url, init) => fetch(url, init),

@@ -9,8 +9,10 @@ import {
   type RecordedChange,
   type RecordedOutcome,
   recordedChanges,
+  withSources,
 } from '../plan/history.ts';
 import type { Controllers, Desired, LoopStatus } from '../reconcile/contract.ts';
+import type { Recorded } from '../state/desired-store.ts';
 import { type HistoryFile, openHistory } from '../state/history-file.ts';
 import type { Places } from '../state/places.ts';
 
@@ -24,9 +26,9 @@ export interface ServiceHistory {
   beginAgain(generation: number): Promise<void>;
   /**
    * Records a write before it takes effect. Throws `ERR_IO` when that is not possible: the write must not happen then. On a full disk only
-   * a change of power is let through, because stopping must always be possible. `announced`: see `WriteResult`; `finished` follows.
+   * a change of power is let through, because stopping must always be possible. After what is `announced`, `finished` follows.
    */
-  writing(before: Desired, next: Desired, by: Author, announced?: readonly RecordedChange[]): Promise<void>;
+  writing(before: Desired, next: Desired, by: Author, recorded?: Recorded): Promise<void>;
   /** Records that a write failed after its entry. */
   notApplied(generation: number): Promise<void>;
   /** Records the end of what a write announced, and why it failed, if it did. */
@@ -95,9 +97,9 @@ export function serviceHistory(file: HistoryFile, log: Pick<LogFile, 'write'>): 
     onOldest: file.onOldest,
     beginAgain: (generation) =>
       file.add({ generation, at: new Date(systemClock.now()).toISOString(), by: { how: 'reset' }, changes: [] }),
-    async writing(before, next, by, announced) {
+    async writing(before, next, by, { announced, sources } = {}) {
       const ofBackend = recordedChanges(before, next);
-      const changes = [...ofBackend, ...(announced ?? [])];
+      const changes = withSources([...ofBackend, ...(announced ?? [])], sources);
       // A retry after a failure is a new generation without a change.
       if (changes.length === 0) return;
       const at = new Date(systemClock.now()).toISOString();

@@ -66,7 +66,8 @@ export function createPlanner(input: PlannerInput): Planner {
     check: (request) => checked(request, store.snapshot().desired.settings, input),
     plan: (request, observation) => planFrom(store.snapshot().desired, request, observation),
     live: () => liveState(input),
-    async write(body, tag, by) {
+    async write(body, tag, by, sources) {
+      const origin = { by, ...(sources ? { sources } : {}) };
       let steps: ReservedSteps | undefined;
       const { answer, now } = await store
         .write(({ desired }) => {
@@ -92,7 +93,7 @@ export function createPlanner(input: PlannerInput): Planner {
           if (sent.length === 0 && gaveUp) sent.push('retry');
           const next = sent.length > 0 ? { next: { settings, machine, power } } : {};
           const announced = steps ? { announced: recordedForwards(plan) } : {};
-          return { ...next, ...announced, answer: { plan, sent }, by };
+          return { ...next, ...announced, answer: { plan, sent }, ...origin };
         })
         .catch((error: unknown) => {
           steps?.release();
@@ -103,7 +104,7 @@ export function createPlanner(input: PlannerInput): Planner {
       if (sent.includes('settings')) counters.settingsWrites += 1;
       const changes = plan.changes.map(({ path, key }) => (key === undefined ? path : `${path}[${key}]`));
       log('info', 'applied', { changes, sent, generation });
-      steps?.begin(generation, by);
+      steps?.begin(generation, origin);
       return { generation, sent, continues: steps !== undefined };
     },
   };

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { indentedJson, type JsonObject } from '../json.ts';
 import { SerialQueue } from '../os/serial-queue.ts';
-import type { Author, RecordedChange } from '../plan/history.ts';
+import type { Author, RecordedChange, StatedSource } from '../plan/history.ts';
 import type { Desired } from '../reconcile/contract.ts';
 
 /** The desired state with its entity tag. */
@@ -22,7 +22,12 @@ export interface WriteResult<T> {
   answer: T;
   /** What makes the change, for the history; the service itself if absent. */
   by?: Author;
+  /** Where it asks for each change. */
+  sources?: readonly StatedSource[];
 }
+
+/** What the history says of a write besides its author. */
+export type Recorded = Pick<WriteResult<unknown>, 'announced' | 'sources'>;
 
 /** Holds the desired state. Writes are serialized and atomic. */
 export interface DesiredStore {
@@ -41,7 +46,7 @@ export interface DesiredStoreInput {
   initial: Desired;
   locks: JsonObject;
   /** Makes the state durable, or throws and leaves the old one in place. */
-  persist(next: Desired, before: Desired, by: Author, announced?: readonly RecordedChange[]): Promise<void>;
+  persist(next: Desired, before: Desired, by: Author, recorded: Recorded): Promise<void>;
   /** Called with every new state, before the write resolves. */
   onChange(next: Desired, what: 'state' | 'number only'): void;
 }
@@ -54,11 +59,12 @@ export function createDesiredStore(input: DesiredStoreInput): DesiredStore {
   async function write<T>(
     decide: (now: DesiredSnapshot) => WriteResult<T>,
   ): Promise<{ answer: T; now: DesiredSnapshot }> {
-    const { next, announced, answer, by = { how: 'service' } } = decide(snapshot);
+    const { next, answer, by = { how: 'service' }, ...recorded } = decide(snapshot);
+    const { announced } = recorded;
     if (next || announced) {
       const before = snapshot.desired;
       const after: Desired = { ...before, ...next, generation: before.generation + 1 };
-      await persist(after, before, by, announced);
+      await persist(after, before, by, recorded);
       snapshot = snapshotOf(after, locks);
       onChange(after, next ? 'state' : 'number only');
     }

@@ -126,7 +126,7 @@ test('writes nothing while an earlier apply is in progress', async () => {
   expect(await apply(request({ portForwards: FORWARDS }))).toMatchObject({ continues: true, sent: [] });
   const other = request({ settings: CONTAINERD });
   await expect(apply(other)).rejects.toMatchObject({ code: 'ERR_BACKEND_LOCKED' });
-  expect(context.store.snapshot().desired.generation).toBe(1);
+  expect(context.store.snapshot().desired.generation).toBe(2);
   open();
   await vi.waitFor(async () => expect((await client.status()).apply?.state).toBe('done'));
   expect(await apply(other)).toMatchObject({ sent: ['settings'] });

@@ -1,6 +1,7 @@
 import { appendFileSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
+import type { RecordedChange } from '../../src/plan/history.ts';
 import { rdctl } from '../helpers/cli.ts';
 import { startService } from '../helpers/service.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';
@@ -43,6 +44,12 @@ test('each change is listed with its author, its files and its result', async ()
   ]);
   expect(all[0].by.files).toEqual([{ path: join(cwd, 'team.yaml'), sha256: expect.stringMatching(/^[0-9a-f]{64}$/) }]);
   expect(all[0].by.program).toMatch(/^rdctl\//);
+  const file = join(cwd, 'team.yaml');
+  expect(all[0].changes.map(({ source }: RecordedChange) => source)).toEqual([
+    { file, line: 4 },
+    { file, line: 5 },
+  ]);
+  expect(all[1].changes[0].source).toBeUndefined();
   const { out } = await run('history');
   expect(out.split('\n')[1]).toMatch(/ set +converged +images\.namespace: default → web$/);
   expect(out.split('\n')[2]).toMatch(
@@ -57,7 +64,7 @@ test('one entry in full, a difference, and filters', async () => {
   const [first, second] = await entries();
   const shown = await run('history', 'show', String(first.generation));
   expect(shown.out).toMatch(/^By +apply team$/m);
-  expect(shown.out).toMatch(/^ {2}containerEngine\.name: moby → containerd$/m);
+  expect(shown.out).toMatch(/^ {2}containerEngine\.name: moby → containerd {2}\(team\.yaml:4\)$/m);
   expect(shown.out).toMatch(/^ {2}engine start /m);
   const diff = await run('history', 'diff', String(first.generation), String(second.generation));
   expect(diff).toMatchObject({ exit: 2, out: 'Changes\n  images.namespace: default → web\n' });

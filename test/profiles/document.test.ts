@@ -206,6 +206,46 @@ state: stopped
   });
 });
 
+test('the history gets the line of each change: of the last file that asks for it, its entry, or its prune', async () => {
+  const { desired, cwd } = await load({
+    'base.yaml': `${PROFILE}settings:
+  version: 19
+  images:
+    namespace: base
+    showAll: false
+portForwards:
+  - { namespace: default, service: db, k8sPort: 5432, hostPort: 5432 }
+  - namespace: default
+    service: web
+    k8sPort: http
+    hostPort: 8080
+prune:
+  - portForwards
+  - machine.mounts
+`,
+    'team.yaml': `${PROFILE}state: started
+settings:
+  version: 19
+  images: { namespace: team }
+machine:
+  mounts:
+    /data: writable
+`,
+  });
+  const [base, team] = [join(cwd, 'base.yaml'), join(cwd, 'team.yaml')];
+  const asked = (path: string, key?: string) => ({ path, ...(key === undefined ? {} : { key }) });
+  const lines: [{ path: string; key?: string }, string, number][] = [
+    [asked('images.namespace'), team, 6],
+    [asked('images.showAll'), base, 7],
+    [asked('portForwards', 'default/web:http'), base, 10],
+    [asked('portForwards', 'default/old:80'), base, 15],
+    [asked('machine.mounts', '/data'), team, 9],
+    [asked('state'), team, 3],
+  ];
+  const author = await desired?.author([...lines.map(([change]) => change), asked('kubernetes.port')]);
+  expect(author?.sources).toEqual(lines.map(([change, file, line]) => ({ ...change, file, line })));
+});
+
 describe('secrets', () => {
   const at = (value: string) => `version: 19\nexperimental: { virtualMachine: { proxy: { password: ${value} } } }\n`;
   const PATH = 'experimental.virtualMachine.proxy.password';

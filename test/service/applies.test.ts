@@ -70,7 +70,7 @@ async function ended({ applies }: ReturnType<typeof stage>) {
 
 test('creates port forwards, then removes extensions before it installs others', async () => {
   const running = stage();
-  running.applies.reserve(planWith([INSTALL, OPEN, UNINSTALL, CLOSE]), REQUEST)?.begin(7, { how: 'apply' });
+  running.applies.reserve(planWith([INSTALL, OPEN, UNINSTALL, CLOSE]), REQUEST)?.begin(7, { by: { how: 'apply' } });
   expect(running.applies.report()).toMatchObject({ generation: 7, state: 'running' });
   expect(await ended(running)).toEqual({
     generation: 7,
@@ -96,7 +96,7 @@ test('a failure is reported with its cause, and does not block the rest', async 
   const cause = new RdError('ERR_IO', 'the disk is full', { advice: 'Free some space.' });
   running.install.mockRejectedValueOnce(new RdError('ERR_EXTENSION_INVALID', 'no extension', { cause }));
   const second = change({ key: 'example/second', after: '1' });
-  running.applies.reserve(planWith([INSTALL, second, OPEN]), REQUEST)?.begin(7, { how: 'apply' });
+  running.applies.reserve(planWith([INSTALL, second, OPEN]), REQUEST)?.begin(7, { by: { how: 'apply' } });
   expect(await ended(running)).toMatchObject({
     state: 'failed',
     error: {
@@ -110,14 +110,14 @@ test('a failure is reported with its cause, and does not block the rest', async 
 test('waits until extensions have seen the new engine', async () => {
   const running = stage();
   running.install.mockRejectedValueOnce(new RdError('ERR_NOT_READY', 'not ready yet'));
-  running.applies.reserve(planWith([INSTALL]), REQUEST)?.begin(7, { how: 'apply' });
+  running.applies.reserve(planWith([INSTALL]), REQUEST)?.begin(7, { by: { how: 'apply' } });
   expect(await ended(running)).toMatchObject({ state: 'done' });
   expect(running.install).toHaveBeenCalledTimes(2);
 });
 
 test('without a backend, extensions stay unchanged', async () => {
   const running = stage(statusWith({ converged: false, backendState: 'ERROR' }));
-  running.applies.reserve(planWith([INSTALL, OPEN]), REQUEST)?.begin(7, { how: 'apply' });
+  running.applies.reserve(planWith([INSTALL, OPEN]), REQUEST)?.begin(7, { by: { how: 'apply' } });
   expect(await ended(running)).toMatchObject({
     error: { code: 'ERR_CONVERGE_FAILED', message: expect.stringContaining('state is ERROR') },
   });
@@ -128,7 +128,7 @@ test('reports a forward that cannot be created', async () => {
   const running = stage();
   running.ensure.mockRejectedValueOnce(new RdError('ERR_PORT_IN_USE', '127.0.0.1:8080 is in use by another program'));
   running.install.mockRejectedValueOnce(new RdError('ERR_EXTENSION_INVALID', 'no extension'));
-  running.applies.reserve(planWith([OPEN, INSTALL]), REQUEST)?.begin(7, { how: 'apply' });
+  running.applies.reserve(planWith([OPEN, INSTALL]), REQUEST)?.begin(7, { by: { how: 'apply' } });
   expect(await ended(running)).toMatchObject({
     error: {
       code: 'ERR_PORT_IN_USE',
@@ -144,7 +144,7 @@ test('stops when the service ends', async () => {
     running.applies.close();
     throw new RdError('ERR_NOT_READY', 'called off');
   });
-  running.applies.reserve(planWith([INSTALL, OPEN]), REQUEST)?.begin(7, { how: 'apply' });
+  running.applies.reserve(planWith([INSTALL, OPEN]), REQUEST)?.begin(7, { by: { how: 'apply' } });
   expect(await ended(running)).toMatchObject({ state: 'failed', error: { code: 'ERR_CANCELLED' } });
   expect(running.calls).toEqual([OPENED]);
 });
@@ -157,7 +157,7 @@ test('runs one at a time: reserved, running, and free again at the end or on rel
   const first = applies.reserve(plan, REQUEST);
   expect(() => applies.reserve(plan, REQUEST)).toThrow(expect.objectContaining(refused));
   first?.release();
-  applies.reserve(plan, REQUEST)?.begin(7, { how: 'apply' });
+  applies.reserve(plan, REQUEST)?.begin(7, { by: { how: 'apply' } });
   // Also for a plan without such steps: what it was based on is about to change.
   expect(() => applies.reserve(planWith([]), REQUEST)).toThrow(expect.objectContaining(refused));
   expect(await ended(running)).toMatchObject({ state: 'done' });

@@ -49,7 +49,7 @@ const FORWARD = { path: 'portForwards', key: 'default/web:80', after: 8080 };
 test('an apply is over when the backend and its steps are, in either order', async () => {
   for (const stepsFirst of [true, false]) {
     const { history, lines, loop } = scene();
-    await history.writing(LIVE, NEXT, { how: 'apply' }, [FORWARD]);
+    await history.writing(LIVE, NEXT, { how: 'apply' }, { announced: [FORWARD] });
     if (stepsFirst) history.finished(2);
     else loop(2);
     expect(lines).toEqual(['2: images.namespace,portForwards']);
@@ -61,11 +61,11 @@ test('an apply is over when the backend and its steps are, in either order', asy
 
 test('a step that fails is the reason, unless the backend failed', async () => {
   const { history, lines, loop } = scene();
-  await history.writing(LIVE, NEXT, { how: 'apply' }, [FORWARD]);
+  await history.writing(LIVE, NEXT, { how: 'apply' }, { announced: [FORWARD] });
   history.finished(2, new Error('the port is in use'));
   loop(2);
   expect(lines.at(-1)).toBe('2 failed: the port is in use');
-  await history.writing(NEXT, { ...LIVE, generation: 3 }, { how: 'apply' }, [FORWARD]);
+  await history.writing(NEXT, { ...LIVE, generation: 3 }, { how: 'apply' }, { announced: [FORWARD] });
   history.finished(3, new Error('the port is in use'));
   loop(3, {
     converged: false,
@@ -77,8 +77,8 @@ test('a step that fails is the reason, unless the backend failed', async () => {
 
 test('a forward supersedes nothing and waits for no backend; a later write of the same apply supersedes nothing', async () => {
   const { history, lines, loop } = scene();
-  await history.writing(LIVE, NEXT, { how: 'apply' }, []);
-  await history.writing(NEXT, { ...NEXT, generation: 3 }, { how: 'api' }, [FORWARD]);
+  await history.writing(LIVE, NEXT, { how: 'apply' }, { announced: [] });
+  await history.writing(NEXT, { ...NEXT, generation: 3 }, { how: 'api' }, { announced: [FORWARD] });
   history.finished(3);
   expect(lines).toEqual(['2: images.namespace', '3: portForwards', '3 converged']);
   loop(3);
@@ -86,7 +86,7 @@ test('a forward supersedes nothing and waits for no backend; a later write of th
   loop(4);
   history.finished(2);
   expect(lines.slice(3)).toEqual(['4: images.namespace', '4 converged', '2 converged']);
-  await history.writing(LIVE, { ...NEXT, generation: 5 }, { how: 'apply' }, [FORWARD]);
+  await history.writing(LIVE, { ...NEXT, generation: 5 }, { how: 'apply' }, { announced: [FORWARD] });
   await history.writing(NEXT, { ...LIVE, generation: 6 }, { how: 'set' });
   expect(lines.slice(-2)).toEqual(['6: images.namespace', '5 superseded']);
 });

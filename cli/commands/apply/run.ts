@@ -14,7 +14,6 @@ import {
 import { RdError } from '../../../src/errors.ts';
 import { systemClock } from '../../../src/os/clock.ts';
 import type { PlanRequest, Target } from '../../../src/plan/change.ts';
-import type { StatedAuthor } from '../../../src/plan/history.ts';
 import type { Allowed } from '../../../src/plan/losses.ts';
 import { NO_FORWARDS, type WantedForwards, withForwards } from '../../../src/plan/port-forwards.ts';
 import { PRODUCT } from '../../../src/product.ts';
@@ -42,7 +41,7 @@ export interface RequestedState {
   /** This is a rollback: a setting that is no longer supported must not block the others. */
   isRollback?: boolean;
   /** What the history says of this write. */
-  author?(): Promise<StatedAuthor>;
+  author?: NonNullable<ApplyInput['author']>;
   /** Finds the profile line for a change; absent without a profile. */
   locate?: Locate;
 }

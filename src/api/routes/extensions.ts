@@ -66,7 +66,7 @@ export function extensionRoutes(app: FastifyInstance, context: ApiContext): void
     async (request, reply) => {
       const id = idOf(request);
       interim(reply);
-      const { outcome, leftOut } = await withReason(reply, extensions.install(id, authorOf(request.headers)));
+      const { outcome, leftOut } = await withReason(reply, extensions.install(id, { by: authorOf(request.headers) }));
       if (leftOut.length > 0) reply.header(LEFT_OUT, headerText(leftOut.join(' | ')));
       return outcome === 'unchanged' ? reply.code(204).send() : reply.code(201).type(TEXT_TYPE).send('Created');
     },
@@ -88,7 +88,7 @@ export function extensionRoutes(app: FastifyInstance, context: ApiContext): void
     async (request, reply) => {
       const id = idOf(request);
       interim(reply);
-      const outcome = await withReason(reply, extensions.uninstall(id, authorOf(request.headers)));
+      const outcome = await withReason(reply, extensions.uninstall(id, { by: authorOf(request.headers) }));
       return outcome === 'unchanged' ? reply.code(204).send() : reply.code(201).type(TEXT_TYPE).send(`Deleted ${id}`);
     },
   );

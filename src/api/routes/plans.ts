@@ -145,9 +145,10 @@ export function applyRoutes(app: FastifyInstance, { planner }: ApiContext): void
   app.post<{ Body: PlanRequest & { tag: string; author?: StatedAuthor } }>(
     '/v2/apply',
     { ...APPLY_DOC, schema: { body: APPLY_REQUEST } },
-    async ({ body: { tag, author = {}, ...request }, headers }, reply) => {
+    async ({ body: { tag, author: stated = {}, ...request }, headers }, reply) => {
+      const { sources, ...author } = stated;
       const how = author.to === undefined ? 'apply' : 'rollback';
-      const written = await planner.write(request, tag, { how, ...programOf(headers), ...author });
+      const written = await planner.write(request, tag, { how, ...programOf(headers), ...author }, sources);
       const document: ApplyReply = { kind: 'ApplyReply', formatVersion: 1, ...written };
       return reply.code(202).type(JSON_TYPE).send(indentedJson(document));
     },

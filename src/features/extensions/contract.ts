@@ -1,6 +1,6 @@
 import type { CompanionContainers, ImageStore } from '../../drivers/driver.ts';
 import { RdError } from '../../errors.ts';
-import type { Author } from '../../plan/history.ts';
+import type { Origin } from '../../plan/history.ts';
 import type { Platform } from '../../settings/field.ts';
 import type { ExtensionDirectory, ExtensionRecord } from './directory.ts';
 import type { Fetch } from './registry-tags.ts';
@@ -22,8 +22,8 @@ export interface ExtensionsInput {
   settings(): { installed: Readonly<Record<string, string>>; allowed: { enabled: boolean; list: readonly string[] } };
   /** What locks `application.extensions.installed`, for a sentence; undefined when unlocked. */
   lockedBy(): string | undefined;
-  /** Saves the map of installed extensions durably after `change`. `by`: what asked for it; absent: the service itself. */
-  record(change: (installed: Record<string, string>) => Record<string, string>, by?: Author): Promise<void>;
+  /** Saves the map of installed extensions durably after `change`. `origin`: what asked for it; absent: the service itself. */
+  record(change: (installed: Record<string, string>) => Record<string, string>, origin?: Origin): Promise<void>;
   fetch: Fetch;
   log(level: 'debug' | 'info' | 'warn' | 'error', message: string, values?: Record<string, unknown>): void;
 }
@@ -38,9 +38,9 @@ export interface Extensions {
   /** By image name. Damaged extensions are omitted and logged. */
   list(): Promise<Record<string, ExtensionRecord>>;
   /** `id` is an image with or without a tag. Throws the refusals below, `ERR_NOT_READY`, `ERR_SETTING_LOCKED`. */
-  install(id: string, by?: Author): Promise<Installed>;
+  install(id: string, origin?: Origin): Promise<Installed>;
   /** Requires that an engine has run once. Throws `ERR_NOT_READY`, `ERR_SETTING_LOCKED`, `ERR_IO`. */
-  uninstall(id: string, by?: Author): Promise<'removed' | 'unchanged'>;
+  uninstall(id: string, origin?: Origin): Promise<'removed' | 'unchanged'>;
   /** Called when an engine has come up: reconciles extensions with the settings in the background. */
   engineIsUp(): void;
   /** Resolves when idle. */

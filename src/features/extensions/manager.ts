@@ -1,6 +1,6 @@
 import { RdError } from '../../errors.ts';
 import { SerialQueue } from '../../os/serial-queue.ts';
-import type { Author } from '../../plan/history.ts';
+import type { Origin } from '../../plan/history.ts';
 import { type ExtensionImage, parseExtensionImage, permits } from '../../settings/extension-image.ts';
 import { fullName } from '../../settings/image-reference.ts';
 import type { Extensions, ExtensionsInput, Installed, RunningEngine } from './contract.ts';
@@ -42,7 +42,7 @@ export async function openExtensions(input: ExtensionsInput): Promise<Extensions
       });
   }
 
-  async function install(id: string, by?: Author): Promise<Installed> {
+  async function install(id: string, origin?: Origin): Promise<Installed> {
     const image = parseExtensionImage(id);
     if (!image) throw notAllowed(id, `${JSON.stringify(id)} is not the name of an image`, nameAdvice(id));
     checkAllowed(id, image, input);
@@ -59,19 +59,19 @@ export async function openExtensions(input: ExtensionsInput): Promise<Extensions
       await fetchImage(requested, engine.images, signal);
       leftOut = await placeExtension(requested, engine, input, signal);
     }
-    await input.record((before) => ({ ...before, [image.name]: tag }), by);
+    await input.record((before) => ({ ...before, [image.name]: tag }), origin);
     log('info', 'extension installed', { name: image.name, version: tag, ...(present ? { before: present } : {}) });
     return { outcome: 'installed', version: tag, leftOut };
   }
 
-  async function uninstall(id: string, by?: Author): Promise<'removed' | 'unchanged'> {
+  async function uninstall(id: string, origin?: Origin): Promise<'removed' | 'unchanged'> {
     const image = parseExtensionImage(id);
     if (!image) return 'unchanged';
     const { name, tag } = image;
     const known = (await files.versions()).get(name) ?? ownEntry(input.settings().installed, name);
     if (known === undefined || (tag !== undefined && tag !== known)) return 'unchanged';
     checkUnlocked(input);
-    await removeExtension(name, { ...input, record: (change) => input.record(change, by) }, signal);
+    await removeExtension(name, { ...input, record: (change) => input.record(change, origin) }, signal);
     return 'removed';
   }
 
@@ -90,8 +90,9 @@ export async function openExtensions(input: ExtensionsInput): Promise<Extensions
       }
       return records;
     },
-    install: (id, by) => (ready ? inTurn(() => install(id, by)).catch(wireError) : Promise.reject(notReady())),
-    uninstall: (id, by) => (ready ? inTurn(() => uninstall(id, by)).catch(wireError) : Promise.reject(notReady())),
+    install: (id, origin) => (ready ? inTurn(() => install(id, origin)).catch(wireError) : Promise.reject(notReady())),
+    uninstall: (id, origin) =>
+      ready ? inTurn(() => uninstall(id, origin)).catch(wireError) : Promise.reject(notReady()),
     engineIsUp() {
       ready = true;
       void inTurn(() => reconcileOnStart(input, signal)).catch((error: unknown) => {
