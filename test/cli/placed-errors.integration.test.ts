@@ -64,7 +64,7 @@ describe('errors that only the service can find are shown at their position', ()
     expect((await rdctl(['plan', '-f', 'team.yaml'], { env, cwd })).out).toContain('(team.yaml:5:16)\n');
     const apply = await rdctl(['apply', '-f', 'team.yaml'], { env, cwd });
     expect(apply.err).toContain(
-      `\nteam.yaml:5:1: portForwards[default/web:80]: 127.0.0.1:${hostPort} is forwarded to `,
+      `\nteam.yaml:5:16: portForwards[default/web:80]: 127.0.0.1:${hostPort} is forwarded to `,
     );
   });
 });
