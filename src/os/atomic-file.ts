@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { link, lstat, open, readdir, rename, unlink } from 'node:fs/promises';
+import { constants, copyFile, link, lstat, open, readdir, rename, unlink } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { makeDirectory } from './directory.ts';
 import { ioError, systemCode } from './io-error.ts';
@@ -107,6 +107,26 @@ export async function writeFilesAtomic(
     );
   } catch (cause) {
     throw ioError('write', at, cause);
+  }
+}
+
+/**
+ * Creates a file in an existing directory so that it appears complete or not at all.
+ * @throws the system error; `EEXIST` when the name is taken.
+ */
+export async function createFileAtomic(path: string, data: string, mode = 0o600): Promise<void> {
+  const temporary = `${temporaryPrefix(path)}${randomBytes(6).toString('hex')}.tmp`;
+  try {
+    await fileOperations.writeNew(temporary, data, mode);
+    // Unlike a rename, a link fails when the name is taken.
+    await link(temporary, path).catch(async (error: unknown) => {
+      if (systemCode(error) === 'EEXIST') throw error;
+      // Fallback for a file system without hard links.
+      await copyFile(temporary, path, constants.COPYFILE_EXCL);
+    });
+    await fileOperations.syncDirectory(dirname(path));
+  } finally {
+    await unlink(temporary).catch(() => undefined);
   }
 }
 

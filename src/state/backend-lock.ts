@@ -1,9 +1,7 @@
-import { randomBytes } from 'node:crypto';
-import { constants } from 'node:fs';
-import { copyFile, link, unlink } from 'node:fs/promises';
-import { basename, dirname, join } from 'node:path';
+import { unlink } from 'node:fs/promises';
+import { dirname } from 'node:path';
 import { RdError } from '../errors.ts';
-import { fileOperations, removeLeftovers } from '../os/atomic-file.ts';
+import { createFileAtomic, removeLeftovers } from '../os/atomic-file.ts';
 import { makeDirectory } from '../os/directory.ts';
 import { ioError, systemCode } from '../os/io-error.ts';
 import { type ProcessIdentity, type ProcessTable, processTable } from '../os/process-table.ts';
@@ -68,7 +66,8 @@ export function backendLock(path: string, processes: ProcessTable = processTable
       try {
         await makeDirectory(dirname(path));
         await removeLeftovers(path);
-        await createWhole(path, `${JSON.stringify({ action, ...self }, null, 2)}\n`);
+        // A lock without its holder would look foreign after a kill, so it appears complete.
+        await createFileAtomic(path, `${JSON.stringify({ action, ...self }, null, 2)}\n`, 0o644);
       } catch (cause) {
         if (systemCode(cause) === 'EEXIST') throw new RdError('ERR_BACKEND_LOCKED', LOCKED, { cause });
         throw ioError('create', path, cause);
@@ -80,21 +79,6 @@ export function backendLock(path: string, processes: ProcessTable = processTable
       if (facts?.holder?.pid === self.pid && facts.holder.started === self.started) await remove();
     },
   };
-}
-
-/** A lock without its holder would look foreign after a kill, so it appears complete. */
-async function createWhole(path: string, text: string): Promise<void> {
-  const temporary = join(dirname(path), `.${basename(path)}.${randomBytes(6).toString('hex')}.tmp`);
-  try {
-    await fileOperations.writeNew(temporary, text, 0o644);
-    await link(temporary, path).catch(async (error: unknown) => {
-      if (systemCode(error) === 'EEXIST') throw error;
-      // Fallback for a file system without hard links.
-      await copyFile(temporary, path, constants.COPYFILE_EXCL);
-    });
-  } finally {
-    await unlink(temporary).catch(() => undefined);
-  }
 }
 
 function isMissing(error: unknown): boolean {
