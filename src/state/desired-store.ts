@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { createHmac, randomBytes } from 'node:crypto';
 import { indentedJson, type JsonObject } from '../json.ts';
 import { SerialQueue } from '../os/serial-queue.ts';
 import type { Author, RecordedChange, StatedSource } from '../plan/history.ts';
@@ -53,7 +53,8 @@ export interface DesiredStoreInput {
 
 export function createDesiredStore(input: DesiredStoreInput): DesiredStore {
   const { locks, persist, onChange } = input;
-  let snapshot = snapshotOf(input.initial, locks);
+  const key = randomBytes(32);
+  let snapshot = snapshotOf(input.initial, locks, key);
   const writes = new SerialQueue();
 
   async function write<T>(
@@ -65,7 +66,7 @@ export function createDesiredStore(input: DesiredStoreInput): DesiredStore {
       const before = snapshot.desired;
       const after: Desired = { ...before, ...next, generation: before.generation + 1 };
       await persist(after, before, by, recorded);
-      snapshot = snapshotOf(after, locks);
+      snapshot = snapshotOf(after, locks, key);
       onChange(after, next ? 'state' : 'number only');
     }
     return { answer, now: snapshot };
@@ -79,8 +80,9 @@ export function createDesiredStore(input: DesiredStoreInput): DesiredStore {
   };
 }
 
-function snapshotOf(desired: Desired, locks: JsonObject): DesiredSnapshot {
-  const digest = createHash('sha256')
+/** A digest without a key would let readers who see no secrets test guesses of them. */
+function snapshotOf(desired: Desired, locks: JsonObject, key: Uint8Array): DesiredSnapshot {
+  const digest = createHmac('sha256', key)
     .update(indentedJson(desired.settings))
     .update('\0')
     .update(JSON.stringify(locks))
