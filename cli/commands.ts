@@ -102,6 +102,7 @@ const CONTROL: readonly Row[] = [
 ];
 
 const OTHER: readonly Row[] = [
+  ['token', 'Create and revoke tokens for other programs', async () => (await import('./commands/token.ts')).token],
   ['info', 'Show the version and the IP address of the machine', async () => (await import('./commands/info.ts')).info],
   [
     'completion',

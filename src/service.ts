@@ -21,6 +21,7 @@ import { noteProgress, recordFailedStart } from './state/drop-in.ts';
 import { checkPlaces } from './state/factory-reset.ts';
 import { places as homePlaces, type Places } from './state/places.ts';
 import { makeServiceSocketPlace } from './state/service-socket.ts';
+import { checkToken } from './state/tokens.ts';
 
 /** How long a start waits for the first observation of the backend, in milliseconds. */
 const FIRST_LOOK_LIMIT = 5_000;
@@ -159,6 +160,7 @@ function contextOf(options: ServiceOptions, parts: Parts): ApiContext {
   const { driver, policies, integration, maintenance } = backend;
   return {
     credentials,
+    tokens: { check: (presented) => checkToken(places.tokens, presented, Date.now()) },
     allowHosts: options.allowHosts,
     store: backend.store,
     controllers: backend.controllers,

@@ -76,8 +76,14 @@ function brief({ changes }: HistoryEntry): string {
   return [...named, ...(more > 0 ? [`and ${count(more, 'more change')}`] : [])].join(', ');
 }
 
-/** `apply team`: how, and from what. */
+/** `apply team, token ci-bot`: how, from what, and with whose token. */
 export function authorText({ by }: Pick<HistoryEntry, 'by'>): string {
+  if (by.token === undefined) return meansText(by);
+  const token = `token ${plainText(by.token)}`;
+  return by.how === 'api' ? token : `${meansText(by)}, ${token}`;
+}
+
+function meansText(by: HistoryEntry['by']): string {
   const from = by.profile ?? by.files?.map(({ path }) => basename(path)).join(', ');
   if (by.how === 'rollback') return by.to === undefined ? 'rollback' : `rollback to ${by.to}`;
   return from === undefined || from === '' ? by.how : `${by.how} ${plainText(from)}`;

@@ -6,7 +6,7 @@ import { RdError } from '../errors.ts';
 import { bodyCollector, parseJson } from './body.ts';
 import type { ApiContext } from './context.ts';
 import { createErrorHandler, pathOf } from './error-handler.ts';
-import { createGuard } from './guard.ts';
+import { type Access, createGuard } from './guard.ts';
 import { describedRoutes } from './route-doc.ts';
 import { backendStateRoutes, factoryResetRoutes, k8sResetRoutes, shutdownRoutes } from './routes/backend.ts';
 import { diagnosticsRoutes } from './routes/diagnostics.ts';
@@ -20,6 +20,8 @@ import { layerRoutes, proposalRoutes, settingsRoutes } from './routes/settings.t
 import { snapshotRoutes } from './routes/snapshots.ts';
 import { eventRoutes, statusRoutes } from './routes/status.ts';
 import { transientSettingsRoutes } from './routes/transient-settings.ts';
+import { createTokenGuard } from './token-guard.ts';
+import { createTokenReplies } from './token-replies.ts';
 import { BODY_LIMIT, TEXT_TYPE } from './wire-texts.ts';
 
 /** A path of no route, which no client can send without an escape. */
@@ -44,7 +46,10 @@ export function createApp(context: ApiContext, server?: Server): FastifyInstance
     ajv: { customOptions: { removeAdditional: false, useDefaults: false, coerceTypes: false, allErrors: true } },
   };
   const app = fastify(options);
-  const guard = createGuard({ ...context.credentials, allowHosts: context.allowHosts });
+  const { allowHosts } = context;
+  const guard = createGuard({ ...context.credentials, allowHosts, tokens: createTokenGuard(context) });
+  const tokenReplies = createTokenReplies();
+  app.decorateRequest('token');
 
   app.addHook('onRequest', (request, reply, done) => {
     const { raw } = request;
@@ -54,10 +59,21 @@ export function createApp(context: ApiContext, server?: Server): FastifyInstance
     }
     // Any media type is accepted, even an invalid one: bodies are always read as bytes.
     if (raw.method !== 'GET') raw.headers['content-type'] = 'application/octet-stream';
-    const refusal = guard(request);
-    // Unauthorized bodies are not read; otherwise Node would drain them.
-    if (refusal && hasBody(raw)) reply.header('Connection', 'close');
-    done(refusal);
+    const enter = (access: Access) => {
+      if (access.refusal) {
+        if (access.challenge !== undefined) reply.header('WWW-Authenticate', access.challenge);
+        // Unauthorized bodies are not read; otherwise Node would drain them.
+        if (hasBody(raw)) reply.header('Connection', 'close');
+        done(access.refusal);
+        return;
+      }
+      request.token = access.token;
+      if (access.token) tokenReplies.add(access.token, reply.raw);
+      done();
+    };
+    const access = guard(request);
+    if (access instanceof Promise) access.then(enter, done);
+    else enter(access);
   });
   const collectBody = bodyCollector();
   app.removeAllContentTypeParsers();

@@ -1,4 +1,4 @@
-import type { IncomingHttpHeaders } from 'node:http';
+import type { FastifyRequest } from 'fastify';
 import type { Author } from '../plan/history.ts';
 import { LOSSES } from '../plan/losses.ts';
 import { PRODUCT } from '../product.ts';
@@ -56,20 +56,23 @@ export const AUTHOR = {
 /** Characters of a program's name that the history keeps. */
 const MOST = 120;
 
-/** The program behind a request, as it states itself: `rdctl/0.1.0`. */
-export function programOf(headers: IncomingHttpHeaders): Pick<Author, 'program'> {
-  const name = headers['user-agent'];
-  return name === undefined || name === '' ? {} : { program: name.slice(0, MOST) };
+/** Who sent a request: the token that it was sent with, and the program as it states itself, such as `rdctl/0.1.0`. */
+export function callerOf({ headers, token }: FastifyRequest): Pick<Author, 'token' | 'program'> {
+  const program = headers['user-agent'];
+  return {
+    ...(token === undefined ? {} : { token: token.name }),
+    ...(program === undefined || program === '' ? {} : { program: program.slice(0, MOST) }),
+  };
 }
 
 /** The author of a request to any other route: a client of the API. */
-export function authorOf(headers: IncomingHttpHeaders): Author {
-  return { how: 'api', ...programOf(headers) };
+export function authorOf(request: FastifyRequest): Author {
+  return { how: 'api', ...callerOf(request) };
 }
 
 /** The author of `PUT /v1/settings`: `set` of our own tool, or any other client. */
-export function authorOfPut(headers: IncomingHttpHeaders): Author {
-  const { program } = programOf(headers);
-  const isOurs = program?.startsWith(`${PRODUCT.name}/`) === true;
-  return { how: isOurs ? 'set' : 'api', ...(program === undefined ? {} : { program }) };
+export function authorOfPut(request: FastifyRequest): Author {
+  const caller = callerOf(request);
+  const isOurs = caller.program?.startsWith(`${PRODUCT.name}/`) === true;
+  return { how: isOurs ? 'set' : 'api', ...caller };
 }

@@ -12,6 +12,7 @@ import type { Controllers } from '../reconcile/contract.ts';
 import type { ApplyReply, ApplyWork, StatusDocument } from '../reconcile/status-document.ts';
 import type { Platform } from '../settings/field.ts';
 import type { DesiredStore } from '../state/desired-store.ts';
+import type { TokenCheck } from '../state/tokens.ts';
 
 type LogLevel = 'debug' | 'info' | 'warn' | 'error';
 /** Constant message, variable values. */
@@ -20,6 +21,8 @@ export type Log = (level: LogLevel, message: string, values?: Record<string, unk
 /** What the routes use, provided by the composition root. */
 export interface ApiContext {
   credentials: { user: string; password: string };
+  /** The tokens of this home, as they are on the disk at this moment. */
+  tokens: { check(presented: string): Promise<TokenCheck> };
   /** Names that the Host header may have, besides `localhost` and IP addresses. */
   allowHosts: readonly string[];
   store: DesiredStore;
@@ -96,6 +99,13 @@ export interface Planner {
     by: Author,
     sources?: readonly StatedSource[],
   ): Promise<Pick<ApplyReply, 'generation' | 'sent' | 'continues'>>;
+}
+
+/** Whose token a request was sent with. */
+export interface TokenHolder {
+  name: string;
+  /** False once the token is revoked or has expired. */
+  isValid(): Promise<boolean>;
 }
 
 /** The steps of an apply after its settings are written. */

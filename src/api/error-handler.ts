@@ -36,7 +36,9 @@ export function createErrorHandler(log: Log) {
     else if (status >= 500) log('error', 'request failed', { method: request.method, path, error });
     else log('debug', 'request refused', { method: request.method, path, status, code: error.code });
 
-    if (error?.code === 'ERR_UNAUTHORIZED') reply.header('WWW-Authenticate', 'Basic realm="rdctl", charset="UTF-8"');
+    if (error?.code === 'ERR_UNAUTHORIZED' && !reply.hasHeader('WWW-Authenticate')) {
+      reply.header('WWW-Authenticate', 'Basic realm="rdctl", charset="UTF-8"');
+    }
     reply.code(status);
     if (/^\/v2\//i.test(path)) {
       reply.type(JSON_TYPE).send(indentedJson(documentOf(error)));

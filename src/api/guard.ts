@@ -2,6 +2,9 @@ import { timingSafeEqual } from 'node:crypto';
 import { isIP } from 'node:net';
 import type { FastifyRequest } from 'fastify';
 import { RdError } from '../errors.ts';
+import { basicCredentials } from './basic-credentials.ts';
+import type { TokenHolder } from './context.ts';
+import { presentedToken, type TokenGuard } from './token-guard.ts';
 import { TEXTS } from './wire-texts.ts';
 
 export interface GuardOptions {
@@ -9,16 +12,19 @@ export interface GuardOptions {
   password: string;
   /** Additional names that the Host header may have. */
   allowHosts: readonly string[];
+  tokens: TokenGuard;
 }
+
+/** Whether a request may proceed. `token`: whose it is; absent for full credentials. `challenge`: the header `WWW-Authenticate`. */
+export type Access = { refusal?: undefined; token?: TokenHolder } | { refusal: RdError; challenge?: string };
 
 /**
  * Checks a request before anything else reads it: the Host header, because a foreign page can have its name resolve to
  * this machine; the Origin, which browsers send; then the credentials, which all but open routes require.
- * @returns the refusal, or undefined when the request is allowed.
  */
-export type Guard = (request: FastifyRequest) => RdError | undefined;
+export type Guard = (request: FastifyRequest) => Access | Promise<Access>;
 
-export function createGuard({ user, password, allowHosts }: GuardOptions): Guard {
+export function createGuard({ user, password, allowHosts, tokens }: GuardOptions): Guard {
   const expectedUser = Buffer.from(user);
   const expectedPassword = Buffer.from(password);
   const names = new Set(['localhost', ...allowHosts.map((name) => name.toLowerCase())]);
@@ -29,28 +35,32 @@ export function createGuard({ user, password, allowHosts }: GuardOptions): Guard
   }
 
   function isAuthorized(header: string | undefined): boolean {
-    const encoded = /^basic +(.+)$/i.exec(header?.trim() ?? '')?.[1];
-    if (encoded === undefined) return false;
-    const decoded = Buffer.from(encoded, 'base64');
-    const colon = decoded.indexOf(':');
-    if (colon < 0) return false;
-    const userMatches = sameBytes(decoded.subarray(0, colon), expectedUser);
-    const passwordMatches = sameBytes(decoded.subarray(colon + 1), expectedPassword);
+    const given = basicCredentials(header);
+    if (!given) return false;
+    const userMatches = sameBytes(given.user, expectedUser);
+    const passwordMatches = sameBytes(given.password, expectedPassword);
     return userMatches && passwordMatches;
   }
 
   return (request) => {
     const { host, origin, authorization } = request.headers;
     if (!isAllowedHost(host)) {
-      return new RdError('ERR_FORBIDDEN', `requests for the host ${JSON.stringify(host ?? '')} are not accepted here`, {
-        advice: 'Use 127.0.0.1 or localhost, or start the service with --allow-host NAME.',
-      });
+      const message = `requests for the host ${JSON.stringify(host ?? '')} are not accepted here`;
+      return {
+        refusal: new RdError('ERR_FORBIDDEN', message, {
+          advice: 'Use 127.0.0.1 or localhost, or start the service with --allow-host NAME.',
+        }),
+      };
     }
     if (origin !== undefined && origin.toLowerCase() !== `http://${host?.toLowerCase()}`) {
-      return new RdError('ERR_FORBIDDEN', `requests from pages of ${JSON.stringify(origin)} are not accepted here`);
+      return {
+        refusal: new RdError('ERR_FORBIDDEN', `requests from pages of ${JSON.stringify(origin)} are not accepted here`),
+      };
     }
-    if (isAuthorized(authorization) || request.routeOptions.config?.doc?.open) return undefined;
-    return new RdError('ERR_UNAUTHORIZED', TEXTS.unauthorized);
+    if (isAuthorized(authorization) || request.routeOptions.config?.doc?.open) return {};
+    const presented = presentedToken(authorization);
+    if (presented !== undefined) return tokens(request, presented);
+    return { refusal: new RdError('ERR_UNAUTHORIZED', TEXTS.unauthorized) };
   };
 }
 

@@ -86,6 +86,12 @@ export function openApiDocument(routes: readonly DescribedRoute[], version: stri
       schemas: componentSchemas(),
       securitySchemes: {
         basic: { type: 'http', scheme: 'basic', description: 'User and password from the connection file' },
+        token: {
+          type: 'http',
+          scheme: 'bearer',
+          description:
+            'A token of `rdctl token create`, with the scope that the operation lists: `read`, `plan` or `write`. Also accepted as the password of the user `token`. Tokens see no secrets.',
+        },
       },
     },
   };
@@ -101,6 +107,7 @@ function operation(method: string, path: string, doc: RouteDoc): OpenApiOperatio
     ...(doc.description === undefined ? {} : { description: doc.description }),
     tags: [tagOf(path)],
     ...(doc.open ? { security: [] } : {}),
+    ...(doc.open || doc.scope === 'closed' ? {} : { security: [{ basic: [] }, { token: [doc.scope] }] }),
     ...(parameters.length === 0 ? {} : { parameters }),
     ...(doc.body === undefined
       ? {}
@@ -178,7 +185,7 @@ function usualReplies(method: string, path: string): Record<number, ReplyDoc> & 
       : { description, body: 'text', ...(example === undefined ? {} : { example }) };
   return {
     401: refusal('missing or invalid credentials', TEXTS.unauthorized),
-    403: refusal('a Host or Origin header that is not allowed'),
+    403: refusal('a Host or Origin header that is not allowed, or a token without the scope'),
     ...(method === 'GET' ? {} : { 413: refusal('a body larger than 4 MiB', TEXTS.bodyTooLong) }),
     500: refusal('an internal error, or a disk that cannot be written', TEXTS.internal),
   };

@@ -1,4 +1,6 @@
 import type { FastifyInstance } from 'fastify';
+import type { TokenScope } from '../state/tokens.ts';
+import type { TokenHolder } from './context.ts';
 
 /** A JSON Schema (2020-12) as a plain value. */
 export type JsonSchema = Readonly<Record<string, unknown>>;
@@ -31,11 +33,20 @@ export interface RouteDoc {
   replies: Readonly<Record<number, ReplyDoc>>;
   /** Requires no credentials. Host and Origin are still checked. */
   open?: true;
+  /**
+   * The least scope of a token that may call it: `read` reveals no secret, `plan` also computes what would happen, `write` changes the
+   * desktop. `closed` to all tokens is what removes the installation.
+   */
+  scope: TokenScope | 'closed';
   /** Not listed, such as paths under `/v0`. */
   unlisted?: true;
 }
 
 declare module 'fastify' {
+  interface FastifyRequest {
+    /** Absent for full credentials and open routes. */
+    token: TokenHolder | undefined;
+  }
   interface FastifyContextConfig {
     doc?: RouteDoc;
   }

@@ -61,15 +61,19 @@ function unknownEndpoint({ method, path }: HttpRequest, unexpected: string): RdE
  */
 export function unauthorized(connection: Connection, { body }: Pick<HttpResponse, 'body'>): RdError {
   const text = body.toString().trim();
-  if (text !== 'Unauthorized' && !/"code": *"ERR_UNAUTHORIZED"/.test(text)) {
+  const said = parseObject(text);
+  const message = said?.code === 'ERR_UNAUTHORIZED' ? String(said.message) : text.split('\n', 1)[0];
+  if (!message || !/^Unauthorized(?:$|: )/.test(message)) {
     return notOurService(connection, 'it requires a different kind of credentials');
   }
+  // Only tokens are refused with a reason.
+  const details = message === 'Unauthorized' ? [] : [message.slice('Unauthorized: '.length)];
   const { host, port, user, file, passwordFrom } = connection;
   const source = passwordFrom ?? file ?? 'the connection flags';
   return new RdError(
     'ERR_UNAUTHORIZED',
     `401 Unauthorized: user/password not accepted by http://${host}:${port} for the user ${JSON.stringify(user)} with the password of ${source}`,
-    { advice: passwordAdvice(connection) },
+    { details, advice: passwordAdvice(connection) },
   );
 }
 

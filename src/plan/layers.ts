@@ -1,10 +1,8 @@
 import type { DriverInfo, ManagedPath, Support } from '../drivers/driver.ts';
-import type { JsonObject, JsonValue } from '../json.ts';
+import type { JsonObject } from '../json.ts';
 import type { Platform } from '../settings/field.ts';
-import { FIELDS } from '../settings/fields.gen.ts';
-import { leafAt, setLeaf } from '../settings/leaf-paths.ts';
 import type { MachineOptions } from '../settings/machine-options.gen.ts';
-import { copyOfObject } from '../settings/own.ts';
+import { maskedSettings } from './secrets.ts';
 
 /** A deployment profile as a layer of settings. */
 export interface ProfileLayer {
@@ -75,11 +73,13 @@ export function settingLayers(
     formatVersion: 1,
     basis,
     ...facts,
-    builtIn: masked(facts.builtIn),
-    ...(defaultsProfile ? { defaultsProfile: { ...defaultsProfile, settings: masked(defaultsProfile.settings) } } : {}),
-    ...(lockedProfile ? { lockedProfile: { ...lockedProfile, settings: masked(lockedProfile.settings) } } : {}),
-    inForce: masked(inForce),
-    ...(stored ? { stored: masked(stored) } : {}),
+    builtIn: maskedSettings(facts.builtIn),
+    ...(defaultsProfile
+      ? { defaultsProfile: { ...defaultsProfile, settings: maskedSettings(defaultsProfile.settings) } }
+      : {}),
+    ...(lockedProfile ? { lockedProfile: { ...lockedProfile, settings: maskedSettings(lockedProfile.settings) } } : {}),
+    inForce: maskedSettings(inForce),
+    ...(stored ? { stored: maskedSettings(stored) } : {}),
     ...(machine ? { machine } : {}),
     ...(driver ? { driver: driverPart(driver) } : {}),
   };
@@ -87,15 +87,4 @@ export function settingLayers(
 
 function driverPart({ name, simulated, support, liveFields }: DriverInfo): NonNullable<SettingLayers['driver']> {
   return { name, simulated, support, liveFields };
-}
-
-const SECRETS = FIELDS.filter(({ sensitive }) => sensitive).map(({ path }) => path);
-
-function masked(settings: JsonObject): JsonObject {
-  const copy = copyOfObject(settings);
-  for (const path of SECRETS) {
-    const value = leafAt(copy, path);
-    if (value !== undefined && value !== '') setLeaf(copy, path, { sensitive: true } satisfies JsonValue);
-  }
-  return copy;
 }

@@ -69,7 +69,7 @@ function isOwnData({ connectionFile, backendLock, snapshots, guestImages }: Plac
 const isOwnState = named(
   /^(?:state|settings\.staged|first-run|restore|copy|port-forwards|before-apply-[0-9a-f]{16})\.json$/,
   /^history\.jsonl$/,
-  /^(?:apply\.lock|copy\.json\.new|drivers|reserve|run)$/,
+  /^(?:apply\.lock|copy\.json\.new|drivers|reserve|run|tokens)$/,
 );
 /** In the configuration directory. */
 const isOwnConfig = named(/^settings(?:\.previous|\.before-rdctl-[0-9TZ]+)?\.json$/);
@@ -135,6 +135,7 @@ async function draftPlaces(places: Places): Promise<DraftPlace[]> {
   return [
     { directory: places.state, of: (name) => isOwnState(name) && !isRollbackFile(name) },
     { directory: places.state, of: isRollbackFile, shared: true },
+    { directory: places.tokens, of: (name) => name.endsWith('.json'), shared: true },
     { directory: places.config, of: isOwnConfig },
     { directory: places.data, of: isOwnData(places) },
     { directory: places.data, of: isMark, shared: true },

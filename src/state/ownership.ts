@@ -245,6 +245,7 @@ export function requirePrivate(places: Places): void {
     places.bin,
     places.serviceLock,
     places.applyLock,
+    places.tokens,
   ];
   const files = [places.settingsFile, places.previousSettingsFile, places.stateFile, places.connectionFile];
   refuseExposed([...bases, ...parts, join(places.state, 'drivers'), ...files], {

@@ -26,6 +26,8 @@ export interface Places {
   stagedSettingsFile: string;
   /** Every write of the desired state; see `src/state/history-file.ts`. */
   historyFile: string;
+  /** Directory of the tokens for other programs; see `src/state/tokens.ts`. */
+  tokens: string;
   /** Directory of the lock that a service holds for its lifetime. */
   serviceLock: string;
   /** Directory of the lock that an `apply` holds while it works. */
@@ -80,6 +82,7 @@ export function places(env: Environment, platform: Platform, homedir: string): P
     stateFile: join(bases.state, 'state.json'),
     stagedSettingsFile: join(bases.state, 'settings.staged.json'),
     historyFile: join(bases.state, 'history.jsonl'),
+    tokens: join(bases.state, 'tokens'),
     serviceLock: join(bases.state, 'service.lock'),
     applyLock: join(bases.state, 'apply.lock'),
     backendLock: join(bases.data, 'backend.lock'),

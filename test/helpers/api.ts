@@ -58,6 +58,8 @@ export interface TestApiOptions {
   driver?: ApiContext['driver'];
   platform?: Platform;
   allowHosts?: string[];
+  /** No token is valid by default. */
+  checkToken?: ApiContext['tokens']['check'];
   persist?: DesiredStoreInput['persist'];
   versions?: readonly string[];
   backendLocked?: boolean;
@@ -168,6 +170,7 @@ export function startApi(options: TestApiOptions = {}): TestApi {
   };
   const context: ApiContext = {
     credentials: { user: 'user', password: PASSWORD },
+    tokens: { check: options.checkToken ?? (async () => ({ kind: 'malformed' })) },
     allowHosts: options.allowHosts ?? [],
     ...parts,
     planner: createPlanner({

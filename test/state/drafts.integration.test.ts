@@ -31,6 +31,7 @@ const own = (here: Places) => [
 /** Of files that commands write as well. */
 const shared = (here: Places) => [
   join(here.state, DRAFT(WAY_BACK)),
+  join(here.tokens, DRAFT('ci-bot.json')),
   join(here.bin, DRAFT('rdctl')),
   join(here.cache, 'downloads', DRAFT(`${'a'.repeat(64)}.json`)),
   join(here.cache, 'k3s', DRAFT('channels.json')),

@@ -22,7 +22,7 @@ test('a route without a description cannot be registered', () => {
   expect(() => app.get('/v1/secret', () => 'x')).toThrow('the route GET /v1/secret is not documented');
   app.get(
     '/v1/open',
-    documented({ summary: 'Open', replies: { 200: { description: 'always', body: 'text' } } }),
+    documented({ scope: 'read', summary: 'Open', replies: { 200: { description: 'always', body: 'text' } } }),
     () => 'x',
   );
   expect(routes).toMatchObject([{ method: 'GET', path: '/v1/open' }]);

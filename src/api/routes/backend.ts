@@ -2,7 +2,7 @@ import type { FastifyInstance } from 'fastify';
 import { RdError } from '../../errors.ts';
 import { isObject } from '../../json.ts';
 import type { BackendState, Power } from '../../reconcile/contract.ts';
-import { programOf } from '../author.ts';
+import { callerOf } from '../author.ts';
 import { bytesOf, parseJson } from '../body.ts';
 import type { ApiContext } from '../context.ts';
 import { documented } from '../route-doc.ts';
@@ -10,6 +10,7 @@ import { JSON_TYPE, TEXT_TYPE, TEXTS } from '../wire-texts.ts';
 
 const STATES = ['STOPPED', 'STARTING', 'STARTED', 'STOPPING', 'ERROR', 'DISABLED'] as const satisfies BackendState[];
 const GET_DOC = documented({
+  scope: 'read',
   summary: 'Get the state of the backend',
   replies: {
     200: {
@@ -29,6 +30,7 @@ const GET_DOC = documented({
   },
 });
 const PUT_DOC = documented({
+  scope: 'write',
   summary: 'Start or stop the backend',
   description:
     'Returns immediately; the desired state persists across restarts of the service. Poll the state, or wait for the generation.',
@@ -72,7 +74,7 @@ export function backendStateRoutes(app: FastifyInstance, context: ApiContext): v
       // Starting again after a failed start is a new desired state: the new generation clears the terminal error.
       const retry = power === 'started' && controllers.status().backendState === 'ERROR';
       if (desired.power === power && !retry) return { answer: undefined };
-      return { next: { power }, answer: undefined, by: { how: 'power', ...programOf(request.headers) } };
+      return { next: { power }, answer: undefined, by: { how: 'power', ...callerOf(request) } };
     });
     log('info', 'backend state requested', { power, generation: now.desired.generation });
     return reply
@@ -103,6 +105,7 @@ export function shutdownRoutes(app: FastifyInstance, { requestStop, log }: ApiCo
   for (const path of ['/v1/shutdown', '/v0/shutdown']) {
     app.put(path, {
       ...documented({
+        scope: 'write',
         summary: 'Stop the backend and the service',
         ...(path.startsWith('/v0/') ? { unlisted: true as const } : {}),
         replies: { 202: { description: 'always, before anything stops', body: 'text', example: TEXTS.shutdown } },
@@ -117,6 +120,7 @@ export function shutdownRoutes(app: FastifyInstance, { requestStop, log }: ApiCo
 }
 
 const RESET_DOC = documented({
+  scope: 'write',
   summary: 'Delete the cluster data, or all data of the backend',
   description:
     'Returns when the backend is running again, which may take minutes, or stopped if it should be. Without a cluster, `fast` is a restart.',
@@ -156,6 +160,7 @@ function requestedMode(bytes: Buffer): 'fast' | 'wipe' {
 }
 
 const FACTORY_RESET_DOC = documented({
+  scope: 'closed',
   summary: 'Remove this installation and exit',
   description:
     'Responds first. Then the API stops listening, the backend stops, and settings, data, extensions, logs and changes ' +

@@ -55,6 +55,7 @@ export function diagnosticsRoutes(app: FastifyInstance, { diagnostics }: ApiCont
   app.get(
     '/v1/diagnostic_categories',
     documented({
+      scope: 'read',
       summary: 'Categories of checks',
       replies: { 200: { description: 'always', body: 'json', schema: NAMES, example: diagnostics.categories() } },
     }),
@@ -66,6 +67,7 @@ export function diagnosticsRoutes(app: FastifyInstance, { diagnostics }: ApiCont
   app.get<{ Querystring: Query }>(
     '/v1/diagnostic_ids',
     documented({
+      scope: 'read',
       summary: 'Checks of a category, including those that do not apply here',
       query: { category: { description: 'Name of the category (case-sensitive)', required: true } },
       replies: {
@@ -88,6 +90,7 @@ export function diagnosticsRoutes(app: FastifyInstance, { diagnostics }: ApiCont
   app.get<{ Querystring: Query }>(
     '/v1/diagnostic_checks',
     documented({
+      scope: 'read',
       summary: 'Results of the checks that apply here',
       query: {
         category: { description: 'Only this category' },
@@ -107,6 +110,7 @@ export function diagnosticsRoutes(app: FastifyInstance, { diagnostics }: ApiCont
   app.post(
     '/v1/diagnostic_checks',
     documented({
+      scope: 'plan',
       summary: 'Run all checks that apply here, and wait for them',
       replies: { 200: { description: 'always', body: 'json', schema: REPORT } },
     }),

@@ -19,6 +19,7 @@ export function extensionRoutes(app: FastifyInstance, context: ApiContext): void
   app.get(
     '/v1/extensions',
     documented({
+      scope: 'read',
       summary: 'List the installed extensions by image name',
       replies: {
         200: {
@@ -50,6 +51,7 @@ export function extensionRoutes(app: FastifyInstance, context: ApiContext): void
   app.post(
     '/v1/extensions/install',
     documented({
+      scope: 'write',
       summary: 'Install an extension from an image, or another version of it',
       description: `An interim 102 is sent first. The header ${REASON} says why a request was refused, ${LEFT_OUT} which features of the extension are not supported.`,
       query: QUERY,
@@ -66,7 +68,7 @@ export function extensionRoutes(app: FastifyInstance, context: ApiContext): void
     async (request, reply) => {
       const id = idOf(request);
       interim(reply);
-      const { outcome, leftOut } = await withReason(reply, extensions.install(id, { by: authorOf(request.headers) }));
+      const { outcome, leftOut } = await withReason(reply, extensions.install(id, { by: authorOf(request) }));
       if (leftOut.length > 0) reply.header(LEFT_OUT, headerText(leftOut.join(' | ')));
       return outcome === 'unchanged' ? reply.code(204).send() : reply.code(201).type(TEXT_TYPE).send('Created');
     },
@@ -75,6 +77,7 @@ export function extensionRoutes(app: FastifyInstance, context: ApiContext): void
   app.post(
     '/v1/extensions/uninstall',
     documented({
+      scope: 'write',
       summary: 'Uninstall an extension',
       query: QUERY,
       replies: {
@@ -88,7 +91,7 @@ export function extensionRoutes(app: FastifyInstance, context: ApiContext): void
     async (request, reply) => {
       const id = idOf(request);
       interim(reply);
-      const outcome = await withReason(reply, extensions.uninstall(id, { by: authorOf(request.headers) }));
+      const outcome = await withReason(reply, extensions.uninstall(id, { by: authorOf(request) }));
       return outcome === 'unchanged' ? reply.code(204).send() : reply.code(201).type(TEXT_TYPE).send(`Deleted ${id}`);
     },
   );

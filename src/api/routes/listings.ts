@@ -58,6 +58,7 @@ export function listingRoutes(app: FastifyInstance): void {
 function list(app: FastifyInstance, path: string, summary: string, endpoints: readonly string[]): void {
   const body = Buffer.from(JSON.stringify(endpoints));
   const doc = documented({
+    scope: 'read',
     summary,
     description: 'Endpoints under /v2 are described in GET /v2/openapi.json.',
     replies: {
@@ -77,6 +78,7 @@ function list(app: FastifyInstance, path: string, summary: string, endpoints: re
 /** `GET /v1/about`: a sentence for display. */
 export function aboutRoutes(app: FastifyInstance): void {
   const doc = documented({
+    scope: 'read',
     summary: 'What this API is',
     replies: { 200: { description: 'always', body: 'text', example: TEXTS.about } },
   });
@@ -94,6 +96,7 @@ export function olderVersionRoutes(app: FastifyInstance): void {
     if (since !== 0 || SERVED.has(`${method} ${name}`)) continue;
     app.route({
       ...documented({
+        scope: 'read',
         summary: `Returns the path of this endpoint under /v1`,
         description: 'Nothing is done.',
         unlisted: true,
@@ -122,6 +125,7 @@ export function olderVersionRoutes(app: FastifyInstance): void {
 /** `GET /v2/openapi.json`: the description of this API, generated on request. */
 export function openApiRoutes(app: FastifyInstance, { about }: ApiContext, routes: readonly DescribedRoute[]): void {
   const doc = documented({
+    scope: 'read',
     summary: 'This description of the API',
     replies: {
       200: {

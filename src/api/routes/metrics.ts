@@ -24,6 +24,7 @@ export function measureRequests(app: FastifyInstance, { metrics }: ApiContext): 
 /** `GET /v2/metrics`: for Prometheus. */
 export function metricsRoutes(app: FastifyInstance, { metrics }: ApiContext): void {
   const doc = documented({
+    scope: 'read',
     summary: 'Get counters and measurements in the text format of Prometheus',
     description: 'docs/metrics.md lists them.',
     replies: { 200: { description: 'always', body: 'text', type: METRICS_TYPE } },

@@ -1,12 +1,13 @@
 import type { FastifyInstance, FastifyReply } from 'fastify';
 import { RdError } from '../../errors.ts';
 import { indentedJson, isObject } from '../../json.ts';
-import type { PlanRequest } from '../../plan/change.ts';
+import type { LiveState, PlanRequest } from '../../plan/change.ts';
 import type { StatedAuthor } from '../../plan/history.ts';
 import { PORT_FORWARD_SCHEMA } from '../../plan/port-forward-schema.ts';
+import { settingsWithoutSecrets } from '../../plan/secrets.ts';
 import type { ApplyReply } from '../../reconcile/status-document.ts';
-import { AUTHOR, programOf } from '../author.ts';
-import type { ApiContext } from '../context.ts';
+import { AUTHOR, callerOf } from '../author.ts';
+import type { ApiContext, TokenHolder } from '../context.ts';
 import { documented, schemaOf } from '../route-doc.ts';
 import { JSON_TYPE } from '../wire-texts.ts';
 
@@ -38,6 +39,7 @@ const PLAN_REQUEST = {
 } as const;
 
 const PLAN_DOC = documented({
+  scope: 'plan',
   summary: 'Plan the changes that reach a desired state, with their cost',
   description:
     'Changes nothing. Locked fields and fields that the driver does not support are changes with `blocked`, not errors.',
@@ -66,7 +68,7 @@ export function planRoutes(app: FastifyInstance, { controllers, planner, userFil
   app.post<{ Body: PlanRequest }>(
     '/v2/plan',
     { ...PLAN_DOC, schema: { body: PLAN_REQUEST } },
-    async ({ body, query }, reply) => {
+    async ({ body, query, token }, reply) => {
       const limit = AbortSignal.timeout(waitOf(query));
       const request = planner.check(body);
       // A container that was started a second ago counts, too.
@@ -76,10 +78,15 @@ export function planRoutes(app: FastifyInstance, { controllers, planner, userFil
       // Plan and live state are of the same moment: nothing is awaited between them.
       const plan = planner.plan(request, { ...(looked ? {} : { outdated }), ...(files ? { userFiles: files } : {}) });
       const withLive = isObject(query) && query.live === 'true';
-      const document = withLive ? { ...plan, live: planner.live() } : plan;
+      const document = withLive ? { ...plan, live: liveState(planner.live(), token) } : plan;
       return reply.type(JSON_TYPE).send(indentedJson(document));
     },
   );
+}
+
+/** Tokens see no secrets. */
+function liveState(live: LiveState, token: TokenHolder | undefined): LiveState {
+  return token ? { ...live, settings: settingsWithoutSecrets(live.settings) } : live;
 }
 
 /** @throws RdError `ERR_BODY_INVALID` unless it is a number of milliseconds, given once. */
@@ -121,6 +128,7 @@ const APPLY_REPLY = {
 } as const;
 
 const APPLY_DOC = documented({
+  scope: 'write',
   summary: 'Apply a plan',
   description:
     'Takes the body of `POST /v2/plan` and the `tag` of its plan. Settings and power state are written immediately, as one version of the desired state; port forwards and extensions follow, even if the client disconnects.',
@@ -145,10 +153,11 @@ export function applyRoutes(app: FastifyInstance, { planner }: ApiContext): void
   app.post<{ Body: PlanRequest & { tag: string; author?: StatedAuthor } }>(
     '/v2/apply',
     { ...APPLY_DOC, schema: { body: APPLY_REQUEST } },
-    async ({ body: { tag, author: stated = {}, ...request }, headers }, reply) => {
+    async (call, reply) => {
+      const { tag, author: stated = {}, ...request } = call.body;
       const { sources, ...author } = stated;
       const how = author.to === undefined ? 'apply' : 'rollback';
-      const written = await planner.write(request, tag, { how, ...programOf(headers), ...author }, sources);
+      const written = await planner.write(request, tag, { how, ...callerOf(call), ...author }, sources);
       const document: ApplyReply = { kind: 'ApplyReply', formatVersion: 1, ...written };
       return reply.code(202).type(JSON_TYPE).send(indentedJson(document));
     },

@@ -58,6 +58,7 @@ export function portForwardRoutes(app: FastifyInstance, { portForwards }: Pick<A
   app.post(
     '/v1/port_forwarding',
     documented({
+      scope: 'write',
       summary: 'Forward a local port to a service of the cluster',
       description:
         'An existing forward of the same service port moves to the new host port. Success does not mean that anything serves the port; each connection looks that up.',
@@ -73,7 +74,7 @@ export function portForwardRoutes(app: FastifyInstance, { portForwards }: Pick<A
     }),
     async (request, reply) => {
       const body = forwardBody(request);
-      const { hostPort } = await portForwards.ensure(body, 'now', authorOf(request.headers)).catch((error: unknown) => {
+      const { hostPort } = await portForwards.ensure(body, 'now', authorOf(request)).catch((error: unknown) => {
         throw forwardError(error);
       });
       return reply.type(TEXT_TYPE).send(String(hostPort));
@@ -83,6 +84,7 @@ export function portForwardRoutes(app: FastifyInstance, { portForwards }: Pick<A
   app.delete(
     '/v1/port_forwarding',
     documented({
+      scope: 'write',
       summary: 'Stop forwarding to a service of the cluster',
       query: {
         namespace: { description: 'Namespace of the service', required: true },
@@ -99,7 +101,7 @@ export function portForwardRoutes(app: FastifyInstance, { portForwards }: Pick<A
       },
     }),
     async (request, reply) => {
-      await portForwards.remove(namedForward(request), authorOf(request.headers)).catch((cause: unknown) => {
+      await portForwards.remove(namedForward(request), authorOf(request)).catch((cause: unknown) => {
         throw new RdError('ERR_BODY_INVALID', `${TEXTS.cannotDeleteForward}${reasonOf(cause)}`, { cause });
       });
       return reply.type(TEXT_TYPE).send(TEXTS.forwardDeleted);
@@ -109,6 +111,7 @@ export function portForwardRoutes(app: FastifyInstance, { portForwards }: Pick<A
   app.get(
     '/v2/port_forwards',
     documented({
+      scope: 'read',
       summary: 'List the desired port forwards and their state',
       replies: { 200: { description: 'always', body: 'json', schema: LIST } },
     }),
@@ -120,6 +123,7 @@ export function portForwardRoutes(app: FastifyInstance, { portForwards }: Pick<A
   app.post(
     '/v2/port_forwards',
     documented({
+      scope: 'write',
       summary: 'Set a port forward, even if the cluster is not running',
       description:
         'Like `POST /v1/port_forwarding`, but the cluster may be off: the forward then opens when the cluster starts.',
@@ -133,7 +137,7 @@ export function portForwardRoutes(app: FastifyInstance, { portForwards }: Pick<A
       },
     }),
     async (request, reply) => {
-      const entry = await portForwards.ensure(forwardBody(request), 'later', authorOf(request.headers));
+      const entry = await portForwards.ensure(forwardBody(request), 'later', authorOf(request));
       return reply.type(JSON_TYPE).send(indentedJson(entry));
     },
   );

@@ -21,6 +21,7 @@ export function proofRoutes(
   let second = 0;
   let answered = 0;
   const doc = documented({
+    scope: 'read',
     summary: 'Prove to a caller, without credentials, that this is the service of the connection file',
     description:
       'HMAC-SHA256, keyed with the password of the connection file, of four lines: "rdctl service proof 1", the port, the nonce, and an empty one.',

@@ -3,6 +3,7 @@ import { RdError } from '../../errors.ts';
 import { indentedJson } from '../../json.ts';
 import { settingLayers } from '../../plan/layers.ts';
 import { restartReasons } from '../../plan/restart-reasons.ts';
+import { settingsWithoutSecrets } from '../../plan/secrets.ts';
 import { decideProposal, decideUpdate } from '../../plan/settings-update.ts';
 import type { BackendState } from '../../reconcile/contract.ts';
 import { leaves } from '../../settings/leaf-paths.ts';
@@ -10,11 +11,12 @@ import { SCHEMA_VERSION } from '../../settings/settings.gen.ts';
 import type { DesiredSnapshot, WriteResult } from '../../state/desired-store.ts';
 import { authorOfPut } from '../author.ts';
 import { bytesOf, settingsPayload } from '../body.ts';
-import type { ApiContext } from '../context.ts';
+import type { ApiContext, TokenHolder } from '../context.ts';
 import { documented, type RouteDoc, schemaOf } from '../route-doc.ts';
 import { JSON_TYPE, TEXT_TYPE, TEXTS } from '../wire-texts.ts';
 
 const GET_DOC = {
+  scope: 'read',
   summary: 'All settings',
   replies: {
     200: {
@@ -31,6 +33,7 @@ const WRITTEN = {
   'Rdctl-Ignored-Keys': 'Keys of the body that are not settings, percent-encoded; absent if there are none',
 };
 const PUT_DOC = {
+  scope: 'write',
   summary: 'Change settings',
   description:
     'Omitted keys stay unchanged; lists are replaced; maps are merged by key, and `null` removes an entry. Everything is validated before anything is changed.',
@@ -65,6 +68,7 @@ const PUT_DOC = {
   },
 } as const satisfies RouteDoc;
 const LOCKED_DOC = documented({
+  scope: 'read',
   summary: 'List the fields that an administrator has locked',
   replies: {
     200: {
@@ -90,7 +94,9 @@ export function settingsRoutes(app: FastifyInstance, context: ApiContext): void 
   const { store } = context;
   for (const url of ['/v1/settings', '/v0/settings']) {
     const older = url.startsWith('/v0/') ? ({ unlisted: true } as const) : {};
-    app.get(url, documented({ ...GET_DOC, ...older }), (_request, reply) => sendSettings(reply, store.snapshot()));
+    app.get(url, documented({ ...GET_DOC, ...older }), ({ token }, reply) => {
+      sendSettings(reply, store.snapshot(), token);
+    });
     app.put(url, documented({ ...PUT_DOC, ...older }), (request, reply) => putSettings(request, reply, context));
   }
   app.get('/v1/settings/locked', LOCKED_DOC, (_request, reply) => {
@@ -98,8 +104,10 @@ export function settingsRoutes(app: FastifyInstance, context: ApiContext): void 
   });
 }
 
-function sendSettings(reply: FastifyReply, { desired, etag }: DesiredSnapshot): void {
-  reply.type(TEXT_TYPE).header('ETag', etag).send(indentedJson(desired.settings));
+/** Tokens see no secrets. */
+function sendSettings(reply: FastifyReply, { desired, etag }: DesiredSnapshot, token: TokenHolder | undefined): void {
+  const settings = token ? settingsWithoutSecrets(desired.settings) : desired.settings;
+  reply.type(TEXT_TYPE).header('ETag', etag).send(indentedJson(settings));
 }
 
 async function putSettings(request: FastifyRequest, reply: FastifyReply, context: ApiContext): Promise<FastifyReply> {
@@ -122,7 +130,7 @@ async function putSettings(request: FastifyRequest, reply: FastifyReply, context
     const reasons = Object.keys(restartReasons(settings, controllers.observed(), driver, desired.settings));
     const restarts = desired.power === 'started' && reasons.length > 0;
     const text = restarts ? restartText(controllers.status().backendState) : TEXTS.noRestart;
-    return { next: { settings }, answer: { text, ignored, paths }, by: authorOfPut(request.headers) };
+    return { next: { settings }, answer: { text, ignored, paths }, by: authorOfPut(request) };
   });
 
   const { ignored, paths, text } = answer;
@@ -176,6 +184,7 @@ function encoded(key: string): string {
 }
 
 const PROPOSAL_DOC = documented({
+  scope: 'plan',
   summary: 'List the proposed fields that would restart the backend or destroy cluster data',
   description: 'Changes nothing. No `version` is needed; older versions are not migrated.',
   body: { description: 'Any part of the settings', required: true, schema: schemaOf('SettingsPart') },
@@ -272,6 +281,7 @@ const LAYERS = {
 /** `GET /v2/settings/layers`: the layers of all settings, and where each comes from. */
 export function layerRoutes(app: FastifyInstance, { layers, store, driver }: ApiContext): void {
   const doc = documented({
+    scope: 'read',
     summary: 'List the layers of the effective settings',
     description: 'Built-in defaults, defaults profile, stored settings, locked profile. Secrets are masked.',
     replies: { 200: { description: 'all layers', body: 'json', schema: LAYERS } },

@@ -22,6 +22,7 @@ const REFUSED = {
 const NAME_QUERY = { name: { description: 'Name of the snapshot.', required: true } };
 
 const LIST_DOC = documented({
+  scope: 'read',
   summary: 'List the complete snapshots, oldest first',
   replies: {
     200: { description: 'always', body: 'json', schema: { type: 'array', items: RECORD } },
@@ -29,6 +30,7 @@ const LIST_DOC = documented({
   },
 });
 const CREATE_DOC = documented({
+  scope: 'write',
   summary: 'Create a snapshot of the settings and all backend data',
   description:
     'If the driver can copy a running machine, the backend keeps running. Otherwise it is stopped, and returns to its desired state once the files are copied.',
@@ -48,11 +50,13 @@ const CREATE_DOC = documented({
   replies: { 200: { description: 'complete', body: 'text', example: TEXTS.snapshotCreated }, 400: REFUSED },
 });
 const DELETE_DOC = documented({
+  scope: 'write',
   summary: 'Delete a snapshot',
   query: NAME_QUERY,
   replies: { 200: { description: 'deleted', body: 'text', example: TEXTS.snapshotDeleted }, 400: REFUSED },
 });
 const RESTORE_DOC = documented({
+  scope: 'write',
   summary: 'Restore a snapshot',
   description:
     'Returns when the restored state is running, or immediately if the backend should be off. Until then, the previous state is kept; it returns if the operation fails or is canceled.',
@@ -60,6 +64,7 @@ const RESTORE_DOC = documented({
   replies: { 200: { description: 'restored', body: 'text', example: TEXTS.snapshotRestored }, 400: REFUSED },
 });
 const CANCEL_DOC = documented({
+  scope: 'write',
   summary: 'Cancel the snapshot operation in progress',
   description: 'Returns when the operation has been undone; the request that started it gets 400.',
   replies: { 200: { description: 'always', body: 'text', example: TEXTS.snapshotCanceled } },

@@ -10,6 +10,7 @@ import { JSON_TYPE } from '../wire-texts.ts';
 /** `GET /v2/status`: the document of `schemas/status.json`. */
 export function statusRoutes(app: FastifyInstance, context: ApiContext): void {
   const doc = documented({
+    scope: 'read',
     summary: 'Get the service, the desired state and the observed state',
     replies: { 200: { description: 'always', body: 'json', schema: schemaOf('Status') } },
   });
@@ -74,6 +75,7 @@ const RECHECK_MS = 1_000;
  */
 export function eventRoutes(app: FastifyInstance, context: ApiContext): void {
   const doc = documented({
+    scope: 'read',
     summary: 'Stream the status: now, and on every change',
     description:
       'Server-sent events named `status`; the data of each is the document of `GET /v2/status`. Ends when the service stops.',

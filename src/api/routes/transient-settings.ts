@@ -142,10 +142,12 @@ function recordSchema(whole: boolean): JsonSchema {
 }
 
 const GET_DOC = documented({
+  scope: 'read',
   summary: 'Get the transient settings of the application windows',
   replies: { 200: { description: 'always', body: 'json', schema: recordSchema(true) } },
 });
 const PUT_DOC = documented({
+  scope: 'write',
   summary: 'Change the transient settings of the application windows',
   description: 'Kept in memory until the service stops. Omitted members stay unchanged.',
   body: { description: 'Any part of the transient settings', required: true, schema: recordSchema(false) },

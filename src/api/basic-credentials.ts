@@ -1,0 +1,8 @@
+/** User and password of HTTP Basic authentication (RFC 7617); undefined for any other header. */
+export function basicCredentials(header: string | undefined): { user: Buffer; password: Buffer } | undefined {
+  const encoded = /^basic +(.+)$/i.exec(header?.trim() ?? '')?.[1];
+  if (encoded === undefined) return undefined;
+  const decoded = Buffer.from(encoded, 'base64');
+  const colon = decoded.indexOf(':');
+  return colon < 0 ? undefined : { user: decoded.subarray(0, colon), password: decoded.subarray(colon + 1) };
+}

@@ -1,0 +1,113 @@
+import type { FastifyRequest } from 'fastify';
+import { RdError } from '../errors.ts';
+import { PRODUCT } from '../product.ts';
+import type { TokenCheck, TokenScope } from '../state/tokens.ts';
+import { basicCredentials } from './basic-credentials.ts';
+import type { ApiContext } from './context.ts';
+import { pathOf } from './error-handler.ts';
+import type { Access } from './guard.ts';
+import { TEXTS } from './wire-texts.ts';
+
+/** Decides about a request with a token. */
+export type TokenGuard = (request: FastifyRequest, presented: string) => Promise<Access>;
+
+/** The user of Basic authentication whose password is a token, for clients that know nothing else. */
+const TOKEN_USER = 'token';
+
+/** As in `src/state/tokens.ts`. */
+const PREFIX = `${PRODUCT.name}_`;
+/** Each scope with those that it includes. */
+const INCLUDES: Readonly<Record<TokenScope, readonly TokenScope[]>> = {
+  read: ['read'],
+  plan: ['read', 'plan'],
+  write: ['read', 'plan', 'write'],
+};
+
+const REALM = 'Bearer realm="rdctl"';
+const CREATE = 'Create a token with: rdctl token create --scope read|plan|write --name NAME';
+/** Milliseconds: refused tokens are logged at most once in this time, so that they cannot fill the log. */
+const LOG_INTERVAL = 10_000;
+
+/**
+ * The token of an `Authorization` header (RFC 6750, or Basic with the user `token`). Undefined for credentials of other kinds, which are
+ * refused as by the compatible interface.
+ */
+export function presentedToken(header: string | undefined): string | undefined {
+  const bearer = /^bearer +(.*)$/i.exec(header?.trim() ?? '')?.[1];
+  const basic = bearer === undefined ? basicCredentials(header) : undefined;
+  const presented = basic?.user.toString() === TOKEN_USER ? basic.password.toString() : bearer;
+  return presented?.startsWith(PREFIX) ? presented : undefined;
+}
+
+/**
+ * Accepts a valid token on routes of its scope.
+ * @param now milliseconds.
+ */
+export function createTokenGuard(
+  { tokens, log }: Pick<ApiContext, 'tokens' | 'log'>,
+  now: () => number = () => performance.now(),
+): TokenGuard {
+  const logRefused = throttled(log, now);
+  return async (request, presented) => {
+    const { method } = request;
+    const path = pathOf(request);
+    const check = await tokens.check(presented);
+    if (check.kind !== 'valid') {
+      logRefused({ method, path, reason: check.kind, ...('name' in check ? { token: check.name } : {}) });
+      return { refusal: invalidToken(check), challenge: `${REALM}, error="invalid_token"` };
+    }
+    const required = request.routeOptions.config?.doc?.scope ?? 'closed';
+    if (request.is404 || INCLUDES[check.scope].some((scope) => scope === required)) {
+      return { token: { name: check.name, isValid: async () => (await tokens.check(presented)).kind === 'valid' } };
+    }
+    log('warn', 'a token was refused', { method, path, reason: 'scope', token: check.name });
+    const challenge = `${REALM}, error="insufficient_scope"${required === 'closed' ? '' : `, scope="${required}"`}`;
+    return { refusal: missingScope(check, required, `${method} ${path}`), challenge };
+  };
+}
+
+/** Begins with the text that clients of the compatible interface match. */
+function invalidToken(check: Exclude<TokenCheck, { kind: 'valid' }>): RdError {
+  const refusal = (reason: string, advice: string) =>
+    new RdError('ERR_UNAUTHORIZED', `${TEXTS.unauthorized}: ${reason}`, { advice });
+  switch (check.kind) {
+    case 'malformed':
+      return refusal('this is only a part of a token, or has other characters', CREATE);
+    case 'unreadable':
+      return refusal('the service cannot read its tokens', 'See the service log for the cause.');
+    case 'expired':
+      return refusal(`the token "${check.name}" expired at ${check.expiresAt}`, CREATE);
+    case 'unknown':
+      return refusal('the token is unknown, or was revoked', CREATE);
+  }
+}
+
+function missingScope(
+  { name, scope }: { name: string; scope: TokenScope },
+  required: TokenScope | 'closed',
+  what: string,
+): RdError {
+  if (required === 'closed') {
+    return new RdError('ERR_FORBIDDEN', `${what} is not open to tokens, and the token "${name}" was used`, {
+      advice: 'Use the user and password of the connection file, or rdctl on that computer.',
+    });
+  }
+  return new RdError('ERR_FORBIDDEN', `${what} requires the scope ${required}; the token "${name}" has ${scope}`, {
+    advice: `Create a token with that scope: rdctl token create --scope ${required} --name NAME`,
+  });
+}
+
+/** Logs a refusal at once, and then again only after a while, with the number of those in between. Values contain no secret. */
+function throttled(log: ApiContext['log'], now: () => number): (values: Record<string, unknown>) => void {
+  let next = Number.NEGATIVE_INFINITY;
+  let unlogged = 0;
+  return (values) => {
+    if (now() < next) {
+      unlogged += 1;
+      return;
+    }
+    log('warn', 'a token was refused', { ...values, ...(unlogged > 0 ? { unlogged } : {}) });
+    next = now() + LOG_INTERVAL;
+    unlogged = 0;
+  };
+}
