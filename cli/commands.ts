@@ -44,6 +44,11 @@ const DECLARE: readonly Row[] = [
     async () => (await import('./commands/doctor.ts')).doctor,
   ],
   [
+    'logs',
+    'Show the logs of service, engine, machine and cluster',
+    async () => (await import('./commands/logs.ts')).logs,
+  ],
+  [
     'diagnostics',
     'Show problems with the desktop and this computer',
     async () => (await import('./commands/diagnostics.ts')).diagnostics,

@@ -9,10 +9,11 @@ import { run } from './run.ts';
 // is limited to modules that `node -e 0` loads too; the rest is loaded on first use.
 
 /** Writes synchronously: setting up a stream costs more than the rest of a short command. */
-function writer(fd: 1 | 2): (data: string | Uint8Array) => void {
+function writer(fd: 1 | 2): { write(data: string | Uint8Array): void; readonly gone: boolean } {
   let stream: NodeJS.WriteStream | undefined;
   let gone = false;
-  return (data) => {
+
+  function write(data: string | Uint8Array): void {
     // Pipes and files get the bytes as they are; a terminal would interpret some of them.
     let rest = Buffer.from(isTerminal(fd) ? forTerminal(Buffer.from(data).toString('utf8')) : data);
     while (rest.length > 0 && !gone && !stream) {
@@ -29,10 +30,21 @@ function writer(fd: 1 | 2): (data: string | Uint8Array) => void {
       }
     }
     if (rest.length > 0 && stream) {
-      if (stream.listenerCount('error') === 0) stream.on('error', () => undefined);
+      if (stream.listenerCount('error') === 0) {
+        stream.on('error', () => {
+          gone = true;
+        });
+      }
       stream.write(rest);
       queued = true;
     }
+  }
+
+  return {
+    write,
+    get gone() {
+      return gone;
+    },
   };
 }
 
@@ -62,9 +74,14 @@ if (platform !== 'darwin' && platform !== 'linux' && platform !== 'win32') {
   process.exit(1);
 }
 
+const stdout = writer(1);
+
 const io: Io = {
-  out: writer(1),
-  err: writer(2),
+  out: stdout.write,
+  err: writer(2).write,
+  get closed() {
+    return stdout.gone;
+  },
   async readStdin(limit) {
     const parts: Buffer[] = [];
     let length = 0;

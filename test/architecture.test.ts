@@ -150,6 +150,11 @@ const TABLE: readonly Rule[] = [
     because: 'the list of drivers knows them all',
   },
   {
+    module: 'src/drivers/log-places.ts',
+    may: ['src/drivers/machines/qemu/places.ts', 'src/state/'],
+    because: 'where logs are is known from the records of a home, whether or not anything runs',
+  },
+  {
     module: 'src/drivers/backend-access.ts',
     may: ['src/drivers/', 'src/state/'],
     because: 'a way to the running application is made of records on this disk, and of nothing that was answered',
@@ -232,6 +237,7 @@ const TABLE: readonly Rule[] = [
       // What needs no service: guest images, the way into what this home's records name, the driver of a first start.
       'src/drivers/guest-images/',
       'src/drivers/backend-access.ts',
+      'src/drivers/log-places.ts',
       'src/drivers/index.ts',
       'src/features/host-integration/',
       'src/allowed-images/',

@@ -75,6 +75,17 @@ function liveSources(words: readonly string[], command: Command | undefined, io:
       const { FIELDS } = await import('../../src/settings/fields.gen.ts');
       return FIELDS.map(({ path, description }) => ({ word: path, about: description }));
     },
+    async logs() {
+      const { homeLogs, LOGS } = await import('../../src/drivers/log-places.ts');
+      const { homeOf } = await import('../../src/client/session/home.ts');
+      const logs = await Promise.resolve()
+        .then(() => homeLogs(homeOf(io)))
+        .then(
+          (home) => home.logs,
+          () => ({}),
+        );
+      return Object.entries(LOGS).flatMap(([word, about]) => (Object.hasOwn(logs, word) ? [{ word, about }] : []));
+    },
   };
 }
 

@@ -115,6 +115,7 @@ export interface Sources {
   extensions(): Promise<Offer[]>;
   endpoints(): Promise<Offer[]>;
   settings(): Promise<Offer[]>;
+  logs(): Promise<Offer[]>;
 }
 
 /** Commands that take known names as arguments, with the maximum count. */
@@ -124,6 +125,7 @@ const ARGUMENTS: Readonly<Record<string, readonly [keyof Sources, number]>> = {
   'extension uninstall': ['extensions', 1],
   api: ['endpoints', 1],
   explain: ['settings', 1],
+  logs: ['logs', 1],
 };
 /** Commands that take files as arguments. */
 const FILE_ARGUMENTS = ['apply', 'import-profile', 'profile check', 'profile upgrade', 'shell', 'cp'];

@@ -148,6 +148,12 @@ export const WITHOUT_A_SERVICE: readonly Row[] = [
   [['cp', 'machine:a', 'machine:b'], 1, '', misuse('both of "machine:a" and "machine:b" are in the machine')],
   [['cp', '-r', 'a', 'machine:b'], 1, '', refusal('The virtual machine of this home is not running.')],
   [['ssh-config', 'x'], 1, '', misuse('unknown command "x" for "rdctl ssh-config"')],
+  [['logs'], 1, '', refusal('The log "service" has not been written yet')],
+  [['logs', 'engine'], 1, '', refusal('There is no log "engine" here: no service has run in this home.')],
+  [['logs', 'ghost'], 1, '', misuse('there is no log called "ghost"')],
+  [['logs', 'service', 'engine'], 1, '', misuse('logs takes one log')],
+  [['logs', '-n', '-1'], 1, '', misuse('--lines must not be negative')],
+  [['logs', 'output', '--since', '1m'], 1, '', misuse('the lines of the log "output" have no times')],
   [['ssh-config'], 1, '', refusal('The virtual machine of this home is not running.')],
 
   [['completion', 'bash'], 0, /\b__complete\b/, ''],

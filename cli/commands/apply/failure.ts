@@ -3,13 +3,11 @@ import { join } from 'node:path';
 import { type Service, targetOf } from '../../../src/client/session/find.ts';
 import { RdError } from '../../../src/errors.ts';
 import { isObject, type JsonObject } from '../../../src/json.ts';
+import { ENGINE_PROGRAMS, SERVICE_LOG } from '../../../src/state/log-files.ts';
 import type { Places } from '../../../src/state/places.ts';
 import { plainText } from '../../views/text.ts';
 
 const TAIL_BYTES = 16 * 1024;
-/** The daemon log of each engine, more detailed than ours. */
-const ENGINE_LOGS: Readonly<Record<string, string>> = { moby: 'dockerd.log', containerd: 'containerd.log' };
-const SERVICE_LOG = 'service.log';
 /** Log level of a warning. */
 const WARNING = 40;
 
@@ -23,7 +21,8 @@ export async function withRollbackAdvice(error: unknown, service: Service, where
     (status) => status.engine.name,
     () => undefined,
   );
-  const ofEngine = engine === undefined ? undefined : ENGINE_LOGS[engine];
+  // More detailed than ours.
+  const ofEngine = engine === undefined ? undefined : `${ENGINE_PROGRAMS[engine]}.log`;
   const details = [...error.details];
   for (const name of [ofEngine, SERVICE_LOG]) {
     if (name === undefined) continue;

@@ -7,6 +7,7 @@ import { makeDirectory } from '../../os/directory.ts';
 import { ioError } from '../../os/io-error.ts';
 import { type Detached, detach } from '../../os/launch.ts';
 import { adoptPlaces, noting, refuseRunning } from '../../state/drop-in.ts';
+import { OUTPUT_LOG } from '../../state/log-files.ts';
 import { createClient } from '../client.ts';
 import type { Connection } from '../connection.ts';
 import { type ConnectionFlags, discover } from '../discovery.ts';
@@ -128,7 +129,7 @@ export async function launchStop(io: SessionIo): Promise<{ pid: number; gone(): 
 
 async function inBackground(io: SessionIo, argv: readonly string[], input?: string): Promise<Detached> {
   const { logs } = homeOf(io);
-  const logFile = join(logs, 'service-output.log');
+  const logFile = join(logs, OUTPUT_LOG);
   await makeDirectory(logs);
   return detach({ argv, env: io.env, logFile, ...(input === undefined ? {} : { input }) }).catch((cause: unknown) => {
     throw ioError('write', logFile, cause);

@@ -46,6 +46,8 @@ const MAX_SOCKET_PATH = 107;
 const MAX_SOCKET_PATH_DARWIN = 103;
 /** What ssh appends temporarily. */
 const SSH_SUFFIX = 17;
+/** Directory of the engines' logs in the guest; a full one is moved to `NAME.log.1`. */
+export const GUEST_LOGS = '/var/lib/rdctl/logs';
 /** The longest socket name in `run`. */
 export const LONGEST_SOCKET = 'containerd-containerd.sock';
 

@@ -9,7 +9,7 @@ import type { DriverContext } from '../../driver.ts';
 import type { Arrangement, EngineArea, Shell } from '../../shell.ts';
 import { fileReader } from './file-reader.ts';
 import { type Connection, missingProgram } from './guest.ts';
-import { LONGEST_SOCKET, type QemuPlaces } from './places.ts';
+import { GUEST_LOGS, LONGEST_SOCKET, type QemuPlaces } from './places.ts';
 import type { PortConflict } from './ports/conflict.ts';
 import type { ClaimPort } from './ports/forwarder.ts';
 import { guestOffers, guestReach } from './reach.ts';
@@ -31,7 +31,6 @@ export interface QemuShellParts {
 /** Root of the engines' files in the guest. */
 const DATA = '/var/lib/rdctl/data';
 const RUN = '/run/rdctl';
-const LOGS = '/var/lib/rdctl/logs';
 /** Default socket locations for clients in the guest. */
 const DEFAULT_SOCKETS: Readonly<Record<string, string>> = {
   'docker.sock': '/run/docker.sock',
@@ -59,7 +58,7 @@ export function qemuShell({
   log,
 }: QemuShellParts): Shell & { release(): void } {
   const unit = (name: string) => `rdctl-${name}.service`;
-  const logOf = (name: string) => posix.join(LOGS, `${name}.log`);
+  const logOf = (name: string) => posix.join(GUEST_LOGS, `${name}.log`);
   const environmentOf = (name: string) => posix.join(RUN, `${name}.env`);
   const { run } = guest;
   /** Host sockets forwarded to the guest, by guest path. */

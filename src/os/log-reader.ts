@@ -1,0 +1,173 @@
+import { watch } from 'node:fs';
+import { type FileHandle, stat } from 'node:fs/promises';
+import { basename, dirname } from 'node:path';
+import type { Clock } from './clock.ts';
+import { ioError, systemCode } from './io-error.ts';
+import { type LineSelection, lineSplitter, selected } from './log-lines.ts';
+import { openToRead } from './regular-file.ts';
+
+const CHUNK = 64 * 1024;
+/** Milliseconds between looks at a file whose changes are announced: on some file systems, such as those of a network, not all are. */
+const SLOW_POLL_MS = 5_000;
+const POLL_MS = 500;
+
+/** Calls back on changes of a file, spurious ones included. Returns the function that ends it; undefined where they cannot be announced. */
+type WatchFile = (file: string, changed: () => void) => (() => void) | undefined;
+
+export interface FollowOptions {
+  signal: AbortSignal;
+  clock: Clock;
+  watchFile?: WatchFile;
+}
+
+/**
+ * The selected lines of a log and of the files that were rotated, newest first; with `follow`, also every later line, over rotations and
+ * truncations, until the signal aborts. Never follows links.
+ * @returns undefined where there is no such file. Throws `ERR_IO`.
+ */
+export async function readLog(
+  files: readonly string[],
+  selection: LineSelection,
+  follow?: FollowOptions,
+): Promise<AsyncGenerator<string, void> | undefined> {
+  const [newest, ...older] = await openAll(files, follow !== undefined);
+  if (!newest) return undefined;
+  return linesOf(newest, older, selection, follow);
+}
+
+async function* linesOf(
+  newest: OpenLog,
+  older: readonly OpenLog[],
+  selection: LineSelection,
+  follow: FollowOptions | undefined,
+): AsyncGenerator<string, void> {
+  try {
+    let { lines, complete } = await selected(newest.lines(!follow), selection);
+    for (const log of older) {
+      if (complete) break;
+      const { last } = selection;
+      const missing = last === undefined ? {} : { last: last - lines.length };
+      const before = await selected(log.lines(true), { ...selection, ...missing });
+      lines = [...before.lines, ...lines];
+      complete = before.complete;
+    }
+    yield* lines;
+    if (follow) yield* newest.later(follow);
+  } finally {
+    for (const log of [newest, ...older]) await log.close();
+  }
+}
+
+/** All that exist, before anything is read. @param needsNewest without the first, none. */
+async function openAll(files: readonly string[], needsNewest: boolean): Promise<OpenLog[]> {
+  const logs: OpenLog[] = [];
+  const seen = new Set<string>();
+  for (const file of files) {
+    const handle = await openIfThere(file);
+    if (!handle && needsNewest && logs.length === 0) return [];
+    if (!handle) continue;
+    const { dev, ino } = await handle.stat();
+    // A rotation in between shows the same file under two names.
+    if (seen.has(`${dev}:${ino}`)) await handle.close();
+    else logs.push(openLog(file, handle));
+    seen.add(`${dev}:${ino}`);
+  }
+  return logs;
+}
+
+type OpenLog = ReturnType<typeof openLog>;
+
+function openLog(file: string, opened: FileHandle) {
+  let handle = opened;
+  let position = 0;
+  const splitter = lineSplitter();
+
+  /** From where it is to the end of the file. @param all also a last line that has not ended. */
+  async function* lines(all: boolean): AsyncGenerator<string, void> {
+    const buffer = Buffer.alloc(CHUNK);
+    for (;;) {
+      const { bytesRead } = await handle.read(buffer, 0, CHUNK, position).catch((cause: unknown) => {
+        throw ioError('read', file, cause);
+      });
+      if (bytesRead === 0) break;
+      position += bytesRead;
+      yield* splitter.add(buffer.subarray(0, bytesRead));
+    }
+    if (all) yield* splitter.rest();
+  }
+
+  /** Whether the path leads to another file now, or this one was emptied. */
+  async function change(): Promise<'none' | 'emptied' | 'replaced'> {
+    const mine = await handle.stat();
+    const there = await stat(file).catch(() => undefined);
+    if (there && (there.ino !== mine.ino || there.dev !== mine.dev)) return 'replaced';
+    return mine.size < position ? 'emptied' : 'none';
+  }
+
+  async function* later({ signal, clock, watchFile = announced }: FollowOptions): AsyncGenerator<string, void> {
+    let stirred = true;
+    let wake: (() => void) | undefined;
+    const unwatch = watchFile(file, () => {
+      stirred = true;
+      wake?.();
+    });
+    try {
+      while (!signal.aborted) {
+        if (stirred) {
+          stirred = false;
+          yield* lines(false);
+          const what = await change();
+          if (what === 'emptied') yield* restart();
+          else if (what === 'replaced') yield* reopen();
+          continue;
+        }
+        const sleeping = new AbortController();
+        wake = () => sleeping.abort();
+        await clock.sleep(unwatch ? SLOW_POLL_MS : POLL_MS, AbortSignal.any([signal, sleeping.signal]));
+        stirred = true;
+      }
+    } finally {
+      unwatch?.();
+    }
+
+    function* restart(): Generator<string, void> {
+      yield* splitter.rest();
+      position = 0;
+      stirred = true;
+    }
+
+    async function* reopen(): AsyncGenerator<string, void> {
+      const next = await openIfThere(file);
+      if (!next) return;
+      // What was written before the rename, after the last look.
+      yield* lines(true);
+      await handle.close();
+      handle = next;
+      yield* restart();
+    }
+  }
+
+  return { lines, later, close: () => handle.close() };
+}
+
+async function openIfThere(file: string): Promise<FileHandle | undefined> {
+  return openToRead(file).catch((cause: unknown) => {
+    if (systemCode(cause) === 'ENOENT') return undefined;
+    throw ioError('open', file, cause);
+  });
+}
+
+/** Watches the directory, because a watch of the file would stay with a rotated one. */
+function announced(file: string, changed: () => void): (() => void) | undefined {
+  try {
+    const name = basename(file);
+    const watcher = watch(dirname(file), (_event, what) => {
+      if (what === null || what === name) changed();
+    });
+    // It may end, for example with the directory; looks go on.
+    watcher.on('error', () => watcher.close());
+    return () => watcher.close();
+  } catch {
+    return undefined;
+  }
+}
