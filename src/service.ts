@@ -196,6 +196,7 @@ function contextOf(options: ServiceOptions, parts: Parts): ApiContext {
       ...(policies.defaults ? { defaultsBy: policies.defaults.source } : {}),
     },
     layers: backend.layers,
+    history: backend.history,
     metrics,
   };
 }

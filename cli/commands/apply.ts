@@ -1,6 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { checkDriver } from '../../src/client/session/driver.ts';
+import { runningService, targetOf } from '../../src/client/session/find.ts';
 import { homeOf } from '../../src/client/session/home.ts';
 import { RdError } from '../../src/errors.ts';
 import { NO_FORWARDS } from '../../src/plan/port-forwards.ts';
@@ -9,7 +10,7 @@ import type { Places } from '../../src/state/places.ts';
 import { desiredOf, FILE_FLAG, forwardsOf } from '../arguments/profile-files.ts';
 import { TARGET_FLAG } from '../arguments/shared-flags.ts';
 import { usage } from '../arguments/values.ts';
-import { type Caller, defineCommand, type Io } from '../command.ts';
+import { type Caller, defineCommand } from '../command.ts';
 import { OUTPUT_FLAG, type View, viewFor } from '../views/view.ts';
 import { applyNow, type RequestedState, RUN_FLAGS, runOptions } from './apply/run.ts';
 
@@ -25,7 +26,7 @@ Exit codes: 0 success; 1 failure; 3 refused: invalid profile, locked or unsuppor
 4 timed out; 5 consent required; 6 the plan is stale.`,
   flags: {
     file: FILE_FLAG,
-    previous: { type: 'boolean', summary: 'Roll back to the state before the last apply' },
+    previous: { type: 'boolean', summary: 'Same as `rdctl rollback`; in another application, undo the last apply' },
     ...RUN_FLAGS,
     'skip-unsupported': { type: 'boolean', summary: 'Skip settings that the driver does not support, and list them' },
     'dry-run': { type: 'boolean', summary: 'Only show the plan, as `rdctl plan` does' },
@@ -44,7 +45,7 @@ Exit codes: 0 success; 1 failure; 3 refused: invalid profile, locked or unsuppor
       files: flags.file ?? [],
       args,
       previous: flags.previous ?? false,
-      io,
+      caller: invocation,
       view,
       where,
     });
@@ -93,13 +94,14 @@ interface WantedInput {
   /** Positional arguments: at most one saved plan. */
   args: readonly string[];
   previous: boolean;
-  io: Io;
+  caller: Caller;
   view: View;
   where: Places;
 }
 
 /** Reads the requested state before contacting anything. Throws `ERR_USAGE` unless exactly one source is given. */
-async function requestedState({ files, args, previous, io, view, where }: WantedInput): Promise<RequestedState> {
+async function requestedState({ files, args, previous, caller, view, where }: WantedInput): Promise<RequestedState> {
+  const { io } = caller;
   const [planFile, extra] = args;
   if (extra !== undefined) throw new RdError('ERR_USAGE', 'only one saved plan can be applied at a time');
   const asked = [planFile !== undefined, previous, files.length > 0 && planFile === undefined].filter(Boolean).length;
@@ -112,10 +114,7 @@ async function requestedState({ files, args, previous, io, view, where }: Wanted
       },
     );
   }
-  if (previous) {
-    const { previousState } = await import('../../src/client/previous.ts');
-    return { asked: await previousState(where), isRollback: true };
-  }
+  if (previous) return previousState(caller, view, where);
   const profile = files.length > 0 ? await desiredOf(files, io, view) : undefined;
   if (planFile === undefined) {
     if (!profile) throw new RdError('ERR_USAGE', 'no profile or plan specified');
@@ -135,6 +134,18 @@ async function requestedState({ files, args, previous, io, view, where }: Wanted
     ...(locate ? { locate } : {}),
     ...(author ? { author } : {}),
   };
+}
+
+/** What `rdctl rollback` goes back to; for another application, which has no history, the state that was kept before the last apply. */
+async function previousState(caller: Caller, view: View, where: Places): Promise<RequestedState> {
+  const service = await runningService(caller);
+  if (service?.client.foreign) {
+    const { keptState } = await import('../../src/client/previous.ts');
+    const target = targetOf(service.status);
+    return { asked: { request: await keptState(where, target) }, isRollback: true, home: target.home };
+  }
+  const { rollbackState } = await import('./apply/rollback-state.ts');
+  return rollbackState(undefined, caller, view);
 }
 
 async function planText(path: string, name: string): Promise<string> {

@@ -1,15 +1,12 @@
-import { beforeLast, rollbackRequest, sinceReset } from '../../src/client/history.ts';
 import { checkDriver } from '../../src/client/session/driver.ts';
 import { runningService } from '../../src/client/session/find.ts';
 import { homeOf } from '../../src/client/session/home.ts';
-import type { HistoryEntry } from '../../src/plan/history.ts';
-import { readHistory } from '../../src/state/history-file.ts';
 import { usage } from '../arguments/values.ts';
 import { defineCommand } from '../command.ts';
 import { showNotices } from '../views/service-activity.ts';
 import { OUTPUT_FLAG, viewFor } from '../views/view.ts';
+import { rollbackState } from './apply/rollback-state.ts';
 import { applyNow, RUN_FLAGS, runOptions } from './apply/run.ts';
-import { entryAt, generationIn } from './history.ts';
 import { planFor } from './plan/plan-for.ts';
 
 export const rollback = defineCommand({
@@ -34,14 +31,11 @@ Exit codes: as those of \`rdctl apply\`; 1 if there is nothing to undo.
     if (args.length > 1) throw usage('rollback takes one generation');
     checkDriver(undefined, io.env);
     const view = viewFor(flags.output, io);
-    const where = homeOf(io);
-    const entries = sinceReset(await readHistory(where.historyFile));
-    const to = args[0] === undefined ? beforeLast(entries) : targetIn(entries, generationIn(args[0]));
-    const { request, portForwards, secrets } = rollbackRequest(entries, to);
-    view.warnings(secrets.map((path) => `${path} is a secret, which the history does not hold: it stays as it is.`));
+    const wanted = await rollbackState(args[0], invocation, view);
     if (flags.plan) {
       const service = await runningService(invocation);
       if (service) showNotices(service.status, io);
+      const { request, portForwards } = wanted.asked;
       const { plan } = await planFor(
         { request, portForwards: [...portForwards.entries], prunePortForwards: false },
         service,
@@ -52,21 +46,13 @@ Exit codes: as those of \`rdctl apply\`; 1 if there is nothing to undo.
       return plan.summary.blocked > 0 ? 3 : 0;
     }
     await applyNow({
-      wanted: { asked: { request, portForwards }, isRollback: true, author: async () => ({ to }) },
+      wanted,
       caller: invocation,
       view,
-      where,
+      where: homeOf(io),
       ...runOptions(flags),
       skipUnsupported: true,
     });
     return 0;
   },
 });
-
-/** A generation whose later changes are all known. */
-function targetIn(entries: readonly HistoryEntry[], generation: number): number {
-  const [first] = entries;
-  // The state before the first recorded change is known, too.
-  if (first && generation === first.generation - 1) return generation;
-  return entryAt(entries, generation).generation;
-}

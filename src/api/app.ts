@@ -11,6 +11,7 @@ import { describedRoutes } from './route-doc.ts';
 import { backendStateRoutes, factoryResetRoutes, k8sResetRoutes, shutdownRoutes } from './routes/backend.ts';
 import { diagnosticsRoutes } from './routes/diagnostics.ts';
 import { extensionRoutes } from './routes/extensions.ts';
+import { historyRoutes } from './routes/history.ts';
 import { aboutRoutes, listingRoutes, olderVersionRoutes, openApiRoutes } from './routes/listings.ts';
 import { measureRequests, metricsRoutes } from './routes/metrics.ts';
 import { applyRoutes, planRoutes } from './routes/plans.ts';
@@ -105,6 +106,7 @@ export function createApp(context: ApiContext, server?: Server): FastifyInstance
   eventRoutes(app, context);
   proofRoutes(app, context);
   layerRoutes(app, context);
+  historyRoutes(app, context);
   metricsRoutes(app, context);
   openApiRoutes(app, context, described);
   // In a separate scope, where bodies are parsed and validated against a schema.

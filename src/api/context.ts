@@ -5,7 +5,7 @@ import type { PortForwards } from '../features/port-forwards/manager.ts';
 import type { Snapshots } from '../features/snapshots/contract.ts';
 import type { JsonObject } from '../json.ts';
 import type { LiveState, Plan, PlanRequest } from '../plan/change.ts';
-import type { Author, Origin, StatedSource } from '../plan/history.ts';
+import type { Author, HistoryEntry, Origin, StatedSource } from '../plan/history.ts';
 import type { LayerFacts } from '../plan/layers.ts';
 import type { UserFileFacts } from '../plan/user-files.ts';
 import type { Controllers } from '../reconcile/contract.ts';
@@ -50,6 +50,8 @@ export interface ApiContext {
   resetBackend(mode: 'fast' | 'wipe'): Promise<void>;
   applies: Applies;
   planner: Planner;
+  /** Everything that was changed, oldest first. Throws `ERR_IO`. */
+  history: { entries(): Promise<HistoryEntry[]> };
   /** Calls back whenever the status may have changed. Returns the unsubscribe function. */
   onStatus(listener: () => void): () => void;
   /** Functions that end open event streams. */

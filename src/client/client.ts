@@ -1,7 +1,7 @@
 import type { ForwardKey } from '../features/port-forwards/forward.ts';
 import { isObject, type JsonObject } from '../json.ts';
 import type { LiveState, Plan, PlanRequest } from '../plan/change.ts';
-import type { StatedAuthor } from '../plan/history.ts';
+import type { HistoryEntry, StatedAuthor } from '../plan/history.ts';
 import type { SettingLayers } from '../plan/layers.ts';
 import type { BackendState } from '../reconcile/contract.ts';
 import type { ApplyReply, StatusDocument } from '../reconcile/status-document.ts';
@@ -61,6 +61,8 @@ export interface Client {
    * differ, and `ERR_BACKEND_LOCKED` while an earlier apply is running; nothing has changed then.
    */
   apply(request: PlanRequest, tag: string, options?: CallOptions & { author?: StatedAuthor }): Promise<ApplyReply>;
+  /** Everything that was changed, oldest first. */
+  history(options?: CallOptions): Promise<HistoryEntry[]>;
   addPortForward(forward: ForwardKey & { hostPort: number }, options?: CallOptions): Promise<void>;
   /** Idempotent: also succeeds when there was none. */
   removePortForward(key: ForwardKey, options?: CallOptions): Promise<void>;
@@ -155,6 +157,11 @@ export function createClient(connection: Connection, transport: Transport = http
       if (isDocument(value, 'ApplyReply', REPLY_PARTS)) return value as unknown as ApplyReply;
       throw notOurService(connection, '/v2/apply did not report what was written');
     },
+    async history(options) {
+      const { value } = await object({ method: 'GET', path: '/v2/history', ...options });
+      if (isDocument(value, 'History', HISTORY_PARTS)) return value.entries as unknown as HistoryEntry[];
+      throw notOurService(connection, '/v2/history returned no history');
+    },
     async addPortForward(forward, options) {
       await call({ method: 'POST', path: '/v2/port_forwards', body: JSON.stringify(forward), ...options });
     },
@@ -185,6 +192,7 @@ const STATUS_PARTS = {
   lists: ['conditions', 'phases', 'notices'],
 };
 const REPLY_PARTS = { objects: [], lists: ['sent'] };
+const HISTORY_PARTS = { objects: [], lists: ['entries'] };
 const LAYERS_PARTS = { objects: ['builtIn', 'inForce', 'driver'], lists: [] };
 
 /** Settings of every version have these two; other servers' replies hardly do. */

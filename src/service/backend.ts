@@ -96,7 +96,7 @@ export async function openBackend(
     kubernetesVersions,
     locks: startup.locks,
   });
-  const history = await openServiceHistory(places, state?.generation, log);
+  const history = await openServiceHistory(places, state, log);
   const initial = {
     settings,
     machine: state?.machine ?? DEFAULT_MACHINE_OPTIONS,

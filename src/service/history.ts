@@ -35,6 +35,8 @@ export interface ServiceHistory {
   finished(generation: number, failure?: unknown): void;
   /** As `HistoryFile.onOldest`: what is bound to an older entry can go. */
   onOldest(listener: (generation: number) => void): void;
+  /** All entries, oldest first. Throws `ERR_IO`. */
+  entries(): Promise<HistoryEntry[]>;
   /** Records the outcome of each write as the loop reports it. */
   follow(controllers: Pick<Controllers, 'onChange'>): void;
   close(): Promise<void>;
@@ -52,22 +54,27 @@ interface OpenEntry {
   failure?: unknown;
 }
 
-/** Opens the history of a home. Throws `ERR_IO`. @param current the stored generation; undefined without one. */
+/** Opens the history of a home, in which `state` is stored, if any is. Throws `ERR_IO`. */
 export async function openServiceHistory(
   places: Places,
-  current: number | undefined,
+  state: Pick<Desired, 'generation' | 'power'> | undefined,
   log: LogFile,
 ): Promise<ServiceHistory> {
   const onDropFailure = (error: unknown) =>
     log.write('warn', 'old changes were not dropped from the history', { error });
-  const applied = current ?? Number.POSITIVE_INFINITY;
+  const applied = state?.generation ?? Number.POSITIVE_INFINITY;
   const { newest, ...file } = await openHistory(places.historyFile, applied, systemClock.now, { onDropFailure });
   // A history without a state outlived a reset, which removed the forwards as well.
-  return serviceHistory({ ...file, ...(newest && current !== undefined ? { newest } : {}) }, log);
+  return serviceHistory({ ...file, ...(newest && state ? { newest } : {}) }, log, state?.power);
 }
 
-/** Records in a history that is open. */
-export function serviceHistory(file: HistoryFile, log: Pick<LogFile, 'write'>): ServiceHistory {
+/** Records in a history that is open. `launchedFrom`: the power of the last service; an apply launches the next one stopped. */
+export function serviceHistory(
+  file: HistoryFile,
+  log: Pick<LogFile, 'write'>,
+  launchedFrom?: Desired['power'],
+): ServiceHistory {
+  let powerBefore = launchedFrom;
   const open = new Map<number, OpenEntry>();
   const unfinished = unfinishedForwards(file.newest);
   if (unfinished?.alone) open.set(unfinished.generation, { isForLoop: false, hasSteps: true });
@@ -95,10 +102,12 @@ export function serviceHistory(file: HistoryFile, log: Pick<LogFile, 'write'>): 
     last: file.last,
     ...(unfinished ? { unfinished } : {}),
     onOldest: file.onOldest,
+    entries: file.entries,
     beginAgain: (generation) =>
       file.add({ generation, at: new Date(systemClock.now()).toISOString(), by: { how: 'reset' }, changes: [] }),
     async writing(before, next, by, { announced, sources } = {}) {
-      const ofBackend = recordedChanges(before, next);
+      const power = by.how === 'apply' || by.how === 'rollback' ? powerBefore : undefined;
+      const ofBackend = recordedChanges(power === undefined ? before : { ...before, power }, next);
       const changes = withSources([...ofBackend, ...(announced ?? [])], sources);
       // A retry after a failure is a new generation without a change.
       if (changes.length === 0) return;
@@ -113,6 +122,7 @@ export function serviceHistory(file: HistoryFile, log: Pick<LogFile, 'write'>): 
         log.write('warn', 'the disk is full, so a change of power is not in the history', { generation });
         return;
       }
+      if (by.how !== 'start' && by.how !== 'policy') powerBefore = undefined;
       const isForLoop = ofBackend.length > 0;
       if (isForLoop && by.continues === undefined) {
         for (const [earlier, entry] of open) if (entry.isForLoop) end(earlier, { result: 'superseded' });

@@ -33,6 +33,8 @@ export interface HistoryFile {
    * dropped. What is bound to an older entry can go.
    */
   onOldest(listener: (generation: number) => void): void;
+  /** All entries, oldest first. Throws `ERR_IO`. */
+  entries(): Promise<HistoryEntry[]>;
 }
 
 /** Replaced by tests. */
@@ -112,6 +114,7 @@ export async function openHistory(
       listeners.add(listener);
       listener(oldest);
     },
+    entries: () => readHistory(path),
   };
   for (const { generation, outcome } of entries) {
     if (generation <= current || outcome) continue;

@@ -45,6 +45,7 @@ const ROUTES: Readonly<Record<string, TokenScope | 'closed' | 'open'>> = {
   'GET /v2/status': 'read',
   'GET /v2/events': 'read',
   'GET /v2/metrics': 'read',
+  'GET /v2/history': 'read',
   'GET /v2/proof': 'open',
   'GET /v2/settings/layers': 'read',
   'GET /v2/openapi.json': 'read',

@@ -2,15 +2,15 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { withRollbackAdvice } from '../../cli/commands/apply/failure.ts';
-import { recordPrevious } from '../../src/client/previous.ts';
-import { type Service, targetOf } from '../../src/client/session/find.ts';
+import type { Service } from '../../src/client/session/find.ts';
 import { RdError } from '../../src/errors.ts';
+import type { HistoryEntry } from '../../src/plan/history.ts';
 import { places } from '../../src/state/places.ts';
 import { statusWith } from '../helpers/plans.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';
 
 const FAILED = new RdError('ERR_CONVERGE_FAILED', 'The backend did not reach the desired state.');
-const BACK = 'To restore the previous state, run: rdctl apply --previous';
+const BACK = 'To restore the previous state, run: rdctl rollback';
 
 /** What an error becomes with these logs. */
 async function told(logs: Record<string, string>, error = FAILED): Promise<RdError> {
@@ -67,11 +67,14 @@ test.each<[string, RdError | undefined, string]>([
 ])('rolling back %s', async (_what, refusal, advice) => {
   const where = places({ RDCTL_HOME: temporaryDirectory() }, 'linux', '/');
   const status = statusWith();
-  const settings = { version: 19 };
-  await recordPrevious(where, { target: targetOf(status), settings, power: 'started' }, new Date());
+  const entry: HistoryEntry = {
+    ...{ generation: 2, at: '', by: { how: 'apply' } },
+    changes: [{ path: 'virtualMachine.memoryInGB', before: 2, after: 4 }],
+  };
   const asked: unknown[] = [];
   const client = {
     status: async () => status,
+    history: async () => [entry],
     async plan(request: unknown) {
       asked.push(request);
       if (refusal) throw refusal;
@@ -80,7 +83,7 @@ test.each<[string, RdError | undefined, string]>([
   } as Partial<Service['client']> as Service['client'];
   const outcome: unknown = await withRollbackAdvice(FAILED, { client, status }, where).catch((each) => each);
   expect(outcome).toMatchObject({ code: 'ERR_CONVERGE_FAILED', advice });
-  expect(asked).toEqual([expect.objectContaining({ settings, state: 'started' })]);
+  expect(asked).toEqual([expect.objectContaining({ settings: { version: 19, virtualMachine: { memoryInGB: 2 } } })]);
 });
 
 test('passes other errors on unchanged', async () => {

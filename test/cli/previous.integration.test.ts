@@ -1,4 +1,4 @@
-import { readdirSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { rdctl } from '../helpers/cli.ts';
@@ -20,42 +20,39 @@ async function twoTargets() {
     const file = join(cwd, `${name}.connection.json`);
     const { user, password, port } = running.service.connection;
     writeConnection(file, { user, password, port });
-    return {
-      ...running,
-      apply: (...argv: string[]) => rdctl(['apply', '--config-path', file, ...argv], { env, cwd }),
-    };
+    const run = (...[command = '', ...argv]: string[]) =>
+      rdctl([command, '--config-path', file, ...argv], { env, cwd });
+    return { ...running, run };
   };
   const one = await target('one', { images: { namespace: 'one' } });
   const other = await target('other', { images: { namespace: 'other' } });
   return { home, one, other };
 }
 
-test('the state kept for one service is not applied to another', async () => {
-  const { one, other } = await twoTargets();
-  expect((await one.apply('-f', 'containerd.json')).exit).toBe(0);
-  const before = (await other.client.status()).generation;
-  const refused = await other.apply('--previous');
-  expect(refused.exit).toBe(3);
-  expect(refused.err).toMatch(
-    /^Error: The previous state is from another target, but this is rdctl at .*; nothing was changed\./,
-  );
-  expect((await other.client.status()).generation).toBe(before);
-});
-
-test('two targets keep separate previous states', async () => {
+test('each service is rolled back by its own history, whichever home the tool is in', async () => {
   const { home, one, other } = await twoTargets();
-  expect((await one.apply('-f', 'containerd.json')).exit).toBe(0);
-  expect((await other.apply('-f', 'containerd.json')).exit).toBe(0);
-  const kept = readdirSync(join(home, 'state')).filter((name) => name.startsWith('before-apply'));
-  expect(kept).toHaveLength(2);
-  for (const [target, namespace] of [
-    [one, 'one'],
-    [other, 'other'],
+  expect((await one.run('apply', '-f', 'containerd.json')).exit).toBe(0);
+  const before = (await other.client.status()).generation;
+  for (const command of [['apply', '--previous'], ['rollback']] as const) {
+    const nothing = await other.run(...command);
+    expect(nothing.exit).toBe(1);
+    expect(nothing.err).toContain('There is nothing to undo');
+  }
+  expect((await other.client.status()).generation).toBe(before);
+  expect((await other.run('apply', '-f', 'containerd.json')).exit).toBe(0);
+  for (const [target, namespace, command] of [
+    [one, 'one', ['apply', '--previous']],
+    [other, 'other', ['rollback']],
   ] as const) {
-    expect((await target.apply('--previous')).exit).toBe(0);
+    expect((await target.run(...command)).exit).toBe(0);
     expect((await target.client.settings()).settings).toMatchObject({
       containerEngine: { name: 'moby' },
       images: { namespace },
     });
+    expect((await target.client.history()).at(-1)?.by.how).toBe('rollback');
   }
+  // Settings may contain secrets, and the history does not.
+  const state = join(home, 'state');
+  const names = existsSync(state) ? readdirSync(state) : [];
+  expect(names.filter((name) => name.startsWith('before-apply'))).toEqual([]);
 });

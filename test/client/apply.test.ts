@@ -73,6 +73,7 @@ function scripted({ plans, moved = 0, statuses = [], foreign, sent = ['settings'
     connection: { host: '127.0.0.1', port: 1, user: 'u', password: 'p', foreign: false, reached: { by: 'word' } },
     settings: () => Promise.reject(new Error('not in the script')),
     plan: () => Promise.reject(new Error('not in the script')),
+    history: async () => [],
     layers: () => Promise.reject(new Error('not in the script')),
     planWithLive: async (request) => {
       calls.push({ call: 'plan', body: request });

@@ -1,55 +1,42 @@
-import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { previousState, recordPrevious } from '../../src/client/previous.ts';
+import { keepState, keptState } from '../../src/client/previous.ts';
 import { defaultSettings } from '../../src/settings/defaults.ts';
 import { places } from '../../src/state/places.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';
 
-const TARGET = { product: 'rdctl', home: '/home/user/.local/share/rdctl', driver: 'simulated', simulated: true };
+const TARGET = { product: 'Other Desktop', home: '/home/user/other.json', driver: 'its own', simulated: false };
 const SETTINGS = defaultSettings({ platform: 'linux', arch: 'x64' });
 
 async function kept() {
   const where = places({ RDCTL_HOME: temporaryDirectory() }, 'linux', '');
   mkdirSync(where.state, { recursive: true });
-  await recordPrevious(where, { target: TARGET, settings: SETTINGS, power: 'stopped' }, new Date(0));
-  return where;
+  await keepState(where, { target: TARGET, settings: SETTINGS, power: 'stopped' }, new Date(0));
+  const [name = ''] = readdirSync(where.state);
+  return { where, file: join(where.state, name) };
 }
 
-test('the same home with another driver is another target', async () => {
-  const wayBackFor = await previousState(await kept());
-  expect(wayBackFor(TARGET).request).toMatchObject({
-    state: 'stopped',
-    settings: { containerEngine: { name: 'moby' } },
+test('the state of a target comes back for that target alone, from a private file', async () => {
+  const { where, file } = await kept();
+  const request = await keptState(where, TARGET);
+  expect(request).toMatchObject({ state: 'stopped', settings: { containerEngine: { name: 'moby' } } });
+  expect(request.prune).toContain('application.extensions.installed');
+  expect(statSync(file).mode & 0o777).toBe(0o600);
+  await expect(keptState(where, { ...TARGET, home: '/other' })).rejects.toMatchObject({ code: 'ERR_NOT_FOUND' });
+  await expect(keptState(where, { ...TARGET, product: 'rdctl' })).rejects.toMatchObject({
+    code: 'ERR_WRONG_TARGET',
+    message: expect.stringContaining('The previous state is from Other Desktop'),
   });
-  expect(wayBackFor(TARGET).request.prune).toContain('application.extensions.installed');
-  expect(() => wayBackFor({ ...TARGET, driver: 'host' })).toThrow(
-    expect.objectContaining({
-      code: 'ERR_WRONG_TARGET',
-      message: expect.stringMatching(/with driver simulated, but this is .* with driver host/),
-    }),
-  );
-});
-
-test('port forwards are restored on their own; a record without them says nothing about them', async () => {
-  const where = await kept();
-  expect((await previousState(where))(TARGET)).not.toHaveProperty('portForwards');
-  const portForwards = [{ namespace: 'default', service: 'web', k8sPort: 80, hostPort: 8080 }];
-  await recordPrevious(where, { target: TARGET, settings: SETTINGS, power: 'stopped', portForwards }, new Date(0));
-  expect((await previousState(where))(TARGET).portForwards).toEqual({ entries: portForwards, exclusive: true });
-  const [name = ''] = readdirSync(where.state);
-  const file = join(where.state, name);
-  writeFileSync(file, readFileSync(file, 'utf8').replace('"service": "web"', '"service": 5'));
-  const wayBackFor = await previousState(where);
-  expect(() => wayBackFor(TARGET)).toThrow(expect.objectContaining({ code: 'ERR_IO' }));
 });
 
 test('reports a file that does not hold a state', async () => {
-  const where = await kept();
-  const [name = ''] = readdirSync(where.state);
-  writeFileSync(join(where.state, name), '{"formatVersion":1}');
-  const wayBackFor = await previousState(where);
-  expect(() => wayBackFor(TARGET)).toThrow(
-    expect.objectContaining({ code: 'ERR_IO', message: expect.stringContaining(name) }),
-  );
+  const { where, file } = await kept();
+  for (const text of ['{"formatVersion":1}', 'no JSON']) {
+    writeFileSync(file, text);
+    await expect(keptState(where, TARGET)).rejects.toMatchObject({
+      code: 'ERR_IO',
+      message: expect.stringContaining(file),
+    });
+  }
 });

@@ -281,7 +281,7 @@ test.each(PAIRS)('version %i: the plan of %j says %s, and that happens', async (
 });
 
 test('apply --previous rolls back', async () => {
-  const { app, file, apply } = await stage({ version: 14, looksPerState: 1 });
+  const { app, file, apply, run } = await stage({ version: 14, looksPerState: 1 });
   const before = structuredClone(app.settings);
   file('p.json', profile({ containerEngine: { name: 'containerd' }, diagnostics: { mutedChecks: { ONE: true } } }));
   expect((await apply('-f', 'p.json')).exit).toBe(0);
@@ -291,6 +291,9 @@ test('apply --previous rolls back', async () => {
   // They cannot be read there, so rolling back says that it leaves them alone.
   expect(back.err).toContain('warning: The previous port forwards were not recorded, so they are left unchanged.\n');
   expect(app.settings).toEqual(before);
+  const { exit, err } = await run('rollback');
+  expect(exit).toBe(3);
+  expect(err).toContain('Undo its last apply with: rdctl apply --previous');
 });
 
 const NEWER: [ForeignVersion, object, string][] = [

@@ -202,6 +202,7 @@ export function startApi(options: TestApiOptions = {}): TestApi {
       driverReason: 'it was requested',
       notices: [],
     },
+    history: { entries: async () => [] },
     layers: {
       platform,
       builtIn: defaultSettings({ platform, arch: 'x64' }),

@@ -19,6 +19,7 @@ function scene(newest?: HistoryEntry) {
       last: newest?.generation ?? 0,
       ...(newest ? { newest } : {}),
       onOldest: () => undefined,
+      entries: async () => [],
       add: async ({ generation, changes }) => void lines.push(`${generation}: ${changes.map(({ path }) => path)}`),
       close: async (generation, { result, reason }) =>
         void lines.push(`${generation} ${result}${reason === undefined ? '' : `: ${reason}`}`),
@@ -117,6 +118,7 @@ test('a change that cannot be recorded is refused; on a full disk a stop still w
     {
       last: 0,
       onOldest: () => undefined,
+      entries: async () => [],
       async add(entry) {
         if (failure) throw ioError('write', '/history.jsonl', Object.assign(new Error(failure), { code: failure }));
         added.push(entry);

@@ -1,6 +1,6 @@
 import { open } from 'node:fs/promises';
 import { join } from 'node:path';
-import { type Service, targetOf } from '../../../src/client/session/find.ts';
+import type { Service } from '../../../src/client/session/find.ts';
 import { RdError } from '../../../src/errors.ts';
 import { isObject, type JsonObject } from '../../../src/json.ts';
 import { ENGINE_PROGRAMS, SERVICE_LOG } from '../../../src/state/log-files.ts';
@@ -36,16 +36,16 @@ export async function withRollbackAdvice(error: unknown, service: Service, where
   throw new RdError('ERR_CONVERGE_FAILED', error.message, {
     cause: error,
     details,
-    advice: error.advice ?? (await rollbackAdvice(service, where)),
+    advice: error.advice ?? (await rollbackAdvice(service)),
   });
 }
 
 /** A rollback may be rejected: a disk that has grown never shrinks. */
-async function rollbackAdvice({ client, status }: Service, where: Places): Promise<string> {
+async function rollbackAdvice({ client }: Service): Promise<string> {
   try {
-    const { previousState } = await import('../../../src/client/previous.ts');
-    const { request } = (await previousState(where))(targetOf(status));
-    await client.plan(request);
+    const { beforeLast, rollbackRequest, sinceReset } = await import('../../../src/client/history.ts');
+    const entries = sinceReset(await client.history());
+    await client.plan(rollbackRequest(entries, beforeLast(entries)).request);
   } catch (error) {
     // No other failure here means that the rollback would be rejected.
     if (error instanceof RdError && error.code === 'ERR_SETTINGS_INVALID') {
@@ -53,7 +53,7 @@ async function rollbackAdvice({ client, status }: Service, where: Places): Promi
       return `The previous state cannot be restored (${why}). Fix the profile and apply it again.`;
     }
   }
-  return 'To restore the previous state, run: rdctl apply --previous';
+  return 'To restore the previous state, run: rdctl rollback';
 }
 
 /** Failures of a connection that worked when the apply began. */

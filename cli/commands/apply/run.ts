@@ -29,17 +29,18 @@ import { withRollbackAdvice, withServiceExit } from './failure.ts';
 /** The requested state. */
 interface Asked {
   request: PlanRequest;
-  /** Absent for a rollback that does not know the previous ones. */
+  /** Absent for a rollback of another application, where they cannot be listed. */
   portForwards?: WantedForwards;
 }
 
 /** The state to apply. With `saved`, exactly that plan or nothing. */
 export interface RequestedState {
-  /** A function where it depends on the target. */
-  asked: Asked | ((target: Target) => Asked);
+  asked: Asked;
   saved?: SavedPlan;
   /** This is a rollback: a setting that is no longer supported must not block the others. */
   isRollback?: boolean;
+  /** The `home` of the target whose earlier state this is. */
+  home?: string | undefined;
   /** What the history says of this write. */
   author?: NonNullable<ApplyInput['author']>;
   /** Finds the profile line for a change; absent without a profile. */
@@ -96,8 +97,6 @@ const FORWARDS_UNKNOWN = 'The previous port forwards were not recorded, so they 
 /** A service, and how this apply started it. */
 interface Found extends Service {
   started?: true;
-  /** It was started without the backend that ran before this apply; recorded for the rollback. */
-  powerBefore?: 'started';
   /** The last service was killed rather than stopped; also set when this one is refused. */
   wasCut?: boolean;
   /** The last service was not stopped cleanly. */
@@ -150,7 +149,8 @@ async function applyWith(service: Found, options: ApplyOptions, { leftMs, decide
   const target = targetOf(service.status);
   const { checkTarget, checkFresh } = wanted.saved ? await import('../../../src/client/saved-plan.ts') : {};
   if (wanted.saved) checkTarget?.(wanted.saved, target);
-  const { request, portForwards } = askedOf(wanted, target);
+  if (wanted.home !== undefined && wanted.home !== target.home) throw otherHome(wanted.home, target);
+  const { request, portForwards } = wanted.asked;
   if (!portForwards) view.warnings([FORWARDS_UNKNOWN]);
   let sent = false;
   const input: ApplyInput = {
@@ -177,17 +177,12 @@ async function applyWith(service: Found, options: ApplyOptions, { leftMs, decide
     },
     async inspect(plan, live) {
       if (wanted.saved) checkFresh?.(wanted.saved, plan, live);
-      if (plan.changes.length === 0) return;
-      const { settings, machine, portForwards: forwards } = live;
+      // A service of ours has a history.
+      if (plan.changes.length === 0 || !client.foreign) return;
       const changesPower = plan.changes.some(({ path }) => path === 'state');
-      const power = changesPower ? (service.powerBefore ?? live.power) : ('unmanaged' as const);
-      const { recordPrevious } = await import('../../../src/client/previous.ts');
-      const before = {
-        ...{ target, settings, power },
-        ...(machine ? { machine } : {}),
-        ...(forwards ? { portForwards: forwards } : {}),
-      } as const;
-      await recordPrevious(where, before, new Date());
+      const power = changesPower ? live.power : ('unmanaged' as const);
+      const { keepState } = await import('../../../src/client/previous.ts');
+      await keepState(where, { target, settings: live.settings, power }, new Date());
     },
     onEvent(event) {
       if (event.type === 'sent' || event.type === 'step') sent = true;
@@ -212,7 +207,8 @@ async function requestedPower(
   { wanted, caller, where }: ApplyOptions,
   leftMs: () => number,
 ): Promise<PlanRequest['state']> {
-  if (!wanted.saved && typeof wanted.asked !== 'function') return wanted.asked.request.state;
+  const { state } = wanted.asked.request;
+  if (!wanted.saved) return state;
   const [service, { checkTarget }, { recordedState }] = await Promise.all([
     runningService(caller, leftMs),
     import('../../../src/client/saved-plan.ts'),
@@ -220,13 +216,19 @@ async function requestedPower(
   ]);
   const { driver = 'not chosen yet' } = await recordedState(where);
   const idle = { product: PRODUCT.name, home: where.data, driver, simulated: driver === 'simulated' };
-  const target = service ? targetOf(service.status) : idle;
-  if (wanted.saved) checkTarget(wanted.saved, target);
-  return askedOf(wanted, target).request.state;
+  checkTarget(wanted.saved, service ? targetOf(service.status) : idle);
+  return state;
 }
 
-function askedOf({ asked }: RequestedState, target: Target): Asked {
-  return typeof asked === 'function' ? asked(target) : asked;
+function otherHome(home: string, target: Target): RdError {
+  const now = `${target.product} at ${target.home ?? 'an unknown location'}`;
+  return new RdError(
+    'ERR_WRONG_TARGET',
+    `The earlier state is that of ${home}, but this is ${now}; nothing was changed.`,
+    {
+      advice: 'Repeat the command.',
+    },
+  );
 }
 
 async function serviceFor(
@@ -267,8 +269,7 @@ async function serviceFor(
   view.event({ type: 'started', target: targetOf(status) });
   if (first.idle) return { client, status, ...(pid === undefined ? {} : { idle: { pid } }) };
   if (first.power === 'keep') return { client, status, started: true, again: shouldRun };
-  if (recorded.power !== 'started') return { client, status, started: true };
-  return { client, status, started: true, powerBefore: recorded.power, wasCut: shouldRun };
+  return { client, status, started: true, wasCut: recorded.power === 'started' && shouldRun };
 }
 
 /**

@@ -51,9 +51,6 @@ const FILES: readonly (readonly [RegExp, number])[] = [
   [/^state\/(?:state|first-run)\.json$/, 2],
   [/^state\/history\.jsonl$/, 1],
   [/^state\/tokens\/[a-z0-9.-]+\.json$/, 1],
-  [/^state\/before-apply-[0-9a-f]{16}\.json$/, 1],
-  // From a killed apply: the next one removes it.
-  [/^state\/\.before-apply-[0-9a-f]{16}\.json\.[0-9a-f]{12}\.tmp$/, 1],
   [/^state\/apply\.lock\/\d+-[0-9a-f]{16}\.json$/, 1],
   [/^state\/apply\.lock\/\d+-[0-9a-f]{16}\.json\.[0-9a-f]{8}$/, 1],
   [/^state\/service\.lock\/\d+-[0-9a-f]{16}\.json$/, 1],

@@ -12,7 +12,15 @@ export interface FuzzRequest extends RawRequest {
 /** What would end the service, which has tests of its own. */
 const ENDING = /^\/v[01]\/(shutdown|factory_reset)\/?$/i;
 
-const OWN = ['/v2/status', '/v2/plan', '/v2/openapi.json', '/v2/port_forwards', '/v2/settings/layers', '/v2/metrics'];
+const OWN = [
+  '/v2/status',
+  '/v2/plan',
+  '/v2/openapi.json',
+  '/v2/port_forwards',
+  '/v2/settings/layers',
+  '/v2/metrics',
+  '/v2/history',
+];
 const PATHS = [
   '/',
   '/v0',

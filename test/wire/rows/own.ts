@@ -146,6 +146,13 @@ export const ownRows: readonly Row[] = [
     reply: expect.objectContaining({ code: 'ERR_FORBIDDEN' }),
   },
   {
+    request: 'GET /v2/history',
+    fact: 'ours: what rdctl history -o json prints',
+    status: 200,
+    type: 'json',
+    reply: expect.objectContaining({ kind: 'History', formatVersion: 1, entries: expect.any(Array) }),
+  },
+  {
     request: 'GET /v2/settings/layers',
     fact: 'ours: docs/policies.md',
     status: 200,

@@ -1,0 +1,45 @@
+import { beforeLast, rollbackRequest, sinceReset } from '../../../src/client/history.ts';
+import { runningService, type Service } from '../../../src/client/session/find.ts';
+import { homeOf } from '../../../src/client/session/home.ts';
+import { RdError } from '../../../src/errors.ts';
+import type { HistoryEntry } from '../../../src/plan/history.ts';
+import { PRODUCT } from '../../../src/product.ts';
+import { readHistory } from '../../../src/state/history-file.ts';
+import type { Caller } from '../../command.ts';
+import type { View } from '../../views/view.ts';
+import { entryAt, generationIn } from '../history.ts';
+import type { RequestedState } from './run.ts';
+
+type Rollback = RequestedState & { asked: ReturnType<typeof rollbackRequest> };
+
+/**
+ * The state before every change after a generation; without one, before the last change. The history is that of the running service, or
+ * else of this home. Throws `ERR_NOT_FOUND` where it has no such generation, `ERR_WRONG_TARGET` for another application.
+ */
+export async function rollbackState(word: string | undefined, caller: Caller, view: View): Promise<Rollback> {
+  const service = await runningService(caller);
+  const { data: home, historyFile } = homeOf(caller.io);
+  const entries = sinceReset(await historyOf(service, historyFile));
+  const to = word === undefined ? beforeLast(entries) : targetIn(entries, generationIn(word));
+  const asked = rollbackRequest(entries, to);
+  view.warnings(
+    asked.secrets.map((path) => `${path} is a secret, which the history does not hold: it stays as it is.`),
+  );
+  return { asked, isRollback: true, home: service?.status.home ?? home, author: async () => ({ to }) };
+}
+
+async function historyOf(service: Service | undefined, historyFile: string): Promise<HistoryEntry[]> {
+  if (!service) return readHistory(historyFile);
+  if (!service.client.foreign) return service.client.history();
+  throw new RdError('ERR_WRONG_TARGET', `Only ${PRODUCT.name} has a history; the running application is another one.`, {
+    advice: 'Undo its last apply with: rdctl apply --previous --target …',
+  });
+}
+
+/** A generation whose later changes are all known. */
+function targetIn(entries: readonly HistoryEntry[], generation: number): number {
+  const [first] = entries;
+  // The state before the first recorded change is known, too.
+  if (first && generation === first.generation - 1) return generation;
+  return entryAt(entries, generation).generation;
+}
