@@ -60,6 +60,7 @@ async function start(options: ServiceOptions, undo: Undo[]): Promise<RunningServ
     isStopping: life.isStopping,
     onDesired: () => features?.diagnostics.settingsChanged(),
     onWritten: ({ how }) => metrics.wrote(how),
+    isRestoreUnproven: () => features?.data.isRestoreUnproven(),
   });
   const { controllers, driver, integration } = backend;
   undo.push(['metrics', async () => unfollow()]);
@@ -174,6 +175,7 @@ function contextOf(options: ServiceOptions, parts: Parts): ApiContext {
     userFiles: () => integration.userFiles(),
     streams,
     maintenance: () => maintenance.doing(),
+    transaction: backend.transactions.report,
     checkFactoryReset: ({ cache }) => checkPlaces(places, cache),
     requestFactoryReset(request) {
       reset.request(request);

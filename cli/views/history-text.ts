@@ -85,7 +85,7 @@ export function authorText({ by }: Pick<HistoryEntry, 'by'>): string {
 
 function meansText(by: HistoryEntry['by']): string {
   const from = by.profile ?? by.files?.map(({ path }) => basename(path)).join(', ');
-  if (by.how === 'rollback') return by.to === undefined ? 'rollback' : `rollback to ${by.to}`;
+  if (by.how === 'rollback' || by.how === 'return') return by.to === undefined ? by.how : `${by.how} to ${by.to}`;
   return from === undefined || from === '' ? by.how : `${by.how} ${plainText(from)}`;
 }
 
@@ -95,8 +95,10 @@ function shortOutcome({ outcome }: HistoryEntry): string {
 
 function outcomeText(outcome: RecordedOutcome | undefined): string {
   if (!outcome) return 'unfinished: the backend was still changing when this was last recorded';
-  const { result, at, reason } = outcome;
-  return `${result} at ${timeText(at)}${reason === undefined ? '' : `: ${plainText(reason)}`}`;
+  const { result, at, reason, keptBecause } = outcome;
+  const why = reason === undefined ? '' : `: ${plainText(reason)}`;
+  const kept = keptBecause === undefined ? '' : ` The change was kept, because ${plainText(keptBecause)}.`;
+  return `${result} at ${timeText(at)}${why}${kept}`;
 }
 
 /** `2026-11-24 12:30:05`, in the time zone of this computer. */

@@ -134,6 +134,9 @@ function printEvent(
     case 'earlier':
       io.err('The service is still carrying out an earlier apply; waiting for it.\n');
       return;
+    case 'returning':
+      io.err(`The change failed; going back to generation ${event.to}.\n`);
+      return;
     case 'step':
       io.err(`${stepText(event)}\n`);
       return;

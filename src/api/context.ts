@@ -7,9 +7,10 @@ import type { JsonObject } from '../json.ts';
 import type { LiveState, Plan, PlanRequest } from '../plan/change.ts';
 import type { Author, HistoryEntry, Origin, StatedSource } from '../plan/history.ts';
 import type { LayerFacts } from '../plan/layers.ts';
+import type { OnFailure } from '../plan/return.ts';
 import type { UserFileFacts } from '../plan/user-files.ts';
 import type { Controllers } from '../reconcile/contract.ts';
-import type { ApplyReply, ApplyWork, StatusDocument } from '../reconcile/status-document.ts';
+import type { ApplyReply, ApplyWork, StatusDocument, TransactionReport } from '../reconcile/status-document.ts';
 import type { Platform } from '../settings/field.ts';
 import type { DesiredStore } from '../state/desired-store.ts';
 import type { TokenCheck } from '../state/tokens.ts';
@@ -49,6 +50,8 @@ export interface ApiContext {
   /** Carries out `PUT /v1/k8s_reset`, and throws its errors. */
   resetBackend(mode: 'fast' | 'wipe'): Promise<void>;
   applies: Applies;
+  /** The last apply that is undone if it fails. */
+  transaction(): TransactionReport | undefined;
   planner: Planner;
   /** Everything that was changed, oldest first. Throws `ERR_IO`. */
   history: { entries(): Promise<HistoryEntry[]> };
@@ -92,6 +95,7 @@ export interface Planner {
   live(): LiveState;
   /**
    * Writes settings, machine block and power as one generation; port forwards and extensions follow.
+   * `onFailure`: what happens if the backend fails because of it.
    * @throws RdError `ERR_PLAN_STALE` unless `tag` is that of a plan made now, `ERR_BACKEND_LOCKED` while an earlier apply is
    *   running, `ERR_SETTINGS_INVALID`, or the error of a blocked change. Nothing was changed then.
    */
@@ -99,6 +103,7 @@ export interface Planner {
     request: PlanRequest,
     tag: string,
     by: Author,
+    onFailure: OnFailure,
     sources?: readonly StatedSource[],
   ): Promise<Pick<ApplyReply, 'generation' | 'sent' | 'continues'>>;
 }

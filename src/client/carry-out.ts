@@ -3,10 +3,12 @@ import type { Clock } from '../os/clock.ts';
 import type { Change, LiveState, Plan, PlanRequest } from '../plan/change.ts';
 import type { StatedAuthor } from '../plan/history.ts';
 import type { Consent, Loss } from '../plan/losses.ts';
+import type { OnFailure } from '../plan/return.ts';
 import type { Phase } from '../reconcile/contract.ts';
 import type { ApplyStep, StatusDocument } from '../reconcile/status-document.ts';
 import type { Client } from './client.ts';
 import { hasConverged, waitConverged, watched } from './converge.ts';
+import { transactionAt } from './transaction-wait.ts';
 
 /** Progress of an apply, in order, for the view. */
 export type ApplyEvent =
@@ -20,6 +22,8 @@ export type ApplyEvent =
   | { type: 'sent'; what: 'settings' | 'power'; ignoredKeys: readonly string[] }
   /** Nothing differs, and the backend is in state ERROR: it is started once more. */
   | { type: 'retrying' }
+  /** The change failed, and the service goes back to an earlier generation. */
+  | { type: 'returning'; to: number }
   /** A step began. For a forward in another application: it was sent, `again` because it may have existed. */
   | { type: 'step'; step: ApplyStep; again?: true }
   | { type: 'progress'; status: StatusDocument };
@@ -31,6 +35,8 @@ export interface ApplyInput {
   request: PlanRequest;
   /** Recorded in the history; called only before something is sent. */
   author?(changes: readonly Change[]): Promise<StatedAuthor>;
+  /** What the service does when the change makes the backend fail; `return` where absent. */
+  onFailure?: OnFailure;
   /** Apply what locks allow and list the rest, instead of failing. */
   skipLocked: boolean;
   /** The same for settings that the driver does not support. */
@@ -105,7 +111,8 @@ export async function carryOut(
     return { status: asFound ? found : await settle(input, { generation: planned, found }), writes: 0 };
   }
   const author = { ...(await input.author?.(plan.changes)), ...(consent ? { consent } : {}) };
-  const reply = await client.apply(request, plan.tag ?? '', { signal, author }).catch((error: unknown) => {
+  const options = { signal, author, ...(input.onFailure ? { onFailure: input.onFailure } : {}) };
+  const reply = await client.apply(request, plan.tag ?? '', options).catch((error: unknown) => {
     if (error instanceof RdError && error.code === 'ERR_PLAN_STALE') return 'moved' as const;
     if (error instanceof RdError && error.code === 'ERR_BACKEND_LOCKED') return 'busy' as const;
     throw error;
@@ -133,6 +140,7 @@ export async function settle(input: ApplyInput, { generation, found, work }: Aim
   const idle = started === 'idle';
   if (idle ? work === undefined : !input.wait) return client.status();
   let shown = 0;
+  let isReturning = false;
   const feed = watched(client, { clock, signal });
   try {
     const status = await waitConverged({
@@ -149,6 +157,10 @@ export async function settle(input: ApplyInput, { generation, found, work }: Aim
           shown = Math.max(shown, next.apply.steps.length);
         }
         onEvent({ type: 'progress', status: withOwnPhases(next, found) });
+        const { state, to } = transactionAt(next, generation) ?? {};
+        if (state !== 'returning' || to === undefined || isReturning) return;
+        isReturning = true;
+        onEvent({ type: 'returning', to });
       },
     });
     if (status.apply?.generation === work && status.apply?.error) throw stepFailure(status.apply.error);

@@ -3,6 +3,7 @@ import { isObject, type JsonObject } from '../json.ts';
 import type { LiveState, Plan, PlanRequest } from '../plan/change.ts';
 import type { HistoryEntry, StatedAuthor } from '../plan/history.ts';
 import type { SettingLayers } from '../plan/layers.ts';
+import type { OnFailure } from '../plan/return.ts';
 import type { BackendState } from '../reconcile/contract.ts';
 import type { ApplyReply, StatusDocument } from '../reconcile/status-document.ts';
 import type { Connection, HttpRequest, HttpResponse, Transport } from './connection.ts';
@@ -60,7 +61,7 @@ export interface Client {
    * Has the service carry out a plan. `tag`: of the agreed plan. Throws `ERR_PLAN_STALE` when a plan made now would
    * differ, and `ERR_BACKEND_LOCKED` while an earlier apply is running; nothing has changed then.
    */
-  apply(request: PlanRequest, tag: string, options?: CallOptions & { author?: StatedAuthor }): Promise<ApplyReply>;
+  apply(request: PlanRequest, tag: string, options?: ApplyCallOptions): Promise<ApplyReply>;
   /** Everything that was changed, oldest first. */
   history(options?: CallOptions): Promise<HistoryEntry[]>;
   addPortForward(forward: ForwardKey & { hostPort: number }, options?: CallOptions): Promise<void>;
@@ -79,6 +80,12 @@ export interface Client {
 export interface CallOptions {
   timeoutMs?: number;
   signal?: AbortSignal;
+}
+
+interface ApplyCallOptions extends CallOptions {
+  author?: StatedAuthor;
+  /** `return` where absent. */
+  onFailure?: OnFailure;
 }
 
 interface PlanOptions extends CallOptions {
@@ -151,8 +158,8 @@ export function createClient(connection: Connection, transport: Transport = http
       if (live) return { plan, live };
       throw notOurService(connection, '/v2/plan returned a plan without the live state');
     },
-    async apply(request, tag, { author, ...options } = {}) {
-      const body = JSON.stringify({ ...request, tag, author });
+    async apply(request, tag, { author, onFailure, ...options } = {}) {
+      const body = JSON.stringify({ ...request, tag, author, onFailure });
       const { value } = await object({ method: 'POST', path: '/v2/apply', body, ...options });
       if (isDocument(value, 'ApplyReply', REPLY_PARTS)) return value as unknown as ApplyReply;
       throw notOurService(connection, '/v2/apply did not report what was written');

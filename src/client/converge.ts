@@ -1,8 +1,9 @@
 import { RdError } from '../errors.ts';
 import type { Clock } from '../os/clock.ts';
 import type { Condition, LoopStatus } from '../reconcile/contract.ts';
-import type { ApplyWork, StatusDocument } from '../reconcile/status-document.ts';
+import type { ApplyWork, StatusDocument, TransactionReport } from '../reconcile/status-document.ts';
 import type { Client } from './client.ts';
+import { isUndecided, transactionAt, undoneError } from './transaction-wait.ts';
 
 /** First and longest pause between polls, in milliseconds. */
 const FIRST_PAUSE = 50;
@@ -85,8 +86,8 @@ export function watched(client: Pick<Client, 'status' | 'watch'>, rest: Omit<Fee
   return feed;
 }
 
-/** The status with the steps of an apply. */
-type Seen = LoopStatus & { apply?: ApplyWork };
+/** The status with the steps of an apply, and with what becomes of it if it fails. */
+type Seen = LoopStatus & { apply?: ApplyWork; transaction?: TransactionReport };
 
 export interface WaitInput<S extends Seen> {
   feed: StatusFeed<S>;
@@ -104,8 +105,8 @@ export interface WaitInput<S extends Seen> {
 }
 
 /**
- * Waits until the service has converged for the generation, and `isOver`. Throws `ERR_CONVERGE_FAILED` with the failed condition,
- * `ERR_DEADLINE` naming what was missing, `ERR_CANCELLED`, or the connection error of a service that exited.
+ * Waits until the service has converged for the generation, and `isOver`. Throws `ERR_CONVERGE_FAILED` with the failed condition, also of a
+ * change that was undone, `ERR_DEADLINE` naming what was missing, `ERR_CANCELLED`, or the connection error of a service that exited.
  */
 export async function waitConverged<S extends Seen>(input: WaitInput<S>): Promise<S> {
   const { generation, clock, signal, timeoutMs, askedMs = timeoutMs, isOver = () => true } = input;
@@ -134,9 +135,15 @@ export async function waitConverged<S extends Seen>(input: WaitInput<S>): Promis
       fresh = now !== seen;
       seen = now;
       if (fresh) input.onStatus?.(last);
-      const isThere = generation === undefined || hasConverged(last, generation);
+      const transaction = transactionAt(last, generation);
+      const undone = undoneError(transaction, { now: why(last), hadSteps: last.apply?.generation === generation });
+      if (undone) throw undone;
+      const isReturning = transaction?.state === 'returning';
+      const isThere = generation === undefined || (hasConverged(last, generation) && !isReturning);
       if (isThere && isOver(last)) return last;
-      if (!isThere && hasFailed(last, generation)) throw convergeFailed(last);
+      if (!isThere && hasFailed(last, generation) && !isUndecided(transaction)) {
+        throw convergeFailed(last, transaction?.onFailure === 'return' ? transaction.keptBecause : undefined);
+      }
     }
     if (leftMs() <= 0) throw deadline(askedMs, last);
   }
@@ -165,13 +172,15 @@ export function blockingCondition(status: LoopStatus): Condition | undefined {
   return of('attention') ?? of('patience');
 }
 
-function convergeFailed(status: LoopStatus): RdError {
+/** `keptBecause`: why the service did not undo the change, as a clause. */
+function convergeFailed(status: LoopStatus, keptBecause: string | undefined): RdError {
   const condition = blockingCondition(status);
+  const failed = condition
+    ? `The backend did not reach the desired state (${condition.type}: ${condition.reason}): ${sentence(condition)}`
+    : 'The backend is in state ERROR.';
   return new RdError(
     'ERR_CONVERGE_FAILED',
-    condition
-      ? `The backend did not reach the desired state (${condition.type}: ${condition.reason}): ${sentence(condition)}`
-      : 'The backend is in state ERROR.',
+    keptBecause === undefined ? failed : `${failed} The change is kept, because ${keptBecause}.`,
     // Other settings would not help.
     condition?.reason === 'DataNotWhole'
       ? { advice: 'The settings already sent are kept and apply from then on.' }
@@ -191,6 +200,12 @@ function deadline(timeoutMs: number, last: Seen | undefined): RdError {
   return new RdError('ERR_DEADLINE', `The backend has not converged within ${limit}${missing}`, {
     advice: 'The service keeps working; check `rdctl status`, or apply again with a longer --timeout.',
   });
+}
+
+/** Why a backend is not as desired, as a sentence. */
+function why(status: LoopStatus): string {
+  const condition = blockingCondition(status);
+  return condition ? sentence(condition) : 'The backend is in state ERROR.';
 }
 
 function sentence({ message, reason }: Condition): string {
@@ -220,6 +235,6 @@ function isConnectionError(error: unknown): error is RdError {
 }
 
 function fingerprint(status: Seen): string {
-  const { generation, backendState, phases, conditions, apply } = status;
-  return JSON.stringify([generation, backendState, phases, conditions, apply]);
+  const { generation, backendState, phases, conditions, apply, transaction } = status;
+  return JSON.stringify([generation, backendState, phases, conditions, apply, transaction]);
 }

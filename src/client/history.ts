@@ -17,11 +17,19 @@ export function sinceReset(entries: readonly HistoryEntry[]): readonly HistoryEn
 
 /** The generation before the last change that took effect, and before the apply that it belongs to. Throws `ERR_NOT_FOUND` without one. */
 export function beforeLast(entries: readonly HistoryEntry[]): number {
-  const last = entries.findLast(({ outcome }) => outcome?.result !== 'not applied');
+  const last = lastStanding(entries);
   if (last) return (last.by.continues ?? last.generation) - 1;
   throw new RdError('ERR_NOT_FOUND', 'There is nothing to undo: the history of this home is empty.', {
     advice: 'Changes are recorded from the first apply on; see them with `rdctl history`.',
   });
+}
+
+/** The last change that took effect and was not undone by the service: a return undoes everything since the generation that it goes back to. */
+function lastStanding(entries: readonly HistoryEntry[]): HistoryEntry | undefined {
+  const last = entries.findLast(({ outcome }) => outcome?.result !== 'not applied');
+  if (last?.by.how !== 'return' || last.by.to === undefined) return last;
+  const { to } = last.by;
+  return lastStanding(entries.filter(({ generation }) => generation <= to));
 }
 
 /** The last change of a setting that took effect; undefined where the history has none. */

@@ -75,12 +75,17 @@ export interface Origin {
 
 /** What became of a write. */
 export interface RecordedOutcome {
-  /** `superseded`: a later write came first. `not applied`: the service ended before the write took effect. */
-  result: 'converged' | 'failed' | 'superseded' | 'not applied';
+  /**
+   * `returned`: it failed, and the service went back to an earlier state. `superseded`: a later write came first. `not applied`: the service
+   * ended before the write took effect.
+   */
+  result: 'converged' | 'failed' | 'returned' | 'superseded' | 'not applied';
   /** RFC 3339. */
   at: string;
   /** Why it failed. */
   reason?: string;
+  /** Why a failed apply was not undone, as a clause. */
+  keptBecause?: string;
   /** Steps on the way, with whole milliseconds. */
   phases?: { name: string; ms?: number; outcome?: 'done' | 'failed' }[];
 }

@@ -1,5 +1,6 @@
 import type { ClusterStatus, DriverInfo, EngineName, EngineStatus, MachineStatus } from '../drivers/driver.ts';
 import { type DesiredBackend, type Goal, goalOf, type Observed } from '../plan/backend.ts';
+import type { Failure } from './attempts.ts';
 
 /** What the controllers converge to. `generation` increases by one with every accepted change. */
 export interface Desired extends DesiredBackend {
@@ -33,6 +34,8 @@ export interface Controllers {
   waitingFor(): string | undefined;
   /** Resolves when the loop has converged or reached a terminal error for the current generation, or the signal aborts. */
   quiesce(signal: AbortSignal): Promise<LoopStatus>;
+  /** The failure that the loop has given up on, while the state is `ERROR`. */
+  failure(): Pick<Failure, 'what' | 'error'> | undefined;
   /** Calls back after every pass that changed the status. Returns the unsubscribe function. */
   onChange(listener: (status: LoopStatus) => void): () => void;
   /** Ends the loop and waits for the running step. Leaves the backend as it is. */

@@ -32,6 +32,8 @@ export interface ControllersInput {
   log: DriverContext['log'];
   /** Throws when the backend must not be touched now. */
   check?(): void;
+  /** Whether to give up on a failed step that would be retried. `ms`: how long this attempt took. */
+  givesUp?(failure: Failure, ms: number): boolean;
 }
 
 /**
@@ -52,6 +54,7 @@ export function createControllers({
   random,
   log,
   check = () => undefined,
+  givesUp = () => false,
 }: ControllersInput): Controllers {
   const closing = new AbortController();
   const phases = createPhaseLog(clock);
@@ -118,6 +121,7 @@ export function createControllers({
       return step ? `${stepName(step)} is in progress` : observer.waitingFor();
     },
     quiesce: (signal) => reports.until(isSettled, [signal, closing.signal]),
+    failure: () => (failure?.terminal ? failure : undefined),
     onChange: reports.onChange,
     async close() {
       closing.abort();
@@ -243,6 +247,7 @@ export function createControllers({
   function retry(what: string, error: RdError, { step, spent }: { step?: Step; spent?: Spent } = {}): number {
     counters.failures++;
     failure = attempts.failed(what, error, spent);
+    if (!failure.terminal && step && givesUp(failure, spent?.ms ?? 0)) failure = { ...failure, terminal: true };
     const { terminal } = failure;
     if (terminal) givenUp.begin(step, observer.seen());
     const values = { step: what, attempts: failure.attempts, terminal, code: error.code, error: error.message };

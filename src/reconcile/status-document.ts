@@ -14,6 +14,27 @@ export interface ApplyWork {
   error?: { code: ErrorCode; message: string; details: string[]; advice?: string };
 }
 
+/** The last apply or rollback since the service started that the service undoes if it fails. */
+export interface TransactionReport {
+  /** Version of the desired state that the apply created. */
+  generation: number;
+  onFailure: 'return' | 'keep';
+  /**
+   * `changing`: the backend converges. `proving`: it has converged and is watched for a moment. `done`: proven, or nothing runs.
+   * `returning`: the change failed, and the service goes back. `returned`: the backend runs as before. `failed`: so does the earlier state.
+   * `kept`: the change failed and stays. `superseded`: another write came first.
+   */
+  state: 'changing' | 'proving' | 'done' | 'returning' | 'returned' | 'failed' | 'kept' | 'superseded';
+  /** Why the change failed, as a sentence. */
+  reason?: string;
+  /** Why the service did not go back, as a clause. */
+  keptBecause?: string;
+  /** The generation that the service goes back to. */
+  to?: number;
+  /** The generation of the return in the history. */
+  returnGeneration?: number;
+}
+
 /**
  * `name`: the image or name of an extension; `default/web:80 → 8080` for a forward, `default/web:80 → (removed)` for a
  * removed one.
@@ -61,6 +82,8 @@ export interface StatusDocument extends Omit<LoopStatus, 'counters'> {
   maintenance?: string;
   /** Absent until an apply has had steps beyond writing settings. */
   apply?: ApplyWork;
+  /** Absent until an apply has been written. */
+  transaction?: TransactionReport;
   counters: LoopStatus['counters'] & {
     /** Count of `PUT /v1/settings` requests, successful or not. */
     settingsPuts: number;

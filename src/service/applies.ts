@@ -23,6 +23,8 @@ interface AppliesInput {
   controllers: Pick<Controllers, 'quiesce'>;
   extensions: Pick<Extensions, 'install' | 'uninstall'>;
   portForwards: Pick<PortForwards, 'ensure' | 'remove'>;
+  /** Whether the settings of an apply were undone; resolves once that is certain, or the signal aborts. */
+  wasReturned(generation: number, signal: AbortSignal): Promise<boolean>;
   clock: Clock;
   log: Log;
   /** Called after every change of the report. */
@@ -65,6 +67,7 @@ export function createApplies(input: AppliesInput): Applies & { close(): void } 
           report = { generation, state: 'running', steps: [] };
           const work = {
             ...input,
+            generation,
             addStep,
             signal: closed.signal,
             origin: { ...rest, by: { ...by, continues: generation } },
@@ -91,10 +94,22 @@ export function createApplies(input: AppliesInput): Applies & { close(): void } 
   };
 }
 
-type Work = AppliesInput & { addStep(step: ApplyStep): void; signal: AbortSignal; origin: Origin };
+type Work = AppliesInput & {
+  generation: number;
+  addStep(step: ApplyStep): void;
+  signal: AbortSignal;
+  origin: Origin;
+};
 
 /** A failure in one part does not stop the other. */
 async function carryOut(work: Work, extensions: readonly ExtensionStep[], forwards: ForwardSteps): Promise<void> {
+  if (await work.wasReturned(work.generation, work.signal)) {
+    throw new RdError(
+      'ERR_CONVERGE_FAILED',
+      'No port forward or extension was changed, because the change was undone.',
+    );
+  }
+  if (work.signal.aborted) throw serviceStopped();
   const failed = [
     await failureOf(changeForwards(work, forwards)),
     ...(extensions.length > 0 ? [await failureOf(changeExtensions(work, extensions))] : []),

@@ -30,10 +30,12 @@ import type { Places } from '../state/places.ts';
 import { saveSettings } from '../state/settings-file.ts';
 import { type SettingsHost, startupSettings } from '../state/startup-settings.ts';
 import { recordedFirstRun, recordFirstRun, saveState } from '../state/state-file.ts';
+import { transactionFiles } from '../state/transaction-files.ts';
 import { clusterVersions, openDriver, storedState } from './driver.ts';
 import { openServiceHistory, type ServiceHistory } from './history.ts';
 import type { Home } from './home.ts';
 import type { ServiceOptions, Undo } from './options.ts';
+import { createTransactions, type Transactions } from './transactions/transactions.ts';
 
 /** The desired state, the loop that reaches it, and the integration with the user's files. */
 export interface Backend {
@@ -50,6 +52,7 @@ export interface Backend {
   maintenance: Maintenance;
   recovered: Recovered;
   integration: FollowingIntegration;
+  transactions: Transactions;
   /** True while the lock file of a snapshot operation exists. */
   isLocked(): Promise<boolean>;
 }
@@ -61,6 +64,8 @@ export interface BackendHooks {
   onDesired(next: Desired): void;
   /** Called after every durable write, also one at the start. */
   onWritten(by: Author): void;
+  /** A restored snapshot has not been seen running yet; undefined while the service starts. */
+  isRestoreUnproven(): boolean | undefined;
 }
 
 /**
@@ -121,6 +126,8 @@ export async function openBackend(
   setLogLevel(log, settings);
   for (const notice of notices) log.write('warn', notice);
 
+  const files = transactionFiles(places, host);
+  const [proven, left] = [await files.readProven(), await files.readTransaction()];
   const lock = backendLock(places.backendLock);
   const { initialHold } = recovered;
   const hold = initialHold?.hold ?? (options.idle ? IDLE : undefined);
@@ -131,9 +138,27 @@ export async function openBackend(
     random: Math.random,
     log: log.write,
     check,
+    givesUp: (failure, ms) => transactions.givesUp(failure, ms),
   });
   undo.push(['history', () => history.close()]);
-  history.follow(controllers);
+  const transactions = createTransactions({
+    ...{ files, proven, left, initial, controllers, history, driver, locks: startup.locks },
+    power: state?.power ?? initial.power,
+    desired: () => store.snapshot().desired,
+    write: (decide) => store.write(decide),
+    isHeld: () => maintenance.heldBy() !== undefined,
+    isRestoreUnproven: () => hooks.isRestoreUnproven() ?? recovered.unproven !== undefined,
+    idle: options.idle ?? false,
+    clock: systemClock,
+    log: log.write,
+  });
+  undo.push(['transactions', () => transactions.close()]);
+  // After the transactions, which decide what becomes of a failure.
+  history.follow(controllers, transactions.aftermath);
+  const refused = async (next: Desired, error: unknown): Promise<never> => {
+    await history.notApplied(next.generation);
+    throw error;
+  };
   const store = createDesiredStore({
     initial,
     locks: startup.locks,
@@ -141,10 +166,15 @@ export async function openBackend(
       if (hooks.isStopping()) throw new RdError('ERR_NOT_READY', 'the service is shutting down');
       check();
       await history.writing(before, next, by, recorded);
+      const { onFailure } = recorded;
+      const write = await transactions
+        .prepare({ before, next, by, onFailure })
+        .catch((error: unknown) => refused(next, error));
       await saveDesired(places, driver.name, { before, next }).catch(async (error: unknown) => {
-        await history.notApplied(next.generation);
-        throw error;
+        await write.undo();
+        return refused(next, error);
       });
+      write.commit();
       hooks.onWritten(by);
     },
     onChange(next, what) {
@@ -178,7 +208,7 @@ export async function openBackend(
   undo.push(['maintenance', () => maintenance.close()]);
   return {
     ...{ driver, reason, host, policies, layers, kubernetesVersions },
-    ...{ controllers, store, history, maintenance, recovered, integration },
+    ...{ controllers, store, history, maintenance, recovered, integration, transactions },
     isLocked: () => lock.isHeld(),
   };
 }

@@ -38,21 +38,12 @@ export interface Features {
 export async function openFeatures(
   options: ServiceOptions,
   { places, log, listener, notices }: Home,
-  {
-    driver,
-    host,
-    policies,
-    store,
-    history,
-    maintenance,
-    controllers,
-    recovered,
-    integration,
-    kubernetesVersions,
-  }: Backend,
+  backend: Backend,
   undo: Undo[],
 ): Promise<Features> {
   const { platform, env } = options;
+  const { driver, host, policies, store, maintenance, controllers, recovered, integration } = backend;
+  const { history, transactions, kubernetesVersions } = backend;
   const notice = (text: string) => void notices.push(text);
   const data = createBackendData({
     ...{ places, driver, host, store, maintenance, controllers, recovered, notice },
@@ -60,7 +51,7 @@ export async function openFeatures(
   });
   undo.push(['snapshots', () => data.close()]);
   const portForwards = await openPortForwards({
-    ...{ places, driver, controllers, store, history, notice },
+    ...{ places, driver, controllers, store, history, transactions, notice },
     log: log.write,
   });
   undo.push(['port forwards', () => portForwards.close()]);
@@ -93,8 +84,10 @@ export async function openFeatures(
     for (const listen of listeners) listen();
   };
   controllers.onChange(statusChanged);
+  transactions.onChange(statusChanged);
   const applies = createApplies({
     ...{ controllers, extensions, portForwards, clock: systemClock },
+    wasReturned: transactions.wasReturned,
     log: log.write,
     onChange: statusChanged,
     onFinished: history.finished,

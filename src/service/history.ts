@@ -16,6 +16,9 @@ import type { Recorded } from '../state/desired-store.ts';
 import { type HistoryFile, openHistory } from '../state/history-file.ts';
 import type { Places } from '../state/places.ts';
 
+/** What becomes of a failed write: it is undone, or kept for a reason, as a clause. */
+export type Aftermath = 'undone' | { keptBecause: string } | undefined;
+
 /** Records what is desired, and what became of it. */
 export interface ServiceHistory {
   /** The highest recorded generation; 0 without one. */
@@ -37,8 +40,15 @@ export interface ServiceHistory {
   onOldest(listener: (generation: number) => void): void;
   /** All entries, oldest first. Throws `ERR_IO`. */
   entries(): Promise<HistoryEntry[]>;
-  /** Records the outcome of each write as the loop reports it. */
-  follow(controllers: Pick<Controllers, 'onChange'>): void;
+  /**
+   * Records the outcome of each write as the loop reports it. `ofFailure`: what becomes of a failed write; the outcome of one that is being
+   * undone is left to `conclude`.
+   */
+  follow(controllers: Pick<Controllers, 'onChange'>, ofFailure?: (generation: number) => Aftermath): void;
+  /** Records the outcome of a write, whatever the loop reports. Logs a failure. */
+  conclude(generation: number, outcome: Outcome): Promise<void>;
+  /** Continues with an entry of an earlier service that has no outcome yet. */
+  resume(generation: number): void;
   close(): Promise<void>;
 }
 
@@ -124,7 +134,8 @@ export function serviceHistory(
       }
       if (by.how !== 'start' && by.how !== 'policy') powerBefore = undefined;
       const isForLoop = ofBackend.length > 0;
-      if (isForLoop && by.continues === undefined) {
+      // What a return undoes is concluded by itself.
+      if (isForLoop && by.continues === undefined && by.how !== 'return') {
         for (const [earlier, entry] of open) if (entry.isForLoop) end(earlier, { result: 'superseded' });
       }
       open.set(generation, { isForLoop, hasSteps: announced !== undefined });
@@ -138,16 +149,21 @@ export function serviceHistory(
       Object.assign(entry, { hasSteps: false, failure });
       endIfOver(generation, entry);
     },
-    follow(controllers) {
+    follow(controllers, ofFailure = () => undefined) {
       stopFollowing = controllers.onChange((status) => {
         for (const [generation, entry] of open) {
           if (!entry.isForLoop || entry.outcome || status.generation < generation) continue;
           const outcome = outcomeOf(status, generation);
-          if (!outcome) continue;
-          entry.outcome = outcome;
+          const aftermath = ofFailure(generation);
+          if (!outcome || aftermath === 'undone') continue;
+          entry.outcome = outcome.result === 'failed' ? { ...outcome, ...aftermath } : outcome;
           endIfOver(generation, entry);
         }
       });
+    },
+    conclude: end,
+    resume(generation) {
+      open.set(generation, { isForLoop: true, hasSteps: unfinished?.generation === generation });
     },
     async close() {
       stopFollowing?.();
@@ -165,13 +181,23 @@ function unfinishedForwards(newest: HistoryEntry | undefined) {
 }
 
 function outcomeOf(status: LoopStatus, generation: number): Outcome | undefined {
-  const phases = status.phases.map(({ name, ms, outcome }) => ({
+  const phases = recordedPhases(status);
+  if (status.converged && status.observedGeneration >= generation) return { result: 'converged', phases };
+  if (status.backendState !== 'ERROR') return undefined;
+  const reason = failureReason(status);
+  return { result: 'failed', ...(reason === undefined ? {} : { reason }), phases };
+}
+
+/** Why a backend failed, as sentences. */
+export function failureReason({ conditions }: Pick<LoopStatus, 'conditions'>): string | undefined {
+  return conditions.find(({ concern }) => concern === 'attention')?.message;
+}
+
+/** The steps of a status, for the history. */
+export function recordedPhases({ phases }: Pick<LoopStatus, 'phases'>): NonNullable<RecordedOutcome['phases']> {
+  return phases.map(({ name, ms, outcome }) => ({
     name,
     ...(ms === undefined ? {} : { ms }),
     ...(outcome === undefined ? {} : { outcome }),
   }));
-  if (status.converged && status.observedGeneration >= generation) return { result: 'converged', phases };
-  if (status.backendState !== 'ERROR') return undefined;
-  const failed = status.conditions.find(({ concern }) => concern === 'attention');
-  return { result: 'failed', ...(failed ? { reason: failed.message } : {}), phases };
 }

@@ -66,7 +66,7 @@ export function createPlanner(input: PlannerInput): Planner {
     check: (request) => checked(request, store.snapshot().desired.settings, input),
     plan: (request, observation) => planFrom(store.snapshot().desired, request, observation),
     live: () => liveState(input),
-    async write(body, tag, by, sources) {
+    async write(body, tag, by, onFailure, sources) {
       const origin = { by, ...(sources ? { sources } : {}) };
       let steps: ReservedSteps | undefined;
       const { answer, now } = await store
@@ -93,7 +93,7 @@ export function createPlanner(input: PlannerInput): Planner {
           if (sent.length === 0 && gaveUp) sent.push('retry');
           const next = sent.length > 0 ? { next: { settings, machine, power } } : {};
           const announced = steps ? { announced: recordedForwards(plan) } : {};
-          return { ...next, ...announced, answer: { plan, sent }, ...origin };
+          return { ...next, ...announced, answer: { plan, sent }, ...origin, onFailure };
         })
         .catch((error: unknown) => {
           steps?.release();

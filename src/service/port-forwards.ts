@@ -8,19 +8,28 @@ import { forwardKeyOf } from '../plan/port-forwards.ts';
 import type { DesiredStore } from '../state/desired-store.ts';
 import type { Places } from '../state/places.ts';
 import type { ServiceHistory } from './history.ts';
+import type { Transactions } from './transactions/transactions.ts';
 
 interface Parts extends Pick<ForwardsInput, 'controllers' | 'log' | 'notice'> {
   places: Pick<Places, 'state'>;
   driver: Driver;
   store: Pick<DesiredStore, 'write'>;
   history: Pick<ServiceHistory, 'unfinished' | 'finished'>;
+  transactions: Pick<Transactions, 'report' | 'wasReturned'>;
 }
 
 /**
  * The port forwards of this home; completes what a killed service had announced. The file is in the state directory, because forwards belong
  * to this machine, not to the settings. Throws `ERR_IO`.
  */
-export async function openPortForwards({ places, driver, store, history, ...rest }: Parts): Promise<PortForwards> {
+export async function openPortForwards({
+  places,
+  driver,
+  store,
+  history,
+  transactions,
+  ...rest
+}: Parts): Promise<PortForwards> {
   const portForwards = await createPortForwards({
     ...rest,
     store: forwardFile(join(places.state, 'port-forwards.json')),
@@ -34,11 +43,19 @@ export async function openPortForwards({ places, driver, store, history, ...rest
     },
   });
   const { unfinished } = history;
-  if (unfinished) {
-    const failure = await failureOf(complete(portForwards, unfinished.forwards));
+  if (!unfinished) return portForwards;
+  const { generation, forwards } = unfinished;
+  const finish = async () => {
+    const failure = await failureOf(complete(portForwards, forwards));
     if (failure) rest.log('warn', 'port forwards of the last service could not be completed', { error: failure });
-    history.finished(unfinished.generation, failure);
-  }
+    history.finished(generation, failure);
+  };
+  // Those of an apply that may still be undone follow once the backend has converged.
+  if (transactions.report()?.generation !== generation) await finish();
+  else
+    void transactions.wasReturned(generation, new AbortController().signal).then((wasReturned) => {
+      if (!wasReturned) return finish();
+    });
   return portForwards;
 }
 

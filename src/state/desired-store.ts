@@ -2,6 +2,7 @@ import { createHmac, randomBytes } from 'node:crypto';
 import { indentedJson, type JsonObject } from '../json.ts';
 import { SerialQueue } from '../os/serial-queue.ts';
 import type { Author, RecordedChange, StatedSource } from '../plan/history.ts';
+import type { OnFailure } from '../plan/return.ts';
 import type { Desired } from '../reconcile/contract.ts';
 
 /** The desired state with its entity tag. */
@@ -24,10 +25,12 @@ export interface WriteResult<T> {
   by?: Author;
   /** Where it asks for each change. */
   sources?: readonly StatedSource[];
+  /** Makes the write a transaction: what happens if the backend fails because of it. Absent: the value stays. */
+  onFailure?: OnFailure;
 }
 
-/** What the history says of a write besides its author. */
-export type Recorded = Pick<WriteResult<unknown>, 'announced' | 'sources'>;
+/** What is said of a write besides its author. */
+export type Recorded = Pick<WriteResult<unknown>, 'announced' | 'sources' | 'onFailure'>;
 
 /** Holds the desired state. Writes are serialized and atomic. */
 export interface DesiredStore {

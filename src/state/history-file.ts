@@ -162,7 +162,9 @@ function entriesIn(text: string): HistoryEntry[] {
     if (isEntry(record.entry)) addEntry(entries, record.entry);
     else if (isOutcome(record.outcome)) {
       const last = entries.findLast(({ generation }) => generation === record.generation);
-      if (last && last.outcome === undefined) last.outcome = record.outcome;
+      // What has converged may fail while it is proven.
+      const isLater = last?.outcome?.result === 'converged' && record.outcome.result === 'returned';
+      if (last && (last.outcome === undefined || isLater)) last.outcome = record.outcome;
     }
   }
   return entries;

@@ -28,6 +28,9 @@ export interface Places {
   historyFile: string;
   /** Directory of the tokens for other programs; see `src/state/tokens.ts`. */
   tokens: string;
+  /** The last proven state, and the apply in progress; see `src/state/transaction-files.ts`. */
+  provenFile: string;
+  transactionFile: string;
   /** Directory of the lock that a service holds for its lifetime. */
   serviceLock: string;
   /** Directory of the lock that an `apply` holds while it works. */
@@ -83,6 +86,8 @@ export function places(env: Environment, platform: Platform, homedir: string): P
     stagedSettingsFile: join(bases.state, 'settings.staged.json'),
     historyFile: join(bases.state, 'history.jsonl'),
     tokens: join(bases.state, 'tokens'),
+    provenFile: join(bases.state, 'proven.json'),
+    transactionFile: join(bases.state, 'transaction.json'),
     serviceLock: join(bases.state, 'service.lock'),
     applyLock: join(bases.state, 'apply.lock'),
     backendLock: join(bases.data, 'backend.lock'),

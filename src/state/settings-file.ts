@@ -59,6 +59,11 @@ export async function usableSettings(path: string, host: FileHost): Promise<Sett
   return stored?.kind === 'json' ? interpret(stored.value, host)?.settings : undefined;
 }
 
+/** Settings in a record of ours, which an earlier release may have written; undefined when they are unusable. */
+export function recordedSettings(value: JsonValue, host: FileHost): Settings | undefined {
+  return interpret(value, host)?.settings;
+}
+
 /** Writes settings durably; keeps the previous file as `previous`, if named. */
 export async function saveSettings(
   path: string,

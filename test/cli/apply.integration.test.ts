@@ -331,7 +331,7 @@ describe('failures', () => {
   test('a backend that cannot converge: reports the reason, the log and the command that rolls back', async () => {
     const { rdctl, file } = await stage({ env: { RDCTL_SIMULATED_FAULTS: 'containerd.start:terminal' } });
     file('p.json', CONTAINERD);
-    const { exit, err } = await rdctl(['apply', '-f', 'p.json']);
+    const { exit, err } = await rdctl(['apply', '-f', 'p.json', '--on-failure', 'keep']);
     expect(exit).toBe(1);
     expect(err).toMatch(
       /^Error: The backend did not reach the desired state \(EngineReady: StepFailed\): engine start failed/m,
@@ -356,11 +356,13 @@ describe('failures', () => {
       env: { RDCTL_SIMULATED_FAULTS: 'containerd.start:terminal' },
     });
     file('p.json', CONTAINERD);
-    expect((await rdctl(['apply', '-f', 'p.json'])).exit).toBe(1);
+    expect((await rdctl(['apply', '-f', 'p.json', '--on-failure', 'keep'])).exit).toBe(1);
     const before = (await client.status()).generation;
+    // What failed before is not undone by a retry.
     const second = await rdctl(['apply', '-f', 'p.json']);
     expect(second.exit).toBe(1);
     expect(second.err).toContain('the backend failed; retrying');
+    expect(second.err).toContain('the engine had failed before');
     expect(proxy.writes()).toEqual(['POST /v2/apply', 'POST /v2/apply']);
     expect((await client.status()).generation).toBe(before + 1);
     await service.stop('the fault is repaired');

@@ -118,6 +118,34 @@ describe('waiting', () => {
     });
   });
 
+  test('waits while the service undoes the change, and then says so', async () => {
+    const failed = { ...WORKING, observedGeneration: 3, backendState: 'ERROR' as const, conditions: [condition({})] };
+    const transaction = { generation: 3, onFailure: 'return' as const, reason: 'dockerd refused it.', to: 1 };
+    const returning = { transaction: { ...transaction, state: 'returning' as const } };
+    const written = statusWith({ ...returning, generation: 4, observedGeneration: 4 });
+    const returned = statusWith({
+      ...{ generation: 4, observedGeneration: 4 },
+      transaction: { ...transaction, state: 'returned', returnGeneration: 4 },
+    });
+    const seen: StatusDocument[] = [];
+    await expect(
+      wait(answers(statusWith({ ...failed, ...returning }), written, returned), { seen }).promise,
+    ).rejects.toMatchObject({
+      code: 'ERR_CONVERGE_FAILED',
+      message: 'The change failed and was undone: dockerd refused it.',
+      details: [expect.stringContaining('Generation 3 is undone by generation 4'), expect.any(String)],
+    });
+    expect(seen).toHaveLength(3);
+  });
+
+  test('says why a failed change was kept', async () => {
+    const failed = { ...WORKING, observedGeneration: 3, backendState: 'ERROR' as const, conditions: [condition({})] };
+    const kept = { generation: 3, onFailure: 'return', state: 'kept', keptBecause: 'the disk is full' } as const;
+    await expect(wait(answers(statusWith({ ...failed, transaction: kept }))).promise).rejects.toMatchObject({
+      message: expect.stringMatching(/exit status 1\. The change is kept, because the disk is full\.$/),
+    });
+  });
+
   test('waits out an error of an older generation', async () => {
     const old = statusWith({ ...WORKING, backendState: 'ERROR', conditions: [condition({ observedGeneration: 2 })] });
     await expect(wait(answers(old, statusWith())).promise).resolves.toMatchObject({ converged: true });

@@ -151,6 +151,7 @@ export function startApi(options: TestApiOptions = {}): TestApi {
     extensions,
     log,
     clock: systemClock,
+    wasReturned: async () => false,
     onChange: () => undefined,
   });
   const counters = { settingsPuts: 0, settingsWrites: 0 };
@@ -187,6 +188,7 @@ export function startApi(options: TestApiOptions = {}): TestApi {
     onStatus: () => () => undefined,
     streams: new Set(),
     maintenance: () => undefined,
+    transaction: () => undefined,
     checkFactoryReset: () => undefined,
     requestFactoryReset: ({ cache }) => stops.push(`factory reset, ${cache ? 'downloads too' : 'without downloads'}`),
     transient: createTransientStore(platform, false),
@@ -251,6 +253,7 @@ function scripted(script: Script, initial: Desired): Controllers {
     look: async (signal) => script.look?.(signal) ?? true,
     firstLook: async () => undefined,
     waitingFor: () => 'machine start is in progress',
+    failure: () => undefined,
     quiesce: () => Promise.reject(new Error('not in this script')),
     onChange: () => () => undefined,
     close: async () => undefined,

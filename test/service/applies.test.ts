@@ -57,6 +57,7 @@ function stage(status = statusWith()) {
         now += ms;
       },
     },
+    wasReturned: async () => false,
     log: () => undefined,
     onChange: () => undefined,
   });

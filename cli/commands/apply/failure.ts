@@ -17,10 +17,12 @@ export async function withRollbackAdvice(error: unknown, service: Service, where
   const { logs } = where;
   // Another application's logs are not ours to read.
   if (!(error instanceof RdError) || error.code !== 'ERR_CONVERGE_FAILED' || client.foreign) throw error;
-  const engine = await client.status().then(
-    (status) => status.engine.name,
-    () => undefined,
+  const [engine, outcome] = await client.status().then(
+    (status) => [status.engine.name, status.transaction?.state] as const,
+    () => [],
   );
+  // The engine of today is not the one that failed.
+  if (outcome === 'returned') throw error;
   // More detailed than ours.
   const ofEngine = engine === undefined ? undefined : `${ENGINE_PROGRAMS[engine]}.log`;
   const details = [...error.details];

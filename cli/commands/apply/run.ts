@@ -16,6 +16,7 @@ import { systemClock } from '../../../src/os/clock.ts';
 import type { PlanRequest, Target } from '../../../src/plan/change.ts';
 import type { Allowed } from '../../../src/plan/losses.ts';
 import { NO_FORWARDS, type WantedForwards, withForwards } from '../../../src/plan/port-forwards.ts';
+import type { OnFailure } from '../../../src/plan/return.ts';
 import { PRODUCT } from '../../../src/product.ts';
 import { lockApply } from '../../../src/state/home-lock.ts';
 import type { Places } from '../../../src/state/places.ts';
@@ -58,6 +59,7 @@ export interface ApplyOptions {
   skipLocked: boolean;
   skipUnsupported: boolean;
   wait: boolean;
+  onFailure: OnFailure;
   /** Start a service if none is running. */
   start: boolean;
   driver?: string;
@@ -77,18 +79,24 @@ export const RUN_FLAGS = {
   timeout: { type: 'duration', summary: 'How long to wait (default 10m)' },
   'no-wait': { type: 'boolean', summary: 'Do not wait for the backend' },
   'no-start': { type: 'boolean', summary: 'Fail if no service is running' },
+  'on-failure': {
+    type: 'string',
+    summary: 'If the backend fails because of the change: return to the last state that ran (default), or keep it',
+    values: ['return', 'keep'],
+  },
 } as const satisfies FlagTable;
 
 /** What `RUN_FLAGS` say. */
 export function runOptions(
   flags: Invocation<typeof RUN_FLAGS>['flags'],
-): Pick<ApplyOptions, 'timeoutMs' | 'allowed' | 'skipLocked' | 'wait' | 'start'> {
+): Pick<ApplyOptions, 'timeoutMs' | 'allowed' | 'skipLocked' | 'wait' | 'start' | 'onFailure'> {
   return {
     timeoutMs: flags.timeout ?? APPLY_TIMEOUT_MS,
     allowed: flags['allow-reset'] || flags.yes ? 'all' : allowedBy(flags.allow),
     skipLocked: flags['skip-locked'] ?? false,
     wait: !flags['no-wait'],
     start: !flags['no-start'],
+    onFailure: flags['on-failure'] === 'keep' ? 'keep' : 'return',
   };
 }
 
@@ -159,6 +167,7 @@ async function applyWith(service: Found, options: ApplyOptions, { leftMs, decide
     status: service.status,
     request: withForwards(request, portForwards ?? NO_FORWARDS),
     ...(wanted.author ? { author: wanted.author } : {}),
+    ...(options.onFailure === 'keep' ? { onFailure: 'keep' as const } : {}),
     skipLocked: options.skipLocked,
     skipUnsupported: options.skipUnsupported || wanted.isRollback === true,
     wait: options.wait,

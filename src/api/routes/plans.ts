@@ -4,6 +4,7 @@ import { indentedJson, isObject } from '../../json.ts';
 import type { LiveState, PlanRequest } from '../../plan/change.ts';
 import type { StatedAuthor } from '../../plan/history.ts';
 import { PORT_FORWARD_SCHEMA } from '../../plan/port-forward-schema.ts';
+import type { OnFailure } from '../../plan/return.ts';
 import { settingsWithoutSecrets } from '../../plan/secrets.ts';
 import type { ApplyReply } from '../../reconcile/status-document.ts';
 import { AUTHOR, callerOf } from '../author.ts';
@@ -108,7 +109,16 @@ function disconnected({ raw }: FastifyReply): AbortSignal {
 const APPLY_REQUEST = {
   ...PLAN_REQUEST,
   required: [...PLAN_REQUEST.required, 'tag'],
-  properties: { ...PLAN_REQUEST.properties, tag: { type: 'string' }, author: AUTHOR },
+  properties: {
+    ...PLAN_REQUEST.properties,
+    tag: { type: 'string' },
+    author: AUTHOR,
+    onFailure: {
+      description:
+        'What happens if the backend fails because of the change. `return`, the default: the service goes back to the last state that ran, as `transaction` in the status shows; `keep`: the change stays.',
+      enum: ['return', 'keep'],
+    },
+  },
 } as const;
 
 const APPLY_REPLY = {
@@ -131,7 +141,7 @@ const APPLY_DOC = documented({
   scope: 'write',
   summary: 'Apply a plan',
   description:
-    'Takes the body of `POST /v2/plan` and the `tag` of its plan. Settings and power state are written immediately, as one version of the desired state; port forwards and extensions follow, even if the client disconnects.',
+    'Takes the body of `POST /v2/plan` and the `tag` of its plan. Settings and power state are written immediately, as one version of the desired state; port forwards and extensions follow, even if the client disconnects. A change that makes the backend fail is undone, unless `onFailure` is `keep`.',
   body: { description: 'The desired state, and the tag', required: true, schema: APPLY_REQUEST },
   replies: {
     202: { description: 'it is written; wait for the generation', body: 'json', schema: APPLY_REPLY },
@@ -150,14 +160,14 @@ const APPLY_DOC = documented({
 
 /** `POST /v2/apply`: carries out an approved plan. */
 export function applyRoutes(app: FastifyInstance, { planner }: ApiContext): void {
-  app.post<{ Body: PlanRequest & { tag: string; author?: StatedAuthor } }>(
+  app.post<{ Body: PlanRequest & { tag: string; author?: StatedAuthor; onFailure?: OnFailure } }>(
     '/v2/apply',
     { ...APPLY_DOC, schema: { body: APPLY_REQUEST } },
     async (call, reply) => {
-      const { tag, author: stated = {}, ...request } = call.body;
+      const { tag, author: stated = {}, onFailure = 'return', ...request } = call.body;
       const { sources, ...author } = stated;
       const how = author.to === undefined ? 'apply' : 'rollback';
-      const written = await planner.write(request, tag, { how, ...callerOf(call), ...author }, sources);
+      const written = await planner.write(request, tag, { how, ...callerOf(call), ...author }, onFailure, sources);
       const document: ApplyReply = { kind: 'ApplyReply', formatVersion: 1, ...written };
       return reply.code(202).type(JSON_TYPE).send(indentedJson(document));
     },

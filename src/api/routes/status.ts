@@ -23,6 +23,7 @@ function statusDocument(context: ApiContext): StatusDocument {
   const { about, driver, controllers, store, counters, hostIntegration } = context;
   const maintenance = context.maintenance();
   const apply = context.applies.report();
+  const transaction = context.transaction();
   const { lockedBy, defaultsBy } = about;
   const loop = controllers.status();
   const { name } = store.snapshot().desired.settings.containerEngine;
@@ -51,6 +52,7 @@ function statusDocument(context: ApiContext): StatusDocument {
     ...(ports === undefined ? {} : { ports: withContainers(ports, loop.engines) }),
     ...(maintenance === undefined ? {} : { maintenance }),
     ...(apply === undefined ? {} : { apply }),
+    ...(transaction === undefined ? {} : { transaction }),
     counters: { ...loop.counters, ...counters },
     ...(lockedBy === undefined && defaultsBy === undefined
       ? {}

@@ -27,6 +27,8 @@ export interface BackendData {
   snapshots: Snapshots;
   /** The work of `PUT /v1/k8s_reset`. */
   reset(mode: ResetMode): Promise<void>;
+  /** A restored snapshot has not been seen running yet. */
+  isRestoreUnproven(): boolean;
   /** Cancels the current operation and waits for its rollback. */
   close(): Promise<void>;
 }
@@ -75,6 +77,7 @@ export function createBackendData(input: BackendDataInput): BackendData {
   proof.watch();
   return {
     snapshots,
+    isRestoreUnproven: () => keptState.unproven() !== undefined,
     reset: createResets({ maintenance, controllers, keptState, desired, log, closing: closing.signal }),
     async close() {
       closing.abort();

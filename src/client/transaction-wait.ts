@@ -1,0 +1,47 @@
+import { RdError } from '../errors.ts';
+import type { TransactionReport } from '../reconcile/status-document.ts';
+
+/** The transaction of a write, from a status; undefined for another write, and where a service has none. */
+export function transactionAt(
+  { transaction }: { transaction?: TransactionReport },
+  generation: number | undefined,
+): TransactionReport | undefined {
+  return transaction?.generation === generation ? transaction : undefined;
+}
+
+/** True while the service still decides what becomes of a change, or undoes it. */
+export function isUndecided(transaction: TransactionReport | undefined): boolean {
+  return transaction !== undefined && ['changing', 'proving', 'returning'].includes(transaction.state);
+}
+
+/**
+ * The error of a change that the service has undone; undefined for any other. `now`: why the backend fails now, as a sentence. `hadSteps`: port
+ * forwards or extensions were to follow.
+ */
+export function undoneError(
+  transaction: TransactionReport | undefined,
+  { now, hadSteps }: { now: string; hadSteps: boolean },
+): RdError | undefined {
+  if (transaction?.state !== 'returned' && transaction?.state !== 'failed') return undefined;
+  const { generation, to, returnGeneration, reason = '' } = transaction;
+  const show = `rdctl history show ${generation}`;
+  const details = [
+    `Generation ${generation} is undone by generation ${returnGeneration}: settings, machine options and power are those of generation ${to}.`,
+    ...(hadSteps ? ['The port forwards and extensions of this apply were not changed.'] : []),
+    'Data is as the change left it. A container that was interrupted runs again only if its restart policy says so.',
+  ];
+  if (transaction.state === 'failed') {
+    return new RdError(
+      'ERR_CONVERGE_FAILED',
+      `The change failed: ${reason} It was undone, and the backend failed again: ${now}`,
+      {
+        details,
+        advice: `Fix the cause, then run \`rdctl start\`; \`${show}\` has the steps.`,
+      },
+    );
+  }
+  return new RdError('ERR_CONVERGE_FAILED', `The change failed and was undone: ${reason}`, {
+    details,
+    advice: `Fix the profile and apply it again; \`${show}\` has the steps, and --on-failure keep leaves a failed change in place.`,
+  });
+}

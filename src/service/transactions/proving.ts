@@ -1,0 +1,45 @@
+import type { Clock } from '../../os/clock.ts';
+import type { LoopStatus } from '../../reconcile/contract.ts';
+
+/** How long a backend must run as desired until its state counts as proven, in milliseconds. */
+const PROVING_MS = 3_000;
+
+/** Watches whether the backend keeps running as desired. */
+export interface Proving {
+  /** Called with every status of the loop. */
+  look(status: LoopStatus): void;
+  close(): void;
+}
+
+/** `proven` is called once for each version of the desired state that ran for `PROVING_MS` without a break. */
+export function createProving(clock: Clock, proven: (generation: number) => void): Proving {
+  let watched: { generation: number; ended: AbortController } | undefined;
+
+  function stop(): void {
+    watched?.ended.abort();
+    watched = undefined;
+  }
+
+  async function watch(generation: number): Promise<void> {
+    const ended = new AbortController();
+    watched = { generation, ended };
+    await clock.sleep(PROVING_MS, ended.signal);
+    if (!ended.signal.aborted) proven(generation);
+  }
+
+  return {
+    look(status) {
+      const { generation } = status;
+      const runs = isRunning(status);
+      if (runs && watched?.generation === generation) return;
+      stop();
+      if (runs) void watch(generation);
+    },
+    close: stop,
+  };
+}
+
+/** The backend runs as desired. */
+export function isRunning({ converged, power, generation, observedGeneration }: LoopStatus): boolean {
+  return converged && power === 'started' && observedGeneration === generation;
+}

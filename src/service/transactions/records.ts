@@ -1,0 +1,43 @@
+import type { Log } from '../../api/context.ts';
+import { SerialQueue } from '../../os/serial-queue.ts';
+import type { EarlierState } from '../../plan/return.ts';
+import type { TransactionFiles } from '../../state/transaction-files.ts';
+import { recordOf, type Transaction } from './transaction.ts';
+
+/** Keeps the files of transactions, one operation after the other. */
+export interface Records {
+  /** Nothing for a transaction that will not be undone. Throws `ERR_IO`. `mayStill`: checked when it is this one's turn. */
+  save(transaction: Transaction | undefined, mayStill?: () => boolean): Promise<void>;
+  /** A record that stays has no effect once the desired state is another one. */
+  remove(mayStill: () => boolean): void;
+  /** Without the file only the next service does not know of it. */
+  saveProven(state: EarlierState): Promise<void>;
+  /** Resolves when everything is done. */
+  idle(): Promise<void>;
+}
+
+export function transactionRecords(files: TransactionFiles, log: Log): Records {
+  const queue = new SerialQueue();
+  return {
+    async save(transaction, mayStill = () => true) {
+      const record = transaction && recordOf(transaction);
+      if (!record) return;
+      await queue.run(async () => {
+        if (mayStill()) await files.saveTransaction(record);
+      });
+    },
+    remove(mayStill) {
+      queue
+        .run(async () => {
+          if (mayStill()) await files.removeTransaction();
+        })
+        .catch((error: unknown) => log('warn', 'the record of a transaction stays', { error }));
+    },
+    async saveProven(state) {
+      await queue
+        .run(() => files.saveProven(state))
+        .catch((error: unknown) => log('warn', 'the proven state was not saved', { error }));
+    },
+    idle: () => queue.idle(),
+  };
+}

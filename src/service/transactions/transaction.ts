@@ -1,0 +1,122 @@
+import type { DriverInfo } from '../../drivers/driver.ts';
+import type { DesiredBackend } from '../../plan/backend.ts';
+import { type Author, recordedChanges } from '../../plan/history.ts';
+import { type EarlierState, earlierState, isSame, type OnFailure, partOf, touchedParts } from '../../plan/return.ts';
+import type { Controllers, Desired } from '../../reconcile/contract.ts';
+import type { TransactionReport } from '../../reconcile/status-document.ts';
+import type { TransactionRecord } from '../../state/transaction-files.ts';
+
+/** An apply in progress. */
+export interface Transaction extends Pick<TransactionRecord, 'after' | 'touched' | 'failedBefore' | 'phases'> {
+  report: TransactionReport;
+  /** What it goes back to; undefined where nothing has ever run. */
+  earlier: EarlierState | undefined;
+  /** The version of the desired state that the loop works on: that of the apply, of its return, or of a restart since. */
+  at: number;
+  /** Its return was not written yet when the last service ended. */
+  isResumedReturn?: true;
+  /** The last failed attempt. */
+  attempt?: string;
+}
+
+/** A write of the desired state. */
+export interface Write {
+  before: Desired;
+  next: Desired;
+  by: Author;
+  onFailure: OnFailure | undefined;
+}
+
+interface BeginInput {
+  controllers: Pick<Controllers, 'failure'>;
+  driver: DriverInfo;
+  /** The power that was last asked for. */
+  power: DesiredBackend['power'];
+  proven: EarlierState | undefined;
+}
+
+/** The transaction that a write begins. */
+export function transactionOf(
+  { before, next }: Write,
+  onFailure: OnFailure,
+  { controllers, driver, power, proven }: BeginInput,
+): Transaction {
+  const failure = controllers.failure();
+  const failedBefore = failure && partOf(failure.what);
+  return {
+    at: next.generation,
+    report: { generation: next.generation, onFailure, state: 'changing' },
+    after: backendOf(next),
+    touched: touchedParts(before, next, driver),
+    ...(failedBefore ? { failedBefore } : {}),
+    earlier: earlierState({
+      before: earlierOf(before),
+      power,
+      proven,
+    }),
+  };
+}
+
+const INSTALLED = 'application.extensions.installed';
+
+/** True for a write that changes nothing but installed extensions, or nothing: it supersedes nothing. */
+export function isBookkeeping({ before, next, onFailure }: Write): boolean {
+  return onFailure === undefined && recordedChanges(before, next).every(({ path }) => path === INSTALLED);
+}
+
+/** The same transaction after its return was written, or after bookkeeping. */
+export function continued(transaction: Transaction, { next, by }: Write): Transaction {
+  const { report, earlier, after } = transaction;
+  const wrote = backendOf(next);
+  const isReturning = report.state === 'returning';
+  return {
+    ...transaction,
+    ...(isReturning ? { earlier: earlier && { ...earlier, ...wrote } } : { after: { ...after, ...wrote } }),
+    at: next.generation,
+    report: by.how === 'return' ? { ...report, returnGeneration: next.generation } : report,
+  };
+}
+
+/** The transaction that the last service left, unless the desired state has changed since. */
+export function resumedTransaction(left: TransactionRecord, initial: Desired): Transaction | undefined {
+  const { generation, phase, reason, after, earlier } = left;
+  const isReturned = phase === 'returning' && isSame(earlier, initial);
+  if (!isReturned && !isSame(after, initial)) return undefined;
+  return {
+    ...left,
+    at: initial.generation,
+    report: {
+      ...{ generation, onFailure: 'return', state: phase },
+      ...(reason === undefined ? {} : { reason }),
+      ...(phase === 'returning' ? { to: earlier.generation } : {}),
+      ...(isReturned ? { returnGeneration: initial.generation } : {}),
+    },
+    ...(phase === 'returning' && !isReturned ? { isResumedReturn: true as const } : {}),
+  };
+}
+
+/** What the next service needs to continue; undefined for a transaction that will not be undone. */
+export function recordOf({
+  report: { generation, state, reason, onFailure },
+  after,
+  earlier,
+  touched,
+  failedBefore,
+  phases,
+}: Transaction): TransactionRecord | undefined {
+  if (!earlier || onFailure === 'keep') return undefined;
+  return {
+    ...{ generation, phase: state === 'returning' ? 'returning' : 'changing', after, earlier, touched },
+    ...(failedBefore ? { failedBefore } : {}),
+    ...(reason === undefined ? {} : { reason }),
+    ...(phases ? { phases } : {}),
+  };
+}
+
+export function backendOf({ settings, machine, power }: DesiredBackend): DesiredBackend {
+  return { settings, machine, power };
+}
+
+export function earlierOf(desired: Desired): EarlierState {
+  return { ...backendOf(desired), generation: desired.generation };
+}

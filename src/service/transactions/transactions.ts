@@ -1,0 +1,334 @@
+import type { Log } from '../../api/context.ts';
+import type { DriverInfo } from '../../drivers/driver.ts';
+import { messageOf, RdError } from '../../errors.ts';
+import type { JsonObject } from '../../json.ts';
+import type { Clock } from '../../os/clock.ts';
+import type { DesiredBackend } from '../../plan/backend.ts';
+import {
+  type EarlierState,
+  isSame,
+  type ReturnDecision,
+  returnDecision,
+  returnObstacle,
+  type TerminalFailure,
+} from '../../plan/return.ts';
+import type { Failure } from '../../reconcile/attempts.ts';
+import type { Controllers, Desired, LoopStatus } from '../../reconcile/contract.ts';
+import type { TransactionReport } from '../../reconcile/status-document.ts';
+import type { DesiredStore } from '../../state/desired-store.ts';
+import type { TransactionFiles, TransactionRecord } from '../../state/transaction-files.ts';
+import { type Aftermath, failureReason, recordedPhases, type ServiceHistory } from '../history.ts';
+import { createProving, isRunning } from './proving.ts';
+import { transactionRecords } from './records.ts';
+import {
+  backendOf,
+  continued,
+  earlierOf,
+  isBookkeeping,
+  resumedTransaction,
+  type Transaction,
+  transactionOf,
+  type Write,
+} from './transaction.ts';
+
+/**
+ * Undoes applies whose change fails, whether or not their tools still live.
+ *
+ * ```
+ * changing ⇄ proving ─▶ done                   it converged and ran for a moment
+ *     └─────────┴─────▶ returning ─▶ returned  the change failed; the earlier state runs
+ *               └─────▶ kept  └────▶ failed    for a reason; the earlier state failed as well
+ * ```
+ *
+ * Any other write supersedes it. A record on the disk lets the next service continue.
+ */
+export interface Transactions {
+  /**
+   * Called for every write, after its entry in the history and before it takes effect.
+   * @throws RdError `ERR_IO` when the transaction cannot be recorded: the write must not happen then.
+   */
+  prepare(write: Write): Promise<PreparedWrite>;
+  /** What becomes of a failed write, for the history. */
+  aftermath(generation: number): Aftermath;
+  /** Whether the loop should not retry a step, because the change is refused. `ms`: how long the attempt took. */
+  givesUp(failure: Failure, ms: number): boolean;
+  /** The last transaction. */
+  report(): TransactionReport | undefined;
+  /** Whether an apply was undone. Resolves once that is certain, or the signal aborts; false for any other write. */
+  wasReturned(generation: number, signal: AbortSignal): Promise<boolean>;
+  /** Returns the unsubscribe function. */
+  onChange(listener: () => void): () => void;
+  /** A transaction in progress is left to the next service. */
+  close(): Promise<void>;
+}
+
+/** Exactly one is called: once the write has taken effect, or has not. */
+interface PreparedWrite {
+  commit(): void;
+  undo(): Promise<void>;
+}
+
+export interface TransactionsInput {
+  files: TransactionFiles;
+  /** Read from them at the start. */
+  proven: EarlierState | undefined;
+  left: TransactionRecord | undefined;
+  initial: Desired;
+  /** The power before this service, which a launch for an apply begins without. */
+  power: DesiredBackend['power'];
+  controllers: Pick<Controllers, 'status' | 'failure' | 'observed' | 'onChange'>;
+  history: Pick<ServiceHistory, 'conclude' | 'resume'>;
+  desired(): Desired;
+  write: DesiredStore['write'];
+  locks: JsonObject;
+  driver: DriverInfo;
+  /** The backend is kept off, whatever is desired. */
+  isHeld(): boolean;
+  isRestoreUnproven(): boolean;
+  /** Nothing runs in this service. */
+  idle: boolean;
+  clock: Clock;
+  log: Log;
+}
+
+/** An attempt that took this long was given every chance, in milliseconds. */
+const LONG_MS = 60_000;
+
+export function createTransactions(input: TransactionsInput): Transactions {
+  const { controllers, history, driver, locks, log } = input;
+  const listeners = new Set<() => void>();
+  const records = transactionRecords(input.files, log);
+  let proven = input.proven;
+  let current: Transaction | undefined;
+  let report: TransactionReport | undefined;
+  /** A write is in progress, and with it the record. */
+  let isPending = false;
+  let isClosed = false;
+  const proving = createProving(input.clock, (generation) => void prove(generation));
+
+  function show(transaction: Transaction, change: Partial<TransactionReport> = {}): void {
+    transaction.report = { ...transaction.report, ...change };
+    report = transaction.report;
+    for (const listen of [...listeners]) listen();
+  }
+
+  function end(transaction: Transaction, change: Partial<TransactionReport>): void {
+    current = undefined;
+    show(transaction, change);
+    removeRecord();
+  }
+
+  function removeRecord(): void {
+    records.remove(() => !current && !isPending);
+  }
+
+  async function prove(generation: number): Promise<void> {
+    const desired = input.desired();
+    if (desired.generation !== generation || isClosed) return;
+    const state = earlierOf(desired);
+    const isNew = !proven || !isSame(proven, state);
+    proven = state;
+    if (isNew) await records.saveProven(state);
+    if (current?.at === generation && current.report.state === 'proving') end(current, { state: 'done' });
+  }
+
+  function look(status: LoopStatus): void {
+    if (isClosed) return;
+    proving.look(status);
+    const transaction = current;
+    if (!transaction || input.isHeld() || status.generation !== transaction.at) return;
+    const hasFailed = status.backendState === 'ERROR';
+    const hasConverged = status.converged && status.observedGeneration === status.generation;
+    const { state, returnGeneration } = transaction.report;
+    if (state === 'returning') {
+      if (transaction.isResumedReturn) resumeReturn(transaction, status);
+      else if (returnGeneration === undefined) return;
+      else if (hasFailed) end(transaction, { state: 'failed' });
+      else if (hasConverged) end(transaction, { state: 'returned' });
+    } else if (hasFailed) decide(transaction, status);
+    else if (hasConverged !== (state === 'proving'))
+      show(transaction, { state: hasConverged ? 'proving' : 'changing' });
+  }
+
+  function decisionOn(
+    { report: { onFailure }, after: failed, touched, earlier, failedBefore }: Transaction,
+    failure: TerminalFailure,
+  ): ReturnDecision {
+    return returnDecision({
+      ...{ onFailure, failed, touched, earlier, failure, failedBefore, locks, driver },
+      isRestoreUnproven: input.isRestoreUnproven(),
+      observed: controllers.observed(),
+    });
+  }
+
+  function decide(transaction: Transaction, status: LoopStatus): void {
+    const failure = controllers.failure();
+    if (!failure) return;
+    const { generation } = transaction.report;
+    const reason = failureReason(status) ?? failure.error.message;
+    const decision = decisionOn(transaction, failure);
+    if ('keptBecause' in decision) {
+      log('info', 'a change failed and is kept', { generation, because: decision.keptBecause });
+      end(transaction, { state: 'kept', reason, ...decision });
+      return;
+    }
+    transaction.earlier = decision.to;
+    transaction.phases = recordedPhases(status);
+    const to = decision.to.generation;
+    log('info', 'a change failed and is undone', { generation, to, reason });
+    show(transaction, { state: 'returning', reason, to });
+    void goBack(transaction, decision.to);
+  }
+
+  /** Once the backend has been observed. What forbids a return may have come since it was decided. */
+  function resumeReturn(transaction: Transaction, { conditions }: LoopStatus): void {
+    const { earlier, after: failed } = transaction;
+    if (!earlier || conditions.some(({ reason }) => reason === 'NotObserved')) return;
+    delete transaction.isResumedReturn;
+    const [isRestoreUnproven, observed] = [input.isRestoreUnproven(), controllers.observed()];
+    const obstacle = returnObstacle(earlier, { failed, locks, driver, isRestoreUnproven, observed });
+    if (obstacle === undefined) void goBack(transaction, earlier);
+    else keep(transaction, obstacle);
+  }
+
+  async function goBack(transaction: Transaction, to: EarlierState): Promise<void> {
+    const mayWrite = () => current === transaction && !isClosed;
+    await records
+      .save(transaction, () => mayWrite() && !isPending)
+      // The next service would see the change fail once more, and go back as well.
+      .catch((error: unknown) => log('warn', 'a return was not recorded', { error }));
+    try {
+      await input.write(({ desired }) => {
+        if (!mayWrite() || desired.generation !== transaction.at) return { answer: undefined };
+        return { next: backendOf(to), by: { how: 'return', to: to.generation }, answer: undefined };
+      });
+    } catch (error) {
+      const isStopping = error instanceof RdError && error.code === 'ERR_NOT_READY';
+      if (mayWrite() && !isStopping) keep(transaction, `the return could not be written: ${messageOf(error)}`);
+    }
+    if (transaction.report.returnGeneration !== undefined) await conclude(transaction, { result: 'returned' });
+  }
+
+  function keep(transaction: Transaction, keptBecause: string): void {
+    end(transaction, { state: 'kept', keptBecause });
+    void conclude(transaction, { result: 'failed', keptBecause });
+  }
+
+  function conclude(
+    { report: { generation, reason }, phases }: Transaction,
+    outcome: { result: 'returned' } | { result: 'failed'; keptBecause: string },
+  ): Promise<void> {
+    return history.conclude(generation, {
+      ...outcome,
+      ...(reason === undefined ? {} : { reason }),
+      ...(phases ? { phases } : {}),
+    });
+  }
+
+  function resume(left: TransactionRecord): void {
+    const transaction = resumedTransaction(left, input.initial);
+    if (!transaction) {
+      removeRecord();
+      return;
+    }
+    const { generation, state, returnGeneration } = transaction.report;
+    log('info', 'a transaction of the last service continues', { generation, state });
+    if (returnGeneration === undefined) history.resume(generation);
+    else void conclude(transaction, { result: 'returned' });
+    current = transaction;
+    show(transaction);
+  }
+
+  /** What a write makes of the transaction in progress. */
+  function afterWrite(write: Write): { transaction: Transaction | undefined; continues: boolean } {
+    const { next, before, by, onFailure } = write;
+    if (current && (by.how === 'return' || isBookkeeping(write))) {
+      return { transaction: continued(current, write), continues: true };
+    }
+    if (!onFailure || next.power === 'stopped' || input.idle) return { transaction: undefined, continues: false };
+    const power = before.generation === input.initial.generation ? input.power : before.power;
+    const transaction = transactionOf(write, onFailure, { controllers, driver, power, proven });
+    return { transaction, continues: false };
+  }
+
+  const unsubscribe = controllers.onChange(look);
+  if (input.left) resume(input.left);
+
+  return {
+    async prepare(write) {
+      // What runs as desired until it is changed is proven as well.
+      const status = controllers.status();
+      if (isRunning(status) && status.generation === write.before.generation) proven = earlierOf(write.before);
+      const { transaction, continues } = afterWrite(write);
+      // What a return writes is in its record already.
+      const mustSave = transaction !== undefined && write.by.how !== 'return';
+      isPending = true;
+      try {
+        if (mustSave) await records.save(transaction);
+      } catch (error) {
+        isPending = false;
+        throw error;
+      }
+      const replaced = current;
+      return {
+        commit() {
+          isPending = false;
+          if (continues) {
+            if (replaced && replaced === current) show(Object.assign(replaced, transaction));
+            return;
+          }
+          if (current) show(current, { state: 'superseded' });
+          current = transaction;
+          if (transaction) show(transaction);
+          else if (replaced) removeRecord();
+        },
+        async undo() {
+          isPending = false;
+          if (!mustSave) return;
+          await records.save(current).catch((error: unknown) => log('warn', 'a transaction has no record', { error }));
+          if (!current) removeRecord();
+        },
+      };
+    },
+    aftermath(generation) {
+      if (report?.generation !== generation) return undefined;
+      const { state, onFailure, keptBecause } = report;
+      if (state === 'returning') return 'undone';
+      return state === 'kept' && onFailure === 'return' && keptBecause !== undefined ? { keptBecause } : undefined;
+    },
+    givesUp({ what, error, attempts }, ms) {
+      const transaction = current;
+      if (!transaction || transaction.report.state === 'returning' || input.isHeld()) return false;
+      if (controllers.status().generation !== transaction.at) return false;
+      const attempt = `${what}: ${error.message}`;
+      const isSameAgain = attempts > 1 && transaction.attempt === attempt;
+      transaction.attempt = attempt;
+      return (isSameAgain || ms >= LONG_MS) && 'to' in decisionOn(transaction, { what, error });
+    },
+    report: () => report,
+    wasReturned(generation, signal) {
+      return new Promise((resolve) => {
+        const answer = () => {
+          const state = report?.generation === generation ? report.state : 'superseded';
+          if (state === 'changing' && !signal.aborted) return;
+          listeners.delete(answer);
+          signal.removeEventListener('abort', answer);
+          resolve(state === 'returning' || state === 'returned' || state === 'failed');
+        };
+        listeners.add(answer);
+        signal.addEventListener('abort', answer, { once: true });
+        answer();
+      });
+    },
+    onChange(listener) {
+      listeners.add(listener);
+      return () => listeners.delete(listener);
+    },
+    async close() {
+      isClosed = true;
+      unsubscribe();
+      proving.close();
+      await records.idle();
+    },
+  };
+}

@@ -1,0 +1,107 @@
+import { isObject, type JsonValue } from '../json.ts';
+import { type FileOperations, fileOperations } from '../os/atomic-file.ts';
+import { ioError, systemCode } from '../os/io-error.ts';
+import { readRecord, writeRecord } from '../os/record.ts';
+import type { DesiredBackend } from '../plan/backend.ts';
+import type { RecordedOutcome } from '../plan/history.ts';
+import type { BackendPart, EarlierState } from '../plan/return.ts';
+import { storedMachineOptions } from '../settings/machine-options.ts';
+import type { Places } from './places.ts';
+import { type FileHost, recordedSettings } from './settings-file.ts';
+
+/** An apply that has not been proven yet, or whose return is in progress. Written before the state that it announces. */
+export interface TransactionRecord {
+  /** Version of the desired state that the apply created. */
+  generation: number;
+  /** `returning`: the change has failed, and `earlier` is being put back. */
+  phase: 'changing' | 'returning';
+  /** What the apply wrote. */
+  after: DesiredBackend;
+  earlier: EarlierState;
+  touched: BackendPart[];
+  failedBefore?: BackendPart;
+  /** Why the change failed, and the steps until then. */
+  reason?: string;
+  phases?: NonNullable<RecordedOutcome['phases']>;
+}
+
+type Files = Pick<Places, 'provenFile' | 'transactionFile'>;
+
+/** The last proven state, and the apply in progress, secrets included: for the owner alone. */
+export interface TransactionFiles {
+  /** Undefined where nothing has run, or the file cannot be used. Throws `ERR_IO`. */
+  readProven(): Promise<EarlierState | undefined>;
+  saveProven(state: EarlierState): Promise<void>;
+  /** As `readProven`. */
+  readTransaction(): Promise<TransactionRecord | undefined>;
+  saveTransaction(record: TransactionRecord): Promise<void>;
+  /** Idempotent. Throws `ERR_IO`. */
+  removeTransaction(): Promise<void>;
+}
+
+const FORMAT = 1;
+const PARTS: readonly string[] = ['machine', 'engine', 'cluster'] satisfies BackendPart[];
+
+export function transactionFiles(
+  { provenFile, transactionFile }: Files,
+  host: FileHost,
+  operations: FileOperations = fileOperations,
+): TransactionFiles {
+  return {
+    async readProven() {
+      const record = await readRecord(provenFile);
+      return record === undefined || record === 'damaged' ? undefined : earlierIn(record, host);
+    },
+    saveProven: (state) => writeRecord(provenFile, { format: FORMAT, ...plain(state) }, { operations }),
+    async readTransaction() {
+      const record = await readRecord(transactionFile);
+      return record === undefined || record === 'damaged' ? undefined : transactionIn(record, host);
+    },
+    saveTransaction: (record) => writeRecord(transactionFile, { format: FORMAT, ...record }, { operations }),
+    async removeTransaction() {
+      await operations.unlink(transactionFile).catch((cause: unknown) => {
+        if (systemCode(cause) !== 'ENOENT') throw ioError('remove', transactionFile, cause);
+      });
+    },
+  };
+}
+
+/** Without anything else that the object may have. */
+function plain({ generation, settings, machine, power }: EarlierState): EarlierState {
+  return { generation, settings, machine, power };
+}
+
+function earlierIn(value: JsonValue | undefined, host: FileHost): EarlierState | undefined {
+  const state = backendIn(value, host);
+  if (!state || !isObject(value) || typeof value.generation !== 'number') return undefined;
+  return { ...state, generation: value.generation };
+}
+
+function backendIn(value: JsonValue | undefined, host: FileHost): DesiredBackend | undefined {
+  if (!isObject(value)) return undefined;
+  const settings = recordedSettings(value.settings ?? null, host);
+  const machine = storedMachineOptions(value.machine ?? null);
+  const { power } = value;
+  if (!settings || !machine || (power !== 'started' && power !== 'stopped')) return undefined;
+  return { settings, machine, power };
+}
+
+function transactionIn(record: { [name: string]: JsonValue }, host: FileHost): TransactionRecord | undefined {
+  const { format, generation, phase, touched, failedBefore, reason, phases } = record;
+  const after = backendIn(record.after, host);
+  const earlier = earlierIn(record.earlier, host);
+  if (format !== FORMAT || typeof generation !== 'number' || !after || !earlier) return undefined;
+  if ((phase !== 'changing' && phase !== 'returning') || !Array.isArray(touched)) return undefined;
+  return {
+    ...{ generation, phase, after, earlier },
+    touched: touched.filter(isPart),
+    ...(isPart(failedBefore) ? { failedBefore } : {}),
+    ...(typeof reason === 'string' ? { reason } : {}),
+    // Written by this service, and only shown.
+    ...(Array.isArray(phases) ? { phases: phases as unknown as NonNullable<RecordedOutcome['phases']> } : {}),
+  };
+}
+
+function isPart(value: JsonValue | undefined): value is BackendPart {
+  return typeof value === 'string' && PARTS.includes(value);
+}
