@@ -154,6 +154,8 @@ const KEPT_ERROR_BYTES = 64 * 1024;
 export interface StreamOptions extends Pick<RunOptions, 'env' | 'signal' | 'timeoutMs'> {
   /** Stop timeout when the caller stops reading; 2,000 by default, 0 for a program with nothing to shut down. */
   graceMs?: number;
+  /** Its standard input stays open, and empty, as long as it is read; otherwise it ends at once. */
+  holdsInput?: true;
 }
 
 /**
@@ -162,12 +164,15 @@ export interface StreamOptions extends Pick<RunOptions, 'env' | 'signal' | 'time
  */
 export async function* stream(argv: readonly string[], options: StreamOptions = {}): AsyncGenerator<Uint8Array, void> {
   const [program = '', ...args] = argv;
-  const { signal, timeoutMs = 30_000, graceMs = GRACE_MS, env } = options;
+  const { signal, timeoutMs = 30_000, graceMs = GRACE_MS, holdsInput, env } = options;
   if (signal?.aborted) throw cancelled(program);
   const child = spawn(program, args, {
-    stdio: ['ignore', 'pipe', 'pipe'],
+    stdio: ['pipe', 'pipe', 'pipe'],
     ...(env === undefined ? {} : { env: { ...env } }),
   });
+  // A program may exit without reading it.
+  child.stdin.on('error', () => undefined);
+  if (!holdsInput) child.stdin.end();
   const exit = new Promise<{ code: number | null; by: NodeJS.Signals | null; error?: unknown }>((resolve) => {
     child.once('error', (error) => resolve({ code: null, by: null, error }));
     child.once('close', (code, by) => resolve({ code, by }));
@@ -184,6 +189,7 @@ export async function* stream(argv: readonly string[], options: StreamOptions = 
     // Another program may hold the other ends, as an ssh control master does for its clients.
     child.stdout.destroy(why);
     child.stderr.destroy();
+    child.stdin.destroy();
   };
   const giveUp = () => end(cancelled(program));
   const timer = setTimeout(() => {

@@ -2,8 +2,9 @@ import { appendFileSync, mkdirSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { COMMANDS } from '../../cli/commands.ts';
-import { run } from '../../cli/run.ts';
+import { run as runTool } from '../../cli/run.ts';
 import { qemuShell } from '../../src/drivers/machines/qemu/shell.ts';
+import { run } from '../../src/os/run.ts';
 import { fakeIo, rdctl } from '../helpers/cli.ts';
 import { guestRecords, writeState } from '../helpers/guest-records.ts';
 import { startService } from '../helpers/service.ts';
@@ -12,7 +13,7 @@ import { temporaryDirectory } from '../helpers/temp-home.ts';
 /** As ssh treats its last argument: the remote shell parses it. The guest's logs are in `$THERE`. */
 const SSH = `for line; do :; done
 [[ " $* " == *" -T 127.0.0.1 "* ]] || exit 9
-exec sh -c "\${line//\\/var\\/lib\\/rdctl\\/logs/$THERE}"`;
+sh -c "\${line//\\/var\\/lib\\/rdctl\\/logs/$THERE}"`;
 
 /** A home with these logs. */
 function homeWith(driver: string, logs: Record<string, string>, settings: object = {}) {
@@ -38,7 +39,7 @@ async function machineWith(logs: Record<string, string>, ssh = SSH) {
 function following(env: Record<string, string>, ...args: string[]) {
   const interrupt = new AbortController();
   const io = fakeIo({ env, signal: interrupt.signal });
-  const exit = run(['logs', '-f', ...args], io, COMMANDS);
+  const exit = runTool(['logs', '-f', ...args], io, COMMANDS);
   const stop = () => {
     interrupt.abort();
     return exit;
@@ -129,6 +130,14 @@ test('with the qemu driver, the console is on this computer, and engine and clus
   expect(follower.text.out).not.toContain('rotated');
   expect(await follower.stop()).toBe(130);
   expect(follower.text.err).toBe('');
+  // Nothing remains in the machine.
+  await expect
+    .poll(async () =>
+      (await run(['ps', '-axww', '-o', 'args='])).stdout
+        .split('\n')
+        .filter((line) => line.startsWith('tail') && line.includes(there)),
+    )
+    .toEqual([]);
   expect((await logs('engine', '-f', '-n', '1', '--since', '1m')).err).toContain('takes either --since or --lines');
 });
 

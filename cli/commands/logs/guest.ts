@@ -10,7 +10,10 @@ const LIMIT_MS = 24 * 24 * 3_600_000;
 /** First output of the script where there is no such log. */
 const NONE = 'none';
 
-/** `$1`: how many lines (`+1`: all), `$2`: `follow` or not; then the files, oldest first. */
+/**
+ * `$1`: how many lines (`+1`: all), `$2`: `follow` or not; then the files, oldest first. Nothing remains of a follower: its standard input ends
+ * with the connection, which `tail` itself notices only at the next line.
+ */
 const READ_SCRIPT = `lines=$1 follow=$2
 shift 2
 for file; do
@@ -21,7 +24,10 @@ if [ $# = 0 ]; then echo ${NONE}; exit 0; fi
 echo some
 if [ "$follow" = follow ]; then
   for file; do :; done
-  exec tail -n "$lines" -F -- "$file" 2>/dev/null
+  tail -n "$lines" -F -- "$file" 2>/dev/null &
+  cat > /dev/null
+  kill $!
+  exit 0
 fi
 cat -- "$@" | tail -n "$lines"
 `;
@@ -41,7 +47,7 @@ export async function readGuestLog(
   const words = ['sh', '-c', READ_SCRIPT, 'logs', count, follow ? 'follow' : 'once', ...[...files].reverse()];
   const argv = [...access.ssh, '-T', access.target, shellLine([...access.before, ...words])];
   // A client of a control master waits for the remote program, whatever its own options are.
-  const bytes = stream(argv, { env: io.env, signal: io.signal, timeoutMs: LIMIT_MS, graceMs: 0 });
+  const bytes = stream(argv, { env: io.env, signal: io.signal, timeoutMs: LIMIT_MS, graceMs: 0, holdsInput: true });
   const lines = linesOf(bytes);
   const first = await lines.next();
   if (first.done || first.value === NONE) {
