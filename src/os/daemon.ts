@@ -1,6 +1,7 @@
 import { type ChildProcess, type StdioOptions, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { rename, rm, writeFile } from 'node:fs/promises';
+import type { Socket } from 'node:net';
 import { dirname } from 'node:path';
 import { RdError } from '../errors.ts';
 import type { Clock } from './clock.ts';
@@ -10,6 +11,7 @@ import { type ProcessEntry, type ProcessKey, readProcess, readProcesses, signalP
 import { installAdvice } from './program.ts';
 import { openLog } from './program-log.ts';
 import { readableRecord } from './record.ts';
+import { socketPair } from './socket-pair.ts';
 
 /** A long-lived program that outlives this process. Its arguments must include a path of its own, which identifies it. */
 export interface DaemonSpec {
@@ -43,7 +45,9 @@ export async function startDaemon(spec: DaemonSpec): Promise<number> {
   await writeDaemonRecord(spec.recordFile, { argv: spec.argv });
   const log = await openLog(spec.logFile, spec.maxLogBytes);
   try {
-    const children = spec.partner === undefined ? spawnAlone(spec, log.fd) : spawnJoined(spec, spec.partner, log.fd);
+    const { partner } = spec;
+    const joint = partner && (await socketPair());
+    const children = partner && joint ? spawnJoined(spec, partner, log.fd, joint) : spawnAlone(spec, log.fd);
     // Both at once: an event without a listener in time is missed.
     await Promise.all(children.map(spawned));
     const pid = children[0].pid ?? 0;
@@ -105,19 +109,20 @@ function spawnAlone(spec: DaemonSpec, log: number): [ChildProcess] {
   return [spawnApart(spec, [...(spec.within ?? []), ...spec.argv], ['ignore', log, log])];
 }
 
-/**
- * Passes this process's two ends of the partner's streams to the program, before anything is read from them here: from then on the two talk
- * directly, independent of this process.
- */
-function spawnJoined(spec: DaemonSpec, argv: readonly string[], log: number): [ChildProcess, ...ChildProcess[]] {
-  const partner = spawnApart(spec, argv, ['pipe', 'pipe', log]);
-  const { stdin, stdout } = partner;
+/** Their streams are connected before either runs: the two talk directly, independent of this process. */
+function spawnJoined(
+  spec: DaemonSpec,
+  argv: readonly string[],
+  log: number,
+  [end, otherEnd]: readonly [Socket, Socket],
+): [ChildProcess, ...ChildProcess[]] {
+  const partner = spawnApart(spec, argv, [end, end, log]);
   // A missing one has no process and emits an error; the program is not started then.
-  if (partner.pid === undefined || !stdin || !stdout) return [partner];
-  const child = spawnApart(spec, spec.argv, [stdout, stdin, log]);
-  stdin.destroy();
-  stdout.destroy();
-  return [child, partner];
+  const children: [ChildProcess, ...ChildProcess[]] =
+    partner.pid === undefined ? [partner] : [spawnApart(spec, spec.argv, [otherEnd, otherEnd, log]), partner];
+  end.destroy();
+  otherEnd.destroy();
+  return children;
 }
 
 /** Looks for the recorded program. A process with only the same pid does not match. */
