@@ -4,4 +4,7 @@ import { resolve } from 'node:path';
 import { record } from './recording.ts';
 import { terminalSvg } from './svg.ts';
 
-writeFileSync('docs/picture/plan-and-apply.svg', terminalSvg(await record(resolve('dist/rdctl.cjs'))));
+writeFileSync(
+  'docs/picture/plan-and-apply.svg',
+  terminalSvg(await record([process.execPath, resolve('dist/rdctl.cjs')])),
+);

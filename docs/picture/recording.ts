@@ -19,8 +19,8 @@ const SHOWN = [
 /** Containers and images, so that there is something to interrupt. */
 const WORKLOAD = 'containers=2,images=5';
 
-/** Runs the tool at `entry` on a simulated desktop in an empty home, and returns what a terminal would show. */
-export async function record(entry: string): Promise<Shot[]> {
+/** Runs the tool, whose program and first arguments `tool` is, on a simulated desktop in an empty home; returns what a terminal would show. */
+export async function record(tool: readonly string[]): Promise<Shot[]> {
   const home = mkdtempSync(join(tmpdir(), 'rdctl-picture-'));
   const env = {
     PATH: process.env.PATH,
@@ -28,8 +28,9 @@ export async function record(entry: string): Promise<Shot[]> {
     RDCTL_SIMULATED_WORKLOAD: WORKLOAD,
     FORCE_COLOR: '1',
   };
+  const words = tool.map((word) => `'${word}'`).join(' ');
   const run = async (command: string): Promise<Shot> => {
-    const printed = await output(command.replace(/^rdctl/, `'${process.execPath}' '${entry}'`), env);
+    const printed = await output(command.replace(/^rdctl/, words), env);
     return { command, printed: printed.replaceAll(home, '~/.local/share/rdctl') };
   };
   try {

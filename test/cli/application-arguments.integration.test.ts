@@ -153,7 +153,7 @@ describe('started as the application', () => {
     const home = temporaryDirectory();
     // Clients look for the application under a name of their own.
     const executable = join(temporaryDirectory(), 'rancher-desktop');
-    symlinkSync(join(tool.folder(), 'rdctl-app.cjs'), executable);
+    symlinkSync(tool.application(), executable);
     const argv = [
       '--containerEngine.name',
       'docker',
@@ -187,7 +187,7 @@ describe('started as the application', () => {
   ])('%j prints its output, and neither starts nor changes anything', async (argv, text) => {
     const user = temporaryDirectory();
     for (const RDCTL_COMPAT of ['', 'rancher-desktop']) {
-      const entry = join(tool.folder(), 'rdctl-app.cjs');
+      const entry = tool.application();
       const env = { HOME: user, RDCTL_DRIVER: 'simulated', RDCTL_COMPAT };
       const ended = await rdctlProgram(argv, { entry, env, onSpawn: killAtEnd });
       const expected = typeof text === 'string' ? expect.stringContaining(text) : expect.stringMatching(text);
@@ -204,7 +204,7 @@ describe('started as the application', () => {
   });
 
   test('fails on a bad argument', async () => {
-    const executable = join(tool.folder(), 'rdctl-app.cjs');
+    const executable = tool.application();
     const { exit, err } = await launch(executable, ['--containerEngine.name', 'beefalo'], temporaryDirectory());
     expect(exit).toBe(1);
     expect(err).toContain('Invalid value for "containerEngine.name"');
@@ -215,7 +215,7 @@ describe('started as the application', () => {
     const env = { RDCTL_HOME: home, RDCTL_DRIVER: 'simulated', RDCTL_SIMULATED_LATENCY_MS: '0' };
     const command = (...words: string[]) => rdctlProgram(words, { entry: tool.entry(), env });
     onTestFinished(async () => void (await command('shutdown')));
-    const started = await command('start', '--path', join(tool.folder(), 'rdctl-app.cjs'), '--images.show-all');
+    const started = await command('start', '--path', tool.application(), '--images.show-all');
     expect(started).toMatchObject({ exit: 0, out: '' });
     expect(JSON.parse((await command('list-settings')).out)).toMatchObject({ images: { showAll: true } });
   });

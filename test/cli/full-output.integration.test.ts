@@ -4,6 +4,7 @@ import { describe, expect, test } from 'vitest';
 import { run } from '../../cli/run.ts';
 import { builtTool } from '../helpers/built-tool.ts';
 import { fakeIo } from '../helpers/cli.ts';
+import { commandOf } from '../helpers/tool-program.ts';
 
 /** As `fs.writeSync` throws it for a stream. */
 function systemError(code: string): Error {
@@ -49,8 +50,9 @@ const tool = builtTool();
 
 test.runIf(existsSync('/dev/full'))('the program exits cleanly when both of its streams fail', () => {
   const full = openSync('/dev/full', 'w');
+  const [program, ...words] = commandOf(tool.entry());
   const ended = (argv: string[], stdio: [number, number | 'pipe']) =>
-    spawnSync(process.execPath, [tool.entry(), ...argv], { stdio: ['ignore', ...stdio], encoding: 'utf8' });
+    spawnSync(program, [...words, ...argv], { stdio: ['ignore', ...stdio], encoding: 'utf8' });
   const { status, stderr } = ended(['help'], [full, 'pipe']);
   expect({ status, stderr }).toEqual({
     status: 1,

@@ -7,6 +7,7 @@ import { processTable } from '../../src/os/process-table.ts';
 import { builtTool } from '../helpers/built-tool.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';
 import { toolAt } from '../helpers/tool-home.ts';
+import { commandOf } from '../helpers/tool-program.ts';
 
 const tool = builtTool();
 
@@ -173,7 +174,8 @@ test('the service finishes what a killed apply had sent, and the next apply wait
   const extensions = { installed: { 'simulated/hello': '1.0.0' } };
   const settings = { version: 19, containerEngine: { name: 'containerd' }, application: { extensions } };
   const wanted = profile({ settings });
-  const apply = spawn(process.execPath, [tool.entry(), 'apply', '-f', '-'], {
+  const [program, ...words] = commandOf(tool.entry());
+  const apply = spawn(program, [...words, 'apply', '-f', '-'], {
     env: { ...process.env, RDCTL_HOME: home },
   });
   apply.stdin.end(wanted);

@@ -22,6 +22,7 @@ import { guestRecords, writeState } from '../helpers/guest-records.ts';
 import { type Reply, scriptedServer, writeConnection } from '../helpers/scripted-server.ts';
 import { startService } from '../helpers/service.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';
+import { commandOf } from '../helpers/tool-program.ts';
 
 /** A foreign endpoint, which must never be used. */
 const MOBY = { name: 'moby', state: 'running', endpoint: 'unix:///run/theirs/docker.sock' };
@@ -315,7 +316,7 @@ describe('a command', () => {
     if (!existsSync('/usr/bin/script')) return context.skip('script of util-linux is not installed');
     await using server = await scriptedServer(answers(status(), () => server.home));
     hostRecords(server.home);
-    const rdctl = `${process.execPath} ${tool.entry()}`;
+    const rdctl = commandOf(tool.entry()).join(' ');
     const line = `stty -a > $A; ${rdctl} shell sh -c 'stty raw -echo; kill -KILL $$'; echo $? > $C; stty -a > $B`;
     const [A, B, C] = ['a', 'b', 'c'].map((name) => join(server.home, name));
     const ran = spawn('script', ['-qec', line, '/dev/null'], {

@@ -3,6 +3,7 @@ import { expect, test } from 'vitest';
 import { record } from '../../docs/picture/recording.ts';
 import { terminalSvg } from '../../docs/picture/svg.ts';
 import { builtTool } from '../helpers/built-tool.ts';
+import { commandOf } from '../helpers/tool-program.ts';
 
 const PICTURE = 'docs/picture/plan-and-apply.svg';
 const tool = builtTool();
@@ -11,7 +12,7 @@ const tool = builtTool();
 const timeless = (text: string) => text.replace(/\d[\d.]* m?s\b/g, 'TIME');
 
 test('the picture in the README shows what the tool prints (update it with `npm run picture`)', async () => {
-  const shots = await record(tool.entry());
+  const shots = await record(commandOf(tool.entry()));
   const picture = readFileSync(PICTURE, 'utf8');
   expect(timeless(picture)).toBe(timeless(terminalSvg(shots)));
   expect(readFileSync('README.md', 'utf8')).toContain(`](${PICTURE})`);

@@ -11,8 +11,7 @@ import { hostTraces } from '../helpers/host-instance.ts';
 import { whyNoRealEngine } from '../helpers/real-programs.ts';
 import { fingerprint, type UserHome, userHome } from '../helpers/user-home.ts';
 
-const { entry, folder } = builtTool();
-const builtEntry = (name: string) => join(folder(), name);
+const { entry, application } = builtTool();
 const reason = await whyNoRealEngine();
 const COMPAT = { RDCTL_COMPAT: 'rancher-desktop' };
 
@@ -86,9 +85,8 @@ describe('drop-in mode', () => {
     // Earlier failed starts leave them for the next one to adopt.
     const { exit: refused } = await user.rdctlWith({ env: { RDCTL_DRIVER: 'nonsense' } }, 'start', '--port', PORT);
     expect(refused).toBe(1);
-    const application = builtEntry('rdctl-app.cjs');
     const argv = ['--kubernetes.enabled=x'];
-    expect(await rdctlProgram(argv, { entry: application, env: user.env })).toMatchObject({ exit: 1 });
+    expect(await rdctlProgram(argv, { entry: application(), env: user.env })).toMatchObject({ exit: 1 });
     const log = readFileSync(data(user, 'logs', 'background.log'), 'utf8');
     expect(log.match(/Fatal Error:\nError Starting Rancher Desktop\n/g)).toHaveLength(2);
 

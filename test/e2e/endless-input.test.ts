@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process';
-import { resolve } from 'node:path';
 import { Readable } from 'node:stream';
 import { describe, expect, test } from 'vitest';
+import { commandOf } from '../helpers/tool-program.ts';
 
 /** Endless bytes; counts how many were read. */
 function endless(): { stream: Readable; taken: () => number } {
@@ -26,7 +26,8 @@ describe('endless input is refused after the maximum size', () => {
     [['create-profile', '--output', 'json', '--input', '-'], 1, /has more than 1 MiB/],
     [['validate', '-f', '-'], 1, /has more than 1 MiB/],
   ])('%j', async (argv, mebibytes, message) => {
-    const child = spawn(process.execPath, [resolve('dist/rdctl.cjs'), ...argv], {
+    const [program, ...words] = commandOf();
+    const child = spawn(program, [...words, ...argv], {
       env: { PATH: process.env.PATH, RDCTL_HOME: '/nonexistent' },
       stdio: ['pipe', 'pipe', 'pipe'],
     });

@@ -19,6 +19,7 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import { builtTool } from '../helpers/built-tool.ts';
 import type { Outcome } from '../helpers/cli.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';
+import { commandOf } from '../helpers/tool-program.ts';
 
 const { entry, folder } = builtTool();
 
@@ -45,7 +46,7 @@ interface As {
 function toolOn(home: string, { uid = 0, umask = '022', env = {} }: As = {}) {
   const rdctl = (...argv: string[]): Promise<Outcome> =>
     new Promise((done, fail) => {
-      const child = spawn('sh', ['-c', `umask ${umask}; exec "$@"`, 'sh', process.execPath, entry(), ...argv], {
+      const child = spawn('sh', ['-c', `umask ${umask}; exec "$@"`, 'sh', ...commandOf(entry()), ...argv], {
         env: { PATH: process.env.PATH, HOME: '/nonexistent', RDCTL_HOME: home, RDCTL_DRIVER: 'simulated', ...env },
         stdio: ['ignore', 'pipe', 'pipe'],
         cwd: '/',

@@ -1,9 +1,9 @@
 import { spawn } from 'node:child_process';
-import { resolve } from 'node:path';
 import type { CommandEntry, Io } from '../../cli/command.ts';
 import { COMMANDS } from '../../cli/commands.ts';
 import { run } from '../../cli/run.ts';
 import type { Platform } from '../../src/settings/field.ts';
+import { commandOf } from './tool-program.ts';
 
 /** The result of a command line. */
 export interface Outcome {
@@ -48,7 +48,7 @@ export function fakeIo(stage: Stage = {}): Io & { text: { out: string; err: stri
     env: stage.env ?? {},
     cwd: stage.cwd ?? process.cwd(),
     platform: stage.platform ?? 'linux',
-    self: [process.execPath, resolve('dist/rdctl.cjs')],
+    self: commandOf(),
     signal: stage.signal ?? new AbortController().signal,
     chooseDriver:
       stage.chooseDriver ??
@@ -69,7 +69,7 @@ export interface ChildOptions {
   stdin?: string | Buffer;
   /** Called with the running child, to send signals or close its output. */
   onSpawn?: (child: ReturnType<typeof spawn>) => void;
-  /** Instead of `dist/rdctl.cjs`. */
+  /** Instead of the tool under test. */
   entry?: string;
   cwd?: string;
   /** Another user than that of the test; only as root. */
@@ -82,7 +82,8 @@ const NOBODY = 'http://127.0.0.1:9/';
 /** Runs the built tool as a program. `exit` is -1 when a signal ended it. */
 export function rdctlProgram(argv: readonly string[], options: ChildOptions = {}): Promise<Outcome> {
   return new Promise((done, fail) => {
-    const child = spawn(process.execPath, [options.entry ?? resolve('dist/rdctl.cjs'), ...argv], {
+    const [program, ...words] = commandOf(options.entry);
+    const child = spawn(program, [...words, ...argv], {
       env: { PATH: process.env.PATH, RDCTL_CONNECTIVITY_URL: NOBODY, ...options.env },
       stdio: ['pipe', 'pipe', 'pipe'],
       ...(options.cwd === undefined ? {} : { cwd: options.cwd }),

@@ -2,10 +2,11 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join, resolve } from 'node:path';
+import { join } from 'node:path';
 import { vi } from 'vitest';
 import { type RunOptions, type RunResult, run } from '../../src/os/run.ts';
 import { callEngine } from './engine-client.ts';
+import { commandOf } from './tool-program.ts';
 
 /** Turns its namespaces into an empty host, with an init process that exits when its input ends. */
 const FIRST_PROCESS = `set -e
@@ -79,7 +80,7 @@ export async function otherHost(): Promise<OtherHost> {
         RDCTL_HOME: join(folder, home),
         RDCTL_CONNECTIVITY_URL: 'http://127.0.0.1:9/',
       };
-      return runThere([process.execPath, resolve('dist/rdctl.cjs'), ...argv], {
+      return runThere([...commandOf(), ...argv], {
         env,
         accept: [0, 1, 2, 3, 4, 5, 6, 7, 8],
       });

@@ -2,6 +2,7 @@ import { execFile } from 'node:child_process';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect } from 'vitest';
+import { commandOf } from './tool-program.ts';
 
 /** A command of a document and its documented output. */
 export interface Shown {
@@ -34,7 +35,10 @@ export function shown(file: string, heading: string): Shown[] {
 export function runner(directory: string, entry: string) {
   const bin = join(directory, 'bin');
   mkdirSync(bin, { recursive: true });
-  writeFileSync(join(bin, 'rdctl'), `#!/bin/sh\nexec '${process.execPath}' '${entry}' "$@"\n`, { mode: 0o755 });
+  const command = commandOf(entry)
+    .map((word) => `'${word}'`)
+    .join(' ');
+  writeFileSync(join(bin, 'rdctl'), `#!/bin/sh\nexec ${command} "$@"\n`, { mode: 0o755 });
   const env = {
     PATH: `${bin}:${process.env.PATH ?? ''}`,
     HOME: directory,

@@ -1,9 +1,9 @@
-import { resolve } from 'node:path';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { freePort } from '../helpers/free-port.ts';
 import { rounds } from '../helpers/rounds.ts';
 import { testSeed } from '../helpers/seed.ts';
+import { TOOL } from '../helpers/tool-program.ts';
 import { openDesk } from './plans/desk.ts';
 import { type Step, stepArbitrary } from './plans/steps.ts';
 import { walkAt } from './plans/walk.ts';
@@ -12,7 +12,7 @@ const SEQUENCES = rounds(6, 400);
 const LENGTH = 9;
 
 async function walk(steps: readonly Step[]): Promise<void> {
-  const desk = openDesk(resolve('dist/rdctl.cjs'));
+  const desk = openDesk(TOOL);
   const { take, trace } = walkAt(desk);
   try {
     for (const step of steps) await take(step);
