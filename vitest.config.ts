@@ -27,6 +27,9 @@ const LONG_MACHINES =
     ? []
     : ['test/e2e/qemu-9p.test.ts', 'test/e2e/qemu-upgrade.test.ts', 'test/e2e/full-disk-qemu.test.ts'];
 
+/** Tests of `dist/`, which has nothing to do with a standalone file. */
+const ONLY_OF_A_BUILD = ['test/cli/code-cache.integration.test.ts'];
+
 /** Services flush every small file that they write, which takes most of their time on a disk and none in memory. */
 const IN_MEMORY = hasMemoryFiles() ? { TMPDIR: '/dev/shm' } : {};
 
@@ -53,7 +56,7 @@ export default defineConfig({
           setupFiles: [SETUP, 'test/helpers/unit-setup.ts'],
           name: 'unit',
           include: ['test/**/*.test.ts'],
-          exclude: [INTEGRATION, 'test/e2e/**', 'test/stress/**'],
+          exclude: [INTEGRATION, 'test/e2e/**', 'test/standalone/**', 'test/stress/**'],
           ...PATIENT,
           // Most of the time of these tests would be that of loading the same modules for each file.
           isolate: false,
@@ -68,7 +71,17 @@ export default defineConfig({
           name: 'integration',
           globalSetup: BUILDS,
           include: [INTEGRATION],
+          exclude: process.env.RDCTL_TEST_BINARY ? ONLY_OF_A_BUILD : [],
           ...PATIENT,
+        },
+      },
+      {
+        test: {
+          ...SEARCH,
+          name: 'standalone',
+          include: ['test/standalone/**/*.test.ts'],
+          ...PATIENT,
+          fileParallelism: false,
         },
       },
       {

@@ -1,0 +1,68 @@
+import { execFileSync } from 'node:child_process';
+import { chmodSync, mkdtempSync, readFileSync, renameSync, rmSync } from 'node:fs';
+import { basename, dirname, join } from 'node:path';
+import { type Metafile, packagesInside } from './packages-inside.ts';
+import { runtimeProgram } from './runtime-package.ts';
+import { ownTarget, type Target } from './targets.ts';
+
+/** Modules that read their own place get this one: the place of the build would differ with the folder it runs in. */
+const PLACE = '/rdctl';
+
+/**
+ * Builds the file of a target: the runtime with our program and its compiled code inside.
+ * @param root the folder of this repository
+ * @returns the folders of the packages inside.
+ */
+export function compile(target: Target, outfile: string, root = '.'): string[] {
+  const own = ownTarget();
+  if (!own) throw new Error(`there is no compiler for ${process.platform} on ${process.arch}`);
+  const compiler = runtimeProgram(own);
+  const folder = mkdtempSync(join(dirname(outfile), '.build-'));
+  // The name is in the file, so it is the same for all.
+  const built = join(folder, target.format === 'pe' ? 'rdctl.exe' : 'rdctl');
+  const metafile = join(folder, 'meta.json');
+  try {
+    execFileSync(
+      compiler,
+      [
+        'build',
+        'cli/standalone.ts',
+        '--compile',
+        '--bytecode',
+        '--format=esm',
+        '--splitting',
+        // Identifiers stay: stack traces of bug reports name functions.
+        '--minify-whitespace',
+        '--minify-syntax',
+        '--define',
+        `__dirname=${JSON.stringify(PLACE)}`,
+        '--define',
+        `__filename=${JSON.stringify(`${PLACE}/rdctl`)}`,
+        // A program that users run anywhere must not read the configuration files of a project it happens to run in.
+        '--no-compile-autoload-dotenv',
+        '--no-compile-autoload-bunfig',
+        '--no-compile-autoload-tsconfig',
+        '--no-compile-autoload-package-json',
+        '--reject-unresolved',
+        `--target=${target.compilerTarget}`,
+        `--compile-executable-path=${runtimeProgram(target)}`,
+        `--metafile=${metafile}`,
+        `--outfile=${built}`,
+      ],
+      {
+        cwd: root,
+        stdio: ['ignore', 'ignore', 'pipe'],
+        env: { PATH: process.env.PATH, HOME: folder, BUN_RUNTIME_TRANSPILER_CACHE_PATH: '0' },
+      },
+    );
+    const meta: Metafile = JSON.parse(readFileSync(metafile, 'utf8'));
+    chmodSync(built, 0o755);
+    renameSync(built, outfile);
+    return packagesInside([meta]);
+  } catch (error) {
+    const said = error instanceof Error && 'stderr' in error ? String(error.stderr) : String(error);
+    throw new Error(`${basename(outfile)} could not be built: ${said}`, { cause: error });
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}

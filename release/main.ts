@@ -1,0 +1,74 @@
+import { createHash } from 'node:crypto';
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { basename, join, resolve } from 'node:path';
+import { parseArgs } from 'node:util';
+import { withoutCodeSignature } from './code-signature.ts';
+import { compile } from './compile.ts';
+import { describe } from './inside.ts';
+import { standaloneLicenses } from './licenses.ts';
+import { checkProgram } from './program-headers.ts';
+import { sbom } from './sbom.ts';
+import { sign } from './signature.ts';
+import { fileName, TARGETS, targetsNamed } from './targets.ts';
+
+const USAGE = `usage: npm run dist [-- --target NAME,...] [--out-dir DIR]
+
+Builds one file for each system, with its bill of materials, all licenses and the sums, in out/. A key in the file that
+RDCTL_SIGNING_KEY names signs the sums. Targets: ${TARGETS.map(({ name }) => name).join(', ')}.
+`;
+
+function main(argv: readonly string[]): void {
+  const { values } = parseArgs({
+    args: [...argv],
+    options: { target: { type: 'string' }, 'out-dir': { type: 'string' }, help: { type: 'boolean', short: 'h' } },
+  });
+  if (values.help) {
+    process.stdout.write(USAGE);
+    return;
+  }
+  const targets = values.target === undefined ? TARGETS : targetsNamed(values.target);
+  const folder = resolve(values['out-dir'] ?? 'out');
+  const { version } = JSON.parse(readFileSync('package.json', 'utf8'));
+  // What an earlier run left there is not of this build.
+  rmSync(folder, { recursive: true, force: true });
+  mkdirSync(folder, { recursive: true });
+  const made: string[] = [];
+  const write = (name: string, text: string) => {
+    writeFileSync(join(folder, name), text);
+    made.push(name);
+  };
+  const inside = new Set<string>();
+  for (const target of targets) {
+    const name = fileName(version, target);
+    const file = join(folder, name);
+    const folders = compile(target, file);
+    let program: Buffer = readFileSync(file);
+    if (target.name === 'darwin-x64') {
+      program = withoutCodeSignature(program);
+      writeFileSync(file, program);
+    }
+    checkProgram(program, target);
+    made.push(name);
+    for (const each of folders) inside.add(each);
+    write(`${name}.cdx.json`, sbom({ name, version, target, sha256: sha256(program) }, describe(folders)));
+    process.stderr.write(`${name}: ${Math.round(program.length / 1e6)} MB, ${folders.length} packages\n`);
+  }
+  write(`rdctl-${version}-licenses.txt`, standaloneLicenses(describe([...inside].sort())));
+  const sums = made.sort().map((name) => `${sha256(readFileSync(join(folder, name)))}  ${name}\n`);
+  const sumsFile = join(folder, 'SHA256SUMS');
+  writeFileSync(sumsFile, sums.join(''));
+  const key = process.env.RDCTL_SIGNING_KEY;
+  if (key) process.stderr.write(`${basename(sign(sumsFile, key))}: signed\n`);
+  else process.stderr.write('SHA256SUMS is not signed: RDCTL_SIGNING_KEY is not set\n');
+}
+
+function sha256(bytes: Uint8Array): string {
+  return createHash('sha256').update(bytes).digest('hex');
+}
+
+try {
+  main(process.argv.slice(2));
+} catch (error) {
+  process.stderr.write(`Error: ${error instanceof Error ? error.message : String(error)}\n`);
+  process.exitCode = 1;
+}
