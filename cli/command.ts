@@ -126,6 +126,8 @@ export interface Command<T extends FlagTable = FlagTable> {
    * flags may precede the subcommand's name, and the subcommand parses them.
    */
   subcommands?: readonly Command[];
+  /** It ends the service, so it must not be what starts it (`rdctl service install --on-first-use`). */
+  endsService?: true;
   /** Every word after the name is passed through as typed, including `-h` and `--`. */
   passesWords?: true;
   run(invocation: Invocation<T>): Promise<number>;

@@ -62,6 +62,11 @@ const CONTROL: readonly Row[] = [
     async () => (await import('./commands/start.ts')).start,
   ],
   ['serve', 'Run the service in the foreground', async () => (await import('./commands/serve.ts')).serve],
+  [
+    'service',
+    'Start the service by itself, and again after a crash',
+    async () => (await import('./commands/service.ts')).service,
+  ],
   ['shutdown', 'Stop the backend and the service', async () => (await import('./commands/shutdown.ts')).shutdown],
   [
     'list-settings',

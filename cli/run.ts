@@ -44,7 +44,7 @@ export async function run(
     return await command.run({
       ...{ flags, given, args, globals, commands },
       io: output,
-      connect: () => connect(globals, output),
+      connect: () => connect(globals, output, command?.endsService !== true),
     });
   } catch (error) {
     return reportFailure({ error, command, verbose, json }, output);
@@ -96,10 +96,12 @@ function unknownCommand(name: string, io: Io, commands: readonly CommandEntry[])
   return 1;
 }
 
-async function connect(globals: GlobalFlags, io: Io): Promise<Connection> {
+async function connect(globals: GlobalFlags, io: Io, mayStart: boolean): Promise<Connection> {
   const { discover } = await import('../src/client/discovery.ts');
   const find = () => discover(globals, io.env, io.platform, { signal: () => io.signal });
   return find().catch(async (error: unknown) => {
+    const { startedByUse } = await import('../src/client/session/activation.ts');
+    if (mayStart && (await startedByUse(error, globals, io))) return find();
     const { rediscover } = await import('../src/client/session/missing.ts');
     return rediscover(find, error, globals, io);
   });

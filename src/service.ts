@@ -76,6 +76,8 @@ async function start(options: ServiceOptions, undo: Undo[]): Promise<RunningServ
   const reached = await listenAtSocket(places, listener, (text) => void notices.push(text));
   await writeConnectionFile(places.connectionFile, { ...credentials, port, pid: process.pid });
   await lock.update({ announced: true });
+  // After the connection file, which a caller reads once it is answered here.
+  if (options.inherited !== undefined) await acceptInherited(options.inherited, listener, notices);
   integration.follow(controllers);
   features.diagnostics.start();
   await noteProgress(places, `${PRODUCT.name} ${PRODUCT.version} listens on port ${port}`, Date.now());
@@ -201,6 +203,14 @@ function contextOf(options: ServiceOptions, parts: Parts): ApiContext {
     history: backend.history,
     metrics,
   };
+}
+
+/** Only the first use depends on it, so a failure is no reason not to run. */
+async function acceptInherited(descriptor: number, listener: Listener, notices: string[]): Promise<void> {
+  await listener.listenOn(descriptor).catch((cause: unknown) => {
+    const { message } = ioError('listen on', 'the socket of the service manager', cause);
+    notices.push(`The service is not reached through the socket that started it: ${message}.`);
+  });
 }
 
 /** Without a socket, callers request a proof on the port, which is slower and equally safe. */

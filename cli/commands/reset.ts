@@ -270,6 +270,7 @@ export const factoryResetCommand = defineCommand({
     output: OUTPUT_FLAG,
   },
   classic: true,
+  endsService: true,
   deprecated: "Use 'rdctl reset --factory' instead.",
   async run(invocation) {
     const { flags, args } = invocation;

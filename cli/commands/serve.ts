@@ -109,6 +109,7 @@ real driver that can run on this computer. \`simulated\` runs nothing and is nev
       ...(globals.port ? { port: globals.port } : {}),
       ...(settings === undefined ? {} : { settings }),
       ...(io.policies ? { policies: io.policies } : {}),
+      ...inheritedSocket(io),
     }).catch((error: unknown) => {
       if (flags.launched && error instanceof RdError) io.err(failureLine(error.code));
       throw error;
@@ -134,6 +135,11 @@ real driver that can run on this computer. \`simulated\` runs nothing and is nev
     });
   },
 });
+
+/** The socket of a service manager that started this process by it (sd_listen_fds(3)). */
+function inheritedSocket({ env: { LISTEN_PID, LISTEN_FDS } }: Pick<Io, 'env'>): { inherited?: number } {
+  return Number(LISTEN_PID) === process.pid && Number(LISTEN_FDS) >= 1 ? { inherited: 3 } : {};
+}
 
 /** Resolves when the parent process has exited for any reason: nothing else ends a service that runs for one command. */
 function orphaned(parent: number, signal: AbortSignal): Promise<void> {

@@ -39,6 +39,7 @@ start it again. If there is nothing to stop, the command does nothing and prints
     target: TARGET_FLAG,
   },
   classic: true,
+  endsService: true,
   async run(invocation) {
     noArguments(invocation.args, 'shutdown');
     await stopService(invocation.flags, invocation);

@@ -27,6 +27,11 @@ export interface Listener {
    * @throws the system error.
    */
   listenAt(path: string): Promise<void>;
+  /**
+   * Also accepts on a socket that the service manager listens at and passed as a file descriptor, until `close`.
+   * @throws the system error.
+   */
+  listenOn(descriptor: number): Promise<void>;
   /** Refuses new connections, and lets pending responses finish within a limit. */
   close(): Promise<void>;
 }
@@ -43,16 +48,22 @@ export async function bindListener(port?: number): Promise<Listener> {
   server.keepAliveTimeout = KEEP_ALIVE;
   server.requestTimeout = REQUEST_TIMEOUT;
   const bound = port === undefined ? await bindFirstFree(server) : await bindOnly(server, port);
-  const local = createNetServer({ allowHalfOpen: true }, (socket) => server.emit('connection', socket));
+  const locals: NetServer[] = [];
+  async function alsoListen(where: ListenOptions | { fd: number }): Promise<void> {
+    const local = createNetServer({ allowHalfOpen: true }, (socket) => server.emit('connection', socket));
+    const failure = await tryListen(local, where);
+    if (failure) throw failure;
+    locals.push(local);
+  }
   return {
     server,
     port: bound,
     async listenAt(path) {
-      const failure = await tryListen(local, { path });
-      if (failure) throw failure;
+      await alsoListen({ path });
       await chmod(path, 0o600);
     },
-    close: () => close(server, local),
+    listenOn: (fd) => alsoListen({ fd }),
+    close: () => close(server, locals),
   };
 }
 
@@ -92,7 +103,10 @@ function tryPort(server: Server, port: number): Promise<NodeJS.ErrnoException | 
   return tryListen(server, { port, host: HOST });
 }
 
-function tryListen(server: NetServer, where: ListenOptions): Promise<NodeJS.ErrnoException | undefined> {
+function tryListen(
+  server: NetServer,
+  where: ListenOptions | { fd: number },
+): Promise<NodeJS.ErrnoException | undefined> {
   return new Promise((resolve) => {
     const failed = (error: NodeJS.ErrnoException) => {
       server.off('listening', succeeded);
@@ -113,10 +127,10 @@ function portOf(server: Server): number {
   return address.port;
 }
 
-async function close(server: Server, local: NetServer): Promise<void> {
+async function close(server: Server, locals: readonly NetServer[]): Promise<void> {
   const limit = setTimeout(() => server.closeAllConnections(), CLOSE_LIMIT);
   // A server that never listened calls back with an error, which does not matter.
-  const closed = [server, local].map((each) => new Promise((resolve) => each.close(resolve)));
+  const closed = [server, ...locals].map((each) => new Promise((resolve) => each.close(resolve)));
   // Includes connections through the socket.
   server.closeIdleConnections();
   await Promise.all(closed);

@@ -28,6 +28,8 @@ export interface ServiceOptions {
   stopLimitMs?: number;
   /** Command that starts this tool, for launcher and autostart entry; without it only our own directories are touched. */
   self?: readonly string[];
+  /** A listening socket that the service manager passed as this file descriptor (sd_listen_fds(3)). */
+  inherited?: number;
   /** In drop-in mode: take over the directories of the compatible application. */
   adopt?: boolean;
 }

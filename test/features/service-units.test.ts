@@ -1,0 +1,166 @@
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import fc from 'fast-check';
+import { parse } from 'plist';
+import { describe, expect, test } from 'vitest';
+import { RdError } from '../../src/errors.ts';
+import { launchd, systemd, taskScheduler } from '../../src/features/service-units/manager.ts';
+import { launchdJob, systemdService, systemdSocket, windowsTask } from '../../src/features/service-units/unit-files.ts';
+import type { RunResult } from '../../src/os/run.ts';
+import { temporaryDirectory } from '../helpers/temp-home.ts';
+
+const CONTENT = { command: ['/usr/bin/rdctl', 'serve'], environment: { RDCTL_HOME: '/srv/a b' } };
+
+/** A program that answers as told, and is recorded. */
+function scripted(answer: (words: readonly string[]) => Partial<RunResult> | Error = () => ({})) {
+  const calls: string[] = [];
+  const run = async (argv: readonly string[]): Promise<RunResult> => {
+    calls.push(argv.join(' '));
+    const result = answer(argv);
+    if (result instanceof Error) throw result;
+    return { exitCode: 0, stdout: '', stderr: '', ...result };
+  };
+  return { run, calls };
+}
+
+describe('unit files', () => {
+  test('of systemd: words and variables are quoted, and nothing in them is expanded', () => {
+    const text = systemdService({ command: ['/a b/$x', '50%"q"\\'], environment: { RDCTL_HOME: '/h/%i $y' } });
+    expect(text).toContain('\nExecStart="/a b/$$x" "50%%\\"q\\"\\\\"\n');
+    expect(text).toContain('\nEnvironment="RDCTL_HOME=/h/%%i $y"\n');
+    expect(text).toContain('\nKillMode=process\n');
+    expect(systemdSocket('/run/%u/x.sock')).toContain('\nListenStream=/run/%%u/x.sock\n');
+  });
+
+  test('a line break cannot add a line to a unit', () => {
+    for (const bad of ['a\nExecStart=/bin/x', 'a\r', 'a\0']) {
+      expect(() => systemdService({ command: [bad], environment: {} })).toThrow(RdError);
+      expect(() => systemdService({ command: ['a'], environment: { A: bad } })).toThrow(RdError);
+      expect(() => systemdSocket(bad)).toThrow(RdError);
+    }
+  });
+
+  test('of launchd: any words come back from the property list', () => {
+    fc.assert(
+      fc.property(fc.array(fc.string({ unit: 'grapheme-ascii', minLength: 1 }), { minLength: 1 }), (command) => {
+        expect(parse(launchdJob('io.rdctl.service', { command, environment: { A: 'b' } }))).toMatchObject({
+          Label: 'io.rdctl.service',
+          ProgramArguments: command,
+          EnvironmentVariables: { A: 'b' },
+          KeepAlive: { SuccessfulExit: false },
+        });
+      }),
+    );
+  });
+
+  test('of Windows: variables are set by cmd.exe, and what it would expand is refused', () => {
+    expect(windowsTask({ command: ['C:\\a b\\rdctl.exe', 'serve'], environment: {} }, 'PC\\A&B')).toMatch(
+      /<UserId>PC\\A&amp;B<\/UserId>[\s\S]*<Command>C:\\a b\\rdctl\.exe<\/Command><Arguments>&quot;serve&quot;<\/Arguments>/,
+    );
+    const text = windowsTask({ command: ['C:\\r.exe', 'serve'], environment: { RDCTL_HOME: 'D:\\h' } }, 'u');
+    expect(text).toContain(
+      '<Command>cmd.exe</Command><Arguments>/d /s /c &quot;set &quot;RDCTL_HOME=D:\\h&quot; &amp;&amp; &quot;C:\\r.exe&quot; &quot;serve&quot;&quot;</Arguments>',
+    );
+    for (const word of ['a"b', '%PATH%', 'a\nb']) {
+      expect(() => windowsTask({ command: [word], environment: {} }, 'u')).toThrow(RdError);
+      expect(() => windowsTask({ command: ['a'], environment: { A: word } }, 'u')).toThrow(RdError);
+    }
+  });
+});
+
+describe('systemd', () => {
+  const stage = (answer?: Parameters<typeof scripted>[0], socket?: string) => {
+    const directory = join(temporaryDirectory(), 'user');
+    const { run, calls } = scripted(answer);
+    const manager = systemd({ run, name: 'rdctl', directory, user: true, ...(socket ? { socket } : {}) });
+    return { directory, manager, calls };
+  };
+
+  test('installs, twice, and uninstalls, twice', async () => {
+    const { directory, manager, calls } = stage();
+    for (const _ of [1, 2]) await manager.install(CONTENT, { start: true });
+    expect(readdirSync(directory)).toEqual(['rdctl.service']);
+    expect(calls.slice(0, 3)).toEqual([
+      'systemctl --user daemon-reload',
+      'systemctl --user daemon-reload',
+      'systemctl --user enable --now rdctl.service',
+    ]);
+    expect(await manager.uninstall()).toBe(true);
+    expect(calls).toContain('systemctl --user disable --now rdctl.service');
+    expect(readdirSync(directory)).toEqual([]);
+    expect(await manager.uninstall()).toBe(false);
+  });
+
+  test('a socket unit comes and goes with the wish for it', async () => {
+    const { directory, manager, calls } = stage(undefined, '/run/rdctl/a.sock');
+    await manager.install(CONTENT, { start: false });
+    expect(readdirSync(directory)).toEqual(['rdctl.service', 'rdctl.socket']);
+    expect(calls.at(-1)).toBe('systemctl --user enable rdctl.socket');
+    const { run } = scripted();
+    await systemd({ run, name: 'rdctl', directory, user: true }).install(CONTENT, { start: false });
+    expect(readdirSync(directory)).toEqual(['rdctl.service']);
+  });
+
+  test('a unit of somebody else is neither replaced nor removed', async () => {
+    const { directory, manager, calls } = stage();
+    mkdirSync(directory);
+    writeFileSync(join(directory, 'rdctl.service'), '[Service]\n');
+    await expect(manager.install(CONTENT, { start: true })).rejects.toThrow(/rdctl did not create it/);
+    expect(await manager.uninstall()).toBe(false);
+    expect(readFileSync(join(directory, 'rdctl.service'), 'utf8')).toBe('[Service]\n');
+    expect(calls.filter((call) => /enable|disable/.test(call))).toEqual([]);
+  });
+
+  test('without a manager that answers, nothing is written, and the error says why', async () => {
+    const failure = new RdError('ERR_DRIVER_FAILED', 'systemctl failed', { details: ['Failed to connect to bus'] });
+    const { directory, manager } = stage(() => failure);
+    const error: unknown = await manager.install(CONTENT, { start: true }).catch((thrown: unknown) => thrown);
+    expect(error).toMatchObject({ code: 'ERR_IO', details: ['Failed to connect to bus'] });
+    expect(() => readdirSync(directory)).toThrow(/ENOENT/);
+  });
+
+  test('state: what systemctl shows', async () => {
+    const { manager } = stage((words) =>
+      words.includes('show') ? { stdout: 'UnitFileState=enabled\nActiveState=active\nMainPID=42\n' } : {},
+    );
+    expect(await manager.state()).toMatchObject({ installed: false, enabled: false, active: false });
+    await manager.install(CONTENT, { start: true });
+    expect(await manager.state()).toMatchObject({ installed: true, enabled: true, active: true, pid: 42 });
+  });
+});
+
+test('launchd: loads the job it wrote, and knows its process', async () => {
+  const directory = temporaryDirectory();
+  const { run, calls } = scripted((words) =>
+    words.includes('print') ? { stdout: '\tstate = running\n\tpid = 7\n' } : {},
+  );
+  const manager = launchd({ run, name: 'rdctl-1', directory, domain: 'gui/501' });
+  await manager.install(CONTENT, { start: true });
+  const [file = ''] = readdirSync(directory);
+  expect(calls.at(-1)).toBe(`launchctl bootstrap gui/501 ${join(directory, file)}`);
+  expect(await manager.state()).toMatchObject({ installed: true, enabled: true, active: true, pid: 7 });
+  expect(await manager.uninstall()).toBe(true);
+  expect(calls).toContain('launchctl bootout gui/501/io.rdctl.service.rdctl-1');
+  expect(readdirSync(directory)).toEqual([]);
+});
+
+test('the task scheduler: registers a definition in UTF-16, and leaves a foreign task alone', async () => {
+  const draft = join(temporaryDirectory(), 'task.xml');
+  let registered = '';
+  const { run, calls } = scripted((words) => {
+    if (words.includes('/Create')) registered = readFileSync(draft).toString('utf16le');
+    if (words.includes('/CSV')) return { stdout: '"rdctl","N/A","Running"\r\n' };
+    return words.includes('/XML') && words.includes('/Query')
+      ? { stdout: registered, exitCode: registered === '' ? 1 : 0 }
+      : {};
+  });
+  const manager = taskScheduler({ run, name: 'rdctl', user: 'PC\\u', draft });
+  await manager.install(CONTENT, { start: true });
+  expect(registered).toMatch(/^\uFEFF<\?xml version="1\.0" encoding="UTF-16"\?>/);
+  expect(calls.at(-1)).toBe('schtasks.exe /Run /TN rdctl');
+  expect(await manager.state()).toMatchObject({ installed: true });
+  expect(await manager.uninstall()).toBe(true);
+  registered = '<Task>of somebody else</Task>';
+  await expect(manager.install(CONTENT, { start: false })).rejects.toThrow(/did not create it/);
+  expect(await manager.uninstall()).toBe(false);
+});
