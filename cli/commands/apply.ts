@@ -1,5 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
+import type { DesiredDocument } from '../../profiles/document/load.ts';
 import { checkDriver } from '../../src/client/session/driver.ts';
 import { runningService, targetOf } from '../../src/client/session/find.ts';
 import { homeOf } from '../../src/client/session/home.ts';
@@ -119,7 +120,7 @@ async function requestedState({ files, args, previous, caller, view, where }: Wa
   if (planFile === undefined) {
     if (!profile) throw new RdError('ERR_USAGE', 'no profile or plan specified');
     const { request, author, locate } = profile;
-    return { asked: { request, portForwards: forwardsOf(profile) }, author, locate };
+    return { asked: { request, portForwards: forwardsOf(profile) }, author, locate, profile: nameOf(profile) };
   }
   const { readSavedPlan, replayRequest } = await import('../../src/client/saved-plan.ts');
   const path = resolve(io.cwd, planFile);
@@ -146,6 +147,10 @@ async function previousState(caller: Caller, view: View, where: Places): Promise
   }
   const { rollbackState } = await import('./apply/rollback-state.ts');
   return rollbackState(undefined, caller, view);
+}
+
+function nameOf({ files, metadata }: DesiredDocument): { files: readonly string[]; profile?: string } {
+  return { files, ...(metadata.name === undefined ? {} : { profile: metadata.name }) };
 }
 
 async function planText(path: string, name: string): Promise<string> {

@@ -13,6 +13,7 @@ import type { UnreadSecret } from '../../profiles/document/source.ts';
 import { PARTS, type Part } from '../../profiles/formats/format.ts';
 import { checkDriver } from '../../src/client/session/driver.ts';
 import { runningService } from '../../src/client/session/find.ts';
+import { homeOf } from '../../src/client/session/home.ts';
 import { RdError } from '../../src/errors.ts';
 import type { JsonObject, JsonValue } from '../../src/json.ts';
 import { FIELDS } from '../../src/settings/fields.gen.ts';
@@ -27,6 +28,7 @@ import { usage } from '../arguments/values.ts';
 import { type Caller, defineCommand, type Io } from '../command.ts';
 import { count, jsonText, pathText, plainText, type Style, style, valueText } from '../views/text.ts';
 import { OUTPUT_FLAG, viewFor } from '../views/view.ts';
+import { managedHistory } from './plan/managers.ts';
 import { planFor } from './plan/plan-for.ts';
 
 const LAYERS = 'two files are compared with each other; specify layers with -f: -f a.yaml -f b.yaml';
@@ -36,7 +38,7 @@ export const diff = defineCommand({
   summary: 'Show where the desktop differs from a profile',
   usage: '[-f FILE]... | FILE | A B',
   description: `Compares only settings in the profile; different spellings of a value are equal.
-If no service is running, the stored settings are compared.
+If no service is running, the stored settings are compared. Each difference says what set the live value, if the history knows it.
 Differences that cannot be changed here (locked, or not supported by the driver) are marked.
 Specify layers with -f; later files override earlier ones.
 
@@ -72,10 +74,13 @@ intended one; 1 failure.
     const view = viewFor(flags.output, io);
     const desired = await desiredOf([...(flags.file ?? []), ...args], io, view);
     const { plan: compared } = await planFor(desired, await runningService(invocation), io, flags);
-    view.diff(compared);
+    const { managers } = compared.changes.length === 0 ? NOTHING : await managedHistory(compared.target, homeOf(io));
+    view.diff(compared, managers);
     return compared.changes.length > 0 ? 2 : 0;
   },
 });
+
+const NOTHING = { managers: [] };
 
 /** Names the settings in force in place of a file. */
 const LIVE = 'live';

@@ -4,12 +4,13 @@ import {
   type ExplainedLayer,
   type Explanation,
   explainMachineOption,
+  explainManagers,
   explainSection,
   explainSetting,
   type SectionExplanation,
 } from '../../src/client/explain.ts';
 import { layersOfApplication } from '../../src/client/foreign-layers.ts';
-import { lastChangeOf } from '../../src/client/history.ts';
+import { type ManagedBy, managerText } from '../../src/client/managers.ts';
 import { storedSettings } from '../../src/client/offline.ts';
 import { runningService } from '../../src/client/session/find.ts';
 import { homeOf } from '../../src/client/session/home.ts';
@@ -25,7 +26,6 @@ import { DEFAULT_MACHINE_OPTIONS, MACHINE_FIELDS } from '../../src/settings/mach
 import type { MachineField } from '../../src/settings/machine-options.ts';
 import { nearest } from '../../src/settings/nearest.ts';
 import { SCHEMA_VERSION } from '../../src/settings/settings.gen.ts';
-import { readHistory } from '../../src/state/history-file.ts';
 import { recordedFirstRun } from '../../src/state/state-file.ts';
 import { hostOf, policiesOf } from '../arguments/environment.ts';
 import { usage } from '../arguments/values.ts';
@@ -33,6 +33,7 @@ import { type Caller, defineCommand, type FlagTable, type Io } from '../command.
 import { authorText, timeText } from '../views/history-text.ts';
 import { count, jsonText, paragraphs, plainText, type Style, style, tableLines, valueText } from '../views/text.ts';
 import { OUTPUT_FLAG } from '../views/view.ts';
+import { managedHistory } from './plan/managers.ts';
 
 /** Accepts the flags of `set`, so that a setting can be pasted with its hyphens. */
 const NAMES: FlagTable = Object.fromEntries(
@@ -56,7 +57,7 @@ Exit codes: 0 success; 1 no such setting, or failure; 3 a deployment profile is 
     const names = [...args, ...given.map(({ name }) => name).filter((name) => Object.hasOwn(NAMES, name))];
     if (names.length > 1) throw usage('explain takes one setting or section');
     const meant = settingNamed(names[0] ?? '');
-    const { layers, running } = await findLayers(invocation);
+    const { layers, running, home } = await findLayers(invocation);
     const json = flags.output === 'json';
     const paint = style(io.color);
     if ('section' in meant) {
@@ -66,7 +67,8 @@ Exit codes: 0 success; 1 no such setting, or failure; 3 a deployment profile is 
     }
     const explained =
       'option' in meant ? explainMachineOption(meant.option, layers) : explainSetting(meant.field, layers);
-    const explanation = { ...explained, ...(await lastChange(explained, io)) };
+    const { managers } = home === undefined ? { managers: [] } : await managedHistory({ home }, homeOf(io));
+    const explanation = { ...explained, ...explainManagers(explained, managers) };
     const chosen = explanation.path === 'kubernetes.version' && explanation.value === '' ? running : undefined;
     const more = chosen === undefined ? [] : [`The service chose ${chosen}.`];
     io.out(json ? jsonText(explanation) : explanationText(explanation, more, paint));
@@ -74,20 +76,12 @@ Exit codes: 0 success; 1 no such setting, or failure; 3 a deployment profile is 
   },
 });
 
-/** Only this home has a history; a file that cannot be read explains nothing. */
-async function lastChange({ basis, path }: Explanation, io: Io): Promise<Pick<Explanation, 'lastChange'>> {
-  if (basis === 'application') return {};
-  const entries = await readHistory(homeOf(io).historyFile).catch(() => []);
-  const entry = lastChangeOf(entries, path);
-  if (!entry) return {};
-  const { generation, at, by } = entry;
-  return { lastChange: { generation, at, by } };
-}
-
 interface FoundLayers {
   layers: SettingLayers;
   /** Version of the running cluster. */
   running?: string;
+  /** The home that they are of; absent for another application. */
+  home?: string;
 }
 
 /** The layers of settings: from the service, another application, or the files. */
@@ -95,15 +89,16 @@ async function findLayers(invocation: Caller): Promise<FoundLayers> {
   const { io } = invocation;
   const host = hostOf(io);
   const service = await runningService(invocation);
-  if (!service) return { layers: await layersOfFiles(io, host) };
+  if (!service) return { layers: await layersOfFiles(io, host), home: homeOf(io).data };
   if (service.client.foreign) {
     const { client } = service;
     const facts = layerFacts(await policiesOf(io, host), { host, settingsFile: '' });
     return { layers: await layersOfApplication(client, facts, io.signal) };
   }
-  const { cluster } = service.status;
+  const { cluster, home } = service.status;
   return {
     layers: await service.client.layers({ signal: io.signal }),
+    ...(home === undefined ? {} : { home }),
     ...(cluster.state === 'running' ? { running: cluster.installedVersion } : {}),
   };
 }
@@ -180,7 +175,7 @@ function layerRow({ layer, value, source: from, wins, note }: ExplainedLayer): s
 }
 
 function factsText(explanation: Explanation): string {
-  const { type, expected, synonyms = {}, platforms, lockable, effect, driver, lastChange, flag, docs } = explanation;
+  const { type, expected, synonyms = {}, platforms, lockable, effect, driver, flag, docs } = explanation;
   const kind = expected === `a ${type}` ? '' : ` (${type})`;
   const also = Object.entries(synonyms).map(([other, meant]) => `${other} means ${meant}`);
   const rows = [
@@ -194,15 +189,29 @@ function factsText(explanation: Explanation): string {
   if (platforms.length < PLATFORMS.length) {
     rows.push(['Platforms', platforms.map((platform) => PLATFORM_NAMES[platform]).join(', ') || 'none']);
   }
-  if (lastChange) {
-    rows.push([
-      'Last changed',
-      `${timeText(lastChange.at)} by ${authorText(lastChange)}, generation ${lastChange.generation}`,
-    ]);
-  }
+  for (const [index, row] of managerRows(explanation).entries()) rows.push([index === 0 ? 'Set by' : '', row]);
   if (!lockable) rows.push(['Locks', 'no profile can lock it']);
   rows.push(['Flag', flag ?? 'none; change it with `rdctl apply`'], ['Docs', docs]);
   return tableLines(rows).join('\n');
+}
+
+/** Entries of a map that are shown; the rest are counted. */
+const SHOWN_ENTRIES = 5;
+
+function managerRows({ managedBy, managedEntries = {} }: Explanation): string[] {
+  if (managedBy)
+    return ['locked' in managedBy ? `your administrator: ${managedBy.locked}` : managedText(managedBy)].map(plainText);
+  const entries = Object.entries(managedEntries);
+  const shown = entries.slice(0, SHOWN_ENTRIES).map(([key, manager]) => `${key}: ${managedText(manager)}`);
+  const more = entries.length - shown.length;
+  return [...shown, ...(more > 0 ? [`and ${more} more`] : [])].map(plainText);
+}
+
+/** `team.yaml:4, apply team, at 2026-11-24 12:14:45, generation 3` */
+function managedText({ source, generation, at, ...by }: ManagedBy): string {
+  const how = authorText({ by });
+  const file = source ? `${managerText({ by, source })}, ` : '';
+  return `${file}${how}, ${timeText(at)}, generation ${generation}`;
 }
 
 function short(text: string): string {

@@ -9,6 +9,7 @@ import { DRIVER_FLAG, PLAN_TIMEOUT_FLAG } from '../arguments/shared-flags.ts';
 import { type Caller, defineCommand, type Io } from '../command.ts';
 import { showNotices } from '../views/service-activity.ts';
 import { OUTPUT_FLAG, type View, viewFor } from '../views/view.ts';
+import { takeoversOf } from './plan/managers.ts';
 import { type Planned, planFor } from './plan/plan-for.ts';
 
 export const plan = defineCommand({
@@ -65,17 +66,14 @@ async function planOf(desired: Planned, caller: Caller, flags: { driver?: string
   const service = await runningService(caller);
   if (service) showNotices(service.status, io);
   const { plan: planned, live } = await planFor(desired, service, io, flags);
-  const made = service?.client.foreign ? planned : await withTakeovers(planned, desired, io);
-  return { made, live };
+  return { made: await withTakeovers(planned, desired, io), live };
 }
 
-/** The history only informs: one that cannot be read is no reason to make no plan. */
-async function withTakeovers(plan: Plan, { files = [] }: Planned, io: Io): Promise<Plan> {
-  if (plan.changes.length === 0) return plan;
-  const { takeovers } = await import('../../src/client/history.ts');
-  const { readHistory } = await import('../../src/state/history-file.ts');
-  const entries = await readHistory(homeOf(io).historyFile).catch(() => []);
-  return { ...plan, warnings: [...plan.warnings, ...takeovers(plan, entries, files)] };
+/** Only a profile takes something over; a rollback undoes it. */
+async function withTakeovers(plan: Plan, { files, metadata }: Planned, io: Io): Promise<Plan> {
+  if (!files || plan.changes.length === 0) return plan;
+  const profile = { files, ...(metadata?.name === undefined ? {} : { profile: metadata.name }) };
+  return { ...plan, warnings: [...plan.warnings, ...(await takeoversOf(plan, profile, homeOf(io)))] };
 }
 
 async function save(

@@ -1,9 +1,12 @@
 import type { DocumentFacts, Locate } from '../../profiles/document/load.ts';
 import type { ApplyEvent, ApplyOutcome } from '../../src/client/carry-out.ts';
+import { managedBy, managerOf, managerText } from '../../src/client/managers.ts';
+import { whenText } from '../../src/client/when.ts';
 import type { Change, Plan, Target } from '../../src/plan/change.ts';
 import type { StatusDocument } from '../../src/reconcile/status-document.ts';
 import { type Finding, formatFindings } from '../../src/settings/issue.ts';
 import { SCHEMA_VERSION } from '../../src/settings/settings.gen.ts';
+import type { FieldManager } from '../../src/state/field-managers.ts';
 import type { Io } from '../command.ts';
 import { planText, targetText, transition, warningsText } from './plan-text.ts';
 import { type Progress, progress } from './progress.ts';
@@ -30,7 +33,8 @@ type SurroundingEvent =
 export interface View {
   /** `locate` finds the profile line of a change. */
   plan(plan: Plan, locate?: Locate): void;
-  diff(plan: Plan): void;
+  /** `managers`: what set the live values. */
+  diff(plan: Plan, managers: readonly FieldManager[]): void;
   status(status: StatusDocument): void;
   validation(report: ValidationReport): void;
   event(event: ApplyEvent | SurroundingEvent, locate?: Locate): void;
@@ -60,7 +64,7 @@ function humanView(io: Io): View {
   const steps = progress(io, paint);
   return {
     plan: (plan, locate) => io.out(planText(plan, paint, locate)),
-    diff: (plan) => io.out(diffText(plan, paint)),
+    diff: (plan, managers) => io.out(diffText(plan, managers, paint)),
     status: (status) => io.out(statusText(status, paint)),
     validation: (report) => printValidation(io, report),
     event: (event, locate) => printEvent(io, paint, steps, event, locate),
@@ -72,14 +76,22 @@ function humanView(io: Io): View {
   };
 }
 
-function diffText(plan: Plan, paint: Style): string {
+function diffText(plan: Plan, managers: readonly FieldManager[], paint: Style): string {
   const head = targetText(plan.target, plan.basis, paint);
   if (plan.changes.length === 0) return `${head}\n\nNo differences.\n`;
   const lines = plan.changes.flatMap((change) => [
     `  ${pathText(change)}: ${transition(change)}`,
+    ...managerLine(managerOf(managers, change)),
     ...(change.blocked ? [`      ${paint.bad('cannot be changed')}: ${plainText(change.blocked.message)}`] : []),
   ]);
   return `${head}\n\nlive → profile\n${lines.join('\n')}\n\n${count(plan.changes.length, 'difference')}\n`;
+}
+
+function managerLine(manager: FieldManager | undefined): string[] {
+  if (!manager) return [];
+  const { at, generation, removed } = manager;
+  const who = `${managerText(manager)} ${whenText(at, Date.now())}, generation ${generation}`;
+  return [`      ${removed ? 'removed' : 'set'} by ${plainText(who)}`];
 }
 
 function printValidation(io: Io, { documents, findings }: ValidationReport): void {
@@ -189,7 +201,7 @@ function jsonView(io: Io): View {
   const print = (document: unknown) => io.out(jsonText(document));
   return {
     plan: (plan) => print(plan),
-    diff: (plan) => print(diffDocument(plan)),
+    diff: (plan, managers) => print(diffDocument(plan, managers)),
     status: print,
     validation: (report) => print(validationDocument(report)),
     event: () => undefined,
@@ -202,18 +214,18 @@ function jsonView(io: Io): View {
 }
 
 /** Differences without costs, because nothing is being applied. */
-function diffDocument(plan: Plan): object {
+function diffDocument(plan: Plan, managers: readonly FieldManager[]): object {
   return {
     kind: 'Diff',
     formatVersion: 1,
     target: plan.target,
     basis: plan.basis,
-    differences: plan.changes.map(difference),
+    differences: plan.changes.map((change) => difference(change, managerOf(managers, change))),
   };
 }
 
-function difference({ path, key, action, before, after, blocked }: Change): object {
-  return { path, key, action, live: before, profile: after, blocked };
+function difference({ path, key, action, before, after, blocked }: Change, manager: FieldManager | undefined): object {
+  return { path, key, action, live: before, profile: after, blocked, managedBy: manager && managedBy(manager) };
 }
 
 function validationDocument({ documents, findings, warnings }: ValidationReport): object {

@@ -17,6 +17,8 @@ import { MACHINE_FIELDS } from '../settings/machine-options.gen.ts';
 import type { MachineField } from '../settings/machine-options.ts';
 import { equal } from '../settings/own.ts';
 import { expectedValue } from '../settings/value-rules.ts';
+import type { FieldManager } from '../state/field-managers.ts';
+import { type ManagedBy, managedBy, managersAt } from './managers.ts';
 
 type LayerName = 'built-in default' | 'defaults profile' | 'stored' | 'locked profile';
 
@@ -69,9 +71,41 @@ export interface Explanation {
   };
   /** The last change in the history of this home. */
   lastChange?: Pick<HistoryEntry, 'generation' | 'at' | 'by'>;
+  /** What set the value in force; absent where nothing did since the first start. */
+  managedBy?: ManagedBy | LockedBy;
+  /** The same for each entry of a map that something has set. */
+  managedEntries?: Record<string, ManagedBy>;
   /** With dashes. */
   flag?: string;
   docs: string;
+}
+
+/** An administrator manages a locked setting. */
+interface LockedBy {
+  how: 'policy';
+  /** The file or registry key. */
+  locked: string;
+}
+
+/** What manages a setting, for its explanation. `managers`: of all fields of this home. */
+export function explainManagers(
+  { path, locked, layers }: Explanation,
+  managers: readonly FieldManager[],
+): Pick<Explanation, 'lastChange' | 'managedBy' | 'managedEntries'> {
+  const last = managers.findLast((manager) => manager.path === path);
+  const lastChange = last && { lastChange: { generation: last.generation, at: last.at, by: last.by } };
+  if (locked) {
+    const source = layers.find(({ wins }) => wins)?.source ?? '';
+    return { ...lastChange, managedBy: { how: 'policy', locked: source } };
+  }
+  const found = managersAt(managers, path);
+  const whole = found.find(({ key }) => key === undefined);
+  const entries = found.flatMap((manager) => (manager.key === undefined ? [] : [[manager.key, managedBy(manager)]]));
+  return {
+    ...lastChange,
+    ...(whole ? { managedBy: managedBy(whole) } : {}),
+    ...(entries.length === 0 ? {} : { managedEntries: Object.fromEntries(entries) }),
+  };
 }
 
 /** The document of `rdctl explain SECTION -o json`. */

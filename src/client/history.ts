@@ -1,6 +1,6 @@
 import { RdError } from '../errors.ts';
 import { isObject, type JsonObject, type JsonValue } from '../json.ts';
-import type { Plan, PlanRequest, Sensitive } from '../plan/change.ts';
+import type { PlanRequest, Sensitive } from '../plan/change.ts';
 import { FORWARDS_PATH, type HistoryEntry, type RecordedChange } from '../plan/history.ts';
 import { forwardKeyOf, forwardName, type WantedForwards } from '../plan/port-forwards.ts';
 import { FIELDS } from '../settings/fields.gen.ts';
@@ -30,28 +30,6 @@ function lastStanding(entries: readonly HistoryEntry[]): HistoryEntry | undefine
   if (last?.by.how !== 'return' || last.by.to === undefined) return last;
   const { to } = last.by;
   return lastStanding(entries.filter(({ generation }) => generation <= to));
-}
-
-/** The last change of a setting that took effect; undefined where the history has none. */
-export function lastChangeOf(entries: readonly HistoryEntry[], path: string): HistoryEntry | undefined {
-  return entries.findLast(
-    ({ changes, outcome }) => outcome?.result !== 'not applied' && changes.some((change) => change.path === path),
-  );
-}
-
-/** What a plan changes although another profile has set it, one sentence each. `files`: those of the profile that is planned. */
-export function takeovers(
-  plan: Pick<Plan, 'changes'>,
-  entries: readonly HistoryEntry[],
-  files: readonly string[],
-): string[] {
-  const paths = new Set(plan.changes.filter(({ blocked }) => !blocked).map(({ path }) => path));
-  return [...paths].flatMap((path) => {
-    const last = lastChangeOf(entries, path);
-    const other = last?.by.files?.map((file) => file.path) ?? [];
-    if (!last || other.length === 0 || other.some((file) => files.includes(file))) return [];
-    return [`"${path}" was set by ${other.join(' and ')} (generation ${last.generation}); this profile takes it over.`];
-  });
 }
 
 /** The request of a rollback, and the names of secrets that it cannot bring back. */

@@ -5,11 +5,12 @@ import { ioError } from '../os/io-error.ts';
 import { openToAppend } from '../os/regular-file.ts';
 import { SerialQueue } from '../os/serial-queue.ts';
 import type { HistoryEntry, RecordedOutcome } from '../plan/history.ts';
+import { type FieldManager, managersIn, managersLine, managersOf } from './field-managers.ts';
 
 /**
  * The history of a home: one line of JSON for each write of the desired state, added before the write takes effect, and one for what became
  * of it. Lines are only ever added; a line that a crash cut off is skipped. When there are too many, the file is replaced by one with the
- * newest half.
+ * newest half, headed by one line with what the others say of who manages which field.
  */
 
 /** Entries that are kept; beyond that, the older half goes. */
@@ -73,8 +74,9 @@ export async function openHistory(
 
   /** Keeps only the newest entries. Throws `ERR_IO`; all of them are still there then. */
   async function drop(): Promise<void> {
-    const kept = newestOf(entriesIn(await textOf(path)));
-    const lines = linesOf(kept);
+    const { entries: all, managers } = parsed(await textOf(path));
+    const kept = newestOf(all);
+    const lines = managersLine(managersOf(all.slice(0, all.length - kept.length), managers)) + linesOf(kept);
     await writeFileAtomic(path, lines, operations ? { operations } : {});
     torn = false;
     size = { entries: kept.length, bytes: Buffer.byteLength(lines) };
@@ -132,6 +134,12 @@ export async function readHistory(path: string): Promise<HistoryEntry[]> {
   return entriesIn(await textOf(path));
 }
 
+/** The entries, and what manages each field, also where its entry was dropped. Throws `ERR_IO`. */
+export async function readManagedHistory(path: string): Promise<{ entries: HistoryEntry[]; managers: FieldManager[] }> {
+  const { entries, managers } = parsed(await textOf(path));
+  return { entries, managers: managersOf(entries, managers) };
+}
+
 async function textOf(path: string): Promise<string> {
   try {
     return (await readIfThere(path)) ?? '';
@@ -155,11 +163,18 @@ async function appendTo(path: string, text: string): Promise<void> {
 }
 
 function entriesIn(text: string): HistoryEntry[] {
+  return parsed(text).entries;
+}
+
+/** The entries, and the managers of fields before the first of them. */
+function parsed(text: string): { entries: HistoryEntry[]; managers: FieldManager[] } {
   const entries: HistoryEntry[] = [];
+  let managers: FieldManager[] = [];
   for (const line of text.split('\n')) {
     const record = line === '' ? undefined : parseObject(line);
     if (!record) continue;
-    if (isEntry(record.entry)) addEntry(entries, record.entry);
+    if (record.managers) managers = managersIn(record);
+    else if (isEntry(record.entry)) addEntry(entries, record.entry);
     else if (isOutcome(record.outcome)) {
       const last = entries.findLast(({ generation }) => generation === record.generation);
       // What has converged may fail while it is proven.
@@ -167,7 +182,7 @@ function entriesIn(text: string): HistoryEntry[] {
       if (last && (last.outcome === undefined || isLater)) last.outcome = record.outcome;
     }
   }
-  return entries;
+  return { entries, managers };
 }
 
 /** A number is given again only where its first write failed. */

@@ -71,7 +71,9 @@ test('one entry in full, a difference, and filters', async () => {
   expect(await entries('--path', 'images')).toEqual([second]);
   expect(await entries('--since', '1h')).toHaveLength(2);
   const explained = await run('explain', 'containerEngine.name');
-  expect(explained.out).toMatch(new RegExp(`^Last changed +.* by apply team, generation ${first.generation}$`, 'm'));
+  expect(explained.out).toMatch(
+    new RegExp(`^Set by +team\\.yaml:4, apply team, .*, generation ${first.generation}$`, 'm'),
+  );
   expect((await run('history', 'show', '999')).exit).toBe(1);
   expect((await run('history', 'diff', String(second.generation), String(first.generation))).exit).toBe(1);
 });
@@ -123,7 +125,7 @@ test('a plan says what it takes over from another profile', async () => {
   writeFileSync(join(cwd, 'mine.yaml'), TEAM.replace('containerd', 'moby'));
   const { out } = await run('plan', '-f', 'mine.yaml');
   expect(out).toMatch(
-    /"containerEngine\.name" was set by .*team\.yaml \(generation \d+\); this profile takes it over\./,
+    /"containerEngine\.name" was set by .*team\.yaml just now \(generation \d+\); this profile takes it over\./,
   );
   writeFileSync(join(cwd, 'team.yaml'), TEAM.replace('containerd', 'moby'));
   expect((await run('plan', '-f', 'team.yaml')).out).not.toContain('takes it over');

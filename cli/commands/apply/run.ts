@@ -46,6 +46,8 @@ export interface RequestedState {
   author?: NonNullable<ApplyInput['author']>;
   /** Finds the profile line for a change; absent without a profile. */
   locate?: Locate;
+  /** The profile whose values are applied, for what it takes over from others; absent for what takes nothing over. */
+  profile?: { files: readonly string[]; profile?: string };
 }
 
 export interface ApplyOptions {
@@ -186,8 +188,11 @@ async function applyWith(service: Found, options: ApplyOptions, { leftMs, decide
     },
     async inspect(plan, live) {
       if (wanted.saved) checkFresh?.(wanted.saved, plan, live);
+      if (plan.changes.length === 0) return;
+      const { takeoversOf } = await import('../plan/managers.ts');
+      if (wanted.profile) view.warnings(await takeoversOf(plan, wanted.profile, where));
       // A service of ours has a history.
-      if (plan.changes.length === 0 || !client.foreign) return;
+      if (!client.foreign) return;
       const changesPower = plan.changes.some(({ path }) => path === 'state');
       const power = changesPower ? live.power : ('unmanaged' as const);
       const { keepState } = await import('../../../src/client/previous.ts');

@@ -13,7 +13,7 @@ import { nextDriver } from './next-driver.ts';
 
 /** What a plan needs of a desired state; not every one has a document. */
 export type Planned = Pick<DesiredDocument, 'request' | 'portForwards' | 'prunePortForwards'> &
-  Partial<Pick<DesiredDocument, 'locate' | 'files'>>;
+  Partial<Pick<DesiredDocument, 'locate' | 'files' | 'metadata'>>;
 
 /**
  * The plan for a desired state: from the running service, waiting for an observation if needed, otherwise estimated

@@ -1,0 +1,83 @@
+import { isObject, type JsonObject } from '../json.ts';
+import type { HistoryEntry, RecordedChange } from '../plan/history.ts';
+
+/** What set a field last: a setting, map entry, option of the machine, power state or port forward. */
+export interface FieldManager extends Pick<RecordedChange, 'path' | 'key' | 'source'>, Pick<HistoryEntry, 'by'> {
+  generation: number;
+  /** RFC 3339. */
+  at: string;
+  /** It removed the entry of a map. */
+  removed?: true;
+}
+
+/** Bytes of the line with the managers of dropped entries; the oldest go first. */
+const MOST_BYTES = 1024 * 1024;
+
+/**
+ * The manager of every field that was set, in the order in which they were set. The history is bounded, so `before` are the managers at the
+ * time of the first entry. Entries that never took effect do not count, and a factory reset leaves no field managed. Pure.
+ */
+export function managersOf(entries: readonly HistoryEntry[], before: readonly FieldManager[] = []): FieldManager[] {
+  const managers = new Map(before.map((manager) => [fieldName(manager), manager]));
+  for (const { generation, at, by, changes, outcome } of entries) {
+    if (outcome?.result === 'not applied') continue;
+    if (by.how === 'reset') managers.clear();
+    for (const { path, key, source, after } of changes) {
+      const field = {
+        path,
+        ...(key === undefined ? {} : { key, ...(after === undefined ? { removed: true as const } : {}) }),
+        ...(source ? { source } : {}),
+      };
+      // Set again, it becomes the last one.
+      managers.delete(fieldName(field));
+      managers.set(fieldName(field), { ...field, by, generation, at });
+    }
+  }
+  return [...managers.values()];
+}
+
+/** A name that no other field has. */
+export function fieldName({ path, key }: Pick<RecordedChange, 'path' | 'key'>): string {
+  return JSON.stringify(key === undefined ? [path] : [path, key]);
+}
+
+/** The members of one line: what each write manages. */
+interface ManagedFields extends Pick<HistoryEntry, 'generation' | 'at' | 'by'> {
+  fields: Pick<RecordedChange, 'path' | 'key' | 'source'>[];
+}
+
+/** A line for the managers of entries that are dropped; empty without any. Entries of maps that are gone are no longer managed. */
+export function managersLine(managers: readonly FieldManager[]): string {
+  const writes = new Map<number, ManagedFields>();
+  for (const { generation, at, by, removed, ...field } of managers) {
+    if (removed) continue;
+    const write = writes.get(generation) ?? { generation, at, by, fields: [] };
+    write.fields.push(field);
+    writes.set(generation, write);
+  }
+  const kept: ManagedFields[] = [];
+  let bytes = 0;
+  for (const write of [...writes.values()].toReversed()) {
+    bytes += Buffer.byteLength(JSON.stringify(write));
+    if (bytes > MOST_BYTES) break;
+    kept.unshift(write);
+  }
+  return kept.length === 0 ? '' : `${JSON.stringify({ managers: kept })}\n`;
+}
+
+/** The managers in such a line, parsed; what is damaged is left out. */
+export function managersIn({ managers }: JsonObject): FieldManager[] {
+  if (!Array.isArray(managers)) return [];
+  return managers
+    .filter(isManagedFields)
+    .flatMap(({ generation, at, by, fields }) =>
+      fields
+        .filter((field) => isObject(field) && typeof field.path === 'string')
+        .map((field) => ({ ...field, by, generation, at })),
+    );
+}
+
+function isManagedFields(value: unknown): value is ManagedFields & JsonObject {
+  if (!isObject(value) || !isObject(value.by) || !Array.isArray(value.fields)) return false;
+  return typeof value.generation === 'number' && typeof value.at === 'string';
+}
