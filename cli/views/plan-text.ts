@@ -1,7 +1,8 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Locate } from '../../profiles/document/load.ts';
 import type { Action, Change, Plan, Severity, Target } from '../../src/plan/change.ts';
-import { paragraphs, pathText, plainText, type Style, valueText } from './text.ts';
+import { timeText } from './history-text.ts';
+import { durationText, paragraphs, pathText, plainText, type Style, valueText } from './text.ts';
 
 const SIGNS: Record<Action, string> = { create: '+', update: '~', replace: '±', delete: '-', 'no-op': ' ' };
 
@@ -40,8 +41,26 @@ export function planText(plan: Plan, paint: Style, locate?: Locate): string {
       plan.pendingRestart.map((reason) => `  * ${plainText(reason)}`),
     ),
     warningsText(plan, paint),
-    paint.bold(plan.changes.length > 0 ? plan.summary.text : sentence(plan.summary.text)),
+    [
+      paint.bold(plan.changes.length > 0 ? plan.summary.text : sentence(plan.summary.text)),
+      ...(plan.prediction ? [predictionText(plan.prediction)] : []),
+    ].join('\n'),
   ]);
+}
+
+/** `About 6 s, as the same steps took here twice since 2026-11-03.` */
+function predictionText({ ms, times, since }: NonNullable<Plan['prediction']>): string {
+  const often = times === 1 ? 'once' : times === 2 ? 'twice' : `${times} times`;
+  const day = timeText(since).slice(0, 'YYYY-MM-DD'.length);
+  const took = times === 1 ? `once, on ${day}` : `${often} since ${day}`;
+  return `About ${roughly(ms)}, as the same steps took here ${took}.`;
+}
+
+/** No more digits than a duration that varies has: `140 ms`, `6 s`, `2 min 30 s`. */
+function roughly(ms: number): string {
+  if (ms < 1000) return durationText(ms < 100 ? ms : Math.round(ms / 10) * 10);
+  if (ms < 60_000) return `${Math.round(ms / 1000)} s`;
+  return durationText(Math.round(ms / 10_000) * 10_000).replace(/ 0 s$/, '');
 }
 
 /** Turns a clause into a sentence. */

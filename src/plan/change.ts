@@ -3,6 +3,7 @@ import type { JsonObject, JsonValue } from '../json.ts';
 import type { MachineOptions } from '../settings/machine-options.gen.ts';
 import type { PartialMachineOptions } from '../settings/machine-options.ts';
 import type { Loss } from './losses.ts';
+import type { Prediction } from './prediction.ts';
 import type { UserFileChange } from './user-files.ts';
 
 /** The cost of a change, in ascending order: stored only; applied live; restarts the backend; destroys cluster data. */
@@ -91,6 +92,8 @@ export interface Plan {
    */
   userFiles?: UserFileChange[];
   warnings: string[];
+  /** Absent where nothing that runs is touched, or no earlier change here had the same steps. */
+  prediction?: Prediction;
   summary: PlanSummary;
 }
 

@@ -22,6 +22,7 @@ import {
 import { isEnforced, machineDrift } from './drift.ts';
 import { deniedImages, extensionCost, refusedExtensions } from './extension-changes.ts';
 import { type ForwardsReport, withPortForwards } from './port-forwards.ts';
+import { expectedSteps, type Measurement, predictionOf } from './prediction.ts';
 import { restartReasons } from './restart-reasons.ts';
 import { isRuntimeChange, powerChange, runtimeChanges } from './runtime-changes.ts';
 import { type Circumstances, type Cost, costOf } from './severity.ts';
@@ -46,6 +47,8 @@ export interface PlanInput {
   generation: number;
   /** Absent: the user's files are not touched. */
   userFiles?: UserFileFacts;
+  /** What earlier changes took here, oldest first. */
+  measured?: readonly Measurement[];
   /** The existing port forwards; only read when the request has some. */
   forwards?: ForwardsReport;
 }
@@ -89,6 +92,8 @@ export function makePlan(input: PlanInput): Plan {
   const radius = touched ? blastRadius({ consequences, downgrade: lowersVersion(open, at) }) : [];
   const pending = power === 'started' ? pendingRestart(input) : [];
   const restart = touched && power === 'started' && goal.on && restarts(changes, consequences);
+  const isKnown = touched && input.outdated === undefined;
+  const prediction = isKnown ? predictionOf(expectedSteps(consequences), input.measured ?? []) : undefined;
   const plan: Plan = {
     kind: 'Plan',
     formatVersion: 1,
@@ -112,6 +117,7 @@ export function makePlan(input: PlanInput): Plan {
       ...patternWarnings(request.settings),
       ...(isEnforced('containerEngine.allowedImages.patterns', driver) ? deniedImages(open, desired) : []),
     ],
+    ...(prediction ? { prediction } : {}),
     summary: summarize({
       changes,
       blastRadius: radius,

@@ -101,7 +101,7 @@ export async function openBackend(
     kubernetesVersions,
     locks: startup.locks,
   });
-  const history = await openServiceHistory(places, state, log);
+  const history = await openServiceHistory(places, state, options.power, log);
   const initial = {
     settings,
     machine: state?.machine ?? DEFAULT_MACHINE_OPTIONS,

@@ -100,6 +100,7 @@ export async function openFeatures(
     idle: options.idle ?? false,
     log: log.write,
     home: places.data,
+    measured: history.measured,
     ...(policies.locked ? { lockedBy: policies.locked.source } : {}),
   });
   return {

@@ -11,6 +11,7 @@ import {
   recordedChanges,
   withSources,
 } from '../plan/history.ts';
+import { type Measurement, MOST_MEASUREMENTS, measurementOf } from '../plan/prediction.ts';
 import type { Controllers, Desired, LoopStatus } from '../reconcile/contract.ts';
 import type { Recorded } from '../state/desired-store.ts';
 import { type HistoryFile, openHistory } from '../state/history-file.ts';
@@ -40,6 +41,8 @@ export interface ServiceHistory {
   onOldest(listener: (generation: number) => void): void;
   /** All entries, oldest first. Throws `ERR_IO`. */
   entries(): Promise<HistoryEntry[]>;
+  /** What the latest changes took, oldest first. */
+  measured(): readonly Measurement[];
   /**
    * Records the outcome of each write as the loop reports it. `ofFailure`: what becomes of a failed write; the outcome of one that is being
    * undone is left to `conclude`.
@@ -64,37 +67,59 @@ interface OpenEntry {
   failure?: unknown;
 }
 
-/** Opens the history of a home, in which `state` is stored, if any is. Throws `ERR_IO`. */
+/** Opens the history of a home, in which `state` is stored, if any is. `launched`: the power that this service was launched with. Throws `ERR_IO`. */
 export async function openServiceHistory(
   places: Places,
   state: Pick<Desired, 'generation' | 'power'> | undefined,
+  launched: Desired['power'] | 'keep',
   log: LogFile,
 ): Promise<ServiceHistory> {
   const onDropFailure = (error: unknown) =>
     log.write('warn', 'old changes were not dropped from the history', { error });
   const applied = state?.generation ?? Number.POSITIVE_INFINITY;
-  const { newest, ...file } = await openHistory(places.historyFile, applied, systemClock.now, { onDropFailure });
-  // A history without a state outlived a reset, which removed the forwards as well.
-  return serviceHistory({ ...file, ...(newest && state ? { newest } : {}) }, log, state?.power);
+  const { initial, ...file } = await openHistory(places.historyFile, applied, systemClock.now, { onDropFailure });
+  const newest = initial.findLast(
+    ({ generation, outcome }) => generation <= applied && outcome?.result !== 'not applied',
+  );
+  return serviceHistory(file, log, {
+    measured: initial.flatMap((entry) => measurementOf(entry) ?? []),
+    // A history without a state outlived a reset, which removed the forwards as well.
+    ...(newest && state ? { newest } : {}),
+    ...(state && launched === 'stopped' ? { launchedFrom: state.power } : {}),
+  });
 }
 
-/** Records in a history that is open. `launchedFrom`: the power of the last service; an apply launches the next one stopped. */
+/** What the last service left. */
+interface Earlier {
+  /** Its newest entry that took effect. */
+  newest?: HistoryEntry;
+  /** Its power, where an apply launched this one stopped, to begin from there. */
+  launchedFrom?: Desired['power'];
+  /** What changes took, oldest first. */
+  measured?: readonly Measurement[];
+}
+
+/** Records in a history that is open. */
 export function serviceHistory(
-  file: HistoryFile,
+  file: Omit<HistoryFile, 'initial'>,
   log: Pick<LogFile, 'write'>,
-  launchedFrom?: Desired['power'],
+  { newest, launchedFrom, measured: earlier = [] }: Earlier = {},
 ): ServiceHistory {
   let powerBefore = launchedFrom;
+  let measured = earlier.slice(-MOST_MEASUREMENTS);
   const open = new Map<number, OpenEntry>();
-  const unfinished = unfinishedForwards(file.newest);
+  const unfinished = unfinishedForwards(newest);
   if (unfinished?.alone) open.set(unfinished.generation, { isForLoop: false, hasSteps: true });
   let stopFollowing: (() => void) | undefined;
   let closing: Promise<void> = Promise.resolve();
 
   function end(generation: number, outcome: Outcome): Promise<void> {
     open.delete(generation);
+    const at = new Date(systemClock.now()).toISOString();
+    const measurement = measurementOf({ outcome: { ...outcome, at } });
+    if (measurement) measured = [...measured, measurement].slice(-MOST_MEASUREMENTS);
     closing = file
-      .close(generation, { ...outcome, at: new Date(systemClock.now()).toISOString() })
+      .close(generation, { ...outcome, at })
       // An outcome informs; the write itself is recorded.
       .catch((error: unknown) => log.write('warn', 'the outcome of a change was not recorded', { error }));
     return closing;
@@ -113,6 +138,7 @@ export function serviceHistory(
     ...(unfinished ? { unfinished } : {}),
     onOldest: file.onOldest,
     entries: file.entries,
+    measured: () => measured,
     beginAgain: (generation) =>
       file.add({ generation, at: new Date(systemClock.now()).toISOString(), by: { how: 'reset' }, changes: [] }),
     async writing(before, next, by, { announced, sources } = {}) {

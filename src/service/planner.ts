@@ -5,6 +5,7 @@ import type { LiveState, PlanRequest } from '../plan/change.ts';
 import { patchOf, plannedMachineOptions } from '../plan/diff.ts';
 import { recordedForwards } from '../plan/history.ts';
 import { makePlan } from '../plan/plan.ts';
+import type { Measurement } from '../plan/prediction.ts';
 import { validateContext } from '../plan/settings-update.ts';
 import { PRODUCT } from '../product.ts';
 import type { Desired } from '../reconcile/contract.ts';
@@ -35,6 +36,8 @@ interface PlannerInput
   home: string;
   /** The source of the locked profile. */
   lockedBy?: string;
+  /** What earlier changes took here, oldest first. */
+  measured(): readonly Measurement[];
 }
 
 /** Plans desired states for the API and for other parts of the service, and carries them out. */
@@ -57,6 +60,7 @@ export function createPlanner(input: PlannerInput): Planner {
       observed: controllers.observed(),
       target: { product: PRODUCT.name, home, driver: driver.name, simulated: driver.simulated },
       generation,
+      measured: input.measured(),
       ...(request.portForwards ? { forwards: portForwards.list() } : {}),
       ...observation,
     });

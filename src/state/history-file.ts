@@ -23,8 +23,8 @@ const RETRY_LINES = 50;
 export interface HistoryFile {
   /** The highest generation of an entry when the file was opened; 0 without one. */
   readonly last: number;
-  /** The newest entry that took effect, as it was when the file was opened. */
-  readonly newest?: HistoryEntry;
+  /** The entries when the file was opened, oldest first. */
+  readonly initial: readonly HistoryEntry[];
   /** Makes an entry durable. Throws `ERR_IO`; the write that it announces must then not happen. */
   add(entry: Omit<HistoryEntry, 'outcome'>): Promise<void>;
   /** Adds what became of a generation. Throws `ERR_IO`. */
@@ -99,12 +99,9 @@ export async function openHistory(
     }, onDropFailure);
   }
 
-  const newest = entries.findLast(
-    ({ generation, outcome }) => generation <= current && outcome?.result !== 'not applied',
-  );
   const history: HistoryFile = {
     last,
-    ...(newest ? { newest } : {}),
+    initial: entries,
     add: (entry) =>
       queue.run(async () => {
         size.entries += 1;

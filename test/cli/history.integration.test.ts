@@ -97,6 +97,22 @@ test('a rollback undoes the last change, can be undone, and is no change the sec
   expect((await run('diff', '-f', 'team.yaml')).exit).toBe(0);
 });
 
+test('a plan says what the same steps took here, and nothing without an earlier change', async () => {
+  const { run, service, home } = await scene();
+  const predicted = async (cli = run) =>
+    JSON.parse((await cli('plan', '-f', 'team.yaml', '-o', 'json')).out).prediction;
+  expect(await predicted()).toBeUndefined();
+  await run('apply', '-f', 'team.yaml');
+  expect(await predicted()).toBeUndefined();
+  await run('rollback');
+  expect(await predicted()).toMatchObject({ times: 2, ms: expect.any(Number) });
+  await service.stop('test');
+  expect(await predicted()).toBeUndefined();
+  const again = await scene(home);
+  expect(await predicted(again.run)).toMatchObject({ times: 2 });
+  expect((await again.run('rollback', '--plan')).out).toMatch(/About .* as the same steps took here twice since /);
+});
+
 test('without a service, the history can be read and a rollback starts one', async () => {
   const { run, entries, service, home } = await scene();
   await run('apply', '-f', 'team.yaml');

@@ -177,6 +177,7 @@ export function startApi(options: TestApiOptions = {}): TestApi {
     planner: createPlanner({
       ...parts,
       home: HOME,
+      measured: () => [],
       ...(options.lockedBy === undefined ? {} : { lockedBy: options.lockedBy }),
     }),
     isBackendLocked: async () => options.backendLocked ?? false,

@@ -1,9 +1,12 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { SIMULATED_INFO } from '../../src/drivers/machines/simulated/index.ts';
+import { goalOf } from '../../src/plan/backend.ts';
 import type { Plan, PlanRequest } from '../../src/plan/change.ts';
+import { consequencesOf } from '../../src/plan/consequences.ts';
 import { patchOf } from '../../src/plan/diff.ts';
 import { makePlan } from '../../src/plan/plan.ts';
+import { expectedSteps } from '../../src/plan/prediction.ts';
 import { restartReasons } from '../../src/plan/restart-reasons.ts';
 import { createControllers } from '../../src/reconcile/controllers.ts';
 import { leaves, setLeaf } from '../../src/settings/leaf-paths.ts';
@@ -62,6 +65,7 @@ async function planAndApply(live: Settings, power: 'started' | 'stopped', starte
     await quiet();
     const plan = planOf(live, power);
     const patch = patchOf(plan, request, live);
+    const seen = controllers.observed();
     const after = withExtensions(plan, patch ? mergeSettings(live, patch) : live);
     const powerAfter = request.state === 'unmanaged' ? power : request.state;
     // The wire format names the Spin operator even while the cluster is off, where nothing is restarted for it.
@@ -84,7 +88,9 @@ async function planAndApply(live: Settings, power: 'started' | 'stopped', starte
       .slice(before)
       .map((record) => ({ ...record, name: `${record.part} ${record.do}` }));
     const second = planOf(after, powerAfter);
-    return { plan, patch, reasons, steps, states, ready, status, counted, second, powerAfter, running };
+    const goal = goalOf({ settings: after, machine: DEFAULT_MACHINE_OPTIONS, power: powerAfter }, SIMULATED_INFO);
+    const expected = expectedSteps(consequencesOf(goal, seen, SIMULATED_INFO));
+    return { plan, patch, reasons, steps, states, ready, status, counted, second, powerAfter, running, expected };
   } finally {
     await controllers.close();
   }
@@ -100,7 +106,7 @@ test('a plan predicts what apply then does, and a second apply does nothing', as
   await fc.assert(
     fc.asyncProperty(settingsArbitrary, powerArbitrary, fc.boolean(), requestArbitrary, async (...input) => {
       const [live, power, startedOnce, request] = input;
-      const { plan, steps, states, ready, status, counted, second, reasons, patch, powerAfter, running } =
+      const { plan, steps, states, ready, status, counted, second, reasons, patch, powerAfter, running, expected } =
         await planAndApply(live, power, startedOnce, request);
       const { summary } = plan;
       expect(status.converged).toBe(true);
@@ -134,6 +140,12 @@ test('a plan predicts what apply then does, and a second apply does nothing', as
           .map((change) => change.severity);
         expect(costs.filter((cost) => cost !== 'none' && cost !== 'reset')).toEqual([]);
         if (powerAfter === power) expect(steps).toEqual([]);
+      }
+
+      // The phases that the history measures are those that the plan looks up.
+      if (refused.length === 0 && !deferred && plan.changes.length > 0) {
+        const kinds = steps.map(({ name, part, do: done }) => (isEngine(part) ? `engine ${done}` : name));
+        expect(expected).toEqual([...new Set(kinds)].sort());
       }
 
       // What runs is stopped, and what exists is hidden, exactly where the plan says so.

@@ -17,7 +17,6 @@ function scene(newest?: HistoryEntry) {
   const history = serviceHistory(
     {
       last: newest?.generation ?? 0,
-      ...(newest ? { newest } : {}),
       onOldest: () => undefined,
       entries: async () => [],
       add: async ({ generation, changes }) => void lines.push(`${generation}: ${changes.map(({ path }) => path)}`),
@@ -25,6 +24,7 @@ function scene(newest?: HistoryEntry) {
         void lines.push(`${generation} ${result}${reason === undefined ? '' : `: ${reason}`}`),
     },
     { write: vi.fn() },
+    newest ? { newest } : {},
   );
   history.follow({
     onChange(listener) {
@@ -90,6 +90,32 @@ test('a forward supersedes nothing and waits for no backend; a later write of th
   await history.writing(LIVE, { ...NEXT, generation: 5 }, { how: 'apply' }, { announced: [FORWARD] });
   await history.writing(NEXT, { ...LIVE, generation: 6 }, { how: 'set' });
   expect(lines.slice(-2)).toEqual(['6: images.namespace', '5 superseded']);
+});
+
+test('what changes took is known from the last service and from this one', async () => {
+  const { history, loop } = scene();
+  await history.writing(LIVE, NEXT, { how: 'set' });
+  loop(2, { phases: [{ name: 'engine start', startedAt: '', ms: 40, outcome: 'done' }] });
+  expect(history.measured()).toMatchObject([{ steps: 'engine start', ms: 40 }]);
+});
+
+test('after an apply that launched the service stopped, the power of before is what it changed', async () => {
+  const changes: unknown[] = [];
+  const file = {
+    last: 0,
+    onOldest: () => undefined,
+    entries: async () => [],
+    add: async (entry: Omit<HistoryEntry, 'outcome'>) => void changes.push(entry.changes),
+    close: async () => undefined,
+  };
+  const history = serviceHistory(file, { write: vi.fn() }, { launchedFrom: 'started' });
+  const launched = { ...LIVE, power: 'stopped' as const };
+  await history.writing(launched, { ...NEXT, power: 'started' }, { how: 'apply' });
+  await history.writing({ ...NEXT, power: 'started' }, { ...NEXT, power: 'stopped', generation: 3 }, { how: 'apply' });
+  expect(changes).toEqual([
+    [{ path: 'images.namespace', before: 'default', after: 'web' }],
+    [{ path: 'state', before: 'started', after: 'stopped' }],
+  ]);
 });
 
 test('a write that fails after its entry is marked', async () => {
