@@ -23,6 +23,8 @@ const DECLARE: readonly Row[] = [
     'Go back to an earlier state of settings and power',
     async () => (await import('./commands/rollback.ts')).rollback,
   ],
+  ['kept', 'Show the kept profiles, and what differs from them', async () => (await import('./commands/kept.ts')).kept],
+  ['release', 'Stop keeping a profile', async () => (await import('./commands/release.ts')).release],
   [
     'validate',
     'Check a profile without changing anything',

@@ -58,7 +58,10 @@ async function start(options: ServiceOptions, undo: Undo[]): Promise<RunningServ
   });
   const backend = await openBackend(options, home, undo, {
     isStopping: life.isStopping,
-    onDesired: () => features?.diagnostics.settingsChanged(),
+    onDesired(next, what, written) {
+      if (what === 'state') features?.diagnostics.settingsChanged();
+      features?.watch.written(next, written);
+    },
     onWritten: ({ how }) => metrics.wrote(how),
     isRestoreUnproven: () => features?.data.isRestoreUnproven(),
   });
@@ -80,6 +83,7 @@ async function start(options: ServiceOptions, undo: Undo[]): Promise<RunningServ
   if (options.inherited !== undefined) await acceptInherited(options.inherited, listener, notices);
   integration.follow(controllers);
   features.diagnostics.start();
+  features.watch.start();
   await noteProgress(places, `${PRODUCT.name} ${PRODUCT.version} listens on port ${port}`, Date.now());
   log.write('info', 'service started', {
     version: PRODUCT.version,

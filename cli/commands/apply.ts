@@ -22,11 +22,15 @@ export const apply = defineCommand({
   description: `Makes a plan, sends it to the service, and waits until the desktop has converged. If nothing differs,
 nothing is sent. The service completes a plan that it has accepted, even if this command is interrupted. If no service is
 running, one is started. PLAN is a file written by \`rdctl plan --out-file\` that no other user can write.
+With --keep, the service compares the desktop with the profile from now on (\`rdctl kept\`), until \`rdctl release\`; applying it
+again updates what is kept. What restarts then waits for the window in the profile, unless --now is given.
 Apply asks before it destroys data; without a terminal, it refuses. --allow consents to one item in advance, --allow-reset to all.
 Exit codes: 0 success; 1 failure; 3 refused: invalid profile, locked or unsupported setting, wrong target;
 4 timed out; 5 consent required; 6 the plan is stale.`,
   flags: {
     file: FILE_FLAG,
+    keep: { type: 'boolean', summary: 'Have the service keep the profile: see differences, and heal them as it says' },
+    now: { type: 'boolean', summary: 'Do not wait for the maintenance window of the profile' },
     previous: { type: 'boolean', summary: 'Same as `rdctl rollback`; in another application, undo the last apply' },
     ...RUN_FLAGS,
     'skip-unsupported': { type: 'boolean', summary: 'Skip settings that the driver does not support, and list them' },
@@ -57,6 +61,7 @@ Exit codes: 0 success; 1 failure; 3 refused: invalid profile, locked or unsuppor
       where,
       ...runOptions(flags),
       skipUnsupported: flags['skip-unsupported'] ?? false,
+      choice: { keep: flags.keep ?? false, now: flags.now ?? false },
       ...(flags.driver === undefined ? {} : { driver: flags.driver }),
       ...(flags.target === undefined ? {} : { target: flags.target }),
     });
@@ -120,7 +125,9 @@ async function requestedState({ files, args, previous, caller, view, where }: Wa
   if (planFile === undefined) {
     if (!profile) throw new RdError('ERR_USAGE', 'no profile or plan specified');
     const { request, author, locate } = profile;
-    return { asked: { request, portForwards: forwardsOf(profile) }, author, locate, profile: nameOf(profile) };
+    const keepable = { desired: profile, cwd: io.cwd };
+    const asked = { request, portForwards: forwardsOf(profile) };
+    return { asked, author, locate, keepable, profile: nameOf(profile) };
   }
   const { readSavedPlan, replayRequest } = await import('../../src/client/saved-plan.ts');
   const path = resolve(io.cwd, planFile);

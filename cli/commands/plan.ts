@@ -6,6 +6,7 @@ import { RdError } from '../../src/errors.ts';
 import type { LiveState, Plan } from '../../src/plan/change.ts';
 import { desiredOf, FILE_FLAG, forwardsOf } from '../arguments/profile-files.ts';
 import { DRIVER_FLAG, PLAN_TIMEOUT_FLAG } from '../arguments/shared-flags.ts';
+import { usage } from '../arguments/values.ts';
 import { type Caller, defineCommand, type Io } from '../command.ts';
 import { showNotices } from '../views/service-activity.ts';
 import { OUTPUT_FLAG, type View, viewFor } from '../views/view.ts';
@@ -41,6 +42,12 @@ intended one, or a change is locked or not supported by the driver; 1 a file cou
         : (await import('../arguments/files.ts')).outFilePath(flags['out-file'], io);
     const view = viewFor(flags.output, io);
     const desired = await desiredOf([...(flags.file ?? []), ...args], io, view);
+    if (path !== undefined && desired.maintenance) {
+      throw usage(
+        'a plan of a profile with a maintenance window cannot be saved, because a saved plan is applied at once',
+        'Apply the profile with --keep, or leave out its `apply` block.',
+      );
+    }
     const { made, live } = await planOf(desired, invocation, flags);
     if (path !== undefined) await save(path, made, live, desired, io);
     view.plan(made, desired.locate);

@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Locate } from '../../profiles/document/load.ts';
 import type { Action, Change, Plan, Severity, Target } from '../../src/plan/change.ts';
+import { momentText } from '../../src/settings/maintenance-window.ts';
 import { timeText } from './history-text.ts';
 import { durationText, paragraphs, pathText, plainText, type Style, valueText } from './text.ts';
 
@@ -36,6 +37,7 @@ export function planText(plan: Plan, paint: Style, locate?: Locate): string {
         ({ action, file, what }) => `  ${signOf(action, paint)} ${plainText(file)}: ${plainText(what)}`,
       ),
     ),
+    deferredText(plan),
     listText(
       'Restart already pending:',
       plan.pendingRestart.map((reason) => `  * ${plainText(reason)}`),
@@ -46,6 +48,13 @@ export function planText(plan: Plan, paint: Style, locate?: Locate): string {
       ...(plan.prediction ? [predictionText(plan.prediction)] : []),
     ].join('\n'),
   ]);
+}
+
+function deferredText({ deferred }: Plan): string {
+  if (!deferred) return '';
+  const when = momentText(Date.parse(deferred.until), Date.now(), Intl.DateTimeFormat().resolvedOptions().timeZone);
+  const lines = deferred.changes.map((name) => `  * ${plainText(name)}`);
+  return listText(`Restart deferred until ${when}:`, lines);
 }
 
 /** `About 6 s, as the same steps took here twice since 2026-11-03.` */

@@ -1,5 +1,6 @@
 import type { Condition, ConditionType, Phase } from '../../src/reconcile/contract.ts';
 import type { MachineStart, StatusDocument } from '../../src/reconcile/status-document.ts';
+import { keptSummary } from './kept-text.ts';
 import { count, durationText, paragraphs, plainText, type Style, tableLines } from './text.ts';
 
 /** A container can publish hundreds of ports. */
@@ -15,6 +16,7 @@ export function statusText(status: StatusDocument, paint: Style): string {
     ['State', stateText(status, paint)],
     ['Maintenance', maintenance && plainText(maintenance)],
     ['Apply', applyText(status)],
+    ['Kept', keptSummary(status.kept)],
     ['Machine', seenText(status, 'MachineReady', machineText(status))],
     ['Engine', seenText(status, 'EngineReady', engineText(engine))],
     ['Endpoint', engine.endpoint && plainText(engine.endpoint)],

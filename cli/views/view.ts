@@ -173,25 +173,28 @@ function byLocks(changes: readonly Change[]): boolean {
 }
 
 function appliedText(
-  { outcome, skipped, status, staysStopped, ms }: ApplyOutcome,
+  { outcome, plan, skipped, status, staysStopped, kept, ms }: ApplyOutcome,
   steps: Progress,
   paint: Style,
 ): string {
+  const later = plan.deferred ? ` ${count(plan.deferred.changes.length, 'change')} deferred.` : '';
+  const keeps = kept === undefined ? '' : `Kept as ${plainText(kept)}.\n`;
   const rest =
-    skipped.length === 0 ? '' : ` ${count(skipped.length, byLocks(skipped) ? 'locked change' : 'change')} skipped.`;
+    later +
+    (skipped.length === 0 ? '' : ` ${count(skipped.length, byLocks(skipped) ? 'locked change' : 'change')} skipped.`);
   const where = status.engine.endpoint === undefined ? '' : `Endpoint: ${plainText(status.engine.endpoint)}\n`;
   const stays = staysStopped
     ? 'The backend is stopped and stays stopped. To start it, run `rdctl start`, or apply a profile with `state: started`.\n'
     : '';
   switch (outcome) {
     case 'unchanged':
-      return `${paint.good('Nothing to change.')}${rest}\n${stays}${where}`;
+      return `${paint.good('Nothing to change.')}${rest}\n${keeps}${stays}${where}`;
     case 'sent':
-      return `Sent; not waiting.${rest} Follow it with \`rdctl status\`.\n`;
+      return `Sent; not waiting.${rest} Follow it with \`rdctl status\`.\n${keeps}`;
     case 'applied': {
       const done = paint.good(staysStopped ? 'Stored' : 'Converged');
       const phases = phasesText(steps.unshown(status.phases));
-      return `${phases === '' ? '' : `${phases}\n`}${done} in ${durationText(ms)}.${rest}\n${stays}${where}`;
+      return `${phases === '' ? '' : `${phases}\n`}${done} in ${durationText(ms)}.${rest}\n${keeps}${stays}${where}`;
     }
   }
 }
@@ -233,7 +236,7 @@ function validationDocument({ documents, findings, warnings }: ValidationReport)
   return { kind: 'Validation', formatVersion: 1, valid: findings.length === 0, files, documents, findings, warnings };
 }
 
-function applyDocument({ outcome, plan, skipped, writes, status, ms }: ApplyOutcome): object {
+function applyDocument({ outcome, plan, skipped, writes, status, kept, ms }: ApplyOutcome): object {
   return {
     kind: 'ApplyReport',
     formatVersion: 1,
@@ -242,6 +245,8 @@ function applyDocument({ outcome, plan, skipped, writes, status, ms }: ApplyOutc
     changes: plan.changes,
     warnings: plan.warnings,
     skipped,
+    ...(plan.deferred ? { deferred: plan.deferred } : {}),
+    ...(kept === undefined ? {} : { kept }),
     writes,
     converged: status.converged,
     backendState: status.backendState,

@@ -8,6 +8,7 @@ import { layerMachineOptions, type PartialMachineOptions } from '../../src/setti
 import { namesBefore } from '../../src/settings/migrate.ts';
 import { type ParsedDocument, parseDocument } from '../../src/settings/parse.ts';
 import { SCHEMA_VERSION } from '../../src/settings/settings.gen.ts';
+import type { WatchRules } from '../../src/settings/watch-rules.ts';
 import { inTextOrder, reporter } from './report.ts';
 import {
   API_VERSION,
@@ -28,6 +29,7 @@ import {
   type Source,
   type SourceContext,
 } from './source.ts';
+import type { ApplyBlock } from './watch-block.ts';
 import { idleLock, idleLocks } from './written-settings.ts';
 
 /** The requested state: settings at the newest version, canonical, with secrets resolved. */
@@ -53,6 +55,10 @@ export interface DesiredDocument {
   portForwards: PortForward[];
   /** Forwards that are not listed are removed. */
   prunePortForwards: boolean;
+  /** What a service that keeps this profile does about drift. */
+  watch: WatchRules;
+  /** When what restarts may be made, if the service keeps this profile. */
+  maintenance?: ApplyBlock;
   metadata: { name?: string; description?: string };
   /** Absolute path of each document in order; `-` for standard input. */
   files: string[];
@@ -125,6 +131,7 @@ function combine(parts: readonly DocumentPart[]): DesiredDocument {
   };
   const machine = parts.map((part) => part.shape.machine).reduce(layerMachineOptions, undefined);
   const prune = parts.flatMap((part) => (part.shape.prune ? [part.shape.prune] : [])).at(-1) ?? [];
+  const apply = parts.flatMap((part) => part.shape.apply ?? []).at(-1);
   return {
     request: {
       settings,
@@ -140,6 +147,11 @@ function combine(parts: readonly DocumentPart[]): DesiredDocument {
     idleLocks: () => (allLocked ? locksWithoutValue(parts, allLocked, settings) : []),
     portForwards: parts.flatMap((part) => (part.shape.portForwards ? [part.shape.portForwards] : [])).at(-1) ?? [],
     prunePortForwards: prune.includes(PORT_FORWARDS),
+    watch: {
+      heal: parts.flatMap((part) => part.shape.watch?.heal ?? []).at(-1) ?? 'report',
+      fields: Object.assign({}, ...parts.map((part) => part.shape.watch?.fields ?? {})),
+    },
+    ...(apply ? { maintenance: apply } : {}),
     metadata: Object.fromEntries(parts.flatMap((part) => Object.entries(part.shape.metadata))),
     files: parts.map((part) => fileOf(part.source)),
     author: (changes) => authorOf(parts, changes),
@@ -280,7 +292,7 @@ interface Place {
 export type Locate = (names: readonly string[], part: 'key' | 'value') => Place | undefined;
 
 /** Parts of a profile beside the settings that can appear in a plan. */
-const AROUND = ['state', 'machine', 'portForwards'];
+const AROUND = ['state', 'machine', 'portForwards', 'watch', 'apply'];
 
 function locator(parts: readonly DocumentPart[]): Locate {
   return (names, part) => placeFor(parts, names, part)?.place;

@@ -7,6 +7,7 @@ import { type PartialMachineOptions, readMachineOptions } from '../../src/settin
 import { nearest } from '../../src/settings/nearest.ts';
 import type { ParsedDocument } from '../../src/settings/parse.ts';
 import { child, describe, type Report, reportUnknown, reportValue } from './report.ts';
+import { type ApplyBlock, readApply, readWatch, type WatchBlock } from './watch-block.ts';
 
 export const API_VERSION = 'rdctl/v1';
 export const KIND = 'Profile';
@@ -28,6 +29,8 @@ export interface Shape {
   locked?: JsonObject;
   portForwards?: PortForward[];
   machine?: PartialMachineOptions;
+  watch?: WatchBlock;
+  apply?: ApplyBlock;
   metadata: { name?: string; description?: string };
 }
 
@@ -42,6 +45,8 @@ export const PROFILE_KEYS = [
   'state',
   'machine',
   'portForwards',
+  'watch',
+  'apply',
 ];
 
 /** Recognizes the form, and checks everything around the settings. */
@@ -82,6 +87,9 @@ function readProfile(value: JsonObject, report: Report): Shape {
   if (value.locked !== undefined) shape.locked = readLocked(value.locked, report);
   if (value.machine !== undefined) shape.machine = readMachine(value.machine, report);
   if (value.portForwards !== undefined) shape.portForwards = readPortForwards(value.portForwards, report);
+  if (value.watch !== undefined) shape.watch = readWatch(value.watch, report);
+  const apply = value.apply === undefined ? undefined : readApply(value.apply, report);
+  if (apply) shape.apply = apply;
   return shape;
 }
 

@@ -1,10 +1,15 @@
 import { isObject, type JsonObject, type JsonValue } from '../../src/json.ts';
 import { PORT_FORWARD_SCHEMA } from '../../src/plan/port-forward-schema.ts';
 import { SCHEMA_VERSION } from '../../src/settings/settings.gen.ts';
+import { HEAL_LEVELS } from '../../src/settings/watch-rules.ts';
 import { WORDS } from './declaration.ts';
 import { plain } from './machine.ts';
 
 const ID = 'urn:rdctl:profile';
+const HEAL = {
+  description: 'Show drift; also warn about it; or set the field back.',
+  enum: [...HEAL_LEVELS],
+};
 /**
  * The JSON Schema of a profile, for editors. Its settings part follows from the declaration: nothing is required, map entries
  * may be null, and secrets may be references. Settings of older versions are migrated, so only their version is checked here.
@@ -66,6 +71,34 @@ export function profileSchema(declaration: JsonObject, machine: JsonObject): Jso
         default: 'unmanaged',
       },
       machine: partial(plain(machine)),
+      watch: {
+        description: 'What a service that keeps this profile (apply --keep) does about drift.',
+        type: 'object',
+        additionalProperties: false,
+        properties: {
+          heal: { ...HEAL, default: 'report' },
+          fields: {
+            description: 'Exceptions by path of a setting or section, state or portForwards; the longest match counts.',
+            type: 'object',
+            additionalProperties: HEAL,
+          },
+        },
+      },
+      apply: {
+        description: 'When what restarts may be made, in local time; needs apply --keep.',
+        type: 'object',
+        additionalProperties: false,
+        required: ['window'],
+        properties: {
+          window: { description: 'Sat 02:00-04:00, or Mon-Fri 22:00-23:30, Sun 02:00-04:00', type: 'string' },
+          maxDefer: {
+            description: 'After this time, a change is made without a window: a number with m, h, d or w.',
+            type: 'string',
+            pattern: '^[0-9]{1,6}[mhdw]$',
+            default: '7d',
+          },
+        },
+      },
       portForwards: {
         description: 'Cluster services to forward to ports of this computer.',
         type: 'array',

@@ -12,6 +12,7 @@ import { backendStateRoutes, factoryResetRoutes, k8sResetRoutes, shutdownRoutes 
 import { diagnosticsRoutes } from './routes/diagnostics.ts';
 import { extensionRoutes } from './routes/extensions.ts';
 import { historyRoutes } from './routes/history.ts';
+import { keptRoutes } from './routes/kept.ts';
 import { aboutRoutes, listingRoutes, olderVersionRoutes, openApiRoutes } from './routes/listings.ts';
 import { measureRequests, metricsRoutes } from './routes/metrics.ts';
 import { applyRoutes, planRoutes } from './routes/plans.ts';
@@ -102,6 +103,7 @@ export function createApp(context: ApiContext, server?: Server): FastifyInstance
   k8sResetRoutes(app, context);
   extensionRoutes(app, context);
   olderVersionRoutes(app);
+  keptRoutes(app, context);
   statusRoutes(app, context);
   eventRoutes(app, context);
   proofRoutes(app, context);

@@ -9,9 +9,17 @@ import type { Author, HistoryEntry, Origin, StatedSource } from '../plan/history
 import type { LayerFacts } from '../plan/layers.ts';
 import type { OnFailure } from '../plan/return.ts';
 import type { UserFileFacts } from '../plan/user-files.ts';
-import type { Controllers } from '../reconcile/contract.ts';
-import type { ApplyReply, ApplyWork, StatusDocument, TransactionReport } from '../reconcile/status-document.ts';
+import type { Condition, Controllers } from '../reconcile/contract.ts';
+import type {
+  ApplyReply,
+  ApplyWork,
+  KeptStatus,
+  StatusDocument,
+  TransactionReport,
+} from '../reconcile/status-document.ts';
 import type { Platform } from '../settings/field.ts';
+import type { MaintenanceWindow } from '../settings/maintenance-window.ts';
+import type { WatchRules } from '../settings/watch-rules.ts';
 import type { DesiredStore } from '../state/desired-store.ts';
 import type { TokenCheck } from '../state/tokens.ts';
 
@@ -55,6 +63,7 @@ export interface ApiContext {
   planner: Planner;
   /** Everything that was changed, oldest first. Throws `ERR_IO`. */
   history: { entries(): Promise<HistoryEntry[]> };
+  watch: Watch;
   /** Calls back whenever the status may have changed. Returns the unsubscribe function. */
   onStatus(listener: () => void): () => void;
   /** Functions that end open event streams. */
@@ -113,6 +122,44 @@ export interface TokenHolder {
   name: string;
   /** False once the token is revoked or has expired. */
   isValid(): Promise<boolean>;
+}
+
+/** How a profile is kept. */
+export interface Keep {
+  /** `metadata.name` */
+  name: string;
+  watch: WatchRules;
+  maintenance?: MaintenanceWindow;
+  /** Where the profile mentions a field, by path: `/home/me/team.yaml:7:5`. */
+  places: Record<string, string>;
+  /** This apply does not wait for the window. */
+  now?: boolean;
+}
+
+/** Kept profiles, and what differs from them. */
+export interface Watch {
+  status(): KeptStatus[];
+  /** Empty while nothing is contested. */
+  conditions(): Condition[];
+  /** What a person should know, as sentences. */
+  notices(): string[];
+  /** The plan with what its window would defer now. */
+  plan(plan: Plan, maintenance: MaintenanceWindow | undefined): Plan;
+  /**
+   * Keeps a profile in place of an earlier one of its name, and carries out the apply; what restarts waits for its window.
+   * @throws RdError as `Planner.write` does, `ERR_PROFILE_INVALID` where another kept profile manages the same field,
+   *   `ERR_CONSENT_NEEDED` where a window would destroy data. Nothing was kept or changed then.
+   */
+  apply(
+    request: PlanRequest,
+    tag: string,
+    by: Author,
+    keep: Keep,
+    onFailure: OnFailure,
+    sources?: readonly StatedSource[],
+  ): Promise<Pick<ApplyReply, 'generation' | 'sent' | 'continues'>>;
+  /** Ends the keeping; false where no profile of that name is kept. Throws `ERR_IO`; it is still kept then. */
+  release(name: string): Promise<boolean>;
 }
 
 /** The steps of an apply after its settings are written. */

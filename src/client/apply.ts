@@ -76,6 +76,7 @@ export async function applyDesired(input: ApplyInput): Promise<ApplyOutcome> {
       plan,
       skipped,
       writes,
+      ...(input.keep ? { kept: input.keep.name } : {}),
       status: withOwnPhases(status, found),
       staysStopped,
       ms: clock.now() - begun,
@@ -117,9 +118,11 @@ function consentNeeded(plan: Plan, missing: readonly Loss[]): RdError {
 }
 
 /** A plan for what is left of the request, and the state that it was compared with. */
-async function makePlan({ client, request, started, skipLocked, skipUnsupported }: ApplyInput): Promise<MadePlan> {
+async function makePlan(input: ApplyInput): Promise<MadePlan> {
+  const { client, request, started, skipLocked, skipUnsupported, keep } = input;
+  const maintenance = keep?.now ? undefined : keep?.maintenance;
   const made = async (asked: PlanRequest) => {
-    const { plan, live } = await client.planWithLive(asked);
+    const { plan, live } = await client.planWithLive(asked, maintenance ? { maintenance } : {});
     // For a stop, the service is only a means: it does not bring back what ran.
     const again = started === 'again' && asked.state !== 'stopped';
     return { plan: again ? extendedPlan(plan, { before: [SERVICE_START] }) : plan, live, request: asked };

@@ -2,6 +2,7 @@ import { RdError } from '../errors.ts';
 import type { Clock } from '../os/clock.ts';
 import type { Change, LiveState, Plan, PlanRequest } from '../plan/change.ts';
 import type { StatedAuthor } from '../plan/history.ts';
+import type { SentKeep } from '../plan/kept.ts';
 import type { Consent, Loss } from '../plan/losses.ts';
 import type { OnFailure } from '../plan/return.ts';
 import type { Phase } from '../reconcile/contract.ts';
@@ -37,6 +38,8 @@ export interface ApplyInput {
   author?(changes: readonly Change[]): Promise<StatedAuthor>;
   /** What the service does when the change makes the backend fail; `return` where absent. */
   onFailure?: OnFailure;
+  /** Has the service keep the profile. */
+  keep?: SentKeep;
   /** Apply what locks allow and list the rest, instead of failing. */
   skipLocked: boolean;
   /** The same for settings that the driver does not support. */
@@ -72,6 +75,8 @@ export interface ApplyOutcome {
   writes: number;
   /** Its phases are those of this apply. */
   status: StatusDocument;
+  /** Name of the profile that the service keeps since this apply, or still. */
+  kept?: string;
   /** The backend is stopped, and the profile does not manage power. */
   staysStopped: boolean;
   /** Milliseconds from the first write to the end, without the time spent at the prompt. */
@@ -106,12 +111,17 @@ export async function carryOut(
   const { client, onEvent, signal } = input;
   const gaveUp = found.backendState === 'ERROR' && found.power === 'started';
   const { generation: planned } = plan;
-  if (plan.changes.length === 0 && !gaveUp) {
+  const { keep } = input;
+  if (plan.changes.length === 0 && !gaveUp && !keep) {
     const asFound = input.started === 'idle' || hasConverged(found, planned);
     return { status: asFound ? found : await settle(input, { generation: planned, found }), writes: 0 };
   }
   const author = { ...(await input.author?.(plan.changes)), ...(consent ? { consent } : {}) };
-  const options = { signal, author, ...(input.onFailure ? { onFailure: input.onFailure } : {}) };
+  const options = {
+    ...{ signal, author },
+    ...(input.onFailure ? { onFailure: input.onFailure } : {}),
+    ...(keep ? { keep } : {}),
+  };
   const reply = await client.apply(request, plan.tag ?? '', options).catch((error: unknown) => {
     if (error instanceof RdError && error.code === 'ERR_PLAN_STALE') return 'moved' as const;
     if (error instanceof RdError && error.code === 'ERR_BACKEND_LOCKED') return 'busy' as const;

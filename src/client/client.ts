@@ -2,6 +2,7 @@ import type { ForwardKey } from '../features/port-forwards/forward.ts';
 import { isObject, type JsonObject } from '../json.ts';
 import type { LiveState, Plan, PlanRequest } from '../plan/change.ts';
 import type { HistoryEntry, StatedAuthor } from '../plan/history.ts';
+import type { SentKeep, SentWindow } from '../plan/kept.ts';
 import type { SettingLayers } from '../plan/layers.ts';
 import type { OnFailure } from '../plan/return.ts';
 import type { BackendState } from '../reconcile/contract.ts';
@@ -86,11 +87,15 @@ interface ApplyCallOptions extends CallOptions {
   author?: StatedAuthor;
   /** `return` where absent. */
   onFailure?: OnFailure;
+  /** Has the service keep the profile. */
+  keep?: SentKeep;
 }
 
 interface PlanOptions extends CallOptions {
   /** Extra time that the service may wait for an observation. */
   waitMs?: number;
+  /** The window that what restarts waits for. */
+  maintenance?: SentWindow;
 }
 
 /** A client of the service at `connection`. */
@@ -107,13 +112,18 @@ export function createClient(connection: Connection, transport: Transport = http
   }
   async function planned(
     request: PlanRequest,
-    { waitMs, ...options }: PlanOptions,
+    { waitMs, maintenance, ...options }: PlanOptions,
     parameters: Record<string, string> = {},
   ): Promise<Plan & { live?: LiveState }> {
     const wait = waitMs === undefined ? {} : { waitMs: String(Math.round(waitMs)) };
     const query = new URLSearchParams({ ...wait, ...parameters });
     const path = query.size === 0 ? '/v2/plan' : `/v2/plan?${query}`;
-    const { value } = await object({ method: 'POST', path, body: JSON.stringify(request), ...options });
+    const { value } = await object({
+      method: 'POST',
+      path,
+      body: JSON.stringify({ ...request, maintenance }),
+      ...options,
+    });
     if (isDocument(value, 'Plan', PLAN_PARTS)) return value as unknown as Plan & { live?: LiveState };
     throw notOurService(connection, '/v2/plan returned no plan');
   }
@@ -158,8 +168,8 @@ export function createClient(connection: Connection, transport: Transport = http
       if (live) return { plan, live };
       throw notOurService(connection, '/v2/plan returned a plan without the live state');
     },
-    async apply(request, tag, { author, onFailure, ...options } = {}) {
-      const body = JSON.stringify({ ...request, tag, author, onFailure });
+    async apply(request, tag, { author, onFailure, keep, ...options } = {}) {
+      const body = JSON.stringify({ ...request, tag, author, onFailure, keep });
       const { value } = await object({ method: 'POST', path: '/v2/apply', body, ...options });
       if (isDocument(value, 'ApplyReply', REPLY_PARTS)) return value as unknown as ApplyReply;
       throw notOurService(connection, '/v2/apply did not report what was written');

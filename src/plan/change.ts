@@ -84,6 +84,11 @@ export interface Plan {
   tag?: string;
   changes: Change[];
   blastRadius: BlastItem[];
+  /**
+   * Changes that wait for the maintenance window of the profile, as `path` or `path[key]`, and the moment at which they
+   * are made (RFC 3339). Absent where nothing waits.
+   */
+  deferred?: { until: string; changes: string[] };
   /** Reasons of a restart that is due before any change of this plan. */
   pendingRestart: string[];
   /**

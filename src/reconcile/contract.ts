@@ -58,7 +58,8 @@ export type ConditionType = 'MachineReady' | 'EngineReady' | 'ClusterReady' | 'C
 
 /** A named fact. `observedGeneration` is the version of the desired state that it covers. */
 export interface Condition {
-  type: ConditionType;
+  /** `Contested` is added by the service, while two managers keep setting a field of a kept profile to different values. */
+  type: ConditionType | 'Contested';
   status: 'True' | 'False' | 'Unknown';
   /** CamelCase, for programs. */
   reason: string;

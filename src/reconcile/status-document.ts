@@ -1,5 +1,7 @@
 import type { EngineName, MachineAccess, MachineStart, PublishedPort, Workload } from '../drivers/driver.ts';
 import type { ErrorCode } from '../errors.ts';
+import type { Drift } from '../plan/healing.ts';
+import type { WatchRules } from '../settings/watch-rules.ts';
 import type { LoopStatus } from './contract.ts';
 
 export type { MachineAccess, MachineStart };
@@ -56,6 +58,27 @@ export interface ApplyReply {
   continues: boolean;
 }
 
+/** A kept profile, and what differs from it. */
+export interface KeptStatus {
+  /** `metadata.name` */
+  name: string;
+  /** Absolute paths, or `-`. */
+  files: string[];
+  /** RFC 3339: its last apply. */
+  appliedAt: string;
+  /** Version of the desired state that its last apply led to. */
+  generation: number;
+  watch: WatchRules;
+  /** Its maintenance window, as written. */
+  window?: string;
+  /** The most that its drift asks of a person; `unusable`: it cannot be compared, and `message` says why. */
+  state: 'in sync' | 'drifted' | 'healing' | 'deferred' | 'paused' | 'contested' | 'unusable';
+  message?: string;
+  drift: Drift[];
+  /** Fields that are no longer healed, because another manager keeps writing them; also while they agree. */
+  contested: { path: string; message: string }[];
+}
+
 /** The document of `GET /v2/status` and `schemas/status.json`: the loop's report, and the service's identity. */
 export interface StatusDocument extends Omit<LoopStatus, 'counters'> {
   kind: 'Status';
@@ -84,6 +107,8 @@ export interface StatusDocument extends Omit<LoopStatus, 'counters'> {
   apply?: ApplyWork;
   /** Absent until an apply has been written. */
   transaction?: TransactionReport;
+  /** The kept profiles; absent without any. */
+  kept?: KeptStatus[];
   counters: LoopStatus['counters'] & {
     /** Count of `PUT /v1/settings` requests, successful or not. */
     settingsPuts: number;

@@ -24,7 +24,7 @@ import { createControllers } from '../reconcile/controllers.ts';
 import { DEFAULT_MACHINE_OPTIONS } from '../settings/machine-options.gen.ts';
 import { SCHEMA_VERSION, type Settings } from '../settings/settings.gen.ts';
 import { backendLock } from '../state/backend-lock.ts';
-import { createDesiredStore, type DesiredStore } from '../state/desired-store.ts';
+import { createDesiredStore, type DesiredStore, type DesiredStoreInput } from '../state/desired-store.ts';
 import { finishWrite, saveDesired, stateOf } from '../state/desired-write.ts';
 import type { Places } from '../state/places.ts';
 import { saveSettings } from '../state/settings-file.ts';
@@ -60,8 +60,8 @@ export interface Backend {
 /** What the backend needs from the service. */
 export interface BackendHooks {
   isStopping(): boolean;
-  /** Called with every new desired state, once it is durable. */
-  onDesired(next: Desired): void;
+  /** Called with every new desired state and what made it, once it is durable. */
+  onDesired: DesiredStoreInput['onChange'];
   /** Called after every durable write, also one at the start. */
   onWritten(by: Author): void;
   /** A restored snapshot has not been seen running yet; undefined while the service starts. */
@@ -177,12 +177,14 @@ export async function openBackend(
       write.commit();
       hooks.onWritten(by);
     },
-    onChange(next, what) {
-      if (what === 'number only') return controllers.renumber(next.generation);
-      setLogLevel(log, next.settings);
-      integration.settingsChanged(next);
-      hooks.onDesired(next);
-      maintenance.desire(next);
+    onChange(next, what, written) {
+      if (what === 'number only') controllers.renumber(next.generation);
+      else {
+        setLogLevel(log, next.settings);
+        integration.settingsChanged(next);
+        maintenance.desire(next);
+      }
+      hooks.onDesired(next, what, written);
     },
   });
   const maintenance = createMaintenance({

@@ -1,6 +1,6 @@
 import { release } from 'node:os';
 import { join } from 'node:path';
-import type { ApiContext, Applies, Log, Planner } from '../api/context.ts';
+import type { ApiContext, Applies, Log, Planner, Watch } from '../api/context.ts';
 import type { Driver, EngineName } from '../drivers/driver.ts';
 import { createServiceDiagnostics, type ServiceDiagnostics } from '../features/diagnostics/diagnostics.ts';
 import type { Extensions, RunningEngine } from '../features/extensions/contract.ts';
@@ -20,6 +20,8 @@ import type { Home } from './home.ts';
 import type { ServiceOptions, Undo } from './options.ts';
 import { createPlanner } from './planner.ts';
 import { openPortForwards } from './port-forwards.ts';
+import { openWatch } from './watch/index.ts';
+import type { WatchFeed } from './watch/watch.ts';
 
 /** What a service does besides running the backend. */
 export interface Features {
@@ -29,6 +31,7 @@ export interface Features {
   extensions: Extensions;
   applies: Applies;
   planner: Planner;
+  watch: Watch & WatchFeed;
   counters: ApiContext['counters'];
   /** Calls back whenever the status may have changed. Returns the unsubscribe function. */
   onStatus(listener: () => void): () => void;
@@ -50,9 +53,11 @@ export async function openFeatures(
     log: log.write,
   });
   undo.push(['snapshots', () => data.close()]);
+  let watch: (Watch & WatchFeed) | undefined;
   const portForwards = await openPortForwards({
     ...{ places, driver, controllers, store, history, transactions, notice },
     log: log.write,
+    onChange: () => watch?.changed(),
   });
   undo.push(['port forwards', () => portForwards.close()]);
   const diagnostics = createServiceDiagnostics({
@@ -60,7 +65,7 @@ export async function openFeatures(
     env,
     ...(options.self ? { self: options.self } : {}),
     data: places.data,
-    secretFiles: [places.settingsFile, places.previousSettingsFile, places.connectionFile],
+    secretFiles: [places.settingsFile, places.previousSettingsFile, places.connectionFile, places.keptFile],
     binDirectory: places.bin,
     contextName: identityOf(places).dockerContext,
     api: { port: listener.port, requested: options.port !== undefined },
@@ -103,8 +108,15 @@ export async function openFeatures(
     measured: history.measured,
     ...(policies.locked ? { lockedBy: policies.locked.source } : {}),
   });
+  watch = await openWatch({
+    ...{ options, places, planner, applies, store, maintenance, notice },
+    log: log.write,
+    onChange: statusChanged,
+  });
+  undo.push(['watch', async () => watch?.close()]);
+  listeners.add(watch.changed);
   return {
-    ...{ data, portForwards, diagnostics, extensions, applies, planner, counters },
+    ...{ data, portForwards, diagnostics, extensions, applies, planner, watch, counters },
     onStatus(listen) {
       listeners.add(listen);
       return () => listeners.delete(listen);

@@ -10,7 +10,7 @@ import type { Places } from '../state/places.ts';
 import type { ServiceHistory } from './history.ts';
 import type { Transactions } from './transactions/transactions.ts';
 
-interface Parts extends Pick<ForwardsInput, 'controllers' | 'log' | 'notice'> {
+interface Parts extends Pick<ForwardsInput, 'controllers' | 'log' | 'notice' | 'onChange'> {
   places: Pick<Places, 'state'>;
   driver: Driver;
   store: Pick<DesiredStore, 'write'>;

@@ -45,13 +45,21 @@ export interface DesiredStore {
   idle(): Promise<void>;
 }
 
+/** How a new state came about. */
+export interface Written {
+  before: Desired;
+  by: Author;
+  /** See `WriteResult`. */
+  announced: readonly RecordedChange[];
+}
+
 export interface DesiredStoreInput {
   initial: Desired;
   locks: JsonObject;
   /** Makes the state durable, or throws and leaves the old one in place. */
   persist(next: Desired, before: Desired, by: Author, recorded: Recorded): Promise<void>;
   /** Called with every new state, before the write resolves. */
-  onChange(next: Desired, what: 'state' | 'number only'): void;
+  onChange(next: Desired, what: 'state' | 'number only', written: Written): void;
 }
 
 export function createDesiredStore(input: DesiredStoreInput): DesiredStore {
@@ -70,7 +78,7 @@ export function createDesiredStore(input: DesiredStoreInput): DesiredStore {
       const after: Desired = { ...before, ...next, generation: before.generation + 1 };
       await persist(after, before, by, recorded);
       snapshot = snapshotOf(after, locks, key);
-      onChange(after, next ? 'state' : 'number only');
+      onChange(after, next ? 'state' : 'number only', { before, by, announced: announced ?? [] });
     }
     return { answer, now: snapshot };
   }

@@ -42,6 +42,8 @@ const ROUTES: Readonly<Record<string, TokenScope | 'closed' | 'open'>> = {
   'GET /v1/extensions': 'read',
   'POST /v1/extensions/install': 'write',
   'POST /v1/extensions/uninstall': 'write',
+  'GET /v2/kept': 'read',
+  'DELETE /v2/kept': 'write',
   'GET /v2/status': 'read',
   'GET /v2/events': 'read',
   'GET /v2/metrics': 'read',

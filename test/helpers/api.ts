@@ -78,6 +78,15 @@ const noForwards: PortForwards = {
 };
 
 /** Saves nothing and always succeeds. */
+const NO_WATCH: ApiContext['watch'] = {
+  status: () => [],
+  conditions: () => [],
+  notices: () => [],
+  plan: (plan) => plan,
+  apply: () => Promise.reject(new Error('this service keeps no profiles')),
+  release: async () => false,
+};
+
 const NO_SNAPSHOTS: Snapshots = {
   list: async () => [],
   create: async () => undefined,
@@ -180,6 +189,7 @@ export function startApi(options: TestApiOptions = {}): TestApi {
       measured: () => [],
       ...(options.lockedBy === undefined ? {} : { lockedBy: options.lockedBy }),
     }),
+    watch: NO_WATCH,
     isBackendLocked: async () => options.backendLocked ?? false,
     requestStop: async (reason) => void stops.push(reason),
     snapshots: options.snapshots ?? NO_SNAPSHOTS,

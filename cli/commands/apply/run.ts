@@ -26,6 +26,7 @@ import type { Caller, FlagTable, Invocation } from '../../command.ts';
 import { PLAN_WAIT_MS, patientClient, showNotices } from '../../views/service-activity.ts';
 import type { View } from '../../views/view.ts';
 import { withRollbackAdvice, withServiceExit } from './failure.ts';
+import { checkKeep, type Keepable, type KeepChoice, keepRequest } from './keep.ts';
 
 /** The requested state. */
 interface Asked {
@@ -48,6 +49,8 @@ export interface RequestedState {
   locate?: Locate;
   /** The profile whose values are applied, for what it takes over from others; absent for what takes nothing over. */
   profile?: { files: readonly string[]; profile?: string };
+  /** A profile that a service can keep. */
+  keepable?: Keepable;
 }
 
 export interface ApplyOptions {
@@ -67,7 +70,11 @@ export interface ApplyOptions {
   driver?: string;
   /** `--target`: the other application to change. */
   target?: string;
+  /** Neither by default. */
+  choice?: KeepChoice;
 }
+
+const NOT_KEPT: KeepChoice = { keep: false, now: false };
 
 /** How long an apply waits by default, in milliseconds. */
 const APPLY_TIMEOUT_MS = 10 * 60_000;
@@ -117,8 +124,9 @@ interface Found extends Service {
 
 /** Takes the home's lock, finds or starts the service, applies, and shows the result. */
 export async function applyNow(options: ApplyOptions): Promise<void> {
-  const { caller, view, where, timeoutMs } = options;
+  const { caller, view, where, timeoutMs, wanted, choice = NOT_KEPT } = options;
   const { io } = caller;
+  await checkKeep(wanted.keepable, choice, where);
   let begun = systemClock.now();
   const leftMs = () => Math.max(0, timeoutMs - (systemClock.now() - begun));
   const state = await requestedPower(options, leftMs);
@@ -152,8 +160,9 @@ interface Timing {
 }
 
 async function applyWith(service: Found, options: ApplyOptions, { leftMs, decided }: Timing): Promise<void> {
-  const { wanted, caller, view, where, timeoutMs } = options;
+  const { wanted, caller, view, where, timeoutMs, choice = NOT_KEPT } = options;
   const { io } = caller;
+  const keep = keepRequest(wanted.keepable, choice, service.status);
   showNotices(service.status, io);
   const { client } = service;
   const target = targetOf(service.status);
@@ -170,6 +179,7 @@ async function applyWith(service: Found, options: ApplyOptions, { leftMs, decide
     request: withForwards(request, portForwards ?? NO_FORWARDS),
     ...(wanted.author ? { author: wanted.author } : {}),
     ...(options.onFailure === 'keep' ? { onFailure: 'keep' as const } : {}),
+    ...(keep ? { keep } : {}),
     skipLocked: options.skipLocked,
     skipUnsupported: options.skipUnsupported || wanted.isRollback === true,
     wait: options.wait,

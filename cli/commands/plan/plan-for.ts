@@ -13,7 +13,7 @@ import { nextDriver } from './next-driver.ts';
 
 /** What a plan needs of a desired state; not every one has a document. */
 export type Planned = Pick<DesiredDocument, 'request' | 'portForwards' | 'prunePortForwards'> &
-  Partial<Pick<DesiredDocument, 'locate' | 'files' | 'metadata'>>;
+  Partial<Pick<DesiredDocument, 'locate' | 'files' | 'metadata' | 'maintenance'>>;
 
 /**
  * The plan for a desired state: from the running service, waiting for an observation if needed, otherwise estimated
@@ -28,7 +28,7 @@ export async function planFor(
   if (!service) return { plan: await estimate(desired, io, driver) };
   if (!service.client.foreign) refuseOtherDriver(service.status.driver.name, driver);
   return patientClient(service.client, io, () => timeout)
-    .planWithLive(requestOf(desired))
+    .planWithLive(requestOf(desired), desired.maintenance ? { maintenance: desired.maintenance } : {})
     .catch((error: unknown) => {
       throw errorWithPositions(error, desired.locate);
     });

@@ -2,13 +2,15 @@ import type { FastifyInstance, FastifyReply } from 'fastify';
 import { RdError } from '../../errors.ts';
 import { indentedJson, isObject } from '../../json.ts';
 import type { LiveState, PlanRequest } from '../../plan/change.ts';
-import type { StatedAuthor } from '../../plan/history.ts';
+import type { Author, StatedAuthor } from '../../plan/history.ts';
+import type { SentKeep, SentWindow } from '../../plan/kept.ts';
 import { PORT_FORWARD_SCHEMA } from '../../plan/port-forward-schema.ts';
 import type { OnFailure } from '../../plan/return.ts';
 import { settingsWithoutSecrets } from '../../plan/secrets.ts';
 import type { ApplyReply } from '../../reconcile/status-document.ts';
 import { AUTHOR, callerOf } from '../author.ts';
 import type { ApiContext, TokenHolder } from '../context.ts';
+import { KEEP_SCHEMA, keepOf, WINDOW_SCHEMA, windowOf } from '../keep.ts';
 import { documented, schemaOf } from '../route-doc.ts';
 import { JSON_TYPE } from '../wire-texts.ts';
 
@@ -39,6 +41,11 @@ const PLAN_REQUEST = {
   },
 } as const;
 
+const PLAN_BODY = {
+  ...PLAN_REQUEST,
+  properties: { ...PLAN_REQUEST.properties, maintenance: WINDOW_SCHEMA },
+} as const;
+
 const PLAN_DOC = documented({
   scope: 'plan',
   summary: 'Plan the changes that reach a desired state, with their cost',
@@ -53,7 +60,7 @@ const PLAN_DOC = documented({
         '`true` adds `live` to the plan: the settings, locks, power state and port forwards that it was compared with',
     },
   },
-  body: { description: 'The desired state', required: true, schema: PLAN_REQUEST },
+  body: { description: 'The desired state', required: true, schema: PLAN_BODY },
   replies: {
     200: { description: 'the plan', body: 'json', schema: schemaOf('Plan') },
     400: {
@@ -65,19 +72,21 @@ const PLAN_DOC = documented({
 });
 
 /** `POST /v2/plan`: what a desired state would change here, and what that would cost. Changes nothing. */
-export function planRoutes(app: FastifyInstance, { controllers, planner, userFiles }: ApiContext): void {
-  app.post<{ Body: PlanRequest }>(
+export function planRoutes(app: FastifyInstance, { controllers, planner, watch, userFiles }: ApiContext): void {
+  app.post<{ Body: PlanRequest & { maintenance?: SentWindow } }>(
     '/v2/plan',
-    { ...PLAN_DOC, schema: { body: PLAN_REQUEST } },
-    async ({ body, query, token }, reply) => {
+    { ...PLAN_DOC, schema: { body: PLAN_BODY } },
+    async ({ body: { maintenance, ...body }, query, token }, reply) => {
       const limit = AbortSignal.timeout(waitOf(query));
+      const window = maintenance && windowOf(maintenance);
       const request = planner.check(body);
       // A container that was started a second ago counts, too.
       const looked = await controllers.look(AbortSignal.any([limit, disconnected(reply)]), 'until it succeeds');
       const outdated = controllers.waitingFor() ?? 'the driver did not answer';
       const files = await userFiles();
       // Plan and live state are of the same moment: nothing is awaited between them.
-      const plan = planner.plan(request, { ...(looked ? {} : { outdated }), ...(files ? { userFiles: files } : {}) });
+      const facts = { ...(looked ? {} : { outdated }), ...(files ? { userFiles: files } : {}) };
+      const plan = watch.plan(planner.plan(request, facts), window);
       const withLive = isObject(query) && query.live === 'true';
       const document = withLive ? { ...plan, live: liveState(planner.live(), token) } : plan;
       return reply.type(JSON_TYPE).send(indentedJson(document));
@@ -113,6 +122,7 @@ const APPLY_REQUEST = {
     ...PLAN_REQUEST.properties,
     tag: { type: 'string' },
     author: AUTHOR,
+    keep: KEEP_SCHEMA,
     onFailure: {
       description:
         'What happens if the backend fails because of the change. `return`, the default: the service goes back to the last state that ran, as `transaction` in the status shows; `keep`: the change stays.',
@@ -141,7 +151,7 @@ const APPLY_DOC = documented({
   scope: 'write',
   summary: 'Apply a plan',
   description:
-    'Takes the body of `POST /v2/plan` and the `tag` of its plan. Settings and power state are written immediately, as one version of the desired state; port forwards and extensions follow, even if the client disconnects. A change that makes the backend fail is undone, unless `onFailure` is `keep`.',
+    'Takes the body of `POST /v2/plan` and the `tag` of its plan. Settings and power state are written immediately, as one version of the desired state; port forwards and extensions follow, even if the client disconnects. A change that makes the backend fail is undone, unless `onFailure` is `keep`. With `keep`, the service keeps the profile, and what restarts waits for its window.',
   body: { description: 'The desired state, and the tag', required: true, schema: APPLY_REQUEST },
   replies: {
     202: { description: 'it is written; wait for the generation', body: 'json', schema: APPLY_REPLY },
@@ -159,15 +169,18 @@ const APPLY_DOC = documented({
 });
 
 /** `POST /v2/apply`: carries out an approved plan. */
-export function applyRoutes(app: FastifyInstance, { planner }: ApiContext): void {
-  app.post<{ Body: PlanRequest & { tag: string; author?: StatedAuthor; onFailure?: OnFailure } }>(
+export function applyRoutes(app: FastifyInstance, { planner, watch }: ApiContext): void {
+  app.post<{ Body: PlanRequest & { tag: string; author?: StatedAuthor; onFailure?: OnFailure; keep?: SentKeep } }>(
     '/v2/apply',
     { ...APPLY_DOC, schema: { body: APPLY_REQUEST } },
     async (call, reply) => {
-      const { tag, author: stated = {}, onFailure = 'return', ...request } = call.body;
+      const { tag, author: stated = {}, onFailure = 'return', keep, ...request } = call.body;
       const { sources, ...author } = stated;
       const how = author.to === undefined ? 'apply' : 'rollback';
-      const written = await planner.write(request, tag, { how, ...callerOf(call), ...author }, onFailure, sources);
+      const by: Author = { how, ...callerOf(call), ...author };
+      const written = keep
+        ? await watch.apply(request, tag, { ...by, profile: keep.name }, keepOf(keep), onFailure, sources)
+        : await planner.write(request, tag, by, onFailure, sources);
       const document: ApplyReply = { kind: 'ApplyReply', formatVersion: 1, ...written };
       return reply.code(202).type(JSON_TYPE).send(indentedJson(document));
     },

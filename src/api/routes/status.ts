@@ -24,6 +24,7 @@ function statusDocument(context: ApiContext): StatusDocument {
   const maintenance = context.maintenance();
   const apply = context.applies.report();
   const transaction = context.transaction();
+  const kept = context.watch.status();
   const { lockedBy, defaultsBy } = about;
   const loop = controllers.status();
   const { name } = store.snapshot().desired.settings.containerEngine;
@@ -41,6 +42,7 @@ function statusDocument(context: ApiContext): StatusDocument {
     startedAt: about.startedAt,
     driver: { name: driver.name, simulated: driver.simulated, reason: about.driverReason },
     ...loop,
+    conditions: [...loop.conditions, ...context.watch.conditions()],
     engine: {
       name,
       state: wanted.state,
@@ -53,6 +55,7 @@ function statusDocument(context: ApiContext): StatusDocument {
     ...(maintenance === undefined ? {} : { maintenance }),
     ...(apply === undefined ? {} : { apply }),
     ...(transaction === undefined ? {} : { transaction }),
+    ...(kept.length === 0 ? {} : { kept }),
     counters: { ...loop.counters, ...counters },
     ...(lockedBy === undefined && defaultsBy === undefined
       ? {}
@@ -63,7 +66,7 @@ function statusDocument(context: ApiContext): StatusDocument {
           },
         }),
     hostIntegration: hostIntegration(),
-    notices: [...about.notices],
+    notices: [...about.notices, ...context.watch.notices()],
   };
 }
 

@@ -34,6 +34,8 @@ export interface ForwardsInput {
   log(level: 'debug' | 'info' | 'warn', message: string, values?: Record<string, unknown>): void;
   /** A sentence for the status. */
   notice(text: string): void;
+  /** Called after a desired forward was set or removed. */
+  onChange?(): void;
   /**
    * Records a change before it is stored. Throws when that is not possible: the change must not happen then. The returned function records
    * the end, with the failure, if any.
@@ -205,6 +207,7 @@ export async function createPortForwards(input: ForwardsInput): Promise<PortForw
     entries.set(name, next);
     if (before) await closeListener(before);
     log('info', 'port forward set', { forward: name, hostPort: next.desired.hostPort });
+    input.onChange?.();
     return reportOf(next, up);
   }
 
@@ -225,6 +228,7 @@ export async function createPortForwards(input: ForwardsInput): Promise<PortForw
         entries.delete(name);
         await closeListener(entry);
         log('info', 'port forward removed', { forward: name });
+        input.onChange?.();
         return true;
       }),
     list: () => ({

@@ -52,6 +52,7 @@ const FILES: readonly (readonly [RegExp, number])[] = [
   [/^state\/transaction\.json$/, 1],
   [/^state\/history\.jsonl$/, 1],
   [/^state\/tokens\/[a-z0-9.-]+\.json$/, 1],
+  [/^state\/kept\.json$/, 1],
   [/^state\/apply\.lock\/\d+-[0-9a-f]{16}\.json$/, 1],
   [/^state\/apply\.lock\/\d+-[0-9a-f]{16}\.json\.[0-9a-f]{8}$/, 1],
   [/^state\/service\.lock\/\d+-[0-9a-f]{16}\.json$/, 1],

@@ -1,0 +1,96 @@
+import { RdError } from '../errors.ts';
+import {
+  isOpen,
+  type MaintenanceWindow,
+  momentText,
+  nextOpening,
+  parseWindow,
+} from '../settings/maintenance-window.ts';
+import type { Change, Plan, PlanRequest } from './change.ts';
+import { changeName, partialRequest } from './kept.ts';
+import { isRuntimeChange } from './runtime-changes.ts';
+
+/** When a restart that has been due since `since` may be made; undefined: now. Milliseconds; `zone`: IANA name. */
+export function deferredUntil(
+  { window, maxDeferMs }: MaintenanceWindow,
+  since: number,
+  now: number,
+  zone: string,
+): number | undefined {
+  const spans = parseWindow(window);
+  const latest = since + maxDeferMs;
+  if (!Array.isArray(spans) || now >= latest || isOpen(spans, now, zone)) return undefined;
+  return Math.min(nextOpening(spans, now, zone) ?? latest, latest);
+}
+
+/** The part of a plan that waits for a maintenance window. */
+interface Deferral {
+  /** Milliseconds. */
+  until: number;
+  changes: Change[];
+}
+
+/** Changes of a plan that restart, while its window is closed; undefined where nothing waits. */
+export function deferralOf(
+  plan: Plan,
+  maintenance: MaintenanceWindow | undefined,
+  now: number,
+  zone: string,
+): Deferral | undefined {
+  const until = maintenance && deferredUntil(maintenance, now, now, zone);
+  if (until === undefined) return undefined;
+  const changes = openChanges(plan).filter(({ severity }) => severity === 'restart' || severity === 'reset');
+  return changes.length === 0 ? undefined : { until, changes };
+}
+
+/** The changes of settings and power that are not blocked. */
+export function openChanges({ changes }: Plan): Change[] {
+  return changes.filter((change) => !change.blocked && !isRuntimeChange(change));
+}
+
+/** The plan with what its window defers. */
+export function withDeferral(plan: Plan, maintenance: MaintenanceWindow | undefined, now: number, zone: string): Plan {
+  const deferral = deferralOf(plan, maintenance, now, zone);
+  if (!deferral) return plan;
+  const { until, changes } = deferral;
+  return { ...plan, deferred: { until: new Date(until).toISOString(), changes: changes.map(changeName) } };
+}
+
+/** Throws `ERR_CONSENT_NEEDED` where data would be destroyed in a window, when nobody is there. */
+export function refuseUnattended({ until, changes }: Deferral, now: number, zone: string): void {
+  const resets = changes.filter(({ severity }) => severity === 'reset');
+  if (resets.length === 0) return;
+  const when = momentText(until, now, zone);
+  throw new RdError(
+    'ERR_CONSENT_NEEDED',
+    `This plan destroys data, which the service does not do on its own in the window of ${when}; nothing was changed.`,
+    {
+      details: resets.map(changeName),
+      advice: 'Apply with --now --allow-reset to do it immediately, or leave it out of the profile.',
+    },
+  );
+}
+
+/**
+ * The changes, without those that would cost more than `most` once only these are made: what one change costs can depend on others.
+ * `planOf`: the plan of a request made now.
+ */
+export function withoutDearer(
+  request: PlanRequest,
+  changes: readonly Change[],
+  most: 'live' | 'restart',
+  planOf: (request: PlanRequest) => Plan,
+): Change[] {
+  const isDear = ({ severity }: Change) => severity === 'reset' || (severity === 'restart' && most === 'live');
+  let chosen = [...changes];
+  for (;;) {
+    const dear = new Set(
+      openChanges(planOf(partialRequest(request, chosen)))
+        .filter(isDear)
+        .map(changeName),
+    );
+    const left = chosen.filter((change) => !dear.has(changeName(change)));
+    if (left.length === chosen.length) return chosen;
+    chosen = left;
+  }
+}

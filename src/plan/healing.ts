@@ -1,0 +1,240 @@
+import type { JsonValue } from '../json.ts';
+import { type HealLevel, healLevel } from '../settings/watch-rules.ts';
+import type { Change, Plan, Sensitive, Severity } from './change.ts';
+import { deferredUntil } from './deferral.ts';
+import type { Author } from './history.ts';
+import { changeName, type KeptProfile } from './kept.ts';
+import { isRuntimeChange } from './runtime-changes.ts';
+
+/** Rounds against one other manager within `CALM_MS` after which healing of a field stops. */
+const MOST_ROUNDS = 3;
+/** The same against all others together. */
+const MOST_ROUNDS_IN_ALL = 3 * MOST_ROUNDS;
+/** A field that agrees for so long, in milliseconds, is no longer contested, and its rounds are forgotten. */
+export const CALM_MS = 60 * 60_000;
+
+/** A write of a field by anything but its kept profile. */
+export interface Writer {
+  by: Author;
+  generation: number;
+  /** RFC 3339. */
+  at: string;
+}
+
+/** What a kept profile remembers of one field. */
+export interface FieldMemory {
+  /** Milliseconds: when the drift was seen first. */
+  since: number;
+  /** Times that the field was healed, by the other manager. */
+  rounds: Record<string, number>;
+  /** Milliseconds; absent while it differs. */
+  agreesSince?: number;
+  /** Healing has stopped, because this manager keeps writing another value. */
+  contested?: Writer;
+  /** Healing is paused since this rollback or return. */
+  paused?: Writer;
+  /** The last heal failed. */
+  failed?: { message: string; attempts: number; retryAt: number };
+}
+
+export type DriftState =
+  | 'reported'
+  | 'healing'
+  | 'deferred'
+  | 'contested'
+  | 'paused'
+  | 'blocked'
+  | 'needs a person'
+  | 'failed';
+
+/** A field that differs from a kept profile. */
+export interface Drift {
+  path: string;
+  key?: string;
+  /** Its value now; absent where there is none. */
+  before?: JsonValue | Sensitive;
+  /** What the profile says; absent where it removes the entry. */
+  after?: JsonValue | Sensitive;
+  /** What setting it back costs. */
+  severity: Severity;
+  heal: HealLevel;
+  /** Part of an apply that waits for a maintenance window. */
+  pending?: true;
+  state: DriftState;
+  /** RFC 3339. */
+  since: string;
+  /** For `deferred`: the moment at which it is made, RFC 3339. */
+  until?: string;
+  /** Why nothing is done about it, as a sentence. */
+  message?: string;
+  /** The last write of the field by anything else, if it is known. */
+  by?: Pick<Author, 'how' | 'program' | 'profile' | 'token'> & { generation: number; at: string; manager: string };
+  /** Where the profile mentions it: `/home/me/team.yaml:7:5`. */
+  place?: string;
+}
+
+export interface JudgeInput {
+  profile: KeptProfile;
+  /** What the profile would change now. */
+  plan: Plan;
+  memory: ReadonlyMap<string, FieldMemory>;
+  /** The last write of a field by another manager. */
+  writer(name: string): Writer | undefined;
+  now: number;
+  /** IANA name of the local time zone. */
+  zone: string;
+}
+
+export interface Judgement {
+  drift: Drift[];
+  /** The changes to make now. */
+  heal: Change[];
+  memory: Map<string, FieldMemory>;
+  /** Milliseconds: when to look again although nothing has happened; absent where time changes nothing. */
+  wakeAt?: number;
+}
+
+/** What a kept profile makes of the differences between it and the desktop. Pure. */
+export function judge(input: JudgeInput): Judgement {
+  const { plan, now } = input;
+  const result: Judgement = { drift: [], heal: [], memory: new Map() };
+  const wake = (at: number) => {
+    result.wakeAt = Math.min(result.wakeAt ?? at, at);
+  };
+  for (const change of plan.changes) {
+    // The loop repairs what stopped, whatever a profile says.
+    if (isRuntimeChange(change)) continue;
+    const { drift, memory, wakeAt } = judgeChange(change, input);
+    result.drift.push(drift);
+    result.memory.set(changeName(change), memory);
+    if (drift.state === 'healing') result.heal.push(change);
+    if (wakeAt !== undefined) wake(wakeAt);
+  }
+  for (const [name, { failed: _, ...known }] of input.memory) {
+    if (result.memory.has(name)) continue;
+    const memorable = known.contested || known.paused || Object.keys(known.rounds).length > 0;
+    const agreesSince = known.agreesSince ?? now;
+    if (!memorable || (!known.paused && now - agreesSince >= CALM_MS)) continue;
+    result.memory.set(name, { ...known, agreesSince });
+    if (!known.paused) wake(agreesSince + CALM_MS);
+  }
+  return result;
+}
+
+function judgeChange(change: Change, input: JudgeInput): { drift: Drift; memory: FieldMemory; wakeAt?: number } {
+  const { profile, now } = input;
+  const name = changeName(change);
+  const known = remembered(input.memory.get(name), now);
+  const writer = input.writer(name);
+  const isPending = profile.pending.includes(name);
+  const heal = healLevel(profile.watch, change.path);
+  const memory: FieldMemory = { ...known };
+  if (writer && isReturn(writer) && writer.generation > profile.generation) memory.paused = writer;
+  const judged = verdict(change, memory, { ...input, writer, active: isPending || heal === 'enforce' });
+  if (judged.state === 'contested' && writer && !memory.contested) memory.contested = writer;
+  const { before, after, severity, path, key } = change;
+  const drift: Drift = {
+    path,
+    ...opt('key', key),
+    ...opt('before', before),
+    ...opt('after', after),
+    severity,
+    heal,
+    ...(isPending ? { pending: true as const } : {}),
+    state: judged.state,
+    since: new Date(memory.since).toISOString(),
+    ...(judged.state === 'deferred' && judged.at !== undefined ? { until: new Date(judged.at).toISOString() } : {}),
+    ...opt('message', judged.message),
+    ...opt('by', writer && statedWriter(writer)),
+    ...opt('place', profile.places[name] ?? profile.places[path]),
+  };
+  return { drift, memory, ...opt('wakeAt', judged.at) };
+}
+
+/** Drift that returns after a calm time begins anew. */
+function remembered(known: FieldMemory | undefined, now: number): FieldMemory {
+  if (!known) return { since: now, rounds: {} };
+  const { agreesSince, ...rest } = known;
+  if (agreesSince === undefined) return rest;
+  const { paused } = known;
+  if (now - agreesSince >= CALM_MS) return { since: now, rounds: {}, ...opt('paused', paused) };
+  return { ...rest, since: now };
+}
+
+interface Verdict {
+  state: DriftState;
+  message?: string;
+  /** Milliseconds: when this changes by itself. */
+  at?: number;
+}
+
+function verdict(
+  change: Change,
+  memory: FieldMemory,
+  { profile, now, zone, writer, active }: Omit<JudgeInput, 'writer'> & { writer: Writer | undefined; active: boolean },
+): Verdict {
+  if (change.blocked) return { state: 'blocked', message: change.blocked.message };
+  if (!active) return { state: 'reported' };
+  if (memory.paused) return { state: 'paused', message: pausedText(profile, memory.paused) };
+  if (change.severity === 'reset') {
+    return { state: 'needs a person', message: 'This destroys data, which the service never does on its own.' };
+  }
+  if (memory.contested || isContested(memory, writer)) {
+    return { state: 'contested', message: contestedText(profile.name, changeName(change), memory.contested ?? writer) };
+  }
+  const { failed } = memory;
+  if (failed && now < failed.retryAt) return { state: 'failed', message: failed.message, at: failed.retryAt };
+  const { maintenance } = profile;
+  const waits = maintenance !== undefined && change.severity === 'restart';
+  const until = waits ? deferredUntil(maintenance, memory.since, now, zone) : undefined;
+  return until === undefined ? { state: 'healing' } : { state: 'deferred', at: until };
+}
+
+function isContested({ rounds }: FieldMemory, writer: Writer | undefined): boolean {
+  const inAll = Object.values(rounds).reduce((sum, count) => sum + count, 0);
+  return (rounds[managerOf(writer?.by)] ?? 0) >= MOST_ROUNDS || inAll >= MOST_ROUNDS_IN_ALL;
+}
+
+function isReturn({ by }: Writer): boolean {
+  return by.how === 'rollback' || by.how === 'return';
+}
+
+/** What made a write, as a phrase. Two writes with the same phrase are by the same manager. */
+export function managerOf(by: Author | undefined): string {
+  if (!by) return 'an unknown writer';
+  const { how, token, profile, files, program } = by;
+  if (how === 'policy') return 'the deployment profile';
+  const kind = how === 'api' ? 'the API' : how === 'power' ? 'a change of power' : `\`${how}\``;
+  const name = profile ?? (files ?? []).map(({ path }) => path).join(', ');
+  const who = [...(token === undefined ? [] : [`token ${token}`]), ...(program === undefined ? [] : [program])];
+  return `${kind}${name === '' ? '' : ` of ${name}`}${who.length === 0 ? '' : ` (${who.join(', ')})`}`;
+}
+
+function pausedText({ name }: KeptProfile, { by, generation }: Writer): string {
+  const what = by.how === 'return' ? 'an automatic return' : 'a rollback';
+  return `Healing is paused since ${what} (generation ${generation}); apply ${name} again to continue.`;
+}
+
+/** Names both sides. `field`: as `changeName` writes it. */
+export function contestedText(profile: string, field: string, writer: Writer | undefined): string {
+  const last = writer ? ` (last in generation ${writer.generation}, at ${writer.at})` : '';
+  return `"${field}" is contested: the kept profile ${profile} and ${managerOf(writer?.by)}${last} keep setting it to different values. It is no longer healed: end one of the two, then apply ${profile} again or release it.`;
+}
+
+function statedWriter({ by, generation, at }: Writer): NonNullable<Drift['by']> {
+  const { how, program, profile, token } = by;
+  return {
+    how,
+    ...opt('program', program),
+    ...opt('profile', profile),
+    ...opt('token', token),
+    generation,
+    at,
+    manager: managerOf(by),
+  };
+}
+
+/** A member that is absent where its value is undefined. */
+function opt<K extends string, V>(key: K, value: V | undefined): { [key in K]?: V } {
+  return value === undefined ? {} : ({ [key]: value } as { [key in K]?: V });
+}

@@ -1,0 +1,62 @@
+import { hasShape, isObject, type JsonObject, type JsonValue } from '../json.ts';
+import { setAside } from '../os/atomic-file.ts';
+import { readRecord, writeRecord } from '../os/record.ts';
+import type { FieldMemory } from '../plan/healing.ts';
+import type { KeptProfile } from '../plan/kept.ts';
+
+/** A kept profile, and what is remembered of its fields. */
+export interface KeptRecord {
+  profile: KeptProfile;
+  fields: Record<string, FieldMemory>;
+}
+
+const FORMAT = 1;
+
+/**
+ * The kept profiles of a home. A file with anything else is set aside, so that the next save loses nothing; `notice` says so.
+ * @throws RdError `ERR_IO` when it cannot be read.
+ */
+export async function loadKept(path: string, now: () => number): Promise<{ records: KeptRecord[]; notice?: string }> {
+  const record = await readRecord(path);
+  if (record === undefined) return { records: [] };
+  const list = record !== 'damaged' && record.format === FORMAT && Array.isArray(record.kept) ? record.kept : undefined;
+  const records = (list ?? []).filter(isKept);
+  if (list !== undefined && records.length === list.length) return { records };
+  const movedTo = await setAside(path, now());
+  const still = records.length === 0 ? 'none is kept any more' : `${records.map(nameOf).join(', ')} could be read`;
+  const notice = `The file of the kept profiles has a mistake; ${still}, and it was set aside as ${movedTo}. Apply with --keep again what should be kept.`;
+  return { records, notice };
+}
+
+/** Atomic, and for the owner alone, because secrets are in it as values. @throws RdError `ERR_IO`; the previous file is then in place. */
+export async function saveKept(path: string, records: readonly KeptRecord[]): Promise<void> {
+  await writeRecord(path, { format: FORMAT, kept: records });
+}
+
+/** The names and files of the kept profiles, for when no service runs. Throws `ERR_IO`. */
+export async function readKept(path: string): Promise<KeptProfile[]> {
+  const record = await readRecord(path);
+  const list = record !== undefined && record !== 'damaged' && Array.isArray(record.kept) ? record.kept : [];
+  return list.filter(isKept).map(({ profile }) => profile);
+}
+
+function nameOf({ profile }: KeptRecord): string {
+  return profile.name;
+}
+
+const SAMPLE = {
+  name: '',
+  request: { settings: {}, state: '', prune: [''] },
+  watch: { heal: '', fields: {} },
+  files: [{ path: '', sha256: '' }],
+  places: {},
+  appliedAt: '',
+  generation: 0,
+  pending: [''],
+};
+
+/** Written by this program, in a directory that only this user can write to; its request is checked before it is used. */
+function isKept(value: JsonValue): value is JsonObject & KeptRecord {
+  if (!isObject(value) || !hasShape(value.profile, SAMPLE) || !isObject(value.fields)) return false;
+  return Object.values(value.fields).every((field) => hasShape(field, { since: 0, rounds: {} }));
+}
