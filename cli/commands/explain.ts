@@ -47,7 +47,8 @@ export const explain = defineCommand({
   summary: 'Show where the value of a setting comes from',
   usage: '[SETTING|SECTION]',
   description: `Prints every layer (built-in default, administrator's defaults profile, stored settings, locked profile), its
-source, and which layer takes effect; then the accepted values, the cost of a change, and whether the driver supports the setting.
+source, and which layer takes effect; then the accepted values, the cost of a change, whether the driver supports the
+setting, and what set it, when and from where.
 With a section or without a name, lists settings. If no service is running, shows what the next start would use. Secrets are masked.
 Exit codes: 0 success; 1 no such setting, or failure; 3 a deployment profile is invalid.`,
   flags: { ...NAMES, output: OUTPUT_FLAG },

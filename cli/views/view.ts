@@ -6,7 +6,7 @@ import type { Change, Plan, Target } from '../../src/plan/change.ts';
 import type { StatusDocument } from '../../src/reconcile/status-document.ts';
 import { type Finding, formatFindings } from '../../src/settings/issue.ts';
 import { SCHEMA_VERSION } from '../../src/settings/settings.gen.ts';
-import type { FieldManager } from '../../src/state/field-managers.ts';
+import { type FieldManager, isRemoved } from '../../src/state/field-managers.ts';
 import type { Io } from '../command.ts';
 import { planText, targetText, transition, warningsText } from './plan-text.ts';
 import { type Progress, progress } from './progress.ts';
@@ -89,9 +89,9 @@ function diffText(plan: Plan, managers: readonly FieldManager[], paint: Style): 
 
 function managerLine(manager: FieldManager | undefined): string[] {
   if (!manager) return [];
-  const { at, generation, removed } = manager;
+  const { at, generation } = manager;
   const who = `${managerText(manager)} ${whenText(at, Date.now())}, generation ${generation}`;
-  return [`      ${removed ? 'removed' : 'set'} by ${plainText(who)}`];
+  return [`      ${isRemoved(manager) ? 'removed' : 'set'} by ${plainText(who)}`];
 }
 
 function printValidation(io: Io, { documents, findings }: ValidationReport): void {

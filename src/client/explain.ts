@@ -89,7 +89,7 @@ interface LockedBy {
 
 /** What manages a setting, for its explanation. `managers`: of all fields of this home. */
 export function explainManagers(
-  { path, locked, layers }: Explanation,
+  { path, locked, layers, value }: Explanation,
   managers: readonly FieldManager[],
 ): Pick<Explanation, 'lastChange' | 'managedBy' | 'managedEntries'> {
   const last = managers.findLast((manager) => manager.path === path);
@@ -98,7 +98,7 @@ export function explainManagers(
     const source = layers.find(({ wins }) => wins)?.source ?? '';
     return { ...lastChange, managedBy: { how: 'policy', locked: source } };
   }
-  const found = managersAt(managers, path);
+  const found = managersAt(managers, path, value);
   const whole = found.find(({ key }) => key === undefined);
   const entries = found.flatMap((manager) => (manager.key === undefined ? [] : [[manager.key, managedBy(manager)]]));
   return {

@@ -1,6 +1,8 @@
-import type { Change, Plan } from '../plan/change.ts';
+import { isObject, type JsonValue } from '../json.ts';
+import type { Change, Plan, Sensitive } from '../plan/change.ts';
 import type { Author, HistoryEntry } from '../plan/history.ts';
-import { type FieldManager, fieldName } from '../state/field-managers.ts';
+import { equal, own } from '../settings/own.ts';
+import { type FieldManager, fieldName, isRemoved } from '../state/field-managers.ts';
 import { whenText } from './when.ts';
 
 /** What manages a field, in JSON of `explain` and `diff`. */
@@ -17,18 +19,33 @@ export function managedBy({ by, source, generation, at }: FieldManager): Managed
   return { ...author, ...(source ? { source } : {}), generation, at };
 }
 
-/** The manager of each change, by the name of its field. */
+/** What set the live value of a change; undefined where nothing that is known did. */
 export function managerOf(
   managers: readonly FieldManager[],
-  change: Pick<Change, 'path' | 'key'>,
+  change: Pick<Change, 'path' | 'key' | 'before'>,
 ): FieldManager | undefined {
   const name = fieldName(change);
-  return managers.find((manager) => fieldName(manager) === name);
+  const manager = managers.find((each) => fieldName(each) === name);
+  return manager && hasSet(manager, change.before) ? manager : undefined;
 }
 
-/** The managers of a setting; several only where it is a map. */
-export function managersAt(managers: readonly FieldManager[], path: string): FieldManager[] {
-  return managers.filter((manager) => manager.path === path && !manager.removed);
+/** The managers of a setting with its live value; several only where it is a map. */
+export function managersAt(
+  managers: readonly FieldManager[],
+  path: string,
+  live: JsonValue | undefined,
+): FieldManager[] {
+  const liveOf = ({ key }: FieldManager) => (key === undefined ? live : isObject(live) ? own(live, key) : undefined);
+  return managers.filter((manager) => manager.path === path && !isRemoved(manager) && hasSet(manager, liveOf(manager)));
+}
+
+/** False where the live value came about in another way, such as by editing the settings file. Secrets are not compared. */
+function hasSet({ after }: FieldManager, live: JsonValue | Sensitive | undefined): boolean {
+  return isSecret(after) || isSecret(live) || equal(after, live);
+}
+
+function isSecret(value: JsonValue | Sensitive | undefined): value is Sensitive {
+  return isObject(value) && value.sensitive === true;
 }
 
 /** `team.yaml:4`, `token ci-bot`, `rdctl set`: what set a value, as a noun. `whole`: names files with their directories. */

@@ -2,13 +2,14 @@ import { isObject, type JsonObject } from '../json.ts';
 import type { HistoryEntry, RecordedChange } from '../plan/history.ts';
 
 /** What set a field last: a setting, map entry, option of the machine, power state or port forward. */
-export interface FieldManager extends Pick<RecordedChange, 'path' | 'key' | 'source'>, Pick<HistoryEntry, 'by'> {
+export interface FieldManager extends ManagedField, Pick<HistoryEntry, 'by'> {
   generation: number;
   /** RFC 3339. */
   at: string;
-  /** It removed the entry of a map. */
-  removed?: true;
 }
+
+/** `after` is what it was set to; absent where an entry of a map was removed. */
+type ManagedField = Pick<RecordedChange, 'path' | 'key' | 'after' | 'source'>;
 
 /** Bytes of the line with the managers of dropped entries; the oldest go first. */
 const MOST_BYTES = 1024 * 1024;
@@ -22,12 +23,7 @@ export function managersOf(entries: readonly HistoryEntry[], before: readonly Fi
   for (const { generation, at, by, changes, outcome } of entries) {
     if (outcome?.result === 'not applied') continue;
     if (by.how === 'reset') managers.clear();
-    for (const { path, key, source, after } of changes) {
-      const field = {
-        path,
-        ...(key === undefined ? {} : { key, ...(after === undefined ? { removed: true as const } : {}) }),
-        ...(source ? { source } : {}),
-      };
+    for (const { before: _, ...field } of changes) {
       // Set again, it becomes the last one.
       managers.delete(fieldName(field));
       managers.set(fieldName(field), { ...field, by, generation, at });
@@ -43,14 +39,18 @@ export function fieldName({ path, key }: Pick<RecordedChange, 'path' | 'key'>): 
 
 /** The members of one line: what each write manages. */
 interface ManagedFields extends Pick<HistoryEntry, 'generation' | 'at' | 'by'> {
-  fields: Pick<RecordedChange, 'path' | 'key' | 'source'>[];
+  fields: ManagedField[];
+}
+
+export function isRemoved({ key, after }: ManagedField): boolean {
+  return key !== undefined && after === undefined;
 }
 
 /** A line for the managers of entries that are dropped; empty without any. Entries of maps that are gone are no longer managed. */
 export function managersLine(managers: readonly FieldManager[]): string {
   const writes = new Map<number, ManagedFields>();
-  for (const { generation, at, by, removed, ...field } of managers) {
-    if (removed) continue;
+  for (const { generation, at, by, ...field } of managers) {
+    if (isRemoved(field)) continue;
     const write = writes.get(generation) ?? { generation, at, by, fields: [] };
     write.fields.push(field);
     writes.set(generation, write);

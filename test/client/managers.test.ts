@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { managerText, takeovers } from '../../src/client/managers.ts';
+import { managerOf, managersAt, managerText, takeovers } from '../../src/client/managers.ts';
 import type { Change } from '../../src/plan/change.ts';
 import type { Author, HistoryEntry } from '../../src/plan/history.ts';
 import { managersOf } from '../../src/state/field-managers.ts';
@@ -17,18 +17,21 @@ const applyOf = (path: string, more: Partial<Author> = {}): Author => ({
 const TEAM = applyOf('/team.yaml', { profile: 'team' });
 const MINE = applyOf('/mine.yaml', { profile: 'mine' });
 
+/** Every write leads to it, and every plan is compared with it. */
+const LIVE = 9;
+
 /** Entries of an author each; the last one is the newest, an hour ago. */
 function history(...writes: [Author, ...string[]][]): HistoryEntry[] {
   return writes.map(([by, ...paths], index) => ({
     generation: index + 1,
     at: at(writes.length - index),
     by,
-    changes: paths.map((path) => ({ path, before: 1, after: index + 2 })),
+    changes: paths.map((path) => ({ path, before: 1, after: LIVE })),
   }));
 }
 
 function change(path: string, more: Partial<Change> = {}): Change {
-  return { path, action: 'update', before: 1, after: 2, severity: 'none', reason: '', ...more };
+  return { path, action: 'update', before: LIVE, after: 2, severity: 'none', reason: '', ...more };
 }
 
 /** The warnings of a plan of `/mine.yaml` that changes these settings. */
@@ -126,8 +129,31 @@ test('fields that were set together are one warning, of entries of a map with th
     by: TEAM,
     changes: [{ path: 'm', key: 'x', after: true }],
   };
-  expect(warnings([map], change('m', { key: 'x' }))[0]).toMatch(/^"m\[x\]" was set by/);
+  expect(warnings([map], change('m', { key: 'x', before: true }))[0]).toMatch(/^"m\[x\]" was set by/);
   expect(warnings([map], change('m', { key: 'y' }))).toEqual([]);
+});
+
+test('a value that came about in another way, such as by editing a file, has no known manager', () => {
+  const entries = history([TEAM, 'a']);
+  expect(warnings(entries, change('a', { before: 7 }))).toEqual([]);
+  const managers = managersOf(entries);
+  expect(managersAt(managers, 'a', LIVE)).toHaveLength(1);
+  expect(managersAt(managers, 'a', 7)).toEqual([]);
+  const secret = { sensitive: true } as const;
+  expect(
+    managerOf(
+      managersOf([{ ...(entries[0] as HistoryEntry), changes: [{ path: 's', after: secret }] }]),
+      change('s', { before: secret }),
+    ),
+  ).toBeDefined();
+});
+
+test('an entry of a map that was removed has no value, and what removed it is known', () => {
+  const entry: HistoryEntry = { generation: 1, at: at(1), by: BOT, changes: [{ path: 'm', key: 'x', before: true }] };
+  const managers = managersOf([entry]);
+  expect(managersAt(managers, 'm', {})).toEqual([]);
+  const { before: _, ...create } = change('m', { key: 'x', action: 'create' });
+  expect(managerOf(managers, create)?.by).toEqual(BOT);
 });
 
 test('the last apply is known even if its entry was dropped', () => {

@@ -31,6 +31,7 @@ function used(here: Places): void {
     here.stateFile,
     here.stagedSettingsFile,
     here.historyFile,
+    join(here.tokens, 'ci-bot.json'),
     lockOf(here),
     join(here.state, 'drivers', 'host', 'data', 'image'),
     join(here.logs, 'service.log'),

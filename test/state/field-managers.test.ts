@@ -1,7 +1,14 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import type { Author, HistoryEntry, RecordedChange } from '../../src/plan/history.ts';
-import { type FieldManager, fieldName, managersIn, managersLine, managersOf } from '../../src/state/field-managers.ts';
+import {
+  type FieldManager,
+  fieldName,
+  isRemoved,
+  managersIn,
+  managersLine,
+  managersOf,
+} from '../../src/state/field-managers.ts';
 import { MOST_ENTRIES, openHistory, readHistory, readManagedHistory } from '../../src/state/history-file.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';
 
@@ -33,9 +40,9 @@ test('the last write that took effect manages a field, each entry of a map by it
     entry(4, [muted('B')]),
   ]);
   expect(managers).toEqual([
-    { path: 'diagnostics.mutedChecks', key: 'A', by: { how: 'set' }, generation: 1, at: AT },
-    { path: 'virtualMachine.memoryInGB', source, by, generation: 2, at: AT },
-    { path: 'diagnostics.mutedChecks', key: 'B', removed: true, by: { how: 'set' }, generation: 4, at: AT },
+    { path: 'diagnostics.mutedChecks', key: 'A', after: true, by: { how: 'set' }, generation: 1, at: AT },
+    { path: 'virtualMachine.memoryInGB', after: 3, source, by, generation: 2, at: AT },
+    { path: 'diagnostics.mutedChecks', key: 'B', by: { how: 'set' }, generation: 4, at: AT },
   ]);
 });
 
@@ -82,7 +89,7 @@ test('wherever the history is cut, the managers stay the same, except of entries
         before = line === '' ? [] : managersIn(JSON.parse(line));
         kept = kept.slice(cut);
       }
-      const isThere = ({ removed }: FieldManager) => !removed;
+      const isThere = (manager: FieldManager) => !isRemoved(manager);
       const whole = managersOf(entries).filter(isThere);
       expect(managersOf(kept, before).filter(isThere)).toEqual(whole);
     }),

@@ -137,14 +137,21 @@ describe.runIf(POSIX)('a path', () => {
     expect(() => requirePrivate(here)).not.toThrow();
   });
 
-  test.each(['state', 'config', 'logs', 'cache', 'state/drivers', 'snapshots', 'extensions', 'guest-images'])(
-    'of an installation is refused when all may write its %s',
-    (name) => {
-      const home = temporaryDirectory();
-      const path = openToAll(join(home, name));
-      expect(() => requirePrivate(places({ RDCTL_HOME: home }, 'linux', ''))).toThrow(path);
-    },
-  );
+  test.each([
+    'state',
+    'config',
+    'logs',
+    'cache',
+    'state/drivers',
+    'state/tokens',
+    'snapshots',
+    'extensions',
+    'guest-images',
+  ])('of an installation is refused when all may write its %s', (name) => {
+    const home = temporaryDirectory();
+    const path = openToAll(join(home, name));
+    expect(() => requirePrivate(places({ RDCTL_HOME: home }, 'linux', ''))).toThrow(path);
+  });
 
   test.each(['config/settings.json', 'state/state.json', 'app-engine.json'])(
     'of an installation is refused when all may write its %s',
