@@ -113,7 +113,6 @@ const ENVIRONMENT: Partial<Record<ErrorCode, string>> = {
   ERR_NOT_PRIVATE: PERMISSION,
   ERR_HOME_MOVED: 'the directories of this home were moved',
   ERR_BACKEND_LOCKED: 'another operation used the backend',
-  ERR_CANCELLED: 'the work was canceled',
   ERR_INTERNAL: 'the failure is a bug, not an answer to the change',
 };
 
@@ -160,7 +159,8 @@ function environmentCause(error: RdError, isTouched: boolean): string | undefine
     const known = ENVIRONMENT[cause.code];
     if (known !== undefined) return known;
   }
-  return undefined;
+  // A step that took too long was canceled as well; that is its cause, and not the failure.
+  return error.code === 'ERR_CANCELLED' ? 'the work was canceled' : undefined;
 }
 
 function causesOf(error: unknown): Error[] {

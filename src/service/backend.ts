@@ -32,6 +32,7 @@ import { type SettingsHost, startupSettings } from '../state/startup-settings.ts
 import { recordedFirstRun, recordFirstRun, saveState } from '../state/state-file.ts';
 import { transactionFiles } from '../state/transaction-files.ts';
 import { clusterVersions, openDriver, storedState } from './driver.ts';
+import { writeDurably } from './durable-write.ts';
 import { openServiceHistory, type ServiceHistory } from './history.ts';
 import type { Home } from './home.ts';
 import type { ServiceOptions, Undo } from './options.ts';
@@ -155,26 +156,14 @@ export async function openBackend(
   undo.push(['transactions', () => transactions.close()]);
   // After the transactions, which decide what becomes of a failure.
   history.follow(controllers, transactions.aftermath);
-  const refused = async (next: Desired, error: unknown): Promise<never> => {
-    await history.notApplied(next.generation);
-    throw error;
-  };
+  const save = (next: Desired, before: Desired) => saveDesired(places, driver.name, { before, next });
   const store = createDesiredStore({
     initial,
     locks: startup.locks,
     async persist(next, before, by, recorded) {
       if (hooks.isStopping()) throw new RdError('ERR_NOT_READY', 'the service is shutting down');
       check();
-      await history.writing(before, next, by, recorded);
-      const { onFailure } = recorded;
-      const write = await transactions
-        .prepare({ before, next, by, onFailure })
-        .catch((error: unknown) => refused(next, error));
-      await saveDesired(places, driver.name, { before, next }).catch(async (error: unknown) => {
-        await write.undo();
-        return refused(next, error);
-      });
-      write.commit();
+      await writeDurably({ history, transactions, save }, { before, next, by, recorded });
       hooks.onWritten(by);
     },
     onChange(next, what, written) {

@@ -24,17 +24,25 @@ export async function saveDesired(
   operations?: FileOperations,
 ): Promise<void> {
   const state = { operations: operations ?? withReserve(files.state) };
-  if (next.settings === before.settings) {
-    await saveState(files.stateFile, stateOf(driver, next), state.operations);
-    return;
-  }
+  const decide = async () => {
+    try {
+      await saveState(files.stateFile, stateOf(driver, next), state.operations);
+    } catch (error) {
+      // It may be in place, and only not be flushed: the next service would go on from a state that was refused.
+      await saveState(files.stateFile, stateOf(driver, before), state.operations)
+        .then(() => removeStaged(files, operations))
+        .catch(() => undefined);
+      throw error;
+    }
+  };
+  if (next.settings === before.settings) return decide();
   const from = await textOf(files.settingsFile);
   await writeRecord(
     files.stagedSettingsFile,
     { generation: next.generation, from: from ?? null, settings: next.settings },
     operations ? { operations } : {},
   );
-  await saveState(files.stateFile, stateOf(driver, next), state.operations);
+  await decide();
   try {
     await saveSettings(files.settingsFile, files.previousSettingsFile, next.settings, operations);
   } catch (error) {

@@ -76,6 +76,10 @@ test.each<[string, Partial<ReturnInput>]>([
   ['an engine in a new machine', { failed: MEMORY }],
   ['a new port that is taken', { failed: PORT, failure: { what: 'cluster start', error: error('ERR_PORT_IN_USE') } }],
   ['an affected part that had failed before', { failedBefore: 'engine' }],
+  [
+    'a step that took too long',
+    engineFailure('ERR_DRIVER_FAILED', 'engine start did not finish', error('ERR_CANCELLED')),
+  ],
 ])('returns: %s', (_, input) => {
   expect(decision(input)).toEqual({ to: RAN });
 });
@@ -99,6 +103,7 @@ test.each<[string, Partial<ReturnInput>, string]>([
     'this computer denied a permission',
   ],
   ['a port of another part', { failed: PORT, ...engineFailure('ERR_PORT_IN_USE') }, 'a port is in use'],
+  ['a canceled step', engineFailure('ERR_CANCELLED'), 'the work was canceled'],
   ['files', engineFailure('ERR_IO'), 'a file could not be read or written'],
   ['a bug', engineFailure('ERR_INTERNAL'), 'the failure is a bug, not an answer to the change'],
   [
