@@ -39,15 +39,18 @@ function healText({ watch }: KeptStatus): string {
 }
 
 function driftLines(drift: Drift, { now, zone, paint }: Moment): string[] {
-  const { before, after, by, state, until, message, place, heal, pending } = drift;
-  const values = `${before === undefined ? '(nothing)' : valueText(before)}, should be ${after === undefined ? '(removed)' : valueText(after)}`;
+  const { before, after, what: fix, by, state, until, message, place, heal, pending } = drift;
+  const values =
+    fix !== undefined
+      ? `has changed: healing ${plainText(fix)}`
+      : `is ${before === undefined ? '(nothing)' : valueText(before)}, should be ${after === undefined ? '(removed)' : valueText(after)}`;
   const where = place === undefined ? '' : ` (${plainText(place)})`;
   const who = by ? `, set by ${plainText(by.manager)} in generation ${by.generation}` : '';
   const level = pending ? 'from the last apply' : heal;
   const what =
     state === 'deferred' && until !== undefined ? `deferred until ${momentText(Date.parse(until), now, zone)}` : state;
   return [
-    `  ~ ${pathText(drift)} is ${values}${where}`,
+    `  ~ ${pathText(drift)} ${values}${where}`,
     `      ${paint.warn(what)} (${level}), since ${drift.since}${who}`,
     ...(message === undefined ? [] : [`      ${plainText(message)}`]),
   ];

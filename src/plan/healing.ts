@@ -65,6 +65,8 @@ export interface Drift {
   since: string;
   /** For `deferred`: the moment at which it is made, RFC 3339. */
   until?: string;
+  /** For a file of the user, which is the `key`: what sets it back, as a clause. */
+  what?: string;
   /** Why nothing is done about it, as a sentence. */
   message?: string;
   /** The last write of the field by anything else, if it is known. */
@@ -76,7 +78,9 @@ export interface Drift {
 export interface JudgeInput {
   profile: KeptProfile;
   /** What the profile would change now. */
-  plan: Plan;
+  plan: Pick<Plan, 'changes'>;
+  /** User files that a setting of the profile decides and that no longer follow it: `key` is the file, `reason` what sets it back. */
+  files?: readonly Change[];
   memory: ReadonlyMap<string, FieldMemory>;
   /** The last write of a field by another manager. */
   writer(name: string): Writer | undefined;
@@ -101,11 +105,12 @@ export function judge(input: JudgeInput): Judgement {
   const wake = (at: number) => {
     result.wakeAt = Math.min(result.wakeAt ?? at, at);
   };
-  for (const change of plan.changes) {
+  const files = new Set(input.files);
+  for (const change of [...plan.changes, ...files]) {
     // The loop repairs what stopped, whatever a profile says.
     if (isRuntimeChange(change)) continue;
     const { drift, memory, wakeAt } = judgeChange(change, input);
-    result.drift.push(drift);
+    result.drift.push(files.has(change) ? { ...drift, what: change.reason } : drift);
     result.memory.set(changeName(change), memory);
     if (drift.state === 'healing') result.heal.push(change);
     if (wakeAt !== undefined) wake(wakeAt);

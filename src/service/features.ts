@@ -109,7 +109,7 @@ export async function openFeatures(
     ...(policies.locked ? { lockedBy: policies.locked.source } : {}),
   });
   watch = await openWatch({
-    ...{ options, places, planner, applies, store, maintenance, notice },
+    ...{ options, places, planner, applies, store, maintenance, integration, notice },
     log: log.write,
     onChange: statusChanged,
   });

@@ -1,6 +1,7 @@
 import { onTestFinished } from 'vitest';
 import type { Keep } from '../../src/api/context.ts';
 import { SIMULATED_INFO } from '../../src/drivers/machines/simulated/index.ts';
+import type { FileDrift } from '../../src/features/host-integration/file-drift.ts';
 import type { Clock } from '../../src/os/clock.ts';
 import type { PlanRequest } from '../../src/plan/change.ts';
 import type { Author, HistoryEntry } from '../../src/plan/history.ts';
@@ -86,6 +87,8 @@ export function watchScene(options: SceneOptions = {}) {
     applies: { reserve: () => undefined, report: () => work },
   });
   const records: KeptRecord[] = options.stored === undefined ? [] : JSON.parse(options.stored);
+  let fileDrift: FileDrift[] = [];
+  const repairs: (readonly string[])[] = [];
   let changes = 0;
   const watch = createWatch({
     ...{ planner, records, clock, log },
@@ -96,6 +99,11 @@ export function watchScene(options: SceneOptions = {}) {
     startedForApply: false,
     maintenance: () => maintenance,
     generation: () => store.snapshot().desired.generation,
+    files: {
+      fileDrift: async () => fileDrift,
+      repair: async (parts) => void repairs.push(parts),
+      onFilesChanged: () => () => undefined,
+    },
     zone: 'UTC',
     onChange: () => {
       changes += 1;
@@ -106,6 +114,10 @@ export function watchScene(options: SceneOptions = {}) {
   return {
     ...{ watch, store, planner, clock, writes, logged, saved },
     changes: () => changes,
+    repairs,
+    setFileDrift: (next: FileDrift[]) => {
+      fileDrift = next;
+    },
     setWork: (next: ApplyWork | undefined) => {
       work = next;
     },

@@ -362,3 +362,28 @@ test('a kept profile that this release cannot read is named, and harms nothing',
   expect(scene.watch.notices().join()).toContain('The kept profile team cannot be compared');
   expect(await scene.watch.release('team')).toBe(true);
 });
+
+test('a file of the user is compared where the profile mentions its setting, and put back', async () => {
+  const scene = watchScene();
+  const change = { file: '/home/x/.bashrc', action: 'update' as const, what: 'adds a directory to PATH' };
+  await scene.keep({ 'application.pathManagementStrategy': 'rcfiles' }, { heal: 'report' });
+  scene.setFileDrift([
+    { part: 'path', change },
+    { part: 'docker', change: { ...change, file: '/home/x/.docker/config.json' } },
+  ]);
+  scene.watch.changed();
+  await scene.calm();
+  expect(scene.watch.status()[0]?.drift).toMatchObject([
+    { path: 'application.pathManagementStrategy', key: change.file, what: change.what, state: 'reported' },
+  ]);
+  expect(scene.repairs).toEqual([]);
+  await scene.keep({ 'application.pathManagementStrategy': 'rcfiles' }, { heal: 'enforce' });
+  await scene.calm();
+  // It did not help: it is not tried again at once.
+  expect(scene.repairs).toEqual([['path']]);
+  expect(scene.watch.status()[0]?.drift).toMatchObject([{ state: 'failed' }]);
+  scene.setFileDrift([]);
+  scene.watch.changed();
+  await scene.calm();
+  expect(scene.watch.status()).toMatchObject([{ state: 'in sync' }]);
+});

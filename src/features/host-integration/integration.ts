@@ -4,11 +4,18 @@ import type { DriverInfo } from '../../drivers/driver.ts';
 import type { LogFile } from '../../os/log-file.ts';
 import type { Environment } from '../../os/user-directories.ts';
 import { userHome } from '../../os/user-directories.ts';
-import { type DesiredFiles, desiredFilesOf, dueParts, type UserFileFacts } from '../../plan/user-files.ts';
+import {
+  type DesiredFiles,
+  desiredFilesOf,
+  dueParts,
+  type FilesPart,
+  type UserFileFacts,
+} from '../../plan/user-files.ts';
 import type { Controllers, Desired, LoopStatus } from '../../reconcile/contract.ts';
 import type { Platform } from '../../settings/field.ts';
 import type { Settings } from '../../settings/settings.gen.ts';
 import type { Places } from '../../state/places.ts';
+import { type FileDrift, fileDrift, watchFiles } from './file-drift.ts';
 import { writeLauncher } from './launcher.ts';
 import type { HostIntegration, IntegrationOutcome } from './outcome.ts';
 import { previewChanges, reconcilePart, undoIntegration } from './parts.ts';
@@ -32,6 +39,12 @@ export interface FollowingIntegration extends HostIntegration {
   settingsChanged(next: Desired): void;
   /** The observed user files, for a plan; absent while the integration is off. */
   userFiles(): Promise<UserFileFacts | undefined>;
+  /** What has changed in those files since they were applied; empty while the integration is off. */
+  fileDrift(): Promise<FileDrift[]>;
+  /** Applies these parts again, and resolves when that is done. */
+  repair(parts: readonly FilesPart[]): Promise<void>;
+  /** Calls back soon after one of those files was changed by anything. Returns the unsubscribe function. */
+  onFilesChanged(listener: () => void): () => void;
   /** Call it after the backend has stopped. Applies what follows from that; later changes are ignored. */
   close(): Promise<void>;
   /** Removes all our content from the user's files. Call it after `close`. */
@@ -56,6 +69,20 @@ export function createHostIntegration(input: IntegrationInput): FollowingIntegra
   let unfollow = () => {};
   let readStatus = () => {};
   let clusterRan = false;
+  const listeners = new Set<() => void>();
+  let unwatch = () => {};
+
+  /** The files that there are now; those of a removed docker context come back in a new directory. */
+  function watchAgain(): void {
+    unwatch();
+    unwatch = () => {};
+    if (closed || listeners.size === 0) return;
+    const files = outcomes.map(({ file }) => file);
+    unwatch = watchFiles(files, () => {
+      watchAgain();
+      for (const listen of listeners) listen();
+    });
+  }
 
   function reconcile(): void {
     if (!closed && !isDeepStrictEqual(desired, applied)) work ??= applyAll();
@@ -72,6 +99,7 @@ export function createHostIntegration(input: IntegrationInput): FollowingIntegra
       }
     } finally {
       work = undefined;
+      watchAgain();
     }
   }
 
@@ -115,11 +143,38 @@ export function createHostIntegration(input: IntegrationInput): FollowingIntegra
       await work;
       return { ...(applied ? { done: applied } : {}), ...(await previewChanges(targets)) };
     },
+    async fileDrift() {
+      await work;
+      return applied ? fileDrift(applied, targets) : [];
+    },
+    async repair(parts) {
+      await work;
+      if (!applied) return;
+      const { docker, kube, ...stable } = applied;
+      applied = {
+        ...stable,
+        ...(parts.includes('path') ? { path: stable.path === 'manual' ? 'rcfiles' : 'manual' } : {}),
+        ...(parts.includes('autostart') ? { autoStart: !stable.autoStart } : {}),
+        ...(docker && !parts.includes('docker') ? { docker } : {}),
+        ...(kube && !parts.includes('kube') ? { kube } : {}),
+      };
+      reconcile();
+      await work;
+    },
+    onFilesChanged(listener) {
+      listeners.add(listener);
+      watchAgain();
+      return () => {
+        listeners.delete(listener);
+        watchAgain();
+      };
+    },
     async close() {
       unfollow();
       readStatus();
       await work;
       closed = true;
+      watchAgain();
     },
     undo: () => undoIntegration(targets),
   };
@@ -135,6 +190,9 @@ const OFF: FollowingIntegration = {
   follow: () => undefined,
   settingsChanged: () => undefined,
   userFiles: async () => undefined,
+  fileDrift: async () => [],
+  repair: async () => undefined,
+  onFilesChanged: () => () => undefined,
   close: async () => undefined,
   undo: async () => [],
 };

@@ -62,7 +62,8 @@ export async function previewChanges(targets: IntegrationTargets): Promise<Omit<
   return { foreseen, ...(port === undefined ? {} : { kubePort: port }) };
 }
 
-async function collected(work: (dryRun: DryRun) => Promise<unknown>): Promise<UserFileChange[]> {
+/** The changes that `work` would make to files. */
+export async function collected(work: (dryRun: DryRun) => Promise<unknown>): Promise<UserFileChange[]> {
   const dryRun: DryRun = new Map();
   await work(dryRun);
   return [...dryRun.values()];

@@ -1,4 +1,5 @@
 import type { ApiContext, Log, Planner, Watch } from '../../api/context.ts';
+import type { FollowingIntegration } from '../../features/host-integration/integration.ts';
 import type { Maintenance } from '../../features/snapshots/maintenance.ts';
 import { systemClock } from '../../os/clock.ts';
 import type { DesiredStore } from '../../state/desired-store.ts';
@@ -15,6 +16,7 @@ interface Parts {
   applies: ApiContext['applies'];
   store: DesiredStore;
   maintenance: Pick<Maintenance, 'doing'>;
+  integration: FollowingIntegration;
   notice(text: string): void;
   log: Log;
   onChange(): void;
@@ -22,12 +24,13 @@ interface Parts {
 
 /** The kept profiles of this home. Throws `ERR_IO` where their file cannot be read. */
 export async function openWatch(parts: Parts): Promise<Watch & WatchFeed> {
-  const { options, places, planner, applies, store, maintenance, notice, log, onChange } = parts;
+  const { options, places, planner, applies, store, maintenance, integration, notice, log, onChange } = parts;
   const { records, notice: found } = await loadKept(places.keptFile, systemClock.now);
   if (found !== undefined) notice(found);
   return createWatch({
     ...{ planner, records, applies, log, onChange },
     save: (next) => saveKept(places.keptFile, next),
+    files: integration,
     entries: records.length === 0 ? [] : await readHistory(places.historyFile),
     idle: options.idle ?? false,
     startedForApply: options.power === 'stopped',

@@ -1,5 +1,6 @@
 import type { ApiContext, Log, Planner, Watch } from '../../api/context.ts';
 import { messageOf, RdError } from '../../errors.ts';
+import type { FollowingIntegration } from '../../features/host-integration/integration.ts';
 import type { Clock } from '../../os/clock.ts';
 import { SerialQueue } from '../../os/serial-queue.ts';
 import type { Change, PlanRequest } from '../../plan/change.ts';
@@ -7,7 +8,10 @@ import { withoutDearer } from '../../plan/deferral.ts';
 import { type Drift, judge, managerOf, type Writer } from '../../plan/healing.ts';
 import { type Author, type HistoryEntry, recordedChanges, type StatedSource } from '../../plan/history.ts';
 import { changeName, partialRequest } from '../../plan/kept.ts';
+import type { FilesPart } from '../../plan/user-files.ts';
 import type { Desired } from '../../reconcile/contract.ts';
+import { leafAt } from '../../settings/leaf-paths.ts';
+import type { SettingPath } from '../../settings/settings.gen.ts';
 import type { Written } from '../../state/desired-store.ts';
 import type { KeptRecord } from '../../state/kept-file.ts';
 import { createKeeper } from './keeper.ts';
@@ -43,6 +47,8 @@ export interface WatchInput {
   /** IANA name of the local time zone. */
   zone: string;
   log: Log;
+  /** The files of the user that follow the settings. */
+  files: Pick<FollowingIntegration, 'fileDrift' | 'repair' | 'onFilesChanged'>;
   /** Called when the report has changed. */
   onChange(): void;
 }
@@ -72,6 +78,7 @@ export function createWatch(input: WatchInput): Watch & WatchFeed {
   let graceUntil = 0;
   let timer: AbortController | undefined;
   let shown = '';
+  const unwatch = input.files.onFilesChanged(() => changed());
   const save = () => input.save(watched.map(({ profile, fields }) => ({ profile, fields })));
   const keeper = createKeeper({ ...input, watched, save });
   for (const { by, generation, at, changes, outcome } of input.entries) {
@@ -122,10 +129,12 @@ export function createWatch(input: WatchInput): Watch & WatchFeed {
   async function lookAt(one: Watched): Promise<number | undefined> {
     try {
       const request = planner.check(one.profile.request);
+      const files = await driftingFiles(input.files, request);
       endSteps(one);
       const { drift, heal, memory, wakeAt } = judge({
         profile: one.profile,
         plan: planner.plan(request),
+        files: files.map(({ change }) => change),
         memory: new Map(Object.entries(one.fields)),
         writer: (name) => writers.get(name),
         now: clock.now(),
@@ -139,7 +148,10 @@ export function createWatch(input: WatchInput): Watch & WatchFeed {
       one.profile = { ...one.profile, pending: one.profile.pending.filter((name) => differing.has(name)) };
       if (heal.length === 0 || input.applies.report()?.state === 'running') return wakeAt;
       if (clock.now() < graceUntil) return Math.min(wakeAt ?? graceUntil, graceUntil);
-      await healNow(one, request, heal);
+      const ofFiles = files.filter(({ change }) => heal.includes(change));
+      if (ofFiles.length > 0) await repairFiles(one, ofFiles);
+      const ofSettings = heal.filter((change) => !ofFiles.some((file) => file.change === change));
+      if (ofSettings.length > 0) await healNow(one, request, ofSettings);
       return wakeAt;
     } catch (error) {
       if (!(error instanceof RdError)) throw error;
@@ -205,6 +217,17 @@ export function createWatch(input: WatchInput): Watch & WatchFeed {
     } finally {
       changed();
     }
+  }
+
+  async function repairFiles(one: Watched, files: readonly DriftingFile[]): Promise<void> {
+    const names = files.map(({ change }) => changeName(change));
+    await input.files.repair([...new Set(files.map(({ part }) => part))]);
+    const left = await driftingFiles(input.files, one.profile.request);
+    const still = left.map(({ change }) => changeName(change)).filter((name) => names.includes(name));
+    for (const name of names) if (!still.includes(name)) healed(one, name);
+    log('info', 'files set back', { profile: one.profile.name, files: names.filter((name) => !still.includes(name)) });
+    if (still.length > 0) failed(one, still, 'The file could not be set back; `rdctl status` says why.');
+    changed();
   }
 
   function healed(one: Watched, name: string): void {
@@ -281,10 +304,37 @@ export function createWatch(input: WatchInput): Watch & WatchFeed {
     },
     async close() {
       closed.abort();
+      unwatch();
       timer?.abort();
       await queue.idle();
     },
   };
+}
+
+interface DriftingFile {
+  part: FilesPart;
+  change: Change;
+}
+
+/** The setting that decides about each part of the user's files. */
+const FILE_SETTINGS: Record<FilesPart, SettingPath> = {
+  path: 'application.pathManagementStrategy',
+  autostart: 'application.autoStart',
+  docker: 'containerEngine.name',
+  kube: 'kubernetes.enabled',
+};
+
+/** Files of the user that no longer follow a setting which the profile mentions. */
+async function driftingFiles(files: WatchInput['files'], { settings }: PlanRequest): Promise<DriftingFile[]> {
+  const mentioned = (part: FilesPart) => leafAt(settings, FILE_SETTINGS[part]) !== undefined;
+  if (!Object.keys(FILE_SETTINGS).some((part) => mentioned(part as FilesPart))) return [];
+  const drift = await files.fileDrift();
+  return drift
+    .filter(({ part }) => mentioned(part))
+    .map(({ part, change: { file, action, what } }) => ({
+      part,
+      change: { path: FILE_SETTINGS[part], key: file, action, severity: 'live', reason: what },
+    }));
 }
 
 /** The lines of the profile that ask for these changes, for the history. */

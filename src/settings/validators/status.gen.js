@@ -84,22 +84,23 @@ A field that differs from a kept profile.",type:"object",required:["path","sever
 Key of the entry where the setting is a map.",type:"string"},before:{description:"Its value now; absent if there is none."},after:{description:"What the profile\
  says; absent if it removes the entry."},severity:{description:"What setting it back costs.",enum:["none","live","restart","reset"]},heal:{$ref:"#/$defs/healLev\
 el"},pending:{description:"Part of an apply that waits for the maintenance window.",const:!0},state:{enum:["reported","healing","deferred","contested","paused",
-"blocked","needs a person","failed"]},since:{$ref:"#/$defs/time"},until:{description:"For `deferred`: when it is set.",$ref:"#/$defs/time"},message:{description:"\
-Why nothing is done about it, as a sentence.",type:"string"},by:{description:"The last write of the field by anything else, if it is known.",type:"object",required:[
-"how","generation","at","manager"],properties:{how:{type:"string"},program:{type:"string"},profile:{type:"string"},token:{type:"string"},manager:{description:"A\
-ll of that as a phrase.",type:"string"},generation:{type:"integer"},at:{$ref:"#/$defs/time"}}},place:{description:"Where the profile mentions it, such as /home/\
-me/team.yaml:7:5.",type:"string"}}},engineName:{enum:["moby","containerd"]},engineState:{description:"`unknown`: no observation has succeeded since the service \
-started.",enum:["stopped","running","unresponsive","unknown"]},workload:{description:"Images and containers; absent if they could not be read.",type:"object",properties:{
-runningContainers:{type:"integer",minimum:0},containers:{type:"integer",minimum:0},images:{type:"integer",minimum:0},running:{type:"array",items:{type:"object",
-required:["name"],properties:{name:{type:"string"},returns:{description:"Whether it starts automatically with the engine; absent if that depends on circumstance\
-s or could not be read.",type:"boolean"},pod:{description:"True for a container of the cluster, which starts its containers itself.",const:!0},ports:{description:"\
-Ports of the machine that lead to it; absent if there are none or they could not be read.",type:"array",items:{type:"object",required:["protocol","port"],properties:{
-protocol:{enum:["tcp","udp"]},port:{type:"integer",minimum:1,maximum:65535}}}}}}}}},condition:{type:"object",required:["type","status","reason","concern","messa\
-ge","observedGeneration","lastTransitionTime"],properties:{type:{description:"`Contested` is there only while it is true: two managers keep setting a field of a\
- kept profile to different values.",enum:["MachineReady","EngineReady","ClusterReady","Converged","Contested"]},status:{enum:["True","False","Unknown"]},reason:{
-description:"Machine-readable reason.",type:"string",pattern:"^[A-Z][A-Za-z0-9]*$"},concern:{description:"What the user should do: nothing, because all is well;\
- wait; or look into it, because something is wrong.",enum:["none","patience","attention"]},message:{description:"Human-readable explanation.",type:"string"},observedGeneration:{
-type:"integer",minimum:0},lastTransitionTime:{$ref:"#/$defs/time"}}}}};var G={enum:["moby","containerd"]},B={description:"`unknown`: no observation has succeeded since the service started.",enum:["stopped","running","unresponsive",
+"blocked","needs a person","failed"]},since:{$ref:"#/$defs/time"},until:{description:"For `deferred`: when it is set.",$ref:"#/$defs/time"},what:{description:"F\
+or a file of the user, which is the key: what sets it back, as a clause.",type:"string"},message:{description:"Why nothing is done about it, as a sentence.",type:"\
+string"},by:{description:"The last write of the field by anything else, if it is known.",type:"object",required:["how","generation","at","manager"],properties:{
+how:{type:"string"},program:{type:"string"},profile:{type:"string"},token:{type:"string"},manager:{description:"All of that as a phrase.",type:"string"},generation:{
+type:"integer"},at:{$ref:"#/$defs/time"}}},place:{description:"Where the profile mentions it, such as /home/me/team.yaml:7:5.",type:"string"}}},engineName:{enum:[
+"moby","containerd"]},engineState:{description:"`unknown`: no observation has succeeded since the service started.",enum:["stopped","running","unresponsive","un\
+known"]},workload:{description:"Images and containers; absent if they could not be read.",type:"object",properties:{runningContainers:{type:"integer",minimum:0},
+containers:{type:"integer",minimum:0},images:{type:"integer",minimum:0},running:{type:"array",items:{type:"object",required:["name"],properties:{name:{type:"str\
+ing"},returns:{description:"Whether it starts automatically with the engine; absent if that depends on circumstances or could not be read.",type:"boolean"},pod:{
+description:"True for a container of the cluster, which starts its containers itself.",const:!0},ports:{description:"Ports of the machine that lead to it; absen\
+t if there are none or they could not be read.",type:"array",items:{type:"object",required:["protocol","port"],properties:{protocol:{enum:["tcp","udp"]},port:{type:"\
+integer",minimum:1,maximum:65535}}}}}}}}},condition:{type:"object",required:["type","status","reason","concern","message","observedGeneration","lastTransitionTi\
+me"],properties:{type:{description:"`Contested` is there only while it is true: two managers keep setting a field of a kept profile to different values.",enum:[
+"MachineReady","EngineReady","ClusterReady","Converged","Contested"]},status:{enum:["True","False","Unknown"]},reason:{description:"Machine-readable reason.",type:"\
+string",pattern:"^[A-Z][A-Za-z0-9]*$"},concern:{description:"What the user should do: nothing, because all is well; wait; or look into it, because something is \
+wrong.",enum:["none","patience","attention"]},message:{description:"Human-readable explanation.",type:"string"},observedGeneration:{type:"integer",minimum:0},lastTransitionTime:{
+$ref:"#/$defs/time"}}}}};var G={enum:["moby","containerd"]},B={description:"`unknown`: no observation has succeeded since the service started.",enum:["stopped","running","unresponsive",
 "unknown"]},W={description:"Images and containers; absent if they could not be read.",type:"object",properties:{runningContainers:{type:"integer",minimum:0},containers:{
 type:"integer",minimum:0},images:{type:"integer",minimum:0},running:{type:"array",items:{type:"object",required:["name"],properties:{name:{type:"string"},returns:{
 description:"Whether it starts automatically with the engine; absent if that depends on circumstances or could not be read.",type:"boolean"},pod:{description:"T\
@@ -111,7 +112,7 @@ ing a field of a kept profile to different values.",enum:["MachineReady","Engine
 known"]},reason:{description:"Machine-readable reason.",type:"string",pattern:"^[A-Z][A-Za-z0-9]*$"},concern:{description:"What the user should do: nothing, bec\
 ause all is well; wait; or look into it, because something is wrong.",enum:["none","patience","attention"]},message:{description:"Human-readable explanation.",type:"\
 string"},observedGeneration:{type:"integer",minimum:0},lastTransitionTime:{$ref:"#/$defs/time"}}},R=new RegExp("^[A-Z][A-Za-z0-9]*$","u");function $(d,{instancePath:i="",
-parentData:V,parentDataProperty:F,rootData:v=d,dynamicAnchors:A={}}={}){let e=null,t=0,w=$.evaluated;if(w.dynamicProps&&(w.props=void 0),w.dynamicItems&&(w.items=
+parentData:F,parentDataProperty:V,rootData:v=d,dynamicAnchors:A={}}={}){let e=null,t=0,w=$.evaluated;if(w.dynamicProps&&(w.props=void 0),w.dynamicItems&&(w.items=
 void 0),d&&typeof d=="object"&&!Array.isArray(d)){if(d.type===void 0){let p={instancePath:i,schemaPath:"#/required",keyword:"required",params:{missingProperty:"\
 type"}};e===null?e=[p]:e.push(p),t++}if(d.status===void 0){let p={instancePath:i,schemaPath:"#/required",keyword:"required",params:{missingProperty:"status"}};e===
 null?e=[p]:e.push(p),t++}if(d.reason===void 0){let p={instancePath:i,schemaPath:"#/required",keyword:"required",params:{missingProperty:"reason"}};e===null?e=[p]:
@@ -148,203 +149,204 @@ rom a kept profile.",type:"object",required:["path","severity","heal","state","s
  the setting is a map.",type:"string"},before:{description:"Its value now; absent if there is none."},after:{description:"What the profile says; absent if it re\
 moves the entry."},severity:{description:"What setting it back costs.",enum:["none","live","restart","reset"]},heal:{$ref:"#/$defs/healLevel"},pending:{description:"\
 Part of an apply that waits for the maintenance window.",const:!0},state:{enum:["reported","healing","deferred","contested","paused","blocked","needs a person",
-"failed"]},since:{$ref:"#/$defs/time"},until:{description:"For `deferred`: when it is set.",$ref:"#/$defs/time"},message:{description:"Why nothing is done about\
- it, as a sentence.",type:"string"},by:{description:"The last write of the field by anything else, if it is known.",type:"object",required:["how","generation","\
-at","manager"],properties:{how:{type:"string"},program:{type:"string"},profile:{type:"string"},token:{type:"string"},manager:{description:"All of that as a phra\
-se.",type:"string"},generation:{type:"integer"},at:{$ref:"#/$defs/time"}}},place:{description:"Where the profile mentions it, such as /home/me/team.yaml:7:5.",type:"\
-string"}}};function j(d,{instancePath:i="",parentData:V,parentDataProperty:F,rootData:v=d,dynamicAnchors:A={}}={}){let e=null,t=0,w=j.evaluated;if(w.dynamicProps&&
-(w.props=void 0),w.dynamicItems&&(w.items=void 0),d&&typeof d=="object"&&!Array.isArray(d)){if(d.path===void 0){let p={instancePath:i,schemaPath:"#/required",keyword:"\
-required",params:{missingProperty:"path"}};e===null?e=[p]:e.push(p),t++}if(d.severity===void 0){let p={instancePath:i,schemaPath:"#/required",keyword:"required",
-params:{missingProperty:"severity"}};e===null?e=[p]:e.push(p),t++}if(d.heal===void 0){let p={instancePath:i,schemaPath:"#/required",keyword:"required",params:{missingProperty:"\
-heal"}};e===null?e=[p]:e.push(p),t++}if(d.state===void 0){let p={instancePath:i,schemaPath:"#/required",keyword:"required",params:{missingProperty:"state"}};e===
-null?e=[p]:e.push(p),t++}if(d.since===void 0){let p={instancePath:i,schemaPath:"#/required",keyword:"required",params:{missingProperty:"since"}};e===null?e=[p]:
-e.push(p),t++}if(d.path!==void 0&&typeof d.path!="string"){let p={instancePath:i+"/path",schemaPath:"#/properties/path/type",keyword:"type",params:{type:"string"}};
-e===null?e=[p]:e.push(p),t++}if(d.key!==void 0&&typeof d.key!="string"){let p={instancePath:i+"/key",schemaPath:"#/properties/key/type",keyword:"type",params:{type:"\
-string"}};e===null?e=[p]:e.push(p),t++}if(d.severity!==void 0){let p=d.severity;if(!(p==="none"||p==="live"||p==="restart"||p==="reset")){let u={instancePath:i+
-"/severity",schemaPath:"#/properties/severity/enum",keyword:"enum",params:{allowedValues:C.properties.severity.enum}};e===null?e=[u]:e.push(u),t++}}if(d.heal!==
-void 0){let p=d.heal;if(!(p==="report"||p==="warn"||p==="enforce")){let u={instancePath:i+"/heal",schemaPath:"#/$defs/healLevel/enum",keyword:"enum",params:{allowedValues:S.
-enum}};e===null?e=[u]:e.push(u),t++}}if(d.pending!==void 0&&d.pending!==!0){let p={instancePath:i+"/pending",schemaPath:"#/properties/pending/const",keyword:"co\
-nst",params:{allowedValue:!0}};e===null?e=[p]:e.push(p),t++}if(d.state!==void 0){let p=d.state;if(!(p==="reported"||p==="healing"||p==="deferred"||p==="conteste\
-d"||p==="paused"||p==="blocked"||p==="needs a person"||p==="failed")){let u={instancePath:i+"/state",schemaPath:"#/properties/state/enum",keyword:"enum",params:{
-allowedValues:C.properties.state.enum}};e===null?e=[u]:e.push(u),t++}}if(d.since!==void 0){let p=d.since;if(typeof p=="string"){if(!q.test(p)){let u={instancePath:i+
-"/since",schemaPath:"#/$defs/time/pattern",keyword:"pattern",params:{pattern:"^\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\d(\\.\\d+)?Z$"}};e===null?e=[u]:e.push(u),
-t++}}else{let u={instancePath:i+"/since",schemaPath:"#/$defs/time/type",keyword:"type",params:{type:"string"}};e===null?e=[u]:e.push(u),t++}}if(d.until!==void 0){
-let p=d.until;if(typeof p=="string"){if(!q.test(p)){let u={instancePath:i+"/until",schemaPath:"#/$defs/time/pattern",keyword:"pattern",params:{pattern:"^\\d{4}-\\\
-d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\d(\\.\\d+)?Z$"}};e===null?e=[u]:e.push(u),t++}}else{let u={instancePath:i+"/until",schemaPath:"#/$defs/time/type",keyword:"type",
-params:{type:"string"}};e===null?e=[u]:e.push(u),t++}}if(d.message!==void 0&&typeof d.message!="string"){let p={instancePath:i+"/message",schemaPath:"#/properti\
-es/message/type",keyword:"type",params:{type:"string"}};e===null?e=[p]:e.push(p),t++}if(d.by!==void 0){let p=d.by;if(p&&typeof p=="object"&&!Array.isArray(p)){if(p.
-how===void 0){let u={instancePath:i+"/by",schemaPath:"#/properties/by/required",keyword:"required",params:{missingProperty:"how"}};e===null?e=[u]:e.push(u),t++}
-if(p.generation===void 0){let u={instancePath:i+"/by",schemaPath:"#/properties/by/required",keyword:"required",params:{missingProperty:"generation"}};e===null?e=
-[u]:e.push(u),t++}if(p.at===void 0){let u={instancePath:i+"/by",schemaPath:"#/properties/by/required",keyword:"required",params:{missingProperty:"at"}};e===null?
-e=[u]:e.push(u),t++}if(p.manager===void 0){let u={instancePath:i+"/by",schemaPath:"#/properties/by/required",keyword:"required",params:{missingProperty:"manager"}};
-e===null?e=[u]:e.push(u),t++}if(p.how!==void 0&&typeof p.how!="string"){let u={instancePath:i+"/by/how",schemaPath:"#/properties/by/properties/how/type",keyword:"\
-type",params:{type:"string"}};e===null?e=[u]:e.push(u),t++}if(p.program!==void 0&&typeof p.program!="string"){let u={instancePath:i+"/by/program",schemaPath:"#/\
-properties/by/properties/program/type",keyword:"type",params:{type:"string"}};e===null?e=[u]:e.push(u),t++}if(p.profile!==void 0&&typeof p.profile!="string"){let u={
-instancePath:i+"/by/profile",schemaPath:"#/properties/by/properties/profile/type",keyword:"type",params:{type:"string"}};e===null?e=[u]:e.push(u),t++}if(p.token!==
-void 0&&typeof p.token!="string"){let u={instancePath:i+"/by/token",schemaPath:"#/properties/by/properties/token/type",keyword:"type",params:{type:"string"}};e===
-null?e=[u]:e.push(u),t++}if(p.manager!==void 0&&typeof p.manager!="string"){let u={instancePath:i+"/by/manager",schemaPath:"#/properties/by/properties/manager/t\
-ype",keyword:"type",params:{type:"string"}};e===null?e=[u]:e.push(u),t++}if(p.generation!==void 0){let u=p.generation;if(!(typeof u=="number"&&!(u%1)&&!isNaN(u)&&
-isFinite(u))){let s={instancePath:i+"/by/generation",schemaPath:"#/properties/by/properties/generation/type",keyword:"type",params:{type:"integer"}};e===null?e=
-[s]:e.push(s),t++}}if(p.at!==void 0){let u=p.at;if(typeof u=="string"){if(!q.test(u)){let s={instancePath:i+"/by/at",schemaPath:"#/$defs/time/pattern",keyword:"\
-pattern",params:{pattern:"^\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\d(\\.\\d+)?Z$"}};e===null?e=[s]:e.push(s),t++}}else{let s={instancePath:i+"/by/at",schemaPath:"\
-#/$defs/time/type",keyword:"type",params:{type:"string"}};e===null?e=[s]:e.push(s),t++}}}else{let u={instancePath:i+"/by",schemaPath:"#/properties/by/type",keyword:"\
-type",params:{type:"object"}};e===null?e=[u]:e.push(u),t++}}if(d.place!==void 0&&typeof d.place!="string"){let p={instancePath:i+"/place",schemaPath:"#/properti\
-es/place/type",keyword:"type",params:{type:"string"}};e===null?e=[p]:e.push(p),t++}}else{let p={instancePath:i,schemaPath:"#/type",keyword:"type",params:{type:"\
-object"}};e===null?e=[p]:e.push(p),t++}return j.errors=e,t===0}j.evaluated={props:{path:!0,key:!0,before:!0,after:!0,severity:!0,heal:!0,pending:!0,state:!0,since:!0,
-until:!0,message:!0,by:!0,place:!0},dynamicProps:!1,dynamicItems:!1};function N(d,{instancePath:i="",parentData:V,parentDataProperty:F,rootData:v=d,dynamicAnchors:A={}}={}){
-let e=null,t=0,w=N.evaluated;if(w.dynamicProps&&(w.props=void 0),w.dynamicItems&&(w.items=void 0),d&&typeof d=="object"&&!Array.isArray(d)){if(d.name===void 0){
-let p={instancePath:i,schemaPath:"#/required",keyword:"required",params:{missingProperty:"name"}};e===null?e=[p]:e.push(p),t++}if(d.files===void 0){let p={instancePath:i,
-schemaPath:"#/required",keyword:"required",params:{missingProperty:"files"}};e===null?e=[p]:e.push(p),t++}if(d.appliedAt===void 0){let p={instancePath:i,schemaPath:"\
-#/required",keyword:"required",params:{missingProperty:"appliedAt"}};e===null?e=[p]:e.push(p),t++}if(d.generation===void 0){let p={instancePath:i,schemaPath:"#/\
-required",keyword:"required",params:{missingProperty:"generation"}};e===null?e=[p]:e.push(p),t++}if(d.watch===void 0){let p={instancePath:i,schemaPath:"#/requir\
-ed",keyword:"required",params:{missingProperty:"watch"}};e===null?e=[p]:e.push(p),t++}if(d.state===void 0){let p={instancePath:i,schemaPath:"#/required",keyword:"\
-required",params:{missingProperty:"state"}};e===null?e=[p]:e.push(p),t++}if(d.drift===void 0){let p={instancePath:i,schemaPath:"#/required",keyword:"required",params:{
-missingProperty:"drift"}};e===null?e=[p]:e.push(p),t++}if(d.contested===void 0){let p={instancePath:i,schemaPath:"#/required",keyword:"required",params:{missingProperty:"\
-contested"}};e===null?e=[p]:e.push(p),t++}if(d.name!==void 0&&typeof d.name!="string"){let p={instancePath:i+"/name",schemaPath:"#/properties/name/type",keyword:"\
-type",params:{type:"string"}};e===null?e=[p]:e.push(p),t++}if(d.files!==void 0){let p=d.files;if(Array.isArray(p)){let u=p.length;for(let s=0;s<u;s++)if(typeof p[s]!=
-"string"){let r={instancePath:i+"/files/"+s,schemaPath:"#/properties/files/items/type",keyword:"type",params:{type:"string"}};e===null?e=[r]:e.push(r),t++}}else{
-let u={instancePath:i+"/files",schemaPath:"#/properties/files/type",keyword:"type",params:{type:"array"}};e===null?e=[u]:e.push(u),t++}}if(d.appliedAt!==void 0){
-let p=d.appliedAt;if(typeof p=="string"){if(!q.test(p)){let u={instancePath:i+"/appliedAt",schemaPath:"#/$defs/time/pattern",keyword:"pattern",params:{pattern:"\
-^\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\d(\\.\\d+)?Z$"}};e===null?e=[u]:e.push(u),t++}}else{let u={instancePath:i+"/appliedAt",schemaPath:"#/$defs/time/type",keyword:"\
-type",params:{type:"string"}};e===null?e=[u]:e.push(u),t++}}if(d.generation!==void 0){let p=d.generation;if(!(typeof p=="number"&&!(p%1)&&!isNaN(p)&&isFinite(p))){
-let u={instancePath:i+"/generation",schemaPath:"#/properties/generation/type",keyword:"type",params:{type:"integer"}};e===null?e=[u]:e.push(u),t++}}if(d.watch!==
-void 0){let p=d.watch;if(p&&typeof p=="object"&&!Array.isArray(p)){if(p.heal===void 0){let u={instancePath:i+"/watch",schemaPath:"#/properties/watch/required",keyword:"\
-required",params:{missingProperty:"heal"}};e===null?e=[u]:e.push(u),t++}if(p.fields===void 0){let u={instancePath:i+"/watch",schemaPath:"#/properties/watch/requ\
-ired",keyword:"required",params:{missingProperty:"fields"}};e===null?e=[u]:e.push(u),t++}if(p.heal!==void 0){let u=p.heal;if(!(u==="report"||u==="warn"||u==="en\
-force")){let s={instancePath:i+"/watch/heal",schemaPath:"#/$defs/healLevel/enum",keyword:"enum",params:{allowedValues:S.enum}};e===null?e=[s]:e.push(s),t++}}if(p.
-fields!==void 0){let u=p.fields;if(u&&typeof u=="object"&&!Array.isArray(u))for(let s in u){let r=u[s];if(!(r==="report"||r==="warn"||r==="enforce")){let n={instancePath:i+
-"/watch/fields/"+s.replace(/~/g,"~0").replace(/\//g,"~1"),schemaPath:"#/$defs/healLevel/enum",keyword:"enum",params:{allowedValues:S.enum}};e===null?e=[n]:e.push(
-n),t++}}else{let s={instancePath:i+"/watch/fields",schemaPath:"#/properties/watch/properties/fields/type",keyword:"type",params:{type:"object"}};e===null?e=[s]:
-e.push(s),t++}}}else{let u={instancePath:i+"/watch",schemaPath:"#/properties/watch/type",keyword:"type",params:{type:"object"}};e===null?e=[u]:e.push(u),t++}}if(d.
-window!==void 0&&typeof d.window!="string"){let p={instancePath:i+"/window",schemaPath:"#/properties/window/type",keyword:"type",params:{type:"string"}};e===null?
-e=[p]:e.push(p),t++}if(d.state!==void 0){let p=d.state;if(!(p==="in sync"||p==="drifted"||p==="healing"||p==="deferred"||p==="paused"||p==="contested"||p==="unu\
-sable")){let u={instancePath:i+"/state",schemaPath:"#/properties/state/enum",keyword:"enum",params:{allowedValues:D.properties.state.enum}};e===null?e=[u]:e.push(
-u),t++}}if(d.message!==void 0&&typeof d.message!="string"){let p={instancePath:i+"/message",schemaPath:"#/properties/message/type",keyword:"type",params:{type:"\
-string"}};e===null?e=[p]:e.push(p),t++}if(d.drift!==void 0){let p=d.drift;if(Array.isArray(p)){let u=p.length;for(let s=0;s<u;s++)j(p[s],{instancePath:i+"/drift\
-/"+s,parentData:p,parentDataProperty:s,rootData:v,dynamicAnchors:A})||(e=e===null?j.errors:e.concat(j.errors),t=e.length)}else{let u={instancePath:i+"/drift",schemaPath:"\
-#/properties/drift/type",keyword:"type",params:{type:"array"}};e===null?e=[u]:e.push(u),t++}}if(d.contested!==void 0){let p=d.contested;if(Array.isArray(p)){let u=p.
-length;for(let s=0;s<u;s++){let r=p[s];if(r&&typeof r=="object"&&!Array.isArray(r)){if(r.path===void 0){let n={instancePath:i+"/contested/"+s,schemaPath:"#/prop\
-erties/contested/items/required",keyword:"required",params:{missingProperty:"path"}};e===null?e=[n]:e.push(n),t++}if(r.message===void 0){let n={instancePath:i+"\
-/contested/"+s,schemaPath:"#/properties/contested/items/required",keyword:"required",params:{missingProperty:"message"}};e===null?e=[n]:e.push(n),t++}if(r.path!==
-void 0&&typeof r.path!="string"){let n={instancePath:i+"/contested/"+s+"/path",schemaPath:"#/properties/contested/items/properties/path/type",keyword:"type",params:{
-type:"string"}};e===null?e=[n]:e.push(n),t++}if(r.message!==void 0&&typeof r.message!="string"){let n={instancePath:i+"/contested/"+s+"/message",schemaPath:"#/p\
-roperties/contested/items/properties/message/type",keyword:"type",params:{type:"string"}};e===null?e=[n]:e.push(n),t++}}else{let n={instancePath:i+"/contested/"+
-s,schemaPath:"#/properties/contested/items/type",keyword:"type",params:{type:"object"}};e===null?e=[n]:e.push(n),t++}}}else{let u={instancePath:i+"/contested",schemaPath:"\
-#/properties/contested/type",keyword:"type",params:{type:"array"}};e===null?e=[u]:e.push(u),t++}}}else{let p={instancePath:i,schemaPath:"#/type",keyword:"type",
-params:{type:"object"}};e===null?e=[p]:e.push(p),t++}return N.errors=e,t===0}N.evaluated={props:{name:!0,files:!0,appliedAt:!0,generation:!0,watch:!0,window:!0,
-state:!0,message:!0,drift:!0,contested:!0},dynamicProps:!1,dynamicItems:!1};function T(d,{instancePath:i="",parentData:V,parentDataProperty:F,rootData:v=d,dynamicAnchors:A={}}={}){
-let e=null,t=0,w=T.evaluated;if(w.dynamicProps&&(w.props=void 0),w.dynamicItems&&(w.items=void 0),d&&typeof d=="object"&&!Array.isArray(d)){if(d.kind===void 0){
-let s={instancePath:i,schemaPath:"#/required",keyword:"required",params:{missingProperty:"kind"}};e===null?e=[s]:e.push(s),t++}if(d.formatVersion===void 0){let s={
-instancePath:i,schemaPath:"#/required",keyword:"required",params:{missingProperty:"formatVersion"}};e===null?e=[s]:e.push(s),t++}if(d.product===void 0){let s={instancePath:i,
-schemaPath:"#/required",keyword:"required",params:{missingProperty:"product"}};e===null?e=[s]:e.push(s),t++}if(d.version===void 0){let s={instancePath:i,schemaPath:"\
-#/required",keyword:"required",params:{missingProperty:"version"}};e===null?e=[s]:e.push(s),t++}if(d.pid===void 0){let s={instancePath:i,schemaPath:"#/required",
-keyword:"required",params:{missingProperty:"pid"}};e===null?e=[s]:e.push(s),t++}if(d.home===void 0){let s={instancePath:i,schemaPath:"#/required",keyword:"requi\
-red",params:{missingProperty:"home"}};e===null?e=[s]:e.push(s),t++}if(d.startedAt===void 0){let s={instancePath:i,schemaPath:"#/required",keyword:"required",params:{
-missingProperty:"startedAt"}};e===null?e=[s]:e.push(s),t++}if(d.driver===void 0){let s={instancePath:i,schemaPath:"#/required",keyword:"required",params:{missingProperty:"\
-driver"}};e===null?e=[s]:e.push(s),t++}if(d.power===void 0){let s={instancePath:i,schemaPath:"#/required",keyword:"required",params:{missingProperty:"power"}};e===
-null?e=[s]:e.push(s),t++}if(d.generation===void 0){let s={instancePath:i,schemaPath:"#/required",keyword:"required",params:{missingProperty:"generation"}};e===null?
-e=[s]:e.push(s),t++}if(d.observedGeneration===void 0){let s={instancePath:i,schemaPath:"#/required",keyword:"required",params:{missingProperty:"observedGenerati\
-on"}};e===null?e=[s]:e.push(s),t++}if(d.converged===void 0){let s={instancePath:i,schemaPath:"#/required",keyword:"required",params:{missingProperty:"converged"}};
-e===null?e=[s]:e.push(s),t++}if(d.backendState===void 0){let s={instancePath:i,schemaPath:"#/required",keyword:"required",params:{missingProperty:"backendState"}};
-e===null?e=[s]:e.push(s),t++}if(d.conditions===void 0){let s={instancePath:i,schemaPath:"#/required",keyword:"required",params:{missingProperty:"conditions"}};e===
-null?e=[s]:e.push(s),t++}if(d.machine===void 0){let s={instancePath:i,schemaPath:"#/required",keyword:"required",params:{missingProperty:"machine"}};e===null?e=
-[s]:e.push(s),t++}if(d.engine===void 0){let s={instancePath:i,schemaPath:"#/required",keyword:"required",params:{missingProperty:"engine"}};e===null?e=[s]:e.push(
-s),t++}if(d.engines===void 0){let s={instancePath:i,schemaPath:"#/required",keyword:"required",params:{missingProperty:"engines"}};e===null?e=[s]:e.push(s),t++}
-if(d.cluster===void 0){let s={instancePath:i,schemaPath:"#/required",keyword:"required",params:{missingProperty:"cluster"}};e===null?e=[s]:e.push(s),t++}if(d.phases===
-void 0){let s={instancePath:i,schemaPath:"#/required",keyword:"required",params:{missingProperty:"phases"}};e===null?e=[s]:e.push(s),t++}if(d.counters===void 0){
-let s={instancePath:i,schemaPath:"#/required",keyword:"required",params:{missingProperty:"counters"}};e===null?e=[s]:e.push(s),t++}if(d.notices===void 0){let s={
-instancePath:i,schemaPath:"#/required",keyword:"required",params:{missingProperty:"notices"}};e===null?e=[s]:e.push(s),t++}if(d.kind!==void 0&&d.kind!=="Status"){
-let s={instancePath:i+"/kind",schemaPath:"#/properties/kind/const",keyword:"const",params:{allowedValue:"Status"}};e===null?e=[s]:e.push(s),t++}if(d.formatVersion!==
-void 0&&d.formatVersion!==1){let s={instancePath:i+"/formatVersion",schemaPath:"#/properties/formatVersion/const",keyword:"const",params:{allowedValue:1}};e===null?
-e=[s]:e.push(s),t++}if(d.product!==void 0&&typeof d.product!="string"){let s={instancePath:i+"/product",schemaPath:"#/properties/product/type",keyword:"type",params:{
-type:"string"}};e===null?e=[s]:e.push(s),t++}if(d.version!==void 0&&typeof d.version!="string"){let s={instancePath:i+"/version",schemaPath:"#/properties/versio\
-n/type",keyword:"type",params:{type:"string"}};e===null?e=[s]:e.push(s),t++}if(d.settingsVersion!==void 0){let s=d.settingsVersion;if(!(typeof s=="number"&&!(s%
-1)&&!isNaN(s)&&isFinite(s))){let r={instancePath:i+"/settingsVersion",schemaPath:"#/properties/settingsVersion/type",keyword:"type",params:{type:"integer"}};e===
-null?e=[r]:e.push(r),t++}}if(d.pid!==void 0){let s=d.pid;if(!(typeof s=="number"&&!(s%1)&&!isNaN(s)&&isFinite(s))){let r={instancePath:i+"/pid",schemaPath:"#/pr\
-operties/pid/type",keyword:"type",params:{type:"integer"}};e===null?e=[r]:e.push(r),t++}if(typeof s=="number"&&isFinite(s)&&(s<0||isNaN(s))){let r={instancePath:i+
-"/pid",schemaPath:"#/properties/pid/minimum",keyword:"minimum",params:{comparison:">=",limit:0}};e===null?e=[r]:e.push(r),t++}}if(d.home!==void 0&&typeof d.home!=
-"string"){let s={instancePath:i+"/home",schemaPath:"#/properties/home/type",keyword:"type",params:{type:"string"}};e===null?e=[s]:e.push(s),t++}if(d.startedAt!==
-void 0){let s=d.startedAt,r=t,n=!1,o=t;if(typeof s=="string"){if(!q.test(s)){let l={instancePath:i+"/startedAt",schemaPath:"#/$defs/time/pattern",keyword:"patte\
-rn",params:{pattern:"^\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\d(\\.\\d+)?Z$"}};e===null?e=[l]:e.push(l),t++}}else{let l={instancePath:i+"/startedAt",schemaPath:"\
-#/$defs/time/type",keyword:"type",params:{type:"string"}};e===null?e=[l]:e.push(l),t++}var p=o===t;n=n||p;let a=t;if(s!==""){let l={instancePath:i+"/startedAt",
-schemaPath:"#/properties/startedAt/anyOf/1/const",keyword:"const",params:{allowedValue:""}};e===null?e=[l]:e.push(l),t++}var p=a===t;if(n=n||p,n)t=r,e!==null&&(r?
-e.length=r:e=null);else{let l={instancePath:i+"/startedAt",schemaPath:"#/properties/startedAt/anyOf",keyword:"anyOf",params:{}};e===null?e=[l]:e.push(l),t++}}if(d.
-driver!==void 0){let s=d.driver;if(s&&typeof s=="object"&&!Array.isArray(s)){if(s.name===void 0){let r={instancePath:i+"/driver",schemaPath:"#/properties/driver\
-/required",keyword:"required",params:{missingProperty:"name"}};e===null?e=[r]:e.push(r),t++}if(s.simulated===void 0){let r={instancePath:i+"/driver",schemaPath:"\
-#/properties/driver/required",keyword:"required",params:{missingProperty:"simulated"}};e===null?e=[r]:e.push(r),t++}if(s.reason===void 0){let r={instancePath:i+
-"/driver",schemaPath:"#/properties/driver/required",keyword:"required",params:{missingProperty:"reason"}};e===null?e=[r]:e.push(r),t++}if(s.name!==void 0&&typeof s.
-name!="string"){let r={instancePath:i+"/driver/name",schemaPath:"#/properties/driver/properties/name/type",keyword:"type",params:{type:"string"}};e===null?e=[r]:
-e.push(r),t++}if(s.simulated!==void 0&&typeof s.simulated!="boolean"){let r={instancePath:i+"/driver/simulated",schemaPath:"#/properties/driver/properties/simul\
-ated/type",keyword:"type",params:{type:"boolean"}};e===null?e=[r]:e.push(r),t++}if(s.reason!==void 0&&typeof s.reason!="string"){let r={instancePath:i+"/driver/\
-reason",schemaPath:"#/properties/driver/properties/reason/type",keyword:"type",params:{type:"string"}};e===null?e=[r]:e.push(r),t++}}else{let r={instancePath:i+
-"/driver",schemaPath:"#/properties/driver/type",keyword:"type",params:{type:"object"}};e===null?e=[r]:e.push(r),t++}}if(d.power!==void 0){let s=d.power;if(!(s===
-"started"||s==="stopped")){let r={instancePath:i+"/power",schemaPath:"#/properties/power/enum",keyword:"enum",params:{allowedValues:k.properties.power.enum}};e===
-null?e=[r]:e.push(r),t++}}if(d.generation!==void 0){let s=d.generation;if(!(typeof s=="number"&&!(s%1)&&!isNaN(s)&&isFinite(s))){let r={instancePath:i+"/generat\
-ion",schemaPath:"#/properties/generation/type",keyword:"type",params:{type:"integer"}};e===null?e=[r]:e.push(r),t++}if(typeof s=="number"&&isFinite(s)&&(s<1||isNaN(
-s))){let r={instancePath:i+"/generation",schemaPath:"#/properties/generation/minimum",keyword:"minimum",params:{comparison:">=",limit:1}};e===null?e=[r]:e.push(
-r),t++}}if(d.observedGeneration!==void 0){let s=d.observedGeneration;if(!(typeof s=="number"&&!(s%1)&&!isNaN(s)&&isFinite(s))){let r={instancePath:i+"/observedG\
-eneration",schemaPath:"#/properties/observedGeneration/type",keyword:"type",params:{type:"integer"}};e===null?e=[r]:e.push(r),t++}if(typeof s=="number"&&isFinite(
-s)&&(s<0||isNaN(s))){let r={instancePath:i+"/observedGeneration",schemaPath:"#/properties/observedGeneration/minimum",keyword:"minimum",params:{comparison:">=",
-limit:0}};e===null?e=[r]:e.push(r),t++}}if(d.converged!==void 0&&typeof d.converged!="boolean"){let s={instancePath:i+"/converged",schemaPath:"#/properties/conv\
-erged/type",keyword:"type",params:{type:"boolean"}};e===null?e=[s]:e.push(s),t++}if(d.backendState!==void 0){let s=d.backendState;if(!(s==="STOPPED"||s==="START\
-ING"||s==="STARTED"||s==="STOPPING"||s==="ERROR"||s==="DISABLED")){let r={instancePath:i+"/backendState",schemaPath:"#/properties/backendState/enum",keyword:"en\
-um",params:{allowedValues:k.properties.backendState.enum}};e===null?e=[r]:e.push(r),t++}}if(d.conditions!==void 0){let s=d.conditions;if(Array.isArray(s)){let r=s.
-length;for(let n=0;n<r;n++)$(s[n],{instancePath:i+"/conditions/"+n,parentData:s,parentDataProperty:n,rootData:v,dynamicAnchors:A})||(e=e===null?$.errors:e.concat(
-$.errors),t=e.length)}else{let r={instancePath:i+"/conditions",schemaPath:"#/properties/conditions/type",keyword:"type",params:{type:"array"}};e===null?e=[r]:e.
-push(r),t++}}if(d.machine!==void 0){let s=d.machine;if(s&&typeof s=="object"&&!Array.isArray(s)){if(s.state===void 0){let r={instancePath:i+"/machine",schemaPath:"\
-#/properties/machine/required",keyword:"required",params:{missingProperty:"state"}};e===null?e=[r]:e.push(r),t++}if(s.state!==void 0){let r=s.state;if(!(r==="ab\
-sent"||r==="off"||r==="on"||r==="broken"||r==="unknown")){let n={instancePath:i+"/machine/state",schemaPath:"#/properties/machine/properties/state/enum",keyword:"\
-enum",params:{allowedValues:k.properties.machine.properties.state.enum}};e===null?e=[n]:e.push(n),t++}}if(s.spec!==void 0){let r=s.spec;if(!(r&&typeof r=="objec\
-t"&&!Array.isArray(r))){let n={instancePath:i+"/machine/spec",schemaPath:"#/properties/machine/properties/spec/type",keyword:"type",params:{type:"object"}};e===
-null?e=[n]:e.push(n),t++}}if(s.accelerator!==void 0){let r=s.accelerator;if(!(r==="kvm"||r==="hvf"||r==="tcg")){let n={instancePath:i+"/machine/accelerator",schemaPath:"\
-#/properties/machine/properties/accelerator/enum",keyword:"enum",params:{allowedValues:k.properties.machine.properties.accelerator.enum}};e===null?e=[n]:e.push(
-n),t++}}if(s.emulatedBecause!==void 0&&typeof s.emulatedBecause!="string"){let r={instancePath:i+"/machine/emulatedBecause",schemaPath:"#/properties/machine/pro\
-perties/emulatedBecause/type",keyword:"type",params:{type:"string"}};e===null?e=[r]:e.push(r),t++}if(s.flaw!==void 0&&typeof s.flaw!="string"){let r={instancePath:i+
-"/machine/flaw",schemaPath:"#/properties/machine/properties/flaw/type",keyword:"type",params:{type:"string"}};e===null?e=[r]:e.push(r),t++}if(s.shared!==void 0){
-let r=s.shared;if(r&&typeof r=="object"&&!Array.isArray(r)){if(r.path!==void 0&&typeof r.path!="string"){let n={instancePath:i+"/machine/shared/path",schemaPath:"\
-#/properties/machine/properties/shared/properties/path/type",keyword:"type",params:{type:"string"}};e===null?e=[n]:e.push(n),t++}if(r.by!==void 0&&typeof r.by!=
-"string"){let n={instancePath:i+"/machine/shared/by",schemaPath:"#/properties/machine/properties/shared/properties/by/type",keyword:"type",params:{type:"string"}};
-e===null?e=[n]:e.push(n),t++}if(r.missing!==void 0&&typeof r.missing!="string"){let n={instancePath:i+"/machine/shared/missing",schemaPath:"#/properties/machine\
-/properties/shared/properties/missing/type",keyword:"type",params:{type:"string"}};e===null?e=[n]:e.push(n),t++}if(r.mounts!==void 0){let n=r.mounts;if(Array.isArray(
-n)){let o=n.length;for(let a=0;a<o;a++){let l=n[a];if(l&&typeof l=="object"&&!Array.isArray(l)){if(l.path===void 0){let m={instancePath:i+"/machine/shared/mount\
-s/"+a,schemaPath:"#/properties/machine/properties/shared/properties/mounts/items/required",keyword:"required",params:{missingProperty:"path"}};e===null?e=[m]:e.
-push(m),t++}if(l.path!==void 0&&typeof l.path!="string"){let m={instancePath:i+"/machine/shared/mounts/"+a+"/path",schemaPath:"#/properties/machine/properties/s\
-hared/properties/mounts/items/properties/path/type",keyword:"type",params:{type:"string"}};e===null?e=[m]:e.push(m),t++}if(l.mode!==void 0){let m=l.mode;if(!(m===
-"read-only"||m==="writable"||m==="writable-notify"||m==="none")){let f={instancePath:i+"/machine/shared/mounts/"+a+"/mode",schemaPath:"#/properties/machine/prop\
-erties/shared/properties/mounts/items/properties/mode/enum",keyword:"enum",params:{allowedValues:k.properties.machine.properties.shared.properties.mounts.items.
-properties.mode.enum}};e===null?e=[f]:e.push(f),t++}}if(l.by!==void 0&&typeof l.by!="string"){let m={instancePath:i+"/machine/shared/mounts/"+a+"/by",schemaPath:"\
-#/properties/machine/properties/shared/properties/mounts/items/properties/by/type",keyword:"type",params:{type:"string"}};e===null?e=[m]:e.push(m),t++}if(l.missing!==
-void 0&&typeof l.missing!="string"){let m={instancePath:i+"/machine/shared/mounts/"+a+"/missing",schemaPath:"#/properties/machine/properties/shared/properties/m\
-ounts/items/properties/missing/type",keyword:"type",params:{type:"string"}};e===null?e=[m]:e.push(m),t++}}else{let m={instancePath:i+"/machine/shared/mounts/"+a,
-schemaPath:"#/properties/machine/properties/shared/properties/mounts/items/type",keyword:"type",params:{type:"object"}};e===null?e=[m]:e.push(m),t++}}}else{let o={
-instancePath:i+"/machine/shared/mounts",schemaPath:"#/properties/machine/properties/shared/properties/mounts/type",keyword:"type",params:{type:"array"}};e===null?
-e=[o]:e.push(o),t++}}}else{let n={instancePath:i+"/machine/shared",schemaPath:"#/properties/machine/properties/shared/type",keyword:"type",params:{type:"object"}};
-e===null?e=[n]:e.push(n),t++}}if(s.openHostPorts!==void 0){let r=s.openHostPorts;if(r&&typeof r=="object"&&!Array.isArray(r)){if(r.tcp===void 0){let n={instancePath:i+
-"/machine/openHostPorts",schemaPath:"#/properties/machine/properties/openHostPorts/required",keyword:"required",params:{missingProperty:"tcp"}};e===null?e=[n]:e.
-push(n),t++}if(r.udp===void 0){let n={instancePath:i+"/machine/openHostPorts",schemaPath:"#/properties/machine/properties/openHostPorts/required",keyword:"requi\
-red",params:{missingProperty:"udp"}};e===null?e=[n]:e.push(n),t++}if(r.tcp!==void 0){let n=r.tcp;if(Array.isArray(n)){let o=n.length;for(let a=0;a<o;a++)if(typeof n[a]!=
-"string"){let l={instancePath:i+"/machine/openHostPorts/tcp/"+a,schemaPath:"#/properties/machine/properties/openHostPorts/properties/tcp/items/type",keyword:"ty\
-pe",params:{type:"string"}};e===null?e=[l]:e.push(l),t++}}else{let o={instancePath:i+"/machine/openHostPorts/tcp",schemaPath:"#/properties/machine/properties/op\
-enHostPorts/properties/tcp/type",keyword:"type",params:{type:"array"}};e===null?e=[o]:e.push(o),t++}}if(r.udp!==void 0){let n=r.udp;if(Array.isArray(n)){let o=n.
-length;for(let a=0;a<o;a++)if(typeof n[a]!="string"){let l={instancePath:i+"/machine/openHostPorts/udp/"+a,schemaPath:"#/properties/machine/properties/openHostP\
-orts/properties/udp/items/type",keyword:"type",params:{type:"string"}};e===null?e=[l]:e.push(l),t++}}else{let o={instancePath:i+"/machine/openHostPorts/udp",schemaPath:"\
-#/properties/machine/properties/openHostPorts/properties/udp/type",keyword:"type",params:{type:"array"}};e===null?e=[o]:e.push(o),t++}}}else{let n={instancePath:i+
-"/machine/openHostPorts",schemaPath:"#/properties/machine/properties/openHostPorts/type",keyword:"type",params:{type:"object"}};e===null?e=[n]:e.push(n),t++}}if(s.
-room!==void 0){let r=s.room;if(r&&typeof r=="object"&&!Array.isArray(r))for(let n in r){let o=r[n];if(o&&typeof o=="object"&&!Array.isArray(o)){if(o.least===void 0){
-let a={instancePath:i+"/machine/room/"+n.replace(/~/g,"~0").replace(/\//g,"~1"),schemaPath:"#/properties/machine/properties/room/additionalProperties/required",
-keyword:"required",params:{missingProperty:"least"}};e===null?e=[a]:e.push(a),t++}if(o.most===void 0){let a={instancePath:i+"/machine/room/"+n.replace(/~/g,"~0").
-replace(/\//g,"~1"),schemaPath:"#/properties/machine/properties/room/additionalProperties/required",keyword:"required",params:{missingProperty:"most"}};e===null?
-e=[a]:e.push(a),t++}if(o.least!==void 0){let a=o.least;if(!(typeof a=="number"&&isFinite(a))){let l={instancePath:i+"/machine/room/"+n.replace(/~/g,"~0").replace(
-/\//g,"~1")+"/least",schemaPath:"#/properties/machine/properties/room/additionalProperties/properties/least/type",keyword:"type",params:{type:"number"}};e===null?
-e=[l]:e.push(l),t++}}if(o.most!==void 0){let a=o.most;if(!(typeof a=="number"&&isFinite(a))){let l={instancePath:i+"/machine/room/"+n.replace(/~/g,"~0").replace(
-/\//g,"~1")+"/most",schemaPath:"#/properties/machine/properties/room/additionalProperties/properties/most/type",keyword:"type",params:{type:"number"}};e===null?
-e=[l]:e.push(l),t++}}}else{let a={instancePath:i+"/machine/room/"+n.replace(/~/g,"~0").replace(/\//g,"~1"),schemaPath:"#/properties/machine/properties/room/addi\
-tionalProperties/type",keyword:"type",params:{type:"object"}};e===null?e=[a]:e.push(a),t++}}else{let n={instancePath:i+"/machine/room",schemaPath:"#/properties/\
-machine/properties/room/type",keyword:"type",params:{type:"object"}};e===null?e=[n]:e.push(n),t++}}if(s.paused!==void 0){let r=s.paused;if(r&&typeof r=="object"&&
-!Array.isArray(r)){if(r.since===void 0){let n={instancePath:i+"/machine/paused",schemaPath:"#/properties/machine/properties/paused/required",keyword:"required",
-params:{missingProperty:"since"}};e===null?e=[n]:e.push(n),t++}if(r.since!==void 0){let n=r.since;if(typeof n=="string"){if(!q.test(n)){let o={instancePath:i+"/\
-machine/paused/since",schemaPath:"#/$defs/time/pattern",keyword:"pattern",params:{pattern:"^\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\d(\\.\\d+)?Z$"}};e===null?e=
-[o]:e.push(o),t++}}else{let o={instancePath:i+"/machine/paused/since",schemaPath:"#/$defs/time/type",keyword:"type",params:{type:"string"}};e===null?e=[o]:e.push(
+"failed"]},since:{$ref:"#/$defs/time"},until:{description:"For `deferred`: when it is set.",$ref:"#/$defs/time"},what:{description:"For a file of the user, whic\
+h is the key: what sets it back, as a clause.",type:"string"},message:{description:"Why nothing is done about it, as a sentence.",type:"string"},by:{description:"\
+The last write of the field by anything else, if it is known.",type:"object",required:["how","generation","at","manager"],properties:{how:{type:"string"},program:{
+type:"string"},profile:{type:"string"},token:{type:"string"},manager:{description:"All of that as a phrase.",type:"string"},generation:{type:"integer"},at:{$ref:"\
+#/$defs/time"}}},place:{description:"Where the profile mentions it, such as /home/me/team.yaml:7:5.",type:"string"}}};function j(d,{instancePath:i="",parentData:F,
+parentDataProperty:V,rootData:v=d,dynamicAnchors:A={}}={}){let e=null,t=0,w=j.evaluated;if(w.dynamicProps&&(w.props=void 0),w.dynamicItems&&(w.items=void 0),d&&
+typeof d=="object"&&!Array.isArray(d)){if(d.path===void 0){let p={instancePath:i,schemaPath:"#/required",keyword:"required",params:{missingProperty:"path"}};e===
+null?e=[p]:e.push(p),t++}if(d.severity===void 0){let p={instancePath:i,schemaPath:"#/required",keyword:"required",params:{missingProperty:"severity"}};e===null?
+e=[p]:e.push(p),t++}if(d.heal===void 0){let p={instancePath:i,schemaPath:"#/required",keyword:"required",params:{missingProperty:"heal"}};e===null?e=[p]:e.push(
+p),t++}if(d.state===void 0){let p={instancePath:i,schemaPath:"#/required",keyword:"required",params:{missingProperty:"state"}};e===null?e=[p]:e.push(p),t++}if(d.
+since===void 0){let p={instancePath:i,schemaPath:"#/required",keyword:"required",params:{missingProperty:"since"}};e===null?e=[p]:e.push(p),t++}if(d.path!==void 0&&
+typeof d.path!="string"){let p={instancePath:i+"/path",schemaPath:"#/properties/path/type",keyword:"type",params:{type:"string"}};e===null?e=[p]:e.push(p),t++}if(d.
+key!==void 0&&typeof d.key!="string"){let p={instancePath:i+"/key",schemaPath:"#/properties/key/type",keyword:"type",params:{type:"string"}};e===null?e=[p]:e.push(
+p),t++}if(d.severity!==void 0){let p=d.severity;if(!(p==="none"||p==="live"||p==="restart"||p==="reset")){let u={instancePath:i+"/severity",schemaPath:"#/proper\
+ties/severity/enum",keyword:"enum",params:{allowedValues:C.properties.severity.enum}};e===null?e=[u]:e.push(u),t++}}if(d.heal!==void 0){let p=d.heal;if(!(p==="r\
+eport"||p==="warn"||p==="enforce")){let u={instancePath:i+"/heal",schemaPath:"#/$defs/healLevel/enum",keyword:"enum",params:{allowedValues:S.enum}};e===null?e=[
+u]:e.push(u),t++}}if(d.pending!==void 0&&d.pending!==!0){let p={instancePath:i+"/pending",schemaPath:"#/properties/pending/const",keyword:"const",params:{allowedValue:!0}};
+e===null?e=[p]:e.push(p),t++}if(d.state!==void 0){let p=d.state;if(!(p==="reported"||p==="healing"||p==="deferred"||p==="contested"||p==="paused"||p==="blocked"||
+p==="needs a person"||p==="failed")){let u={instancePath:i+"/state",schemaPath:"#/properties/state/enum",keyword:"enum",params:{allowedValues:C.properties.state.
+enum}};e===null?e=[u]:e.push(u),t++}}if(d.since!==void 0){let p=d.since;if(typeof p=="string"){if(!q.test(p)){let u={instancePath:i+"/since",schemaPath:"#/$defs\
+/time/pattern",keyword:"pattern",params:{pattern:"^\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\d(\\.\\d+)?Z$"}};e===null?e=[u]:e.push(u),t++}}else{let u={instancePath:i+
+"/since",schemaPath:"#/$defs/time/type",keyword:"type",params:{type:"string"}};e===null?e=[u]:e.push(u),t++}}if(d.until!==void 0){let p=d.until;if(typeof p=="st\
+ring"){if(!q.test(p)){let u={instancePath:i+"/until",schemaPath:"#/$defs/time/pattern",keyword:"pattern",params:{pattern:"^\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\d(\\.\\d+)\
+?Z$"}};e===null?e=[u]:e.push(u),t++}}else{let u={instancePath:i+"/until",schemaPath:"#/$defs/time/type",keyword:"type",params:{type:"string"}};e===null?e=[u]:e.
+push(u),t++}}if(d.what!==void 0&&typeof d.what!="string"){let p={instancePath:i+"/what",schemaPath:"#/properties/what/type",keyword:"type",params:{type:"string"}};
+e===null?e=[p]:e.push(p),t++}if(d.message!==void 0&&typeof d.message!="string"){let p={instancePath:i+"/message",schemaPath:"#/properties/message/type",keyword:"\
+type",params:{type:"string"}};e===null?e=[p]:e.push(p),t++}if(d.by!==void 0){let p=d.by;if(p&&typeof p=="object"&&!Array.isArray(p)){if(p.how===void 0){let u={instancePath:i+
+"/by",schemaPath:"#/properties/by/required",keyword:"required",params:{missingProperty:"how"}};e===null?e=[u]:e.push(u),t++}if(p.generation===void 0){let u={instancePath:i+
+"/by",schemaPath:"#/properties/by/required",keyword:"required",params:{missingProperty:"generation"}};e===null?e=[u]:e.push(u),t++}if(p.at===void 0){let u={instancePath:i+
+"/by",schemaPath:"#/properties/by/required",keyword:"required",params:{missingProperty:"at"}};e===null?e=[u]:e.push(u),t++}if(p.manager===void 0){let u={instancePath:i+
+"/by",schemaPath:"#/properties/by/required",keyword:"required",params:{missingProperty:"manager"}};e===null?e=[u]:e.push(u),t++}if(p.how!==void 0&&typeof p.how!=
+"string"){let u={instancePath:i+"/by/how",schemaPath:"#/properties/by/properties/how/type",keyword:"type",params:{type:"string"}};e===null?e=[u]:e.push(u),t++}if(p.
+program!==void 0&&typeof p.program!="string"){let u={instancePath:i+"/by/program",schemaPath:"#/properties/by/properties/program/type",keyword:"type",params:{type:"\
+string"}};e===null?e=[u]:e.push(u),t++}if(p.profile!==void 0&&typeof p.profile!="string"){let u={instancePath:i+"/by/profile",schemaPath:"#/properties/by/proper\
+ties/profile/type",keyword:"type",params:{type:"string"}};e===null?e=[u]:e.push(u),t++}if(p.token!==void 0&&typeof p.token!="string"){let u={instancePath:i+"/by\
+/token",schemaPath:"#/properties/by/properties/token/type",keyword:"type",params:{type:"string"}};e===null?e=[u]:e.push(u),t++}if(p.manager!==void 0&&typeof p.manager!=
+"string"){let u={instancePath:i+"/by/manager",schemaPath:"#/properties/by/properties/manager/type",keyword:"type",params:{type:"string"}};e===null?e=[u]:e.push(
+u),t++}if(p.generation!==void 0){let u=p.generation;if(!(typeof u=="number"&&!(u%1)&&!isNaN(u)&&isFinite(u))){let s={instancePath:i+"/by/generation",schemaPath:"\
+#/properties/by/properties/generation/type",keyword:"type",params:{type:"integer"}};e===null?e=[s]:e.push(s),t++}}if(p.at!==void 0){let u=p.at;if(typeof u=="str\
+ing"){if(!q.test(u)){let s={instancePath:i+"/by/at",schemaPath:"#/$defs/time/pattern",keyword:"pattern",params:{pattern:"^\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\d(\\.\\d+)?\
+Z$"}};e===null?e=[s]:e.push(s),t++}}else{let s={instancePath:i+"/by/at",schemaPath:"#/$defs/time/type",keyword:"type",params:{type:"string"}};e===null?e=[s]:e.push(
+s),t++}}}else{let u={instancePath:i+"/by",schemaPath:"#/properties/by/type",keyword:"type",params:{type:"object"}};e===null?e=[u]:e.push(u),t++}}if(d.place!==void 0&&
+typeof d.place!="string"){let p={instancePath:i+"/place",schemaPath:"#/properties/place/type",keyword:"type",params:{type:"string"}};e===null?e=[p]:e.push(p),t++}}else{
+let p={instancePath:i,schemaPath:"#/type",keyword:"type",params:{type:"object"}};e===null?e=[p]:e.push(p),t++}return j.errors=e,t===0}j.evaluated={props:{path:!0,
+key:!0,before:!0,after:!0,severity:!0,heal:!0,pending:!0,state:!0,since:!0,until:!0,what:!0,message:!0,by:!0,place:!0},dynamicProps:!1,dynamicItems:!1};function N(d,{
+instancePath:i="",parentData:F,parentDataProperty:V,rootData:v=d,dynamicAnchors:A={}}={}){let e=null,t=0,w=N.evaluated;if(w.dynamicProps&&(w.props=void 0),w.dynamicItems&&
+(w.items=void 0),d&&typeof d=="object"&&!Array.isArray(d)){if(d.name===void 0){let p={instancePath:i,schemaPath:"#/required",keyword:"required",params:{missingProperty:"\
+name"}};e===null?e=[p]:e.push(p),t++}if(d.files===void 0){let p={instancePath:i,schemaPath:"#/required",keyword:"required",params:{missingProperty:"files"}};e===
+null?e=[p]:e.push(p),t++}if(d.appliedAt===void 0){let p={instancePath:i,schemaPath:"#/required",keyword:"required",params:{missingProperty:"appliedAt"}};e===null?
+e=[p]:e.push(p),t++}if(d.generation===void 0){let p={instancePath:i,schemaPath:"#/required",keyword:"required",params:{missingProperty:"generation"}};e===null?e=
+[p]:e.push(p),t++}if(d.watch===void 0){let p={instancePath:i,schemaPath:"#/required",keyword:"required",params:{missingProperty:"watch"}};e===null?e=[p]:e.push(
+p),t++}if(d.state===void 0){let p={instancePath:i,schemaPath:"#/required",keyword:"required",params:{missingProperty:"state"}};e===null?e=[p]:e.push(p),t++}if(d.
+drift===void 0){let p={instancePath:i,schemaPath:"#/required",keyword:"required",params:{missingProperty:"drift"}};e===null?e=[p]:e.push(p),t++}if(d.contested===
+void 0){let p={instancePath:i,schemaPath:"#/required",keyword:"required",params:{missingProperty:"contested"}};e===null?e=[p]:e.push(p),t++}if(d.name!==void 0&&
+typeof d.name!="string"){let p={instancePath:i+"/name",schemaPath:"#/properties/name/type",keyword:"type",params:{type:"string"}};e===null?e=[p]:e.push(p),t++}if(d.
+files!==void 0){let p=d.files;if(Array.isArray(p)){let u=p.length;for(let s=0;s<u;s++)if(typeof p[s]!="string"){let r={instancePath:i+"/files/"+s,schemaPath:"#/\
+properties/files/items/type",keyword:"type",params:{type:"string"}};e===null?e=[r]:e.push(r),t++}}else{let u={instancePath:i+"/files",schemaPath:"#/properties/f\
+iles/type",keyword:"type",params:{type:"array"}};e===null?e=[u]:e.push(u),t++}}if(d.appliedAt!==void 0){let p=d.appliedAt;if(typeof p=="string"){if(!q.test(p)){
+let u={instancePath:i+"/appliedAt",schemaPath:"#/$defs/time/pattern",keyword:"pattern",params:{pattern:"^\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\d(\\.\\d+)?Z$"}};
+e===null?e=[u]:e.push(u),t++}}else{let u={instancePath:i+"/appliedAt",schemaPath:"#/$defs/time/type",keyword:"type",params:{type:"string"}};e===null?e=[u]:e.push(
+u),t++}}if(d.generation!==void 0){let p=d.generation;if(!(typeof p=="number"&&!(p%1)&&!isNaN(p)&&isFinite(p))){let u={instancePath:i+"/generation",schemaPath:"#\
+/properties/generation/type",keyword:"type",params:{type:"integer"}};e===null?e=[u]:e.push(u),t++}}if(d.watch!==void 0){let p=d.watch;if(p&&typeof p=="object"&&
+!Array.isArray(p)){if(p.heal===void 0){let u={instancePath:i+"/watch",schemaPath:"#/properties/watch/required",keyword:"required",params:{missingProperty:"heal"}};
+e===null?e=[u]:e.push(u),t++}if(p.fields===void 0){let u={instancePath:i+"/watch",schemaPath:"#/properties/watch/required",keyword:"required",params:{missingProperty:"\
+fields"}};e===null?e=[u]:e.push(u),t++}if(p.heal!==void 0){let u=p.heal;if(!(u==="report"||u==="warn"||u==="enforce")){let s={instancePath:i+"/watch/heal",schemaPath:"\
+#/$defs/healLevel/enum",keyword:"enum",params:{allowedValues:S.enum}};e===null?e=[s]:e.push(s),t++}}if(p.fields!==void 0){let u=p.fields;if(u&&typeof u=="object"&&
+!Array.isArray(u))for(let s in u){let r=u[s];if(!(r==="report"||r==="warn"||r==="enforce")){let n={instancePath:i+"/watch/fields/"+s.replace(/~/g,"~0").replace(
+/\//g,"~1"),schemaPath:"#/$defs/healLevel/enum",keyword:"enum",params:{allowedValues:S.enum}};e===null?e=[n]:e.push(n),t++}}else{let s={instancePath:i+"/watch/f\
+ields",schemaPath:"#/properties/watch/properties/fields/type",keyword:"type",params:{type:"object"}};e===null?e=[s]:e.push(s),t++}}}else{let u={instancePath:i+"\
+/watch",schemaPath:"#/properties/watch/type",keyword:"type",params:{type:"object"}};e===null?e=[u]:e.push(u),t++}}if(d.window!==void 0&&typeof d.window!="string"){
+let p={instancePath:i+"/window",schemaPath:"#/properties/window/type",keyword:"type",params:{type:"string"}};e===null?e=[p]:e.push(p),t++}if(d.state!==void 0){let p=d.
+state;if(!(p==="in sync"||p==="drifted"||p==="healing"||p==="deferred"||p==="paused"||p==="contested"||p==="unusable")){let u={instancePath:i+"/state",schemaPath:"\
+#/properties/state/enum",keyword:"enum",params:{allowedValues:D.properties.state.enum}};e===null?e=[u]:e.push(u),t++}}if(d.message!==void 0&&typeof d.message!="\
+string"){let p={instancePath:i+"/message",schemaPath:"#/properties/message/type",keyword:"type",params:{type:"string"}};e===null?e=[p]:e.push(p),t++}if(d.drift!==
+void 0){let p=d.drift;if(Array.isArray(p)){let u=p.length;for(let s=0;s<u;s++)j(p[s],{instancePath:i+"/drift/"+s,parentData:p,parentDataProperty:s,rootData:v,dynamicAnchors:A})||
+(e=e===null?j.errors:e.concat(j.errors),t=e.length)}else{let u={instancePath:i+"/drift",schemaPath:"#/properties/drift/type",keyword:"type",params:{type:"array"}};
+e===null?e=[u]:e.push(u),t++}}if(d.contested!==void 0){let p=d.contested;if(Array.isArray(p)){let u=p.length;for(let s=0;s<u;s++){let r=p[s];if(r&&typeof r=="ob\
+ject"&&!Array.isArray(r)){if(r.path===void 0){let n={instancePath:i+"/contested/"+s,schemaPath:"#/properties/contested/items/required",keyword:"required",params:{
+missingProperty:"path"}};e===null?e=[n]:e.push(n),t++}if(r.message===void 0){let n={instancePath:i+"/contested/"+s,schemaPath:"#/properties/contested/items/requ\
+ired",keyword:"required",params:{missingProperty:"message"}};e===null?e=[n]:e.push(n),t++}if(r.path!==void 0&&typeof r.path!="string"){let n={instancePath:i+"/c\
+ontested/"+s+"/path",schemaPath:"#/properties/contested/items/properties/path/type",keyword:"type",params:{type:"string"}};e===null?e=[n]:e.push(n),t++}if(r.message!==
+void 0&&typeof r.message!="string"){let n={instancePath:i+"/contested/"+s+"/message",schemaPath:"#/properties/contested/items/properties/message/type",keyword:"\
+type",params:{type:"string"}};e===null?e=[n]:e.push(n),t++}}else{let n={instancePath:i+"/contested/"+s,schemaPath:"#/properties/contested/items/type",keyword:"t\
+ype",params:{type:"object"}};e===null?e=[n]:e.push(n),t++}}}else{let u={instancePath:i+"/contested",schemaPath:"#/properties/contested/type",keyword:"type",params:{
+type:"array"}};e===null?e=[u]:e.push(u),t++}}}else{let p={instancePath:i,schemaPath:"#/type",keyword:"type",params:{type:"object"}};e===null?e=[p]:e.push(p),t++}
+return N.errors=e,t===0}N.evaluated={props:{name:!0,files:!0,appliedAt:!0,generation:!0,watch:!0,window:!0,state:!0,message:!0,drift:!0,contested:!0},dynamicProps:!1,
+dynamicItems:!1};function T(d,{instancePath:i="",parentData:F,parentDataProperty:V,rootData:v=d,dynamicAnchors:A={}}={}){let e=null,t=0,w=T.evaluated;if(w.dynamicProps&&
+(w.props=void 0),w.dynamicItems&&(w.items=void 0),d&&typeof d=="object"&&!Array.isArray(d)){if(d.kind===void 0){let s={instancePath:i,schemaPath:"#/required",keyword:"\
+required",params:{missingProperty:"kind"}};e===null?e=[s]:e.push(s),t++}if(d.formatVersion===void 0){let s={instancePath:i,schemaPath:"#/required",keyword:"requ\
+ired",params:{missingProperty:"formatVersion"}};e===null?e=[s]:e.push(s),t++}if(d.product===void 0){let s={instancePath:i,schemaPath:"#/required",keyword:"requi\
+red",params:{missingProperty:"product"}};e===null?e=[s]:e.push(s),t++}if(d.version===void 0){let s={instancePath:i,schemaPath:"#/required",keyword:"required",params:{
+missingProperty:"version"}};e===null?e=[s]:e.push(s),t++}if(d.pid===void 0){let s={instancePath:i,schemaPath:"#/required",keyword:"required",params:{missingProperty:"\
+pid"}};e===null?e=[s]:e.push(s),t++}if(d.home===void 0){let s={instancePath:i,schemaPath:"#/required",keyword:"required",params:{missingProperty:"home"}};e===null?
+e=[s]:e.push(s),t++}if(d.startedAt===void 0){let s={instancePath:i,schemaPath:"#/required",keyword:"required",params:{missingProperty:"startedAt"}};e===null?e=[
+s]:e.push(s),t++}if(d.driver===void 0){let s={instancePath:i,schemaPath:"#/required",keyword:"required",params:{missingProperty:"driver"}};e===null?e=[s]:e.push(
+s),t++}if(d.power===void 0){let s={instancePath:i,schemaPath:"#/required",keyword:"required",params:{missingProperty:"power"}};e===null?e=[s]:e.push(s),t++}if(d.
+generation===void 0){let s={instancePath:i,schemaPath:"#/required",keyword:"required",params:{missingProperty:"generation"}};e===null?e=[s]:e.push(s),t++}if(d.observedGeneration===
+void 0){let s={instancePath:i,schemaPath:"#/required",keyword:"required",params:{missingProperty:"observedGeneration"}};e===null?e=[s]:e.push(s),t++}if(d.converged===
+void 0){let s={instancePath:i,schemaPath:"#/required",keyword:"required",params:{missingProperty:"converged"}};e===null?e=[s]:e.push(s),t++}if(d.backendState===
+void 0){let s={instancePath:i,schemaPath:"#/required",keyword:"required",params:{missingProperty:"backendState"}};e===null?e=[s]:e.push(s),t++}if(d.conditions===
+void 0){let s={instancePath:i,schemaPath:"#/required",keyword:"required",params:{missingProperty:"conditions"}};e===null?e=[s]:e.push(s),t++}if(d.machine===void 0){
+let s={instancePath:i,schemaPath:"#/required",keyword:"required",params:{missingProperty:"machine"}};e===null?e=[s]:e.push(s),t++}if(d.engine===void 0){let s={instancePath:i,
+schemaPath:"#/required",keyword:"required",params:{missingProperty:"engine"}};e===null?e=[s]:e.push(s),t++}if(d.engines===void 0){let s={instancePath:i,schemaPath:"\
+#/required",keyword:"required",params:{missingProperty:"engines"}};e===null?e=[s]:e.push(s),t++}if(d.cluster===void 0){let s={instancePath:i,schemaPath:"#/requi\
+red",keyword:"required",params:{missingProperty:"cluster"}};e===null?e=[s]:e.push(s),t++}if(d.phases===void 0){let s={instancePath:i,schemaPath:"#/required",keyword:"\
+required",params:{missingProperty:"phases"}};e===null?e=[s]:e.push(s),t++}if(d.counters===void 0){let s={instancePath:i,schemaPath:"#/required",keyword:"require\
+d",params:{missingProperty:"counters"}};e===null?e=[s]:e.push(s),t++}if(d.notices===void 0){let s={instancePath:i,schemaPath:"#/required",keyword:"required",params:{
+missingProperty:"notices"}};e===null?e=[s]:e.push(s),t++}if(d.kind!==void 0&&d.kind!=="Status"){let s={instancePath:i+"/kind",schemaPath:"#/properties/kind/cons\
+t",keyword:"const",params:{allowedValue:"Status"}};e===null?e=[s]:e.push(s),t++}if(d.formatVersion!==void 0&&d.formatVersion!==1){let s={instancePath:i+"/format\
+Version",schemaPath:"#/properties/formatVersion/const",keyword:"const",params:{allowedValue:1}};e===null?e=[s]:e.push(s),t++}if(d.product!==void 0&&typeof d.product!=
+"string"){let s={instancePath:i+"/product",schemaPath:"#/properties/product/type",keyword:"type",params:{type:"string"}};e===null?e=[s]:e.push(s),t++}if(d.version!==
+void 0&&typeof d.version!="string"){let s={instancePath:i+"/version",schemaPath:"#/properties/version/type",keyword:"type",params:{type:"string"}};e===null?e=[s]:
+e.push(s),t++}if(d.settingsVersion!==void 0){let s=d.settingsVersion;if(!(typeof s=="number"&&!(s%1)&&!isNaN(s)&&isFinite(s))){let r={instancePath:i+"/settingsV\
+ersion",schemaPath:"#/properties/settingsVersion/type",keyword:"type",params:{type:"integer"}};e===null?e=[r]:e.push(r),t++}}if(d.pid!==void 0){let s=d.pid;if(!(typeof s==
+"number"&&!(s%1)&&!isNaN(s)&&isFinite(s))){let r={instancePath:i+"/pid",schemaPath:"#/properties/pid/type",keyword:"type",params:{type:"integer"}};e===null?e=[r]:
+e.push(r),t++}if(typeof s=="number"&&isFinite(s)&&(s<0||isNaN(s))){let r={instancePath:i+"/pid",schemaPath:"#/properties/pid/minimum",keyword:"minimum",params:{
+comparison:">=",limit:0}};e===null?e=[r]:e.push(r),t++}}if(d.home!==void 0&&typeof d.home!="string"){let s={instancePath:i+"/home",schemaPath:"#/properties/home\
+/type",keyword:"type",params:{type:"string"}};e===null?e=[s]:e.push(s),t++}if(d.startedAt!==void 0){let s=d.startedAt,r=t,n=!1,o=t;if(typeof s=="string"){if(!q.
+test(s)){let l={instancePath:i+"/startedAt",schemaPath:"#/$defs/time/pattern",keyword:"pattern",params:{pattern:"^\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\d(\\.\\d+)?Z$"}};
+e===null?e=[l]:e.push(l),t++}}else{let l={instancePath:i+"/startedAt",schemaPath:"#/$defs/time/type",keyword:"type",params:{type:"string"}};e===null?e=[l]:e.push(
+l),t++}var p=o===t;n=n||p;let a=t;if(s!==""){let l={instancePath:i+"/startedAt",schemaPath:"#/properties/startedAt/anyOf/1/const",keyword:"const",params:{allowedValue:""}};
+e===null?e=[l]:e.push(l),t++}var p=a===t;if(n=n||p,n)t=r,e!==null&&(r?e.length=r:e=null);else{let l={instancePath:i+"/startedAt",schemaPath:"#/properties/starte\
+dAt/anyOf",keyword:"anyOf",params:{}};e===null?e=[l]:e.push(l),t++}}if(d.driver!==void 0){let s=d.driver;if(s&&typeof s=="object"&&!Array.isArray(s)){if(s.name===
+void 0){let r={instancePath:i+"/driver",schemaPath:"#/properties/driver/required",keyword:"required",params:{missingProperty:"name"}};e===null?e=[r]:e.push(r),t++}
+if(s.simulated===void 0){let r={instancePath:i+"/driver",schemaPath:"#/properties/driver/required",keyword:"required",params:{missingProperty:"simulated"}};e===
+null?e=[r]:e.push(r),t++}if(s.reason===void 0){let r={instancePath:i+"/driver",schemaPath:"#/properties/driver/required",keyword:"required",params:{missingProperty:"\
+reason"}};e===null?e=[r]:e.push(r),t++}if(s.name!==void 0&&typeof s.name!="string"){let r={instancePath:i+"/driver/name",schemaPath:"#/properties/driver/propert\
+ies/name/type",keyword:"type",params:{type:"string"}};e===null?e=[r]:e.push(r),t++}if(s.simulated!==void 0&&typeof s.simulated!="boolean"){let r={instancePath:i+
+"/driver/simulated",schemaPath:"#/properties/driver/properties/simulated/type",keyword:"type",params:{type:"boolean"}};e===null?e=[r]:e.push(r),t++}if(s.reason!==
+void 0&&typeof s.reason!="string"){let r={instancePath:i+"/driver/reason",schemaPath:"#/properties/driver/properties/reason/type",keyword:"type",params:{type:"s\
+tring"}};e===null?e=[r]:e.push(r),t++}}else{let r={instancePath:i+"/driver",schemaPath:"#/properties/driver/type",keyword:"type",params:{type:"object"}};e===null?
+e=[r]:e.push(r),t++}}if(d.power!==void 0){let s=d.power;if(!(s==="started"||s==="stopped")){let r={instancePath:i+"/power",schemaPath:"#/properties/power/enum",
+keyword:"enum",params:{allowedValues:k.properties.power.enum}};e===null?e=[r]:e.push(r),t++}}if(d.generation!==void 0){let s=d.generation;if(!(typeof s=="number"&&
+!(s%1)&&!isNaN(s)&&isFinite(s))){let r={instancePath:i+"/generation",schemaPath:"#/properties/generation/type",keyword:"type",params:{type:"integer"}};e===null?
+e=[r]:e.push(r),t++}if(typeof s=="number"&&isFinite(s)&&(s<1||isNaN(s))){let r={instancePath:i+"/generation",schemaPath:"#/properties/generation/minimum",keyword:"\
+minimum",params:{comparison:">=",limit:1}};e===null?e=[r]:e.push(r),t++}}if(d.observedGeneration!==void 0){let s=d.observedGeneration;if(!(typeof s=="number"&&!(s%
+1)&&!isNaN(s)&&isFinite(s))){let r={instancePath:i+"/observedGeneration",schemaPath:"#/properties/observedGeneration/type",keyword:"type",params:{type:"integer"}};
+e===null?e=[r]:e.push(r),t++}if(typeof s=="number"&&isFinite(s)&&(s<0||isNaN(s))){let r={instancePath:i+"/observedGeneration",schemaPath:"#/properties/observedG\
+eneration/minimum",keyword:"minimum",params:{comparison:">=",limit:0}};e===null?e=[r]:e.push(r),t++}}if(d.converged!==void 0&&typeof d.converged!="boolean"){let s={
+instancePath:i+"/converged",schemaPath:"#/properties/converged/type",keyword:"type",params:{type:"boolean"}};e===null?e=[s]:e.push(s),t++}if(d.backendState!==void 0){
+let s=d.backendState;if(!(s==="STOPPED"||s==="STARTING"||s==="STARTED"||s==="STOPPING"||s==="ERROR"||s==="DISABLED")){let r={instancePath:i+"/backendState",schemaPath:"\
+#/properties/backendState/enum",keyword:"enum",params:{allowedValues:k.properties.backendState.enum}};e===null?e=[r]:e.push(r),t++}}if(d.conditions!==void 0){let s=d.
+conditions;if(Array.isArray(s)){let r=s.length;for(let n=0;n<r;n++)$(s[n],{instancePath:i+"/conditions/"+n,parentData:s,parentDataProperty:n,rootData:v,dynamicAnchors:A})||
+(e=e===null?$.errors:e.concat($.errors),t=e.length)}else{let r={instancePath:i+"/conditions",schemaPath:"#/properties/conditions/type",keyword:"type",params:{type:"\
+array"}};e===null?e=[r]:e.push(r),t++}}if(d.machine!==void 0){let s=d.machine;if(s&&typeof s=="object"&&!Array.isArray(s)){if(s.state===void 0){let r={instancePath:i+
+"/machine",schemaPath:"#/properties/machine/required",keyword:"required",params:{missingProperty:"state"}};e===null?e=[r]:e.push(r),t++}if(s.state!==void 0){let r=s.
+state;if(!(r==="absent"||r==="off"||r==="on"||r==="broken"||r==="unknown")){let n={instancePath:i+"/machine/state",schemaPath:"#/properties/machine/properties/s\
+tate/enum",keyword:"enum",params:{allowedValues:k.properties.machine.properties.state.enum}};e===null?e=[n]:e.push(n),t++}}if(s.spec!==void 0){let r=s.spec;if(!(r&&
+typeof r=="object"&&!Array.isArray(r))){let n={instancePath:i+"/machine/spec",schemaPath:"#/properties/machine/properties/spec/type",keyword:"type",params:{type:"\
+object"}};e===null?e=[n]:e.push(n),t++}}if(s.accelerator!==void 0){let r=s.accelerator;if(!(r==="kvm"||r==="hvf"||r==="tcg")){let n={instancePath:i+"/machine/ac\
+celerator",schemaPath:"#/properties/machine/properties/accelerator/enum",keyword:"enum",params:{allowedValues:k.properties.machine.properties.accelerator.enum}};
+e===null?e=[n]:e.push(n),t++}}if(s.emulatedBecause!==void 0&&typeof s.emulatedBecause!="string"){let r={instancePath:i+"/machine/emulatedBecause",schemaPath:"#/\
+properties/machine/properties/emulatedBecause/type",keyword:"type",params:{type:"string"}};e===null?e=[r]:e.push(r),t++}if(s.flaw!==void 0&&typeof s.flaw!="stri\
+ng"){let r={instancePath:i+"/machine/flaw",schemaPath:"#/properties/machine/properties/flaw/type",keyword:"type",params:{type:"string"}};e===null?e=[r]:e.push(r),
+t++}if(s.shared!==void 0){let r=s.shared;if(r&&typeof r=="object"&&!Array.isArray(r)){if(r.path!==void 0&&typeof r.path!="string"){let n={instancePath:i+"/machi\
+ne/shared/path",schemaPath:"#/properties/machine/properties/shared/properties/path/type",keyword:"type",params:{type:"string"}};e===null?e=[n]:e.push(n),t++}if(r.
+by!==void 0&&typeof r.by!="string"){let n={instancePath:i+"/machine/shared/by",schemaPath:"#/properties/machine/properties/shared/properties/by/type",keyword:"t\
+ype",params:{type:"string"}};e===null?e=[n]:e.push(n),t++}if(r.missing!==void 0&&typeof r.missing!="string"){let n={instancePath:i+"/machine/shared/missing",schemaPath:"\
+#/properties/machine/properties/shared/properties/missing/type",keyword:"type",params:{type:"string"}};e===null?e=[n]:e.push(n),t++}if(r.mounts!==void 0){let n=r.
+mounts;if(Array.isArray(n)){let o=n.length;for(let a=0;a<o;a++){let l=n[a];if(l&&typeof l=="object"&&!Array.isArray(l)){if(l.path===void 0){let m={instancePath:i+
+"/machine/shared/mounts/"+a,schemaPath:"#/properties/machine/properties/shared/properties/mounts/items/required",keyword:"required",params:{missingProperty:"pat\
+h"}};e===null?e=[m]:e.push(m),t++}if(l.path!==void 0&&typeof l.path!="string"){let m={instancePath:i+"/machine/shared/mounts/"+a+"/path",schemaPath:"#/propertie\
+s/machine/properties/shared/properties/mounts/items/properties/path/type",keyword:"type",params:{type:"string"}};e===null?e=[m]:e.push(m),t++}if(l.mode!==void 0){
+let m=l.mode;if(!(m==="read-only"||m==="writable"||m==="writable-notify"||m==="none")){let f={instancePath:i+"/machine/shared/mounts/"+a+"/mode",schemaPath:"#/p\
+roperties/machine/properties/shared/properties/mounts/items/properties/mode/enum",keyword:"enum",params:{allowedValues:k.properties.machine.properties.shared.properties.
+mounts.items.properties.mode.enum}};e===null?e=[f]:e.push(f),t++}}if(l.by!==void 0&&typeof l.by!="string"){let m={instancePath:i+"/machine/shared/mounts/"+a+"/b\
+y",schemaPath:"#/properties/machine/properties/shared/properties/mounts/items/properties/by/type",keyword:"type",params:{type:"string"}};e===null?e=[m]:e.push(m),
+t++}if(l.missing!==void 0&&typeof l.missing!="string"){let m={instancePath:i+"/machine/shared/mounts/"+a+"/missing",schemaPath:"#/properties/machine/properties/\
+shared/properties/mounts/items/properties/missing/type",keyword:"type",params:{type:"string"}};e===null?e=[m]:e.push(m),t++}}else{let m={instancePath:i+"/machin\
+e/shared/mounts/"+a,schemaPath:"#/properties/machine/properties/shared/properties/mounts/items/type",keyword:"type",params:{type:"object"}};e===null?e=[m]:e.push(
+m),t++}}}else{let o={instancePath:i+"/machine/shared/mounts",schemaPath:"#/properties/machine/properties/shared/properties/mounts/type",keyword:"type",params:{type:"\
+array"}};e===null?e=[o]:e.push(o),t++}}}else{let n={instancePath:i+"/machine/shared",schemaPath:"#/properties/machine/properties/shared/type",keyword:"type",params:{
+type:"object"}};e===null?e=[n]:e.push(n),t++}}if(s.openHostPorts!==void 0){let r=s.openHostPorts;if(r&&typeof r=="object"&&!Array.isArray(r)){if(r.tcp===void 0){
+let n={instancePath:i+"/machine/openHostPorts",schemaPath:"#/properties/machine/properties/openHostPorts/required",keyword:"required",params:{missingProperty:"t\
+cp"}};e===null?e=[n]:e.push(n),t++}if(r.udp===void 0){let n={instancePath:i+"/machine/openHostPorts",schemaPath:"#/properties/machine/properties/openHostPorts/r\
+equired",keyword:"required",params:{missingProperty:"udp"}};e===null?e=[n]:e.push(n),t++}if(r.tcp!==void 0){let n=r.tcp;if(Array.isArray(n)){let o=n.length;for(let a=0;a<
+o;a++)if(typeof n[a]!="string"){let l={instancePath:i+"/machine/openHostPorts/tcp/"+a,schemaPath:"#/properties/machine/properties/openHostPorts/properties/tcp/i\
+tems/type",keyword:"type",params:{type:"string"}};e===null?e=[l]:e.push(l),t++}}else{let o={instancePath:i+"/machine/openHostPorts/tcp",schemaPath:"#/properties\
+/machine/properties/openHostPorts/properties/tcp/type",keyword:"type",params:{type:"array"}};e===null?e=[o]:e.push(o),t++}}if(r.udp!==void 0){let n=r.udp;if(Array.
+isArray(n)){let o=n.length;for(let a=0;a<o;a++)if(typeof n[a]!="string"){let l={instancePath:i+"/machine/openHostPorts/udp/"+a,schemaPath:"#/properties/machine/\
+properties/openHostPorts/properties/udp/items/type",keyword:"type",params:{type:"string"}};e===null?e=[l]:e.push(l),t++}}else{let o={instancePath:i+"/machine/op\
+enHostPorts/udp",schemaPath:"#/properties/machine/properties/openHostPorts/properties/udp/type",keyword:"type",params:{type:"array"}};e===null?e=[o]:e.push(o),t++}}}else{
+let n={instancePath:i+"/machine/openHostPorts",schemaPath:"#/properties/machine/properties/openHostPorts/type",keyword:"type",params:{type:"object"}};e===null?e=
+[n]:e.push(n),t++}}if(s.room!==void 0){let r=s.room;if(r&&typeof r=="object"&&!Array.isArray(r))for(let n in r){let o=r[n];if(o&&typeof o=="object"&&!Array.isArray(
+o)){if(o.least===void 0){let a={instancePath:i+"/machine/room/"+n.replace(/~/g,"~0").replace(/\//g,"~1"),schemaPath:"#/properties/machine/properties/room/additi\
+onalProperties/required",keyword:"required",params:{missingProperty:"least"}};e===null?e=[a]:e.push(a),t++}if(o.most===void 0){let a={instancePath:i+"/machine/r\
+oom/"+n.replace(/~/g,"~0").replace(/\//g,"~1"),schemaPath:"#/properties/machine/properties/room/additionalProperties/required",keyword:"required",params:{missingProperty:"\
+most"}};e===null?e=[a]:e.push(a),t++}if(o.least!==void 0){let a=o.least;if(!(typeof a=="number"&&isFinite(a))){let l={instancePath:i+"/machine/room/"+n.replace(
+/~/g,"~0").replace(/\//g,"~1")+"/least",schemaPath:"#/properties/machine/properties/room/additionalProperties/properties/least/type",keyword:"type",params:{type:"\
+number"}};e===null?e=[l]:e.push(l),t++}}if(o.most!==void 0){let a=o.most;if(!(typeof a=="number"&&isFinite(a))){let l={instancePath:i+"/machine/room/"+n.replace(
+/~/g,"~0").replace(/\//g,"~1")+"/most",schemaPath:"#/properties/machine/properties/room/additionalProperties/properties/most/type",keyword:"type",params:{type:"\
+number"}};e===null?e=[l]:e.push(l),t++}}}else{let a={instancePath:i+"/machine/room/"+n.replace(/~/g,"~0").replace(/\//g,"~1"),schemaPath:"#/properties/machine/p\
+roperties/room/additionalProperties/type",keyword:"type",params:{type:"object"}};e===null?e=[a]:e.push(a),t++}}else{let n={instancePath:i+"/machine/room",schemaPath:"\
+#/properties/machine/properties/room/type",keyword:"type",params:{type:"object"}};e===null?e=[n]:e.push(n),t++}}if(s.paused!==void 0){let r=s.paused;if(r&&typeof r==
+"object"&&!Array.isArray(r)){if(r.since===void 0){let n={instancePath:i+"/machine/paused",schemaPath:"#/properties/machine/properties/paused/required",keyword:"\
+required",params:{missingProperty:"since"}};e===null?e=[n]:e.push(n),t++}if(r.since!==void 0){let n=r.since;if(typeof n=="string"){if(!q.test(n)){let o={instancePath:i+
+"/machine/paused/since",schemaPath:"#/$defs/time/pattern",keyword:"pattern",params:{pattern:"^\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\d(\\.\\d+)?Z$"}};e===null?
+e=[o]:e.push(o),t++}}else{let o={instancePath:i+"/machine/paused/since",schemaPath:"#/$defs/time/type",keyword:"type",params:{type:"string"}};e===null?e=[o]:e.push(
 o),t++}}}else{let n={instancePath:i+"/machine/paused",schemaPath:"#/properties/machine/properties/paused/type",keyword:"type",params:{type:"object"}};e===null?e=
 [n]:e.push(n),t++}}if(s.started!==void 0){let r=s.started;if(r&&typeof r=="object"&&!Array.isArray(r)){if(r.how===void 0){let n={instancePath:i+"/machine/starte\
 d",schemaPath:"#/properties/machine/properties/started/required",keyword:"required",params:{missingProperty:"how"}};e===null?e=[n]:e.push(n),t++}if(r.phases===void 0){
@@ -475,19 +477,19 @@ g/"+a+"/name",schemaPath:"#/$defs/workload/properties/running/items/properties/n
 returns!==void 0&&typeof l.returns!="boolean"){let m={instancePath:i+"/engine/workload/running/"+a+"/returns",schemaPath:"#/$defs/workload/properties/running/it\
 ems/properties/returns/type",keyword:"type",params:{type:"boolean"}};e===null?e=[m]:e.push(m),t++}if(l.pod!==void 0&&l.pod!==!0){let m={instancePath:i+"/engine/\
 workload/running/"+a+"/pod",schemaPath:"#/$defs/workload/properties/running/items/properties/pod/const",keyword:"const",params:{allowedValue:!0}};e===null?e=[m]:
-e.push(m),t++}if(l.ports!==void 0){let m=l.ports;if(Array.isArray(m)){let f=m.length;for(let y=0;y<f;y++){let P=m[y];if(P&&typeof P=="object"&&!Array.isArray(P)){
-if(P.protocol===void 0){let c={instancePath:i+"/engine/workload/running/"+a+"/ports/"+y,schemaPath:"#/$defs/workload/properties/running/items/properties/ports/i\
+e.push(m),t++}if(l.ports!==void 0){let m=l.ports;if(Array.isArray(m)){let f=m.length;for(let h=0;h<f;h++){let P=m[h];if(P&&typeof P=="object"&&!Array.isArray(P)){
+if(P.protocol===void 0){let c={instancePath:i+"/engine/workload/running/"+a+"/ports/"+h,schemaPath:"#/$defs/workload/properties/running/items/properties/ports/i\
 tems/required",keyword:"required",params:{missingProperty:"protocol"}};e===null?e=[c]:e.push(c),t++}if(P.port===void 0){let c={instancePath:i+"/engine/workload/\
-running/"+a+"/ports/"+y,schemaPath:"#/$defs/workload/properties/running/items/properties/ports/items/required",keyword:"required",params:{missingProperty:"port"}};
+running/"+a+"/ports/"+h,schemaPath:"#/$defs/workload/properties/running/items/properties/ports/items/required",keyword:"required",params:{missingProperty:"port"}};
 e===null?e=[c]:e.push(c),t++}if(P.protocol!==void 0){let c=P.protocol;if(!(c==="tcp"||c==="udp")){let g={instancePath:i+"/engine/workload/running/"+a+"/ports/"+
-y+"/protocol",schemaPath:"#/$defs/workload/properties/running/items/properties/ports/items/properties/protocol/enum",keyword:"enum",params:{allowedValues:W.properties.
+h+"/protocol",schemaPath:"#/$defs/workload/properties/running/items/properties/ports/items/properties/protocol/enum",keyword:"enum",params:{allowedValues:W.properties.
 running.items.properties.ports.items.properties.protocol.enum}};e===null?e=[g]:e.push(g),t++}}if(P.port!==void 0){let c=P.port;if(!(typeof c=="number"&&!(c%1)&&
-!isNaN(c)&&isFinite(c))){let g={instancePath:i+"/engine/workload/running/"+a+"/ports/"+y+"/port",schemaPath:"#/$defs/workload/properties/running/items/propertie\
+!isNaN(c)&&isFinite(c))){let g={instancePath:i+"/engine/workload/running/"+a+"/ports/"+h+"/port",schemaPath:"#/$defs/workload/properties/running/items/propertie\
 s/ports/items/properties/port/type",keyword:"type",params:{type:"integer"}};e===null?e=[g]:e.push(g),t++}if(typeof c=="number"&&isFinite(c)){if(c>65535||isNaN(c)){
-let g={instancePath:i+"/engine/workload/running/"+a+"/ports/"+y+"/port",schemaPath:"#/$defs/workload/properties/running/items/properties/ports/items/properties/\
+let g={instancePath:i+"/engine/workload/running/"+a+"/ports/"+h+"/port",schemaPath:"#/$defs/workload/properties/running/items/properties/ports/items/properties/\
 port/maximum",keyword:"maximum",params:{comparison:"<=",limit:65535}};e===null?e=[g]:e.push(g),t++}if(c<1||isNaN(c)){let g={instancePath:i+"/engine/workload/run\
-ning/"+a+"/ports/"+y+"/port",schemaPath:"#/$defs/workload/properties/running/items/properties/ports/items/properties/port/minimum",keyword:"minimum",params:{comparison:"\
->=",limit:1}};e===null?e=[g]:e.push(g),t++}}}}else{let c={instancePath:i+"/engine/workload/running/"+a+"/ports/"+y,schemaPath:"#/$defs/workload/properties/runni\
+ning/"+a+"/ports/"+h+"/port",schemaPath:"#/$defs/workload/properties/running/items/properties/ports/items/properties/port/minimum",keyword:"minimum",params:{comparison:"\
+>=",limit:1}};e===null?e=[g]:e.push(g),t++}}}}else{let c={instancePath:i+"/engine/workload/running/"+a+"/ports/"+h,schemaPath:"#/$defs/workload/properties/runni\
 ng/items/properties/ports/items/type",keyword:"type",params:{type:"object"}};e===null?e=[c]:e.push(c),t++}}}else{let f={instancePath:i+"/engine/workload/running\
 /"+a+"/ports",schemaPath:"#/$defs/workload/properties/running/items/properties/ports/type",keyword:"type",params:{type:"array"}};e===null?e=[f]:e.push(f),t++}}}else{
 let m={instancePath:i+"/engine/workload/running/"+a,schemaPath:"#/$defs/workload/properties/running/items/type",keyword:"type",params:{type:"object"}};e===null?
@@ -519,32 +521,32 @@ a))){let l={instancePath:i+"/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1")+
 type",params:{type:"integer"}};e===null?e=[l]:e.push(l),t++}if(typeof a=="number"&&isFinite(a)&&(a<0||isNaN(a))){let l={instancePath:i+"/engines/"+r.replace(/~/g,
 "~0").replace(/\//g,"~1")+"/workload/images",schemaPath:"#/$defs/workload/properties/images/minimum",keyword:"minimum",params:{comparison:">=",limit:0}};e===null?
 e=[l]:e.push(l),t++}}if(o.running!==void 0){let a=o.running;if(Array.isArray(a)){let l=a.length;for(let m=0;m<l;m++){let f=a[m];if(f&&typeof f=="object"&&!Array.
-isArray(f)){if(f.name===void 0){let y={instancePath:i+"/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1")+"/workload/running/"+m,schemaPath:"#/$defs/workload/p\
-roperties/running/items/required",keyword:"required",params:{missingProperty:"name"}};e===null?e=[y]:e.push(y),t++}if(f.name!==void 0&&typeof f.name!="string"){
-let y={instancePath:i+"/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1")+"/workload/running/"+m+"/name",schemaPath:"#/$defs/workload/properties/running/items/\
-properties/name/type",keyword:"type",params:{type:"string"}};e===null?e=[y]:e.push(y),t++}if(f.returns!==void 0&&typeof f.returns!="boolean"){let y={instancePath:i+
+isArray(f)){if(f.name===void 0){let h={instancePath:i+"/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1")+"/workload/running/"+m,schemaPath:"#/$defs/workload/p\
+roperties/running/items/required",keyword:"required",params:{missingProperty:"name"}};e===null?e=[h]:e.push(h),t++}if(f.name!==void 0&&typeof f.name!="string"){
+let h={instancePath:i+"/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1")+"/workload/running/"+m+"/name",schemaPath:"#/$defs/workload/properties/running/items/\
+properties/name/type",keyword:"type",params:{type:"string"}};e===null?e=[h]:e.push(h),t++}if(f.returns!==void 0&&typeof f.returns!="boolean"){let h={instancePath:i+
 "/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1")+"/workload/running/"+m+"/returns",schemaPath:"#/$defs/workload/properties/running/items/properties/returns/\
-type",keyword:"type",params:{type:"boolean"}};e===null?e=[y]:e.push(y),t++}if(f.pod!==void 0&&f.pod!==!0){let y={instancePath:i+"/engines/"+r.replace(/~/g,"~0").
+type",keyword:"type",params:{type:"boolean"}};e===null?e=[h]:e.push(h),t++}if(f.pod!==void 0&&f.pod!==!0){let h={instancePath:i+"/engines/"+r.replace(/~/g,"~0").
 replace(/\//g,"~1")+"/workload/running/"+m+"/pod",schemaPath:"#/$defs/workload/properties/running/items/properties/pod/const",keyword:"const",params:{allowedValue:!0}};
-e===null?e=[y]:e.push(y),t++}if(f.ports!==void 0){let y=f.ports;if(Array.isArray(y)){let P=y.length;for(let c=0;c<P;c++){let g=y[c];if(g&&typeof g=="object"&&!Array.
-isArray(g)){if(g.protocol===void 0){let h={instancePath:i+"/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1")+"/workload/running/"+m+"/ports/"+c,schemaPath:"#/\
-$defs/workload/properties/running/items/properties/ports/items/required",keyword:"required",params:{missingProperty:"protocol"}};e===null?e=[h]:e.push(h),t++}if(g.
-port===void 0){let h={instancePath:i+"/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1")+"/workload/running/"+m+"/ports/"+c,schemaPath:"#/$defs/workload/proper\
-ties/running/items/properties/ports/items/required",keyword:"required",params:{missingProperty:"port"}};e===null?e=[h]:e.push(h),t++}if(g.protocol!==void 0){let h=g.
-protocol;if(!(h==="tcp"||h==="udp")){let b={instancePath:i+"/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1")+"/workload/running/"+m+"/ports/"+c+"/protocol",schemaPath:"\
+e===null?e=[h]:e.push(h),t++}if(f.ports!==void 0){let h=f.ports;if(Array.isArray(h)){let P=h.length;for(let c=0;c<P;c++){let g=h[c];if(g&&typeof g=="object"&&!Array.
+isArray(g)){if(g.protocol===void 0){let y={instancePath:i+"/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1")+"/workload/running/"+m+"/ports/"+c,schemaPath:"#/\
+$defs/workload/properties/running/items/properties/ports/items/required",keyword:"required",params:{missingProperty:"protocol"}};e===null?e=[y]:e.push(y),t++}if(g.
+port===void 0){let y={instancePath:i+"/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1")+"/workload/running/"+m+"/ports/"+c,schemaPath:"#/$defs/workload/proper\
+ties/running/items/properties/ports/items/required",keyword:"required",params:{missingProperty:"port"}};e===null?e=[y]:e.push(y),t++}if(g.protocol!==void 0){let y=g.
+protocol;if(!(y==="tcp"||y==="udp")){let b={instancePath:i+"/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1")+"/workload/running/"+m+"/ports/"+c+"/protocol",schemaPath:"\
 #/$defs/workload/properties/running/items/properties/ports/items/properties/protocol/enum",keyword:"enum",params:{allowedValues:W.properties.running.items.properties.
-ports.items.properties.protocol.enum}};e===null?e=[b]:e.push(b),t++}}if(g.port!==void 0){let h=g.port;if(!(typeof h=="number"&&!(h%1)&&!isNaN(h)&&isFinite(h))){
+ports.items.properties.protocol.enum}};e===null?e=[b]:e.push(b),t++}}if(g.port!==void 0){let y=g.port;if(!(typeof y=="number"&&!(y%1)&&!isNaN(y)&&isFinite(y))){
 let b={instancePath:i+"/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1")+"/workload/running/"+m+"/ports/"+c+"/port",schemaPath:"#/$defs/workload/properties/ru\
-nning/items/properties/ports/items/properties/port/type",keyword:"type",params:{type:"integer"}};e===null?e=[b]:e.push(b),t++}if(typeof h=="number"&&isFinite(h)){
-if(h>65535||isNaN(h)){let b={instancePath:i+"/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1")+"/workload/running/"+m+"/ports/"+c+"/port",schemaPath:"#/$defs/\
+nning/items/properties/ports/items/properties/port/type",keyword:"type",params:{type:"integer"}};e===null?e=[b]:e.push(b),t++}if(typeof y=="number"&&isFinite(y)){
+if(y>65535||isNaN(y)){let b={instancePath:i+"/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1")+"/workload/running/"+m+"/ports/"+c+"/port",schemaPath:"#/$defs/\
 workload/properties/running/items/properties/ports/items/properties/port/maximum",keyword:"maximum",params:{comparison:"<=",limit:65535}};e===null?e=[b]:e.push(
-b),t++}if(h<1||isNaN(h)){let b={instancePath:i+"/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1")+"/workload/running/"+m+"/ports/"+c+"/port",schemaPath:"#/$de\
+b),t++}if(y<1||isNaN(y)){let b={instancePath:i+"/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1")+"/workload/running/"+m+"/ports/"+c+"/port",schemaPath:"#/$de\
 fs/workload/properties/running/items/properties/ports/items/properties/port/minimum",keyword:"minimum",params:{comparison:">=",limit:1}};e===null?e=[b]:e.push(b),
-t++}}}}else{let h={instancePath:i+"/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1")+"/workload/running/"+m+"/ports/"+c,schemaPath:"#/$defs/workload/propertie\
-s/running/items/properties/ports/items/type",keyword:"type",params:{type:"object"}};e===null?e=[h]:e.push(h),t++}}}else{let P={instancePath:i+"/engines/"+r.replace(
+t++}}}}else{let y={instancePath:i+"/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1")+"/workload/running/"+m+"/ports/"+c,schemaPath:"#/$defs/workload/propertie\
+s/running/items/properties/ports/items/type",keyword:"type",params:{type:"object"}};e===null?e=[y]:e.push(y),t++}}}else{let P={instancePath:i+"/engines/"+r.replace(
 /~/g,"~0").replace(/\//g,"~1")+"/workload/running/"+m+"/ports",schemaPath:"#/$defs/workload/properties/running/items/properties/ports/type",keyword:"type",params:{
-type:"array"}};e===null?e=[P]:e.push(P),t++}}}else{let y={instancePath:i+"/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1")+"/workload/running/"+m,schemaPath:"\
-#/$defs/workload/properties/running/items/type",keyword:"type",params:{type:"object"}};e===null?e=[y]:e.push(y),t++}}}else{let l={instancePath:i+"/engines/"+r.replace(
+type:"array"}};e===null?e=[P]:e.push(P),t++}}}else{let h={instancePath:i+"/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1")+"/workload/running/"+m,schemaPath:"\
+#/$defs/workload/properties/running/items/type",keyword:"type",params:{type:"object"}};e===null?e=[h]:e.push(h),t++}}}else{let l={instancePath:i+"/engines/"+r.replace(
 /~/g,"~0").replace(/\//g,"~1")+"/workload/running",schemaPath:"#/$defs/workload/properties/running/type",keyword:"type",params:{type:"array"}};e===null?e=[l]:e.
 push(l),t++}}}else{let a={instancePath:i+"/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1")+"/workload",schemaPath:"#/$defs/workload/type",keyword:"type",params:{
 type:"object"}};e===null?e=[a]:e.push(a),t++}}if(n.message!==void 0&&typeof n.message!="string"){let o={instancePath:i+"/engines/"+r.replace(/~/g,"~0").replace(
