@@ -39,6 +39,8 @@ export const ERRORS = {
   /** A path that decides what is executed is writable by another user. */
   ERR_NOT_PRIVATE: { status: 500, exit: 3, retry: false },
   ERR_SNAPSHOT: { status: 400, exit: 1, retry: false },
+  /** There is no room for the snapshot that covers a loss of data. */
+  ERR_NO_SPACE: { status: 507, exit: 5, retry: false },
   ERR_DEADLINE: { status: 504, exit: 4, retry: false },
   /** The loop cancels its own work silently; a cancellation it sees was meant for another caller. */
   ERR_CANCELLED: { status: 499, exit: 1, retry: true },

@@ -29,7 +29,8 @@ Exit codes: 0 success; 1 there is no such generation in the history.`,
     if (word === undefined || more.length > 0) throw usage('history show takes one generation');
     const entries = await readHistory(homeOf(io).historyFile);
     const entry = entryAt(entries, generationIn(word));
-    io.out(flags.output === 'json' ? jsonText(documentOf('HistoryEntry', entry)) : entryText(entry));
+    if (flags.output === 'json') io.out(jsonText(documentOf('HistoryEntry', entry)));
+    else io.out(entryText(entry, entry.loss ? await storedNames(io) : []));
     return 0;
   },
 });
@@ -78,6 +79,12 @@ Secrets are masked. \`rdctl rollback\` goes back to an earlier generation.
     return 0;
   },
 });
+
+/** Names of the snapshots of this home. */
+export async function storedNames(io: Io): Promise<string[]> {
+  const { readCatalogue } = await import('../../src/features/snapshots/catalogue.ts');
+  return (await readCatalogue(homeOf(io).snapshots)).snapshots.map(({ name }) => name);
+}
 
 /** Entries within `since` milliseconds, with a change at or below `path`. */
 function selected(

@@ -6,6 +6,7 @@ import { sentenceOf } from '../../src/client/replies.ts';
 import { homeOf, namesService } from '../../src/client/session/home.ts';
 import { leftoverText } from '../../src/client/session/missing.ts';
 import { RdError } from '../../src/errors.ts';
+import { type Allowed, type Consent, LOSS_OF, notAllowed } from '../../src/plan/losses.ts';
 import { COMPATIBLE, PRODUCT } from '../../src/product.ts';
 import { requireMarked } from '../../src/state/drop-in.ts';
 import {
@@ -18,6 +19,7 @@ import {
 import { lockHome } from '../../src/state/home-lock.ts';
 import { isInstalled } from '../../src/state/own-files.ts';
 import type { Places } from '../../src/state/places.ts';
+import { ALLOW_FLAG, allowedBy } from '../arguments/allow-flag.ts';
 import { noArguments } from '../arguments/arguments.ts';
 import { hostTargets } from '../arguments/environment.ts';
 import { mistake } from '../arguments/values.ts';
@@ -32,6 +34,8 @@ const TARGETS = [PRODUCT.name, COMPATIBLE.target] as const;
 
 /** The server replies once the backend is up again. */
 const LIMIT_MS = 30 * 60_000;
+/** Copying terabytes is slow. */
+const COPY_LIMIT_MS = 24 * 3_600_000;
 
 export const reset = defineCommand({
   name: 'reset',
@@ -42,7 +46,9 @@ all images, containers and volumes, and creates a new one. --cache deletes downl
 service and removes settings, data, guest images, extensions and logs, and what rdctl has added to shell files,
 docker configuration and autostart. It never removes snapshots, and removes downloads only with --cache.
 
-On a terminal, the command asks for confirmation; --yes skips the prompt. The command reports on stderr what was
+--k8s and --vm make a snapshot first, and reset nothing if there is no room for it; --no-snapshot does without.
+
+On a terminal, the command asks for confirmation; --yes or --allow skips the prompt. The command reports on stderr what was
 removed, and exits with 1 if something could not be removed.`,
   flags: {
     vm: { type: 'boolean', summary: 'Delete the machine, with images, containers and volumes' },
@@ -50,6 +56,8 @@ removed, and exits with 1 if something could not be removed.`,
     cache: { type: 'boolean', summary: 'Delete downloads' },
     factory: { type: 'boolean', summary: 'Remove everything in this installation' },
     'keep-history': { type: 'boolean', summary: 'With --factory: keep the history of changes' },
+    'no-snapshot': { type: 'boolean', summary: 'With --k8s or --vm: make no snapshot first' },
+    allow: ALLOW_FLAG,
     yes: { type: 'boolean', short: 'y', summary: 'Do not ask' },
     target: { type: 'string', summary: 'Which application to reset, if another one is running', values: TARGETS },
     output: { ...OUTPUT_FLAG, summary: 'Output format of --factory' },
@@ -69,7 +77,15 @@ removed, and exits with 1 if something could not be removed.`,
     if (mode === undefined && flags.cache !== true) {
       throw mistake('no reset options specified. Use --help to see available options');
     }
-    if (mode !== undefined) io.out(`${await resetBackend(mode, yes, target, invocation)}\n`);
+    const allowed: Allowed | undefined = yes ? 'all' : flags.allow && allowedBy(flags.allow);
+    if (mode !== undefined) {
+      const options: BackendReset = {
+        ...{ mode, snapshot: !flags['no-snapshot'] },
+        ...(allowed ? { allowed } : {}),
+        ...(target ? { target } : {}),
+      };
+      io.out(`${await resetBackend(options, invocation)}\n`);
+    }
     if (flags.cache === true) {
       const here = homeOf(io);
       await requireMarked(here);
@@ -85,10 +101,16 @@ const LOSSES = {
   fast: 'everything in the cluster',
 };
 
+interface BackendReset {
+  mode: keyof typeof LOSSES;
+  snapshot: boolean;
+  /** Consent given on the command line, if any. */
+  allowed?: Allowed;
+  target?: string;
+}
+
 async function resetBackend(
-  mode: keyof typeof LOSSES,
-  yes: boolean,
-  target: string | undefined,
+  { mode, snapshot, allowed, target }: BackendReset,
   { connect, globals, io }: Caller,
 ): Promise<string> {
   const client: Client = createClient(await connect());
@@ -98,12 +120,29 @@ async function resetBackend(
   if (foreign !== (target === COMPATIBLE.target) && !(foreign && consents(target, globals, io))) {
     throw wrongTarget(foreign, file);
   }
-  if (!yes && io.interactive) {
-    const who = foreign ? ` of ${COMPATIBLE.productName}` : '';
-    await askYes(`This deletes ${LOSSES[mode]}${who}. Continue?`, io);
+  const consent = await consentToReset(mode, allowed, foreign ? ` of ${COMPATIBLE.productName}` : '', io);
+  const body = JSON.stringify(foreign ? { mode } : { mode, snapshot, ...(consent ? { consent } : {}) });
+  const timeoutMs = snapshot && !foreign ? COPY_LIMIT_MS : LIMIT_MS;
+  return sentenceOf(client, { method: 'PUT', path: '/v1/k8s_reset', body, timeoutMs, signal: io.signal });
+}
+
+/** How a person has consented; undefined where nobody could be asked. Throws `ERR_CONSENT_NEEDED`. */
+async function consentToReset(
+  mode: keyof typeof LOSSES,
+  allowed: Allowed | undefined,
+  whose: string,
+  io: Io,
+): Promise<Consent['by'] | undefined> {
+  const loss = LOSS_OF[mode];
+  if (allowed) {
+    if (notAllowed([loss], allowed).length === 0) return 'flag';
+    throw new RdError('ERR_CONSENT_NEEDED', `This deletes ${LOSSES[mode]}${whose}; nothing was changed.`, {
+      advice: `Add --allow ${loss}, or --yes.`,
+    });
   }
-  const body = JSON.stringify({ mode });
-  return sentenceOf(client, { method: 'PUT', path: '/v1/k8s_reset', body, timeoutMs: LIMIT_MS, signal: io.signal });
+  if (!io.interactive) return undefined;
+  await askYes(`This deletes ${LOSSES[mode]}${whose}. Continue?`, io);
+  return 'prompt';
 }
 
 /** As for `shutdown`, an auto-discovered application is not reset without consent. */

@@ -1,4 +1,4 @@
-import type { Author, HistoryEntry, RecordedChange, RecordedOutcome } from '../../src/plan/history.ts';
+import type { Author, HistoryEntry, RecordedChange, RecordedLoss, RecordedOutcome } from '../../src/plan/history.ts';
 import { count, durationText, pathText, plainText, tableLines, valueText } from './text.ts';
 
 /** Changes of one entry that the list names; the rest are counted. */
@@ -20,9 +20,9 @@ export function historyText(entries: readonly HistoryEntry[]): string {
   return `${tableLines([['GENERATION', 'WHEN', 'BY', 'RESULT', 'CHANGES'], ...rows]).join('\n')}\n`;
 }
 
-/** Everything that is known of one entry. */
-export function entryText(entry: HistoryEntry): string {
-  const { generation, at, by, changes, outcome } = entry;
+/** Everything that is known of one entry. `stored`: names of the snapshots that exist. */
+export function entryText(entry: HistoryEntry, stored: readonly string[]): string {
+  const { generation, at, by, changes, loss, outcome } = entry;
   const files = (by.files ?? []).map(({ path, sha256 }) => [
     'File',
     `${plainText(path)}  sha256:${sha256.slice(0, 12)}`,
@@ -41,9 +41,27 @@ export function entryText(entry: HistoryEntry): string {
     ms === undefined ? '' : durationText(ms),
     result === 'failed' ? 'failed' : '',
   ]);
-  const parts = [tableLines(facts).join('\n'), changesText(changes, by.files).trimEnd()];
+  const parts = [tableLines(facts).join('\n')];
+  if (changes.length > 0 || !loss) parts.push(changesText(changes, by.files).trimEnd());
+  if (loss) parts.push(['Data loss', ...lossLines(loss, stored).map((line) => `  ${line}`)].join('\n'));
   if (steps.length > 0) parts.push(['Steps', ...tableLines(steps).map((line) => line.trimEnd())].join('\n'));
   return `${parts.join('\n\n')}\n`;
+}
+
+function lossLines(loss: RecordedLoss, stored: readonly string[]): string[] {
+  return [...loss.items.map(plainText), returnText(loss, stored)];
+}
+
+/** How lost data comes back, as a clause. `stored`: as for `entryText`. */
+export function returnText(loss: RecordedLoss, stored: readonly string[]): string {
+  if (!('snapshot' in loss)) return `no snapshot was made: ${plainText(loss.uncovered)}`;
+  if (!stored.includes(loss.snapshot)) return `its snapshot ${plainText(loss.snapshot)} is deleted`;
+  return `to get it back: ${restoreCommand(loss.snapshot)}`;
+}
+
+/** The command that brings back lost data. */
+export function restoreCommand(snapshot: string): string {
+  return `rdctl snapshot restore ${/^[\w.-]+$/.test(snapshot) ? snapshot : JSON.stringify(plainText(snapshot))}`;
 }
 
 /** One line per change, with its place in the profile. `files`: those of the profile, named in full elsewhere. */
@@ -70,7 +88,8 @@ function changeText(change: RecordedChange): string {
   return `${pathText(change)}: ${value}${'after' in change ? valueText(after) : '(removed)'}`;
 }
 
-function brief({ changes }: HistoryEntry): string {
+function brief({ changes, loss }: HistoryEntry): string {
+  if (changes.length === 0 && loss) return loss.items.map(plainText).join(', ');
   const named = changes.slice(0, NAMED).map(changeText);
   const more = changes.length - named.length;
   return [...named, ...(more > 0 ? [`and ${count(more, 'more change')}`] : [])].join(', ');

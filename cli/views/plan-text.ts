@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Locate } from '../../profiles/document/load.ts';
+import { sizeText } from '../../src/os/size.ts';
 import type { Action, Change, Plan, Severity, Target } from '../../src/plan/change.ts';
 import { momentText } from '../../src/settings/maintenance-window.ts';
 import { timeText } from './history-text.ts';
@@ -28,9 +29,10 @@ export function planText(plan: Plan, paint: Style, locate?: Locate): string {
     listText(
       'Blast radius:',
       plan.blastRadius.map(
-        (item) => `  * ${plainText(item.what)}${item.lost ? paint.bad(' (cannot be recovered)') : ''}`,
+        (item) => `  * ${plainText(item.what)}${item.lost ? paint.bad(` (${lossText(item.consent, plan)})`) : ''}`,
       ),
     ),
+    plan.snapshot ? snapshotText(plan.snapshot) : '',
     listText(
       'Your files:',
       (plan.userFiles ?? []).map(
@@ -70,6 +72,16 @@ function roughly(ms: number): string {
   if (ms < 1000) return durationText(ms < 100 ? ms : Math.round(ms / 10) * 10);
   if (ms < 60_000) return `${Math.round(ms / 1000)} s`;
   return durationText(Math.round(ms / 10_000) * 10_000).replace(/ 0 s$/, '');
+}
+
+function lossText(consent: string | undefined, { snapshot }: Plan): string {
+  const name = consent === undefined ? '' : `${plainText(consent)}: `;
+  return `${name}${snapshot ? 'comes back only from the snapshot' : 'cannot be recovered'}`;
+}
+
+function snapshotText({ bytes }: NonNullable<Plan['snapshot']>): string {
+  const size = bytes === undefined ? '' : bytes === 0 ? ', sharing its blocks' : `, about ${sizeText(bytes)}`;
+  return `A snapshot is made first${size}. Without one: --no-snapshot`;
 }
 
 /** Turns a clause into a sentence. */

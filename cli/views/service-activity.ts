@@ -11,8 +11,8 @@ export const PLAN_WAIT_MS = 60_000;
 const QUIET_MS = 1_000;
 
 /**
- * A client whose `planWithLive` waits for a successful observation, e.g. while a step is running, and show on a terminal what the
- * service does meanwhile. `waitMs` is evaluated per plan; after that time the plan is made without an observation, and
+ * A client whose `planWithLive` waits for a successful observation, e.g. while a step is running, and shows on a terminal what the
+ * service does meanwhile, as `apply` does while a snapshot is made. `waitMs` is evaluated per plan; after that time the plan is made without an observation, and
  * says so.
  */
 export function patientClient(client: Client, io: Io, waitMs: () => number): Client {
@@ -24,6 +24,15 @@ export function patientClient(client: Client, io: Io, waitMs: () => number): Cli
       try {
         const timeoutMs = wait + answerLimit({ method: 'POST' });
         return await client.planWithLive(request, { signal: io.signal, timeoutMs, ...options, waitMs: wait });
+      } finally {
+        await stopShowing();
+      }
+    },
+    async apply(request, tag, options) {
+      // A snapshot may take minutes.
+      const stopShowing = serviceLine(client, io, { text: ({ maintenance }) => maintenance, afterMs: QUIET_MS });
+      try {
+        return await client.apply(request, tag, options);
       } finally {
         await stopShowing();
       }

@@ -8,6 +8,7 @@ import { type Finding, formatFindings } from '../../src/settings/issue.ts';
 import { SCHEMA_VERSION } from '../../src/settings/settings.gen.ts';
 import { type FieldManager, isRemoved } from '../../src/state/field-managers.ts';
 import type { Io } from '../command.ts';
+import { restoreCommand } from './history-text.ts';
 import { planText, targetText, transition, warningsText } from './plan-text.ts';
 import { type Progress, progress } from './progress.ts';
 import { phasesText, statusText } from './status-text.ts';
@@ -135,6 +136,11 @@ function printEvent(
       return;
     case 'moved':
       io.err('The settings changed in the meantime; planning again.\n');
+      return;
+    case 'covered':
+      io.err(
+        `Made the snapshot ${plainText(event.snapshot)}. To get the lost data back: ${restoreCommand(event.snapshot)}\n`,
+      );
       return;
     case 'sent':
       io.err(`Sent the ${event.what === 'settings' ? 'settings' : 'power state'}.\n`);

@@ -3,6 +3,7 @@ import type { Diagnostics } from '../features/diagnostics/check.ts';
 import type { Extensions } from '../features/extensions/contract.ts';
 import type { PortForwards } from '../features/port-forwards/manager.ts';
 import type { Snapshots } from '../features/snapshots/contract.ts';
+import type { Resets } from '../features/snapshots/resets.ts';
 import type { JsonObject } from '../json.ts';
 import type { LiveState, Plan, PlanRequest } from '../plan/change.ts';
 import type { Author, HistoryEntry, Origin, StatedSource } from '../plan/history.ts';
@@ -56,7 +57,7 @@ export interface ApiContext {
   extensions: Extensions;
   snapshots: Snapshots;
   /** Carries out `PUT /v1/k8s_reset`, and throws its errors. */
-  resetBackend(mode: 'fast' | 'wipe'): Promise<void>;
+  resetBackend: Resets;
   applies: Applies;
   /** The last apply that is undone if it fails. */
   transaction(): TransactionReport | undefined;
@@ -91,6 +92,9 @@ export interface Metrics {
   text(): Promise<string>;
 }
 
+/** What an apply wrote. */
+type Written = Omit<ApplyReply, 'kind' | 'formatVersion'>;
+
 /** Plans desired states and carries them out. */
 export interface Planner {
   /**
@@ -100,13 +104,16 @@ export interface Planner {
   check(request: PlanRequest): PlanRequest;
   /** What a checked request changes now. `outdated`, `userFiles`: see `PlanInput`. */
   plan(request: PlanRequest, observation?: { outdated?: string; userFiles?: UserFileFacts }): Plan;
+  /** The plan of a checked request with the snapshot that comes before a loss of data. */
+  withCover(plan: Plan, request: PlanRequest): Promise<Plan>;
   /** What plans are compared with now. */
   live(): LiveState;
   /**
-   * Writes settings, machine block and power as one generation; port forwards and extensions follow.
-   * `onFailure`: what happens if the backend fails because of it.
+   * Writes settings, machine block and power as one generation; port forwards and extensions follow. If the plan destroys data, a snapshot
+   * is made first, unless the request declines it; `signal` cancels it. `onFailure`: what happens if the backend fails because of it.
    * @throws RdError `ERR_PLAN_STALE` unless `tag` is that of a plan made now, `ERR_BACKEND_LOCKED` while an earlier apply is
-   *   running, `ERR_SETTINGS_INVALID`, or the error of a blocked change. Nothing was changed then.
+   *   running, `ERR_SETTINGS_INVALID`, `ERR_NO_SPACE` or `ERR_SNAPSHOT` without a snapshot, `ERR_CANCELLED` by the signal, or the error of a
+   *   blocked change. Nothing was changed then.
    */
   write(
     request: PlanRequest,
@@ -114,7 +121,8 @@ export interface Planner {
     by: Author,
     onFailure: OnFailure,
     sources?: readonly StatedSource[],
-  ): Promise<Pick<ApplyReply, 'generation' | 'sent' | 'continues'>>;
+    signal?: AbortSignal,
+  ): Promise<Written>;
 }
 
 /** Whose token a request was sent with. */

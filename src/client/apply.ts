@@ -143,7 +143,7 @@ function withoutChanges(request: PlanRequest, changes: readonly Change[]): PlanR
     if (isMachinePath(path)) removeLeaf({ machine: machine ?? {} }, path);
     else if (path !== 'state') removeLeaf(settings, path);
   }
-  const { wishes, portForwards } = request;
+  const { wishes, portForwards, snapshot } = request;
   return {
     settings,
     ...(machine ? { machine } : {}),
@@ -151,5 +151,6 @@ function withoutChanges(request: PlanRequest, changes: readonly Change[]): PlanR
     prune: request.prune.filter((path) => !paths.has(path)),
     ...(wishes ? { wishes: wishes.filter((path) => !paths.has(path)) } : {}),
     ...(portForwards ? { portForwards: forwardsWithout(portForwards, changes) } : {}),
+    ...(snapshot === undefined ? {} : { snapshot }),
   };
 }

@@ -20,6 +20,8 @@ export type ApplyEvent =
   | { type: 'moved' }
   /** An earlier apply, possibly abandoned by its client, is still running in the service and is waited for. */
   | { type: 'earlier' }
+  /** A snapshot was made before data is destroyed. */
+  | { type: 'covered'; snapshot: string }
   | { type: 'sent'; what: 'settings' | 'power'; ignoredKeys: readonly string[] }
   /** Nothing differs, and the backend is in state ERROR: it is started once more. */
   | { type: 'retrying' }
@@ -121,6 +123,8 @@ export async function carryOut(
     ...{ signal, author },
     ...(input.onFailure ? { onFailure: input.onFailure } : {}),
     ...(keep ? { keep } : {}),
+    // With a snapshot, it answers when that is complete. Without an answer in time, nothing is changed.
+    ...(plan.snapshot ? { timeoutMs: input.leftMs?.() ?? input.timeoutMs } : {}),
   };
   const reply = await client.apply(request, plan.tag ?? '', options).catch((error: unknown) => {
     if (error instanceof RdError && error.code === 'ERR_PLAN_STALE') return 'moved' as const;
@@ -128,6 +132,7 @@ export async function carryOut(
     throw error;
   });
   if (reply === 'moved' || reply === 'busy') return reply;
+  if (reply.snapshot !== undefined) onEvent({ type: 'covered', snapshot: reply.snapshot });
   for (const what of reply.sent) {
     onEvent(what === 'retry' ? { type: 'retrying' } : { type: 'sent', what, ignoredKeys: [] });
   }

@@ -1,7 +1,7 @@
 import { RdError } from '../errors.ts';
 import { isObject, type JsonObject, type JsonValue } from '../json.ts';
 import type { PlanRequest, Sensitive } from '../plan/change.ts';
-import { FORWARDS_PATH, type HistoryEntry, type RecordedChange } from '../plan/history.ts';
+import { FORWARDS_PATH, type HistoryEntry, type RecordedChange, type RecordedLoss } from '../plan/history.ts';
 import { forwardKeyOf, forwardName, type WantedForwards } from '../plan/port-forwards.ts';
 import { FIELDS } from '../settings/fields.gen.ts';
 import { leafAt, setLeaf } from '../settings/leaf-paths.ts';
@@ -10,14 +10,15 @@ import { readMachineOptions } from '../settings/machine-options.ts';
 import { equal } from '../settings/own.ts';
 import { SCHEMA_VERSION } from '../settings/settings.gen.ts';
 
-/** The entries since the last reset, which no rollback crosses. */
+/** The entries since the last factory reset, which no rollback crosses. */
 export function sinceReset(entries: readonly HistoryEntry[]): readonly HistoryEntry[] {
-  return entries.slice(entries.findLastIndex(({ by }) => by.how === 'reset') + 1);
+  return entries.slice(entries.findLastIndex(({ by }) => by.how === 'factory reset') + 1);
 }
 
 /** The generation before the last change that took effect, and before the apply that it belongs to. Throws `ERR_NOT_FOUND` without one. */
 export function beforeLast(entries: readonly HistoryEntry[]): number {
   const last = lastStanding(entries);
+  if (last?.loss && last.changes.length === 0) throw onlyLoss(last.generation, last.loss);
   if (last) return (last.by.continues ?? last.generation) - 1;
   throw new RdError('ERR_NOT_FOUND', 'There is nothing to undo: the history of this home is empty.', {
     advice: 'Changes are recorded from the first apply on; see them with `rdctl history`.',
@@ -30,6 +31,25 @@ function lastStanding(entries: readonly HistoryEntry[]): HistoryEntry | undefine
   if (last?.by.how !== 'return' || last.by.to === undefined) return last;
   const { to } = last.by;
   return lastStanding(entries.filter(({ generation }) => generation <= to));
+}
+
+/** A reset changes no settings. */
+function onlyLoss(generation: number, loss: RecordedLoss): RdError {
+  const back =
+    'snapshot' in loss ? `Get the data back with \`rdctl snapshot restore ${loss.snapshot}\`, or undo` : 'Undo';
+  return new RdError(
+    'ERR_NOT_FOUND',
+    `The last change, generation ${generation}, deleted data and changed no settings: a rollback cannot undo it.`,
+    { advice: `${back} earlier changes with \`rdctl rollback GENERATION\`.` },
+  );
+}
+
+/** The entries after a generation that destroyed data, which no rollback brings back. */
+export function lossesAfter(entries: readonly HistoryEntry[], to: number): (HistoryEntry & { loss: RecordedLoss })[] {
+  return entries.filter(
+    (entry): entry is HistoryEntry & { loss: RecordedLoss } =>
+      entry.loss !== undefined && entry.generation > to && entry.outcome?.result !== 'not applied',
+  );
 }
 
 /** The request of a rollback, and the names of secrets that it cannot bring back. */

@@ -80,6 +80,7 @@ const MEANS: Readonly<Record<Author['how'], string>> = {
   power: 'a start or stop',
   restore: 'a restored snapshot',
   reset: 'a reset',
+  'factory reset': 'a factory reset',
   service: 'the service',
 };
 

@@ -4,6 +4,7 @@ import { RdError } from '../errors.ts';
 import { type JsonObject, parseObject } from '../json.ts';
 import { readIfThere } from '../os/atomic-file.ts';
 import type { Change, Plan, PlanRequest } from '../plan/change.ts';
+import { lossesOf } from '../plan/losses.ts';
 import { type EstimatedFiles, estimatePlan } from '../plan/offline.ts';
 import { type ForwardsReport, isWantedForwards } from '../plan/port-forwards.ts';
 import { powerChange, SERVICE_START } from '../plan/runtime-changes.ts';
@@ -113,7 +114,8 @@ export function offlinePlan(
     stored.from === 'file'
       ? 'No service is running: compared with the stored settings.'
       : 'No service is running and nothing is stored: compared with the defaults.';
-  return { ...plan, warnings: [note, ...warnings, ...plan.warnings] };
+  const cover = lossesOf(plan).length > 0 && request.snapshot !== false ? { snapshot: {} } : {};
+  return { ...plan, ...cover, warnings: [note, ...warnings, ...plan.warnings] };
 }
 
 /**

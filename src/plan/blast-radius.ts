@@ -136,7 +136,8 @@ function clusterItems({ consequences: { goal, observed, cluster }, downgrade }: 
   return items;
 }
 
-function deletion(installed: string): string {
+/** `installed`: as `installedVersion`. */
+export function deletion(installed: string): string {
   return installed === ''
     ? 'deletes the workloads and data of the cluster, should a newer one be installed,'
     : `deletes the workloads and data of the cluster (version ${installed})`;

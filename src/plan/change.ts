@@ -91,6 +91,8 @@ export interface Plan {
   deferred?: { until: string; changes: string[] };
   /** Reasons of a restart that is due before any change of this plan. */
   pendingRestart: string[];
+  /** The snapshot that an apply makes first, because the plan destroys data. `bytes`: to copy, where that is known. */
+  snapshot?: { bytes?: number };
   /**
    * Files of the user, outside of our own directories, that the plan touches. Absent: unknown, as for another
    * application.
@@ -118,6 +120,8 @@ export interface PlanRequest {
   wishes?: string[];
   /** Absent where they are not managed. */
   portForwards?: WantedForwards;
+  /** Whether a snapshot is made before data is destroyed; true if absent. */
+  snapshot?: boolean;
 }
 
 /** A port forward in a profile; `null` removes it. */

@@ -50,6 +50,7 @@ export interface Author {
     | 'power'
     | 'restore'
     | 'reset'
+    | 'factory reset'
     | 'service';
   /** The name of the token that the client used. */
   token?: string;
@@ -73,6 +74,12 @@ export interface Origin {
   sources?: readonly StatedSource[];
 }
 
+/** Data that a write or a reset destroys, and the snapshot made before, or why there is none. */
+export type RecordedLoss = {
+  /** Clauses: `deletes the workloads and data of the cluster (version 1.30.2)`. */
+  items: string[];
+} & ({ snapshot: string } | { uncovered: string });
+
 /** What became of a write. */
 export interface RecordedOutcome {
   /**
@@ -90,7 +97,7 @@ export interface RecordedOutcome {
   phases?: { name: string; ms?: number; outcome?: 'done' | 'failed' }[];
 }
 
-/** One write of the desired state. */
+/** One write of the desired state, or a reset. */
 export interface HistoryEntry {
   /** Version of the desired state since this write. Starts of the service count as well, so numbers have gaps. */
   generation: number;
@@ -98,6 +105,8 @@ export interface HistoryEntry {
   at: string;
   by: Author;
   changes: RecordedChange[];
+  /** Where data is destroyed. */
+  loss?: RecordedLoss;
   /** Absent while the backend converges, and after a service that was killed meanwhile. */
   outcome?: RecordedOutcome;
 }

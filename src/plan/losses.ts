@@ -4,6 +4,9 @@ import type { BlastItem, Plan } from './change.ts';
 export const LOSSES = ['kubernetes-reset', 'machine-reset'] as const;
 export type Loss = (typeof LOSSES)[number];
 
+/** What the modes of `PUT /v1/k8s_reset` destroy. */
+export const LOSS_OF = { fast: 'kubernetes-reset', wipe: 'machine-reset' } as const satisfies Record<string, Loss>;
+
 /** The consent to a change that destroys data. */
 export interface Consent {
   items: Loss[];

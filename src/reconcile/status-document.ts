@@ -56,6 +56,8 @@ export interface ApplyReply {
   sent: ('settings' | 'power' | 'retry')[];
   /** True when `apply` in the status reports further steps. */
   continues: boolean;
+  /** Name of the snapshot that was made before data is destroyed. */
+  snapshot?: string;
 }
 
 /** A kept profile, and what differs from it. */

@@ -85,7 +85,11 @@ export async function openBackend(
   const policies = await servicePolicies(options, host);
   const { driver, reason } = await openDriver(options, state, places, log);
   undo.push(['driver', async () => driver.release?.()]);
-  const recovered = await recoverBackend({ ...places, kept: driver.keeps });
+  const recovered = await recoverBackend({
+    ...places,
+    kept: driver.keeps,
+    ...(state ? { generation: state.generation } : {}),
+  });
   notices.push(...recovered.notices);
   if ((await finishWrite(places, state)) === 'completed') {
     notices.push('A change of settings that the last service was making when it ended is complete now.');

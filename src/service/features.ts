@@ -50,9 +50,12 @@ export async function openFeatures(
   const notice = (text: string) => void notices.push(text);
   const data = createBackendData({
     ...{ places, driver, host, store, maintenance, controllers, recovered, notice },
+    failed: history.failed,
     log: log.write,
   });
   undo.push(['snapshots', () => data.close()]);
+  const since = backend.layers.firstRun?.at;
+  if (since !== undefined) history.onOldest((generation) => data.covers.dropBefore(generation, since));
   let watch: (Watch & WatchFeed) | undefined;
   const portForwards = await openPortForwards({
     ...{ places, driver, controllers, store, history, transactions, notice },
@@ -103,6 +106,8 @@ export async function openFeatures(
     ...{ store, controllers, driver, kubernetesVersions, portForwards, applies, counters },
     host: { platform, arch: process.arch, osVersion: release() },
     idle: options.idle ?? false,
+    covers: data.covers,
+    clock: systemClock,
     log: log.write,
     home: places.data,
     measured: history.measured,

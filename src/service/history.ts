@@ -30,13 +30,16 @@ export interface ServiceHistory {
   beginAgain(generation: number): Promise<void>;
   /**
    * Records a write before it takes effect. Throws `ERR_IO` when that is not possible: the write must not happen then. On a full disk only
-   * a change of power is let through, because stopping must always be possible. After what is `announced`, `finished` follows.
+   * a change of power and a reset without a snapshot are let through, because stopping and making room must always be possible. After what
+   * is `announced`, `finished` follows.
    */
   writing(before: Desired, next: Desired, by: Author, recorded?: Recorded): Promise<void>;
   /** Records that a write failed after its entry. */
   notApplied(generation: number): Promise<void>;
   /** Records the end of what a write announced, and why it failed, if it did. */
   finished(generation: number, failure?: unknown): void;
+  /** Records that a reset failed. */
+  failed(generation: number, reason: string): void;
   /** As `HistoryFile.onOldest`: what is bound to an older entry can go. */
   onOldest(listener: (generation: number) => void): void;
   /** All entries, oldest first. Throws `ERR_IO`. */
@@ -140,31 +143,39 @@ export function serviceHistory(
     entries: file.entries,
     measured: () => measured,
     beginAgain: (generation) =>
-      file.add({ generation, at: new Date(systemClock.now()).toISOString(), by: { how: 'reset' }, changes: [] }),
-    async writing(before, next, by, { announced, sources } = {}) {
+      file.add({
+        generation,
+        at: new Date(systemClock.now()).toISOString(),
+        by: { how: 'factory reset' },
+        changes: [],
+      }),
+    async writing(before, next, by, { announced, sources, loss } = {}) {
       const power = by.how === 'apply' || by.how === 'rollback' ? powerBefore : undefined;
       const ofBackend = recordedChanges(power === undefined ? before : { ...before, power }, next);
       const changes = withSources([...ofBackend, ...(announced ?? [])], sources);
       // A retry after a failure is a new generation without a change.
-      if (changes.length === 0) return;
+      if (changes.length === 0 && !loss) return;
       const at = new Date(systemClock.now()).toISOString();
       const { generation } = next;
       try {
-        await file.add({ generation, at, by, changes });
+        await file.add({ generation, at, by, changes, ...(loss ? { loss } : {}) });
       } catch (error) {
         const isFull = error instanceof RdError && ['ENOSPC', 'EDQUOT'].includes(systemCode(error.cause) ?? '');
         const onlyPower = changes.every(({ path }) => path === 'state');
-        if (!isFull || !onlyPower) throw error;
-        log.write('warn', 'the disk is full, so a change of power is not in the history', { generation });
+        if (!isFull || !onlyPower || (loss && 'snapshot' in loss)) throw error;
+        log.write('warn', 'the disk is full, so a change of power or a reset is not in the history', { generation });
         return;
       }
       if (by.how !== 'start' && by.how !== 'policy') powerBefore = undefined;
-      const isForLoop = ofBackend.length > 0;
+      const isForLoop = ofBackend.length > 0 || loss !== undefined;
       // What a return undoes is concluded by itself.
       if (isForLoop && by.continues === undefined && by.how !== 'return') {
         for (const [earlier, entry] of open) if (entry.isForLoop) end(earlier, { result: 'superseded' });
       }
       open.set(generation, { isForLoop, hasSteps: announced !== undefined });
+    },
+    failed(generation, reason) {
+      if (open.has(generation)) end(generation, { result: 'failed', reason });
     },
     async notApplied(generation) {
       if (open.has(generation)) await end(generation, { result: 'not applied' });

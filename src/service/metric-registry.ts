@@ -20,6 +20,7 @@ const HOWS: Readonly<Record<Author['how'], true>> = {
   power: true,
   restore: true,
   reset: true,
+  'factory reset': true,
   service: true,
 };
 const BACKEND_STATES: Readonly<Record<BackendState, true>> = {

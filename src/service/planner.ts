@@ -1,9 +1,12 @@
 import type { ApiContext, Planner, ReservedSteps } from '../api/context.ts';
 import { RdError, type SettingsFinding } from '../errors.ts';
+import type { Covers } from '../features/snapshots/contract.ts';
+import type { Clock } from '../os/clock.ts';
 import { refuseBlocked } from '../plan/blocks.ts';
-import type { LiveState, PlanRequest } from '../plan/change.ts';
+import type { LiveState, Plan, PlanRequest } from '../plan/change.ts';
 import { patchOf, plannedMachineOptions } from '../plan/diff.ts';
 import { recordedForwards } from '../plan/history.ts';
+import { lostItems } from '../plan/losses.ts';
 import { makePlan } from '../plan/plan.ts';
 import type { Measurement } from '../plan/prediction.ts';
 import { validateContext } from '../plan/settings-update.ts';
@@ -17,6 +20,8 @@ import { readMachineOptions } from '../settings/machine-options.ts';
 import { mergeSettings, withoutRemovals } from '../settings/merge.ts';
 import type { Settings } from '../settings/settings.gen.ts';
 import { unknownKeys, validate } from '../settings/validate.ts';
+import type { DesiredSnapshot, WriteResult } from '../state/desired-store.ts';
+import { withCover } from './plan-cover.ts';
 
 interface PlannerInput
   extends Pick<
@@ -32,6 +37,8 @@ interface PlannerInput
     | 'counters'
     | 'log'
   > {
+  covers: Covers;
+  clock: Clock;
   /** The directory of the service's state. */
   home: string;
   /** The source of the locked profile. */
@@ -42,7 +49,7 @@ interface PlannerInput
 
 /** Plans desired states for the API and for other parts of the service, and carries them out. */
 export function createPlanner(input: PlannerInput): Planner {
-  const { store, driver, controllers, portForwards, applies, counters, log, lockedBy, home } = input;
+  const { store, driver, controllers, portForwards, applies, counters, covers, log, lockedBy, home } = input;
 
   function planFrom(
     { settings, machine, power, generation }: Desired,
@@ -66,52 +73,116 @@ export function createPlanner(input: PlannerInput): Planner {
     });
   }
 
+  function decisionOn(plan: Plan, request: PlanRequest, desired: Desired): Decision {
+    // The request was checked against these very settings, so its differences need no further validation.
+    const patch = patchOf(plan, request, desired.settings);
+    const settings = patch ? mergeSettings(desired.settings, patch) : desired.settings;
+    const machine = plannedMachineOptions(plan, request, desired.machine);
+    const power = request.state === 'unmanaged' ? desired.power : request.state;
+    const sent: ApplyReply['sent'] = [];
+    if (patch || machine !== desired.machine) sent.push('settings');
+    if (power !== desired.power) sent.push('power');
+    // Nothing differs, and an earlier attempt failed for good. Its cause may be gone.
+    const gaveUp = power === 'started' && controllers.status().backendState === 'ERROR';
+    if (sent.length === 0 && gaveUp) sent.push('retry');
+    const uncovered = request.snapshot === false ? 'it was declined' : covers.impossible;
+    return {
+      ...{ plan, sent },
+      ...(sent.length > 0 ? { next: { settings, machine, power } } : {}),
+      items: sent.length > 0 ? lostItems(plan).map(({ what }) => what) : [],
+      ...(uncovered === undefined ? {} : { uncovered }),
+    };
+  }
+
   return {
     check: (request) => checked(request, store.snapshot().desired.settings, input),
     plan: (request, observation) => planFrom(store.snapshot().desired, request, observation),
     live: () => liveState(input),
-    async write(body, tag, by, onFailure, sources) {
+    withCover: (plan, request) =>
+      withCover(plan, request, {
+        covers,
+        clock: input.clock,
+        isOn: controllers.observed().machine.state === 'on',
+        stopped: () => planFrom(store.snapshot().desired, STOP).blastRadius,
+      }),
+    async write(body, tag, by, onFailure, sources, signal = NEVER) {
       const origin = { by, ...(sources ? { sources } : {}) };
       let steps: ReservedSteps | undefined;
-      const { answer, now } = await store
-        .write(({ desired }) => {
-          const request = checked(body, desired.settings, input);
-          const plan = planFrom(desired, request);
-          steps = applies.reserve(plan, request);
-          if (plan.tag !== tag) {
-            throw new RdError('ERR_PLAN_STALE', 'the plan is stale; nothing was changed', {
-              advice: 'Plan again and review the changes.',
-            });
-          }
-          refuseBlocked(plan);
-          // The request was checked against these very settings, so its differences need no further validation.
-          const patch = patchOf(plan, request, desired.settings);
-          const settings = patch ? mergeSettings(desired.settings, patch) : desired.settings;
-          const machine = plannedMachineOptions(plan, request, desired.machine);
-          const power = request.state === 'unmanaged' ? desired.power : request.state;
-          const sent: ApplyReply['sent'] = [];
-          if (patch || machine !== desired.machine) sent.push('settings');
-          if (power !== desired.power) sent.push('power');
-          // Nothing differs, and an earlier attempt failed for good. Its cause may be gone.
-          const gaveUp = power === 'started' && controllers.status().backendState === 'ERROR';
-          if (sent.length === 0 && gaveUp) sent.push('retry');
-          const next = sent.length > 0 ? { next: { settings, machine, power } } : {};
-          const announced = steps ? { announced: recordedForwards(plan) } : {};
-          return { ...next, ...announced, answer: { plan, sent }, ...origin, onFailure };
-        })
-        .catch((error: unknown) => {
-          steps?.release();
-          throw error;
+      const decide = (desired: Desired): Decision => {
+        const request = checked(body, desired.settings, input);
+        const plan = planFrom(desired, request);
+        steps = applies.reserve(plan, request);
+        if (plan.tag !== tag) throw stale();
+        refuseBlocked(plan);
+        return { ...decisionOn(plan, request, desired), ...(steps ? { announced: recordedForwards(plan) } : {}) };
+      };
+      const written = async (): Promise<{ answer: Decision; now: DesiredSnapshot; snapshot?: string }> => {
+        const first = await store.write(({ desired }) => {
+          const decision = decide(desired);
+          if (isToCover(decision)) return { answer: decision };
+          const { items, uncovered = '' } = decision;
+          return {
+            ...writeOf(decision),
+            ...origin,
+            onFailure,
+            ...(items.length > 0 ? { loss: { items, uncovered } } : {}),
+          };
         });
+        const { answer: decision } = first;
+        if (!isToCover(decision)) return first;
+        const { plan, items } = decision;
+        const covered = { generation: plan.generation + 1, items };
+        const write = async (snapshot: string) => ({
+          snapshot,
+          ...(await store.write(({ desired }) => {
+            // What the plan costs is not judged again, because the backend may have been stopped for the snapshot.
+            if (desired.generation !== plan.generation) throw stale();
+            return { ...writeOf(decision), ...origin, onFailure, loss: { items, snapshot } };
+          })),
+        });
+        return covers.around(covered, write, signal);
+      };
+      const { answer, now, snapshot } = await written().catch((error: unknown) => {
+        steps?.release();
+        throw error;
+      });
       const { plan, sent } = answer;
       const { generation } = now.desired;
       if (sent.includes('settings')) counters.settingsWrites += 1;
       const changes = plan.changes.map(({ path, key }) => (key === undefined ? path : `${path}[${key}]`));
       log('info', 'applied', { changes, sent, generation });
       steps?.begin(generation, origin);
-      return { generation, sent, continues: steps !== undefined };
+      return { generation, sent, continues: steps !== undefined, ...(snapshot === undefined ? {} : { snapshot }) };
     },
   };
+}
+
+/** What an agreed plan writes. */
+interface Decision extends Pick<WriteResult<unknown>, 'next' | 'announced'> {
+  plan: Plan;
+  sent: ApplyReply['sent'];
+  /** What it destroys. */
+  items: string[];
+  /** Why no snapshot is made of that. */
+  uncovered?: string;
+}
+
+function isToCover({ items, uncovered }: Decision): boolean {
+  return items.length > 0 && uncovered === undefined;
+}
+
+function writeOf(decision: Decision): WriteResult<Decision> {
+  const { next, announced } = decision;
+  return { ...(next ? { next } : {}), ...(announced ? { announced } : {}), answer: decision };
+}
+
+const NEVER = new AbortController().signal;
+const STOP: PlanRequest = { settings: {}, state: 'stopped', prune: [] };
+
+function stale(): RdError {
+  return new RdError('ERR_PLAN_STALE', 'the plan is stale; nothing was changed', {
+    advice: 'Plan again and review the changes.',
+  });
 }
 
 function liveState({ store, portForwards }: PlannerInput): LiveState {

@@ -1,7 +1,7 @@
 import { createHmac, randomBytes } from 'node:crypto';
 import { indentedJson, type JsonObject } from '../json.ts';
 import { SerialQueue } from '../os/serial-queue.ts';
-import type { Author, RecordedChange, StatedSource } from '../plan/history.ts';
+import type { Author, RecordedChange, RecordedLoss, StatedSource } from '../plan/history.ts';
 import type { OnFailure } from '../plan/return.ts';
 import type { Desired } from '../reconcile/contract.ts';
 
@@ -25,12 +25,14 @@ export interface WriteResult<T> {
   by?: Author;
   /** Where it asks for each change. */
   sources?: readonly StatedSource[];
+  /** Data that it destroys. */
+  loss?: RecordedLoss;
   /** Makes the write a transaction: what happens if the backend fails because of it. Absent: the value stays. */
   onFailure?: OnFailure;
 }
 
 /** What is said of a write besides its author. */
-export type Recorded = Pick<WriteResult<unknown>, 'announced' | 'sources' | 'onFailure'>;
+export type Recorded = Pick<WriteResult<unknown>, 'announced' | 'sources' | 'loss' | 'onFailure'>;
 
 /** Holds the desired state. Writes are serialized and atomic. */
 export interface DesiredStore {

@@ -176,6 +176,6 @@ test('a history that outlived a reset continues, and no rollback crosses it', as
   await again.run('set', '--images.namespace', 'web');
   const [first, reset, last] = await entries();
   expect(first).toEqual(before);
-  expect([reset.by.how, last.by.how]).toEqual(['reset', 'set']);
+  expect([reset.by.how, last.by.how]).toEqual(['factory reset', 'set']);
   expect(reset.generation).toBeGreaterThan(first.generation);
 });

@@ -58,7 +58,7 @@ describe('reset', () => {
       err: '',
     });
     const put = server.received.find(({ method }) => method === 'PUT');
-    expect([put?.path, put?.body]).toEqual(['/v1/k8s_reset', JSON.stringify({ mode })]);
+    expect([put?.path, put?.body]).toEqual(['/v1/k8s_reset', JSON.stringify({ mode, snapshot: true })]);
   });
 
   test('--cache removes only downloads in a directory that others may use', async () => {

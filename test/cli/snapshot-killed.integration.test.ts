@@ -5,6 +5,7 @@ import type { Model } from '../../src/drivers/machines/simulated/model.ts';
 import { processTable } from '../../src/os/process-table.ts';
 import { builtTool } from '../helpers/built-tool.ts';
 import { rdctlProgram } from '../helpers/cli.ts';
+import { rounds } from '../helpers/rounds.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';
 
 const tool = builtTool();
@@ -83,6 +84,75 @@ The next start of the service completes the restore, or rolls it back: \`rdctl s
   expect(await call('start', '--wait')).toMatchObject({ exit: 0 });
   expect(unfinished()).toBe(false);
   expect((await call('snapshot', 'list')).out).toMatch(/^NAME.*\none .*\n(?:two .*\n)?$/);
+});
+
+interface Entry {
+  generation: number;
+  loss?: { snapshot: string };
+  outcome?: { result: string };
+}
+
+/** What is there of a snapshot that covers a change when its service is killed. */
+const COVER_INSTANTS = ['the record', 'the copy', 'the snapshot', 'the entry', 'the answer'] as const;
+
+test('a change that destroys data comes with its snapshot or not at all when its service is killed with -9', {
+  timeout: 120_000,
+}, async () => {
+  const home = temporaryDirectory();
+  const env = { RDCTL_HOME: home, RDCTL_DRIVER: 'simulated', RDCTL_SIMULATED_LATENCY_MS: '5' };
+  const call = (...argv: string[]) => rdctlProgram(argv, { entry: tool.entry(), env, cwd: home });
+  onTestFinished(async () => void (await call('shutdown')));
+  const versions = ['1.33.4', '1.32.8'];
+  for (const version of versions) {
+    const settings = { version: 19, kubernetes: { enabled: true, version } };
+    writeFileSync(join(home, `${version}.json`), JSON.stringify(settings));
+  }
+  const record = join(home, 'state', 'covering.json');
+  const snapshots = () => (existsSync(join(home, 'snapshots')) ? readdirSync(join(home, 'snapshots')) : []);
+  const history = () => readFileSync(join(home, 'state', 'history.jsonl'), 'utf8');
+  const lastGeneration = () =>
+    Math.max(...[...history().matchAll(/"generation":(\d+)/g)].map(([, number]) => Number(number)));
+  const version = () =>
+    JSON.parse(readFileSync(join(home, 'config', 'settings.json'), 'utf8')).kubernetes.version as string;
+  const seen = new Set<string>();
+
+  for (const instant of Array.from({ length: rounds(1, 20) }, () => COVER_INSTANTS).flat()) {
+    expect(await call('start', '--wait')).toMatchObject({ exit: 0 });
+    expect(await call('apply', '-f', '1.33.4.json')).toMatchObject({ exit: 0 });
+    const { pid } = JSON.parse(readFileSync(join(home, 'app-engine.json'), 'utf8'));
+    const before = { snapshots: snapshots(), entries: history().length, generation: lastGeneration() };
+    const added = () => snapshots().filter((name) => !before.snapshots.includes(name));
+    const isThere = {
+      'the record': () => existsSync(record),
+      'the copy': () => added().some((name) => name.endsWith('.partial')),
+      'the snapshot': () => added().some((name) => !name.startsWith('.')),
+      'the entry': () => history().length > before.entries,
+      'the answer': () => history().length > before.entries && !existsSync(record),
+    }[instant];
+    const applying = call('apply', '-f', '1.32.8.json', '--allow', 'kubernetes-reset');
+    let ended = false;
+    void applying.finally(() => {
+      ended = true;
+    });
+    while (!ended && !isThere()) await new Promise((resolve) => setImmediate(resolve));
+    process.kill(pid, 'SIGKILL');
+    await applying;
+
+    expect(await call('start', '--wait'), instant).toMatchObject({ exit: 0 });
+    expect(existsSync(record), instant).toBe(false);
+    expect(snapshots().filter((name) => name.startsWith('.'))).toEqual([]);
+    const { entries } = JSON.parse((await call('history', '-o', 'json')).out);
+    const [entry] = entries.filter(({ generation, loss }: Entry) => loss && generation > before.generation);
+    const isMade = version() === '1.32.8';
+    seen.add(isMade ? 'made' : 'not made');
+    const made = added().map(
+      (id) => JSON.parse(readFileSync(join(home, 'snapshots', id, 'metadata.json'), 'utf8')).name,
+    );
+    expect(made, instant).toEqual(isMade ? [entry.loss.snapshot] : []);
+    if (isMade) expect(await call('snapshot', 'delete', made[0])).toMatchObject({ exit: 0 });
+    else expect([undefined, 'not applied'], instant).toContain(entry?.outcome?.result);
+  }
+  expect([...seen].sort()).toEqual(['made', 'not made']);
 });
 
 /** Copies endlessly and writes its pid. One process, like the real one: the child of a shell would briefly outlive it. */

@@ -11,7 +11,7 @@ import { RdError } from '../../src/errors.ts';
 import type { Diagnostics } from '../../src/features/diagnostics/check.ts';
 import type { Extensions } from '../../src/features/extensions/contract.ts';
 import type { PortForwards } from '../../src/features/port-forwards/manager.ts';
-import type { Snapshots } from '../../src/features/snapshots/contract.ts';
+import type { Covers, Snapshots } from '../../src/features/snapshots/contract.ts';
 import type { JsonObject } from '../../src/json.ts';
 import { steadyClock, systemClock } from '../../src/os/clock.ts';
 import { clusterSpec, engineSpec, machineSpec, type Observed } from '../../src/plan/backend.ts';
@@ -93,6 +93,16 @@ const NO_SNAPSHOTS: Snapshots = {
   remove: async () => undefined,
   restore: async () => undefined,
   cancel: async () => false,
+};
+
+/** Makes no snapshots. */
+export const NO_COVERS: Covers = {
+  impossible: 'the driver of the test keeps nothing',
+  outlook: async () => ({ bytes: 0, isLive: false }),
+  around: () => Promise.reject(new Error('not possible')),
+  within: () => Promise.reject(new Error('not possible')),
+  dropBefore: () => undefined,
+  close: async () => undefined,
 };
 
 /** Knows nothing and finds nothing. */
@@ -185,6 +195,8 @@ export function startApi(options: TestApiOptions = {}): TestApi {
     ...parts,
     planner: createPlanner({
       ...parts,
+      covers: NO_COVERS,
+      clock: systemClock,
       home: HOME,
       measured: () => [],
       ...(options.lockedBy === undefined ? {} : { lockedBy: options.lockedBy }),

@@ -18,7 +18,14 @@ export const AFTER: Settings = { ...BEFORE, virtualMachine: { ...BEFORE.virtualM
 
 /** A home with a kept directory and two kept files; one file exists only before, one only in the snapshot. */
 export interface Scene {
-  here: { backendLock: string; settingsFile: string; snapshots: string; state: string; kept: string[] };
+  here: {
+    backendLock: string;
+    settingsFile: string;
+    snapshots: string;
+    state: string;
+    historyFile: string;
+    kept: string[];
+  };
   kept: string[];
   sources: Map<string, string>;
   /** Everything visible of it, including leftovers. */
@@ -34,6 +41,7 @@ export async function scene(): Promise<Scene> {
     settingsFile: join(home, 'settings.json'),
     snapshots: join(home, 'snapshots'),
     state: join(home, 'state'),
+    historyFile: join(home, 'state', 'history.jsonl'),
     kept: ['data', 'disk', 'cluster'].map((name) => join(live, name)),
   };
   for (const path of [join(live, 'data', 'deep'), join(saved, '0-data'), here.state])

@@ -136,7 +136,7 @@ test('forwards that a killed service announced are unfinished, unless the entry 
   expect(scene({ ...entry, changes: [{ path: 'state' }] }).history.unfinished).toBeUndefined();
 });
 
-test('a change that cannot be recorded is refused; on a full disk a stop still works', async () => {
+test('a change that cannot be recorded is refused; on a full disk a stop and a reset still work', async () => {
   let failure: string | undefined;
   const added: Omit<HistoryEntry, 'outcome'>[] = [];
   const write = vi.fn();
@@ -157,6 +157,12 @@ test('a change that cannot be recorded is refused; on a full disk a stop still w
   await expect(history.writing(LIVE, NEXT, { how: 'set' })).rejects.toMatchObject({ code: 'ERR_IO' });
   await history.writing(LIVE, STOPPED, { how: 'power' });
   expect(write).toHaveBeenCalledWith('warn', expect.stringContaining('the disk is full'), { generation: 2 });
+  const RESET = { ...LIVE, generation: 2 };
+  const items = ['deletes it'];
+  await history.writing(LIVE, RESET, { how: 'reset' }, { loss: { items, uncovered: 'no room' } });
+  await expect(
+    history.writing(LIVE, RESET, { how: 'reset' }, { loss: { items, snapshot: 'x' } }),
+  ).rejects.toMatchObject({ code: 'ERR_IO' });
   failure = 'EACCES';
   await expect(history.writing(LIVE, STOPPED, { how: 'power' })).rejects.toMatchObject({ code: 'ERR_IO' });
   failure = undefined;

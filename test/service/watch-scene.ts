@@ -14,7 +14,7 @@ import { DEFAULT_MACHINE_OPTIONS } from '../../src/settings/machine-options.gen.
 import type { WatchRules } from '../../src/settings/watch-rules.ts';
 import { createDesiredStore } from '../../src/state/desired-store.ts';
 import type { KeptRecord } from '../../src/state/kept-file.ts';
-import { runsWith } from '../helpers/api.ts';
+import { NO_COVERS, runsWith } from '../helpers/api.ts';
 import { requestFor, type Values } from '../plan/planning.ts';
 import { settingsWith } from '../reconcile/worlds.ts';
 
@@ -82,6 +82,8 @@ export function watchScene(options: SceneOptions = {}) {
     counters: { settingsPuts: 0, settingsWrites: 0 },
     kubernetesVersions: () => undefined,
     measured: () => [],
+    covers: NO_COVERS,
+    clock,
     controllers: { observed: () => runsWith(settings), status: () => ({ backendState: 'STARTED' }) } as never,
     portForwards: { list: () => ({ portForwards: [] }) } as never,
     applies: { reserve: () => undefined, report: () => work },

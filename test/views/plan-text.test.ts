@@ -69,7 +69,7 @@ Cannot be changed:
 
 Blast radius:
   * stops 7 containers
-  * deletes the cluster (cannot be recovered)
+  * deletes the cluster (kubernetes-reset: cannot be recovered)
 
 Your files:
   ~ /home/user/.bashrc: removes /home/user/bin from PATH

@@ -1,4 +1,4 @@
-import { beforeLast, rollbackRequest, sinceReset } from '../../../src/client/history.ts';
+import { beforeLast, lossesAfter, rollbackRequest, sinceReset } from '../../../src/client/history.ts';
 import { runningService, type Service } from '../../../src/client/session/find.ts';
 import { homeOf } from '../../../src/client/session/home.ts';
 import { RdError } from '../../../src/errors.ts';
@@ -6,8 +6,9 @@ import type { HistoryEntry } from '../../../src/plan/history.ts';
 import { PRODUCT } from '../../../src/product.ts';
 import { readHistory } from '../../../src/state/history-file.ts';
 import type { Caller } from '../../command.ts';
+import { returnText } from '../../views/history-text.ts';
 import type { View } from '../../views/view.ts';
-import { entryAt, generationIn } from '../history.ts';
+import { entryAt, generationIn, storedNames } from '../history.ts';
 import type { RequestedState } from './run.ts';
 
 type Rollback = RequestedState & { asked: ReturnType<typeof rollbackRequest> };
@@ -25,7 +26,21 @@ export async function rollbackState(word: string | undefined, caller: Caller, vi
   view.warnings(
     asked.secrets.map((path) => `${path} is a secret, which the history does not hold: it stays as it is.`),
   );
+  const lost = lossesAfter(entries, to);
+  const stored = lost.length > 0 ? await snapshotsOf(service, caller) : [];
+  view.warnings(
+    lost.map(
+      ({ generation, loss }) =>
+        `Generation ${generation} ${loss.items.join(', and ')}, which a rollback does not bring back; ${returnText(loss, stored)}.`,
+    ),
+  );
   return { asked, isRollback: true, home: service?.status.home ?? home, author: async () => ({ to }) };
+}
+
+async function snapshotsOf(service: Service | undefined, { io }: Caller): Promise<string[]> {
+  if (!service) return storedNames(io);
+  const { snapshotCalls } = await import('../../../src/client/snapshots.ts');
+  return (await snapshotCalls(service.client).list(io.signal)).map(({ name }) => name);
 }
 
 async function historyOf(service: Service | undefined, historyFile: string): Promise<HistoryEntry[]> {

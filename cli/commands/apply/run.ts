@@ -61,6 +61,8 @@ export interface ApplyOptions {
   timeoutMs: number;
   /** Consent given on the command line. */
   allowed: Allowed;
+  /** Make a snapshot before data is destroyed. */
+  snapshot: boolean;
   skipLocked: boolean;
   skipUnsupported: boolean;
   wait: boolean;
@@ -84,6 +86,7 @@ export const RUN_FLAGS = {
   allow: ALLOW_FLAG,
   'allow-reset': { type: 'boolean', summary: 'Consent to all data loss that the plan lists' },
   yes: { type: 'boolean', short: 'y', summary: 'Do not ask; same as --allow-reset' },
+  'no-snapshot': { type: 'boolean', summary: 'Make no snapshot before data is destroyed' },
   'skip-locked': { type: 'boolean', summary: 'Skip locked settings, and list them' },
   timeout: { type: 'duration', summary: 'How long to wait (default 10m)' },
   'no-wait': { type: 'boolean', summary: 'Do not wait for the backend' },
@@ -98,10 +101,11 @@ export const RUN_FLAGS = {
 /** What `RUN_FLAGS` say. */
 export function runOptions(
   flags: Invocation<typeof RUN_FLAGS>['flags'],
-): Pick<ApplyOptions, 'timeoutMs' | 'allowed' | 'skipLocked' | 'wait' | 'start' | 'onFailure'> {
+): Pick<ApplyOptions, 'timeoutMs' | 'allowed' | 'snapshot' | 'skipLocked' | 'wait' | 'start' | 'onFailure'> {
   return {
     timeoutMs: flags.timeout ?? APPLY_TIMEOUT_MS,
     allowed: flags['allow-reset'] || flags.yes ? 'all' : allowedBy(flags.allow),
+    snapshot: !flags['no-snapshot'],
     skipLocked: flags['skip-locked'] ?? false,
     wait: !flags['no-wait'],
     start: !flags['no-start'],
@@ -176,7 +180,10 @@ async function applyWith(service: Found, options: ApplyOptions, { leftMs, decide
     // Leave time for the steps after the plan.
     client: patientClient(client, io, () => Math.min(PLAN_WAIT_MS, leftMs() / 2)),
     status: service.status,
-    request: withForwards(request, portForwards ?? NO_FORWARDS),
+    request: {
+      ...withForwards(request, portForwards ?? NO_FORWARDS),
+      ...(options.snapshot ? {} : { snapshot: false }),
+    },
     ...(wanted.author ? { author: wanted.author } : {}),
     ...(options.onFailure === 'keep' ? { onFailure: 'keep' as const } : {}),
     ...(keep ? { keep } : {}),

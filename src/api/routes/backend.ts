@@ -1,6 +1,8 @@
 import type { FastifyInstance } from 'fastify';
 import { RdError } from '../../errors.ts';
+import type { ResetMode, ResetRequest } from '../../features/snapshots/resets.ts';
 import { isObject } from '../../json.ts';
+import { type Consent, LOSS_OF } from '../../plan/losses.ts';
 import type { BackendState, Power } from '../../reconcile/contract.ts';
 import { callerOf } from '../author.ts';
 import { bytesOf, parseJson } from '../body.ts';
@@ -127,7 +129,18 @@ const RESET_DOC = documented({
   body: {
     description: '`fast` (the default) keeps images, containers and volumes; `wipe` keeps only the settings',
     required: true,
-    schema: { type: 'object', properties: { mode: { enum: ['fast', 'wipe'] } } },
+    schema: {
+      type: 'object',
+      properties: {
+        mode: { enum: ['fast', 'wipe'] },
+        snapshot: {
+          description:
+            '`true`: a snapshot is made first, or nothing is reset; `false`: none. Absent: one is made if there is room.',
+          type: 'boolean',
+        },
+        consent: { description: 'How a person has consented, for the history.', enum: ['flag', 'prompt'] },
+      },
+    },
   },
   replies: {
     200: { description: 'done', body: 'text', example: TEXTS.resetDone.fast },
@@ -135,28 +148,39 @@ const RESET_DOC = documented({
     409: { description: 'a snapshot operation is in progress', body: 'text' },
     502: { description: 'the backend did not stop or did not start again', body: 'text' },
     503: { description: 'the backend is starting or stopping; nothing was done', body: 'text' },
+    507: { description: 'there is no room for the snapshot that was asked for; nothing was done', body: 'text' },
   },
 });
 
 /** `PUT /v1/k8s_reset`. */
 export function k8sResetRoutes(app: FastifyInstance, { resetBackend }: ApiContext): void {
   app.put('/v1/k8s_reset', RESET_DOC, async (request, reply) => {
-    const mode = requestedMode(bytesOf(request));
-    await resetBackend(mode);
+    const { mode, ...rest } = requestedReset(bytesOf(request));
+    await resetBackend(mode, { ...rest, by: { how: 'reset', ...callerOf(request), ...rest.by } });
     return reply.type(TEXT_TYPE).send(TEXTS.resetDone[mode]);
   });
 }
 
-/** Without a mode, the one that loses less. An unknown one must not delete anything. */
-function requestedMode(bytes: Buffer): 'fast' | 'wipe' {
+/**
+ * Without a mode, the one that loses less. An unknown one must not delete anything. A client of the compatible interface does not say
+ * whether it wants a snapshot.
+ */
+function requestedReset(bytes: Buffer): {
+  mode: ResetMode;
+  snapshot: ResetRequest['snapshot'];
+  by: { consent?: Consent };
+} {
   const value = parseJson(bytes);
   if (!isObject(value) && !Array.isArray(value)) throw new RdError('ERR_BODY_INVALID', TEXTS.notJson);
-  const mode = isObject(value) ? value.mode : undefined;
-  if (mode === undefined) return 'fast';
-  if (mode === 'fast' || mode === 'wipe') return mode;
-  throw new RdError('ERR_BODY_INVALID', `invalid reset mode ${JSON.stringify(mode)}`, {
-    advice: 'Send {"mode":"fast"} or {"mode":"wipe"}.',
-  });
+  const { mode = 'fast', snapshot, consent } = isObject(value) ? value : {};
+  if (mode !== 'fast' && mode !== 'wipe') {
+    throw new RdError('ERR_BODY_INVALID', `invalid reset mode ${JSON.stringify(mode)}`, {
+      advice: 'Send {"mode":"fast"} or {"mode":"wipe"}.',
+    });
+  }
+  const by: { consent?: Consent } = {};
+  if (consent === 'flag' || consent === 'prompt') by.consent = { items: [LOSS_OF[mode]], by: consent };
+  return { mode, snapshot: snapshot === true ? 'required' : snapshot === false ? 'none' : 'if possible', by };
 }
 
 const FACTORY_RESET_DOC = documented({

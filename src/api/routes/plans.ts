@@ -28,6 +28,11 @@ const PLAN_REQUEST = {
     state: { enum: ['started', 'stopped', 'unmanaged'] },
     prune: { type: 'array', items: { type: 'string' } },
     wishes: { type: 'array', items: { type: 'string' } },
+    snapshot: {
+      description: 'Whether a snapshot is made before data is destroyed.',
+      type: 'boolean',
+      default: true,
+    },
     portForwards: {
       type: 'object',
       additionalProperties: false,
@@ -88,7 +93,8 @@ export function planRoutes(app: FastifyInstance, { controllers, planner, watch, 
       const facts = { ...(looked ? {} : { outdated }), ...(files ? { userFiles: files } : {}) };
       const plan = watch.plan(planner.plan(request, facts), window);
       const withLive = isObject(query) && query.live === 'true';
-      const document = withLive ? { ...plan, live: liveState(planner.live(), token) } : plan;
+      const live = withLive ? { live: liveState(planner.live(), token) } : {};
+      const document = { ...(await planner.withCover(plan, request)), ...live };
       return reply.type(JSON_TYPE).send(indentedJson(document));
     },
   );
@@ -144,6 +150,7 @@ const APPLY_REPLY = {
       items: { enum: ['settings', 'power', 'retry'] },
     },
     continues: { description: 'Port forwards and extensions follow; see `apply` in the status.', type: 'boolean' },
+    snapshot: { description: 'Name of the snapshot that was made before data is destroyed.', type: 'string' },
   },
 } as const;
 
@@ -151,12 +158,17 @@ const APPLY_DOC = documented({
   scope: 'write',
   summary: 'Apply a plan',
   description:
-    'Takes the body of `POST /v2/plan` and the `tag` of its plan. Settings and power state are written immediately, as one version of the desired state; port forwards and extensions follow, even if the client disconnects. A change that makes the backend fail is undone, unless `onFailure` is `keep`. With `keep`, the service keeps the profile, and what restarts waits for its window.',
+    'Takes the body of `POST /v2/plan` and the `tag` of its plan. Settings and power state are written immediately, as one version of the desired state; port forwards and extensions follow, even if the client disconnects. A change that makes the backend fail is undone, unless `onFailure` is `keep`. With `keep`, the service keeps the profile, and what restarts waits for its window. If the plan destroys data, a snapshot is made before the reply and before anything is written; a client that disconnects meanwhile cancels it, and nothing is changed.',
   body: { description: 'The desired state, and the tag', required: true, schema: APPLY_REQUEST },
   replies: {
     202: { description: 'it is written; wait for the generation', body: 'json', schema: APPLY_REPLY },
     400: {
       description: 'a malformed request, invalid settings, or blocked changes',
+      body: 'json',
+      schema: schemaOf('Error'),
+    },
+    507: {
+      description: 'there is no room for the snapshot; nothing was changed',
       body: 'json',
       schema: schemaOf('Error'),
     },
@@ -180,7 +192,7 @@ export function applyRoutes(app: FastifyInstance, { planner, watch }: ApiContext
       const by: Author = { how, ...callerOf(call), ...author };
       const written = keep
         ? await watch.apply(request, tag, { ...by, profile: keep.name }, keepOf(keep), onFailure, sources)
-        : await planner.write(request, tag, by, onFailure, sources);
+        : await planner.write(request, tag, by, onFailure, sources, disconnected(reply));
       const document: ApplyReply = { kind: 'ApplyReply', formatVersion: 1, ...written };
       return reply.code(202).type(JSON_TYPE).send(indentedJson(document));
     },

@@ -2,8 +2,7 @@ import type { Driver } from '../../drivers/driver.ts';
 import { RdError } from '../../errors.ts';
 import type { LogFile } from '../../os/log-file.ts';
 import { unprotected } from '../../plan/blocks.ts';
-import { COMPATIBLE } from '../../product.ts';
-import type { Controllers, Desired } from '../../reconcile/contract.ts';
+import type { Controllers } from '../../reconcile/contract.ts';
 import { objectOf } from '../../settings/fields.ts';
 import { leafAt } from '../../settings/leaf-paths.ts';
 import { isLocked } from '../../settings/locks.ts';
@@ -11,13 +10,14 @@ import type { Settings } from '../../settings/settings.gen.ts';
 import type { DesiredStore } from '../../state/desired-store.ts';
 import type { Places } from '../../state/places.ts';
 import { type FileHost, loadSettings } from '../../state/settings-file.ts';
-import { failureOf, statusMatches } from './backend-wait.ts';
-import type { Snapshots } from './contract.ts';
+import type { Covers, Snapshots } from './contract.ts';
+import { coverRecord } from './cover-record.ts';
 import { journalFile } from './journal.ts';
-import { createKeptState, type KeptState } from './kept-state.ts';
+import { createKeptState } from './kept-state.ts';
 import type { Maintenance } from './maintenance.ts';
 import { createProof } from './proof.ts';
 import type { Recovered } from './recovery.ts';
+import { createResets, type Resets } from './resets.ts';
 import { createSnapshots } from './snapshots.ts';
 import { type SwapOperations, swapOperations } from './swap.ts';
 import { copyRecord, recordedCopy } from './tree.ts';
@@ -25,8 +25,9 @@ import { copyRecord, recordedCopy } from './tree.ts';
 /** Everything that works on the data of the stopped backend: snapshots and resets. */
 export interface BackendData {
   snapshots: Snapshots;
+  covers: Covers;
   /** The work of `PUT /v1/k8s_reset`. */
-  reset(mode: ResetMode): Promise<void>;
+  reset: Resets;
   /** A restored snapshot has not been seen running yet. */
   isRestoreUnproven(): boolean;
   /** Cancels the current operation and waits for its rollback. */
@@ -41,6 +42,8 @@ export interface BackendDataInput {
   maintenance: Maintenance;
   controllers: Controllers;
   recovered: Pick<Recovered, 'unproven'>;
+  /** Records that a reset failed, in the history. */
+  failed(generation: number, reason: string): void;
   /** Shown in the status. */
   notice(text: string): void;
   log: LogFile['write'];
@@ -72,13 +75,16 @@ export function createBackendData(input: BackendDataInput): BackendData {
     proof,
     readSettings: (file) => restoredSettings(file, { host, driver, store }),
     copy,
+    coverRecord: coverRecord(places),
     log,
   });
+  const { covers } = snapshots;
   proof.watch();
   return {
     snapshots,
+    covers,
     isRestoreUnproven: () => keptState.unproven() !== undefined,
-    reset: createResets({ maintenance, controllers, keptState, desired, log, closing: closing.signal }),
+    reset: createResets({ ...input, keptState, covers, closing: closing.signal }),
     async close() {
       closing.abort();
       // The proof first: a restore that waits for it leaves it to the next service.
@@ -109,55 +115,4 @@ export async function restoredSettings(
     'ERR_SETTING_UNSUPPORTED',
     `${unenforced.path} is true in it, and cannot be enforced: ${unenforced.reason}`,
   );
-}
-
-/** `fast` deletes the cluster's data and keeps images; `wipe` deletes everything that the driver keeps. */
-type ResetMode = 'fast' | 'wipe';
-
-interface ResetsInput {
-  maintenance: Pick<Maintenance, 'run' | 'heldBy'>;
-  controllers: Pick<Controllers, 'status' | 'onChange'>;
-  keptState: Pick<KeptState, 'wipe'>;
-  desired(): Desired;
-  log: LogFile['write'];
-  /** Aborted when the service stops. */
-  closing: AbortSignal;
-}
-
-const ACTIONS: Readonly<Record<ResetMode, string>> = {
-  fast: 'Resetting the cluster',
-  wipe: 'Resetting the machine',
-};
-
-/**
- * The work of `PUT /v1/k8s_reset`: resolves when the backend has converged again. Without a cluster, `fast` is a restart.
- * @throws RdError `ERR_NOT_READY` while the backend starts or stops, `ERR_BACKEND_LOCKED`, `ERR_CONVERGE_FAILED` when it does not converge.
- */
-function createResets({ maintenance, controllers, keptState, desired, log, closing }: ResetsInput) {
-  return async (mode: ResetMode): Promise<void> => {
-    const { backendState } = controllers.status();
-    if (backendState === 'STARTING' || backendState === 'STOPPING') {
-      throw new RdError('ERR_NOT_READY', `${COMPATIBLE.productName} is busy (${backendState}); nothing was reset`, {
-        advice: 'Try again when it has started or stopped.',
-      });
-    }
-    await maintenance.run(ACTIONS[mode], closing, (work) =>
-      mode === 'wipe' ? keptState.wipe(work) : work.resetCluster(),
-    );
-    log('info', 'reset done', { mode });
-    await statusMatches(
-      controllers,
-      (status) => {
-        if (maintenance.heldBy() !== undefined || status.generation !== desired().generation) return false;
-        return status.converged || status.backendState === 'ERROR';
-      },
-      closing,
-    );
-    const status = controllers.status();
-    if (status.backendState !== 'ERROR') return;
-    throw new RdError(
-      'ERR_CONVERGE_FAILED',
-      `the data was reset, and the backend did not come up again: ${failureOf(status)}`,
-    );
-  };
 }

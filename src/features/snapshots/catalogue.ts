@@ -34,6 +34,8 @@ export interface Snapshot extends SnapshotRecord {
   directory: string;
   /** Path of its mark of completeness. */
   mark: string;
+  /** The service made it before a change that destroys data: the generation of that change. */
+  covers?: number;
 }
 
 export interface Catalogue {
@@ -122,9 +124,13 @@ async function readSnapshot(id: string, directory: string): Promise<Snapshot | s
   if (typeof value.name !== 'string' || typeof value.created !== 'string') {
     return `its ${METADATA} does not say its name and when it was made`;
   }
-  const { created, name, description } = value;
+  const { created, name, description, covers } = value;
   if (Number.isNaN(Date.parse(created))) return `its ${METADATA} has no date`;
-  return { id, directory, mark, created, name, description: typeof description === 'string' ? description : '' };
+  return {
+    ...{ id, directory, mark, created, name },
+    description: typeof description === 'string' ? description : '',
+    ...(typeof covers === 'number' ? { covers } : {}),
+  };
 }
 
 function byAge(a: Snapshot, b: Snapshot): number {

@@ -1,3 +1,6 @@
+import type { RdError } from '../../errors.ts';
+import type { MaintenanceWork } from './maintenance.ts';
+
 /** A snapshot as `GET /v1/snapshots` returns it (docs/snapshots.md). */
 export interface SnapshotRecord {
   /** RFC 3339. */
@@ -25,4 +28,49 @@ export interface Snapshots {
   restore(name: string): Promise<void>;
   /** Cancels the current operation and waits for its rollback. True when there was one. */
   cancel(): Promise<boolean>;
+}
+
+/** A change that destroys data. */
+export interface Covered {
+  /** Of the change. */
+  generation: number;
+  /** Clauses: `deletes the workloads and data of the cluster (version 1.30.2)`. */
+  items: readonly string[];
+}
+
+/** What a snapshot would take now. */
+export interface CoverOutlook {
+  /** To copy: none where the file system can share blocks. */
+  bytes: number;
+  /** The backend keeps running meanwhile. */
+  isLive: boolean;
+  /** There is no room for it. */
+  noSpace?: RdError;
+}
+
+/** Snapshots made before changes that destroy data. They have names of their own, and only the newest are kept. */
+export interface Covers {
+  /** Why there are none, as a clause. */
+  readonly impossible?: string;
+  /** `isOn`: the machine is. */
+  outlook(isOn: boolean): Promise<CoverOutlook>;
+  /**
+   * Makes a snapshot, then the change, while nothing else works on the data; the backend stays stopped in between if it was stopped for the
+   * copy. `change` gets the name of the snapshot. If either fails, the snapshot is gone, and so is the change.
+   * @throws RdError `ERR_NO_SPACE`, `ERR_SNAPSHOT` if it cannot be made, `ERR_CANCELLED` by the signal, and what `change` throws.
+   */
+  around<T>(covered: Covered, change: (snapshot: string) => Promise<T>, signal: AbortSignal): Promise<T>;
+  /** As `around`, in work on the stopped backend. */
+  within<T>(
+    covered: Covered,
+    work: Pick<MaintenanceWork, 'signal' | 'progress'>,
+    change: (snapshot: string) => Promise<T>,
+  ): Promise<T>;
+  /**
+   * Deletes those of changes before generation `oldest`, which the history no longer has. `since`: when this installation first ran; older
+   * ones outlived a factory reset, and their numbers mean something else.
+   */
+  dropBefore(oldest: number, since: string): void;
+  /** Resolves when old ones are deleted. */
+  close(): Promise<void>;
 }

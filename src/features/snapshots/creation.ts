@@ -19,7 +19,7 @@ import {
   SETTINGS,
 } from './catalogue.ts';
 import type { SnapshotRecord } from './contract.ts';
-import type { Maintenance } from './maintenance.ts';
+import type { Maintenance, MaintenanceWork } from './maintenance.ts';
 import { contentsOf, formatManifest, MANIFEST, markOf, type SavedPart, savedNames } from './manifest.ts';
 import { checkUnique } from './name.ts';
 import { checkSpace, copyTree, flush } from './tree.ts';
@@ -28,6 +28,8 @@ interface DraftInput {
   /** Directory of all snapshots. */
   root: string;
   record: SnapshotRecord;
+  /** As in `Snapshot`. */
+  covers?: number;
   driver: string;
   /** Paths that the driver keeps. */
   kept: readonly string[];
@@ -42,7 +44,7 @@ interface DraftInput {
 type CopyLive = (copies: readonly { from: string; to: string }[], signal: AbortSignal) => Promise<void>;
 
 /** A snapshot being created. Its temporary name hides it from readers until it is complete. */
-export function createDraft({ root, record, driver, kept, settings, copy = copyTree, check }: DraftInput) {
+export function createDraft({ root, record, covers, driver, kept, settings, copy = copyTree, check }: DraftInput) {
   const id = randomUUID();
   const directory = partialDirectory(root, id);
   const copies = kept.map((from, index) => {
@@ -51,12 +53,14 @@ export function createDraft({ root, record, driver, kept, settings, copy = copyT
     return { from, to: join(directory, saved), name, saved };
   });
   let live = false;
+  let complete = false;
 
   async function write(name: string, text: string): Promise<void> {
     await fileOperations.writeNew(join(directory, name), text, 0o600);
   }
 
   return {
+    id,
     /** Copies the settings and the driver's data: with `copyLive` from a running backend. */
     async save(signal: AbortSignal, copyLive?: CopyLive): Promise<void> {
       live = copyLive !== undefined;
@@ -64,7 +68,8 @@ export function createDraft({ root, record, driver, kept, settings, copy = copyT
         await makeDirectory(root);
         await mkdir(directory, { mode: 0o700 });
         const { created, name, description } = record;
-        await write(METADATA, `${JSON.stringify({ created, name, id, description }, null, 2)}\n`);
+        const metadata = { created, name, id, description, ...(covers === undefined ? {} : { covers }) };
+        await write(METADATA, `${JSON.stringify(metadata, null, 2)}\n`);
         await write(SETTINGS, settings());
       } catch (cause) {
         throw ioError('write', directory, cause);
@@ -93,12 +98,15 @@ export function createDraft({ root, record, driver, kept, settings, copy = copyT
         await flush([directory]);
         await write(COMPLETE, markOf(manifest));
         await rename(directory, join(root, id));
+        complete = true;
         await fileOperations.syncDirectory(root);
       } catch (cause) {
         throw ioError('write', directory, cause);
       }
     },
+    /** Removes it, also when it is complete. */
     async discard(): Promise<void> {
+      if (complete) return deleteSnapshot(root, { id, directory: join(root, id) });
       await rm(directory, { recursive: true, force: true }).catch((cause: unknown) => {
         throw ioError('remove', directory, cause);
       });
@@ -114,7 +122,7 @@ export interface SnapshotMaking {
   rest: BackendRest;
   desired(): Desired;
   /** Wraps work that stops the backend: a failure is reported when the backend is back. */
-  interrupting(work: () => Promise<void>): Promise<void>;
+  interrupting<T>(work: () => Promise<T>): Promise<T>;
   copy?: DraftInput['copy'];
 }
 
@@ -131,35 +139,16 @@ export interface NewSnapshot {
  * On failure nothing is left of the snapshot.
  */
 export async function makeSnapshot(
-  { root, driver, maintenance, rest, desired, interrupting, copy }: SnapshotMaking,
+  making: SnapshotMaking,
   { record, action, stop }: NewSnapshot,
   signal: AbortSignal,
 ): Promise<void> {
-  const { keeps, copyLive, checkKept } = driver;
+  const { root, driver, maintenance, rest, interrupting } = making;
+  const { copyLive } = driver;
   await rest.begin(action, signal);
-  const draft = createDraft({
-    root,
-    record,
-    driver: driver.name,
-    kept: keeps,
-    settings: () => `${JSON.stringify(desired().settings, null, 2)}\n`,
-    ...(copy ? { copy } : {}),
-    ...(checkKept ? { check: (saved, until) => checkKept(saved, until) } : {}),
-  });
-  const saveStopped = () =>
-    maintenance.run(action, signal, async (work) => {
-      await refuseTaken(root, record);
-      work.progress(`copying ${sizeText(await checkSpace(keeps, dirname(root)))}`);
-      await draft.save(work.signal);
-    });
-  const saveLive = (copyAll: NonNullable<typeof copyLive>) =>
-    maintenance.runLive(action, signal, async (work) => {
-      await refuseTaken(root, record);
-      const size = sizeText(await checkSpace(keeps, dirname(root), false));
-      work.progress(`copying ${size}`);
-      const progress = (share: number) => work.progress(`copying ${size}, ${Math.floor(share * 100)} %`);
-      await draft.save(work.signal, (copies, until) => copyAll(copies, until, progress));
-    });
+  const draft = draftOf(making, record);
+  const saveStopped = () => maintenance.run(action, signal, (work) => draft.saveStopped(work));
+  const saveLive = (copyAll: CopyAll) => maintenance.runLive(action, signal, (work) => draft.saveLive(work, copyAll));
   const make = async (save: () => Promise<void>): Promise<void> => {
     try {
       await save();
@@ -176,6 +165,42 @@ export async function makeSnapshot(
   };
   if (copyLive && !stop && (await rest.isSteady(signal))) await make(() => saveLive(copyLive));
   else await interrupting(() => make(saveStopped));
+}
+
+type CopyAll = NonNullable<Driver['copyLive']>;
+type CopyWork = Pick<MaintenanceWork, 'signal' | 'progress'>;
+
+/** A draft of everything that the driver keeps. `covers`: as in `Snapshot`. */
+export function draftOf(
+  { root, driver, desired, copy }: Pick<SnapshotMaking, 'root' | 'driver' | 'desired' | 'copy'>,
+  record: SnapshotRecord,
+  covers?: number,
+) {
+  const { keeps, checkKept } = driver;
+  const draft = createDraft({
+    ...{ root, record, driver: driver.name, kept: keeps },
+    ...(covers === undefined ? {} : { covers }),
+    settings: () => `${JSON.stringify(desired().settings, null, 2)}\n`,
+    ...(copy ? { copy } : {}),
+    ...(checkKept ? { check: (saved, until) => checkKept(saved, until) } : {}),
+  });
+  return {
+    ...draft,
+    /** Copies from the stopped backend. */
+    async saveStopped(work: CopyWork): Promise<void> {
+      await refuseTaken(root, record);
+      work.progress(`copying ${sizeText(await checkSpace(keeps, dirname(root)))}`);
+      await draft.save(work.signal);
+    },
+    /** Copies from the running backend. */
+    async saveLive(work: CopyWork, copyAll: CopyAll): Promise<void> {
+      await refuseTaken(root, record);
+      const size = sizeText(await checkSpace(keeps, dirname(root), false));
+      work.progress(`copying ${size}`);
+      const progress = (share: number) => work.progress(`copying ${size}, ${Math.floor(share * 100)} %`);
+      await draft.save(work.signal, (copies, until) => copyAll(copies, until, progress));
+    },
+  };
 }
 
 /** The name may have been taken since the request. */

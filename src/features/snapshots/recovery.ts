@@ -4,6 +4,7 @@ import type { Hold } from '../../reconcile/contract.ts';
 import { backendLock } from '../../state/backend-lock.ts';
 import type { Places } from '../../state/places.ts';
 import { sweep } from './catalogue.ts';
+import { recoverCover } from './cover-record.ts';
 import { type Journal, journalFile, readJournal } from './journal.ts';
 import { holdOfLock } from './maintenance.ts';
 import { quoted } from './name.ts';
@@ -21,7 +22,9 @@ export interface Recovered {
 }
 
 /** Where the service and its driver have their data. */
-interface RecoveryPlaces extends Pick<Places, 'backendLock' | 'settingsFile' | 'snapshots' | 'state'> {
+interface RecoveryPlaces extends Pick<Places, 'backendLock' | 'settingsFile' | 'snapshots' | 'state' | 'historyFile'> {
+  /** The stored one; absent without a state. */
+  generation?: number;
   /** What the driver keeps. */
   kept: readonly string[];
 }
@@ -38,7 +41,7 @@ export async function recoverBackend(
   const lock = backendLock(places.backendLock);
   const facts = await lock.read();
   const notices: string[] = [];
-  const noteLeftover = (error: unknown) =>
+  const noteLeftover = (error: unknown): undefined =>
     void notices.push(`An interrupted operation left files behind, which are harmless: ${sentencesOf(error)}`);
   await endCopy(copyRecord(places)).catch(noteLeftover);
   let unproven: Journal | undefined;
@@ -56,7 +59,10 @@ export async function recoverBackend(
       notices: [...notices, reason],
     };
   }
-  if (facts?.abandoned && facts.action !== undefined && !undone) notices.push(interrupted(facts.action, unproven));
+  const cover = await recoverCover(places, places.generation ?? Number.POSITIVE_INFINITY).catch(noteLeftover);
+  if (facts?.abandoned && facts.action !== undefined && !undone) {
+    notices.push(interrupted(facts.action, { unproven, cover }));
+  }
   const recovered = { ...(unproven ? { unproven } : {}), notices };
   if (facts && !facts.abandoned)
     return { ...recovered, initialHold: { hold: holdOfLock(facts.action), lasts: 'lock' } };
@@ -68,8 +74,15 @@ export async function recoverBackend(
 const BACKEND = 'A backend that was stopped for it starts again, if it is to run.';
 
 /** The notice for an interruption that needed no rollback. */
-function interrupted(action: string, unproven: Journal | undefined): string {
-  const state = unproven ? 'what was put in place stays if it runs' : 'what it had begun is removed';
+function interrupted(
+  action: string,
+  { unproven, cover }: { unproven: Journal | undefined; cover: string | undefined },
+): string {
+  const state = unproven
+    ? 'what was put in place stays if it runs'
+    : cover === undefined
+      ? 'what it had begun is removed'
+      : `the snapshot ${quoted(cover)} is complete, and the change that it covers is made`;
   return `The last service ended in the middle of this: ${action}; ${state}. ${BACKEND}`;
 }
 

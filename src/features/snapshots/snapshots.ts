@@ -8,7 +8,8 @@ import type { Settings } from '../../settings/settings.gen.ts';
 import { LOCKED } from '../../state/backend-lock.ts';
 import { createBackendRest } from './backend-wait.ts';
 import { deleteSnapshot, findSnapshot, readCatalogue, SETTINGS } from './catalogue.ts';
-import type { Snapshots } from './contract.ts';
+import type { Covers, Snapshots } from './contract.ts';
+import { createCovers } from './cover.ts';
 import { makeSnapshot, type SnapshotMaking } from './creation.ts';
 import type { KeptState } from './kept-state.ts';
 import type { Maintenance } from './maintenance.ts';
@@ -31,10 +32,13 @@ export interface SnapshotsInput {
   readSettings(file: string): Promise<Settings>;
   log: LogFile['write'];
   copy?: SnapshotMaking['copy'];
+  /** Path of the record of a snapshot that covers a change. */
+  coverRecord: string;
   clock?: Clock;
 }
 
 export interface SnapshotService extends Snapshots {
+  covers: Covers;
   /** Cancels the current operation, waits for its end, and refuses others. */
   close(): Promise<void>;
 }
@@ -52,22 +56,22 @@ export function createSnapshots(input: SnapshotsInput): SnapshotService {
   const rest = createBackendRest({ ...input, closing: closing.signal });
   let operation: Operation | undefined;
 
-  async function exclusively(reads: string | undefined, work: (signal: AbortSignal) => Promise<void>): Promise<void> {
+  async function exclusively<T>(reads: string | undefined, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
     if (operation || closing.signal.aborted) throw new RdError('ERR_BACKEND_LOCKED', LOCKED);
     const abort = new AbortController();
     const ended = work(abort.signal);
     operation = { abort, ended: ended.catch(() => undefined), ...(reads === undefined ? {} : { reads }) };
     try {
-      await ended;
+      return await ended;
     } finally {
       operation = undefined;
     }
   }
 
   /** For work that stops the backend: a failure is reported only when the backend is back, because the message says so. */
-  async function interrupting(work: () => Promise<void>): Promise<void> {
+  async function interrupting<T>(work: () => Promise<T>): Promise<T> {
     try {
-      await work();
+      return await work();
     } catch (error) {
       await rest.end(closing.signal);
       throw error;
@@ -87,11 +91,21 @@ export function createSnapshots(input: SnapshotsInput): SnapshotService {
     return current !== undefined;
   }
 
+  const covers = createCovers({
+    making: { ...input, rest, interrupting },
+    exclusively: (work) => exclusively(undefined, work),
+    restoring: () => operation?.reads,
+    record: input.coverRecord,
+    log,
+  });
+
   return {
+    covers,
     cancel,
     async close() {
       closing.abort();
       await cancel();
+      await covers.close();
     },
     async list() {
       return (await catalogue()).map(({ created, name, description }) => ({ created, name, description }));

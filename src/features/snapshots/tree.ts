@@ -138,15 +138,30 @@ export async function flush(directories: readonly string[]): Promise<void> {
  * @throws RdError `ERR_SNAPSHOT` with the required and the free space.
  */
 export async function checkSpace(tops: readonly string[], directory: string, shares = true): Promise<number> {
-  const needed = await usage(tops);
-  if (shares && needed > 0 && (await sharesBlocks(directory))) return 0;
-  const { bavail, bsize } = await statfs(directory);
-  const free = bavail * bsize;
-  if (needed + MARGIN <= free) return needed;
+  const { bytes, needed, free } = await roomFor(tops, directory, shares);
+  if (needed <= free) return bytes;
   throw new RdError(
     'ERR_SNAPSHOT',
-    `there is not enough space: the copy needs ${sizeText(needed + MARGIN)}, and ${sizeText(free)} is free in ${directory}`,
+    `there is not enough space: the copy needs ${sizeText(needed)}, and ${sizeText(free)} is free in ${directory}`,
   );
+}
+
+/** What a copy takes and what there is, in bytes. */
+export interface Room {
+  /** To move: none where blocks are shared. */
+  bytes: number;
+  /** To be free, with a margin; 0 where blocks are shared. */
+  needed: number;
+  free: number;
+}
+
+/** `shares`: as for `checkSpace`. */
+export async function roomFor(tops: readonly string[], directory: string, shares: boolean): Promise<Room> {
+  const bytes = await usage(tops);
+  const { bavail, bsize } = await statfs(directory);
+  const free = bavail * bsize;
+  if (shares && bytes > 0 && (await sharesBlocks(directory))) return { bytes: 0, needed: 0, free };
+  return { bytes, needed: bytes + MARGIN, free };
 }
 
 /** Tested with a small file, because no file system reports it. */

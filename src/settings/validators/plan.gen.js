@@ -9,32 +9,34 @@ What the plan interrupts, hides or destroys.",type:"array",items:{type:"object",
 e if it cannot be recovered.",type:"boolean"},consent:{description:"Present if lost: the name to pass to `--allow`.",enum:["kubernetes-reset","machine-reset"]}}}},
 deferred:{description:"Changes that wait for the maintenance window of the profile. Absent if nothing waits.",type:"object",required:["until","changes"],properties:{
 until:{description:"When they are made, RFC 3339.",type:"string"},changes:{description:"As path or path[key].",type:"array",items:{type:"string"}}}},pendingRestart:{
-description:"Reasons for a restart that is already pending, whatever this plan changes.",type:"array",items:{type:"string"}},userFiles:{description:"User files \
-outside rdctl's own directories that the plan modifies. Absent when unknown, such as for another application.",type:"array",items:{type:"object",required:["file",
-"action","what"],properties:{file:{description:"Absolute path. On Windows, the autostart entry is a registry value.",type:"string"},action:{enum:["create","upda\
-te","delete"]},what:{description:"selects docker context rdctl",type:"string"}}}},warnings:{type:"array",items:{type:"string"}},prediction:{description:"How lon\
-g the steps of this plan took here before. Absent if nothing that runs is touched, or no earlier change had exactly these steps.",type:"object",required:["ms","\
-times","since"],properties:{ms:{description:"The median, in milliseconds.",type:"integer",minimum:0},times:{description:"Earlier changes with the same steps.",type:"\
-integer",minimum:1},since:{description:"RFC 3339: when the first of them ended.",type:"string"}}},summary:{type:"object",required:["changes","severity","restart\
-s","resets","blocked","nothingLost","text"],properties:{changes:{type:"integer",minimum:0},severity:{$ref:"#/$defs/severity"},restarts:{type:"integer",minimum:0},
-resets:{type:"integer",minimum:0},blocked:{type:"integer",minimum:0},nothingLost:{description:"True only if blastRadius is empty. `lost` marks the items in it t\
-hat cannot be recovered.",type:"boolean"},text:{description:"3 changes, 1 restart, nothing is lost",type:"string"}}},saved:{description:"Only in a file written \
-by `plan --out-file`: what `apply` needs to apply exactly this plan.",type:"object",required:["createdAt","digests","files","request"],properties:{createdAt:{type:"\
-string"},digests:{description:"SHA-256 of the canonical JSON, without secret values.",type:"object",required:["live","locks","schema","profile"],properties:{live:{
-$ref:"#/$defs/digest"},locks:{$ref:"#/$defs/digest"},schema:{$ref:"#/$defs/digest"},profile:{$ref:"#/$defs/digest"}}},files:{description:"Absolute paths of the \
-profile's files; - for standard input.",type:"array",items:{type:"string"}},request:{type:"object",required:["settings","state","prune"],properties:{settings:{type:"\
-object"},state:{enum:["started","stopped","unmanaged"]},prune:{type:"array",items:{type:"string"}},wishes:{description:"All settings in the profile, including t\
-hose that are already in effect.",type:"array",items:{type:"string"}}}},portForwards:{description:"Absent if the profile does not mention them.",type:"object",required:[
-"entries","exclusive"],properties:{entries:{type:"array",items:{type:"object"}},exclusive:{type:"boolean"}}}}}},$defs:{digest:{type:"string",pattern:"^sha256:[0\
--9a-f]{64}$"},severity:{description:"none: stored only; live: applied while running; restart: restarts the backend; reset: deletes cluster data.",enum:["none","\
-live","restart","reset"]},target:{type:"object",required:["product","driver","simulated"],properties:{product:{type:"string"},home:{description:"The service's d\
-ata directory.",type:"string"},driver:{type:"string"},simulated:{type:"boolean"},settingsVersion:{description:"Settings version of another application; absent f\
-or rdctl.",type:"integer"}}},change:{type:"object",required:["path","action","severity","reason"],properties:{path:{description:"Dotted setting path; `state` fo\
-r the power state; `service`, `machine`, `engine` or `cluster` for a component that should be running and is not.",type:"string"},key:{description:"Key of the e\
-ntry, if the setting is a map.",type:"string"},action:{enum:["create","update","replace","delete","no-op"]},before:{description:'Absent for create; { "sensitive\
-": true } for a value that must not be shown.'},after:{description:'Absent for delete; { "sensitive": true } for a value that must not be shown.'},severity:{$ref:"\
-#/$defs/severity"},reason:{type:"string"},blocked:{description:"Why the change cannot be made; absent if it can.",type:"object",required:["by","message"],properties:{
-by:{enum:["lock","unsupported"]},message:{type:"string"},advice:{description:"How to resolve a blocked change.",type:"string"}}}}}}};var k={description:"none: stored only; live: applied while running; restart: restarts the backend; reset: deletes cluster data.",enum:["none","live","restart","\
+description:"Reasons for a restart that is already pending, whatever this plan changes.",type:"array",items:{type:"string"}},snapshot:{description:"Present if a\
+n apply first makes a snapshot, because the plan destroys data.",type:"object",properties:{bytes:{description:"How much it copies. Absent if that takes long to \
+find out.",type:"integer",minimum:0}}},userFiles:{description:"User files outside rdctl's own directories that the plan modifies. Absent when unknown, such as f\
+or another application.",type:"array",items:{type:"object",required:["file","action","what"],properties:{file:{description:"Absolute path. On Windows, the autos\
+tart entry is a registry value.",type:"string"},action:{enum:["create","update","delete"]},what:{description:"selects docker context rdctl",type:"string"}}}},warnings:{
+type:"array",items:{type:"string"}},prediction:{description:"How long the steps of this plan took here before. Absent if nothing that runs is touched, or no ear\
+lier change had exactly these steps.",type:"object",required:["ms","times","since"],properties:{ms:{description:"The median, in milliseconds.",type:"integer",minimum:0},
+times:{description:"Earlier changes with the same steps.",type:"integer",minimum:1},since:{description:"RFC 3339: when the first of them ended.",type:"string"}}},
+summary:{type:"object",required:["changes","severity","restarts","resets","blocked","nothingLost","text"],properties:{changes:{type:"integer",minimum:0},severity:{
+$ref:"#/$defs/severity"},restarts:{type:"integer",minimum:0},resets:{type:"integer",minimum:0},blocked:{type:"integer",minimum:0},nothingLost:{description:"True\
+ only if blastRadius is empty. `lost` marks the items in it that cannot be recovered.",type:"boolean"},text:{description:"3 changes, 1 restart, nothing is lost",
+type:"string"}}},saved:{description:"Only in a file written by `plan --out-file`: what `apply` needs to apply exactly this plan.",type:"object",required:["creat\
+edAt","digests","files","request"],properties:{createdAt:{type:"string"},digests:{description:"SHA-256 of the canonical JSON, without secret values.",type:"obje\
+ct",required:["live","locks","schema","profile"],properties:{live:{$ref:"#/$defs/digest"},locks:{$ref:"#/$defs/digest"},schema:{$ref:"#/$defs/digest"},profile:{
+$ref:"#/$defs/digest"}}},files:{description:"Absolute paths of the profile's files; - for standard input.",type:"array",items:{type:"string"}},request:{type:"ob\
+ject",required:["settings","state","prune"],properties:{settings:{type:"object"},state:{enum:["started","stopped","unmanaged"]},prune:{type:"array",items:{type:"\
+string"}},wishes:{description:"All settings in the profile, including those that are already in effect.",type:"array",items:{type:"string"}}}},portForwards:{description:"\
+Absent if the profile does not mention them.",type:"object",required:["entries","exclusive"],properties:{entries:{type:"array",items:{type:"object"}},exclusive:{
+type:"boolean"}}}}}},$defs:{digest:{type:"string",pattern:"^sha256:[0-9a-f]{64}$"},severity:{description:"none: stored only; live: applied while running; restar\
+t: restarts the backend; reset: deletes cluster data.",enum:["none","live","restart","reset"]},target:{type:"object",required:["product","driver","simulated"],properties:{
+product:{type:"string"},home:{description:"The service's data directory.",type:"string"},driver:{type:"string"},simulated:{type:"boolean"},settingsVersion:{description:"\
+Settings version of another application; absent for rdctl.",type:"integer"}}},change:{type:"object",required:["path","action","severity","reason"],properties:{path:{
+description:"Dotted setting path; `state` for the power state; `service`, `machine`, `engine` or `cluster` for a component that should be running and is not.",type:"\
+string"},key:{description:"Key of the entry, if the setting is a map.",type:"string"},action:{enum:["create","update","replace","delete","no-op"]},before:{description:'\
+Absent for create; { "sensitive": true } for a value that must not be shown.'},after:{description:'Absent for delete; { "sensitive": true } for a value that mus\
+t not be shown.'},severity:{$ref:"#/$defs/severity"},reason:{type:"string"},blocked:{description:"Why the change cannot be made; absent if it can.",type:"object",
+required:["by","message"],properties:{by:{enum:["lock","unsupported"]},message:{type:"string"},advice:{description:"How to resolve a blocked change.",type:"stri\
+ng"}}}}}}};var k={description:"none: stored only; live: applied while running; restart: restarts the backend; reset: deletes cluster data.",enum:["none","live","restart","\
 reset"]};var w={type:"object",required:["path","action","severity","reason"],properties:{path:{description:"Dotted setting path; `state` for the power state; `service`, \
 `machine`, `engine` or `cluster` for a component that should be running and is not.",type:"string"},key:{description:"Key of the entry, if the setting is a map.",
 type:"string"},action:{enum:["create","update","replace","delete","no-op"]},before:{description:'Absent for create; { "sensitive": true } for a value that must \
@@ -115,101 +117,106 @@ e=[o]:e.push(o),i++}}else{let t={instancePath:a+"/deferred/changes",schemaPath:"
 y"}};e===null?e=[t]:e.push(t),i++}}}else{let r={instancePath:a+"/deferred",schemaPath:"#/properties/deferred/type",keyword:"type",params:{type:"object"}};e===null?
 e=[r]:e.push(r),i++}}if(p.pendingRestart!==void 0){let s=p.pendingRestart;if(Array.isArray(s)){let r=s.length;for(let t=0;t<r;t++)if(typeof s[t]!="string"){let n={
 instancePath:a+"/pendingRestart/"+t,schemaPath:"#/properties/pendingRestart/items/type",keyword:"type",params:{type:"string"}};e===null?e=[n]:e.push(n),i++}}else{
-let r={instancePath:a+"/pendingRestart",schemaPath:"#/properties/pendingRestart/type",keyword:"type",params:{type:"array"}};e===null?e=[r]:e.push(r),i++}}if(p.userFiles!==
-void 0){let s=p.userFiles;if(Array.isArray(s)){let r=s.length;for(let t=0;t<r;t++){let n=s[t];if(n&&typeof n=="object"&&!Array.isArray(n)){if(n.file===void 0){let o={
-instancePath:a+"/userFiles/"+t,schemaPath:"#/properties/userFiles/items/required",keyword:"required",params:{missingProperty:"file"}};e===null?e=[o]:e.push(o),i++}
-if(n.action===void 0){let o={instancePath:a+"/userFiles/"+t,schemaPath:"#/properties/userFiles/items/required",keyword:"required",params:{missingProperty:"actio\
-n"}};e===null?e=[o]:e.push(o),i++}if(n.what===void 0){let o={instancePath:a+"/userFiles/"+t,schemaPath:"#/properties/userFiles/items/required",keyword:"required",
-params:{missingProperty:"what"}};e===null?e=[o]:e.push(o),i++}if(n.file!==void 0&&typeof n.file!="string"){let o={instancePath:a+"/userFiles/"+t+"/file",schemaPath:"\
-#/properties/userFiles/items/properties/file/type",keyword:"type",params:{type:"string"}};e===null?e=[o]:e.push(o),i++}if(n.action!==void 0){let o=n.action;if(!(o===
-"create"||o==="update"||o==="delete")){let d={instancePath:a+"/userFiles/"+t+"/action",schemaPath:"#/properties/userFiles/items/properties/action/enum",keyword:"\
-enum",params:{allowedValues:f.properties.userFiles.items.properties.action.enum}};e===null?e=[d]:e.push(d),i++}}if(n.what!==void 0&&typeof n.what!="string"){let o={
-instancePath:a+"/userFiles/"+t+"/what",schemaPath:"#/properties/userFiles/items/properties/what/type",keyword:"type",params:{type:"string"}};e===null?e=[o]:e.push(
-o),i++}}else{let o={instancePath:a+"/userFiles/"+t,schemaPath:"#/properties/userFiles/items/type",keyword:"type",params:{type:"object"}};e===null?e=[o]:e.push(o),
-i++}}}else{let r={instancePath:a+"/userFiles",schemaPath:"#/properties/userFiles/type",keyword:"type",params:{type:"array"}};e===null?e=[r]:e.push(r),i++}}if(p.
-warnings!==void 0){let s=p.warnings;if(Array.isArray(s)){let r=s.length;for(let t=0;t<r;t++)if(typeof s[t]!="string"){let n={instancePath:a+"/warnings/"+t,schemaPath:"\
-#/properties/warnings/items/type",keyword:"type",params:{type:"string"}};e===null?e=[n]:e.push(n),i++}}else{let r={instancePath:a+"/warnings",schemaPath:"#/prop\
-erties/warnings/type",keyword:"type",params:{type:"array"}};e===null?e=[r]:e.push(r),i++}}if(p.prediction!==void 0){let s=p.prediction;if(s&&typeof s=="object"&&
-!Array.isArray(s)){if(s.ms===void 0){let r={instancePath:a+"/prediction",schemaPath:"#/properties/prediction/required",keyword:"required",params:{missingProperty:"\
-ms"}};e===null?e=[r]:e.push(r),i++}if(s.times===void 0){let r={instancePath:a+"/prediction",schemaPath:"#/properties/prediction/required",keyword:"required",params:{
-missingProperty:"times"}};e===null?e=[r]:e.push(r),i++}if(s.since===void 0){let r={instancePath:a+"/prediction",schemaPath:"#/properties/prediction/required",keyword:"\
-required",params:{missingProperty:"since"}};e===null?e=[r]:e.push(r),i++}if(s.ms!==void 0){let r=s.ms;if(!(typeof r=="number"&&!(r%1)&&!isNaN(r)&&isFinite(r))){
-let t={instancePath:a+"/prediction/ms",schemaPath:"#/properties/prediction/properties/ms/type",keyword:"type",params:{type:"integer"}};e===null?e=[t]:e.push(t),
-i++}if(typeof r=="number"&&isFinite(r)&&(r<0||isNaN(r))){let t={instancePath:a+"/prediction/ms",schemaPath:"#/properties/prediction/properties/ms/minimum",keyword:"\
-minimum",params:{comparison:">=",limit:0}};e===null?e=[t]:e.push(t),i++}}if(s.times!==void 0){let r=s.times;if(!(typeof r=="number"&&!(r%1)&&!isNaN(r)&&isFinite(
-r))){let t={instancePath:a+"/prediction/times",schemaPath:"#/properties/prediction/properties/times/type",keyword:"type",params:{type:"integer"}};e===null?e=[t]:
-e.push(t),i++}if(typeof r=="number"&&isFinite(r)&&(r<1||isNaN(r))){let t={instancePath:a+"/prediction/times",schemaPath:"#/properties/prediction/properties/time\
-s/minimum",keyword:"minimum",params:{comparison:">=",limit:1}};e===null?e=[t]:e.push(t),i++}}if(s.since!==void 0&&typeof s.since!="string"){let r={instancePath:a+
-"/prediction/since",schemaPath:"#/properties/prediction/properties/since/type",keyword:"type",params:{type:"string"}};e===null?e=[r]:e.push(r),i++}}else{let r={
-instancePath:a+"/prediction",schemaPath:"#/properties/prediction/type",keyword:"type",params:{type:"object"}};e===null?e=[r]:e.push(r),i++}}if(p.summary!==void 0){
-let s=p.summary;if(s&&typeof s=="object"&&!Array.isArray(s)){if(s.changes===void 0){let r={instancePath:a+"/summary",schemaPath:"#/properties/summary/required",
-keyword:"required",params:{missingProperty:"changes"}};e===null?e=[r]:e.push(r),i++}if(s.severity===void 0){let r={instancePath:a+"/summary",schemaPath:"#/prope\
-rties/summary/required",keyword:"required",params:{missingProperty:"severity"}};e===null?e=[r]:e.push(r),i++}if(s.restarts===void 0){let r={instancePath:a+"/sum\
-mary",schemaPath:"#/properties/summary/required",keyword:"required",params:{missingProperty:"restarts"}};e===null?e=[r]:e.push(r),i++}if(s.resets===void 0){let r={
-instancePath:a+"/summary",schemaPath:"#/properties/summary/required",keyword:"required",params:{missingProperty:"resets"}};e===null?e=[r]:e.push(r),i++}if(s.blocked===
-void 0){let r={instancePath:a+"/summary",schemaPath:"#/properties/summary/required",keyword:"required",params:{missingProperty:"blocked"}};e===null?e=[r]:e.push(
-r),i++}if(s.nothingLost===void 0){let r={instancePath:a+"/summary",schemaPath:"#/properties/summary/required",keyword:"required",params:{missingProperty:"nothin\
-gLost"}};e===null?e=[r]:e.push(r),i++}if(s.text===void 0){let r={instancePath:a+"/summary",schemaPath:"#/properties/summary/required",keyword:"required",params:{
-missingProperty:"text"}};e===null?e=[r]:e.push(r),i++}if(s.changes!==void 0){let r=s.changes;if(!(typeof r=="number"&&!(r%1)&&!isNaN(r)&&isFinite(r))){let t={instancePath:a+
-"/summary/changes",schemaPath:"#/properties/summary/properties/changes/type",keyword:"type",params:{type:"integer"}};e===null?e=[t]:e.push(t),i++}if(typeof r=="\
-number"&&isFinite(r)&&(r<0||isNaN(r))){let t={instancePath:a+"/summary/changes",schemaPath:"#/properties/summary/properties/changes/minimum",keyword:"minimum",params:{
-comparison:">=",limit:0}};e===null?e=[t]:e.push(t),i++}}if(s.severity!==void 0){let r=s.severity;if(!(r==="none"||r==="live"||r==="restart"||r==="reset")){let t={
-instancePath:a+"/summary/severity",schemaPath:"#/$defs/severity/enum",keyword:"enum",params:{allowedValues:k.enum}};e===null?e=[t]:e.push(t),i++}}if(s.restarts!==
-void 0){let r=s.restarts;if(!(typeof r=="number"&&!(r%1)&&!isNaN(r)&&isFinite(r))){let t={instancePath:a+"/summary/restarts",schemaPath:"#/properties/summary/pr\
-operties/restarts/type",keyword:"type",params:{type:"integer"}};e===null?e=[t]:e.push(t),i++}if(typeof r=="number"&&isFinite(r)&&(r<0||isNaN(r))){let t={instancePath:a+
-"/summary/restarts",schemaPath:"#/properties/summary/properties/restarts/minimum",keyword:"minimum",params:{comparison:">=",limit:0}};e===null?e=[t]:e.push(t),i++}}
-if(s.resets!==void 0){let r=s.resets;if(!(typeof r=="number"&&!(r%1)&&!isNaN(r)&&isFinite(r))){let t={instancePath:a+"/summary/resets",schemaPath:"#/properties/\
-summary/properties/resets/type",keyword:"type",params:{type:"integer"}};e===null?e=[t]:e.push(t),i++}if(typeof r=="number"&&isFinite(r)&&(r<0||isNaN(r))){let t={
-instancePath:a+"/summary/resets",schemaPath:"#/properties/summary/properties/resets/minimum",keyword:"minimum",params:{comparison:">=",limit:0}};e===null?e=[t]:
-e.push(t),i++}}if(s.blocked!==void 0){let r=s.blocked;if(!(typeof r=="number"&&!(r%1)&&!isNaN(r)&&isFinite(r))){let t={instancePath:a+"/summary/blocked",schemaPath:"\
-#/properties/summary/properties/blocked/type",keyword:"type",params:{type:"integer"}};e===null?e=[t]:e.push(t),i++}if(typeof r=="number"&&isFinite(r)&&(r<0||isNaN(
-r))){let t={instancePath:a+"/summary/blocked",schemaPath:"#/properties/summary/properties/blocked/minimum",keyword:"minimum",params:{comparison:">=",limit:0}};e===
-null?e=[t]:e.push(t),i++}}if(s.nothingLost!==void 0&&typeof s.nothingLost!="boolean"){let r={instancePath:a+"/summary/nothingLost",schemaPath:"#/properties/summ\
-ary/properties/nothingLost/type",keyword:"type",params:{type:"boolean"}};e===null?e=[r]:e.push(r),i++}if(s.text!==void 0&&typeof s.text!="string"){let r={instancePath:a+
-"/summary/text",schemaPath:"#/properties/summary/properties/text/type",keyword:"type",params:{type:"string"}};e===null?e=[r]:e.push(r),i++}}else{let r={instancePath:a+
-"/summary",schemaPath:"#/properties/summary/type",keyword:"type",params:{type:"object"}};e===null?e=[r]:e.push(r),i++}}if(p.saved!==void 0){let s=p.saved;if(s&&
-typeof s=="object"&&!Array.isArray(s)){if(s.createdAt===void 0){let r={instancePath:a+"/saved",schemaPath:"#/properties/saved/required",keyword:"required",params:{
-missingProperty:"createdAt"}};e===null?e=[r]:e.push(r),i++}if(s.digests===void 0){let r={instancePath:a+"/saved",schemaPath:"#/properties/saved/required",keyword:"\
-required",params:{missingProperty:"digests"}};e===null?e=[r]:e.push(r),i++}if(s.files===void 0){let r={instancePath:a+"/saved",schemaPath:"#/properties/saved/re\
-quired",keyword:"required",params:{missingProperty:"files"}};e===null?e=[r]:e.push(r),i++}if(s.request===void 0){let r={instancePath:a+"/saved",schemaPath:"#/pr\
-operties/saved/required",keyword:"required",params:{missingProperty:"request"}};e===null?e=[r]:e.push(r),i++}if(s.createdAt!==void 0&&typeof s.createdAt!="strin\
-g"){let r={instancePath:a+"/saved/createdAt",schemaPath:"#/properties/saved/properties/createdAt/type",keyword:"type",params:{type:"string"}};e===null?e=[r]:e.push(
-r),i++}if(s.digests!==void 0){let r=s.digests;if(r&&typeof r=="object"&&!Array.isArray(r)){if(r.live===void 0){let t={instancePath:a+"/saved/digests",schemaPath:"\
-#/properties/saved/properties/digests/required",keyword:"required",params:{missingProperty:"live"}};e===null?e=[t]:e.push(t),i++}if(r.locks===void 0){let t={instancePath:a+
-"/saved/digests",schemaPath:"#/properties/saved/properties/digests/required",keyword:"required",params:{missingProperty:"locks"}};e===null?e=[t]:e.push(t),i++}if(r.
-schema===void 0){let t={instancePath:a+"/saved/digests",schemaPath:"#/properties/saved/properties/digests/required",keyword:"required",params:{missingProperty:"\
-schema"}};e===null?e=[t]:e.push(t),i++}if(r.profile===void 0){let t={instancePath:a+"/saved/digests",schemaPath:"#/properties/saved/properties/digests/required",
-keyword:"required",params:{missingProperty:"profile"}};e===null?e=[t]:e.push(t),i++}if(r.live!==void 0){let t=r.live;if(typeof t=="string"){if(!m.test(t)){let n={
-instancePath:a+"/saved/digests/live",schemaPath:"#/$defs/digest/pattern",keyword:"pattern",params:{pattern:"^sha256:[0-9a-f]{64}$"}};e===null?e=[n]:e.push(n),i++}}else{
-let n={instancePath:a+"/saved/digests/live",schemaPath:"#/$defs/digest/type",keyword:"type",params:{type:"string"}};e===null?e=[n]:e.push(n),i++}}if(r.locks!==void 0){
-let t=r.locks;if(typeof t=="string"){if(!m.test(t)){let n={instancePath:a+"/saved/digests/locks",schemaPath:"#/$defs/digest/pattern",keyword:"pattern",params:{pattern:"\
-^sha256:[0-9a-f]{64}$"}};e===null?e=[n]:e.push(n),i++}}else{let n={instancePath:a+"/saved/digests/locks",schemaPath:"#/$defs/digest/type",keyword:"type",params:{
-type:"string"}};e===null?e=[n]:e.push(n),i++}}if(r.schema!==void 0){let t=r.schema;if(typeof t=="string"){if(!m.test(t)){let n={instancePath:a+"/saved/digests/s\
-chema",schemaPath:"#/$defs/digest/pattern",keyword:"pattern",params:{pattern:"^sha256:[0-9a-f]{64}$"}};e===null?e=[n]:e.push(n),i++}}else{let n={instancePath:a+
-"/saved/digests/schema",schemaPath:"#/$defs/digest/type",keyword:"type",params:{type:"string"}};e===null?e=[n]:e.push(n),i++}}if(r.profile!==void 0){let t=r.profile;
-if(typeof t=="string"){if(!m.test(t)){let n={instancePath:a+"/saved/digests/profile",schemaPath:"#/$defs/digest/pattern",keyword:"pattern",params:{pattern:"^sha\
-256:[0-9a-f]{64}$"}};e===null?e=[n]:e.push(n),i++}}else{let n={instancePath:a+"/saved/digests/profile",schemaPath:"#/$defs/digest/type",keyword:"type",params:{type:"\
-string"}};e===null?e=[n]:e.push(n),i++}}}else{let t={instancePath:a+"/saved/digests",schemaPath:"#/properties/saved/properties/digests/type",keyword:"type",params:{
-type:"object"}};e===null?e=[t]:e.push(t),i++}}if(s.files!==void 0){let r=s.files;if(Array.isArray(r)){let t=r.length;for(let n=0;n<t;n++)if(typeof r[n]!="string"){
-let o={instancePath:a+"/saved/files/"+n,schemaPath:"#/properties/saved/properties/files/items/type",keyword:"type",params:{type:"string"}};e===null?e=[o]:e.push(
-o),i++}}else{let t={instancePath:a+"/saved/files",schemaPath:"#/properties/saved/properties/files/type",keyword:"type",params:{type:"array"}};e===null?e=[t]:e.push(
-t),i++}}if(s.request!==void 0){let r=s.request;if(r&&typeof r=="object"&&!Array.isArray(r)){if(r.settings===void 0){let t={instancePath:a+"/saved/request",schemaPath:"\
-#/properties/saved/properties/request/required",keyword:"required",params:{missingProperty:"settings"}};e===null?e=[t]:e.push(t),i++}if(r.state===void 0){let t={
-instancePath:a+"/saved/request",schemaPath:"#/properties/saved/properties/request/required",keyword:"required",params:{missingProperty:"state"}};e===null?e=[t]:
-e.push(t),i++}if(r.prune===void 0){let t={instancePath:a+"/saved/request",schemaPath:"#/properties/saved/properties/request/required",keyword:"required",params:{
-missingProperty:"prune"}};e===null?e=[t]:e.push(t),i++}if(r.settings!==void 0){let t=r.settings;if(!(t&&typeof t=="object"&&!Array.isArray(t))){let n={instancePath:a+
-"/saved/request/settings",schemaPath:"#/properties/saved/properties/request/properties/settings/type",keyword:"type",params:{type:"object"}};e===null?e=[n]:e.push(
-n),i++}}if(r.state!==void 0){let t=r.state;if(!(t==="started"||t==="stopped"||t==="unmanaged")){let n={instancePath:a+"/saved/request/state",schemaPath:"#/prope\
-rties/saved/properties/request/properties/state/enum",keyword:"enum",params:{allowedValues:f.properties.saved.properties.request.properties.state.enum}};e===null?
-e=[n]:e.push(n),i++}}if(r.prune!==void 0){let t=r.prune;if(Array.isArray(t)){let n=t.length;for(let o=0;o<n;o++)if(typeof t[o]!="string"){let d={instancePath:a+
-"/saved/request/prune/"+o,schemaPath:"#/properties/saved/properties/request/properties/prune/items/type",keyword:"type",params:{type:"string"}};e===null?e=[d]:e.
-push(d),i++}}else{let n={instancePath:a+"/saved/request/prune",schemaPath:"#/properties/saved/properties/request/properties/prune/type",keyword:"type",params:{type:"\
-array"}};e===null?e=[n]:e.push(n),i++}}if(r.wishes!==void 0){let t=r.wishes;if(Array.isArray(t)){let n=t.length;for(let o=0;o<n;o++)if(typeof t[o]!="string"){let d={
-instancePath:a+"/saved/request/wishes/"+o,schemaPath:"#/properties/saved/properties/request/properties/wishes/items/type",keyword:"type",params:{type:"string"}};
-e===null?e=[d]:e.push(d),i++}}else{let n={instancePath:a+"/saved/request/wishes",schemaPath:"#/properties/saved/properties/request/properties/wishes/type",keyword:"\
-type",params:{type:"array"}};e===null?e=[n]:e.push(n),i++}}}else{let t={instancePath:a+"/saved/request",schemaPath:"#/properties/saved/properties/request/type",
-keyword:"type",params:{type:"object"}};e===null?e=[t]:e.push(t),i++}}if(s.portForwards!==void 0){let r=s.portForwards;if(r&&typeof r=="object"&&!Array.isArray(r)){
-if(r.entries===void 0){let t={instancePath:a+"/saved/portForwards",schemaPath:"#/properties/saved/properties/portForwards/required",keyword:"required",params:{missingProperty:"\
+let r={instancePath:a+"/pendingRestart",schemaPath:"#/properties/pendingRestart/type",keyword:"type",params:{type:"array"}};e===null?e=[r]:e.push(r),i++}}if(p.snapshot!==
+void 0){let s=p.snapshot;if(s&&typeof s=="object"&&!Array.isArray(s)){if(s.bytes!==void 0){let r=s.bytes;if(!(typeof r=="number"&&!(r%1)&&!isNaN(r)&&isFinite(r))){
+let t={instancePath:a+"/snapshot/bytes",schemaPath:"#/properties/snapshot/properties/bytes/type",keyword:"type",params:{type:"integer"}};e===null?e=[t]:e.push(t),
+i++}if(typeof r=="number"&&isFinite(r)&&(r<0||isNaN(r))){let t={instancePath:a+"/snapshot/bytes",schemaPath:"#/properties/snapshot/properties/bytes/minimum",keyword:"\
+minimum",params:{comparison:">=",limit:0}};e===null?e=[t]:e.push(t),i++}}}else{let r={instancePath:a+"/snapshot",schemaPath:"#/properties/snapshot/type",keyword:"\
+type",params:{type:"object"}};e===null?e=[r]:e.push(r),i++}}if(p.userFiles!==void 0){let s=p.userFiles;if(Array.isArray(s)){let r=s.length;for(let t=0;t<r;t++){
+let n=s[t];if(n&&typeof n=="object"&&!Array.isArray(n)){if(n.file===void 0){let o={instancePath:a+"/userFiles/"+t,schemaPath:"#/properties/userFiles/items/requi\
+red",keyword:"required",params:{missingProperty:"file"}};e===null?e=[o]:e.push(o),i++}if(n.action===void 0){let o={instancePath:a+"/userFiles/"+t,schemaPath:"#/\
+properties/userFiles/items/required",keyword:"required",params:{missingProperty:"action"}};e===null?e=[o]:e.push(o),i++}if(n.what===void 0){let o={instancePath:a+
+"/userFiles/"+t,schemaPath:"#/properties/userFiles/items/required",keyword:"required",params:{missingProperty:"what"}};e===null?e=[o]:e.push(o),i++}if(n.file!==
+void 0&&typeof n.file!="string"){let o={instancePath:a+"/userFiles/"+t+"/file",schemaPath:"#/properties/userFiles/items/properties/file/type",keyword:"type",params:{
+type:"string"}};e===null?e=[o]:e.push(o),i++}if(n.action!==void 0){let o=n.action;if(!(o==="create"||o==="update"||o==="delete")){let d={instancePath:a+"/userFi\
+les/"+t+"/action",schemaPath:"#/properties/userFiles/items/properties/action/enum",keyword:"enum",params:{allowedValues:f.properties.userFiles.items.properties.
+action.enum}};e===null?e=[d]:e.push(d),i++}}if(n.what!==void 0&&typeof n.what!="string"){let o={instancePath:a+"/userFiles/"+t+"/what",schemaPath:"#/properties/\
+userFiles/items/properties/what/type",keyword:"type",params:{type:"string"}};e===null?e=[o]:e.push(o),i++}}else{let o={instancePath:a+"/userFiles/"+t,schemaPath:"\
+#/properties/userFiles/items/type",keyword:"type",params:{type:"object"}};e===null?e=[o]:e.push(o),i++}}}else{let r={instancePath:a+"/userFiles",schemaPath:"#/p\
+roperties/userFiles/type",keyword:"type",params:{type:"array"}};e===null?e=[r]:e.push(r),i++}}if(p.warnings!==void 0){let s=p.warnings;if(Array.isArray(s)){let r=s.
+length;for(let t=0;t<r;t++)if(typeof s[t]!="string"){let n={instancePath:a+"/warnings/"+t,schemaPath:"#/properties/warnings/items/type",keyword:"type",params:{type:"\
+string"}};e===null?e=[n]:e.push(n),i++}}else{let r={instancePath:a+"/warnings",schemaPath:"#/properties/warnings/type",keyword:"type",params:{type:"array"}};e===
+null?e=[r]:e.push(r),i++}}if(p.prediction!==void 0){let s=p.prediction;if(s&&typeof s=="object"&&!Array.isArray(s)){if(s.ms===void 0){let r={instancePath:a+"/pr\
+ediction",schemaPath:"#/properties/prediction/required",keyword:"required",params:{missingProperty:"ms"}};e===null?e=[r]:e.push(r),i++}if(s.times===void 0){let r={
+instancePath:a+"/prediction",schemaPath:"#/properties/prediction/required",keyword:"required",params:{missingProperty:"times"}};e===null?e=[r]:e.push(r),i++}if(s.
+since===void 0){let r={instancePath:a+"/prediction",schemaPath:"#/properties/prediction/required",keyword:"required",params:{missingProperty:"since"}};e===null?
+e=[r]:e.push(r),i++}if(s.ms!==void 0){let r=s.ms;if(!(typeof r=="number"&&!(r%1)&&!isNaN(r)&&isFinite(r))){let t={instancePath:a+"/prediction/ms",schemaPath:"#/\
+properties/prediction/properties/ms/type",keyword:"type",params:{type:"integer"}};e===null?e=[t]:e.push(t),i++}if(typeof r=="number"&&isFinite(r)&&(r<0||isNaN(r))){
+let t={instancePath:a+"/prediction/ms",schemaPath:"#/properties/prediction/properties/ms/minimum",keyword:"minimum",params:{comparison:">=",limit:0}};e===null?e=
+[t]:e.push(t),i++}}if(s.times!==void 0){let r=s.times;if(!(typeof r=="number"&&!(r%1)&&!isNaN(r)&&isFinite(r))){let t={instancePath:a+"/prediction/times",schemaPath:"\
+#/properties/prediction/properties/times/type",keyword:"type",params:{type:"integer"}};e===null?e=[t]:e.push(t),i++}if(typeof r=="number"&&isFinite(r)&&(r<1||isNaN(
+r))){let t={instancePath:a+"/prediction/times",schemaPath:"#/properties/prediction/properties/times/minimum",keyword:"minimum",params:{comparison:">=",limit:1}};
+e===null?e=[t]:e.push(t),i++}}if(s.since!==void 0&&typeof s.since!="string"){let r={instancePath:a+"/prediction/since",schemaPath:"#/properties/prediction/prope\
+rties/since/type",keyword:"type",params:{type:"string"}};e===null?e=[r]:e.push(r),i++}}else{let r={instancePath:a+"/prediction",schemaPath:"#/properties/predict\
+ion/type",keyword:"type",params:{type:"object"}};e===null?e=[r]:e.push(r),i++}}if(p.summary!==void 0){let s=p.summary;if(s&&typeof s=="object"&&!Array.isArray(s)){
+if(s.changes===void 0){let r={instancePath:a+"/summary",schemaPath:"#/properties/summary/required",keyword:"required",params:{missingProperty:"changes"}};e===null?
+e=[r]:e.push(r),i++}if(s.severity===void 0){let r={instancePath:a+"/summary",schemaPath:"#/properties/summary/required",keyword:"required",params:{missingProperty:"\
+severity"}};e===null?e=[r]:e.push(r),i++}if(s.restarts===void 0){let r={instancePath:a+"/summary",schemaPath:"#/properties/summary/required",keyword:"required",
+params:{missingProperty:"restarts"}};e===null?e=[r]:e.push(r),i++}if(s.resets===void 0){let r={instancePath:a+"/summary",schemaPath:"#/properties/summary/requir\
+ed",keyword:"required",params:{missingProperty:"resets"}};e===null?e=[r]:e.push(r),i++}if(s.blocked===void 0){let r={instancePath:a+"/summary",schemaPath:"#/pro\
+perties/summary/required",keyword:"required",params:{missingProperty:"blocked"}};e===null?e=[r]:e.push(r),i++}if(s.nothingLost===void 0){let r={instancePath:a+"\
+/summary",schemaPath:"#/properties/summary/required",keyword:"required",params:{missingProperty:"nothingLost"}};e===null?e=[r]:e.push(r),i++}if(s.text===void 0){
+let r={instancePath:a+"/summary",schemaPath:"#/properties/summary/required",keyword:"required",params:{missingProperty:"text"}};e===null?e=[r]:e.push(r),i++}if(s.
+changes!==void 0){let r=s.changes;if(!(typeof r=="number"&&!(r%1)&&!isNaN(r)&&isFinite(r))){let t={instancePath:a+"/summary/changes",schemaPath:"#/properties/su\
+mmary/properties/changes/type",keyword:"type",params:{type:"integer"}};e===null?e=[t]:e.push(t),i++}if(typeof r=="number"&&isFinite(r)&&(r<0||isNaN(r))){let t={
+instancePath:a+"/summary/changes",schemaPath:"#/properties/summary/properties/changes/minimum",keyword:"minimum",params:{comparison:">=",limit:0}};e===null?e=[t]:
+e.push(t),i++}}if(s.severity!==void 0){let r=s.severity;if(!(r==="none"||r==="live"||r==="restart"||r==="reset")){let t={instancePath:a+"/summary/severity",schemaPath:"\
+#/$defs/severity/enum",keyword:"enum",params:{allowedValues:k.enum}};e===null?e=[t]:e.push(t),i++}}if(s.restarts!==void 0){let r=s.restarts;if(!(typeof r=="numb\
+er"&&!(r%1)&&!isNaN(r)&&isFinite(r))){let t={instancePath:a+"/summary/restarts",schemaPath:"#/properties/summary/properties/restarts/type",keyword:"type",params:{
+type:"integer"}};e===null?e=[t]:e.push(t),i++}if(typeof r=="number"&&isFinite(r)&&(r<0||isNaN(r))){let t={instancePath:a+"/summary/restarts",schemaPath:"#/prope\
+rties/summary/properties/restarts/minimum",keyword:"minimum",params:{comparison:">=",limit:0}};e===null?e=[t]:e.push(t),i++}}if(s.resets!==void 0){let r=s.resets;
+if(!(typeof r=="number"&&!(r%1)&&!isNaN(r)&&isFinite(r))){let t={instancePath:a+"/summary/resets",schemaPath:"#/properties/summary/properties/resets/type",keyword:"\
+type",params:{type:"integer"}};e===null?e=[t]:e.push(t),i++}if(typeof r=="number"&&isFinite(r)&&(r<0||isNaN(r))){let t={instancePath:a+"/summary/resets",schemaPath:"\
+#/properties/summary/properties/resets/minimum",keyword:"minimum",params:{comparison:">=",limit:0}};e===null?e=[t]:e.push(t),i++}}if(s.blocked!==void 0){let r=s.
+blocked;if(!(typeof r=="number"&&!(r%1)&&!isNaN(r)&&isFinite(r))){let t={instancePath:a+"/summary/blocked",schemaPath:"#/properties/summary/properties/blocked/t\
+ype",keyword:"type",params:{type:"integer"}};e===null?e=[t]:e.push(t),i++}if(typeof r=="number"&&isFinite(r)&&(r<0||isNaN(r))){let t={instancePath:a+"/summary/b\
+locked",schemaPath:"#/properties/summary/properties/blocked/minimum",keyword:"minimum",params:{comparison:">=",limit:0}};e===null?e=[t]:e.push(t),i++}}if(s.nothingLost!==
+void 0&&typeof s.nothingLost!="boolean"){let r={instancePath:a+"/summary/nothingLost",schemaPath:"#/properties/summary/properties/nothingLost/type",keyword:"typ\
+e",params:{type:"boolean"}};e===null?e=[r]:e.push(r),i++}if(s.text!==void 0&&typeof s.text!="string"){let r={instancePath:a+"/summary/text",schemaPath:"#/proper\
+ties/summary/properties/text/type",keyword:"type",params:{type:"string"}};e===null?e=[r]:e.push(r),i++}}else{let r={instancePath:a+"/summary",schemaPath:"#/prop\
+erties/summary/type",keyword:"type",params:{type:"object"}};e===null?e=[r]:e.push(r),i++}}if(p.saved!==void 0){let s=p.saved;if(s&&typeof s=="object"&&!Array.isArray(
+s)){if(s.createdAt===void 0){let r={instancePath:a+"/saved",schemaPath:"#/properties/saved/required",keyword:"required",params:{missingProperty:"createdAt"}};e===
+null?e=[r]:e.push(r),i++}if(s.digests===void 0){let r={instancePath:a+"/saved",schemaPath:"#/properties/saved/required",keyword:"required",params:{missingProperty:"\
+digests"}};e===null?e=[r]:e.push(r),i++}if(s.files===void 0){let r={instancePath:a+"/saved",schemaPath:"#/properties/saved/required",keyword:"required",params:{
+missingProperty:"files"}};e===null?e=[r]:e.push(r),i++}if(s.request===void 0){let r={instancePath:a+"/saved",schemaPath:"#/properties/saved/required",keyword:"r\
+equired",params:{missingProperty:"request"}};e===null?e=[r]:e.push(r),i++}if(s.createdAt!==void 0&&typeof s.createdAt!="string"){let r={instancePath:a+"/saved/c\
+reatedAt",schemaPath:"#/properties/saved/properties/createdAt/type",keyword:"type",params:{type:"string"}};e===null?e=[r]:e.push(r),i++}if(s.digests!==void 0){let r=s.
+digests;if(r&&typeof r=="object"&&!Array.isArray(r)){if(r.live===void 0){let t={instancePath:a+"/saved/digests",schemaPath:"#/properties/saved/properties/digest\
+s/required",keyword:"required",params:{missingProperty:"live"}};e===null?e=[t]:e.push(t),i++}if(r.locks===void 0){let t={instancePath:a+"/saved/digests",schemaPath:"\
+#/properties/saved/properties/digests/required",keyword:"required",params:{missingProperty:"locks"}};e===null?e=[t]:e.push(t),i++}if(r.schema===void 0){let t={instancePath:a+
+"/saved/digests",schemaPath:"#/properties/saved/properties/digests/required",keyword:"required",params:{missingProperty:"schema"}};e===null?e=[t]:e.push(t),i++}
+if(r.profile===void 0){let t={instancePath:a+"/saved/digests",schemaPath:"#/properties/saved/properties/digests/required",keyword:"required",params:{missingProperty:"\
+profile"}};e===null?e=[t]:e.push(t),i++}if(r.live!==void 0){let t=r.live;if(typeof t=="string"){if(!m.test(t)){let n={instancePath:a+"/saved/digests/live",schemaPath:"\
+#/$defs/digest/pattern",keyword:"pattern",params:{pattern:"^sha256:[0-9a-f]{64}$"}};e===null?e=[n]:e.push(n),i++}}else{let n={instancePath:a+"/saved/digests/liv\
+e",schemaPath:"#/$defs/digest/type",keyword:"type",params:{type:"string"}};e===null?e=[n]:e.push(n),i++}}if(r.locks!==void 0){let t=r.locks;if(typeof t=="string"){
+if(!m.test(t)){let n={instancePath:a+"/saved/digests/locks",schemaPath:"#/$defs/digest/pattern",keyword:"pattern",params:{pattern:"^sha256:[0-9a-f]{64}$"}};e===
+null?e=[n]:e.push(n),i++}}else{let n={instancePath:a+"/saved/digests/locks",schemaPath:"#/$defs/digest/type",keyword:"type",params:{type:"string"}};e===null?e=[
+n]:e.push(n),i++}}if(r.schema!==void 0){let t=r.schema;if(typeof t=="string"){if(!m.test(t)){let n={instancePath:a+"/saved/digests/schema",schemaPath:"#/$defs/d\
+igest/pattern",keyword:"pattern",params:{pattern:"^sha256:[0-9a-f]{64}$"}};e===null?e=[n]:e.push(n),i++}}else{let n={instancePath:a+"/saved/digests/schema",schemaPath:"\
+#/$defs/digest/type",keyword:"type",params:{type:"string"}};e===null?e=[n]:e.push(n),i++}}if(r.profile!==void 0){let t=r.profile;if(typeof t=="string"){if(!m.test(
+t)){let n={instancePath:a+"/saved/digests/profile",schemaPath:"#/$defs/digest/pattern",keyword:"pattern",params:{pattern:"^sha256:[0-9a-f]{64}$"}};e===null?e=[n]:
+e.push(n),i++}}else{let n={instancePath:a+"/saved/digests/profile",schemaPath:"#/$defs/digest/type",keyword:"type",params:{type:"string"}};e===null?e=[n]:e.push(
+n),i++}}}else{let t={instancePath:a+"/saved/digests",schemaPath:"#/properties/saved/properties/digests/type",keyword:"type",params:{type:"object"}};e===null?e=[
+t]:e.push(t),i++}}if(s.files!==void 0){let r=s.files;if(Array.isArray(r)){let t=r.length;for(let n=0;n<t;n++)if(typeof r[n]!="string"){let o={instancePath:a+"/s\
+aved/files/"+n,schemaPath:"#/properties/saved/properties/files/items/type",keyword:"type",params:{type:"string"}};e===null?e=[o]:e.push(o),i++}}else{let t={instancePath:a+
+"/saved/files",schemaPath:"#/properties/saved/properties/files/type",keyword:"type",params:{type:"array"}};e===null?e=[t]:e.push(t),i++}}if(s.request!==void 0){
+let r=s.request;if(r&&typeof r=="object"&&!Array.isArray(r)){if(r.settings===void 0){let t={instancePath:a+"/saved/request",schemaPath:"#/properties/saved/prope\
+rties/request/required",keyword:"required",params:{missingProperty:"settings"}};e===null?e=[t]:e.push(t),i++}if(r.state===void 0){let t={instancePath:a+"/saved/\
+request",schemaPath:"#/properties/saved/properties/request/required",keyword:"required",params:{missingProperty:"state"}};e===null?e=[t]:e.push(t),i++}if(r.prune===
+void 0){let t={instancePath:a+"/saved/request",schemaPath:"#/properties/saved/properties/request/required",keyword:"required",params:{missingProperty:"prune"}};
+e===null?e=[t]:e.push(t),i++}if(r.settings!==void 0){let t=r.settings;if(!(t&&typeof t=="object"&&!Array.isArray(t))){let n={instancePath:a+"/saved/request/sett\
+ings",schemaPath:"#/properties/saved/properties/request/properties/settings/type",keyword:"type",params:{type:"object"}};e===null?e=[n]:e.push(n),i++}}if(r.state!==
+void 0){let t=r.state;if(!(t==="started"||t==="stopped"||t==="unmanaged")){let n={instancePath:a+"/saved/request/state",schemaPath:"#/properties/saved/propertie\
+s/request/properties/state/enum",keyword:"enum",params:{allowedValues:f.properties.saved.properties.request.properties.state.enum}};e===null?e=[n]:e.push(n),i++}}
+if(r.prune!==void 0){let t=r.prune;if(Array.isArray(t)){let n=t.length;for(let o=0;o<n;o++)if(typeof t[o]!="string"){let d={instancePath:a+"/saved/request/prune\
+/"+o,schemaPath:"#/properties/saved/properties/request/properties/prune/items/type",keyword:"type",params:{type:"string"}};e===null?e=[d]:e.push(d),i++}}else{let n={
+instancePath:a+"/saved/request/prune",schemaPath:"#/properties/saved/properties/request/properties/prune/type",keyword:"type",params:{type:"array"}};e===null?e=
+[n]:e.push(n),i++}}if(r.wishes!==void 0){let t=r.wishes;if(Array.isArray(t)){let n=t.length;for(let o=0;o<n;o++)if(typeof t[o]!="string"){let d={instancePath:a+
+"/saved/request/wishes/"+o,schemaPath:"#/properties/saved/properties/request/properties/wishes/items/type",keyword:"type",params:{type:"string"}};e===null?e=[d]:
+e.push(d),i++}}else{let n={instancePath:a+"/saved/request/wishes",schemaPath:"#/properties/saved/properties/request/properties/wishes/type",keyword:"type",params:{
+type:"array"}};e===null?e=[n]:e.push(n),i++}}}else{let t={instancePath:a+"/saved/request",schemaPath:"#/properties/saved/properties/request/type",keyword:"type",
+params:{type:"object"}};e===null?e=[t]:e.push(t),i++}}if(s.portForwards!==void 0){let r=s.portForwards;if(r&&typeof r=="object"&&!Array.isArray(r)){if(r.entries===
+void 0){let t={instancePath:a+"/saved/portForwards",schemaPath:"#/properties/saved/properties/portForwards/required",keyword:"required",params:{missingProperty:"\
 entries"}};e===null?e=[t]:e.push(t),i++}if(r.exclusive===void 0){let t={instancePath:a+"/saved/portForwards",schemaPath:"#/properties/saved/properties/portForwa\
 rds/required",keyword:"required",params:{missingProperty:"exclusive"}};e===null?e=[t]:e.push(t),i++}if(r.entries!==void 0){let t=r.entries;if(Array.isArray(t)){
 let n=t.length;for(let o=0;o<n;o++){let d=t[o];if(!(d&&typeof d=="object"&&!Array.isArray(d))){let g={instancePath:a+"/saved/portForwards/entries/"+o,schemaPath:"\
@@ -220,4 +227,4 @@ roperties/portForwards/properties/exclusive/type",keyword:"type",params:{type:"b
 orwards",schemaPath:"#/properties/saved/properties/portForwards/type",keyword:"type",params:{type:"object"}};e===null?e=[t]:e.push(t),i++}}}else{let r={instancePath:a+
 "/saved",schemaPath:"#/properties/saved/type",keyword:"type",params:{type:"object"}};e===null?e=[r]:e.push(r),i++}}}else{let s={instancePath:a,schemaPath:"#/typ\
 e",keyword:"type",params:{type:"object"}};e===null?e=[s]:e.push(s),i++}return y.errors=e,i===0}y.evaluated={props:{kind:!0,formatVersion:!0,target:!0,basis:!0,generation:!0,
-tag:!0,changes:!0,blastRadius:!0,deferred:!0,pendingRestart:!0,userFiles:!0,warnings:!0,prediction:!0,summary:!0,saved:!0},dynamicProps:!1,dynamicItems:!1};export{q as default,v as validate};
+tag:!0,changes:!0,blastRadius:!0,deferred:!0,pendingRestart:!0,snapshot:!0,userFiles:!0,warnings:!0,prediction:!0,summary:!0,saved:!0},dynamicProps:!1,dynamicItems:!1};export{q as default,v as validate};

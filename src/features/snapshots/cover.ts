@@ -1,0 +1,194 @@
+import { dirname } from 'node:path';
+import { RdError } from '../../errors.ts';
+import { systemCode } from '../../os/io-error.ts';
+import type { LogFile } from '../../os/log-file.ts';
+import { sizeText } from '../../os/size.ts';
+import { deleteSnapshot, readCatalogue, type Snapshot } from './catalogue.ts';
+import type { Covered, CoverOutlook, Covers } from './contract.ts';
+import { removeCoverRecord, writeCoverRecord } from './cover-record.ts';
+import { draftOf, type SnapshotMaking } from './creation.ts';
+import type { MaintenanceWork } from './maintenance.ts';
+import { quoted } from './name.ts';
+import { type Room, roomFor } from './tree.ts';
+
+/** Snapshots of this kind that are kept: each may hold gigabytes. */
+const MOST_COVERS = 3;
+
+export interface CoverInput {
+  making: SnapshotMaking;
+  /** Runs while no other operation on snapshots does. */
+  exclusively<T>(work: (signal: AbortSignal) => Promise<T>): Promise<T>;
+  /** Id of the snapshot that is being restored. */
+  restoring(): string | undefined;
+  /** Path of the record of a snapshot whose change is not made yet. */
+  record: string;
+  log: LogFile['write'];
+}
+
+/**
+ * Covers a change that destroys data with a snapshot. The change is made while the snapshot keeps everything else from the data, so nothing
+ * is lost between the two. Without the change, the snapshot goes, too: also after a kill, by a record that names it.
+ */
+export function createCovers({ making, exclusively, restoring, record, log }: CoverInput): Covers {
+  const { root, driver, maintenance, rest, interrupting } = making;
+  const { keeps, copyLive } = driver;
+  let pruning: Promise<void> = Promise.resolve();
+
+  async function nameFor(generation: number): Promise<string> {
+    const taken = (await readCatalogue(root)).snapshots.map(({ name }) => name);
+    const name = `before-generation-${generation}`;
+    if (!taken.includes(name)) return name;
+    for (let number = 2; ; number += 1) if (!taken.includes(`${name}-${number}`)) return `${name}-${number}`;
+  }
+
+  /** Throws `ERR_NO_SPACE`. */
+  async function requireRoom(isLive: boolean): Promise<void> {
+    const room = await roomFor(keeps, dirname(root), !isLive);
+    if (room.needed > room.free) throw noSpace(room, dirname(root));
+  }
+
+  async function make<T>(
+    { name, covered, isLive }: { name: string; covered: Covered; isLive: boolean },
+    work: Pick<MaintenanceWork, 'signal' | 'progress'>,
+    change: (snapshot: string) => Promise<T>,
+  ): Promise<T> {
+    const description = `Made before generation ${covered.generation}, which ${covered.items.join(', and ')}`;
+    const draft = draftOf(making, { created: new Date().toISOString(), name, description }, covered.generation);
+    try {
+      await writeCoverRecord(record, { id: draft.id, name });
+      if (isLive && copyLive) await draft.saveLive(work, copyLive);
+      else await draft.saveStopped(work);
+      work.progress('verifying the copy');
+      await draft.complete(work.signal);
+      work.signal.throwIfAborted();
+      const result = await change(name);
+      await removeCoverRecord(record).catch((error: unknown) => log('warn', 'a record stays', { error }));
+      log('info', 'snapshot created before data is destroyed', { name });
+      return result;
+    } catch (error) {
+      await remove(draft);
+      throw error;
+    }
+  }
+
+  /** With what is left, the record stays: the next start removes both. */
+  async function remove(draft: { discard(): Promise<void> }): Promise<void> {
+    try {
+      await draft.discard();
+      await removeCoverRecord(record);
+    } catch (error) {
+      log('warn', 'a snapshot that is not needed could not be removed', { error });
+    }
+  }
+
+  /** Makes a failure before the change say how to go on without a snapshot. */
+  async function made<T>(
+    change: (snapshot: string) => Promise<T>,
+    work: (change: (snapshot: string) => Promise<T>) => Promise<T>,
+  ): Promise<T> {
+    let isBegun = false;
+    try {
+      return await work((snapshot) => {
+        isBegun = true;
+        return change(snapshot);
+      });
+    } catch (error) {
+      throw isBegun ? error : await failureOf(error);
+    }
+  }
+
+  async function failureOf(cause: unknown): Promise<unknown> {
+    if (isAbort(cause))
+      return new RdError('ERR_CANCELLED', 'the operation was canceled; nothing was changed', { cause });
+    if (!(cause instanceof RdError) || cause.code === 'ERR_CANCELLED' || cause.code === 'ERR_NO_SPACE') return cause;
+    const room = await roomFor(keeps, dirname(root), true).catch(() => undefined);
+    const text = [cause.message, ...cause.details].join('\n');
+    if (room && (isFull(cause) || room.needed > room.free || /No space left on device|quota exceeded/i.test(text))) {
+      return noSpace(room, dirname(root));
+    }
+    return new RdError('ERR_SNAPSHOT', `the snapshot of the data that this destroys failed: ${cause.message}`, {
+      cause,
+      details: cause.details,
+      advice: [cause.advice, WITHOUT].filter((part) => part !== undefined).join(' '),
+    });
+  }
+
+  /** Deletes the covers that `old` selects, oldest first, in the background. */
+  function pruneLater(old: (covers: readonly Snapshot[]) => readonly Snapshot[], why: string): void {
+    const prune = async () => {
+      const { snapshots } = await readCatalogue(root);
+      for (const snapshot of old(snapshots.filter(({ covers }) => covers !== undefined))) {
+        if (snapshot.id === restoring()) continue;
+        await deleteSnapshot(root, snapshot);
+        log('info', 'a snapshot made before data was destroyed is deleted', { name: snapshot.name, why });
+      }
+    };
+    pruning = pruning.then(prune).catch((error: unknown) => log('warn', 'old snapshots were not deleted', { error }));
+  }
+
+  function keepNewest(): void {
+    pruneLater((covers) => covers.slice(0, -MOST_COVERS), `only the newest ${MOST_COVERS} are kept`);
+  }
+
+  return {
+    ...(keeps.length === 0 ? { impossible: `the ${driver.name} driver keeps no data that a snapshot could hold` } : {}),
+    async outlook(isOn): Promise<CoverOutlook> {
+      const isLive = copyLive !== undefined && isOn;
+      const room = await roomFor(keeps, dirname(root), !isLive);
+      return {
+        bytes: room.bytes,
+        isLive,
+        ...(room.needed > room.free ? { noSpace: noSpace(room, dirname(root)) } : {}),
+      };
+    },
+    around: (covered, change, signal) =>
+      made(change, async (begin) => {
+        const name = await nameFor(covered.generation);
+        const action = `Creating snapshot ${quoted(name)}`;
+        const result = await exclusively(async (cancelled) => {
+          const either = AbortSignal.any([signal, cancelled]);
+          await rest.begin(action, either);
+          const isLive = copyLive !== undefined && (await rest.isSteady(either));
+          // While everything still runs.
+          await requireRoom(isLive);
+          const input = { name, covered, isLive };
+          if (isLive) return maintenance.runLive(action, either, (work) => make(input, work, begin));
+          return interrupting(() => maintenance.run(action, either, (work) => make(input, work, begin)));
+        });
+        keepNewest();
+        return result;
+      }),
+    within: (covered, work, change) =>
+      made(change, async (begin) => {
+        const name = await nameFor(covered.generation);
+        await requireRoom(false);
+        const result = await make({ name, covered, isLive: false }, work, begin);
+        keepNewest();
+        return result;
+      }),
+    dropBefore(oldest, since) {
+      const isOld = ({ covers = oldest, created }: Snapshot) =>
+        covers < oldest && Date.parse(created) >= Date.parse(since);
+      pruneLater((covers) => covers.filter(isOld), 'the history no longer has its change');
+    },
+    close: () => pruning,
+  };
+}
+
+const WITHOUT = 'To go on without one: --no-snapshot, or `"snapshot": false` in the request.';
+
+function noSpace({ needed, free }: Room, directory: string): RdError {
+  return new RdError(
+    'ERR_NO_SPACE',
+    `a snapshot of the data that this destroys needs ${sizeText(needed)}, and ${sizeText(free)} is free in ${directory}; nothing was changed`,
+    { advice: `Make room, for example with \`rdctl snapshot delete\`. ${WITHOUT}` },
+  );
+}
+
+function isAbort(error: unknown): boolean {
+  return error instanceof DOMException && error.name === 'AbortError';
+}
+
+function isFull(error: RdError): boolean {
+  return ['ENOSPC', 'EDQUOT'].includes(systemCode(error.cause) ?? '');
+}

@@ -1,0 +1,131 @@
+import type { Driver } from '../../drivers/driver.ts';
+import { messageOf, RdError } from '../../errors.ts';
+import type { LogFile } from '../../os/log-file.ts';
+import { isThere } from '../../os/regular-file.ts';
+import { installedVersion } from '../../plan/backend.ts';
+import { deletion } from '../../plan/blast-radius.ts';
+import type { Author, RecordedLoss } from '../../plan/history.ts';
+import { COMPATIBLE } from '../../product.ts';
+import type { Controllers } from '../../reconcile/contract.ts';
+import type { DesiredStore } from '../../state/desired-store.ts';
+import { failureOf, statusMatches } from './backend-wait.ts';
+import type { Covers } from './contract.ts';
+import type { KeptState } from './kept-state.ts';
+import type { Maintenance, MaintenanceWork } from './maintenance.ts';
+
+/** `fast` deletes the cluster's data and keeps images; `wipe` deletes everything that the driver keeps. */
+export type ResetMode = 'fast' | 'wipe';
+
+export interface ResetRequest {
+  by: Author;
+  /** `if possible`: for clients of the compatible interface, which cannot ask for a reset without one. */
+  snapshot: 'required' | 'if possible' | 'none';
+}
+
+/**
+ * Resolves when the backend has converged again. Without a cluster, `fast` is a restart.
+ * @throws RdError `ERR_NOT_READY` while the backend starts or stops, `ERR_BACKEND_LOCKED`, `ERR_NO_SPACE` and `ERR_SNAPSHOT` without the
+ *   required snapshot: nothing was reset then; `ERR_CONVERGE_FAILED` when it does not converge.
+ */
+export type Resets = (mode: ResetMode, request: ResetRequest) => Promise<void>;
+
+interface ResetsInput {
+  driver: Pick<Driver, 'keeps' | 'hasCluster'>;
+  maintenance: Pick<Maintenance, 'run' | 'heldBy'>;
+  controllers: Pick<Controllers, 'status' | 'onChange' | 'observed'>;
+  keptState: Pick<KeptState, 'wipe'>;
+  covers: Covers;
+  store: Pick<DesiredStore, 'snapshot' | 'write'>;
+  /** As in `BackendDataInput`. */
+  failed(generation: number, reason: string): void;
+  notice(text: string): void;
+  log: LogFile['write'];
+  /** Aborted when the service stops. */
+  closing: AbortSignal;
+}
+
+const ACTIONS: Readonly<Record<ResetMode, string>> = {
+  fast: 'Resetting the cluster',
+  wipe: 'Resetting the machine',
+};
+
+/** The work of `PUT /v1/k8s_reset`: recorded in the history, and covered by a snapshot, before anything is deleted. */
+export function createResets(input: ResetsInput): Resets {
+  const { driver, maintenance, controllers, keptState, covers, store, closing, log } = input;
+  const desired = () => store.snapshot().desired;
+
+  /** What it destroys now, as in plans; empty where there is nothing. */
+  async function lossesOf(mode: ResetMode): Promise<string[]> {
+    if (mode === 'fast') {
+      const installed = driver.hasCluster ? installedVersion(controllers.observed()) : undefined;
+      return installed === undefined ? [] : [deletion(installed)];
+    }
+    const there = await Promise.all(driver.keeps.map(isThere));
+    return there.includes(true) ? ['deletes all images, containers and volumes, and the cluster'] : [];
+  }
+
+  /** Returns the generation of the reset. */
+  async function record({ by }: ResetRequest, loss: RecordedLoss): Promise<number> {
+    // A generation of its own, although nothing else is desired than before.
+    const { now } = await store.write(() => ({ next: {}, answer: undefined, by, loss }));
+    return now.desired.generation;
+  }
+
+  async function recordCovered(
+    items: string[],
+    request: ResetRequest,
+    work: MaintenanceWork,
+  ): Promise<number | undefined> {
+    if (items.length === 0) return undefined;
+    const bare = (uncovered: string) => record(request, { items, uncovered });
+    if (request.snapshot === 'none') return bare('it was declined');
+    if (covers.impossible !== undefined) return bare(covers.impossible);
+    let isMade = false;
+    try {
+      return await covers.within({ generation: desired().generation + 1, items }, work, (snapshot) => {
+        isMade = true;
+        return record(request, { items, snapshot });
+      });
+    } catch (error) {
+      if (isMade || request.snapshot === 'required' || work.signal.aborted || !(error instanceof RdError)) throw error;
+      input.notice(`Data was reset without a snapshot of it: ${error.message}.`);
+      log('warn', 'a reset without a snapshot', { error });
+      return bare(error.message);
+    }
+  }
+
+  return async (mode, request) => {
+    const { backendState } = controllers.status();
+    if (backendState === 'STARTING' || backendState === 'STOPPING') {
+      throw new RdError('ERR_NOT_READY', `${COMPATIBLE.productName} is busy (${backendState}); nothing was reset`, {
+        advice: 'Try again when it has started or stopped.',
+      });
+    }
+    // Later it is stopped, and may not say.
+    const items = await lossesOf(mode);
+    await maintenance.run(ACTIONS[mode], closing, async (work) => {
+      const generation = await recordCovered(items, request, work);
+      try {
+        await (mode === 'wipe' ? keptState.wipe(work) : work.resetCluster());
+      } catch (error) {
+        if (generation !== undefined) input.failed(generation, messageOf(error));
+        throw error;
+      }
+    });
+    log('info', 'reset done', { mode });
+    await statusMatches(
+      controllers,
+      (status) => {
+        if (maintenance.heldBy() !== undefined || status.generation !== desired().generation) return false;
+        return status.converged || status.backendState === 'ERROR';
+      },
+      closing,
+    );
+    const status = controllers.status();
+    if (status.backendState !== 'ERROR') return;
+    throw new RdError(
+      'ERR_CONVERGE_FAILED',
+      `the data was reset, and the backend did not come up again: ${failureOf(status)}`,
+    );
+  };
+}

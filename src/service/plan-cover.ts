@@ -1,0 +1,49 @@
+import type { Covers } from '../features/snapshots/contract.ts';
+import type { Clock } from '../os/clock.ts';
+import type { BlastItem, Plan, PlanRequest } from '../plan/change.ts';
+import { lossesOf } from '../plan/losses.ts';
+
+interface CoverInput {
+  covers: Pick<Covers, 'impossible' | 'outlook'>;
+  clock: Clock;
+  /** The machine is on. */
+  isOn: boolean;
+  /** What a stop of the backend interrupts now. */
+  stopped(): readonly BlastItem[];
+}
+
+/** Milliseconds that a plan waits for the size. */
+const LOOK_MS = 1_000;
+
+/** The plan with the snapshot that comes first where it destroys data, or with the reason why none does. */
+export async function withCover(plan: Plan, request: PlanRequest, input: CoverInput): Promise<Plan> {
+  if (lossesOf(plan).length === 0) return plan;
+  const warned = (text: string) => ({ ...plan, warnings: [...plan.warnings, text] });
+  const { covers } = input;
+  if (request.snapshot === false) return warned('No snapshot is made first: what is lost cannot be brought back.');
+  if (covers.impossible !== undefined) return warned(`No snapshot is made first: ${covers.impossible}.`);
+  const done = new AbortController();
+  const outlook = await Promise.race([
+    covers.outlook(input.isOn),
+    input.clock.sleep(LOOK_MS, done.signal).then(() => undefined),
+  ]).finally(() => done.abort());
+  const { noSpace } = outlook ?? {};
+  const stops = outlook?.isLive ? [] : interruptions(plan, input.stopped());
+  return {
+    ...(noSpace ? warned(`This plan will be refused: ${noSpace.message}. ${noSpace.advice}`) : plan),
+    // What is lost stays last.
+    blastRadius: [...stops, ...plan.blastRadius],
+    snapshot: outlook ? { bytes: outlook.bytes } : {},
+  };
+}
+
+/** What only the copy stops: containers and pods that the plan itself would leave running. */
+function interruptions({ blastRadius }: Plan, stopped: readonly BlastItem[]): BlastItem[] {
+  const firstClause = ({ what }: BlastItem) => what.split(/; |:/)[0];
+  const known = blastRadius.map(firstClause);
+  const hasCluster = known.some((what) => what?.includes('workloads of the cluster'));
+  return stopped
+    .filter((item) => !item.lost && !known.includes(firstClause(item)))
+    .filter(({ what }) => !(hasCluster && what.includes('workloads of the cluster')))
+    .map(({ what }) => ({ what: `${what.split('; ')[0]} for the snapshot`, lost: false }));
+}

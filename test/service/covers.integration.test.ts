@@ -1,0 +1,260 @@
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import type { Model } from '../../src/drivers/machines/simulated/model.ts';
+import { readHistory } from '../../src/state/history-file.ts';
+import { rdctl } from '../helpers/cli.ts';
+import { cannotMount, mountSmallDisk } from '../helpers/full-disk.ts';
+import { startService, type TestServiceOptions } from '../helpers/service.ts';
+import { temporaryDirectory } from '../helpers/temp-home.ts';
+
+const cluster = (version: string) => JSON.stringify({ version: 19, kubernetes: { enabled: true, version } });
+const ALLOW = ['--allow', 'kubernetes-reset'];
+
+/** A service with a cluster, and the tool beside it. */
+async function scene(options: TestServiceOptions = {}) {
+  const kubernetes = { enabled: true, version: '1.33.4' };
+  const running = await startService({ settings: { containerEngine: { name: 'moby' }, kubernetes }, ...options });
+  await running.converged();
+  const { here, env } = running;
+  const cwd = temporaryDirectory();
+  for (const version of ['1.33.4', '1.32.8', '1.31.2']) writeFileSync(join(cwd, `${version}.json`), cluster(version));
+  const run = (...argv: string[]) => rdctl(argv, { env, cwd });
+  const file = join(here.state, 'drivers', 'simulated', 'machine.json');
+  const model = (): Model => JSON.parse(readFileSync(file, 'utf8'));
+  return {
+    ...running,
+    run,
+    model,
+    /** Data that only the machine holds. */
+    addImage(name: string) {
+      const now = model();
+      now.engines.moby.images.push(name);
+      writeFileSync(file, JSON.stringify(now));
+    },
+    apply: (version: string, ...flags: string[]) => run('apply', '-f', `${version}.json`, ...flags),
+    reset: (body: object) =>
+      running.client.request({ method: 'PUT', path: '/v1/k8s_reset', body: JSON.stringify(body) }),
+    entries: () => readHistory(here.historyFile),
+    async names(): Promise<string[]> {
+      const { body } = await running.client.request({ method: 'GET', path: '/v1/snapshots' });
+      return JSON.parse(body.toString()).map(({ name }: { name: string }) => name);
+    },
+    /** Nothing of a snapshot is left behind. */
+    isClean: () =>
+      !existsSync(join(here.state, 'covering.json')) &&
+      !(existsSync(here.snapshots) ? readdirSync(here.snapshots) : []).some((name) => name.startsWith('.')),
+  };
+}
+
+describe('an apply that destroys data', () => {
+  test('makes a snapshot first, which its entry in the history names, and which brings the data back', async () => {
+    const { apply, run, addImage, model, entries, names, client, isClean, converged } = await scene();
+    addImage('precious');
+    const plan = JSON.parse((await run('plan', '-f', '1.32.8.json', '-o', 'json')).out);
+    expect(plan.snapshot).toEqual({ bytes: expect.any(Number) });
+    expect(plan.blastRadius.at(-1)).toMatchObject({ lost: true, consent: 'kubernetes-reset' });
+    const { exit, err } = await apply('1.32.8', ...ALLOW);
+    expect(exit).toBe(0);
+    const entry = (await entries()).at(-1);
+    const snapshot = `before-generation-${entry?.generation}`;
+    expect(entry).toMatchObject({
+      by: { how: 'apply', consent: { items: ['kubernetes-reset'], by: 'flag' } },
+      loss: { items: ['deletes the workloads and data of the cluster (version 1.33.4)'], snapshot },
+      outcome: { result: 'converged' },
+    });
+    expect(err).toContain(`To get the lost data back: rdctl snapshot restore ${snapshot}\n`);
+    expect(await names()).toEqual([snapshot]);
+    expect(isClean()).toBe(true);
+    const shown = await run('history', 'show', String(entry?.generation));
+    expect(shown.out).toMatch(/^Consent +kubernetes-reset \(on the command line\)$/m);
+    expect(shown.out).toContain(`to get it back: rdctl snapshot restore ${snapshot}\n`);
+
+    const rollback = await run('rollback', '--plan');
+    expect(rollback.err).toContain(
+      `a rollback does not bring back; to get it back: rdctl snapshot restore ${snapshot}.`,
+    );
+    expect((await run('snapshot', 'restore', snapshot)).exit).toBe(0);
+    await converged();
+    expect(model()).toMatchObject({ engines: { moby: { images: ['precious'] } } });
+    expect((await client.settings()).settings).toMatchObject({ kubernetes: { version: '1.33.4' } });
+    expect((await run('snapshot', 'delete', snapshot)).exit).toBe(0);
+    expect((await run('history', 'show', String(entry?.generation))).out).toContain(
+      `its snapshot ${snapshot} is deleted`,
+    );
+  });
+
+  test('makes none with --no-snapshot, and none without a loss', async () => {
+    const { apply, entries, names } = await scene();
+    const { exit, err } = await apply('1.32.8', '--no-snapshot', ...ALLOW);
+    expect(exit).toBe(0);
+    expect(err).toContain('No snapshot is made first: what is lost cannot be brought back.');
+    expect((await entries()).at(-1)?.loss).toMatchObject({ uncovered: 'it was declined' });
+    expect((await apply('1.33.4')).exit).toBe(0);
+    expect((await entries()).at(-1)?.loss).toBeUndefined();
+    expect(await names()).toEqual([]);
+  });
+
+  test('covers a rollback, too, and keeps the newest three snapshots', async () => {
+    const { apply, run, entries, names } = await scene();
+    for (const version of ['1.32.8', '1.31.2'] as const) expect((await apply(version, ...ALLOW)).exit).toBe(0);
+    expect((await apply('1.33.4')).exit).toBe(0);
+    expect((await run('rollback', ...ALLOW)).exit).toBe(0);
+    expect((await entries()).at(-1)).toMatchObject({ by: { how: 'rollback' }, loss: { snapshot: expect.any(String) } });
+    expect((await apply('1.33.4')).exit).toBe(0);
+    expect((await apply('1.32.8', ...ALLOW)).exit).toBe(0);
+    const made = (await entries()).flatMap(({ loss }) => (loss && 'snapshot' in loss ? [loss.snapshot] : []));
+    expect(made).toHaveLength(4);
+    await expect.poll(names).toEqual(made.slice(1));
+  });
+
+  test('does nothing when the tool leaves while the snapshot is made', async () => {
+    const { client, entries, names, isClean, converged } = await scene({ env: { RDCTL_SIMULATED_LATENCY_MS: '60' } });
+    const before = await entries();
+    const request = {
+      settings: { version: 19, kubernetes: { version: '1.32.8' } },
+      state: 'unmanaged',
+      prune: [],
+    } as const;
+    const plan = await client.plan({ ...request, prune: [] });
+    const leaving = new AbortController();
+    const applied = client.apply({ ...request, prune: [] }, plan.tag ?? '', { signal: leaving.signal });
+    await expect.poll(async () => (await client.backendState()).locked).toBe(true);
+    leaving.abort();
+    await expect(applied).rejects.toMatchObject({ code: 'ERR_CANCELLED' });
+    await expect.poll(async () => (await client.backendState()).locked).toBe(false);
+    await converged();
+    expect(await entries()).toEqual(before);
+    expect(await names()).toEqual([]);
+    expect(isClean()).toBe(true);
+    expect((await client.settings()).settings).toMatchObject({ kubernetes: { version: '1.33.4' } });
+  });
+
+  test('is stale when something else was changed meanwhile, and leaves no snapshot', async () => {
+    const { client, names, isClean, converged } = await scene({ env: { RDCTL_SIMULATED_LATENCY_MS: '60' } });
+    const request = {
+      settings: { version: 19, kubernetes: { version: '1.32.8' } },
+      state: 'unmanaged' as const,
+      prune: [],
+    };
+    const plan = await client.plan(request);
+    const applied = client.apply(request, plan.tag ?? '');
+    const refused = expect(applied).rejects.toMatchObject({ code: 'ERR_PLAN_STALE' });
+    await expect.poll(async () => (await client.backendState()).locked).toBe(true);
+    await client.putSettings({ version: 19, images: { namespace: 'other' } });
+    await refused;
+    await converged();
+    expect(await names()).toEqual([]);
+    expect(isClean()).toBe(true);
+  });
+
+  test('waits for no other snapshot operation, and changes nothing', async () => {
+    const { client, entries } = await scene({ env: { RDCTL_SIMULATED_LATENCY_MS: '60' } });
+    const creating = client.request({ method: 'POST', path: '/v1/snapshots', body: JSON.stringify({ name: 'mine' }) });
+    await expect.poll(async () => (await client.backendState()).locked).toBe(true);
+    const request = {
+      settings: { version: 19, kubernetes: { version: '1.32.8' } },
+      state: 'unmanaged' as const,
+      prune: [],
+    };
+    const plan = await client.plan(request);
+    await expect(client.apply(request, plan.tag ?? '')).rejects.toMatchObject({
+      code: 'ERR_SNAPSHOT',
+      advice: expect.stringContaining('--no-snapshot'),
+    });
+    expect(await entries()).toEqual([]);
+    expect((await creating).status).toBe(200);
+  });
+});
+
+describe('a reset', () => {
+  test.each(['fast', 'wipe'] as const)('%s is recorded with a snapshot that brings the data back', async (mode) => {
+    const { reset, run, addImage, model, entries, names, isClean, converged } = await scene();
+    addImage('precious');
+    expect((await reset({ mode })).body.toString()).toBe(`Rancher Desktop ${mode} reset successful`);
+    const entry = (await entries()).at(-1);
+    const snapshot = `before-generation-${entry?.generation}`;
+    expect(entry).toMatchObject({
+      by: { how: 'reset' },
+      changes: [],
+      loss: { snapshot },
+      outcome: { result: 'converged' },
+    });
+    expect(await names()).toEqual([snapshot]);
+    expect(model().engines.moby.images).toEqual(mode === 'wipe' ? [] : ['precious']);
+    expect((await run('history')).out).toMatch(/ reset +converged +deletes /);
+    const undone = await run('rollback');
+    expect(undone.exit).toBe(1);
+    expect(undone.err).toContain(`rdctl snapshot restore ${snapshot}`);
+    expect((await run('snapshot', 'restore', snapshot)).exit).toBe(0);
+    await converged();
+    expect(model()).toMatchObject({ engines: { moby: { images: ['precious'] } } });
+    expect(isClean()).toBe(true);
+  });
+
+  test('that fails is recorded as failed, and keeps its snapshot', async () => {
+    const { reset, entries, here, names } = await scene();
+    // In the way of the data that is set aside.
+    mkdirSync(join(here.state, 'drivers', 'simulated', 'machine.json.before-restore'));
+    expect((await reset({ mode: 'wipe' })).status).toBe(500);
+    const entry = (await entries()).at(-1);
+    expect(entry?.outcome).toMatchObject({ result: 'failed', reason: expect.stringContaining('is in the way') });
+    expect(await names()).toEqual([`before-generation-${entry?.generation}`]);
+  });
+
+  test('asks for consent by name, and --no-snapshot makes none', async () => {
+    const { run, entries, names } = await scene();
+    const refused = await run('reset', '--vm', '--allow', 'kubernetes-reset');
+    expect(refused).toMatchObject({ exit: 1, err: expect.stringContaining('Add --allow machine-reset, or --yes.') });
+    expect(await entries()).toEqual([]);
+    expect((await run('reset', '--vm', '--allow', 'machine-reset', '--no-snapshot')).exit).toBe(0);
+    expect(await entries()).toMatchObject([
+      { by: { consent: { items: ['machine-reset'], by: 'flag' } }, loss: { uncovered: 'it was declined' } },
+    ]);
+    expect(await names()).toEqual([]);
+  });
+
+  test('without data to lose is a restart, and no change', async () => {
+    const { reset, entries, names } = await scene({ settings: { kubernetes: { enabled: false } } });
+    expect((await reset({ mode: 'fast' })).status).toBe(200);
+    expect(await entries()).toEqual([]);
+    expect(await names()).toEqual([]);
+  });
+});
+
+/** A home on its own file system, with less room than a copy leaves free. */
+async function smallScene() {
+  const home = temporaryDirectory();
+  onTestFinished(mountSmallDisk(home, '60m'));
+  return scene({ home });
+}
+
+describe.skipIf(cannotMount())('without room for the snapshot', () => {
+  test('an apply is refused with both sizes and goes on with --no-snapshot', async () => {
+    const { apply, run, entries, isClean } = await smallScene();
+    expect((await run('plan', '-f', '1.32.8.json')).out).toContain('warning: This plan will be refused: a snapshot of');
+    const { exit, err } = await apply('1.32.8', ...ALLOW);
+    expect(exit).toBe(5);
+    expect(err).toMatch(/a snapshot of the data that this destroys needs 64\.\d MiB, and [\d.]+ [KM]iB is free in /);
+    expect(err).toContain('--no-snapshot');
+    expect(await entries()).toEqual([]);
+    expect(isClean()).toBe(true);
+    expect((await apply('1.32.8', '--no-snapshot', ...ALLOW)).exit).toBe(0);
+  });
+
+  test('rdctl reset is refused; a client of the compatible interface gets its reset, and the history says that there is none', async () => {
+    const { run, reset, entries, client } = await smallScene();
+    const refused = await run('reset', '--k8s', '--yes');
+    expect(refused).toMatchObject({
+      exit: 1,
+      err: expect.stringContaining('a snapshot of the data that this destroys needs'),
+    });
+    expect(await entries()).toEqual([]);
+    const { status, body } = await reset({ mode: 'fast' });
+    expect({ status, text: body.toString() }).toEqual({ status: 200, text: 'Rancher Desktop fast reset successful' });
+    expect((await entries()).at(-1)?.loss).toMatchObject({
+      uncovered: expect.stringContaining('a snapshot of the data'),
+    });
+    expect((await client.status()).notices.join()).toContain('Data was reset without a snapshot of it');
+  });
+});
