@@ -89,7 +89,7 @@ interface LockedBy {
 
 /** What manages a setting, for its explanation. `managers`: of all fields of this home. */
 export function explainManagers(
-  { path, locked, layers, value }: Explanation,
+  { path, locked, layers, value }: Pick<Explanation, 'path' | 'locked' | 'layers' | 'value'>,
   managers: readonly FieldManager[],
 ): Pick<Explanation, 'lastChange' | 'managedBy' | 'managedEntries'> {
   const last = managers.findLast((manager) => manager.path === path);

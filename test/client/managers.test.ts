@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import { explainManagers } from '../../src/client/explain.ts';
 import { managerOf, managersAt, managerText, takeovers } from '../../src/client/managers.ts';
 import type { Change } from '../../src/plan/change.ts';
 import type { Author, HistoryEntry } from '../../src/plan/history.ts';
@@ -174,4 +175,23 @@ test.each<[Author, string]>([
   [TEAM, 'team.yaml'],
 ])('%o is %s', (by, text) => {
   expect(managerText({ by })).toBe(text);
+});
+
+test('an administrator manages a locked setting, whatever set it before', () => {
+  const managers = managersOf(history([TEAM, 'images.namespace']));
+  const explained = (locked: boolean) =>
+    explainManagers(
+      {
+        path: 'images.namespace',
+        value: LIVE,
+        locked,
+        layers: [{ layer: locked ? 'locked profile' : 'stored', source: '/etc/locked.json', wins: true }],
+      },
+      managers,
+    );
+  expect(explained(true)).toMatchObject({
+    managedBy: { how: 'policy', locked: '/etc/locked.json' },
+    lastChange: { generation: 1 },
+  });
+  expect(explained(false)).toMatchObject({ managedBy: { how: 'apply', profile: 'team', generation: 1 } });
 });
