@@ -40,6 +40,7 @@ const DECLARE: readonly Row[] = [
     'Show what is running, and whether it matches the settings',
     async () => (await import('./commands/status.ts')).status,
   ],
+  ['events', 'Show what happens, as it happens', async () => (await import('./commands/events.ts')).events],
   [
     'doctor',
     'Show what can run here, what is missing, and what is wrong',

@@ -96,7 +96,8 @@ function cancelled(io: Io): number {
   return signalExit(io);
 }
 
-function signalExit(io: Io): number {
+/** The exit code of the signal that aborted the command. */
+export function signalExit(io: Pick<Io, 'signal'>): number {
   const reason: unknown = io.signal.reason;
   return (typeof reason === 'string' ? SIGNAL_EXIT[reason] : undefined) ?? 130;
 }

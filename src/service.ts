@@ -7,11 +7,12 @@ import { createTransientStore } from './api/routes/transient-settings.ts';
 import type { Reached } from './client/connection.ts';
 import { proofOf } from './client/service-proof.ts';
 import { statusOf } from './features/host-integration/integration.ts';
-import { steadyClock } from './os/clock.ts';
+import { steadyClock, systemClock } from './os/clock.ts';
 import { ioError } from './os/io-error.ts';
 import { userHome } from './os/user-directories.ts';
 import { PRODUCT } from './product.ts';
 import { type Backend, openBackend } from './service/backend.ts';
+import { serviceEvent } from './service/events.ts';
 import { type Features, openFeatures } from './service/features.ts';
 import { type Home, openHome } from './service/home.ts';
 import { createMetrics, type ServiceMetrics } from './service/metrics.ts';
@@ -73,6 +74,7 @@ async function start(options: ServiceOptions, undo: Undo[]): Promise<RunningServ
   const credentials = { user: 'user', password: randomBytes(32).toString('base64url') };
   const context = contextOf(options, { home, backend, features, life, credentials, metrics, about });
   await createApp(context, listener.server).ready();
+  undo.push(['end of events', async () => backend.events.emit(serviceEvent('stopping'))]);
   // Before the first observation, a plan would miss what survived the last service.
   await controllers.firstLook(AbortSignal.timeout(FIRST_LOOK_LIMIT));
   // Before the connection file, so that its readers find the socket.
@@ -180,6 +182,8 @@ function contextOf(options: ServiceOptions, parts: Parts): ApiContext {
     hostIntegration: () => statusOf(integration),
     userFiles: () => integration.userFiles(),
     streams,
+    events: backend.events,
+    clock: systemClock,
     maintenance: () => maintenance.doing(),
     transaction: backend.transactions.report,
     checkFactoryReset: ({ cache }) => checkPlaces(places, cache),

@@ -17,7 +17,7 @@ const OPEN = ['src/json.ts', 'src/product.ts', 'src/errors.ts'];
 /** These import only what is open to all and their own files. */
 const GROUND = [...OPEN, 'src/os/', 'src/settings/'];
 /** These use no files, clocks or processes; all others may use `src/os/`. */
-const PURE = ['src/plan/', 'src/allowed-images/'];
+const PURE = ['src/plan/', 'src/allowed-images/', 'src/events/'];
 
 /** Which way imports point. `ARCHITECTURE.md` shows the same as a picture. */
 const TABLE: readonly Rule[] = [
@@ -36,6 +36,12 @@ const TABLE: readonly Rule[] = [
     may: ['src/reconcile/', 'src/plan/'],
     types: ['src/drivers/driver.ts'],
     because: 'the loop must not know which machine it drives',
+  },
+  {
+    module: 'src/events/',
+    may: ['src/events/'],
+    types: ['src/plan/', 'src/reconcile/'],
+    because: 'what happened is a function of what was recorded and reported',
   },
   { module: 'src/os/', may: ['src/os/'], because: 'files, processes and clocks know nothing of desktops' },
   {
@@ -171,7 +177,7 @@ const TABLE: readonly Rule[] = [
   },
   {
     module: 'src/api/',
-    may: ['src/api/', 'src/reconcile/', 'src/plan/'],
+    may: ['src/api/', 'src/reconcile/', 'src/plan/', 'src/events/'],
     types: [
       'src/drivers/driver.ts',
       'src/features/diagnostics/',
@@ -184,7 +190,7 @@ const TABLE: readonly Rule[] = [
   },
   {
     module: 'src/client/',
-    may: ['src/client/', 'src/plan/', 'src/state/', 'src/allowed-images/'],
+    may: ['src/client/', 'src/plan/', 'src/state/', 'src/allowed-images/', 'src/events/'],
     types: [
       'src/reconcile/',
       'src/drivers/driver.ts',
@@ -239,6 +245,7 @@ const TABLE: readonly Rule[] = [
     may: [
       'cli/',
       'src/client/',
+      'src/events/',
       // What needs no service: guest images, the way into what this home's records name, the driver of a first start.
       'src/drivers/guest-images/',
       'src/drivers/backend-access.ts',

@@ -1,10 +1,12 @@
 import { readFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import type { DesiredDocument } from '../../profiles/document/load.ts';
+import type { Client } from '../../src/client/client.ts';
 import { checkDriver } from '../../src/client/session/driver.ts';
 import { runningService, targetOf } from '../../src/client/session/find.ts';
 import { homeOf } from '../../src/client/session/home.ts';
 import { RdError } from '../../src/errors.ts';
+import { EVENT_KINDS } from '../../src/events/event.ts';
 import { NO_FORWARDS } from '../../src/plan/port-forwards.ts';
 import { refuseExposed } from '../../src/state/ownership.ts';
 import type { Places } from '../../src/state/places.ts';
@@ -33,6 +35,7 @@ Exit codes: 0 success; 1 failure; 3 refused: invalid profile, locked or unsuppor
     now: { type: 'boolean', summary: 'Do not wait for the maintenance window of the profile' },
     previous: { type: 'boolean', summary: 'Same as `rdctl rollback`; in another application, undo the last apply' },
     ...RUN_FLAGS,
+    watch: { type: 'boolean', short: 'w', summary: 'Afterwards, show what happens until Ctrl-C' },
     'skip-unsupported': { type: 'boolean', summary: 'Skip settings that the driver does not support, and list them' },
     'dry-run': { type: 'boolean', summary: 'Only show the plan, as `rdctl plan` does' },
     driver: { type: 'string', summary: 'Driver to use at the first start of the service', placeholder: 'NAME' },
@@ -54,9 +57,15 @@ Exit codes: 0 success; 1 failure; 3 refused: invalid profile, locked or unsuppor
       view,
       where,
     });
+    let position: string | undefined;
     await applyNow({
       wanted,
       caller: invocation,
+      async onService(client) {
+        if (!flags.watch) return;
+        if (!client.events) throw (await import('./events/follow.ts')).noEvents();
+        if (flags['no-wait']) position = await positionOf(client, io.signal);
+      },
       view,
       where,
       ...runOptions(flags),
@@ -65,6 +74,12 @@ Exit codes: 0 success; 1 failure; 3 refused: invalid profile, locked or unsuppor
       ...(flags.driver === undefined ? {} : { driver: flags.driver }),
       ...(flags.target === undefined ? {} : { target: flags.target }),
     });
+    if (!flags.watch) return 0;
+    const { follow } = await import('./events/follow.ts');
+    const { showMessages } = await import('./events/show.ts');
+    const show = showMessages(flags.output, io);
+    await follow(invocation, { kinds: EVENT_KINDS.filter((kind) => kind !== 'status'), since: position, show });
+    // Watching is over; the apply has succeeded.
     return 0;
   },
 });
@@ -87,6 +102,24 @@ async function dryRun(
   const { showPlan } = await import('./plan.ts');
   const flags = { ...(driver === undefined ? {} : { driver }), ...(timeout === undefined ? {} : { timeout }) };
   return showPlan(await desiredOf(file, caller.io, view), caller, view, flags);
+}
+
+/** The position in the events before the apply: with --no-wait, what it causes is yet to be shown. */
+async function positionOf({ events }: Client, signal: AbortSignal): Promise<string | undefined> {
+  const enough = new AbortController();
+  let position: string | undefined;
+  await events?.({
+    kinds: ['service'],
+    onMessage: () => undefined,
+    onPosition(id) {
+      position = id;
+      enough.abort();
+    },
+    signal: AbortSignal.any([signal, enough.signal]),
+  }).catch((error: unknown) => {
+    if (!enough.signal.aborted) throw error;
+  });
+  return position;
 }
 
 /** A plan's digests detect drift, but not who wrote the plan. */

@@ -1,5 +1,5 @@
 import { type Client, createClient } from '../../src/client/client.ts';
-import { polled, waitConverged } from '../../src/client/converge.ts';
+import { waitConverged, watched } from '../../src/client/converge.ts';
 import { homeService } from '../../src/client/home-service.ts';
 import { checkDriver } from '../../src/client/session/driver.ts';
 import { isStaying } from '../../src/client/session/exit.ts';
@@ -207,19 +207,24 @@ async function waitOwn({ client, generation, timeoutMs, io }: WaitInput, clock: 
   const { signal } = io;
   const wanted = generation ?? (await client.status({ signal })).generation;
   let noticed = false;
-  await waitConverged({
-    feed: polled({ read: () => client.status({ signal }), clock, signal }),
-    generation: wanted,
-    timeoutMs,
-    clock,
-    signal,
-    onStatus({ conditions }) {
-      const held = conditions.find(({ reason }) => reason === 'Held');
-      // A held backend may need user action, which no other output mentions.
-      if (held && !noticed) io.err(`notice: ${plainText(held.message)}\n`);
-      noticed ||= held !== undefined;
-    },
-  });
+  const feed = watched(client, { clock, signal });
+  try {
+    await waitConverged({
+      feed,
+      generation: wanted,
+      timeoutMs,
+      clock,
+      signal,
+      onStatus({ conditions }) {
+        const held = conditions.find(({ reason }) => reason === 'Held');
+        // A held backend may need user action, which no other output mentions.
+        if (held && !noticed) io.err(`notice: ${plainText(held.message)}\n`);
+        noticed ||= held !== undefined;
+      },
+    });
+  } finally {
+    feed.close();
+  }
 }
 
 /** There are no generations there: ready counts only once no sent setting requires a restart. */

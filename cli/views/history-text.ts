@@ -15,7 +15,7 @@ export function historyText(entries: readonly HistoryEntry[]): string {
       timeText(entry.at),
       authorText(entry),
       shortOutcome(entry),
-      brief(entry),
+      changesBrief(entry),
     ]);
   return `${tableLines([['GENERATION', 'WHEN', 'BY', 'RESULT', 'CHANGES'], ...rows]).join('\n')}\n`;
 }
@@ -88,7 +88,8 @@ function changeText(change: RecordedChange): string {
   return `${pathText(change)}: ${value}${'after' in change ? valueText(after) : '(removed)'}`;
 }
 
-function brief({ changes, loss }: HistoryEntry): string {
+/** The first changes on one line, and how many more there are; or what was lost, where nothing else changed. */
+export function changesBrief({ changes, loss }: Pick<HistoryEntry, 'changes' | 'loss'>): string {
   if (changes.length === 0 && loss) return loss.items.map(plainText).join(', ');
   const named = changes.slice(0, NAMED).map(changeText);
   const more = changes.length - named.length;

@@ -46,7 +46,6 @@ function waitingText({ phases, maintenance, conditions }: StatusDocument): strin
   return `Waiting for the current state: ${step ? `${step.name} …` : (maintenance ?? trouble?.message ?? 'querying the driver …')}`;
 }
 
-const LOOK_MS = 400;
 const MAX_LENGTH = 100;
 
 export interface ServiceLine {
@@ -67,13 +66,16 @@ export function serviceLine(client: Client, io: Io, { text, afterMs = 0 }: Servi
   const line = statusLine(io);
   const showing = (async () => {
     if (afterMs > 0) await steadyClock.sleep(afterMs, ending.signal);
-    while (!ending.signal.aborted) {
-      const status = await client.status({ signal: ending.signal }).catch(() => undefined);
-      const shown = status && text(status);
-      if (shown !== undefined && !ending.signal.aborted) line.draw(plainText(shown).slice(0, MAX_LENGTH));
-      await steadyClock.sleep(LOOK_MS, ending.signal);
-    }
+    if (ending.signal.aborted) return;
+    // The command itself reports a service that is away.
+    await client.watch?.(draw, ending.signal).catch(() => undefined);
   })();
+
+  function draw(status: StatusDocument): void {
+    const shown = text(status);
+    if (shown !== undefined && !ending.signal.aborted) line.draw(plainText(shown).slice(0, MAX_LENGTH));
+  }
+
   return async () => {
     ending.abort();
     await showing;

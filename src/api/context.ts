@@ -1,10 +1,12 @@
 import type { Driver, DriverInfo } from '../drivers/driver.ts';
+import type { EventSource } from '../events/event-ring.ts';
 import type { Diagnostics } from '../features/diagnostics/check.ts';
 import type { Extensions } from '../features/extensions/contract.ts';
 import type { PortForwards } from '../features/port-forwards/manager.ts';
 import type { Snapshots } from '../features/snapshots/contract.ts';
 import type { Resets } from '../features/snapshots/resets.ts';
 import type { JsonObject } from '../json.ts';
+import type { Clock } from '../os/clock.ts';
 import type { LiveState, Plan, PlanRequest } from '../plan/change.ts';
 import type { Author, HistoryEntry, Origin, StatedSource } from '../plan/history.ts';
 import type { LayerFacts } from '../plan/layers.ts';
@@ -67,6 +69,8 @@ export interface ApiContext {
   watch: Watch;
   /** Calls back whenever the status may have changed. Returns the unsubscribe function. */
   onStatus(listener: () => void): () => void;
+  /** What happened, for `GET /v2/events`. */
+  events: EventSource;
   /** Functions that end open event streams. */
   streams: Set<() => void>;
   /** The operation on the backend's data, such as a snapshot, as a sentence. */
@@ -78,6 +82,7 @@ export interface ApiContext {
   /** The proof for a nonce; see `src/client/service-proof.ts`. */
   prove(nonce: string): string;
   log: Log;
+  clock: Clock;
   about: ServiceFacts;
   layers: LayerFacts;
   counters: WriteCounters;

@@ -1,4 +1,5 @@
 import errorSchema from '../../schemas/error.json';
+import eventSchema from '../../schemas/event.json';
 import planSchema from '../../schemas/plan.json';
 import settingsSchema from '../../schemas/settings/v19.json';
 import statusSchema from '../../schemas/status.json';
@@ -197,6 +198,7 @@ function componentSchemas(): Record<SchemaName, JsonSchema> {
     Settings: component('Settings', settingsSchema),
     SettingsPart: partOf(component('SettingsPart', settingsSchema)),
     Status: component('Status', statusSchema),
+    Event: component('Event', eventSchema),
     Plan: component('Plan', planSchema),
     Error: component('Error', errorSchema),
   };

@@ -57,7 +57,7 @@ export function schemaOf(name: SchemaName): JsonSchema {
   return { $ref: `#/components/schemas/${name}` };
 }
 
-export type SchemaName = 'Settings' | 'SettingsPart' | 'Status' | 'Plan' | 'Error';
+export type SchemaName = 'Settings' | 'SettingsPart' | 'Status' | 'Event' | 'Plan' | 'Error';
 
 /** Route options with the documentation: `app.get('/v1/about', documented({...}), handler)`. */
 export function documented(doc: RouteDoc): { config: { doc: RouteDoc } } {

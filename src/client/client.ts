@@ -1,5 +1,7 @@
+import type { EventDocument } from '../events/event.ts';
 import type { ForwardKey } from '../features/port-forwards/forward.ts';
-import { isObject, type JsonObject } from '../json.ts';
+import { isObject, type JsonObject, parseObject as parseObjectText } from '../json.ts';
+import { steadyClock } from '../os/clock.ts';
 import type { LiveState, Plan, PlanRequest } from '../plan/change.ts';
 import type { HistoryEntry, StatedAuthor } from '../plan/history.ts';
 import type { SentKeep, SentWindow } from '../plan/kept.ts';
@@ -8,6 +10,7 @@ import type { OnFailure } from '../plan/return.ts';
 import type { BackendState } from '../reconcile/contract.ts';
 import type { ApplyReply, StatusDocument } from '../reconcile/status-document.ts';
 import type { Connection, HttpRequest, HttpResponse, Transport } from './connection.ts';
+import { type EventsRequest, eventReader, type StreamMessage, silenceWatch, silentError } from './event-stream.ts';
 import { httpTransport } from './http.ts';
 import { isWebPage, notOurService, refusal } from './replies.ts';
 
@@ -72,9 +75,11 @@ export interface Client {
   /** Where the settings come from. */
   layers(options?: CallOptions): Promise<SettingLayers>;
   /**
-   * Calls back with the current status and on every change, until the service or the signal ends it. Absent where the
-   * server has no events.
+   * Reads events over one connection, until the service or the signal ends it. Absent where the server has none. Throws `ERR_CONNECTION`
+   * also when the heartbeats stop.
    */
+  events?(request: EventsRequest): Promise<void>;
+  /** The same for the status alone: now, and on every change. */
   watch?(onStatus: (status: StatusDocument) => void, signal: AbortSignal): Promise<void>;
 }
 
@@ -194,12 +199,52 @@ export function createClient(connection: Connection, transport: Transport = http
       if (isDocument(value, 'SettingLayers', LAYERS_PARTS)) return value as unknown as SettingLayers;
       throw notOurService(connection, '/v2/settings/layers returned no layers');
     },
-    async watch(onStatus, signal) {
-      const path = '/v2/events';
-      const read = eventReader((data) => onStatus(statusIn(JSON.parse(data), connection, path)));
-      await call({ method: 'GET', path, signal, onPart: read });
-    },
+    events,
+    watch: (onStatus, signal) =>
+      events({
+        kinds: ['status'],
+        onMessage: (message) => {
+          if (message.kind === 'Status') onStatus(message);
+        },
+        signal,
+      }),
   };
+
+  async function events({ kinds, since, onMessage, onPosition, signal, clock = steadyClock }: EventsRequest) {
+    const path = `/v2/events?kinds=${kinds.join(',')}`;
+    const silence = silenceWatch(clock);
+    const read = eventReader({
+      onEvent: ({ name, data }) => onMessage(messageIn(name, data, connection)),
+      ...(onPosition ? { onId: onPosition } : {}),
+      onComment: silence.beats,
+    });
+    try {
+      await call({
+        method: 'GET',
+        path,
+        signal: AbortSignal.any([signal, silence.signal]),
+        ...(since === undefined ? {} : { headers: { 'Last-Event-ID': since } }),
+        onPart(part) {
+          silence.heard();
+          read(part);
+        },
+      });
+    } catch (error) {
+      throw silence.signal.aborted && !signal.aborted ? silentError() : error;
+    } finally {
+      await silence.end();
+    }
+  }
+}
+
+/** Kinds of a newer service are kept: the reader decides. */
+function messageIn(name: string, data: string, connection: Connection): StreamMessage {
+  const value = parseObjectText(data);
+  if (value && name === 'status') return statusIn(value, connection, '/v2/events');
+  if (value?.kind === 'Event' && value.formatVersion === 1 && typeof value.type === 'string') {
+    return value as unknown as EventDocument;
+  }
+  throw notOurService(connection, '/v2/events sent something else than events');
 }
 
 /** Parts of the documents that the tool uses without further checks. */
@@ -260,24 +305,4 @@ function parseObject(connection: Connection, request: HttpRequest, response: Htt
   if (!isObject(value))
     throw notOurService(connection, `the response to ${request.method} ${request.path} is not an object`);
   return value;
-}
-
-/**
- * Parses server-sent events (WHATWG HTML, 9.2.6) from chunks, and calls back with each event's data. Names and ids are
- * ignored.
- */
-export function eventReader(onData: (data: string) => void): (part: Buffer) => void {
-  const decoder = new TextDecoder();
-  let rest = '';
-  let data: string[] = [];
-  return (part) => {
-    const lines = (rest + decoder.decode(part, { stream: true })).split(/\r?\n/);
-    rest = lines.pop() ?? '';
-    for (const line of lines) {
-      if (line.startsWith('data:')) data.push(line.slice(5).replace(/^ /, ''));
-      if (line !== '' || data.length === 0) continue;
-      onData(data.join('\n'));
-      data = [];
-    }
-  };
 }

@@ -44,46 +44,57 @@ export function polled<S>({ read, clock, signal }: FeedInput<S>): StatusFeed<S> 
   };
 }
 
-/** Subscribes to changes where the service has events, and polls otherwise or once they end. */
-export function watched(client: Pick<Client, 'status' | 'watch'>, rest: Omit<FeedInput<StatusDocument>, 'read'>) {
-  const { clock, signal } = rest;
-  const asking = polled<StatusDocument>({ ...rest, read: () => client.status() });
-  if (!client.watch) return asking;
-  const ended = new AbortController();
+/**
+ * Subscribes to changes, and again after a pause when the subscription ends, because the service may be restarting. Polls another
+ * application, which has no events.
+ */
+export function watched(
+  client: Pick<Client, 'status' | 'watch'>,
+  { clock, signal }: Omit<FeedInput<StatusDocument>, 'read'>,
+): StatusFeed<StatusDocument> {
+  const { watch } = client;
+  if (!watch) return polled({ clock, signal, read: () => client.status({ signal }) });
+  const closed = new AbortController();
+  const ended = AbortSignal.any([signal, closed.signal]);
   let latest: StatusDocument | undefined;
-  let streaming = true;
+  let failure: { error: unknown } | undefined;
   let wake = () => {};
-  client
-    .watch(
-      (status) => {
+  void (async () => {
+    for (let pause = FIRST_PAUSE; !ended.aborted; pause = Math.min(pause * 1.5, LONGEST_PAUSE)) {
+      const error = await watch((status) => {
         latest = status;
+        failure = undefined;
+        pause = FIRST_PAUSE;
         wake();
-      },
-      AbortSignal.any([signal, ended.signal]),
-    )
-    // The next poll shows why it ended.
-    .catch(() => undefined)
-    .finally(() => {
-      streaming = false;
+      }, ended).then(
+        () => new RdError('ERR_CONNECTION', 'the service is stopping'),
+        (thrown: unknown) => thrown,
+      );
+      failure = { error };
       wake();
-    });
-  const feed: StatusFeed<StatusDocument> = {
-    async next(leftMs, fresh) {
-      if (streaming && !latest) {
+      await clock.sleep(pause, ended);
+    }
+  })();
+  return {
+    async next(leftMs) {
+      if (!latest && !failure && !ended.aborted) {
         const timer = new AbortController();
         const woken = new Promise<void>((resolve) => {
           wake = resolve;
         });
-        await Promise.race([woken, clock.sleep(leftMs, AbortSignal.any([signal, timer.signal]))]);
+        await Promise.race([woken, clock.sleep(leftMs, AbortSignal.any([ended, timer.signal]))]);
         timer.abort();
       }
       const status = latest;
       latest = undefined;
-      return status ?? (streaming ? undefined : asking.next(leftMs, fresh));
+      if (status) return status;
+      const found = failure;
+      failure = undefined;
+      if (found) throw found.error;
+      return undefined;
     },
-    close: () => ended.abort(),
+    close: () => closed.abort(),
   };
-  return feed;
 }
 
 /** The status with the steps of an apply, and with what becomes of it if it fails. */

@@ -22,7 +22,7 @@ const GENERATION = 1;
  * `ERR_PRECONDITION_FAILED` if they changed; it rereads them afterwards, and throws `ERR_CONVERGE_FAILED` if the values
  * are missing. A concurrent write between read and write cannot be excluded: the interface has no preconditions.
  */
-export function createForeignClient({ watch: _, ...plain }: Client): Client {
+export function createForeignClient({ watch: _, events: _none, ...plain }: Client): Client {
   const progress = foreignProgress();
   const since = new Date().toISOString();
 

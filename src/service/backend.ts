@@ -8,6 +8,7 @@ import { TEXTS } from '../api/wire-texts.ts';
 import { BACKEND_STOP_MS } from '../client/home-service.ts';
 import type { Driver } from '../drivers/driver.ts';
 import { RdError } from '../errors.ts';
+import type { EventBody } from '../events/event.ts';
 import { createHostIntegration, type FollowingIntegration } from '../features/host-integration/integration.ts';
 import { createMaintenance, IDLE, type Maintenance } from '../features/snapshots/maintenance.ts';
 import { type Recovered, recoverBackend } from '../features/snapshots/recovery.ts';
@@ -16,7 +17,7 @@ import { systemClock } from '../os/clock.ts';
 import type { LogFile } from '../os/log-file.ts';
 import { userHome } from '../os/user-directories.ts';
 import { unprotected } from '../plan/blocks.ts';
-import { type Author, recordedChanges } from '../plan/history.ts';
+import { type Author, type RecordedChange, recordedChanges } from '../plan/history.ts';
 import type { FirstRun, LayerFacts } from '../plan/layers.ts';
 import { decideUpdate, type UpdateContext } from '../plan/settings-update.ts';
 import type { Controllers, Desired, LoopStatus } from '../reconcile/contract.ts';
@@ -26,6 +27,7 @@ import { SCHEMA_VERSION, type Settings } from '../settings/settings.gen.ts';
 import { backendLock } from '../state/backend-lock.ts';
 import { createDesiredStore, type DesiredStore, type DesiredStoreInput } from '../state/desired-store.ts';
 import { finishWrite, saveDesired, stateOf } from '../state/desired-write.ts';
+import { readWholeHistory } from '../state/history-file.ts';
 import type { Places } from '../state/places.ts';
 import { saveSettings } from '../state/settings-file.ts';
 import { type SettingsHost, startupSettings } from '../state/startup-settings.ts';
@@ -33,6 +35,7 @@ import { recordedFirstRun, recordFirstRun, saveState } from '../state/state-file
 import { transactionFiles } from '../state/transaction-files.ts';
 import { clusterVersions, openDriver, storedState } from './driver.ts';
 import { writeDurably } from './durable-write.ts';
+import { createServiceEvents, type ServiceEvents, serviceEvent } from './events.ts';
 import { openServiceHistory, type ServiceHistory } from './history.ts';
 import type { Home } from './home.ts';
 import type { ServiceOptions, Undo } from './options.ts';
@@ -54,6 +57,7 @@ export interface Backend {
   recovered: Recovered;
   integration: FollowingIntegration;
   transactions: Transactions;
+  events: ServiceEvents;
   /** True while the lock file of a snapshot operation exists. */
   isLocked(): Promise<boolean>;
 }
@@ -114,13 +118,20 @@ export async function openBackend(
     // Incremented on every start, so that a crash between the writes of the two files never gives two states the same number.
     generation: Math.max(state?.generation ?? 0, history.last) + 1,
   };
+  const events = createServiceEvents({
+    history: await readWholeHistory(places.historyFile),
+    generation: initial.generation,
+    now: systemClock.now,
+  });
+  events.emit(serviceEvent('started'));
   // A history without a state outlived a reset.
   if (!state && history.last > 0) await history.beginAgain(initial.generation);
   // An apply launches a service stopped, so the power at the start is nobody's wish.
   const before = { ...initial, settings: state ? startup.stored : settings };
   const byPolicy = settings === startup.settings && recordedChanges(before, initial).length > 0;
   const starter: Author = { how: byPolicy ? 'policy' : 'start' };
-  await history.writing(before, initial, starter);
+  const changes = await history.writing(before, initial, starter);
+  if (changes.length > 0) events.emit(changeEvent(initial, starter, changes));
   await saveState(places.stateFile, stateOf(driver.name, initial));
   hooks.onWritten(starter);
   if (startup.unsaved || settings !== startup.settings) {
@@ -158,6 +169,11 @@ export async function openBackend(
     log: log.write,
   });
   undo.push(['transactions', () => transactions.close()]);
+  const unfollow = events.follow(controllers);
+  undo.push(['events', async () => unfollow()]);
+  history.onOutcome((generation, { result, reason }) =>
+    events.emit({ type: 'outcome', outcome: { generation, result, ...(reason === undefined ? {} : { reason }) } }),
+  );
   // After the transactions, which decide what becomes of a failure.
   history.follow(controllers, transactions.aftermath);
   const save = (next: Desired, before: Desired) => saveDesired(places, driver.name, { before, next });
@@ -167,8 +183,9 @@ export async function openBackend(
     async persist(next, before, by, recorded) {
       if (hooks.isStopping()) throw new RdError('ERR_NOT_READY', 'the service is shutting down');
       check();
-      await writeDurably({ history, transactions, save }, { before, next, by, recorded });
+      const changes = await writeDurably({ history, transactions, save }, { before, next, by, recorded });
       hooks.onWritten(by);
+      events.emit(changeEvent(next, by, changes));
     },
     onChange(next, what, written) {
       if (what === 'number only') controllers.renumber(next.generation);
@@ -186,6 +203,7 @@ export async function openBackend(
     desired: () => store.snapshot().desired,
     clock: systemClock,
     log: log.write,
+    onWork: (maintenance) => events.emit({ type: 'maintenance', maintenance }),
     ...(initialHold ? { initialHold } : {}),
     ...(options.idle ? { idle: IDLE } : {}),
   });
@@ -203,9 +221,13 @@ export async function openBackend(
   undo.push(['maintenance', () => maintenance.close()]);
   return {
     ...{ driver, reason, host, policies, layers, kubernetesVersions },
-    ...{ controllers, store, history, maintenance, recovered, integration, transactions },
+    ...{ controllers, store, history, maintenance, recovered, integration, transactions, events },
     isLocked: () => lock.isHeld(),
   };
+}
+
+function changeEvent({ generation }: Desired, by: Author, changes: RecordedChange[]): EventBody {
+  return { type: 'change', change: { generation, by, changes } };
 }
 
 /** The deployment profiles in force. Throws `ERR_PROFILE_INVALID` for one that cannot be used. */

@@ -1,4 +1,4 @@
-import type { Author } from '../plan/history.ts';
+import type { Author, RecordedChange } from '../plan/history.ts';
 import type { Desired } from '../reconcile/contract.ts';
 import type { Recorded } from '../state/desired-store.ts';
 import type { ServiceHistory } from './history.ts';
@@ -13,17 +13,17 @@ interface Parts {
 
 /**
  * Makes a write durable: first its entry in the history and the record of its transaction, then the state. Throws `ERR_IO`: the old state is
- * then still in place, and the history says so.
+ * then still in place, and the history says so. Returns the changes.
  */
 export async function writeDurably(
   { history, transactions, save }: Parts,
   { before, next, by, recorded }: { before: Desired; next: Desired; by: Author; recorded: Recorded },
-): Promise<void> {
+): Promise<RecordedChange[]> {
   const refused = async (error: unknown): Promise<never> => {
     await history.notApplied(next.generation);
     throw error;
   };
-  await history.writing(before, next, by, recorded);
+  const changes = await history.writing(before, next, by, recorded);
   const write = await transactions.prepare({ before, next, by, onFailure: recorded.onFailure }).catch(refused);
   try {
     await save(next, before);
@@ -32,4 +32,5 @@ export async function writeDurably(
     return refused(error);
   }
   write.commit();
+  return changes;
 }

@@ -46,8 +46,16 @@ export async function openFeatures(
 ): Promise<Features> {
   const { platform, env } = options;
   const { driver, host, policies, store, maintenance, controllers, recovered, integration } = backend;
-  const { history, transactions, kubernetesVersions } = backend;
-  const notice = (text: string) => void notices.push(text);
+  const { history, transactions, events, kubernetesVersions } = backend;
+  const listeners = new Set<() => void>();
+  const statusChanged = () => {
+    events.noteNotices(notices);
+    for (const listen of listeners) listen();
+  };
+  const notice = (text: string) => {
+    notices.push(text);
+    statusChanged();
+  };
   const data = createBackendData({
     ...{ places, driver, host, store, maintenance, controllers, recovered, notice },
     failed: history.failed,
@@ -87,17 +95,16 @@ export async function openFeatures(
     log: log.write,
   });
   undo.push(['extensions', () => extensions.close()]);
-  const listeners = new Set<() => void>();
-  const statusChanged = () => {
-    for (const listen of listeners) listen();
-  };
   controllers.onChange(statusChanged);
   transactions.onChange(statusChanged);
   const applies = createApplies({
     ...{ controllers, extensions, portForwards, clock: systemClock },
     wasReturned: transactions.wasReturned,
     log: log.write,
-    onChange: statusChanged,
+    onChange() {
+      events.noteApply(applies.report());
+      statusChanged();
+    },
     onFinished: history.finished,
   });
   undo.push(['applies', async () => applies.close()]);

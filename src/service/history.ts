@@ -31,9 +31,9 @@ export interface ServiceHistory {
   /**
    * Records a write before it takes effect. Throws `ERR_IO` when that is not possible: the write must not happen then. On a full disk only
    * a change of power and a reset without a snapshot are let through, because stopping and making room must always be possible. After what
-   * is `announced`, `finished` follows.
+   * is `announced`, `finished` follows. Returns the changes.
    */
-  writing(before: Desired, next: Desired, by: Author, recorded?: Recorded): Promise<void>;
+  writing(before: Desired, next: Desired, by: Author, recorded?: Recorded): Promise<RecordedChange[]>;
   /** Records that a write failed after its entry. */
   notApplied(generation: number): Promise<void>;
   /** Records the end of what a write announced, and why it failed, if it did. */
@@ -53,6 +53,8 @@ export interface ServiceHistory {
   follow(controllers: Pick<Controllers, 'onChange'>, ofFailure?: (generation: number) => Aftermath): void;
   /** Records the outcome of a write, whatever the loop reports. Logs a failure. */
   conclude(generation: number, outcome: Outcome): Promise<void>;
+  /** Calls back with every outcome from now on, before it is in the file. */
+  onOutcome(listener: (generation: number, outcome: Outcome) => void): void;
   /** Continues with an entry of an earlier service that has no outcome yet. */
   resume(generation: number): void;
   close(): Promise<void>;
@@ -115,12 +117,14 @@ export function serviceHistory(
   if (unfinished?.alone) open.set(unfinished.generation, { isForLoop: false, hasSteps: true });
   let stopFollowing: (() => void) | undefined;
   let closing: Promise<void> = Promise.resolve();
+  let passOn: Parameters<ServiceHistory['onOutcome']>[0] = () => undefined;
 
   function end(generation: number, outcome: Outcome): Promise<void> {
     open.delete(generation);
     const at = new Date(systemClock.now()).toISOString();
     const measurement = measurementOf({ outcome: { ...outcome, at } });
     if (measurement) measured = [...measured, measurement].slice(-MOST_MEASUREMENTS);
+    passOn(generation, outcome);
     closing = file
       .close(generation, { ...outcome, at })
       // An outcome informs; the write itself is recorded.
@@ -154,7 +158,7 @@ export function serviceHistory(
       const ofBackend = recordedChanges(power === undefined ? before : { ...before, power }, next);
       const changes = withSources([...ofBackend, ...(announced ?? [])], sources);
       // A retry after a failure is a new generation without a change.
-      if (changes.length === 0 && !loss) return;
+      if (changes.length === 0 && !loss) return changes;
       const at = new Date(systemClock.now()).toISOString();
       const { generation } = next;
       try {
@@ -164,7 +168,7 @@ export function serviceHistory(
         const onlyPower = changes.every(({ path }) => path === 'state');
         if (!isFull || !onlyPower || (loss && 'snapshot' in loss)) throw error;
         log.write('warn', 'the disk is full, so a change of power or a reset is not in the history', { generation });
-        return;
+        return changes;
       }
       if (by.how !== 'start' && by.how !== 'policy') powerBefore = undefined;
       const isForLoop = ofBackend.length > 0 || loss !== undefined;
@@ -173,6 +177,7 @@ export function serviceHistory(
         for (const [earlier, entry] of open) if (entry.isForLoop) end(earlier, { result: 'superseded' });
       }
       open.set(generation, { isForLoop, hasSteps: announced !== undefined });
+      return changes;
     },
     failed(generation, reason) {
       if (open.has(generation)) end(generation, { result: 'failed', reason });
@@ -199,6 +204,9 @@ export function serviceHistory(
       });
     },
     conclude: end,
+    onOutcome(listener) {
+      passOn = listener;
+    },
     resume(generation) {
       open.set(generation, { isForLoop: true, hasSteps: unfinished?.generation === generation });
     },

@@ -74,9 +74,12 @@ export async function openHistory(
 
   /** Keeps only the newest entries. Throws `ERR_IO`; all of them are still there then. */
   async function drop(): Promise<void> {
-    const { entries: all, managers } = parsed(await textOf(path));
+    const { entries: all, managers, dropped } = parsed(await textOf(path));
     const kept = newestOf(all);
-    const lines = managersLine(managersOf(all.slice(0, all.length - kept.length), managers)) + linesOf(kept);
+    const gone = all.slice(0, all.length - kept.length);
+    const last = Math.max(dropped, ...gone.map(({ generation }) => generation));
+    const head = `${JSON.stringify({ dropped: last })}\n${managersLine(managersOf(gone, managers))}`;
+    const lines = head + linesOf(kept);
     await writeFileAtomic(path, lines, operations ? { operations } : {});
     torn = false;
     size = { entries: kept.length, bytes: Buffer.byteLength(lines) };
@@ -137,6 +140,12 @@ export async function readManagedHistory(path: string): Promise<{ entries: Histo
   return { entries, managers: managersOf(entries, managers) };
 }
 
+/** The entries, and the last generation that was ever dropped; 0 if none was. Throws `ERR_IO`. */
+export async function readWholeHistory(path: string): Promise<{ entries: HistoryEntry[]; dropped: number }> {
+  const { entries, dropped } = parsed(await textOf(path));
+  return { entries, dropped };
+}
+
 async function textOf(path: string): Promise<string> {
   try {
     return (await readIfThere(path)) ?? '';
@@ -163,14 +172,16 @@ function entriesIn(text: string): HistoryEntry[] {
   return parsed(text).entries;
 }
 
-/** The entries, and the managers of fields before the first of them. */
-function parsed(text: string): { entries: HistoryEntry[]; managers: FieldManager[] } {
+/** The entries, the managers of fields before the first of them, and the last generation that was dropped. */
+function parsed(text: string): { entries: HistoryEntry[]; managers: FieldManager[]; dropped: number } {
   const entries: HistoryEntry[] = [];
   let managers: FieldManager[] = [];
+  let dropped = 0;
   for (const line of text.split('\n')) {
     const record = line === '' ? undefined : parseObject(line);
     if (!record) continue;
-    if (record.managers) managers = managersIn(record);
+    if (typeof record.dropped === 'number') dropped = record.dropped;
+    else if (record.managers) managers = managersIn(record);
     else if (isEntry(record.entry)) addEntry(entries, record.entry);
     else if (isOutcome(record.outcome)) {
       const last = entries.findLast(({ generation }) => generation === record.generation);
@@ -179,7 +190,7 @@ function parsed(text: string): { entries: HistoryEntry[]; managers: FieldManager
       if (last && (last.outcome === undefined || isLater)) last.outcome = record.outcome;
     }
   }
-  return { entries, managers };
+  return { entries, managers, dropped };
 }
 
 /** A number is given again only where its first write failed. */

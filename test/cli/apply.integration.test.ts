@@ -44,7 +44,7 @@ describe('apply -f', () => {
     const requests = () => proxy.requests.splice(0).filter((line) => line !== 'GET /v1/backend_state');
     await rdctl(['apply', '-f', 'p.json']);
     const plan = 'POST /v2/plan?waitMs=60000&live=true';
-    expect(requests()).toEqual(['GET /v2/status', plan, 'POST /v2/apply', 'GET /v2/events']);
+    expect(requests()).toEqual(['GET /v2/status', plan, 'POST /v2/apply', 'GET /v2/events?kinds=status']);
     await rdctl(['apply', '-f', 'p.json']);
     expect(requests()).toEqual(['GET /v2/status', plan]);
   });

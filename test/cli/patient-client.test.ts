@@ -14,6 +14,7 @@ function stage(options: Stage) {
   let answer: () => void = () => expect.unreachable('no plan was asked for');
   const slow: Client = {
     ...client,
+    watch: async (onStatus) => onStatus(await client.status()),
     async planWithLive(request, call) {
       asked.push(call);
       await new Promise<void>((resolve) => {

@@ -18,6 +18,7 @@ import { clusterSpec, engineSpec, machineSpec, type Observed } from '../../src/p
 import type { UserFileFacts } from '../../src/plan/user-files.ts';
 import type { BackendState, Controllers, Desired, Power } from '../../src/reconcile/contract.ts';
 import { createApplies } from '../../src/service/applies.ts';
+import { createServiceEvents } from '../../src/service/events.ts';
 import { createMetrics } from '../../src/service/metrics.ts';
 import { createPlanner } from '../../src/service/planner.ts';
 import { defaultSettings } from '../../src/settings/defaults.ts';
@@ -209,6 +210,8 @@ export function startApi(options: TestApiOptions = {}): TestApi {
     hostIntegration: () => ({ offBecause: 'this is a test', files: [] }),
     userFiles: async () => options.userFiles,
     onStatus: () => () => undefined,
+    events: createServiceEvents({ history: { entries: [], dropped: 0 }, generation: 1, now: Date.now }),
+    clock: systemClock,
     streams: new Set(),
     maintenance: () => undefined,
     transaction: () => undefined,

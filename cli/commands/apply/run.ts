@@ -1,6 +1,7 @@
 import type { Locate } from '../../../profiles/document/load.ts';
 import { applyDesired } from '../../../src/client/apply.ts';
 import type { ApplyInput } from '../../../src/client/carry-out.ts';
+import type { Client } from '../../../src/client/client.ts';
 import type { SavedPlan } from '../../../src/client/saved-plan.ts';
 import { refuseOtherDriver } from '../../../src/client/session/driver.ts';
 import { stopOwnService } from '../../../src/client/session/exit.ts';
@@ -74,6 +75,8 @@ export interface ApplyOptions {
   target?: string;
   /** Neither by default. */
   choice?: KeepChoice;
+  /** Called with the service before anything is planned. */
+  onService?(client: Client): Promise<void>;
 }
 
 const NOT_KEPT: KeepChoice = { keep: false, now: false };
@@ -169,6 +172,7 @@ async function applyWith(service: Found, options: ApplyOptions, { leftMs, decide
   const keep = keepRequest(wanted.keepable, choice, service.status);
   showNotices(service.status, io);
   const { client } = service;
+  await options.onService?.(client);
   const target = targetOf(service.status);
   const { checkTarget, checkFresh } = wanted.saved ? await import('../../../src/client/saved-plan.ts') : {};
   if (wanted.saved) checkTarget?.(wanted.saved, target);

@@ -19,7 +19,8 @@ export function statusRoutes(app: FastifyInstance, context: ApiContext): void {
   });
 }
 
-function statusDocument(context: ApiContext): StatusDocument {
+/** The one place where the document is made. */
+export function statusDocument(context: ApiContext): StatusDocument {
   const { about, driver, controllers, store, counters, hostIntegration } = context;
   const maintenance = context.maintenance();
   const apply = context.applies.report();
@@ -68,47 +69,4 @@ function statusDocument(context: ApiContext): StatusDocument {
     hostIntegration: hostIntegration(),
     notices: [...about.notices, ...context.watch.notices()],
   };
-}
-
-/** Milliseconds: notices, user files and the progress of a snapshot change without an event of the loop. */
-const RECHECK_MS = 1_000;
-
-/**
- * `GET /v2/events`: server-sent events (WHATWG HTML, 9.2). The only kind, `status`, has the document of `GET /v2/status` on
- * one line: the current one first, then every change, at most a second later. A slow reader skips intermediate states,
- * never the last one.
- */
-export function eventRoutes(app: FastifyInstance, context: ApiContext): void {
-  const doc = documented({
-    scope: 'read',
-    summary: 'Stream the status: now, and on every change',
-    description:
-      'Server-sent events named `status`; the data of each is the document of `GET /v2/status`. Ends when the service stops.',
-    replies: { 200: { description: 'always; `text/event-stream`', body: 'text' } },
-  });
-  // The response to a HEAD would never end.
-  app.get('/v2/events', { ...doc, exposeHeadRoute: false }, (_request, reply) => {
-    reply.hijack();
-    const { raw } = reply;
-    raw.writeHead(200, { 'Content-Type': 'text/event-stream', 'Cache-Control': 'no-store' });
-    let last = '';
-    const send = () => {
-      if (raw.writableNeedDrain) return;
-      const text = JSON.stringify(statusDocument(context));
-      if (text === last) return;
-      last = text;
-      raw.write(`event: status\ndata: ${text}\n\n`);
-    };
-    const unsubscribe = context.onStatus(send);
-    raw.on('drain', send);
-    const recheck = setInterval(send, RECHECK_MS).unref();
-    const end = () => raw.end();
-    context.streams.add(end);
-    raw.once('close', () => {
-      unsubscribe();
-      clearInterval(recheck);
-      context.streams.delete(end);
-    });
-    send();
-  });
 }

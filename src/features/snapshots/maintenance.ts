@@ -1,4 +1,4 @@
-import { RdError } from '../../errors.ts';
+import { messageOf, RdError } from '../../errors.ts';
 import type { Clock } from '../../os/clock.ts';
 import type { LogFile } from '../../os/log-file.ts';
 import type { Controllers, Desired, Hold, LoopStatus } from '../../reconcile/contract.ts';
@@ -54,6 +54,8 @@ export interface MaintenanceInput {
   desired(): Desired;
   clock: Clock;
   log: LogFile['write'];
+  /** Called when work has begun, and when it has ended; `error`: it failed. */
+  onWork?(work: { action: string; state: 'begun' | 'ended'; error?: string }): void;
   /** In force whenever no other hold is: the service exists only for maintenance. */
   idle?: Hold;
   /** In force from the start: with `lock` while the lock file exists, with `service` until the service ends. */
@@ -79,7 +81,7 @@ export const IDLE: Hold = {
 };
 
 export function createMaintenance(input: MaintenanceInput): Maintenance {
-  const { lock, controllers, clock, log } = input;
+  const { lock, controllers, clock, log, onWork = () => undefined } = input;
   const closing = new AbortController();
   let hold = input.initialHold?.hold;
   let underway: Promise<unknown> | undefined;
@@ -112,7 +114,6 @@ export function createMaintenance(input: MaintenanceInput): Maintenance {
     signal: AbortSignal,
     work: (work: MaintenanceWork) => Promise<T>,
   ): Promise<T> {
-    await lock.take(action);
     log('info', 'maintenance begins', { action });
     const off = (doing: string): Hold => {
       task = `${action}: ${doing}.`;
@@ -144,7 +145,6 @@ export function createMaintenance(input: MaintenanceInput): Maintenance {
     signal: AbortSignal,
     work: (work: LiveWork) => Promise<T>,
   ): Promise<T> {
-    await lock.take(action);
     log('info', 'maintenance begins, and the backend keeps running', { action });
     const progress = (doing: string) => {
       // The loop learns of this hold only with a change that has to wait.
@@ -166,6 +166,19 @@ export function createMaintenance(input: MaintenanceInput): Maintenance {
     if (closing.signal.aborted) log('info', 'maintenance ends with the service', { action });
     else if (wasOff || hasPendingChange) holdWith(undefined);
     else hold = undefined;
+  }
+
+  async function reported<T>(action: string, work: () => Promise<T>): Promise<T> {
+    await lock.take(action);
+    onWork({ action, state: 'begun' });
+    try {
+      const result = await work();
+      onWork({ action, state: 'ended' });
+      return result;
+    } catch (error) {
+      onWork({ action, state: 'ended', error: messageOf(error) });
+      throw error;
+    }
   }
 
   async function exclusively<T>(signal: AbortSignal, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
@@ -191,8 +204,10 @@ export function createMaintenance(input: MaintenanceInput): Maintenance {
     idle: input.idle !== undefined,
     doing: () => task,
     heldBy: () => (hold?.keep === 'as it is' ? undefined : hold?.reason),
-    run: (action, signal, work) => exclusively(signal, (either) => locked(action, either, work)),
-    runLive: (action, signal, work) => exclusively(signal, (either) => withBackendRunning(action, either, work)),
+    run: (action, signal, work) =>
+      exclusively(signal, (either) => reported(action, () => locked(action, either, work))),
+    runLive: (action, signal, work) =>
+      exclusively(signal, (either) => reported(action, () => withBackendRunning(action, either, work))),
     async close() {
       closing.abort();
       await Promise.all([underway, watching]);

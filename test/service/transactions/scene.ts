@@ -118,8 +118,9 @@ export async function openScene(options: SceneOptions = {}) {
   const save = (next: Desired, before: Desired) => saveDesired(here, 'simulated', { before, next }, operations);
   const store = createDesiredStore({
     ...{ initial, locks },
-    persist: (next, before, by, recorded) =>
-      writeDurably({ history, transactions, save }, { next, before, by, recorded }),
+    async persist(next, before, by, recorded) {
+      await writeDurably({ history, transactions, save }, { next, before, by, recorded });
+    },
     onChange: controllers.desire,
   });
 

@@ -1,0 +1,79 @@
+import type { EventDocument } from '../../src/events/event.ts';
+import type { StatusDocument } from '../../src/reconcile/status-document.ts';
+import { authorText, changesBrief, timeText } from './history-text.ts';
+import { durationText, plainText, type Style } from './text.ts';
+
+/** Columns of the longest type, and a gap. */
+const TYPE_WIDTH = 'maintenance'.length + 2;
+
+/** One line for an event: time, type and what happened. */
+export function eventLine(event: EventDocument, paint: Style): string {
+  return `${timeText(event.at)}  ${plainText(event.type).padEnd(TYPE_WIDTH)}${factsText(event, paint)}\n`;
+}
+
+/** One line for a status. */
+export function statusLineText({ converged, generation, backendState, phases, conditions }: StatusDocument): string {
+  const step = phases.findLast(({ ms }) => ms === undefined);
+  const reason = conditions.find(({ type }) => type === 'Converged')?.reason ?? '';
+  const state = converged ? 'converged' : `${plainText(reason)}${step ? `, ${plainText(step.name)} …` : ''}`;
+  return `${backendState}, generation ${generation}: ${state}`;
+}
+
+function factsText(event: EventDocument, paint: Style): string {
+  switch (event.type) {
+    case 'change': {
+      const { generation, changes, loss } = event.change;
+      const what = changes.length === 0 && !loss ? 'another attempt' : changesBrief(event.change);
+      return `generation ${generation} by ${authorText(event.change)}: ${what}`;
+    }
+    case 'outcome': {
+      const { generation, result, reason } = event.outcome;
+      const word = result === 'converged' ? paint.good(result) : paint.bad(plainText(result));
+      return `generation ${generation} ${word}${colon(reason)}`;
+    }
+    case 'drift': {
+      const { condition, reason, message } = event.drift;
+      const what = condition === undefined ? '' : `${plainText(condition)}: ${plainText(reason ?? '')}: `;
+      return paint.warn(`${what}${plainText(message)}`);
+    }
+    case 'phase': {
+      const { name, ms, outcome, reason } = event.phase;
+      if (ms === undefined) return `${plainText(name)} …`;
+      const word = outcome === 'failed' ? paint.bad('failed') : 'done';
+      return `${plainText(name)} ${word} (${durationText(ms)})${colon(reason)}`;
+    }
+    case 'condition': {
+      const { type, reason, concern, message } = event.condition;
+      const text = `${plainText(type)}: ${plainText(reason)}: ${plainText(message)}`;
+      return concern === 'attention' ? paint.bad(text) : text;
+    }
+    case 'apply': {
+      const { generation, state, step, error } = event.apply;
+      if (step) return `generation ${generation}: ${plainText(step.what)} ${plainText(step.name)}`;
+      return `generation ${generation}: ${state === 'failed' ? paint.bad(state) : state}${colon(error?.message)}`;
+    }
+    case 'maintenance': {
+      const { action, state, error } = event.maintenance;
+      return `${plainText(action)} ${error === undefined ? state : paint.bad('failed')}${colon(error)}`;
+    }
+    case 'notice':
+      return plainText(event.notice);
+    case 'service': {
+      const { state, version, pid } = event.service;
+      return `${plainText(state)} (version ${plainText(version)}, pid ${pid})`;
+    }
+    case 'reset':
+      return paint.warn(plainText(event.reset.reason));
+    default:
+      return newerText(event);
+  }
+}
+
+/** An event that a newer service added. */
+function newerText(event: never): string {
+  return plainText(JSON.stringify(event));
+}
+
+function colon(text: string | undefined): string {
+  return text === undefined ? '' : `: ${plainText(text)}`;
+}

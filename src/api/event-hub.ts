@@ -1,0 +1,179 @@
+import type { EventKind } from '../events/event.ts';
+import type { EventSource, Position } from '../events/event-ring.ts';
+import type { Clock } from '../os/clock.ts';
+import type { Log } from './context.ts';
+
+/** Milliseconds between two heartbeats of a stream. */
+export const HEARTBEAT_MS = 15_000;
+/** A reader that takes nothing for so many heartbeats is dropped. */
+const PATIENCE = 4;
+/** Milliseconds: user files and published ports change without an event of the loop. */
+const RECHECK_MS = 1_000;
+
+/** The response to a reader: the part of `ServerResponse` that is used. */
+export interface EventSink {
+  readonly writableNeedDrain: boolean;
+  write(text: string): unknown;
+  end(): unknown;
+  destroy(): unknown;
+  on(event: 'drain', listener: () => void): unknown;
+  once(event: 'close', listener: () => void): unknown;
+}
+
+interface HubInput {
+  events: EventSource;
+  /** The status document on one line, as of now. */
+  status(): string;
+  onStatus(listener: () => void): () => void;
+  /** Functions that end open event streams. */
+  streams: Set<() => void>;
+  clock: Clock;
+  log: Log;
+}
+
+interface Reader {
+  sink: EventSink;
+  kinds: ReadonlySet<EventKind>;
+  position: Position;
+  /** Of the last event that it was offered. */
+  id: string;
+  /** The last status that was sent. */
+  status?: string;
+  /** Heartbeats since it last took something. */
+  late: number;
+}
+
+/** Streams of server-sent events. */
+export interface EventHub {
+  /** Serves a reader until it goes, is dropped, or `streams` ends it. @param id the last one that it has seen. */
+  open(sink: EventSink, kinds: ReadonlySet<EventKind>, id?: string): void;
+}
+
+/**
+ * Readers share the events and the last status; of each, only the position is kept, so memory does not grow with a slow one. It skips
+ * intermediate statuses, never the last one. One that falls out of the held events, or takes nothing for a minute, is dropped.
+ */
+export function createEventHub({ events, status, onStatus, streams, clock, log }: HubInput): EventHub {
+  const readers = new Set<Reader>();
+  let current = '';
+  /** While there are readers: stops serving them. */
+  let stop: (() => void) | undefined;
+
+  function serve(): void {
+    const ending = new AbortController();
+    const unsubscribe = [events.onEvent(sendAll), onStatus(refresh)];
+    stop = () => {
+      ending.abort();
+      for (const each of unsubscribe) each();
+      stop = undefined;
+    };
+    void every(HEARTBEAT_MS, ending.signal, beat);
+    void every(RECHECK_MS, ending.signal, refresh);
+  }
+
+  async function every(ms: number, signal: AbortSignal, work: () => void): Promise<void> {
+    for (;;) {
+      await clock.sleep(ms, signal);
+      if (signal.aborted) return;
+      work();
+    }
+  }
+
+  function refresh(): void {
+    if ([...readers].some(({ kinds }) => kinds.has('status'))) current = status();
+    sendAll();
+  }
+
+  function sendAll(): void {
+    for (const reader of readers) send(reader);
+  }
+
+  function send(reader: Reader): void {
+    const { sink, kinds } = reader;
+    while (!sink.writableNeedDrain) {
+      const next = events.next(reader.position);
+      if (next === 'lost') {
+        drop(reader, 'it is slower than the events');
+        return;
+      }
+      if (next) {
+        reader.position = { ...reader.position, after: next.sequence };
+        reader.id = next.id;
+        if (next.type !== 'reset' && kinds.has(next.type)) sink.write(frame(next.type, next.text, next.id));
+        continue;
+      }
+      if (kinds.has('status') && reader.status !== current) {
+        reader.status = current;
+        sink.write(frame('status', current, reader.id));
+      }
+      return;
+    }
+  }
+
+  function beat(): void {
+    for (const reader of readers) {
+      if (!reader.sink.writableNeedDrain) {
+        reader.late = 0;
+        reader.sink.write(comment(reader.id));
+        continue;
+      }
+      reader.late += 1;
+      if (reader.late >= PATIENCE) drop(reader, `it has taken nothing for ${(PATIENCE * HEARTBEAT_MS) / 1000} s`);
+    }
+  }
+
+  function drop(reader: Reader, reason: string): void {
+    readers.delete(reader);
+    log('warn', 'a reader of events was dropped', { reason });
+    // Not ended: what is buffered for it would have to be taken first.
+    reader.sink.destroy();
+  }
+
+  return {
+    open(sink, kinds, id) {
+      const { last } = events;
+      const now = { after: last.sequence, seen: 0 };
+      const found = id === undefined ? now : events.resume(id);
+      const reader: Reader = { sink, kinds, position: now, id: last.id, late: 0 };
+      if ('lost' in found) {
+        const reset = { type: 'reset', reset: { reason: `Events are missing here: ${found.lost}.` } } as const;
+        const document = { kind: 'Event', formatVersion: 1, id: last.id, at: timeNow(), ...reset };
+        sink.write(frame('reset', JSON.stringify(document), last.id));
+      } else {
+        reader.position = found;
+        if (id !== undefined && found.after < last.sequence) reader.id = id;
+        // The position, also for a reader that never gets an event.
+        sink.write(comment(reader.id));
+      }
+      const end = () => sink.end();
+      streams.add(end);
+      readers.add(reader);
+      if (!stop) serve();
+      sink.on('drain', () => {
+        reader.late = 0;
+        send(reader);
+      });
+      sink.once('close', () => {
+        streams.delete(end);
+        readers.delete(reader);
+        if (readers.size === 0) stop?.();
+      });
+      if (kinds.has('status')) current = status();
+      send(reader);
+    },
+  };
+
+  function timeNow(): string {
+    return new Date(clock.now()).toISOString();
+  }
+}
+
+/** WHATWG HTML, 9.2: an event with an id. */
+function frame(name: string, text: string, id: string): string {
+  return `id: ${id}\nevent: ${name}\ndata: ${text}\n\n`;
+}
+
+/** A heartbeat: nothing but the position, which makes no event. */
+function comment(id: string): string {
+  return `:\nid: ${id}\n\n`;
+}
