@@ -4,6 +4,7 @@ import { fleet } from './fleet.ts';
 import { machine } from './machine.ts';
 import type { Result } from './measure.ts';
 import { ports } from './ports.ts';
+import { returns } from './returns.ts';
 import { memory, startService, startUp, TOOL } from './service.ts';
 import { snapshot } from './snapshot.ts';
 
@@ -44,6 +45,7 @@ async function withoutMachine(note: (lines: Result[]) => void, rounds: (full: nu
   note(await planTime(rounds(40)));
   note(await fleet(rounds(20)));
   note(await snapshot(rounds(10)));
+  note(await returns(rounds(5)));
   note(await memory(PROFILE, rounds(10)));
 }
 

@@ -11,14 +11,14 @@ export const TOOL = resolve('dist/rdctl.cjs');
  * The environment of every measured process: without the variable that triples start-up on Node 20, and without those that
  * could name a service of the user.
  */
-function cleanEnv(extra: Record<string, string> = {}): NodeJS.ProcessEnv {
+export function cleanEnv(extra: Record<string, string> = {}): NodeJS.ProcessEnv {
   const dropped = (name: string) =>
     name.startsWith('RDCTL_') || name === 'NODE_EXTRA_CA_CERTS' || name === 'NODE_OPTIONS';
   return { ...Object.fromEntries(Object.entries(process.env).filter(([name]) => !dropped(name))), ...extra };
 }
 
 /** Starts a program and resolves with its exit status and what it printed. */
-function finish(argv: readonly string[], env: NodeJS.ProcessEnv): Promise<{ status: number; output: string }> {
+export function finish(argv: readonly string[], env: NodeJS.ProcessEnv): Promise<{ status: number; output: string }> {
   return new Promise((done, fail) => {
     const child = spawn(process.execPath, argv, { env, stdio: ['ignore', 'pipe', 'pipe'] });
     let output = '';

@@ -152,7 +152,8 @@ export async function waitConverged<S extends Seen>(input: WaitInput<S>): Promis
       const isReturning = transaction?.state === 'returning';
       const isThere = generation === undefined || (hasConverged(last, generation) && !isReturning);
       if (isThere && isOver(last)) return last;
-      if (!isThere && hasFailed(last, generation) && !isUndecided(transaction)) {
+      // Also an apply of someone else, which a start waits out.
+      if (!isThere && hasFailed(last, generation) && !isUndecided(last.transaction)) {
         throw convergeFailed(last, transaction?.onFailure === 'return' ? transaction.keptBecause : undefined);
       }
     }

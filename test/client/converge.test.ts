@@ -138,6 +138,17 @@ describe('waiting', () => {
     expect(seen).toHaveLength(3);
   });
 
+  test('waits while the change of another apply is undone', async () => {
+    const failed = { ...WORKING, observedGeneration: 3, backendState: 'ERROR' as const, conditions: [condition({})] };
+    const transaction = { generation: 2, onFailure: 'return', state: 'returning', to: 1 } as const;
+    const returned = statusWith({
+      generation: 4,
+      observedGeneration: 4,
+      transaction: { ...transaction, state: 'returned' },
+    });
+    await expect(wait(answers(statusWith({ ...failed, transaction }), returned)).promise).resolves.toBe(returned);
+  });
+
   test('says why a failed change was kept', async () => {
     const failed = { ...WORKING, observedGeneration: 3, backendState: 'ERROR' as const, conditions: [condition({})] };
     const kept = { generation: 3, onFailure: 'return', state: 'kept', keptBecause: 'the disk is full' } as const;

@@ -300,7 +300,8 @@ export function createTransactions(input: TransactionsInput): Transactions {
       const transaction = current;
       if (!transaction || transaction.report.state === 'returning' || input.isHeld()) return false;
       if (controllers.status().generation !== transaction.at) return false;
-      const attempt = `${what}: ${error.message}`;
+      // Log lines have times and process numbers.
+      const attempt = `${what}: ${error.message.replace(/\d+/g, '#')}`;
       const isSameAgain = attempts > 1 && transaction.attempt === attempt;
       transaction.attempt = attempt;
       return (isSameAgain || ms >= LONG_MS) && 'to' in decisionOn(transaction, { what, error });

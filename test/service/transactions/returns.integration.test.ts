@@ -63,7 +63,7 @@ test('a change that the engine refuses is undone, told, and recorded', async () 
     },
   ]);
   expect((await run('history')).out).toMatch(new RegExp(`return to ${generation} +converged`));
-  expect(() => statSync(here.transactionFile)).toThrow('ENOENT');
+  await vi.waitFor(() => expect(() => statSync(here.transactionFile)).toThrow('ENOENT'));
   // Nothing stands that could be undone.
   expect(await run('rollback')).toMatchObject({ exit: 1, err: expect.stringContaining('nothing to undo') });
 });

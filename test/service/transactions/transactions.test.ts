@@ -1,5 +1,5 @@
 import { statSync, writeFileSync } from 'node:fs';
-import { expect, test } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { RdError } from '../../../src/errors.ts';
 import { openScene, refusesMemory } from './scene.ts';
 
@@ -15,12 +15,18 @@ test('a change that converges is done once it has run for three seconds, and tha
   await scene.reaches('done');
   expect(scene.clock.now() - begun).toBeGreaterThanOrEqual(3000);
   expect(statSync(scene.here.provenFile).mode & 0o777).toBe(0o600);
-  expect(() => statSync(scene.here.transactionFile)).toThrow('ENOENT');
+  await vi.waitFor(() => expect(() => statSync(scene.here.transactionFile)).toThrow('ENOENT'));
   expect(await scene.entries()).toMatchObject([{ outcome: { result: 'converged' } }]);
 });
 
 test('a machine that does not boot is given up after two attempts; secrets come back as well', async () => {
-  const scene = await openScene({ refuses: refusesMemory(5) });
+  let time = 0;
+  const scene = await openScene({
+    refuses(desired, step) {
+      time += 1;
+      return refusesMemory(5, new RdError('ERR_DRIVER_FAILED', `${time}: QEMU ended`))(desired, step);
+    },
+  });
   await scene.write(SECRET);
   await scene.reaches('done');
   const before = scene.desired();
@@ -37,7 +43,7 @@ test('a failure that differs each time gets all its attempts, and one that takes
       if (step !== 'machine start') return undefined;
       if (virtualMachine.memoryInGB === 4) return 'hang';
       count += 1;
-      return virtualMachine.memoryInGB === 5 ? new RdError('ERR_DRIVER_FAILED', `${count}`) : undefined;
+      return virtualMachine.memoryInGB === 5 ? new RdError('ERR_DRIVER_FAILED', 'x'.repeat(count)) : undefined;
     },
   });
   await scene.converged();
