@@ -22,7 +22,7 @@ export function managersOf(entries: readonly HistoryEntry[], before: readonly Fi
   const managers = new Map(before.map((manager) => [fieldName(manager), manager]));
   for (const { generation, at, by, changes, outcome } of entries) {
     if (outcome?.result === 'not applied') continue;
-    if (by.how === 'reset') managers.clear();
+    if (by.how === 'factory reset') managers.clear();
     for (const { before: _, ...field } of changes) {
       // Set again, it becomes the last one.
       managers.delete(fieldName(field));

@@ -46,13 +46,11 @@ test('the last write that took effect manages a field, each entry of a map by it
   ]);
 });
 
-test('after a factory reset nothing is managed', () => {
-  const managers = managersOf([
-    entry(1, [memory(2)]),
-    entry(2, [], { by: { how: 'reset' } }),
-    entry(3, [muted('A', true)]),
-  ]);
-  expect(shown(managers)).toEqual({ '["diagnostics.mutedChecks","A"]': 3 });
+test('after a factory reset nothing is managed; other resets change no settings', () => {
+  const after = (how: Author['how']) =>
+    shown(managersOf([entry(1, [memory(2)]), entry(2, [], { by: { how } }), entry(3, [muted('A', true)])]));
+  expect(after('factory reset')).toEqual({ '["diagnostics.mutedChecks","A"]': 3 });
+  expect(after('reset')).toEqual({ '["virtualMachine.memoryInGB"]': 1, '["diagnostics.mutedChecks","A"]': 3 });
 });
 
 const changeArbitrary: fc.Arbitrary<RecordedChange> = fc.oneof(
@@ -65,7 +63,7 @@ const entriesArbitrary = fc
   .array(
     fc.record({
       changes: fc.uniqueArray(changeArbitrary, { selector: fieldName, maxLength: 4 }),
-      how: fc.constantFrom('set', 'apply', 'api', 'policy', 'reset'),
+      how: fc.constantFrom('set', 'apply', 'api', 'policy', 'reset', 'factory reset'),
       applied: fc.boolean(),
     }),
     { maxLength: 30 },
