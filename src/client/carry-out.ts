@@ -136,10 +136,23 @@ export async function carryOut(
   for (const what of reply.sent) {
     onEvent(what === 'retry' ? { type: 'retrying' } : { type: 'sent', what, ignoredKeys: [] });
   }
-  const { generation } = reply;
-  const status = await settle(input, { generation, found, ...(reply.continues ? { work: generation } : {}) });
+  const { generation, snapshot } = reply;
+  const aim = { generation, found, ...(reply.continues ? { work: generation } : {}) };
+  const status = await settle(input, aim).catch((error: unknown) => {
+    throw snapshot === undefined ? error : withSnapshot(error, snapshot);
+  });
   const steps = status.apply?.generation === generation ? status.apply.steps.length : 0;
   return { status, writes: reply.sent.length + steps };
+}
+
+/** A failed change may have destroyed data, which a return of the service does not bring back. */
+function withSnapshot(error: unknown, snapshot: string): unknown {
+  if (!(error instanceof RdError) || error.code !== 'ERR_CONVERGE_FAILED') return error;
+  return new RdError(error.code, error.message, {
+    cause: error,
+    details: [...error.details, `Data that it deleted is in its snapshot: rdctl snapshot restore ${snapshot}`],
+    ...(error.advice === undefined ? {} : { advice: error.advice }),
+  });
 }
 
 /** `work`: the generation of an apply whose steps must finish as well. */

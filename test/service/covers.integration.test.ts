@@ -1,6 +1,6 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import type { Model } from '../../src/drivers/machines/simulated/model.ts';
 import { readHistory } from '../../src/state/history-file.ts';
 import { rdctl } from '../helpers/cli.ts';
@@ -84,6 +84,13 @@ describe('an apply that destroys data', () => {
     );
   });
 
+  test('that fails names the snapshot', async () => {
+    const { apply, names } = await scene({ env: { RDCTL_SIMULATED_FAULTS: 'cluster.reset:terminal' } });
+    const { exit, err } = await apply('1.32.8', ...ALLOW);
+    expect(exit).toBe(1);
+    expect(err).toContain(`Data that it deleted is in its snapshot: rdctl snapshot restore ${await names()}\n`);
+  });
+
   test('makes none with --no-snapshot, and none without a loss', async () => {
     const { apply, entries, names } = await scene();
     const { exit, err } = await apply('1.32.8', '--no-snapshot', ...ALLOW);
@@ -106,6 +113,36 @@ describe('an apply that destroys data', () => {
     const made = (await entries()).flatMap(({ loss }) => (loss && 'snapshot' in loss ? [loss.snapshot] : []));
     expect(made).toHaveLength(4);
     await expect.poll(names).toEqual(made.slice(1));
+  });
+
+  test('is refused when the disk fills up during the copy, and leaves nothing', async () => {
+    const { apply, entries, names, isClean, converged } = await scene();
+    const programs = temporaryDirectory();
+    const full = '#!/bin/sh\necho "cp: error writing: No space left on device" >&2\nexit 1\n';
+    writeFileSync(join(programs, 'cp'), full, { mode: 0o755 });
+    vi.stubEnv('PATH', `${programs}:${process.env.PATH}`);
+    onTestFinished(() => void vi.unstubAllEnvs());
+    const { exit, err } = await apply('1.32.8', ...ALLOW);
+    expect(exit).toBe(5);
+    expect(err).toContain('a snapshot of the data that this destroys needs ');
+    await converged();
+    expect(await entries()).toEqual([]);
+    expect(await names()).toEqual([]);
+    expect(isClean()).toBe(true);
+  });
+
+  test('leaves a snapshot that goes with its entry in the history', async () => {
+    const { apply, entries, names, service, home, here } = await scene();
+    expect((await apply('1.32.8', ...ALLOW)).exit).toBe(0);
+    expect(await names()).toHaveLength(1);
+    const [entry] = await entries();
+    await service.stop('the test goes on');
+    writeFileSync(
+      here.historyFile,
+      `${JSON.stringify({ entry: { ...entry, generation: (entry?.generation ?? 0) + 1 } })}\n`,
+    );
+    const again = await scene({ home });
+    await expect.poll(again.names).toEqual([]);
   });
 
   test('does nothing when the tool leaves while the snapshot is made', async () => {
