@@ -42,7 +42,7 @@ test('locates a setting by its key or value', async () => {
 test('locates fields beside the settings', async () => {
   const at = await locate({ 'p.yaml': PROFILE });
   expect(at(['state'], 'key')).toMatchObject({ line: 9, column: 1, pointer: '/state' });
-  expect(at(['portForwards', 'a/b:1'], 'key')).toMatchObject({ line: 10, column: 1, pointer: '/portForwards' });
+  expect(at(['portForwards', 'a/b:1'], 'key')).toMatchObject({ line: 10, column: 16, pointer: '/portForwards/0' });
 });
 
 test('locates an entry that prune removes', async () => {
