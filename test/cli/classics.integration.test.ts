@@ -440,7 +440,7 @@ describe('version and info', () => {
     });
     expect((await rdctl(['info', '-f', 'foo'])).err).toMatch(/^Error: unknown field "foo"\nUsage:/);
     expect((await rdctl(['info', '-o', 'xml'])).err).toMatch(
-      /^Error: invalid argument "xml" for "-o, --output" flag: value "xml" is not one of the allowed values: \[text json\]\nUsage:/,
+      /^Error: invalid argument "xml" for "-o, --output" flag: value "xml" is not one of the allowed values: \[text json yaml\]\nUsage:/,
     );
   });
 });

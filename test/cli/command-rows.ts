@@ -317,7 +317,7 @@ export const WITHOUT_A_SERVICE: readonly Row[] = [
   [['kept'], 0, 'No profile is kept, and no service is running.\n', ''],
   [['kept', '-o', 'json'], 0, /"kept": \[\]/, ''],
   [['kept', 'x'], 1, '', misuse('kept takes no arguments')],
-  [['release'], 1, '', NO_SERVICE],
+  [['release'], 1, '', refusal('No service is running.')],
   [['release', 'a', 'b'], 1, '', misuse('release takes one name')],
   [['rollback'], 1, '', refusal('There is nothing to undo')],
   [['token'], 0, /rdctl token COMMAND/, ''],
