@@ -76,7 +76,10 @@ export async function openFeatures(
     env,
     ...(options.self ? { self: options.self } : {}),
     data: places.data,
-    secretFiles: [places.settingsFile, places.previousSettingsFile, places.connectionFile, places.keptFile],
+    secretFiles: [
+      ...[places.settingsFile, places.previousSettingsFile, places.connectionFile],
+      ...[places.keptFile, places.provenFile, places.transactionFile],
+    ],
     binDirectory: places.bin,
     contextName: identityOf(places).dockerContext,
     api: { port: listener.port, requested: options.port !== undefined },
