@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs';
 import { documents, planTime } from './documents.ts';
 import { fleet } from './fleet.ts';
+import { history } from './history.ts';
 import { machine } from './machine.ts';
 import type { Result } from './measure.ts';
 import { ports } from './ports.ts';
@@ -46,6 +47,7 @@ async function withoutMachine(note: (lines: Result[]) => void, rounds: (full: nu
   note(await fleet(rounds(20)));
   note(await snapshot(rounds(10)));
   note(await returns(rounds(5)));
+  note(await history(rounds(600)));
   note(await memory(PROFILE, rounds(10)));
 }
 

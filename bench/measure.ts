@@ -1,4 +1,4 @@
-/** One line of the result table. `ratio` is subject over reference, or reference over subject where more is better. */
+/** One line of the result table. `ratio` is subject over reference, or reference over subject where more is better, or what a name says. */
 export interface Result {
   name: string;
   /** What is compared with what, in words. */
@@ -15,7 +15,7 @@ export interface Result {
 }
 
 /** The middle value; of an even number of values the mean of the middle two. */
-function median(values: readonly number[]): number {
+export function median(values: readonly number[]): number {
   const sorted = [...values].sort((a, b) => a - b);
   const middle = sorted.length >> 1;
   const high = sorted[middle];

@@ -132,12 +132,17 @@ export async function openBackend(
   const starter: Author = { how: byPolicy ? 'policy' : 'start' };
   const changes = await history.writing(before, initial, starter);
   if (changes.length > 0) events.emit(changeEvent(initial, starter, changes));
-  await saveState(places.stateFile, stateOf(driver.name, initial));
-  hooks.onWritten(starter);
-  if (startup.unsaved || settings !== startup.settings) {
+  const isChanged = startup.unsaved || settings !== startup.settings;
+  if (state && isChanged && !startup.fileIsGarbled) {
+    // A copy, because what was never saved differs from the file, too.
+    const stored = { ...state, settings: { ...startup.stored } };
+    await saveDesired(places, driver.name, { before: stored, next: initial });
+  } else {
+    await saveState(places.stateFile, stateOf(driver.name, initial));
     const previous = startup.fileIsGarbled ? undefined : places.previousSettingsFile;
-    await saveSettings(places.settingsFile, previous, settings);
+    if (isChanged) await saveSettings(places.settingsFile, previous, settings);
   }
+  hooks.onWritten(starter);
   const layers = await serviceLayers(policies, places, { host, firstRun, now: Date.now() });
   setLogLevel(log, settings);
   for (const notice of notices) log.write('warn', notice);

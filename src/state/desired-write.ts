@@ -24,23 +24,28 @@ export async function saveDesired(
   operations?: FileOperations,
 ): Promise<void> {
   const state = { operations: operations ?? withReserve(files.state) };
+  const back = () => saveState(files.stateFile, stateOf(driver, before), state.operations);
+  /** Throws with the old state in place, unless putting it back fails as well. */
   const decide = async () => {
-    try {
-      await saveState(files.stateFile, stateOf(driver, next), state.operations);
-    } catch (error) {
+    const old = await textOf(files.stateFile);
+    await saveState(files.stateFile, stateOf(driver, next), state.operations).catch(async (error: unknown) => {
       // It may be in place, and only not be flushed: the next service would go on from a state that was refused.
-      await saveState(files.stateFile, stateOf(driver, before), state.operations)
+      const isOld = (await textOf(files.stateFile)) === old;
+      await (isOld ? Promise.resolve() : back())
+        // The next write may have the same number, and change no settings.
         .then(() => removeStaged(files, operations))
         .catch(() => undefined);
       throw error;
-    }
+    });
   };
   if (next.settings === before.settings) return decide();
   const from = await textOf(files.settingsFile);
-  await writeRecord(
-    files.stagedSettingsFile,
-    { generation: next.generation, from: from ?? null, settings: next.settings },
-    operations ? { operations } : {},
+  const staged = { generation: next.generation, from: from ?? null, settings: next.settings };
+  await writeRecord(files.stagedSettingsFile, staged, operations ? { operations } : {}).catch(
+    async (error: unknown) => {
+      await removeStaged(files, operations).catch(() => undefined);
+      throw error;
+    },
   );
   await decide();
   try {
@@ -49,7 +54,7 @@ export async function saveDesired(
     // Written, though perhaps not past a power failure: the staged copy stays for that.
     if ((await textOf(files.settingsFile)) !== from) return;
     // If this fails as well, the next start completes the new state: never half of each.
-    await saveState(files.stateFile, stateOf(driver, before), state.operations);
+    await back();
     await removeStaged(files, operations).catch(() => undefined);
     throw error;
   }

@@ -93,11 +93,27 @@ test.each(FAULTS)('%s at any step: the old or the new state, never half of each'
     const state = await found();
     expect([OLD, NEW], `${fault} at operation ${fatal}`).toContainEqual(state);
     if (result === 'written') expect(state).toEqual(NEW);
+    // What happens once can be taken back; a full disk stays full.
+    if (result === 'refused' && fault === 'EACCES') expect(state, `at operation ${fatal}`).toEqual(OLD);
     seen.add(JSON.stringify(state));
     expect(await found()).toEqual(state);
     if (count() < fatal) break;
   }
   expect(seen).toEqual(new Set([JSON.stringify(OLD), JSON.stringify(NEW)]));
+});
+
+test('settings that were refused do not come with the next write of the same number', async () => {
+  for (let fatal = 1; fatal <= 12; fatal += 1) {
+    const { here, found } = await stored();
+    const { operations } = failingAt(fatal, 'EACCES', () => undefined);
+    const isRefused = await saveDesired(here, 'simulated', { before: BEFORE, next: NEXT }, operations).then(
+      () => false,
+      () => true,
+    );
+    if (!isRefused) continue;
+    await saveDesired(here, 'simulated', { before: BEFORE, next: { ...BEFORE, power: 'stopped', generation: 8 } });
+    expect(await found(), `refused at operation ${fatal}`).toEqual({ ...OLD, power: 'stopped' });
+  }
 });
 
 test('settings that a person edited after a crash are kept', async () => {
