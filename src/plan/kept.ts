@@ -87,7 +87,8 @@ export function commonFields(one: PlanRequest, other: PlanRequest): string[] {
 export function partialRequest(request: PlanRequest, changes: readonly Change[]): PlanRequest {
   const settings: JsonObject = { version: SCHEMA_VERSION };
   const block: JsonObject = {};
-  for (const { path, key } of changes) {
+  const ofSettings = changes.filter(({ path }) => path !== 'portForwards' && path !== 'state');
+  for (const { path, key } of ofSettings) {
     const isMachine = isMachinePath(path);
     const source: JsonObject = isMachine ? { machine: request.machine ?? {} } : request.settings;
     const target = isMachine ? block : settings;

@@ -212,7 +212,8 @@ export function createWatch(input: WatchInput): Watch & WatchFeed {
       for (const name of names) healed(one, name);
     } catch (error) {
       if (!(error instanceof RdError) || !LOST_RACES.includes(error.code)) {
-        failed(one, names, `It could not be set back: ${messageOf(error)}.`);
+        const details = error instanceof RdError ? error.details : [];
+        failed(one, names, `It could not be set back: ${[messageOf(error), ...details].join('; ')}.`);
       }
     } finally {
       changed();
