@@ -17,7 +17,7 @@ const ALLOWANCE_MS = 10_000;
 export async function returns(rounds: number): Promise<Result[]> {
   if (!(await host.probe(process.env)).usable) return [];
   const home = mkdtempSync(join(tmpdir(), 'rdctl-bench-'));
-  const env = cleanEnv({ RDCTL_HOME: home, PATH: `${refusingDockerd()}:${process.env.PATH}` });
+  const env = cleanEnv({ RDCTL_HOME: home, PATH: `${refusingDockerd(home)}:${process.env.PATH}` });
   const rdctl = (...argv: string[]) => finish([TOOL, ...argv], env);
   const profile = join(home, 'classic.json');
   writeFileSync(profile, JSON.stringify(CLASSIC));

@@ -11,7 +11,7 @@ const reason = await whyNoRealEngine();
 
 describe.skipIf(reason !== undefined)('a dockerd that refuses its configuration', () => {
   test('ends with the old one running, also after the service was killed', async () => {
-    const PATH = `${refusingDockerd()}:${process.env.PATH}`;
+    const PATH = `${refusingDockerd(temporaryDirectory())}:${process.env.PATH}`;
     const { rdctl, status, servicePid } = toolHome({ PATH });
     const classic = join(temporaryDirectory(), 'classic.json');
     writeFileSync(classic, JSON.stringify({ version: 19, containerEngine: { mobyStorageDriver: 'classic' } }));

@@ -1,17 +1,16 @@
-import { existsSync, mkdirSync, mkdtempSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 /**
- * A directory with a `dockerd` to put first on `PATH`: the real one, which refuses a configuration with the classic image store as a release
+ * A directory in `parent` with a `dockerd` to put first on `PATH`: the real one, which refuses a configuration with the classic image store as a release
  * without it would. The store of an engine's old network (`isolated`) is none of its business.
  */
-export function refusingDockerd(): string {
+export function refusingDockerd(parent: string): string {
   const dockerd = (process.env.PATH ?? '')
     .split(':')
     .map((folder) => join(folder, 'dockerd'))
     .find(existsSync);
-  const directory = join(mkdtempSync(join(tmpdir(), 'rdctl-dockerd-')), 'bin');
+  const directory = join(parent, 'refusing-dockerd');
   mkdirSync(directory);
   const script = `#!/bin/sh
 for word do [ "$previous" = --config-file ] && config=$word; previous=$word; done
