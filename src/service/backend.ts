@@ -25,7 +25,12 @@ import { createControllers } from '../reconcile/controllers.ts';
 import { DEFAULT_MACHINE_OPTIONS } from '../settings/machine-options.gen.ts';
 import { SCHEMA_VERSION, type Settings } from '../settings/settings.gen.ts';
 import { backendLock } from '../state/backend-lock.ts';
-import { createDesiredStore, type DesiredStore, type DesiredStoreInput } from '../state/desired-store.ts';
+import {
+  createDesiredStore,
+  type DesiredStore,
+  type DesiredStoreInput,
+  type Recorded,
+} from '../state/desired-store.ts';
 import { finishWrite, saveDesired, stateOf } from '../state/desired-write.ts';
 import { readWholeHistory } from '../state/history-file.ts';
 import type { Places } from '../state/places.ts';
@@ -190,7 +195,7 @@ export async function openBackend(
       check();
       const changes = await writeDurably({ history, transactions, save }, { before, next, by, recorded });
       hooks.onWritten(by);
-      events.emit(changeEvent(next, by, changes));
+      events.emit(changeEvent(next, by, changes, recorded));
     },
     onChange(next, what, written) {
       if (what === 'number only') controllers.renumber(next.generation);
@@ -231,8 +236,13 @@ export async function openBackend(
   };
 }
 
-function changeEvent({ generation }: Desired, by: Author, changes: RecordedChange[]): EventBody {
-  return { type: 'change', change: { generation, by, changes } };
+function changeEvent(
+  { generation }: Desired,
+  by: Author,
+  changes: RecordedChange[],
+  { loss }: Pick<Recorded, 'loss'> = {},
+): EventBody {
+  return { type: 'change', change: { generation, by, changes, ...(loss ? { loss } : {}) } };
 }
 
 /** The deployment profiles in force. Throws `ERR_PROFILE_INVALID` for one that cannot be used. */

@@ -30,29 +30,30 @@ ter a restart of the service.",type:"string"},at:{$ref:"#/$defs/time"},type:{enu
 n","by","changes"],properties:{generation:{$ref:"#/$defs/generation"},by:{description:"What made the change; `program`, `profile` and `files` are as the client \
 states them.",type:"object",required:["how"],properties:{how:{type:"string"},token:{type:"string"},program:{type:"string"},profile:{type:"string"},files:{type:"\
 array",items:{type:"object",required:["path","sha256"],properties:{path:{type:"string"},sha256:{type:"string"}}}},to:{type:"integer"},consent:{description:"To t\
-he loss of data that the change causes.",type:"object"},continues:{description:"The generation of the apply that this change finishes.",type:"integer"}}},changes:{
-description:"Empty for another attempt after a failure.",type:"array",items:{type:"object",required:["path"],properties:{path:{type:"string"},key:{description:"\
-Of the entry of a map.",type:"string"},before:{},after:{},source:{type:"object",required:["file","line"],properties:{file:{type:"string"},line:{type:"integer"}}}}}}}},
-outcome:{description:"What became of a change, as in the history: `converged`, `failed`, `returned` to an earlier state after a failure, `superseded` by a later\
- one, or `not applied` because the service ended first.",type:"object",required:["generation","result"],properties:{generation:{$ref:"#/$defs/generation"},result:{
-type:"string"},reason:{description:"Why it failed.",type:"string"}}},drift:{description:"Something other than a change of the desired state took the backend out\
- of it; the service repairs that.",type:"object",required:["generation","message"],properties:{generation:{$ref:"#/$defs/generation"},condition:{description:"Th\
-e condition that no longer holds.",type:"string"},reason:{description:"Its reason.",type:"string"},message:{type:"string"}}},phase:{description:"A step of the b\
-ackend began; with `outcome`, it ended.",type:"object",required:["generation","name","startedAt"],properties:{generation:{$ref:"#/$defs/generation"},name:{type:"\
-string"},startedAt:{$ref:"#/$defs/time"},ms:{type:"number",minimum:0},outcome:{enum:["done","failed"]},reason:{description:"Why it failed.",type:"string"}}},condition:{
-description:"A condition changed; as in the status.",type:"object",required:["type","status","reason","concern","message","observedGeneration","lastTransitionTi\
-me"],properties:{type:{enum:["MachineReady","EngineReady","ClusterReady","Converged","Contested"]},status:{enum:["True","False","Unknown"]},reason:{type:"string"},
-concern:{enum:["none","patience","attention"]},message:{type:"string"},observedGeneration:{type:"integer",minimum:0},lastTransitionTime:{$ref:"#/$defs/time"}}},
-apply:{description:"The work of an apply after its settings: it began, began a step (`step`), or ended (`state` is not `running`).",type:"object",required:["gen\
-eration","state"],properties:{generation:{$ref:"#/$defs/generation"},state:{enum:["running","done","failed"]},step:{type:"object",required:["what","name"],properties:{
-what:{enum:["install","uninstall","forward"]},name:{type:"string"}}},error:{description:"In the format of API errors.",type:"object",required:["code","message",
-"details"],properties:{code:{type:"string"},message:{type:"string"},details:{type:"array",items:{type:"string"}},advice:{type:"string"}}}}},maintenance:{description:"\
-Work on the data of the backend, such as a snapshot. `error`: it ended without success.",type:"object",required:["action","state"],properties:{action:{type:"str\
-ing"},state:{enum:["begun","ended"]},error:{type:"string"}}},notice:{description:"A new notice of the status.",type:"string"},service:{description:"A run of the\
- service began or is about to end. Of earlier runs, only `change` and `outcome` are held.",type:"object",required:["state","version","pid"],properties:{state:{enum:[
-"started","stopping"]},version:{type:"string"},pid:{type:"integer"}}},reset:{description:"Events are missing here: the stream could not continue from the reader\
-'s position.",type:"object",required:["reason"],properties:{reason:{type:"string"}}}},$defs:{time:{type:"string",format:"date-time"},generation:{description:"Ve\
-rsion of the desired state.",type:"integer",minimum:0}}};var z=E().fullFormats["date-time"];function P(a,{instancePath:s="",parentData:c,parentDataProperty:f,rootData:l=a,dynamicAnchors:w={}}={}){let e=null,n=0,g=P.evaluated;
+he loss of data that the change causes.",type:"object"},continues:{description:"The generation of the apply that this change finishes.",type:"integer"}}},loss:{
+description:"What the change destroys, and the snapshot that covers it; as in the history.",type:"object"},changes:{description:"Empty for another attempt after\
+ a failure.",type:"array",items:{type:"object",required:["path"],properties:{path:{type:"string"},key:{description:"Of the entry of a map.",type:"string"},before:{},
+after:{},source:{type:"object",required:["file","line"],properties:{file:{type:"string"},line:{type:"integer"}}}}}}}},outcome:{description:"What became of a cha\
+nge, as in the history: `converged`, `failed`, `returned` to an earlier state after a failure, `superseded` by a later one, or `not applied` because the service\
+ ended first.",type:"object",required:["generation","result"],properties:{generation:{$ref:"#/$defs/generation"},result:{type:"string"},reason:{description:"Why\
+ it failed.",type:"string"}}},drift:{description:"Something other than a change of the desired state took the backend out of it; the service repairs that.",type:"\
+object",required:["generation","message"],properties:{generation:{$ref:"#/$defs/generation"},condition:{description:"The condition that no longer holds.",type:"\
+string"},reason:{description:"Its reason.",type:"string"},message:{type:"string"}}},phase:{description:"A step of the backend began; with `outcome`, it ended.",
+type:"object",required:["generation","name","startedAt"],properties:{generation:{$ref:"#/$defs/generation"},name:{type:"string"},startedAt:{$ref:"#/$defs/time"},
+ms:{type:"number",minimum:0},outcome:{enum:["done","failed"]},reason:{description:"Why it failed.",type:"string"}}},condition:{description:"A condition changed;\
+ as in the status.",type:"object",required:["type","status","reason","concern","message","observedGeneration","lastTransitionTime"],properties:{type:{enum:["Mac\
+hineReady","EngineReady","ClusterReady","Converged","Contested"]},status:{enum:["True","False","Unknown"]},reason:{type:"string"},concern:{enum:["none","patienc\
+e","attention"]},message:{type:"string"},observedGeneration:{type:"integer",minimum:0},lastTransitionTime:{$ref:"#/$defs/time"}}},apply:{description:"The work o\
+f an apply after its settings: it began, began a step (`step`), or ended (`state` is not `running`).",type:"object",required:["generation","state"],properties:{
+generation:{$ref:"#/$defs/generation"},state:{enum:["running","done","failed"]},step:{type:"object",required:["what","name"],properties:{what:{enum:["install","\
+uninstall","forward"]},name:{type:"string"}}},error:{description:"In the format of API errors.",type:"object",required:["code","message","details"],properties:{
+code:{type:"string"},message:{type:"string"},details:{type:"array",items:{type:"string"}},advice:{type:"string"}}}}},maintenance:{description:"Work on the data \
+of the backend, such as a snapshot. `error`: it ended without success.",type:"object",required:["action","state"],properties:{action:{type:"string"},state:{enum:[
+"begun","ended"]},error:{type:"string"}}},notice:{description:"A new notice of the status.",type:"string"},service:{description:"A run of the service began or i\
+s about to end. Of earlier runs, only `change` and `outcome` are held.",type:"object",required:["state","version","pid"],properties:{state:{enum:["started","sto\
+pping"]},version:{type:"string"},pid:{type:"integer"}}},reset:{description:"Events are missing here: the stream could not continue from the reader's position.",
+type:"object",required:["reason"],properties:{reason:{type:"string"}}}},$defs:{time:{type:"string",format:"date-time"},generation:{description:"Version of the d\
+esired state.",type:"integer",minimum:0}}};var z=E().fullFormats["date-time"];function P(a,{instancePath:s="",parentData:c,parentDataProperty:f,rootData:l=a,dynamicAnchors:w={}}={}){let e=null,n=0,g=P.evaluated;
 if(g.dynamicProps&&(g.props=void 0),g.dynamicItems&&(g.items=void 0),a&&typeof a=="object"&&!Array.isArray(a)){if(a.kind===void 0){let t={instancePath:s,schemaPath:"\
 #/required",keyword:"required",params:{missingProperty:"kind"}};e===null?e=[t]:e.push(t),n++}if(a.formatVersion===void 0){let t={instancePath:s,schemaPath:"#/re\
 quired",keyword:"required",params:{missingProperty:"formatVersion"}};e===null?e=[t]:e.push(t),n++}if(a.id===void 0){let t={instancePath:s,schemaPath:"#/required",
@@ -95,134 +96,135 @@ typeof i=="object"&&!Array.isArray(i))){let p={instancePath:s+"/change/by/consen
 type",params:{type:"object"}};e===null?e=[p]:e.push(p),n++}}if(r.continues!==void 0){let i=r.continues;if(!(typeof i=="number"&&!(i%1)&&!isNaN(i)&&isFinite(i))){
 let p={instancePath:s+"/change/by/continues",schemaPath:"#/properties/change/properties/by/properties/continues/type",keyword:"type",params:{type:"integer"}};e===
 null?e=[p]:e.push(p),n++}}}else{let i={instancePath:s+"/change/by",schemaPath:"#/properties/change/properties/by/type",keyword:"type",params:{type:"object"}};e===
-null?e=[i]:e.push(i),n++}}if(t.changes!==void 0){let r=t.changes;if(Array.isArray(r)){let i=r.length;for(let p=0;p<i;p++){let u=r[p];if(u&&typeof u=="object"&&!Array.
-isArray(u)){if(u.path===void 0){let o={instancePath:s+"/change/changes/"+p,schemaPath:"#/properties/change/properties/changes/items/required",keyword:"required",
-params:{missingProperty:"path"}};e===null?e=[o]:e.push(o),n++}if(u.path!==void 0&&typeof u.path!="string"){let o={instancePath:s+"/change/changes/"+p+"/path",schemaPath:"\
-#/properties/change/properties/changes/items/properties/path/type",keyword:"type",params:{type:"string"}};e===null?e=[o]:e.push(o),n++}if(u.key!==void 0&&typeof u.
-key!="string"){let o={instancePath:s+"/change/changes/"+p+"/key",schemaPath:"#/properties/change/properties/changes/items/properties/key/type",keyword:"type",params:{
-type:"string"}};e===null?e=[o]:e.push(o),n++}if(u.source!==void 0){let o=u.source;if(o&&typeof o=="object"&&!Array.isArray(o)){if(o.file===void 0){let d={instancePath:s+
+null?e=[i]:e.push(i),n++}}if(t.loss!==void 0){let r=t.loss;if(!(r&&typeof r=="object"&&!Array.isArray(r))){let i={instancePath:s+"/change/loss",schemaPath:"#/pr\
+operties/change/properties/loss/type",keyword:"type",params:{type:"object"}};e===null?e=[i]:e.push(i),n++}}if(t.changes!==void 0){let r=t.changes;if(Array.isArray(
+r)){let i=r.length;for(let p=0;p<i;p++){let u=r[p];if(u&&typeof u=="object"&&!Array.isArray(u)){if(u.path===void 0){let o={instancePath:s+"/change/changes/"+p,schemaPath:"\
+#/properties/change/properties/changes/items/required",keyword:"required",params:{missingProperty:"path"}};e===null?e=[o]:e.push(o),n++}if(u.path!==void 0&&typeof u.
+path!="string"){let o={instancePath:s+"/change/changes/"+p+"/path",schemaPath:"#/properties/change/properties/changes/items/properties/path/type",keyword:"type",
+params:{type:"string"}};e===null?e=[o]:e.push(o),n++}if(u.key!==void 0&&typeof u.key!="string"){let o={instancePath:s+"/change/changes/"+p+"/key",schemaPath:"#/\
+properties/change/properties/changes/items/properties/key/type",keyword:"type",params:{type:"string"}};e===null?e=[o]:e.push(o),n++}if(u.source!==void 0){let o=u.
+source;if(o&&typeof o=="object"&&!Array.isArray(o)){if(o.file===void 0){let d={instancePath:s+"/change/changes/"+p+"/source",schemaPath:"#/properties/change/pro\
+perties/changes/items/properties/source/required",keyword:"required",params:{missingProperty:"file"}};e===null?e=[d]:e.push(d),n++}if(o.line===void 0){let d={instancePath:s+
 "/change/changes/"+p+"/source",schemaPath:"#/properties/change/properties/changes/items/properties/source/required",keyword:"required",params:{missingProperty:"\
-file"}};e===null?e=[d]:e.push(d),n++}if(o.line===void 0){let d={instancePath:s+"/change/changes/"+p+"/source",schemaPath:"#/properties/change/properties/changes\
-/items/properties/source/required",keyword:"required",params:{missingProperty:"line"}};e===null?e=[d]:e.push(d),n++}if(o.file!==void 0&&typeof o.file!="string"){
-let d={instancePath:s+"/change/changes/"+p+"/source/file",schemaPath:"#/properties/change/properties/changes/items/properties/source/properties/file/type",keyword:"\
-type",params:{type:"string"}};e===null?e=[d]:e.push(d),n++}if(o.line!==void 0){let d=o.line;if(!(typeof d=="number"&&!(d%1)&&!isNaN(d)&&isFinite(d))){let A={instancePath:s+
-"/change/changes/"+p+"/source/line",schemaPath:"#/properties/change/properties/changes/items/properties/source/properties/line/type",keyword:"type",params:{type:"\
-integer"}};e===null?e=[A]:e.push(A),n++}}}else{let d={instancePath:s+"/change/changes/"+p+"/source",schemaPath:"#/properties/change/properties/changes/items/pro\
-perties/source/type",keyword:"type",params:{type:"object"}};e===null?e=[d]:e.push(d),n++}}}else{let o={instancePath:s+"/change/changes/"+p,schemaPath:"#/propert\
-ies/change/properties/changes/items/type",keyword:"type",params:{type:"object"}};e===null?e=[o]:e.push(o),n++}}}else{let i={instancePath:s+"/change/changes",schemaPath:"\
-#/properties/change/properties/changes/type",keyword:"type",params:{type:"array"}};e===null?e=[i]:e.push(i),n++}}}else{let r={instancePath:s+"/change",schemaPath:"\
-#/properties/change/type",keyword:"type",params:{type:"object"}};e===null?e=[r]:e.push(r),n++}}if(a.outcome!==void 0){let t=a.outcome;if(t&&typeof t=="object"&&
-!Array.isArray(t)){if(t.generation===void 0){let r={instancePath:s+"/outcome",schemaPath:"#/properties/outcome/required",keyword:"required",params:{missingProperty:"\
-generation"}};e===null?e=[r]:e.push(r),n++}if(t.result===void 0){let r={instancePath:s+"/outcome",schemaPath:"#/properties/outcome/required",keyword:"required",
-params:{missingProperty:"result"}};e===null?e=[r]:e.push(r),n++}if(t.generation!==void 0){let r=t.generation;if(!(typeof r=="number"&&!(r%1)&&!isNaN(r)&&isFinite(
-r))){let i={instancePath:s+"/outcome/generation",schemaPath:"#/$defs/generation/type",keyword:"type",params:{type:"integer"}};e===null?e=[i]:e.push(i),n++}if(typeof r==
-"number"&&isFinite(r)&&(r<0||isNaN(r))){let i={instancePath:s+"/outcome/generation",schemaPath:"#/$defs/generation/minimum",keyword:"minimum",params:{comparison:"\
->=",limit:0}};e===null?e=[i]:e.push(i),n++}}if(t.result!==void 0&&typeof t.result!="string"){let r={instancePath:s+"/outcome/result",schemaPath:"#/properties/ou\
-tcome/properties/result/type",keyword:"type",params:{type:"string"}};e===null?e=[r]:e.push(r),n++}if(t.reason!==void 0&&typeof t.reason!="string"){let r={instancePath:s+
-"/outcome/reason",schemaPath:"#/properties/outcome/properties/reason/type",keyword:"type",params:{type:"string"}};e===null?e=[r]:e.push(r),n++}}else{let r={instancePath:s+
-"/outcome",schemaPath:"#/properties/outcome/type",keyword:"type",params:{type:"object"}};e===null?e=[r]:e.push(r),n++}}if(a.drift!==void 0){let t=a.drift;if(t&&
-typeof t=="object"&&!Array.isArray(t)){if(t.generation===void 0){let r={instancePath:s+"/drift",schemaPath:"#/properties/drift/required",keyword:"required",params:{
-missingProperty:"generation"}};e===null?e=[r]:e.push(r),n++}if(t.message===void 0){let r={instancePath:s+"/drift",schemaPath:"#/properties/drift/required",keyword:"\
-required",params:{missingProperty:"message"}};e===null?e=[r]:e.push(r),n++}if(t.generation!==void 0){let r=t.generation;if(!(typeof r=="number"&&!(r%1)&&!isNaN(
-r)&&isFinite(r))){let i={instancePath:s+"/drift/generation",schemaPath:"#/$defs/generation/type",keyword:"type",params:{type:"integer"}};e===null?e=[i]:e.push(i),
-n++}if(typeof r=="number"&&isFinite(r)&&(r<0||isNaN(r))){let i={instancePath:s+"/drift/generation",schemaPath:"#/$defs/generation/minimum",keyword:"minimum",params:{
-comparison:">=",limit:0}};e===null?e=[i]:e.push(i),n++}}if(t.condition!==void 0&&typeof t.condition!="string"){let r={instancePath:s+"/drift/condition",schemaPath:"\
-#/properties/drift/properties/condition/type",keyword:"type",params:{type:"string"}};e===null?e=[r]:e.push(r),n++}if(t.reason!==void 0&&typeof t.reason!="string"){
-let r={instancePath:s+"/drift/reason",schemaPath:"#/properties/drift/properties/reason/type",keyword:"type",params:{type:"string"}};e===null?e=[r]:e.push(r),n++}
-if(t.message!==void 0&&typeof t.message!="string"){let r={instancePath:s+"/drift/message",schemaPath:"#/properties/drift/properties/message/type",keyword:"type",
-params:{type:"string"}};e===null?e=[r]:e.push(r),n++}}else{let r={instancePath:s+"/drift",schemaPath:"#/properties/drift/type",keyword:"type",params:{type:"obje\
-ct"}};e===null?e=[r]:e.push(r),n++}}if(a.phase!==void 0){let t=a.phase;if(t&&typeof t=="object"&&!Array.isArray(t)){if(t.generation===void 0){let r={instancePath:s+
-"/phase",schemaPath:"#/properties/phase/required",keyword:"required",params:{missingProperty:"generation"}};e===null?e=[r]:e.push(r),n++}if(t.name===void 0){let r={
-instancePath:s+"/phase",schemaPath:"#/properties/phase/required",keyword:"required",params:{missingProperty:"name"}};e===null?e=[r]:e.push(r),n++}if(t.startedAt===
-void 0){let r={instancePath:s+"/phase",schemaPath:"#/properties/phase/required",keyword:"required",params:{missingProperty:"startedAt"}};e===null?e=[r]:e.push(r),
-n++}if(t.generation!==void 0){let r=t.generation;if(!(typeof r=="number"&&!(r%1)&&!isNaN(r)&&isFinite(r))){let i={instancePath:s+"/phase/generation",schemaPath:"\
-#/$defs/generation/type",keyword:"type",params:{type:"integer"}};e===null?e=[i]:e.push(i),n++}if(typeof r=="number"&&isFinite(r)&&(r<0||isNaN(r))){let i={instancePath:s+
-"/phase/generation",schemaPath:"#/$defs/generation/minimum",keyword:"minimum",params:{comparison:">=",limit:0}};e===null?e=[i]:e.push(i),n++}}if(t.name!==void 0&&
-typeof t.name!="string"){let r={instancePath:s+"/phase/name",schemaPath:"#/properties/phase/properties/name/type",keyword:"type",params:{type:"string"}};e===null?
-e=[r]:e.push(r),n++}if(t.startedAt!==void 0){let r=t.startedAt;if(typeof r=="string"){if(!z.validate(r)){let i={instancePath:s+"/phase/startedAt",schemaPath:"#/\
-$defs/time/format",keyword:"format",params:{format:"date-time"}};e===null?e=[i]:e.push(i),n++}}else{let i={instancePath:s+"/phase/startedAt",schemaPath:"#/$defs\
-/time/type",keyword:"type",params:{type:"string"}};e===null?e=[i]:e.push(i),n++}}if(t.ms!==void 0){let r=t.ms;if(typeof r=="number"&&isFinite(r)){if(r<0||isNaN(
-r)){let i={instancePath:s+"/phase/ms",schemaPath:"#/properties/phase/properties/ms/minimum",keyword:"minimum",params:{comparison:">=",limit:0}};e===null?e=[i]:e.
-push(i),n++}}else{let i={instancePath:s+"/phase/ms",schemaPath:"#/properties/phase/properties/ms/type",keyword:"type",params:{type:"number"}};e===null?e=[i]:e.push(
-i),n++}}if(t.outcome!==void 0){let r=t.outcome;if(!(r==="done"||r==="failed")){let i={instancePath:s+"/phase/outcome",schemaPath:"#/properties/phase/properties/\
-outcome/enum",keyword:"enum",params:{allowedValues:h.properties.phase.properties.outcome.enum}};e===null?e=[i]:e.push(i),n++}}if(t.reason!==void 0&&typeof t.reason!=
-"string"){let r={instancePath:s+"/phase/reason",schemaPath:"#/properties/phase/properties/reason/type",keyword:"type",params:{type:"string"}};e===null?e=[r]:e.push(
-r),n++}}else{let r={instancePath:s+"/phase",schemaPath:"#/properties/phase/type",keyword:"type",params:{type:"object"}};e===null?e=[r]:e.push(r),n++}}if(a.condition!==
-void 0){let t=a.condition;if(t&&typeof t=="object"&&!Array.isArray(t)){if(t.type===void 0){let r={instancePath:s+"/condition",schemaPath:"#/properties/condition\
-/required",keyword:"required",params:{missingProperty:"type"}};e===null?e=[r]:e.push(r),n++}if(t.status===void 0){let r={instancePath:s+"/condition",schemaPath:"\
-#/properties/condition/required",keyword:"required",params:{missingProperty:"status"}};e===null?e=[r]:e.push(r),n++}if(t.reason===void 0){let r={instancePath:s+
-"/condition",schemaPath:"#/properties/condition/required",keyword:"required",params:{missingProperty:"reason"}};e===null?e=[r]:e.push(r),n++}if(t.concern===void 0){
-let r={instancePath:s+"/condition",schemaPath:"#/properties/condition/required",keyword:"required",params:{missingProperty:"concern"}};e===null?e=[r]:e.push(r),
-n++}if(t.message===void 0){let r={instancePath:s+"/condition",schemaPath:"#/properties/condition/required",keyword:"required",params:{missingProperty:"message"}};
-e===null?e=[r]:e.push(r),n++}if(t.observedGeneration===void 0){let r={instancePath:s+"/condition",schemaPath:"#/properties/condition/required",keyword:"required",
-params:{missingProperty:"observedGeneration"}};e===null?e=[r]:e.push(r),n++}if(t.lastTransitionTime===void 0){let r={instancePath:s+"/condition",schemaPath:"#/p\
-roperties/condition/required",keyword:"required",params:{missingProperty:"lastTransitionTime"}};e===null?e=[r]:e.push(r),n++}if(t.type!==void 0){let r=t.type;if(!(r===
-"MachineReady"||r==="EngineReady"||r==="ClusterReady"||r==="Converged"||r==="Contested")){let i={instancePath:s+"/condition/type",schemaPath:"#/properties/condi\
-tion/properties/type/enum",keyword:"enum",params:{allowedValues:h.properties.condition.properties.type.enum}};e===null?e=[i]:e.push(i),n++}}if(t.status!==void 0){
-let r=t.status;if(!(r==="True"||r==="False"||r==="Unknown")){let i={instancePath:s+"/condition/status",schemaPath:"#/properties/condition/properties/status/enum",
-keyword:"enum",params:{allowedValues:h.properties.condition.properties.status.enum}};e===null?e=[i]:e.push(i),n++}}if(t.reason!==void 0&&typeof t.reason!="strin\
-g"){let r={instancePath:s+"/condition/reason",schemaPath:"#/properties/condition/properties/reason/type",keyword:"type",params:{type:"string"}};e===null?e=[r]:e.
-push(r),n++}if(t.concern!==void 0){let r=t.concern;if(!(r==="none"||r==="patience"||r==="attention")){let i={instancePath:s+"/condition/concern",schemaPath:"#/p\
-roperties/condition/properties/concern/enum",keyword:"enum",params:{allowedValues:h.properties.condition.properties.concern.enum}};e===null?e=[i]:e.push(i),n++}}
-if(t.message!==void 0&&typeof t.message!="string"){let r={instancePath:s+"/condition/message",schemaPath:"#/properties/condition/properties/message/type",keyword:"\
-type",params:{type:"string"}};e===null?e=[r]:e.push(r),n++}if(t.observedGeneration!==void 0){let r=t.observedGeneration;if(!(typeof r=="number"&&!(r%1)&&!isNaN(
-r)&&isFinite(r))){let i={instancePath:s+"/condition/observedGeneration",schemaPath:"#/properties/condition/properties/observedGeneration/type",keyword:"type",params:{
-type:"integer"}};e===null?e=[i]:e.push(i),n++}if(typeof r=="number"&&isFinite(r)&&(r<0||isNaN(r))){let i={instancePath:s+"/condition/observedGeneration",schemaPath:"\
-#/properties/condition/properties/observedGeneration/minimum",keyword:"minimum",params:{comparison:">=",limit:0}};e===null?e=[i]:e.push(i),n++}}if(t.lastTransitionTime!==
-void 0){let r=t.lastTransitionTime;if(typeof r=="string"){if(!z.validate(r)){let i={instancePath:s+"/condition/lastTransitionTime",schemaPath:"#/$defs/time/form\
-at",keyword:"format",params:{format:"date-time"}};e===null?e=[i]:e.push(i),n++}}else{let i={instancePath:s+"/condition/lastTransitionTime",schemaPath:"#/$defs/t\
-ime/type",keyword:"type",params:{type:"string"}};e===null?e=[i]:e.push(i),n++}}}else{let r={instancePath:s+"/condition",schemaPath:"#/properties/condition/type",
-keyword:"type",params:{type:"object"}};e===null?e=[r]:e.push(r),n++}}if(a.apply!==void 0){let t=a.apply;if(t&&typeof t=="object"&&!Array.isArray(t)){if(t.generation===
-void 0){let r={instancePath:s+"/apply",schemaPath:"#/properties/apply/required",keyword:"required",params:{missingProperty:"generation"}};e===null?e=[r]:e.push(
-r),n++}if(t.state===void 0){let r={instancePath:s+"/apply",schemaPath:"#/properties/apply/required",keyword:"required",params:{missingProperty:"state"}};e===null?
-e=[r]:e.push(r),n++}if(t.generation!==void 0){let r=t.generation;if(!(typeof r=="number"&&!(r%1)&&!isNaN(r)&&isFinite(r))){let i={instancePath:s+"/apply/generat\
-ion",schemaPath:"#/$defs/generation/type",keyword:"type",params:{type:"integer"}};e===null?e=[i]:e.push(i),n++}if(typeof r=="number"&&isFinite(r)&&(r<0||isNaN(r))){
-let i={instancePath:s+"/apply/generation",schemaPath:"#/$defs/generation/minimum",keyword:"minimum",params:{comparison:">=",limit:0}};e===null?e=[i]:e.push(i),n++}}
-if(t.state!==void 0){let r=t.state;if(!(r==="running"||r==="done"||r==="failed")){let i={instancePath:s+"/apply/state",schemaPath:"#/properties/apply/properties\
-/state/enum",keyword:"enum",params:{allowedValues:h.properties.apply.properties.state.enum}};e===null?e=[i]:e.push(i),n++}}if(t.step!==void 0){let r=t.step;if(r&&
-typeof r=="object"&&!Array.isArray(r)){if(r.what===void 0){let i={instancePath:s+"/apply/step",schemaPath:"#/properties/apply/properties/step/required",keyword:"\
-required",params:{missingProperty:"what"}};e===null?e=[i]:e.push(i),n++}if(r.name===void 0){let i={instancePath:s+"/apply/step",schemaPath:"#/properties/apply/p\
-roperties/step/required",keyword:"required",params:{missingProperty:"name"}};e===null?e=[i]:e.push(i),n++}if(r.what!==void 0){let i=r.what;if(!(i==="install"||i===
-"uninstall"||i==="forward")){let p={instancePath:s+"/apply/step/what",schemaPath:"#/properties/apply/properties/step/properties/what/enum",keyword:"enum",params:{
-allowedValues:h.properties.apply.properties.step.properties.what.enum}};e===null?e=[p]:e.push(p),n++}}if(r.name!==void 0&&typeof r.name!="string"){let i={instancePath:s+
-"/apply/step/name",schemaPath:"#/properties/apply/properties/step/properties/name/type",keyword:"type",params:{type:"string"}};e===null?e=[i]:e.push(i),n++}}else{
-let i={instancePath:s+"/apply/step",schemaPath:"#/properties/apply/properties/step/type",keyword:"type",params:{type:"object"}};e===null?e=[i]:e.push(i),n++}}if(t.
-error!==void 0){let r=t.error;if(r&&typeof r=="object"&&!Array.isArray(r)){if(r.code===void 0){let i={instancePath:s+"/apply/error",schemaPath:"#/properties/app\
-ly/properties/error/required",keyword:"required",params:{missingProperty:"code"}};e===null?e=[i]:e.push(i),n++}if(r.message===void 0){let i={instancePath:s+"/ap\
-ply/error",schemaPath:"#/properties/apply/properties/error/required",keyword:"required",params:{missingProperty:"message"}};e===null?e=[i]:e.push(i),n++}if(r.details===
-void 0){let i={instancePath:s+"/apply/error",schemaPath:"#/properties/apply/properties/error/required",keyword:"required",params:{missingProperty:"details"}};e===
-null?e=[i]:e.push(i),n++}if(r.code!==void 0&&typeof r.code!="string"){let i={instancePath:s+"/apply/error/code",schemaPath:"#/properties/apply/properties/error/\
-properties/code/type",keyword:"type",params:{type:"string"}};e===null?e=[i]:e.push(i),n++}if(r.message!==void 0&&typeof r.message!="string"){let i={instancePath:s+
-"/apply/error/message",schemaPath:"#/properties/apply/properties/error/properties/message/type",keyword:"type",params:{type:"string"}};e===null?e=[i]:e.push(i),
-n++}if(r.details!==void 0){let i=r.details;if(Array.isArray(i)){let p=i.length;for(let u=0;u<p;u++)if(typeof i[u]!="string"){let o={instancePath:s+"/apply/error\
-/details/"+u,schemaPath:"#/properties/apply/properties/error/properties/details/items/type",keyword:"type",params:{type:"string"}};e===null?e=[o]:e.push(o),n++}}else{
-let p={instancePath:s+"/apply/error/details",schemaPath:"#/properties/apply/properties/error/properties/details/type",keyword:"type",params:{type:"array"}};e===
-null?e=[p]:e.push(p),n++}}if(r.advice!==void 0&&typeof r.advice!="string"){let i={instancePath:s+"/apply/error/advice",schemaPath:"#/properties/apply/properties\
-/error/properties/advice/type",keyword:"type",params:{type:"string"}};e===null?e=[i]:e.push(i),n++}}else{let i={instancePath:s+"/apply/error",schemaPath:"#/prop\
-erties/apply/properties/error/type",keyword:"type",params:{type:"object"}};e===null?e=[i]:e.push(i),n++}}}else{let r={instancePath:s+"/apply",schemaPath:"#/prop\
-erties/apply/type",keyword:"type",params:{type:"object"}};e===null?e=[r]:e.push(r),n++}}if(a.maintenance!==void 0){let t=a.maintenance;if(t&&typeof t=="object"&&
-!Array.isArray(t)){if(t.action===void 0){let r={instancePath:s+"/maintenance",schemaPath:"#/properties/maintenance/required",keyword:"required",params:{missingProperty:"\
-action"}};e===null?e=[r]:e.push(r),n++}if(t.state===void 0){let r={instancePath:s+"/maintenance",schemaPath:"#/properties/maintenance/required",keyword:"require\
-d",params:{missingProperty:"state"}};e===null?e=[r]:e.push(r),n++}if(t.action!==void 0&&typeof t.action!="string"){let r={instancePath:s+"/maintenance/action",schemaPath:"\
-#/properties/maintenance/properties/action/type",keyword:"type",params:{type:"string"}};e===null?e=[r]:e.push(r),n++}if(t.state!==void 0){let r=t.state;if(!(r===
-"begun"||r==="ended")){let i={instancePath:s+"/maintenance/state",schemaPath:"#/properties/maintenance/properties/state/enum",keyword:"enum",params:{allowedValues:h.
-properties.maintenance.properties.state.enum}};e===null?e=[i]:e.push(i),n++}}if(t.error!==void 0&&typeof t.error!="string"){let r={instancePath:s+"/maintenance/\
-error",schemaPath:"#/properties/maintenance/properties/error/type",keyword:"type",params:{type:"string"}};e===null?e=[r]:e.push(r),n++}}else{let r={instancePath:s+
-"/maintenance",schemaPath:"#/properties/maintenance/type",keyword:"type",params:{type:"object"}};e===null?e=[r]:e.push(r),n++}}if(a.notice!==void 0&&typeof a.notice!=
-"string"){let t={instancePath:s+"/notice",schemaPath:"#/properties/notice/type",keyword:"type",params:{type:"string"}};e===null?e=[t]:e.push(t),n++}if(a.service!==
-void 0){let t=a.service;if(t&&typeof t=="object"&&!Array.isArray(t)){if(t.state===void 0){let r={instancePath:s+"/service",schemaPath:"#/properties/service/requ\
-ired",keyword:"required",params:{missingProperty:"state"}};e===null?e=[r]:e.push(r),n++}if(t.version===void 0){let r={instancePath:s+"/service",schemaPath:"#/pr\
-operties/service/required",keyword:"required",params:{missingProperty:"version"}};e===null?e=[r]:e.push(r),n++}if(t.pid===void 0){let r={instancePath:s+"/servic\
-e",schemaPath:"#/properties/service/required",keyword:"required",params:{missingProperty:"pid"}};e===null?e=[r]:e.push(r),n++}if(t.state!==void 0){let r=t.state;
-if(!(r==="started"||r==="stopping")){let i={instancePath:s+"/service/state",schemaPath:"#/properties/service/properties/state/enum",keyword:"enum",params:{allowedValues:h.
-properties.service.properties.state.enum}};e===null?e=[i]:e.push(i),n++}}if(t.version!==void 0&&typeof t.version!="string"){let r={instancePath:s+"/service/vers\
-ion",schemaPath:"#/properties/service/properties/version/type",keyword:"type",params:{type:"string"}};e===null?e=[r]:e.push(r),n++}if(t.pid!==void 0){let r=t.pid;
-if(!(typeof r=="number"&&!(r%1)&&!isNaN(r)&&isFinite(r))){let i={instancePath:s+"/service/pid",schemaPath:"#/properties/service/properties/pid/type",keyword:"ty\
-pe",params:{type:"integer"}};e===null?e=[i]:e.push(i),n++}}}else{let r={instancePath:s+"/service",schemaPath:"#/properties/service/type",keyword:"type",params:{
-type:"object"}};e===null?e=[r]:e.push(r),n++}}if(a.reset!==void 0){let t=a.reset;if(t&&typeof t=="object"&&!Array.isArray(t)){if(t.reason===void 0){let r={instancePath:s+
-"/reset",schemaPath:"#/properties/reset/required",keyword:"required",params:{missingProperty:"reason"}};e===null?e=[r]:e.push(r),n++}if(t.reason!==void 0&&typeof t.
-reason!="string"){let r={instancePath:s+"/reset/reason",schemaPath:"#/properties/reset/properties/reason/type",keyword:"type",params:{type:"string"}};e===null?e=
-[r]:e.push(r),n++}}else{let r={instancePath:s+"/reset",schemaPath:"#/properties/reset/type",keyword:"type",params:{type:"object"}};e===null?e=[r]:e.push(r),n++}}}else{
-let t={instancePath:s,schemaPath:"#/type",keyword:"type",params:{type:"object"}};e===null?e=[t]:e.push(t),n++}return P.errors=e,n===0}P.evaluated={props:{kind:!0,
-formatVersion:!0,id:!0,at:!0,type:!0,change:!0,outcome:!0,drift:!0,phase:!0,condition:!0,apply:!0,maintenance:!0,notice:!0,service:!0,reset:!0},dynamicProps:!1,
-dynamicItems:!1};export{K as default,J as validate};
+line"}};e===null?e=[d]:e.push(d),n++}if(o.file!==void 0&&typeof o.file!="string"){let d={instancePath:s+"/change/changes/"+p+"/source/file",schemaPath:"#/proper\
+ties/change/properties/changes/items/properties/source/properties/file/type",keyword:"type",params:{type:"string"}};e===null?e=[d]:e.push(d),n++}if(o.line!==void 0){
+let d=o.line;if(!(typeof d=="number"&&!(d%1)&&!isNaN(d)&&isFinite(d))){let A={instancePath:s+"/change/changes/"+p+"/source/line",schemaPath:"#/properties/change\
+/properties/changes/items/properties/source/properties/line/type",keyword:"type",params:{type:"integer"}};e===null?e=[A]:e.push(A),n++}}}else{let d={instancePath:s+
+"/change/changes/"+p+"/source",schemaPath:"#/properties/change/properties/changes/items/properties/source/type",keyword:"type",params:{type:"object"}};e===null?
+e=[d]:e.push(d),n++}}}else{let o={instancePath:s+"/change/changes/"+p,schemaPath:"#/properties/change/properties/changes/items/type",keyword:"type",params:{type:"\
+object"}};e===null?e=[o]:e.push(o),n++}}}else{let i={instancePath:s+"/change/changes",schemaPath:"#/properties/change/properties/changes/type",keyword:"type",params:{
+type:"array"}};e===null?e=[i]:e.push(i),n++}}}else{let r={instancePath:s+"/change",schemaPath:"#/properties/change/type",keyword:"type",params:{type:"object"}};
+e===null?e=[r]:e.push(r),n++}}if(a.outcome!==void 0){let t=a.outcome;if(t&&typeof t=="object"&&!Array.isArray(t)){if(t.generation===void 0){let r={instancePath:s+
+"/outcome",schemaPath:"#/properties/outcome/required",keyword:"required",params:{missingProperty:"generation"}};e===null?e=[r]:e.push(r),n++}if(t.result===void 0){
+let r={instancePath:s+"/outcome",schemaPath:"#/properties/outcome/required",keyword:"required",params:{missingProperty:"result"}};e===null?e=[r]:e.push(r),n++}if(t.
+generation!==void 0){let r=t.generation;if(!(typeof r=="number"&&!(r%1)&&!isNaN(r)&&isFinite(r))){let i={instancePath:s+"/outcome/generation",schemaPath:"#/$def\
+s/generation/type",keyword:"type",params:{type:"integer"}};e===null?e=[i]:e.push(i),n++}if(typeof r=="number"&&isFinite(r)&&(r<0||isNaN(r))){let i={instancePath:s+
+"/outcome/generation",schemaPath:"#/$defs/generation/minimum",keyword:"minimum",params:{comparison:">=",limit:0}};e===null?e=[i]:e.push(i),n++}}if(t.result!==void 0&&
+typeof t.result!="string"){let r={instancePath:s+"/outcome/result",schemaPath:"#/properties/outcome/properties/result/type",keyword:"type",params:{type:"string"}};
+e===null?e=[r]:e.push(r),n++}if(t.reason!==void 0&&typeof t.reason!="string"){let r={instancePath:s+"/outcome/reason",schemaPath:"#/properties/outcome/propertie\
+s/reason/type",keyword:"type",params:{type:"string"}};e===null?e=[r]:e.push(r),n++}}else{let r={instancePath:s+"/outcome",schemaPath:"#/properties/outcome/type",
+keyword:"type",params:{type:"object"}};e===null?e=[r]:e.push(r),n++}}if(a.drift!==void 0){let t=a.drift;if(t&&typeof t=="object"&&!Array.isArray(t)){if(t.generation===
+void 0){let r={instancePath:s+"/drift",schemaPath:"#/properties/drift/required",keyword:"required",params:{missingProperty:"generation"}};e===null?e=[r]:e.push(
+r),n++}if(t.message===void 0){let r={instancePath:s+"/drift",schemaPath:"#/properties/drift/required",keyword:"required",params:{missingProperty:"message"}};e===
+null?e=[r]:e.push(r),n++}if(t.generation!==void 0){let r=t.generation;if(!(typeof r=="number"&&!(r%1)&&!isNaN(r)&&isFinite(r))){let i={instancePath:s+"/drift/ge\
+neration",schemaPath:"#/$defs/generation/type",keyword:"type",params:{type:"integer"}};e===null?e=[i]:e.push(i),n++}if(typeof r=="number"&&isFinite(r)&&(r<0||isNaN(
+r))){let i={instancePath:s+"/drift/generation",schemaPath:"#/$defs/generation/minimum",keyword:"minimum",params:{comparison:">=",limit:0}};e===null?e=[i]:e.push(
+i),n++}}if(t.condition!==void 0&&typeof t.condition!="string"){let r={instancePath:s+"/drift/condition",schemaPath:"#/properties/drift/properties/condition/type",
+keyword:"type",params:{type:"string"}};e===null?e=[r]:e.push(r),n++}if(t.reason!==void 0&&typeof t.reason!="string"){let r={instancePath:s+"/drift/reason",schemaPath:"\
+#/properties/drift/properties/reason/type",keyword:"type",params:{type:"string"}};e===null?e=[r]:e.push(r),n++}if(t.message!==void 0&&typeof t.message!="string"){
+let r={instancePath:s+"/drift/message",schemaPath:"#/properties/drift/properties/message/type",keyword:"type",params:{type:"string"}};e===null?e=[r]:e.push(r),n++}}else{
+let r={instancePath:s+"/drift",schemaPath:"#/properties/drift/type",keyword:"type",params:{type:"object"}};e===null?e=[r]:e.push(r),n++}}if(a.phase!==void 0){let t=a.
+phase;if(t&&typeof t=="object"&&!Array.isArray(t)){if(t.generation===void 0){let r={instancePath:s+"/phase",schemaPath:"#/properties/phase/required",keyword:"re\
+quired",params:{missingProperty:"generation"}};e===null?e=[r]:e.push(r),n++}if(t.name===void 0){let r={instancePath:s+"/phase",schemaPath:"#/properties/phase/re\
+quired",keyword:"required",params:{missingProperty:"name"}};e===null?e=[r]:e.push(r),n++}if(t.startedAt===void 0){let r={instancePath:s+"/phase",schemaPath:"#/p\
+roperties/phase/required",keyword:"required",params:{missingProperty:"startedAt"}};e===null?e=[r]:e.push(r),n++}if(t.generation!==void 0){let r=t.generation;if(!(typeof r==
+"number"&&!(r%1)&&!isNaN(r)&&isFinite(r))){let i={instancePath:s+"/phase/generation",schemaPath:"#/$defs/generation/type",keyword:"type",params:{type:"integer"}};
+e===null?e=[i]:e.push(i),n++}if(typeof r=="number"&&isFinite(r)&&(r<0||isNaN(r))){let i={instancePath:s+"/phase/generation",schemaPath:"#/$defs/generation/minim\
+um",keyword:"minimum",params:{comparison:">=",limit:0}};e===null?e=[i]:e.push(i),n++}}if(t.name!==void 0&&typeof t.name!="string"){let r={instancePath:s+"/phase\
+/name",schemaPath:"#/properties/phase/properties/name/type",keyword:"type",params:{type:"string"}};e===null?e=[r]:e.push(r),n++}if(t.startedAt!==void 0){let r=t.
+startedAt;if(typeof r=="string"){if(!z.validate(r)){let i={instancePath:s+"/phase/startedAt",schemaPath:"#/$defs/time/format",keyword:"format",params:{format:"d\
+ate-time"}};e===null?e=[i]:e.push(i),n++}}else{let i={instancePath:s+"/phase/startedAt",schemaPath:"#/$defs/time/type",keyword:"type",params:{type:"string"}};e===
+null?e=[i]:e.push(i),n++}}if(t.ms!==void 0){let r=t.ms;if(typeof r=="number"&&isFinite(r)){if(r<0||isNaN(r)){let i={instancePath:s+"/phase/ms",schemaPath:"#/pro\
+perties/phase/properties/ms/minimum",keyword:"minimum",params:{comparison:">=",limit:0}};e===null?e=[i]:e.push(i),n++}}else{let i={instancePath:s+"/phase/ms",schemaPath:"\
+#/properties/phase/properties/ms/type",keyword:"type",params:{type:"number"}};e===null?e=[i]:e.push(i),n++}}if(t.outcome!==void 0){let r=t.outcome;if(!(r==="don\
+e"||r==="failed")){let i={instancePath:s+"/phase/outcome",schemaPath:"#/properties/phase/properties/outcome/enum",keyword:"enum",params:{allowedValues:h.properties.
+phase.properties.outcome.enum}};e===null?e=[i]:e.push(i),n++}}if(t.reason!==void 0&&typeof t.reason!="string"){let r={instancePath:s+"/phase/reason",schemaPath:"\
+#/properties/phase/properties/reason/type",keyword:"type",params:{type:"string"}};e===null?e=[r]:e.push(r),n++}}else{let r={instancePath:s+"/phase",schemaPath:"\
+#/properties/phase/type",keyword:"type",params:{type:"object"}};e===null?e=[r]:e.push(r),n++}}if(a.condition!==void 0){let t=a.condition;if(t&&typeof t=="object"&&
+!Array.isArray(t)){if(t.type===void 0){let r={instancePath:s+"/condition",schemaPath:"#/properties/condition/required",keyword:"required",params:{missingProperty:"\
+type"}};e===null?e=[r]:e.push(r),n++}if(t.status===void 0){let r={instancePath:s+"/condition",schemaPath:"#/properties/condition/required",keyword:"required",params:{
+missingProperty:"status"}};e===null?e=[r]:e.push(r),n++}if(t.reason===void 0){let r={instancePath:s+"/condition",schemaPath:"#/properties/condition/required",keyword:"\
+required",params:{missingProperty:"reason"}};e===null?e=[r]:e.push(r),n++}if(t.concern===void 0){let r={instancePath:s+"/condition",schemaPath:"#/properties/con\
+dition/required",keyword:"required",params:{missingProperty:"concern"}};e===null?e=[r]:e.push(r),n++}if(t.message===void 0){let r={instancePath:s+"/condition",schemaPath:"\
+#/properties/condition/required",keyword:"required",params:{missingProperty:"message"}};e===null?e=[r]:e.push(r),n++}if(t.observedGeneration===void 0){let r={instancePath:s+
+"/condition",schemaPath:"#/properties/condition/required",keyword:"required",params:{missingProperty:"observedGeneration"}};e===null?e=[r]:e.push(r),n++}if(t.lastTransitionTime===
+void 0){let r={instancePath:s+"/condition",schemaPath:"#/properties/condition/required",keyword:"required",params:{missingProperty:"lastTransitionTime"}};e===null?
+e=[r]:e.push(r),n++}if(t.type!==void 0){let r=t.type;if(!(r==="MachineReady"||r==="EngineReady"||r==="ClusterReady"||r==="Converged"||r==="Contested")){let i={instancePath:s+
+"/condition/type",schemaPath:"#/properties/condition/properties/type/enum",keyword:"enum",params:{allowedValues:h.properties.condition.properties.type.enum}};e===
+null?e=[i]:e.push(i),n++}}if(t.status!==void 0){let r=t.status;if(!(r==="True"||r==="False"||r==="Unknown")){let i={instancePath:s+"/condition/status",schemaPath:"\
+#/properties/condition/properties/status/enum",keyword:"enum",params:{allowedValues:h.properties.condition.properties.status.enum}};e===null?e=[i]:e.push(i),n++}}
+if(t.reason!==void 0&&typeof t.reason!="string"){let r={instancePath:s+"/condition/reason",schemaPath:"#/properties/condition/properties/reason/type",keyword:"t\
+ype",params:{type:"string"}};e===null?e=[r]:e.push(r),n++}if(t.concern!==void 0){let r=t.concern;if(!(r==="none"||r==="patience"||r==="attention")){let i={instancePath:s+
+"/condition/concern",schemaPath:"#/properties/condition/properties/concern/enum",keyword:"enum",params:{allowedValues:h.properties.condition.properties.concern.
+enum}};e===null?e=[i]:e.push(i),n++}}if(t.message!==void 0&&typeof t.message!="string"){let r={instancePath:s+"/condition/message",schemaPath:"#/properties/cond\
+ition/properties/message/type",keyword:"type",params:{type:"string"}};e===null?e=[r]:e.push(r),n++}if(t.observedGeneration!==void 0){let r=t.observedGeneration;
+if(!(typeof r=="number"&&!(r%1)&&!isNaN(r)&&isFinite(r))){let i={instancePath:s+"/condition/observedGeneration",schemaPath:"#/properties/condition/properties/ob\
+servedGeneration/type",keyword:"type",params:{type:"integer"}};e===null?e=[i]:e.push(i),n++}if(typeof r=="number"&&isFinite(r)&&(r<0||isNaN(r))){let i={instancePath:s+
+"/condition/observedGeneration",schemaPath:"#/properties/condition/properties/observedGeneration/minimum",keyword:"minimum",params:{comparison:">=",limit:0}};e===
+null?e=[i]:e.push(i),n++}}if(t.lastTransitionTime!==void 0){let r=t.lastTransitionTime;if(typeof r=="string"){if(!z.validate(r)){let i={instancePath:s+"/conditi\
+on/lastTransitionTime",schemaPath:"#/$defs/time/format",keyword:"format",params:{format:"date-time"}};e===null?e=[i]:e.push(i),n++}}else{let i={instancePath:s+"\
+/condition/lastTransitionTime",schemaPath:"#/$defs/time/type",keyword:"type",params:{type:"string"}};e===null?e=[i]:e.push(i),n++}}}else{let r={instancePath:s+"\
+/condition",schemaPath:"#/properties/condition/type",keyword:"type",params:{type:"object"}};e===null?e=[r]:e.push(r),n++}}if(a.apply!==void 0){let t=a.apply;if(t&&
+typeof t=="object"&&!Array.isArray(t)){if(t.generation===void 0){let r={instancePath:s+"/apply",schemaPath:"#/properties/apply/required",keyword:"required",params:{
+missingProperty:"generation"}};e===null?e=[r]:e.push(r),n++}if(t.state===void 0){let r={instancePath:s+"/apply",schemaPath:"#/properties/apply/required",keyword:"\
+required",params:{missingProperty:"state"}};e===null?e=[r]:e.push(r),n++}if(t.generation!==void 0){let r=t.generation;if(!(typeof r=="number"&&!(r%1)&&!isNaN(r)&&
+isFinite(r))){let i={instancePath:s+"/apply/generation",schemaPath:"#/$defs/generation/type",keyword:"type",params:{type:"integer"}};e===null?e=[i]:e.push(i),n++}
+if(typeof r=="number"&&isFinite(r)&&(r<0||isNaN(r))){let i={instancePath:s+"/apply/generation",schemaPath:"#/$defs/generation/minimum",keyword:"minimum",params:{
+comparison:">=",limit:0}};e===null?e=[i]:e.push(i),n++}}if(t.state!==void 0){let r=t.state;if(!(r==="running"||r==="done"||r==="failed")){let i={instancePath:s+
+"/apply/state",schemaPath:"#/properties/apply/properties/state/enum",keyword:"enum",params:{allowedValues:h.properties.apply.properties.state.enum}};e===null?e=
+[i]:e.push(i),n++}}if(t.step!==void 0){let r=t.step;if(r&&typeof r=="object"&&!Array.isArray(r)){if(r.what===void 0){let i={instancePath:s+"/apply/step",schemaPath:"\
+#/properties/apply/properties/step/required",keyword:"required",params:{missingProperty:"what"}};e===null?e=[i]:e.push(i),n++}if(r.name===void 0){let i={instancePath:s+
+"/apply/step",schemaPath:"#/properties/apply/properties/step/required",keyword:"required",params:{missingProperty:"name"}};e===null?e=[i]:e.push(i),n++}if(r.what!==
+void 0){let i=r.what;if(!(i==="install"||i==="uninstall"||i==="forward")){let p={instancePath:s+"/apply/step/what",schemaPath:"#/properties/apply/properties/ste\
+p/properties/what/enum",keyword:"enum",params:{allowedValues:h.properties.apply.properties.step.properties.what.enum}};e===null?e=[p]:e.push(p),n++}}if(r.name!==
+void 0&&typeof r.name!="string"){let i={instancePath:s+"/apply/step/name",schemaPath:"#/properties/apply/properties/step/properties/name/type",keyword:"type",params:{
+type:"string"}};e===null?e=[i]:e.push(i),n++}}else{let i={instancePath:s+"/apply/step",schemaPath:"#/properties/apply/properties/step/type",keyword:"type",params:{
+type:"object"}};e===null?e=[i]:e.push(i),n++}}if(t.error!==void 0){let r=t.error;if(r&&typeof r=="object"&&!Array.isArray(r)){if(r.code===void 0){let i={instancePath:s+
+"/apply/error",schemaPath:"#/properties/apply/properties/error/required",keyword:"required",params:{missingProperty:"code"}};e===null?e=[i]:e.push(i),n++}if(r.message===
+void 0){let i={instancePath:s+"/apply/error",schemaPath:"#/properties/apply/properties/error/required",keyword:"required",params:{missingProperty:"message"}};e===
+null?e=[i]:e.push(i),n++}if(r.details===void 0){let i={instancePath:s+"/apply/error",schemaPath:"#/properties/apply/properties/error/required",keyword:"required",
+params:{missingProperty:"details"}};e===null?e=[i]:e.push(i),n++}if(r.code!==void 0&&typeof r.code!="string"){let i={instancePath:s+"/apply/error/code",schemaPath:"\
+#/properties/apply/properties/error/properties/code/type",keyword:"type",params:{type:"string"}};e===null?e=[i]:e.push(i),n++}if(r.message!==void 0&&typeof r.message!=
+"string"){let i={instancePath:s+"/apply/error/message",schemaPath:"#/properties/apply/properties/error/properties/message/type",keyword:"type",params:{type:"str\
+ing"}};e===null?e=[i]:e.push(i),n++}if(r.details!==void 0){let i=r.details;if(Array.isArray(i)){let p=i.length;for(let u=0;u<p;u++)if(typeof i[u]!="string"){let o={
+instancePath:s+"/apply/error/details/"+u,schemaPath:"#/properties/apply/properties/error/properties/details/items/type",keyword:"type",params:{type:"string"}};e===
+null?e=[o]:e.push(o),n++}}else{let p={instancePath:s+"/apply/error/details",schemaPath:"#/properties/apply/properties/error/properties/details/type",keyword:"ty\
+pe",params:{type:"array"}};e===null?e=[p]:e.push(p),n++}}if(r.advice!==void 0&&typeof r.advice!="string"){let i={instancePath:s+"/apply/error/advice",schemaPath:"\
+#/properties/apply/properties/error/properties/advice/type",keyword:"type",params:{type:"string"}};e===null?e=[i]:e.push(i),n++}}else{let i={instancePath:s+"/ap\
+ply/error",schemaPath:"#/properties/apply/properties/error/type",keyword:"type",params:{type:"object"}};e===null?e=[i]:e.push(i),n++}}}else{let r={instancePath:s+
+"/apply",schemaPath:"#/properties/apply/type",keyword:"type",params:{type:"object"}};e===null?e=[r]:e.push(r),n++}}if(a.maintenance!==void 0){let t=a.maintenance;
+if(t&&typeof t=="object"&&!Array.isArray(t)){if(t.action===void 0){let r={instancePath:s+"/maintenance",schemaPath:"#/properties/maintenance/required",keyword:"\
+required",params:{missingProperty:"action"}};e===null?e=[r]:e.push(r),n++}if(t.state===void 0){let r={instancePath:s+"/maintenance",schemaPath:"#/properties/mai\
+ntenance/required",keyword:"required",params:{missingProperty:"state"}};e===null?e=[r]:e.push(r),n++}if(t.action!==void 0&&typeof t.action!="string"){let r={instancePath:s+
+"/maintenance/action",schemaPath:"#/properties/maintenance/properties/action/type",keyword:"type",params:{type:"string"}};e===null?e=[r]:e.push(r),n++}if(t.state!==
+void 0){let r=t.state;if(!(r==="begun"||r==="ended")){let i={instancePath:s+"/maintenance/state",schemaPath:"#/properties/maintenance/properties/state/enum",keyword:"\
+enum",params:{allowedValues:h.properties.maintenance.properties.state.enum}};e===null?e=[i]:e.push(i),n++}}if(t.error!==void 0&&typeof t.error!="string"){let r={
+instancePath:s+"/maintenance/error",schemaPath:"#/properties/maintenance/properties/error/type",keyword:"type",params:{type:"string"}};e===null?e=[r]:e.push(r),
+n++}}else{let r={instancePath:s+"/maintenance",schemaPath:"#/properties/maintenance/type",keyword:"type",params:{type:"object"}};e===null?e=[r]:e.push(r),n++}}if(a.
+notice!==void 0&&typeof a.notice!="string"){let t={instancePath:s+"/notice",schemaPath:"#/properties/notice/type",keyword:"type",params:{type:"string"}};e===null?
+e=[t]:e.push(t),n++}if(a.service!==void 0){let t=a.service;if(t&&typeof t=="object"&&!Array.isArray(t)){if(t.state===void 0){let r={instancePath:s+"/service",schemaPath:"\
+#/properties/service/required",keyword:"required",params:{missingProperty:"state"}};e===null?e=[r]:e.push(r),n++}if(t.version===void 0){let r={instancePath:s+"/\
+service",schemaPath:"#/properties/service/required",keyword:"required",params:{missingProperty:"version"}};e===null?e=[r]:e.push(r),n++}if(t.pid===void 0){let r={
+instancePath:s+"/service",schemaPath:"#/properties/service/required",keyword:"required",params:{missingProperty:"pid"}};e===null?e=[r]:e.push(r),n++}if(t.state!==
+void 0){let r=t.state;if(!(r==="started"||r==="stopping")){let i={instancePath:s+"/service/state",schemaPath:"#/properties/service/properties/state/enum",keyword:"\
+enum",params:{allowedValues:h.properties.service.properties.state.enum}};e===null?e=[i]:e.push(i),n++}}if(t.version!==void 0&&typeof t.version!="string"){let r={
+instancePath:s+"/service/version",schemaPath:"#/properties/service/properties/version/type",keyword:"type",params:{type:"string"}};e===null?e=[r]:e.push(r),n++}
+if(t.pid!==void 0){let r=t.pid;if(!(typeof r=="number"&&!(r%1)&&!isNaN(r)&&isFinite(r))){let i={instancePath:s+"/service/pid",schemaPath:"#/properties/service/p\
+roperties/pid/type",keyword:"type",params:{type:"integer"}};e===null?e=[i]:e.push(i),n++}}}else{let r={instancePath:s+"/service",schemaPath:"#/properties/servic\
+e/type",keyword:"type",params:{type:"object"}};e===null?e=[r]:e.push(r),n++}}if(a.reset!==void 0){let t=a.reset;if(t&&typeof t=="object"&&!Array.isArray(t)){if(t.
+reason===void 0){let r={instancePath:s+"/reset",schemaPath:"#/properties/reset/required",keyword:"required",params:{missingProperty:"reason"}};e===null?e=[r]:e.
+push(r),n++}if(t.reason!==void 0&&typeof t.reason!="string"){let r={instancePath:s+"/reset/reason",schemaPath:"#/properties/reset/properties/reason/type",keyword:"\
+type",params:{type:"string"}};e===null?e=[r]:e.push(r),n++}}else{let r={instancePath:s+"/reset",schemaPath:"#/properties/reset/type",keyword:"type",params:{type:"\
+object"}};e===null?e=[r]:e.push(r),n++}}}else{let t={instancePath:s,schemaPath:"#/type",keyword:"type",params:{type:"object"}};e===null?e=[t]:e.push(t),n++}return P.
+errors=e,n===0}P.evaluated={props:{kind:!0,formatVersion:!0,id:!0,at:!0,type:!0,change:!0,outcome:!0,drift:!0,phase:!0,condition:!0,apply:!0,maintenance:!0,notice:!0,
+service:!0,reset:!0},dynamicProps:!1,dynamicItems:!1};export{K as default,J as validate};
