@@ -1,5 +1,6 @@
 import { existsSync } from 'node:fs';
 import { documents, planTime } from './documents.ts';
+import { events } from './events.ts';
 import { fleet } from './fleet.ts';
 import { history } from './history.ts';
 import { machine } from './machine.ts';
@@ -48,6 +49,7 @@ async function withoutMachine(note: (lines: Result[]) => void, rounds: (full: nu
   note(await snapshot(rounds(10)));
   note(await returns(rounds(5)));
   note(await history(rounds(600)));
+  note(await events(PROFILE, rounds(40)));
   note(await memory(PROFILE, rounds(10)));
 }
 
