@@ -30,6 +30,8 @@ function following(home: string, ...argv: string[]) {
   return { child, text, ended, lines: () => text.out.split('\n').filter((line) => line !== '') };
 }
 
+const BACK = /^notice: Lost the service .*\nnotice: The service is back\.\n$/;
+const CONVERGED = /^\S+ \S+ {2}status {7}STARTED, generation \d+: converged$/;
 const kindsIn = (lines: readonly string[]) => lines.map((line) => line.slice(21).split(/ +/)[0]);
 
 test('events and a watched status go on after the service was killed, miss no change, and end with Ctrl-C', async () => {
@@ -51,12 +53,12 @@ test('events and a watched status go on after the service was killed, miss no ch
   await vi.waitFor(() => expect(json.lines()).toHaveLength(2), 10_000);
   await vi.waitFor(() => expect(kindsIn(events.lines())).toEqual(['change', 'service', 'change']), 10_000);
   expect(json.lines().map((line) => JSON.parse(line).change.changes[0].after)).toEqual(['before', 'after']);
+  await vi.waitFor(() => expect(status.lines().at(-1)).toMatch(CONVERGED), 10_000);
   for (const each of [events, json, status, documents]) {
-    expect(each.text.err).toMatch(/^notice: Lost the service .*\nnotice: The service is back\.\n$/);
+    await vi.waitFor(() => expect(each.text.err).toMatch(BACK), 10_000);
     each.child.kill('SIGINT');
     expect(await each.ended).toBe(130);
   }
-  expect(status.lines().at(-1)).toMatch(/^\S+ \S+ {2}status {7}STARTED, generation \d+: converged$/);
   for (const line of documents.lines()) expect(JSON.parse(line)).toMatchObject({ kind: 'Status' });
   const { id } = JSON.parse(json.lines()[0] ?? '');
   const since = following(home, 'events', '--kind', 'change', '--since', id, '-o', 'json');
