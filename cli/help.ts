@@ -4,7 +4,7 @@ import type { Command, CommandEntry, Flag, FlagTable, Group } from './command.ts
 
 const WIDTH = 80;
 
-const GROUPS: readonly (readonly [Group, string])[] = [
+export const GROUPS: readonly (readonly [Group, string])[] = [
   ['declare', 'Manage the desktop with a profile:'],
   ['control', 'Control the service directly:'],
   ['other', 'Other:'],
@@ -66,21 +66,30 @@ export function lastWord(name: string): string {
   return name.slice(name.lastIndexOf(' ') + 1);
 }
 
-function usageLine({ name, usage, flags, subcommands }: Command): string {
+export function usageLine({ name, usage, flags, subcommands }: Command): string {
   if (subcommands) return `rdctl ${name} COMMAND [flags]`;
   const placeholder = Object.keys(flags).length > 0 && !usage.includes('[flags]') ? '[flags]' : '';
   return ['rdctl', name, usage, placeholder].filter((part) => part !== '').join(' ');
 }
 
 function flagLines(table: FlagTable, except: readonly string[] = [], platform?: Platform): string {
-  const rows = Object.entries(table)
-    .filter(([name, flag]) => !flag.hidden && !except.includes(name) && shownOn(flag, platform))
-    .sort(([a], [b]) => (a < b ? -1 : 1))
-    .map(([name, flag]) => [label(name, flag), flag.summary] as const);
+  const rows = flagRows(table, except, platform);
   if (rows.length === 0) return '';
   // Longer labels put their summary on the next line.
   const column = Math.min(32, Math.max(...rows.map(([text]) => text.length)) + 2);
   return rows.map(([text, summary]) => row(text, summary, column)).join('');
+}
+
+/** Label and summary of each visible flag, sorted. */
+export function flagRows(
+  table: FlagTable,
+  except: readonly string[] = [],
+  platform?: Platform,
+): (readonly [label: string, summary: string])[] {
+  return Object.entries(table)
+    .filter(([name, flag]) => !flag.hidden && !except.includes(name) && shownOn(flag, platform))
+    .sort(([a], [b]) => (a < b ? -1 : 1))
+    .map(([name, flag]) => [label(name, flag), flag.summary] as const);
 }
 
 function shownOn(flag: Flag, platform: Platform | undefined): boolean {

@@ -4,23 +4,31 @@ import { basename, join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { withoutCodeSignature } from './code-signature.ts';
 import { compile } from './compile.ts';
+import { debianPackage } from './debian/package.ts';
 import { describe } from './inside.ts';
 import { standaloneLicenses } from './licenses.ts';
 import { checkProgram } from './program-headers.ts';
 import { sbom } from './sbom.ts';
 import { sign } from './signature.ts';
+import { sourceTime } from './source-time.ts';
 import { fileName, TARGETS, targetsNamed } from './targets.ts';
 
 const USAGE = `usage: npm run dist [-- --target NAME,...] [--out-dir DIR]
 
 Builds one file for each system, with its bill of materials, all licenses and the sums, in out/. A key in the file that
-RDCTL_SIGNING_KEY names signs the sums. Targets: ${TARGETS.map(({ name }) => name).join(', ')}.
+RDCTL_SIGNING_KEY names signs the sums. With --deb also a Debian package of each file for Linux, which needs dpkg-deb; DEBFULLNAME and
+DEBEMAIL name its maintainer. Targets: ${TARGETS.map(({ name }) => name).join(', ')}.
 `;
 
-function main(argv: readonly string[]): void {
+async function main(argv: readonly string[]): Promise<void> {
   const { values } = parseArgs({
     args: [...argv],
-    options: { target: { type: 'string' }, 'out-dir': { type: 'string' }, help: { type: 'boolean', short: 'h' } },
+    options: {
+      target: { type: 'string' },
+      'out-dir': { type: 'string' },
+      deb: { type: 'boolean' },
+      help: { type: 'boolean', short: 'h' },
+    },
   });
   if (values.help) {
     process.stdout.write(USAGE);
@@ -53,7 +61,23 @@ function main(argv: readonly string[]): void {
     write(`${name}.cdx.json`, sbom({ name, version, target, sha256: sha256(program) }, describe(folders)));
     process.stderr.write(`${name}: ${Math.round(program.length / 1e6)} MB, ${folders.length} packages\n`);
   }
-  write(`rdctl-${version}-licenses.txt`, standaloneLicenses(describe([...inside].sort())));
+  const packages = describe([...inside].sort());
+  const notices = standaloneLicenses(packages);
+  write(`rdctl-${version}-licenses.txt`, notices);
+  for (const target of values.deb ? targets.filter(({ format }) => format === 'elf') : []) {
+    const program = join(folder, fileName(version, target));
+    const input = {
+      version,
+      target,
+      program,
+      packages,
+      notices,
+      folder,
+      epoch: sourceTime(),
+      maintainer: maintainer(),
+    };
+    made.push(await debianPackage(input));
+  }
   const sums = made.sort().map((name) => `${sha256(readFileSync(join(folder, name)))}  ${name}\n`);
   const sumsFile = join(folder, 'SHA256SUMS');
   writeFileSync(sumsFile, sums.join(''));
@@ -66,8 +90,14 @@ function sha256(bytes: Uint8Array): string {
   return createHash('sha256').update(bytes).digest('hex');
 }
 
+/** As Debian's own tools name it. */
+function maintainer(): string {
+  const { DEBFULLNAME = 'rdctl maintainers', DEBEMAIL = 'maintainers@rdctl.example' } = process.env;
+  return `${DEBFULLNAME} <${DEBEMAIL}>`;
+}
+
 try {
-  main(process.argv.slice(2));
+  await main(process.argv.slice(2));
 } catch (error) {
   process.stderr.write(`Error: ${error instanceof Error ? error.message : String(error)}\n`);
   process.exitCode = 1;
