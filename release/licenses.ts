@@ -7,7 +7,7 @@ import { RUNTIME_VERSION } from './targets.ts';
 const LINE = '-'.repeat(78);
 
 /** The licenses of the packages, each text once, with the packages that have it. */
-function packageLicenses(packages: readonly InsidePackage[]): string {
+export function packageLicenses(packages: readonly InsidePackage[]): string {
   const byText = new Map<string, InsidePackage[]>();
   for (const each of packages) {
     const text = each.texts.join('\n\n').replaceAll('\r\n', '\n');

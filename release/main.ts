@@ -7,17 +7,18 @@ import { compile } from './compile.ts';
 import { debianPackage } from './debian/package.ts';
 import { describe } from './inside.ts';
 import { standaloneLicenses } from './licenses.ts';
+import { npmPackage } from './npm-package.ts';
 import { checkProgram } from './program-headers.ts';
 import { sbom } from './sbom.ts';
 import { sign } from './signature.ts';
 import { sourceTime } from './source-time.ts';
 import { fileName, TARGETS, targetsNamed } from './targets.ts';
 
-const USAGE = `usage: npm run dist [-- --target NAME,...] [--out-dir DIR]
+const USAGE = `usage: npm run dist [-- --target NAME,...] [--out-dir DIR] [--deb] [--npm]
 
 Builds one file for each system, with its bill of materials, all licenses and the sums, in out/. A key in the file that
 RDCTL_SIGNING_KEY names signs the sums. With --deb also a Debian package of each file for Linux, which needs dpkg-deb; DEBFULLNAME and
-DEBEMAIL name its maintainer. Targets: ${TARGETS.map(({ name }) => name).join(', ')}.
+DEBEMAIL name its maintainer. With --npm also the package for npm. Targets: ${TARGETS.map(({ name }) => name).join(', ')}.
 `;
 
 async function main(argv: readonly string[]): Promise<void> {
@@ -27,6 +28,7 @@ async function main(argv: readonly string[]): Promise<void> {
       target: { type: 'string' },
       'out-dir': { type: 'string' },
       deb: { type: 'boolean' },
+      npm: { type: 'boolean' },
       help: { type: 'boolean', short: 'h' },
     },
   });
@@ -78,6 +80,7 @@ async function main(argv: readonly string[]): Promise<void> {
     };
     made.push(await debianPackage(input));
   }
+  if (values.npm) made.push(npmPackage(folder, [...inside].sort()));
   const sums = made.sort().map((name) => `${sha256(readFileSync(join(folder, name)))}  ${name}\n`);
   const sumsFile = join(folder, 'SHA256SUMS');
   writeFileSync(sumsFile, sums.join(''));
