@@ -36,12 +36,16 @@ const COMMON = {
   minifyWhitespace: true,
   minifySyntax: true,
   supported: { 'dynamic-import': false },
-  legalComments: 'external',
+  // The licenses are in a file of their own, whole.
+  legalComments: 'none',
+  metafile: true,
   logLevel: 'warning',
   absWorkingDir: process.cwd(),
 };
 
 const chunks = new Map();
+/** What esbuild says of each build. */
+const metafiles = [];
 
 /** Turns `import('./commands/plan.ts')` into a call of the loader, and notes the file. */
 const splitting = {
@@ -101,28 +105,43 @@ function isFunction(value) {
 
 rmSync(outDir, { recursive: true, force: true });
 const entry = join(outDir, 'rdctl.cjs');
-await build({
+const { metafile } = await build({
   ...COMMON,
   entryPoints: ['cli/main.ts'],
   outfile: entry,
   plugins: [splitting, lazyBuiltins],
 });
+metafiles.push(metafile);
 chmodSync(entry, 0o755);
 writeLauncher(join(outDir, 'rdctl-app.cjs'));
 // A chunk may have lazy imports too, so there is a next round until none is new.
 for (const built = new Set(); built.size < chunks.size; ) {
   const entryPoints = Object.fromEntries([...chunks].filter(([name]) => !built.has(name)));
   for (const name of Object.keys(entryPoints)) built.add(name);
-  await build({
+  const { metafile } = await build({
     ...COMMON,
     entryPoints,
     outdir: outDir,
     outExtension: { '.js': '.cjs' },
     plugins: [splitting, sharedErrors, lazyBuiltins],
   });
+  metafiles.push(metafile);
 }
 for (const name of chunks.keys()) checkAscii(join(outDir, `${name}.cjs`));
+writeFileSync(join(outDir, 'THIRD-PARTY-LICENSES.txt'), (await releaseTools()).distLicenses(metafiles));
 if (cache) await warm();
+
+/** What `npm run dist` uses as well, which is TypeScript. */
+async function releaseTools() {
+  const { outputFiles } = await build({
+    entryPoints: ['release/dist-licenses.ts'],
+    bundle: true,
+    platform: 'node',
+    format: 'esm',
+    write: false,
+  });
+  return import(`data:text/javascript;base64,${Buffer.from(outputFiles[0].contents).toString('base64')}`);
+}
 
 /**
  * The executable for clients that start the application themselves, with its arguments and no command: it runs the service.

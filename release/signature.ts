@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { readFileSync, statSync } from 'node:fs';
+import { readFileSync, rmSync, statSync } from 'node:fs';
 
 /** What a signature is for: a signature of anything else made with the same key does not count. */
 const NAMESPACE = 'rdctl-release';
@@ -15,10 +15,12 @@ export function sign(file: string, key: string): string {
   if (process.platform !== 'win32' && (facts.mode & 0o077) !== 0) {
     throw new Error(`RDCTL_SIGNING_KEY: others may read ${key}; run chmod 600 on it`);
   }
+  const signature = `${file}.sig`;
+  // It would ask whether to write over one of an earlier build.
+  rmSync(signature, { force: true });
   execFileSync('ssh-keygen', ['-q', '-Y', 'sign', '-f', key, '-n', NAMESPACE, file], {
     stdio: ['inherit', 'ignore', 'inherit'],
   });
-  const signature = `${file}.sig`;
   execFileSync('ssh-keygen', ['-q', '-Y', 'check-novalidate', '-n', NAMESPACE, '-s', signature], {
     input: readFileSync(file),
     stdio: ['pipe', 'ignore', 'inherit'],
