@@ -7,7 +7,7 @@ import { machine } from './machine.ts';
 import type { Result } from './measure.ts';
 import { ports } from './ports.ts';
 import { returns } from './returns.ts';
-import { memory, startService, startUp, TOOL } from './service.ts';
+import { memory, standaloneTool, startService, startUp, TOOL } from './service.ts';
 import { snapshot } from './snapshot.ts';
 
 const PROFILE = 'examples/moby.yaml';
@@ -43,6 +43,11 @@ async function withoutMachine(note: (lines: Result[]) => void, rounds: (full: nu
     await using service = await startService(PROFILE);
     note(await startUp(service, PROFILE, rounds(40)));
   }
+  const standalone = standaloneTool();
+  if (standalone) {
+    await using service = await startService(PROFILE, standalone);
+    note(await startUp(service, PROFILE, rounds(40), standalone));
+  } else process.stderr.write('one file: not measured, because npm run dist has not made it\n');
   note(await documents(rounds(20)));
   note(await planTime(rounds(40)));
   note(await fleet(rounds(20)));

@@ -18,7 +18,7 @@ export async function returns(rounds: number): Promise<Result[]> {
   if (!(await host.probe(process.env)).usable) return [];
   const home = mkdtempSync(join(tmpdir(), 'rdctl-bench-'));
   const env = cleanEnv({ RDCTL_HOME: home, PATH: `${refusingDockerd(home)}:${process.env.PATH}` });
-  const rdctl = (...argv: string[]) => finish([TOOL, ...argv], env);
+  const rdctl = (...argv: string[]) => finish([process.execPath, TOOL, ...argv], env);
   const profile = join(home, 'classic.json');
   writeFileSync(profile, JSON.stringify(CLASSIC));
   const subjects: number[] = [];

@@ -1,11 +1,21 @@
 import { type ChildProcess, fork, spawn } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
+import { fileName, ownTarget } from '../release/targets.ts';
 import { paired, type Result, result } from './measure.ts';
 
 /** The built tool; `npm run build` makes it. */
 export const TOOL = resolve('dist/rdctl.cjs');
+const BUILT = [process.execPath, TOOL];
+
+/** Program and first arguments of the standalone file for this computer; absent unless `npm run dist` has made it. */
+export function standaloneTool(): readonly string[] | undefined {
+  const target = ownTarget();
+  const { version } = JSON.parse(readFileSync('package.json', 'utf8'));
+  const file = target && resolve('out', fileName(version, target));
+  return file !== undefined && existsSync(file) ? [file] : undefined;
+}
 
 /**
  * The environment of every measured process: without the variable that triples start-up on Node 20, and without those that
@@ -18,9 +28,10 @@ export function cleanEnv(extra: Record<string, string> = {}): NodeJS.ProcessEnv 
 }
 
 /** Starts a program and resolves with its exit status and what it printed. */
-export function finish(argv: readonly string[], env: NodeJS.ProcessEnv): Promise<{ status: number; output: string }> {
+export function finish(words: readonly string[], env: NodeJS.ProcessEnv): Promise<{ status: number; output: string }> {
   return new Promise((done, fail) => {
-    const child = spawn(process.execPath, argv, { env, stdio: ['ignore', 'pipe', 'pipe'] });
+    const [program = '', ...argv] = words;
+    const child = spawn(program, argv, { env, stdio: ['ignore', 'pipe', 'pipe'] });
     let output = '';
     child.stdout.on('data', (chunk: Buffer) => {
       output += chunk.toString();
@@ -39,18 +50,18 @@ export interface BenchService extends AsyncDisposable {
   pid: number;
 }
 
-/** Applies the profile once with the built tool, so that a service runs and has converged. */
-export async function startService(profile: string): Promise<BenchService> {
+/** Applies the profile once with the tool, so that a service of it runs and has converged. */
+export async function startService(profile: string, tool: readonly string[] = BUILT): Promise<BenchService> {
   const home = mkdtempSync(join(tmpdir(), 'rdctl-bench-'));
   const env = cleanEnv({ RDCTL_HOME: home });
-  const { status, output } = await finish([TOOL, 'apply', '-f', profile, '--driver', 'simulated'], env);
+  const { status, output } = await finish([...tool, 'apply', '-f', profile, '--driver', 'simulated'], env);
   if (status !== 0) throw new Error(`could not start the service to measure: ${output}`);
   const { pid } = JSON.parse(readFileSync(join(home, 'app-engine.json'), 'utf8'));
   return {
     env,
     pid,
     async [Symbol.asyncDispose]() {
-      await finish([TOOL, 'shutdown'], env);
+      await finish([...tool, 'shutdown'], env);
       rmSync(home, { recursive: true, force: true });
     },
   };
@@ -70,38 +81,54 @@ async function end(child: ChildProcess): Promise<void> {
 }
 
 /** Milliseconds from spawn to exit. Throws when the exit status is another than expected. */
-function spawnTime(argv: readonly string[], env: NodeJS.ProcessEnv): Promise<number> {
+function spawnTime(words: readonly string[], env: NodeJS.ProcessEnv): Promise<number> {
   return new Promise((done, fail) => {
+    const [program = '', ...argv] = words;
     const start = process.hrtime.bigint();
-    const child = spawn(process.execPath, argv, { env, stdio: 'ignore' });
+    const child = spawn(program, argv, { env, stdio: 'ignore' });
     child.once('error', fail);
     child.once('exit', (status) => {
       if (status === 0) done(Number(process.hrtime.bigint() - start) / 1e6);
-      else fail(new Error(`${argv.join(' ')} exited with ${status}`));
+      else fail(new Error(`${words.join(' ')} exited with ${status}`));
     });
   });
 }
 
+/** What a command may take, as a ratio to bare Node: of the built tool, and of the standalone file. */
+const START_UP = [
+  { name: 'version', aims: [1.3, 0.6] },
+  { name: 'completion', aims: [1.5, 0.7] },
+  { name: 'list-settings', aims: [1.7, 0.65] },
+  { name: 'plan', aims: [2.6, 1.4] },
+  { name: 'no-op apply', aims: [2.6, 1.6] },
+] as const;
+
+function wordsOf(name: (typeof START_UP)[number]['name'], profile: string): readonly string[] {
+  if (name === 'completion') return ['__complete', 'set', '--container-engine.name', ''];
+  if (name === 'plan') return ['plan', '-f', profile];
+  if (name === 'no-op apply') return ['apply', '-f', profile];
+  return [name];
+}
+
 /** Start-up of five commands against `node -e 0`. The service runs and has converged to the profile. */
-export async function startUp(service: BenchService, profile: string, rounds: number): Promise<Result[]> {
-  const commands = [
-    { name: 'start-up: version', argv: ['version'], aim: 1.3 },
-    { name: 'start-up: completion', argv: ['__complete', 'set', '--container-engine.name', ''], aim: 1.5 },
-    { name: 'start-up: list-settings', argv: ['list-settings'], aim: 1.7 },
-    { name: 'start-up: plan', argv: ['plan', '-f', profile], aim: 2.6 },
-    { name: 'start-up: no-op apply', argv: ['apply', '-f', profile], aim: 2.6 },
-  ];
+export async function startUp(
+  service: BenchService,
+  profile: string,
+  rounds: number,
+  standalone?: readonly string[],
+): Promise<Result[]> {
   const results: Result[] = [];
-  for (const { name, argv, aim } of commands) {
-    const subject = () => spawnTime([TOOL, ...argv], service.env);
+  for (const { name, aims } of START_UP) {
+    const argv = wordsOf(name, profile);
+    const subject = () => spawnTime([...(standalone ?? BUILT), ...argv], service.env);
     await subject();
-    const figures = await paired(rounds, subject, () => spawnTime(['-e', '0'], cleanEnv()));
+    const figures = await paired(rounds, subject, () => spawnTime([process.execPath, '-e', '0'], cleanEnv()));
     results.push(
       result({
-        name,
-        compared: `rdctl ${argv[0]} / node -e 0`,
+        name: `${standalone ? 'one file' : 'start-up'}: ${name}`,
+        compared: `${standalone ? 'the standalone rdctl' : 'rdctl'} ${argv[0]} / node -e 0`,
         ...figures,
-        aim: { sign: '<=', value: aim },
+        aim: { sign: '<=', value: aims[standalone ? 1 : 0] },
         unit: 'ms',
         rounds,
       }),

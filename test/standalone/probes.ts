@@ -4,6 +4,7 @@ import { once } from 'node:events';
 import {
   closeSync,
   constants,
+  createReadStream,
   fsyncSync,
   linkSync,
   lstatSync,
@@ -22,7 +23,7 @@ import {
   writeFileSync,
   writeSync,
 } from 'node:fs';
-import { mkdtemp, open, rm } from 'node:fs/promises';
+import { copyFile, lstat, mkdtemp, open, readdir, readFile, readlink, rm, writeFile } from 'node:fs/promises';
 import { Agent, createServer, request, type Server } from 'node:http';
 import { type AddressInfo, connect, createServer as createNetServer, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -803,6 +804,41 @@ const PROBES: Record<string, Probe> = {
       names,
       readdirSync(folder, { withFileTypes: true }).map((entry) => [entry.isFile(), entry.parentPath === folder]),
     ];
+  },
+  async 'files: paths as bytes, in each call that snapshots make'(folder) {
+    const at = (name: string) => Buffer.concat([Buffer.from(`${folder}/`), Buffer.from(name), Buffer.from([255])]);
+    await writeFile(at('a'), 'x'.repeat(100_000));
+    await copyFile(at('a'), at('b'), constants.COPYFILE_FICLONE);
+    symlinkSync(at('a'), at('l'));
+    const handle = await open(at('a'));
+    let streamed = 0;
+    for await (const part of handle.createReadStream({ highWaterMark: 1024 })) streamed += part.length;
+    const closed = await attempt(() => handle.stat());
+    const listed = await readdir(folder, { encoding: 'buffer' });
+    return [
+      (await readFile(at('b'))).length,
+      streamed,
+      closed,
+      (await lstat(at('l'), { bigint: true })).isSymbolicLink(),
+      (await readlink(at('l'), { encoding: 'buffer' })).equals(at('a')),
+      listed.map((name) => name.toString('hex')).sort(),
+      await attempt(() => rm(at('a'))),
+    ];
+  },
+  async 'files: entries with types, and names as bytes'(folder) {
+    await writeFile(join(folder, 'a'), '');
+    return (await readdir(folder, { encoding: 'buffer', withFileTypes: true })).map(
+      (entry) => entry.isFile?.() ?? null,
+    );
+  },
+  async 'files: a stream on a path as bytes'(folder) {
+    const path = Buffer.from(join(folder, 'a'));
+    await writeFile(path, 'x');
+    return attempt(async () => {
+      let length = 0;
+      for await (const part of createReadStream(path)) length += part.length;
+      return length;
+    });
   },
   async 'abort: timeout, any, reason'() {
     const signal = AbortSignal.any([new AbortController().signal, AbortSignal.timeout(20)]);

@@ -1,6 +1,5 @@
 import { createHash } from 'node:crypto';
-import { createReadStream } from 'node:fs';
-import { readFile, readlink } from 'node:fs/promises';
+import { open, readFile, readlink } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { RdError } from '../../errors.ts';
@@ -199,7 +198,10 @@ async function digestOf(path: Buffer, size: bigint): Promise<string> {
   // Most files of an image are small, and a stream costs more than reading them.
   if (size <= SMALL) return sha256(await readFile(path));
   const hash = createHash('sha256');
-  await pipeline(createReadStream(path, { highWaterMark: 1024 * 1024 }), hash);
+  // By a handle: not every runtime opens a stream on a path of bytes.
+  const handle = await open(path);
+  // The stream closes the handle, also when it fails.
+  await pipeline(handle.createReadStream({ highWaterMark: 1024 * 1024 }), hash);
   return hash.digest('hex');
 }
 
