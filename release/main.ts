@@ -1,12 +1,13 @@
 import { createHash } from 'node:crypto';
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { basename, join, resolve } from 'node:path';
+import { basename, dirname, join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { withoutCodeSignature } from './code-signature.ts';
 import { compile } from './compile.ts';
 import { debianPackage } from './debian/package.ts';
 import { describe } from './inside.ts';
 import { standaloneLicenses } from './licenses.ts';
+import { manifests } from './manifests.ts';
 import { npmPackage } from './npm-package.ts';
 import { checkProgram } from './program-headers.ts';
 import { sbom } from './sbom.ts';
@@ -14,11 +15,12 @@ import { sign } from './signature.ts';
 import { sourceTime } from './source-time.ts';
 import { fileName, TARGETS, targetsNamed } from './targets.ts';
 
-const USAGE = `usage: npm run dist [-- --target NAME,...] [--out-dir DIR] [--deb] [--npm]
+const USAGE = `usage: npm run dist [-- --target NAME,...] [--out-dir DIR] [--deb] [--npm] [--base-url URL]
 
 Builds one file for each system, with its bill of materials, all licenses and the sums, in out/. A key in the file that
 RDCTL_SIGNING_KEY names signs the sums. With --deb also a Debian package of each file for Linux, which needs dpkg-deb; DEBFULLNAME and
-DEBEMAIL name its maintainer. With --npm also the package for npm. Targets: ${TARGETS.map(({ name }) => name).join(', ')}.
+DEBEMAIL name its maintainer. With --npm also the package for npm, and with --base-url, the address that the files will have,
+manifests for Homebrew, scoop and winget. Targets: ${TARGETS.map(({ name }) => name).join(', ')}.
 `;
 
 async function main(argv: readonly string[]): Promise<void> {
@@ -29,6 +31,7 @@ async function main(argv: readonly string[]): Promise<void> {
       'out-dir': { type: 'string' },
       deb: { type: 'boolean' },
       npm: { type: 'boolean' },
+      'base-url': { type: 'string' },
       help: { type: 'boolean', short: 'h' },
     },
   });
@@ -44,10 +47,12 @@ async function main(argv: readonly string[]): Promise<void> {
   mkdirSync(folder, { recursive: true });
   const made: string[] = [];
   const write = (name: string, text: string) => {
+    mkdirSync(dirname(join(folder, name)), { recursive: true });
     writeFileSync(join(folder, name), text);
     made.push(name);
   };
   const inside = new Set<string>();
+  const programs: Record<string, { file: string; sha256: string }> = {};
   for (const target of targets) {
     const name = fileName(version, target);
     const file = join(folder, name);
@@ -59,6 +64,7 @@ async function main(argv: readonly string[]): Promise<void> {
     }
     checkProgram(program, target);
     made.push(name);
+    programs[target.name] = { file: name, sha256: sha256(program) };
     for (const each of folders) inside.add(each);
     write(`${name}.cdx.json`, sbom({ name, version, target, sha256: sha256(program) }, describe(folders)));
     process.stderr.write(`${name}: ${Math.round(program.length / 1e6)} MB, ${folders.length} packages\n`);
@@ -81,6 +87,10 @@ async function main(argv: readonly string[]): Promise<void> {
     made.push(await debianPackage(input));
   }
   if (values.npm) made.push(npmPackage(folder, [...inside].sort()));
+  const base = values['base-url'];
+  if (base !== undefined) {
+    for (const [name, text] of manifests({ version, base, sums: programs })) write(`manifests/${name}`, text);
+  }
   const sums = made.sort().map((name) => `${sha256(readFileSync(join(folder, name)))}  ${name}\n`);
   const sumsFile = join(folder, 'SHA256SUMS');
   writeFileSync(sumsFile, sums.join(''));

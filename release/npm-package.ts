@@ -5,10 +5,10 @@ import { describe } from './inside.ts';
 import { packageLicenses } from './licenses.ts';
 
 /** Scoped, so that nobody else can have it. The scope is not registered. */
-export const NPM_NAME = '@rdctl/rdctl';
+const NPM_NAME = '@rdctl/rdctl';
 
 /** What the package says of itself: everything is bundled, so it has no dependencies and no scripts. */
-export function npmManifest(own: Record<string, unknown>): Record<string, unknown> {
+function npmManifest(own: Record<string, unknown>): Record<string, unknown> {
   const { version, description, license, engines } = own;
   return {
     name: NPM_NAME,
