@@ -38,7 +38,7 @@ is not the intended one.`;
 /** The output of `rdctl COMMAND --help`. Flags are sorted; hidden ones are left out. */
 export function commandHelp(command: Command, platform: Platform): string {
   const own = flagLines(command.flags, [], platform);
-  const description = flowed(command.description.trim());
+  const description = flowed(command.description.trimEnd());
   return [
     `${command.summary}\n`,
     `Usage:\n  ${usageLine(command)}\n`,

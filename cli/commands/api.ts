@@ -14,7 +14,9 @@ export const api = defineCommand({
   usage: 'ENDPOINT',
   description: `\`rdctl api /\` lists the endpoints. Endpoints without a version are under /v1:
 \`rdctl api settings\`. The method is PUT with a body, and GET otherwise. The response is printed to stdout; if
-it is an error, a JSON object with the status is printed to stdout and the response to stderr.`,
+it is an error, a JSON object with the status is printed to stdout and the response to stderr.
+
+  rdctl api settings`,
   flags: {
     method: {
       type: 'string',

@@ -28,7 +28,10 @@ With --keep, the service compares the desktop with the profile from now on (\`rd
 again updates what is kept. What restarts then waits for the window in the profile, unless --now is given.
 Apply asks before it destroys data; without a terminal, it refuses. --allow consents to one item in advance, --allow-reset to all.
 Exit codes: 0 success; 1 failure; 3 refused: invalid profile, locked or unsupported setting, wrong target;
-4 timed out; 5 consent required; 6 the plan is stale.`,
+4 timed out; 5 consent required; 6 the plan is stale.
+
+  rdctl apply -f team.yaml
+  rdctl apply team.plan`,
   flags: {
     file: FILE_FLAG,
     keep: { type: 'boolean', summary: 'Have the service keep the profile: see differences, and heal them as it says' },

@@ -14,7 +14,9 @@ export const diagnostics = defineCommand({
 (setting diagnostics.mutedChecks) are left out unless diagnostics.showMuted is on.
 
 Exit codes: 0 no failures; 2 a check that is not muted failed; 1 the results are not available.
-With -o json, prints the response of \`GET /v1/diagnostic_checks\`, including passed checks.`,
+With -o json, prints the response of \`GET /v1/diagnostic_checks\`, including passed checks.
+
+  rdctl diagnostics --run`,
   flags: {
     run: { type: 'boolean', summary: 'Run all checks first' },
     all: { type: 'boolean', summary: 'Also show passed checks' },

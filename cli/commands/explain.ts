@@ -50,7 +50,9 @@ export const explain = defineCommand({
 source, and which layer takes effect; then the accepted values, the cost of a change, whether the driver supports the
 setting, and what set it, when and from where.
 With a section or without a name, lists settings. If no service is running, shows what the next start would use. Secrets are masked.
-Exit codes: 0 success; 1 no such setting, or failure; 3 a deployment profile is invalid.`,
+Exit codes: 0 success; 1 no such setting, or failure; 3 a deployment profile is invalid.
+
+  rdctl explain virtualMachine.memoryInGB`,
   flags: { ...NAMES, output: OUTPUT_FLAG },
   classic: false,
   async run(invocation) {

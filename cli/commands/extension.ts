@@ -55,7 +55,9 @@ const extensionInstall = defineCommand({
   usage: 'IMAGE[:TAG]',
   description: `Pulls the image with the running engine and extracts the extension from it. Without a tag, the
 highest version in the registry and the engine is installed. A different installed version is
-replaced. If the same version is already installed, the command does nothing and prints a note.`,
+replaced. If the same version is already installed, the command does nothing and prints a note.
+
+  rdctl extension install registry.example.com/team/tool:1.2`,
   flags: { force: { type: 'boolean', summary: 'Accepted for compatibility; has no effect' } },
   classic: true,
   run: (invocation) =>
@@ -71,7 +73,9 @@ const extensionList = defineCommand({
   summary: 'List the installed extensions',
   usage: '',
   description: `Prints a heading, an empty line, and one IMAGE:TAG per line. With -o json, prints the response of
-GET /v1/extensions: version, metadata and labels by image name.`,
+GET /v1/extensions: version, metadata and labels by image name.
+
+  rdctl extension list -o json`,
   flags: {
     output: { type: 'string', short: 'o', summary: 'Output format', values: ['json', 'yaml'], yamlFromJson: true },
   },
@@ -102,7 +106,9 @@ const extensionUninstall = defineCommand({
   summary: 'Uninstall an extension',
   usage: 'IMAGE[:TAG]',
   description: `Removes the extension's files and, with moby, its container; the image stays in the engine. With a tag, only that
-version is uninstalled. If it is not installed, the command does nothing and prints a note.`,
+version is uninstalled. If it is not installed, the command does nothing and prints a note.
+
+  rdctl extension uninstall registry.example.com/team/tool`,
   flags: {},
   classic: true,
   run: (invocation) =>

@@ -6,7 +6,7 @@ export const help = defineCommand({
   name: 'help',
   summary: 'Show help for a command',
   usage: '[COMMAND]...',
-  description: '',
+  description: `  rdctl help snapshot create`,
   flags: {},
   classic: true,
   async run({ args, io, commands }) {

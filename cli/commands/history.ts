@@ -21,7 +21,9 @@ const historyShow = defineCommand({
   summary: 'Show one change in full',
   usage: 'GENERATION',
   description: `Prints who made the change, from which files, every old and new value, the steps it took and its result.
-Exit codes: 0 success; 1 there is no such generation in the history.`,
+Exit codes: 0 success; 1 there is no such generation in the history.
+
+  rdctl history show 12`,
   flags: { output: OUTPUT_FLAG },
   classic: false,
   async run({ args, flags, io }) {
@@ -40,7 +42,9 @@ const historyDiff = defineCommand({
   summary: 'Show what changed between two generations',
   usage: 'A B',
   description: `Prints the net differences between the desired state after generation A and the one after generation B.
-Exit codes: 0 no differences; 1 there is no such generation in the history; 2 there are differences.`,
+Exit codes: 0 no differences; 1 there is no such generation in the history; 2 there are differences.
+
+  rdctl history diff 10 12`,
   flags: { output: OUTPUT_FLAG },
   classic: false,
   async run({ args, flags, io }) {

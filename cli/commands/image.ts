@@ -35,7 +35,9 @@ const imageUse = defineCommand({
   summary: 'Select the guest image that the machine boots',
   usage: 'IMAGE',
   description: `Takes effect at the next start of the machine, with a new root disk. The data disk stays. Going back to an older release of
-Debian can fail if an engine has changed its data since; take a snapshot before.`,
+Debian can fail if an engine has changed its data since; take a snapshot before.
+
+  rdctl image use debian-12`,
   flags: {},
   classic: false,
   async run({ args, io }) {
@@ -55,7 +57,9 @@ const imageShow = defineCommand({
   summary: 'Show what a guest image was built from',
   usage: 'IMAGE',
   description: `Prints the main packages with their versions; -o json prints the record of \`rdctl image list\` and, for an image of a release
-that records it, source {suite, kernel, recipe, packages [{name, version, sha256}]} with all packages.`,
+that records it, source {suite, kernel, recipe, packages [{name, version, sha256}]} with all packages.
+
+  rdctl image show debian-13`,
   flags: { output: OUTPUT_FLAG },
   classic: false,
   async run({ flags, args, io }) {
@@ -91,7 +95,9 @@ const imageFetch = defineCommand({
   usage: 'URL --sha256 SUM',
   description: `Downloads a file that \`rdctl image save\` wrote. An interrupted download resumes, also in a later run.
 A file with a different checksum is deleted and never used.
--o json prints {digest, name, architecture, created, bytes, features, directory}.`,
+-o json prints {digest, name, architecture, created, bytes, features, directory}.
+
+  rdctl image fetch https://example.com/debian-13.tar --sha256 SUM`,
   flags: {
     sha256: { type: 'string', summary: 'SHA-256 checksum of the file', placeholder: 'SUM' },
     output: OUTPUT_FLAG,
@@ -138,7 +144,9 @@ const imageList = defineCommand({
   summary: 'List the guest images, newest first',
   usage: '',
   description: `MACHINE shows the image that the machine of this home boots: current, or next start if another one is selected.
--o json prints a list of {digest, name, architecture, created, bytes, features, directory, current, next}.`,
+-o json prints a list of {digest, name, architecture, created, bytes, features, directory, current, next}.
+
+  rdctl image list`,
   flags: { output: OUTPUT_FLAG },
   classic: false,
   async run({ flags, args, io }) {
@@ -177,7 +185,9 @@ const imageRemove = defineCommand({
   usage: 'IMAGE...',
   description: `Identify an image by its name, its digest, or the beginning of its digest. The image that the machine of this home boots,
 now or at its next start, is only removed with --force; the next start then creates a new root disk from another image.
-The data disk stays.`,
+The data disk stays.
+
+  rdctl image remove debian-12`,
   flags: { force: { type: 'boolean', summary: 'Also remove the image that the machine boots' } },
   classic: false,
   async run({ flags, args, io }) {
@@ -210,7 +220,9 @@ const imageSave = defineCommand({
   summary: 'Write a guest image to a file',
   usage: 'IMAGE --out-file FILE',
   description: `Writes a tar archive for \`rdctl image fetch\`, and prints its checksum for --sha256. The same image always produces the same
-file.`,
+file.
+
+  rdctl image save debian-13 --out-file debian-13.tar`,
   flags: { 'out-file': { type: 'string', summary: 'File to write', placeholder: 'FILE' } },
   classic: false,
   async run({ flags, args, io }) {

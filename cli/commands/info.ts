@@ -25,7 +25,9 @@ export const info = defineCommand({
   usage: '',
   description: `The version is always known, the IP address only while a machine is running. Unknown values
 are null in JSON, with the reason on stderr. The accelerator of a virtual machine (kvm, hvf or tcg) is
-available with --field and in JSON; otherwise, it is printed to stderr.`,
+available with --field and in JSON; otherwise, it is printed to stderr.
+
+  rdctl info --field ip-address`,
   flags: {
     field: {
       type: 'string',

@@ -13,7 +13,9 @@ export const kept = defineCommand({
   usage: '',
   description: `Lists the profiles that the service keeps (\`rdctl apply --keep\`), and each field that differs from its profile: who set it,
 since when, and what the service does about it. Without a running service, it lists the profiles alone.
-Exit codes: 0 success, also with differences; 1 the running application keeps no profiles.`,
+Exit codes: 0 success, also with differences; 1 the running application keeps no profiles.
+
+  rdctl kept`,
   flags: { output: OUTPUT_FLAG },
   classic: false,
   async run(invocation) {

@@ -7,7 +7,9 @@ export const listSettings = defineCommand({
   summary: 'Print the current settings as JSON',
   usage: '',
   description: `The output is valid input for apply: \`rdctl list-settings | rdctl apply -f -\` changes nothing.
-It includes the proxy password.`,
+It includes the proxy password.
+
+  rdctl list-settings > settings.json`,
   flags: {
     output: { type: 'string', short: 'o', summary: 'Output format', values: ['json', 'yaml'], yamlFromJson: true },
   },

@@ -23,7 +23,10 @@ service is running, the profile is compared with the stored settings, and costs 
 \`rdctl apply PLAN\` applies a plan saved with --out-file: exactly that plan, or nothing. A plan that other users can
 write is refused, because apply can detect changes to the desktop, but not changes to the plan.
 Exit codes: 0 success; with --detailed-exitcode 2 if there are changes; 3 the profile is invalid, the target is not the
-intended one, or a change is locked or not supported by the driver; 1 a file could not be read.`,
+intended one, or a change is locked or not supported by the driver; 1 a file could not be read.
+
+  rdctl plan -f team.yaml
+  rdctl plan -f team.yaml --out-file team.plan`,
   flags: {
     file: FILE_FLAG,
     'out-file': { type: 'string', summary: 'Save the plan for `rdctl apply PLAN`', placeholder: 'PLAN' },

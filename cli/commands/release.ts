@@ -10,7 +10,9 @@ export const release = defineCommand({
   usage: '[NAME]',
   description: `Ends what \`rdctl apply --keep\` began: the settings stay as they are, and are no longer compared with the profile. NAME is its
 metadata.name; without one, the only kept profile is released.
-Exit codes: 0 success; 1 no such profile is kept, or no service is running.`,
+Exit codes: 0 success; 1 no such profile is kept, or no service is running.
+
+  rdctl release team`,
   flags: {},
   classic: false,
   async run(invocation) {

@@ -49,7 +49,10 @@ docker configuration and autostart. It never removes snapshots, and removes down
 --k8s and --vm make a snapshot first, and reset nothing if there is no room for it; --no-snapshot does without.
 
 On a terminal, the command asks for confirmation; --yes or --allow skips the prompt. The command reports on stderr what was
-removed, and exits with 1 if something could not be removed.`,
+removed, and exits with 1 if something could not be removed.
+
+  rdctl reset --k8s
+  rdctl reset --factory --keep-history`,
   flags: {
     vm: { type: 'boolean', summary: 'Delete the machine, with images, containers and volumes' },
     k8s: { type: 'boolean', summary: 'Delete everything in the cluster' },

@@ -42,7 +42,9 @@ machine, engine and cluster in sync with the settings. Ctrl-C, SIGTERM and \`rdc
 all of them; the settings stay unchanged. Without --port, the first free port from 6107 up is used.
 
 The driver is chosen at the first start and never changes: --driver, RDCTL_DRIVER, or the first
-real driver that can run on this computer. \`simulated\` runs nothing and is never chosen automatically.`,
+real driver that can run on this computer. \`simulated\` runs nothing and is never chosen automatically.
+
+  rdctl serve --driver host`,
   flags: {
     ...APPLICATION_FLAGS,
     driver: { type: 'string', summary: 'Driver to use at the first start', placeholder: 'NAME' },

@@ -21,7 +21,9 @@ export const set = defineCommand({
   description: `Sends only the given settings, in one request. Specify boolean values with
 an equals sign: \`--kubernetes.enabled=false\`. A list is replaced as a whole: repeat its flag,
 or pass a JSON array. Map entries are changed individually: \`KEY=true\` sets an entry, and \`KEY=null\`
-removes it.`,
+removes it.
+
+  rdctl set --virtual-machine.memory-in-gb 8`,
   flags: SETTING_FLAG_TABLE,
   classic: true,
   async run({ args, given, io, connect }) {

@@ -33,7 +33,9 @@ export const shutdown = defineCommand({
   description: `Asks the service to stop and waits until it has exited; nothing is ever killed. With
 --wait=false, returns immediately. A service without a connection file is stopped with SIGTERM. If the last service
 exited without stopping its backend, the backend is stopped regardless of the settings, and the next service does not
-start it again. If there is nothing to stop, the command does nothing and prints nothing.`,
+start it again. If there is nothing to stop, the command does nothing and prints nothing.
+
+  rdctl shutdown`,
   flags: {
     wait: { type: 'boolean', summary: 'Wait until the service has exited (default true)' },
     target: TARGET_FLAG,

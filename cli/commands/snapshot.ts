@@ -80,7 +80,9 @@ const snapshotDelete = defineCommand({
   name: 'snapshot delete',
   summary: 'Delete a snapshot',
   usage: 'NAME',
-  description: 'Does not affect the running desktop.',
+  description: `Does not affect the running desktop.
+
+  rdctl snapshot delete before-upgrade`,
   flags: JSON_FLAG,
   classic: true,
   async run(invocation) {
@@ -100,7 +102,9 @@ const snapshotList = defineCommand({
   summary: 'List the snapshots, oldest first',
   usage: '',
   description: `--json prints one object per line, with \`created\`, \`name\` and \`description\`; -o json prints them as one list.
-Incomplete snapshots are skipped, with a notice.`,
+Incomplete snapshots are skipped, with a notice.
+
+  rdctl snapshot list`,
   flags: { ...JSON_FLAG, output: OUTPUT_FLAG },
   classic: true,
   async run(invocation) {
@@ -131,7 +135,9 @@ const snapshotRestore = defineCommand({
   usage: 'NAME',
   description: `Restores the settings and all data of the backend. The snapshot is verified first, then copied
 next to the current state. The replaced state is kept until the restored one is running; if that fails, or
-on Ctrl-C, it is put back automatically. On a terminal, the command asks for confirmation.`,
+on Ctrl-C, it is put back automatically. On a terminal, the command asks for confirmation.
+
+  rdctl snapshot restore before-upgrade`,
   flags: {
     ...JSON_FLAG,
     yes: { type: 'boolean', short: 'y', summary: 'Do not ask' },
@@ -173,7 +179,9 @@ const snapshotUnlock = defineCommand({
   summary: 'Remove the lock of a snapshot operation that has ended',
   usage: '',
   description: `While the lock file exists, a service that starts does not start its backend, and snapshots cannot be created or
-restored. The service removes its lock when an operation ends, and replaces the lock of a killed service.`,
+restored. The service removes its lock when an operation ends, and replaces the lock of a killed service.
+
+  rdctl snapshot unlock`,
   flags: JSON_FLAG,
   classic: true,
   async run({ flags, args, io }) {

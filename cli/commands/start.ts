@@ -34,7 +34,9 @@ export const start = defineCommand({
   usage: '',
   description: `Returns when the API responds; with --wait, when the backend is ready.
 Settings given as flags take effect before anything starts. If the service is already running, its
-settings are changed as with \`set\`, and a stopped backend is started.`,
+settings are changed as with \`set\`, and a stopped backend is started.
+
+  rdctl start --container-engine.name moby --wait`,
   flags: {
     ...SETTING_FLAG_TABLE,
     driver: { type: 'string', summary: 'Driver to use at the first start', placeholder: 'NAME' },

@@ -12,7 +12,9 @@ export const status = defineCommand({
   usage: '',
   description: `Exit codes: 0 converged; 2 still converging; 1 the backend failed (state ERROR), or no service is running.
 With -o json, prints the response of \`GET /v2/status\`. With --watch, shows every change until Ctrl-C (exit code 130), also across a
-restart of the service: a terminal is redrawn, otherwise each change is a line, and with -o json a document on one line.`,
+restart of the service: a terminal is redrawn, otherwise each change is a line, and with -o json a document on one line.
+
+  rdctl status -o json`,
   flags: {
     watch: { type: 'boolean', short: 'w', summary: 'Show every change until Ctrl-C' },
     output: OUTPUT_FLAG,

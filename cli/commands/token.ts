@@ -96,7 +96,9 @@ const tokenList = defineCommand({
   name: 'token list',
   summary: 'List the tokens',
   usage: '',
-  description: 'Tokens themselves are not stored and cannot be shown.',
+  description: `Tokens themselves are not stored and cannot be shown.
+
+  rdctl token list`,
   flags: { output: OUTPUT_FLAG },
   classic: false,
   async run({ flags, args, io }) {
@@ -137,7 +139,9 @@ const tokenRevoke = defineCommand({
   summary: 'Revoke a token',
   usage: 'NAME',
   description: `It is refused from the next request on, and open event streams end within a second, whether or not a service is
-running now. Exit codes: 0 success; 1 there is no such token.`,
+running now. Exit codes: 0 success; 1 there is no such token.
+
+  rdctl token revoke ci`,
   flags: {},
   classic: false,
   async run({ args, io }) {

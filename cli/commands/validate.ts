@@ -12,7 +12,9 @@ export const validate = defineCommand({
 Does not need a service; only \`rdctl plan\` checks whether the driver supports a setting.
 Several files are checked individually and then together, with later files overriding earlier ones.
 A lock without a value is a warning, because no deployment profile can express it.
-Exit codes: 0 valid; 3 invalid; 1 a file could not be read.`,
+Exit codes: 0 valid; 3 invalid; 1 a file could not be read.
+
+  rdctl validate -f team.yaml`,
   flags: {
     file: {
       type: 'strings',

@@ -7,7 +7,9 @@ export const version = defineCommand({
   name: 'version',
   summary: 'Show the versions of rdctl and its API',
   usage: '',
-  description: 'Does not need a service.',
+  description: `Does not need a service.
+
+  rdctl version`,
   flags: {
     output: {
       type: 'string',

@@ -76,6 +76,13 @@ test('does not list hidden flags and flags of other platforms', async () => {
   expect(flagsOf(await helpOf('serve'))).not.toContain('power');
 });
 
+test('every command that is listed has an example', async () => {
+  const leaves = (command: Command): Command[] => command.subcommands?.flatMap(leaves) ?? [command];
+  const listed = await Promise.all(COMMANDS.filter(({ hidden }) => !hidden).map(({ load }) => load()));
+  const without = listed.flatMap(leaves).filter((command) => !/^ {2}.*\brdctl /m.test(command.description));
+  expect(without.map(({ name }) => name)).toEqual([]);
+});
+
 test('the reference page lists every command', () => {
   const reference = readFileSync('docs/commands.md', 'utf8');
   expect(

@@ -84,7 +84,9 @@ Requires Linux with mmdebstrap, e2fsprogs and qemu-utils, and root or user names
 --suite sid has newer engines, and bookworm (Debian 12) older ones. The cloud kernel is small and starts fast; the generic one
 has more drivers, such as 9p. --arch builds an image for another computer, which takes ten times as long and an emulator: packages
 qemu-user-static, binfmt-support and arch-test. A machine boots the image at its next start only if it has no other: see \`rdctl image use\`.
--o json prints {digest, name, architecture, created, bytes, features, directory}.`,
+-o json prints {digest, name, architecture, created, bytes, features, directory}.
+
+  rdctl image build`,
   flags: {
     ...BUILD_FLAGS,
     arch: {
@@ -115,7 +117,9 @@ export const imageUpgrade = defineCommand({
   description: `Builds an image like \`rdctl image build\`, with the kernel of the image in use and Debian 13, or sid if that is in use, and
 selects it for the next start of the machine. The data disk stays: images, containers, volumes. The old image stays too;
 \`rdctl image use\` goes back to it. If all packages are current already, the image is not replaced.
--o json prints {digest, name, architecture, created, bytes, features, directory}.`,
+-o json prints {digest, name, architecture, created, bytes, features, directory}.
+
+  rdctl image upgrade`,
   flags: BUILD_FLAGS,
   classic: false,
   async run({ flags, args, io }) {
