@@ -124,7 +124,11 @@ describe.skipIf(reason !== undefined)('snapshots of a QEMU machine', () => {
       expect(await status()).toMatchObject({ converged: true, machine: { state: 'on' }, engine: { state: 'running' } });
       expect(await images()).toEqual([]);
       expect(await inVolume('ls')).toBe('');
-      expect(await names()).toEqual(['before', 'stopped']);
+      const [, , covering = ''] = await names();
+      expect(await names()).toEqual(['before', 'stopped', expect.stringMatching(/^before-generation-\d+$/)]);
+      expect(await rdctl('snapshot', 'restore', covering, '--yes')).toMatchObject(STOPPED);
+      expect(await images()).toEqual([IMAGE]);
+      expect(await rdctl('snapshot', 'delete', covering)).toEqual(DONE);
       expect(await rdctl('snapshot', 'restore', 'stopped', '--yes')).toMatchObject(STOPPED);
       expect(await images()).toEqual([IMAGE]);
       expect(await inVolume('cat file')).toBe('then\n');
