@@ -19,7 +19,8 @@ function world(pid: number, alive: Set<number>): LockEnvironment {
     now: () => now,
     async sleep(ms) {
       now += ms;
-      await new Promise((resolve) => setImmediate(resolve));
+      // A longer sleep ends later, or attempts that back off for each other would stay in step.
+      for (let turn = 0; turn < ms; turn += 1) await new Promise((resolve) => setImmediate(resolve));
     },
   };
 }
