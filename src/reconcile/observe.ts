@@ -127,10 +127,9 @@ export function createObserver({ driver, clock, check, closing, wake }: Observer
 
   return {
     async request(signal, mayRetry) {
-      const end = AbortSignal.any([signal, closing]);
       while (!(await requestOnce(signal))) {
-        if (end.aborted || !mayRetry()) return false;
-        await clock.sleep(RETRY_MS, end);
+        if (signal.aborted || closing.aborted || !mayRetry()) return false;
+        await clock.sleep(RETRY_MS, AbortSignal.any([signal, closing]));
       }
       return true;
     },
@@ -151,6 +150,11 @@ export function createObserver({ driver, clock, check, closing, wake }: Observer
     interrupt: () => running?.abort(),
     async look() {
       const abort = new AbortController();
+      // Not `AbortSignal.any`: Node 20 never forgets what that has made of a signal that lives on, and there is a look every few seconds.
+      const either = new AbortController();
+      const giveUp = () => either.abort();
+      for (const signal of [abort.signal, closing]) signal.addEventListener('abort', giveUp, { once: true });
+      if (closing.aborted) giveUp();
       running = abort;
       since = clock.now();
       const pending = next;
@@ -159,7 +163,7 @@ export function createObserver({ driver, clock, check, closing, wake }: Observer
       isDue = false;
       try {
         check();
-        seen = await observeInTime({ driver, clock }, history, AbortSignal.any([abort.signal, closing]), () => {
+        seen = await observeInTime({ driver, clock }, history, either.signal, () => {
           history = withLook(history, 'timed out');
         });
         history = withLook(history, clock.now() - since);
@@ -173,6 +177,7 @@ export function createObserver({ driver, clock, check, closing, wake }: Observer
         }
         throw error;
       } finally {
+        closing.removeEventListener('abort', giveUp);
         running = undefined;
       }
       unknownReason = undefined;
