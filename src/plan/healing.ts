@@ -84,6 +84,8 @@ export interface JudgeInput {
   memory: ReadonlyMap<string, FieldMemory>;
   /** The last write of a field by another manager. */
   writer(name: string): Writer | undefined;
+  /** The rollback or return that went back over the last apply of the profile. */
+  undoneBy?: Writer;
   now: number;
   /** IANA name of the local time zone. */
   zone: string;
@@ -135,6 +137,7 @@ function judgeChange(change: Change, input: JudgeInput): { drift: Drift; memory:
   const heal = healLevel(profile.watch, change.path);
   const memory: FieldMemory = { ...known };
   if (writer && isReturn(writer) && writer.generation > profile.generation) memory.paused = writer;
+  if (isPending && input.undoneBy && !memory.paused) memory.paused = input.undoneBy;
   const judged = verdict(change, memory, { ...input, writer, active: isPending || heal === 'enforce' });
   if (judged.state === 'contested' && writer && !memory.contested) memory.contested = writer;
   const { before, after, severity, path, key } = change;
@@ -198,6 +201,11 @@ function verdict(
 function isContested({ rounds }: FieldMemory, writer: Writer | undefined): boolean {
   const inAll = Object.values(rounds).reduce((sum, count) => sum + count, 0);
   return (rounds[managerOf(writer?.by)] ?? 0) >= MOST_ROUNDS || inAll >= MOST_ROUNDS_IN_ALL;
+}
+
+/** Whether a rollback or return went back over the last apply of a profile, and with it over what that has deferred. */
+export function undoes({ by, generation }: Writer, profile: Pick<KeptProfile, 'generation'>): boolean {
+  return generation > profile.generation && by.to !== undefined && by.to < profile.generation;
 }
 
 function isReturn({ by }: Writer): boolean {

@@ -257,6 +257,30 @@ test('what restarts waits for the window, and the rest is made at once', async (
   expect(later.watch.status()).toMatchObject([{ state: 'in sync' }]);
 });
 
+test.each(['rollback', 'return'] as const)(
+  'what waits is not made after a %s has gone back over its apply',
+  async (how) => {
+    const scene = watchScene();
+    await scene.keep({ [ENGINE]: 'containerd', [DEBUG]: true }, {}, WINDOW);
+    // One that ends at the apply leaves it.
+    await scene.set('images.namespace', 'x');
+    await scene.set('images.namespace', 'default', { how, to: 2 });
+    expect(scene.watch.status()).toMatchObject([{ state: 'deferred', drift: [{ path: ENGINE, state: 'deferred' }] }]);
+    await scene.set(DEBUG, false, { how, to: 1 });
+    expect(scene.watch.status()[0]?.drift.find(({ path }) => path === ENGINE)).toMatchObject({ state: 'paused' });
+    const later = watchScene({ stored: scene.saved.at(-1) ?? '', generation: 9 });
+    for (const { clock, calm, value } of [scene, later]) {
+      clock.move(8 * 24 * HOUR);
+      await calm();
+      expect(value(ENGINE)).toBe('moby');
+    }
+    await scene.keep({ [ENGINE]: 'containerd', [DEBUG]: true }, {}, WINDOW);
+    scene.clock.move(8 * 24 * HOUR);
+    await scene.calm();
+    expect(scene.value(ENGINE)).toBe('containerd');
+  },
+);
+
 test('after maxDefer it is made without a window', async () => {
   const scene = watchScene();
   await scene.keep(

@@ -5,7 +5,7 @@ import type { Clock } from '../../os/clock.ts';
 import { SerialQueue } from '../../os/serial-queue.ts';
 import type { Change, PlanRequest } from '../../plan/change.ts';
 import { withoutDearer } from '../../plan/deferral.ts';
-import { type Drift, judge, managerOf, type Writer } from '../../plan/healing.ts';
+import { type Drift, judge, managerOf, undoes, type Writer } from '../../plan/healing.ts';
 import { type Author, type HistoryEntry, recordedChanges, type StatedSource } from '../../plan/history.ts';
 import { changeName, partialRequest } from '../../plan/kept.ts';
 import type { FilesPart } from '../../plan/user-files.ts';
@@ -70,6 +70,8 @@ export function createWatch(input: WatchInput): Watch & WatchFeed {
   const queue = new SerialQueue();
   const closed = new AbortController();
   const writers = new Map<string, Writer>();
+  /** Rollbacks and returns that went back over the apply of a profile, by its name. */
+  const undoings = new Map<string, Writer>();
   const watched: Watched[] = input.records.map((record) => ({ ...record, drift: [] }));
   /** Port forwards and extensions that a heal has begun to change. */
   let steps: { of: Watched; generation: number; names: string[] } | undefined;
@@ -89,6 +91,7 @@ export function createWatch(input: WatchInput): Watch & WatchFeed {
   function noteWriter(names: readonly string[], writer: Writer): void {
     const { how, profile } = writer.by;
     if (how === 'heal') return;
+    for (const { profile: kept } of watched) if (undoes(writer, kept)) undoings.set(kept.name, writer);
     const isOwn = how === 'apply' && watched.some((one) => one.profile.name === profile);
     for (const name of names) {
       if (isOwn) writers.delete(name);
@@ -131,12 +134,14 @@ export function createWatch(input: WatchInput): Watch & WatchFeed {
       const request = planner.check(one.profile.request);
       const files = await driftingFiles(input.files, request);
       endSteps(one);
+      const undoing = undoings.get(one.profile.name);
       const { drift, heal, memory, wakeAt } = judge({
         profile: one.profile,
         plan: planner.plan(request),
         files: files.map(({ change }) => change),
         memory: new Map(Object.entries(one.fields)),
         writer: (name) => writers.get(name),
+        ...(undoing && undoes(undoing, one.profile) ? { undoneBy: undoing } : {}),
         now: clock.now(),
         zone,
       });
