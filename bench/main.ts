@@ -1,5 +1,6 @@
 import { existsSync } from 'node:fs';
 import { documents, planTime } from './documents.ts';
+import { drift } from './drift.ts';
 import { events } from './events.ts';
 import { fleet } from './fleet.ts';
 import { history } from './history.ts';
@@ -55,6 +56,7 @@ async function withoutMachine(note: (lines: Result[]) => void, rounds: (full: nu
   note(await returns(rounds(5)));
   note(await history(rounds(600)));
   note(await events(PROFILE, rounds(40)));
+  note(await drift(PROFILE, rounds(40)));
   note(await memory(PROFILE, rounds(10)));
 }
 
