@@ -1,5 +1,6 @@
 import { readFileSync, rmSync } from 'node:fs';
 import { get } from 'node:http';
+import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { createClient } from '../../src/client/client.ts';
@@ -15,7 +16,7 @@ const WARM_UP = rounds(60, 500);
 const ALLOWANCE = 4 * 1024 * 1024;
 
 test('100 subscribers of events cost the built service no memory over time', async () => {
-  const report = join('/tmp', `rdctl-heap-${process.pid}`);
+  const report = join(tmpdir(), `rdctl-heap-${process.pid}`);
   onTestFinished(() => rmSync(report, { force: true }));
   const preload = resolve('test/helpers/heap-report.cjs');
   const { home, rdctl, servicePid } = toolHome({
