@@ -96,9 +96,12 @@ describe('systemd', () => {
     await manager.install(CONTENT, { start: false });
     expect(readdirSync(directory)).toEqual(['rdctl.service', 'rdctl.socket']);
     expect(calls.at(-1)).toBe('systemctl --user enable rdctl.socket');
-    const { run } = scripted();
+    const { run, calls: later } = scripted();
     await systemd({ run, name: 'rdctl', directory, user: true }).install(CONTENT, { start: false });
     expect(readdirSync(directory)).toEqual(['rdctl.service']);
+    expect(later).toContain('systemctl --user disable rdctl.socket');
+    await manager.install(CONTENT, { start: false });
+    expect(calls.filter((call) => call.includes('disable'))).toEqual(['systemctl --user disable rdctl.service']);
   });
 
   test('a unit of somebody else is neither replaced nor removed', async () => {

@@ -59,6 +59,9 @@ export function systemd({ run: execute, name, directory, user, socket }: Systemd
     async install(content, { start }) {
       // Without a manager that answers, nothing is written.
       await systemctl('daemon-reload');
+      // An earlier installation may have enabled the other one.
+      const other = socket === undefined ? socketUnit : service;
+      if (await isOurs(other)) await systemctl('disable', other.slice(directory.length + 1));
       await replaceOurs(service, systemdService(content));
       if (socket === undefined) await removeOurs(socketUnit);
       else await replaceOurs(socketUnit, systemdSocket(socket));
