@@ -150,7 +150,7 @@ function withSnapshot(error: unknown, snapshot: string): unknown {
   if (!(error instanceof RdError) || error.code !== 'ERR_CONVERGE_FAILED') return error;
   return new RdError(error.code, error.message, {
     cause: error,
-    details: [...error.details, `Data that it deleted is in its snapshot: rdctl snapshot restore ${snapshot}`],
+    details: [...error.details, `What it may have deleted is in its snapshot: rdctl snapshot restore ${snapshot}`],
     ...(error.advice === undefined ? {} : { advice: error.advice }),
   });
 }

@@ -88,7 +88,7 @@ describe('an apply that destroys data', () => {
     const { apply, names } = await scene({ env: { RDCTL_SIMULATED_FAULTS: 'cluster.reset:terminal' } });
     const { exit, err } = await apply('1.32.8', ...ALLOW);
     expect(exit).toBe(1);
-    expect(err).toContain(`Data that it deleted is in its snapshot: rdctl snapshot restore ${await names()}\n`);
+    expect(err).toContain(`What it may have deleted is in its snapshot: rdctl snapshot restore ${await names()}\n`);
   });
 
   test('makes none with --no-snapshot, and none without a loss', async () => {
