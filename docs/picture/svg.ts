@@ -1,4 +1,4 @@
-import type { Shot } from './recording.ts';
+import type { Shot, Story } from './recording.ts';
 
 // A terminal as a self-contained SVG: it brings its own background, so that it reads the same on a light page and a dark one.
 
@@ -28,46 +28,55 @@ interface Run {
   style?: string;
 }
 
-/** What a screen reader says. */
-const TITLE =
-  'rdctl plan names a change, what it costs and what it interrupts; rdctl apply makes it; a second apply finds nothing to do';
-
 /** The picture of what was typed and printed, top to bottom. */
-export function terminalSvg(shots: readonly Shot[]): string {
+export function terminalSvg({ title, prompt }: Pick<Story, 'title' | 'prompt'>, shots: readonly Shot[]): string {
   const lines = shots.flatMap(({ command, printed }, index): Run[][] => [
     ...(index === 0 ? [] : [[]]),
     [
-      { column: 0, text: '$', style: 'prompt' },
+      { column: 0, text: prompt, style: 'prompt' },
       { column: 2, text: command, style: 'bold' },
     ],
-    ...printed.trimEnd().split('\n').map(runsOf),
+    ...printed.trimEnd().split('\n').flatMap(linesOf),
   ]);
   const width = Math.round(COLUMNS * COLUMN + 2 * PADDING);
   const height = lines.length * LINE + 2 * PADDING;
   const texts = lines.flatMap((runs, index) => runs.map((run) => textElement(run, index)));
   return `<svg xmlns="http://www.w3.org/2000/svg" width="${width}" height="${height}" viewBox="0 0 ${width} ${height}" role="img">
-  <title>${escaped(TITLE)}</title>
+  <title>${escaped(title)}</title>
   <style>${STYLES}</style>
   <rect x="0.5" y="0.5" width="${width - 1}" height="${height - 1}" rx="8" fill="#11161d" stroke="#3a434e"/>
 ${texts.map((text) => `  ${text}\n`).join('')}</svg>
 `;
 }
 
-/** A printed line, cut where its style changes. Blanks at the beginning of a run are left to its position. */
-function runsOf(line: string): Run[] {
-  const runs: Run[] = [];
+/**
+ * A printed line, cut where its style changes, and where a terminal begins a new line. Blanks at the beginning of a run are left to its
+ * position.
+ */
+function linesOf(printed: string): Run[][] {
+  const lines: Run[][] = [[]];
   let column = 0;
   let style: string | undefined;
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: it is what a terminal is told by
-  for (const [, code, text = ''] of line.matchAll(/\u001b\[(\d*)m|([^\u001b]+)/g)) {
-    if (code !== undefined) style = CLASSES[code];
+  const put = (text: string) => {
     const shown = text.trimStart();
-    if (shown !== '')
-      runs.push({ column: column + text.length - shown.length, text: shown, ...(style ? { style } : {}) });
-    column += text.length;
+    if (shown === '') return;
+    lines.at(-1)?.push({ column: column + text.length - shown.length, text: shown, ...(style ? { style } : {}) });
+  };
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: it is what a terminal is told by
+  for (const [, code, text = ''] of printed.matchAll(/\u001b\[(\d*)m|([^\u001b]+)/g)) {
+    if (code !== undefined) style = CLASSES[code];
+    for (let rest = text; rest !== ''; ) {
+      if (column === COLUMNS) {
+        lines.push([]);
+        column = 0;
+      }
+      const part = rest.slice(0, COLUMNS - column);
+      put(part);
+      column += part.length;
+      rest = rest.slice(part.length);
+    }
   }
-  if (column > COLUMNS) throw new Error(`longer than ${COLUMNS} columns: ${line}`);
-  return runs;
+  return lines;
 }
 
 /** Position and length are given, so that columns line up in whatever font there is. */
@@ -85,4 +94,9 @@ function rounded(value: number): number {
 
 function escaped(text: string): string {
   return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');
+}
+
+/** A picture without its durations, which differ from run to run, and the lengths of the texts that they are in. */
+export function timeless(picture: string): string {
+  return picture.replace(/ textLength="[\d.]+"([^>]*>[^<]*?)\d[\d.]* m?s\b/g, ' textLength="ANY"$1TIME');
 }

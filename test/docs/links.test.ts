@@ -102,6 +102,6 @@ test('the check detects a missing file, a missing anchor, a missing path and equ
   expect(broken({ text: '', file: 'docs/none.md', anchor: undefined })).toBe(true);
   expect(broken({ text: '', file: 'README.md', anchor: 'none' })).toBe(true);
   expect(broken({ text: '', file: 'docs', anchor: 'none' })).toBe(true);
-  expect(broken({ text: '', file: 'README.md', anchor: 'install' })).toBe(false);
+  expect(broken({ text: '', file: 'README.md', anchor: 'the-first-minute' })).toBe(false);
   expect([...anchorsOf('# A `b_c` (d)!\n\n## Same\n\n## Same\n')]).toEqual(['a-b_c-d', 'same', 'same-1']);
 });

@@ -10,9 +10,9 @@ const tool = builtTool();
 test('the first minute of the README works as shown', async () => {
   const directory = temporaryDirectory();
   cpSync('examples', join(directory, 'examples'), { recursive: true });
-  const [first, ...simulated] = shown('README.md', '## The first minute');
-  // It starts a real engine where possible.
-  expect(first).toEqual({ command: 'rdctl apply -f examples/moby.yaml', printed: [] });
+  // Installing, and building what is installed, are tests of their own.
+  const simulated = shown('README.md', '## The first minute').filter(({ command }) => command.startsWith('rdctl'));
+  expect(simulated).toHaveLength(3);
   try {
     await checkAll(simulated, directory, tool.entry());
   } finally {
