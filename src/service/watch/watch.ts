@@ -5,7 +5,7 @@ import type { Clock } from '../../os/clock.ts';
 import { SerialQueue } from '../../os/serial-queue.ts';
 import type { Change, PlanRequest } from '../../plan/change.ts';
 import { withoutDearer } from '../../plan/deferral.ts';
-import { type Drift, judge, managerOf, undoes, type Writer } from '../../plan/healing.ts';
+import { type Drift, judge, managerOf } from '../../plan/healing.ts';
 import { type Author, type HistoryEntry, recordedChanges, type StatedSource } from '../../plan/history.ts';
 import { changeName, partialRequest } from '../../plan/kept.ts';
 import type { FilesPart } from '../../plan/user-files.ts';
@@ -16,6 +16,7 @@ import type { Written } from '../../state/desired-store.ts';
 import type { KeptRecord } from '../../state/kept-file.ts';
 import { createKeeper } from './keeper.ts';
 import { contestedConditions, keptNotices, keptStatus, type Watched } from './report.ts';
+import { createWriters } from './writers.ts';
 
 /** First and longest pause after a heal that failed, in milliseconds. */
 const RETRY_MS = 30_000;
@@ -69,9 +70,6 @@ export function createWatch(input: WatchInput): Watch & WatchFeed {
   const { planner, clock, zone, log } = input;
   const queue = new SerialQueue();
   const closed = new AbortController();
-  const writers = new Map<string, Writer>();
-  /** Rollbacks and returns that went back over the apply of a profile, by its name. */
-  const undoings = new Map<string, Writer>();
   const watched: Watched[] = input.records.map((record) => ({ ...record, drift: [] }));
   /** Port forwards and extensions that a heal has begun to change. */
   let steps: { of: Watched; generation: number; names: string[] } | undefined;
@@ -83,20 +81,9 @@ export function createWatch(input: WatchInput): Watch & WatchFeed {
   const unwatch = input.files.onFilesChanged(() => changed());
   const save = () => input.save(watched.map(({ profile, fields }) => ({ profile, fields })));
   const keeper = createKeeper({ ...input, watched, save });
+  const writers = createWriters(() => watched.map(({ profile }) => profile));
   for (const { by, generation, at, changes, outcome } of input.entries) {
-    if (outcome?.result !== 'not applied') noteWriter(changes.map(changeName), { by, generation, at });
-  }
-
-  /** Remembers who wrote a field last, besides its kept profile. */
-  function noteWriter(names: readonly string[], writer: Writer): void {
-    const { how, profile } = writer.by;
-    if (how === 'heal') return;
-    for (const { profile: kept } of watched) if (undoes(writer, kept)) undoings.set(kept.name, writer);
-    const isOwn = how === 'apply' && watched.some((one) => one.profile.name === profile);
-    for (const name of names) {
-      if (isOwn) writers.delete(name);
-      else writers.set(name, writer);
-    }
+    if (outcome?.result !== 'not applied') writers.note(changes.map(changeName), { by, generation, at });
   }
 
   function changed(): void {
@@ -134,14 +121,14 @@ export function createWatch(input: WatchInput): Watch & WatchFeed {
       const request = planner.check(one.profile.request);
       const files = await driftingFiles(input.files, request);
       endSteps(one);
-      const undoing = undoings.get(one.profile.name);
+      const undoneBy = writers.undoing(one.profile);
       const { drift, heal, memory, wakeAt } = judge({
         profile: one.profile,
         plan: planner.plan(request),
         files: files.map(({ change }) => change),
         memory: new Map(Object.entries(one.fields)),
-        writer: (name) => writers.get(name),
-        ...(undoing && undoes(undoing, one.profile) ? { undoneBy: undoing } : {}),
+        writer: writers.last,
+        ...(undoneBy ? { undoneBy } : {}),
         now: clock.now(),
         zone,
       });
@@ -238,7 +225,7 @@ export function createWatch(input: WatchInput): Watch & WatchFeed {
 
   function healed(one: Watched, name: string): void {
     const { failed: _, ...field } = one.fields[name] ?? { since: clock.now(), rounds: {} };
-    const manager = managerOf(writers.get(name)?.by);
+    const manager = managerOf(writers.last(name)?.by);
     const isRound = !one.profile.pending.includes(name);
     const rounds = isRound ? { ...field.rounds, [manager]: (field.rounds[manager] ?? 0) + 1 } : field.rounds;
     one.fields[name] = { ...field, rounds };
@@ -304,7 +291,7 @@ export function createWatch(input: WatchInput): Watch & WatchFeed {
     written(next, { before, by, announced }) {
       const at = new Date(clock.now()).toISOString();
       const changes = [...recordedChanges(before, next), ...announced];
-      noteWriter(changes.map(changeName), { by, generation: next.generation, at });
+      writers.note(changes.map(changeName), { by, generation: next.generation, at });
       graceUntil = 0;
       changed();
     },
