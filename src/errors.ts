@@ -11,6 +11,8 @@ export const ERRORS = {
   ERR_SETTINGS_FILE: { status: 500, exit: 1, retry: false },
   ERR_SETTING_LOCKED: { status: 400, exit: 3, retry: false },
   ERR_SETTING_UNSUPPORTED: { status: 400, exit: 3, retry: false },
+  /** A kept profile would set it back at once. */
+  ERR_SETTING_KEPT: { status: 400, exit: 3, retry: false },
   ERR_BODY_INVALID: { status: 400, exit: 1, retry: false },
   ERR_BODY_TOO_LARGE: { status: 413, exit: 1, retry: false },
   ERR_PRECONDITION_FAILED: { status: 412, exit: 6, retry: false },

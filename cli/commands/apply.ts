@@ -27,7 +27,7 @@ running, one is started. PLAN is a file written by \`rdctl plan --out-file\` tha
 With --keep, the service compares the desktop with the profile from now on (\`rdctl kept\`), until \`rdctl release\`; applying it
 again updates what is kept. What restarts then waits for the window in the profile, unless --now is given.
 Apply asks before it destroys data; without a terminal, it refuses. --allow consents to one item in advance, --allow-reset to all.
-Exit codes: 0 success; 1 failure; 3 refused: invalid profile, locked or unsupported setting, wrong target;
+Exit codes: 0 success; 1 failure; 3 refused: invalid profile, setting that is locked, unsupported or set back by a kept profile, wrong target;
 4 timed out; 5 consent required; 6 the plan is stale.
 
   rdctl apply -f team.yaml

@@ -30,7 +30,7 @@ Exit codes: 0 success, also with differences; 1 the running application keeps no
       return 0;
     }
     const stored = await readKept(homeOf(io).keptFile);
-    const list = stored.map(({ name, files, appliedAt, generation, watch }) => ({
+    const list = stored.map(({ profile: { name, files, appliedAt, generation, watch } }) => ({
       ...{ name, files: files.map(({ path }) => path), appliedAt, generation, watch },
       state: 'not watched',
     }));

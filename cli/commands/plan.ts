@@ -23,7 +23,7 @@ service is running, the profile is compared with the stored settings, and costs 
 \`rdctl apply PLAN\` applies a plan saved with --out-file: exactly that plan, or nothing. A plan that other users can
 write is refused, because apply can detect changes to the desktop, but not changes to the plan.
 Exit codes: 0 success; with --detailed-exitcode 2 if there are changes; 3 the profile is invalid, the target is not the
-intended one, or a change is locked or not supported by the driver; 1 a file could not be read.
+intended one, or a change is locked, not supported by the driver, or what a kept profile sets back; 1 a file could not be read.
 
   rdctl plan -f team.yaml
   rdctl plan -f team.yaml --out-file team.plan`,
@@ -51,7 +51,7 @@ intended one, or a change is locked or not supported by the driver; 1 a file cou
         'Apply the profile with --keep, or leave out its `apply` block.',
       );
     }
-    const { made, live } = await planOf(desired, invocation, flags);
+    const { made, live } = await planOf(desired, invocation, { ...flags, isToSave: path !== undefined });
     if (path !== undefined) await save(path, made, live, desired, io);
     view.plan(made, desired.locate);
     if (made.summary.blocked > 0) return 3;
@@ -71,7 +71,11 @@ export async function showPlan(
   return made.summary.blocked > 0 ? 3 : 0;
 }
 
-async function planOf(desired: Planned, caller: Caller, flags: { driver?: string; timeout?: number }) {
+async function planOf(
+  desired: Planned,
+  caller: Caller,
+  flags: { driver?: string; timeout?: number; isToSave?: boolean },
+) {
   const { io } = caller;
   const service = await runningService(caller);
   if (service) showNotices(service.status, io);

@@ -40,7 +40,7 @@ Exit codes: as those of \`rdctl apply\`; 1 if there is nothing to undo.
         { request, portForwards: [...portForwards.entries], prunePortForwards: false },
         service,
         io,
-        flags,
+        { ...flags, how: 'rollback' },
       );
       view.plan(plan);
       return plan.summary.blocked > 0 ? 3 : 0;

@@ -12,7 +12,7 @@ import {
 } from '../arguments/setting-flags.ts';
 import { platformName, usage } from '../arguments/values.ts';
 import { defineCommand, type Io } from '../command.ts';
-import { printInterruptions } from '../views/service-activity.ts';
+import { printConsequences } from '../views/service-activity.ts';
 
 export const set = defineCommand({
   name: 'set',
@@ -46,7 +46,7 @@ interface SentSettings {
 export async function writeSettings(client: Client, settings: readonly GivenSetting[], io: Io): Promise<SentSettings> {
   const body = await bodyFor(client, settings, io);
   const { version: _, ...named } = body;
-  await printInterruptions(client, { settings: named, state: 'unmanaged', prune: [] }, io);
+  await printConsequences(client, { settings: named, state: 'unmanaged', prune: [] }, io);
   const reply = await client.putSettings(body, { signal: io.signal });
   const text = reply.text.trim();
   io.out(text === '' ? 'Operation successfully returned with no output.\n' : `Status: ${text}.\n`);

@@ -3,6 +3,7 @@ import type { Locate } from '../../profiles/document/load.ts';
 import { sizeText } from '../../src/os/size.ts';
 import type { Action, Change, Plan, Severity, Target } from '../../src/plan/change.ts';
 import { momentText } from '../../src/settings/maintenance-window.ts';
+import { foreseenText } from './foreseen-text.ts';
 import { timeText } from './history-text.ts';
 import { durationText, paragraphs, pathText, plainText, type Style, valueText } from './text.ts';
 
@@ -40,6 +41,7 @@ export function planText(plan: Plan, paint: Style, locate?: Locate): string {
       ),
     ),
     deferredText(plan),
+    keptText(plan),
     listText(
       'Restart already pending:',
       plan.pendingRestart.map((reason) => `  * ${plainText(reason)}`),
@@ -50,6 +52,15 @@ export function planText(plan: Plan, paint: Style, locate?: Locate): string {
       ...(plan.prediction ? [predictionText(plan.prediction)] : []),
     ].join('\n'),
   ]);
+}
+
+/** What kept profiles will make of the changes, without those that are blocked for that reason. */
+export function keptText({ drift = [], changes }: Plan): string {
+  const blocked = new Set(changes.filter(({ blocked }) => blocked?.by === 'kept').map(pathText));
+  const lines = drift
+    .filter((each) => !blocked.has(pathText(each)))
+    .map((each) => `  * ${foreseenText(each, plainText(each.profile))}`);
+  return listText('Kept profiles:', lines);
 }
 
 function deferredText({ deferred }: Plan): string {

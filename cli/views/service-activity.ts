@@ -5,6 +5,7 @@ import { statusLine } from '../../src/os/status-line.ts';
 import type { Plan, PlanRequest } from '../../src/plan/change.ts';
 import type { StatusDocument } from '../../src/reconcile/status-document.ts';
 import type { Io } from '../command.ts';
+import { foreseenText } from './foreseen-text.ts';
 import { plainText } from './text.ts';
 
 export const PLAN_WAIT_MS = 60_000;
@@ -96,13 +97,35 @@ export async function printInterruptions(
   io: Io,
   describe: (item: Plan['blastRadius'][number]) => string = ({ what }) => what,
 ): Promise<boolean> {
-  if (client.foreign) return false;
-  const plan = await client.plan(request, { signal: io.signal, waitMs: HIDDEN_PLAN_MS }).catch(() => undefined);
+  const plan = await hiddenPlan(client, request, io);
   if (!plan) return false;
-  for (const item of plan.blastRadius) {
+  printBlastRadius(plan, io, describe);
+  return plan.blastRadius.length > 0;
+}
+
+/** The same for settings that are about to be written, with what kept profiles will make of them. */
+export async function printConsequences(client: Client, request: PlanRequest, io: Io): Promise<void> {
+  const plan = await hiddenPlan(client, request, io);
+  if (!plan) return;
+  printBlastRadius(plan, io, ({ what }) => what);
+  const worthSaying = (plan.drift ?? []).filter(({ state, heal }) => state !== 'reported' || heal === 'warn');
+  for (const drift of worthSaying) io.err(`warning: ${foreseenText(drift)}\n`);
+}
+
+async function hiddenPlan(client: Client, request: PlanRequest, io: Io): Promise<Plan | undefined> {
+  if (client.foreign) return undefined;
+  const options = { signal: io.signal, waitMs: HIDDEN_PLAN_MS, how: 'set' as const };
+  return client.plan(request, options).catch(() => undefined);
+}
+
+function printBlastRadius(
+  { blastRadius }: Plan,
+  io: Io,
+  describe: (item: Plan['blastRadius'][number]) => string,
+): void {
+  for (const item of blastRadius) {
     io.err(`notice: ${plainText(describe(item))}${item.lost ? ' (cannot be recovered)' : ''}\n`);
   }
-  return plan.blastRadius.length > 0;
 }
 
 /** Prints the startup notices of the service on stderr. */

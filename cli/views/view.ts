@@ -9,7 +9,7 @@ import { SCHEMA_VERSION } from '../../src/settings/settings.gen.ts';
 import { type FieldManager, isRemoved } from '../../src/state/field-managers.ts';
 import type { Io } from '../command.ts';
 import { restoreCommand } from './history-text.ts';
-import { planText, targetText, transition, warningsText } from './plan-text.ts';
+import { keptText, planText, targetText, transition, warningsText } from './plan-text.ts';
 import { type Progress, progress } from './progress.ts';
 import { phasesText, statusText } from './status-text.ts';
 import { count, durationText, jsonText, pathText, plainText, type Style, style } from './text.ts';
@@ -168,10 +168,10 @@ function stepText({ step: { what, name }, again }: Extract<ApplyEvent, { type: '
   return `${what === 'install' ? 'Installing' : 'Uninstalling'} the extension ${plainText(name)}.`;
 }
 
-/** Even without changes, warnings are shown. */
+/** Even without changes, warnings are shown, and what a kept profile is about to change. */
 function unchangedText(plan: Plan, paint: Style): string {
-  const warnings = warningsText(plan, paint);
-  return `${targetText(plan.target, plan.basis, paint)}${warnings === '' ? '' : `\n${warnings}`}`;
+  const parts = [targetText(plan.target, plan.basis, paint), keptText(plan), warningsText(plan, paint)];
+  return parts.filter((part) => part !== '').join('\n');
 }
 
 function byLocks(changes: readonly Change[]): boolean {
@@ -252,6 +252,7 @@ function applyDocument({ outcome, plan, skipped, writes, status, kept, ms }: App
     warnings: plan.warnings,
     skipped,
     ...(plan.deferred ? { deferred: plan.deferred } : {}),
+    ...(plan.drift ? { drift: plan.drift } : {}),
     ...(kept === undefined ? {} : { kept }),
     writes,
     converged: status.converged,

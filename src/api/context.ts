@@ -100,6 +100,19 @@ export interface Metrics {
 /** What an apply wrote. */
 type Written = Omit<ApplyReply, 'kind' | 'formatVersion'>;
 
+/** See `PlanInput`. */
+interface Observation {
+  outdated?: string;
+  userFiles?: UserFileFacts;
+}
+
+/** Who is to carry a plan out. */
+export interface PlannedWriter {
+  by: Author;
+  /** Name of the kept profile that it updates. */
+  kept?: string;
+}
+
 /** Plans desired states and carries them out. */
 export interface Planner {
   /**
@@ -108,7 +121,9 @@ export interface Planner {
    */
   check(request: PlanRequest): PlanRequest;
   /** What a checked request changes now. `outdated`, `userFiles`: see `PlanInput`. */
-  plan(request: PlanRequest, observation?: { outdated?: string; userFiles?: UserFileFacts }): Plan;
+  plan(request: PlanRequest, observation?: Observation): Plan;
+  /** The same, with what it would make differ from kept profiles. For an apply, what they would set back at once is blocked. */
+  planFor(request: PlanRequest, writer: PlannedWriter, observation?: Observation): Plan;
   /** The plan of a checked request with the snapshot that comes before a loss of data. */
   withCover(plan: Plan, request: PlanRequest): Promise<Plan>;
   /** What plans are compared with now. */

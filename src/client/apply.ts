@@ -22,7 +22,7 @@ const MAX_PLANS = 5;
 /**
  * Plans, asks for consent, and has the plan carried out: by the service, which continues without this client, or step
  * by step where another application only accepts settings. Then waits. A backend that gave up is retried. Throws
- * `ERR_SETTING_LOCKED`, `ERR_SETTING_UNSUPPORTED`, `ERR_CONSENT_NEEDED`, `ERR_PLAN_STALE` before anything is written,
+ * `ERR_SETTING_LOCKED`, `ERR_SETTING_UNSUPPORTED`, `ERR_SETTING_KEPT`, `ERR_CONSENT_NEEDED`, `ERR_PLAN_STALE` before anything is written,
  * and the errors of `waitConverged` and of the steps afterwards.
  */
 export async function applyDesired(input: ApplyInput): Promise<ApplyOutcome> {
@@ -119,17 +119,21 @@ function consentNeeded(plan: Plan, missing: readonly Loss[]): RdError {
 
 /** A plan for what is left of the request, and the state that it was compared with. */
 async function makePlan(input: ApplyInput): Promise<MadePlan> {
-  const { client, request, started, skipLocked, skipUnsupported, keep } = input;
+  const { client, request, started, skipLocked, skipUnsupported, keep, how } = input;
   const maintenance = keep?.now ? undefined : keep?.maintenance;
   const made = async (asked: PlanRequest) => {
-    const { plan, live } = await client.planWithLive(asked, maintenance ? { maintenance } : {});
+    const { plan, live } = await client.planWithLive(asked, {
+      ...(maintenance ? { maintenance } : {}),
+      ...(keep ? { kept: keep.name } : {}),
+      ...(how ? { how } : {}),
+    });
     // For a stop, the service is only a means: it does not bring back what ran.
     const again = started === 'again' && asked.state !== 'stopped';
     return { plan: again ? extendedPlan(plan, { before: [SERVICE_START] }) : plan, live, request: asked };
   };
   const whole = await made(request);
   const skipped = whole.plan.changes.filter(({ blocked }) =>
-    blocked?.by === 'lock' ? skipLocked : blocked && skipUnsupported,
+    blocked?.by === 'lock' ? skipLocked : blocked?.by === 'unsupported' && skipUnsupported,
   );
   return skipped.length === 0 ? { ...whole, skipped } : { ...(await made(withoutChanges(request, skipped))), skipped };
 }

@@ -42,6 +42,8 @@ export interface ApplyInput {
   onFailure?: OnFailure;
   /** Has the service keep the profile. */
   keep?: SentKeep;
+  /** An apply of a profile where absent. */
+  how?: 'rollback';
   /** Apply what locks allow and list the rest, instead of failing. */
   skipLocked: boolean;
   /** The same for settings that the driver does not support. */

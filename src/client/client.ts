@@ -4,7 +4,7 @@ import { isObject, type JsonObject, parseObject as parseObjectText } from '../js
 import { steadyClock } from '../os/clock.ts';
 import type { LiveState, Plan, PlanRequest } from '../plan/change.ts';
 import type { HistoryEntry, StatedAuthor } from '../plan/history.ts';
-import type { SentKeep, SentWindow } from '../plan/kept.ts';
+import type { PlannedHow, SentKeep, SentWindow } from '../plan/kept.ts';
 import type { SettingLayers } from '../plan/layers.ts';
 import type { OnFailure } from '../plan/return.ts';
 import type { BackendState } from '../reconcile/contract.ts';
@@ -101,6 +101,10 @@ interface PlanOptions extends CallOptions {
   waitMs?: number;
   /** The window that what restarts waits for. */
   maintenance?: SentWindow;
+  /** `apply` where absent. */
+  how?: PlannedHow;
+  /** Name of the kept profile that the apply updates. */
+  kept?: string;
 }
 
 /** A client of the service at `connection`. */
@@ -117,7 +121,7 @@ export function createClient(connection: Connection, transport: Transport = http
   }
   async function planned(
     request: PlanRequest,
-    { waitMs, maintenance, ...options }: PlanOptions,
+    { waitMs, maintenance, how, kept, ...options }: PlanOptions,
     parameters: Record<string, string> = {},
   ): Promise<Plan & { live?: LiveState }> {
     const wait = waitMs === undefined ? {} : { waitMs: String(Math.round(waitMs)) };
@@ -126,7 +130,7 @@ export function createClient(connection: Connection, transport: Transport = http
     const { value } = await object({
       method: 'POST',
       path,
-      body: JSON.stringify({ ...request, maintenance }),
+      body: JSON.stringify({ ...request, maintenance, how, kept }),
       ...options,
     });
     if (isDocument(value, 'Plan', PLAN_PARTS)) return value as unknown as Plan & { live?: LiveState };

@@ -28,6 +28,8 @@ export interface StoredSettings {
   from: 'file' | 'defaults';
   /** The driver last used in this home; absent before the first start. */
   driver?: string;
+  /** Version of the desired state of the last service; absent before the first start. */
+  generation?: number;
   /** Desired power when the last service exited; absent before the first start. */
   power?: 'started' | 'stopped';
   /** The `machine` block in force; absent before the first start. */
@@ -77,11 +79,11 @@ export async function storedSettings(
 /** The last service's recorded state; empty where the file is missing or corrupt, because only the service may judge it. */
 export async function recordedState({
   stateFile,
-}: Places): Promise<Pick<StoredSettings, 'driver' | 'power' | 'machine'>> {
+}: Places): Promise<Pick<StoredSettings, 'driver' | 'generation' | 'power' | 'machine'>> {
   const loaded = await loadState(stateFile);
   if (loaded.kind !== 'loaded') return {};
-  const { driver, power, machine } = loaded.state;
-  return { driver, power, machine };
+  const { driver, generation, power, machine } = loaded.state;
+  return { driver, generation, power, machine };
 }
 
 /** The plan without a running service. `userFiles`: the known state of the user's files. */

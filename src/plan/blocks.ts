@@ -71,14 +71,19 @@ function refuses(support: Support, value: JsonValue | undefined): boolean {
   return support.level === 'unsupported' && !support.accepts?.some((accepted) => accepted === value);
 }
 
-/** Throws `ERR_SETTING_LOCKED` or `ERR_SETTING_UNSUPPORTED` with a line per blocked change, if any. */
+const BLOCKED_CODES: Readonly<Record<NonNullable<Change['blocked']>['by'], ErrorCode>> = {
+  lock: 'ERR_SETTING_LOCKED',
+  unsupported: 'ERR_SETTING_UNSUPPORTED',
+  kept: 'ERR_SETTING_KEPT',
+};
+
+/** Throws one of `BLOCKED_CODES` with a line per blocked change, if any. */
 export function refuseBlocked(plan: Plan): void {
   const blocked = plan.changes.filter((change) => change.blocked);
-  const first = blocked[0];
-  if (!first) return;
-  const code: ErrorCode = first.blocked?.by === 'lock' ? 'ERR_SETTING_LOCKED' : 'ERR_SETTING_UNSUPPORTED';
+  const by = blocked[0]?.blocked?.by;
+  if (!by) return;
   const what = blocked.length === 1 ? 'A change' : `${blocked.length} changes`;
-  throw new RdError(code, `${what} cannot be made, so nothing was changed.`, {
+  throw new RdError(BLOCKED_CODES[by], `${what} cannot be made, so nothing was changed.`, {
     details: blocked.map(blockedLine),
     findings: blocked.map((change) => ({ pointer: pointerOfChange(change), message: blockedLine(change) })),
     advice: [...new Set(blocked.map((change) => adviceFor(change, plan)))].join(' '),

@@ -2,6 +2,8 @@ import type { ForwardKey } from '../features/port-forwards/forward.ts';
 import type { JsonObject, JsonValue } from '../json.ts';
 import type { MachineOptions } from '../settings/machine-options.gen.ts';
 import type { PartialMachineOptions } from '../settings/machine-options.ts';
+import type { HealLevel } from '../settings/watch-rules.ts';
+import type { DriftState } from './healing.ts';
 import type { Loss } from './losses.ts';
 import type { Prediction } from './prediction.ts';
 import type { UserFileChange } from './user-files.ts';
@@ -36,10 +38,29 @@ export interface Change {
   /** The reason for the cost, as a clause: `the engine is another program`. */
   reason: string;
   /**
-   * Set when the change is blocked; the message names the lock or the driver's reason. `advice`: what to do, where that
-   * depends on the setting.
+   * Set when the change is blocked; the message names the lock, the driver's reason, or the kept profile that would set it back. `advice`:
+   * what to do, where that depends on the setting.
    */
-  blocked?: { by: 'lock' | 'unsupported'; message: string; advice?: string };
+  blocked?: { by: 'lock' | 'unsupported' | 'kept'; message: string; advice?: string };
+}
+
+/** A field that will differ from a kept profile once a plan is carried out. */
+export interface ForeseenDrift {
+  /** Name of the kept profile. */
+  profile: string;
+  path: string;
+  key?: string;
+  /** What that profile says; absent where it removes the entry. */
+  after?: JsonValue | Sensitive;
+  heal: HealLevel;
+  /** What the service will do about it. `healing`: it sets the field back at once. */
+  state: DriftState;
+  /** For `deferred`: when it sets the field back, RFC 3339. */
+  until?: string;
+  /** Why nothing is done about it, as a sentence. */
+  message?: string;
+  /** Where that profile mentions it: `/home/me/team.yaml:7:5`. */
+  place?: string;
 }
 
 /** Something that a plan interrupts, hides or destroys. `lost` is true only for irrecoverable data, with the name that consent to it has. */
@@ -89,6 +110,8 @@ export interface Plan {
    * are made (RFC 3339). Absent where nothing waits.
    */
   deferred?: { until: string; changes: string[] };
+  /** Absent where nothing will differ from a kept profile. */
+  drift?: ForeseenDrift[];
   /** Reasons of a restart that is due before any change of this plan. */
   pendingRestart: string[];
   /** The snapshot that an apply makes first, because the plan destroys data. `bytes`: to copy, where that is known. */

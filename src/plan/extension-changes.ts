@@ -91,6 +91,20 @@ export function extensionSteps({ changes }: Plan): ExtensionStep[] {
   ];
 }
 
+/** The settings once the extension steps of a plan are carried out. */
+export function extensionsAfter(settings: Settings, { changes }: Plan): Settings {
+  const open = changes.filter(({ path, blocked }) => path === EXTENSIONS && !blocked);
+  if (open.length === 0) return settings;
+  const installed = new Map(Object.entries(settings.application.extensions.installed));
+  for (const { key = '', after } of open) {
+    if (typeof after === 'string') installed.set(key, after);
+    else installed.delete(key);
+  }
+  const { application } = settings;
+  const extensions = { ...application.extensions, installed: Object.fromEntries(installed) };
+  return { ...settings, application: { ...application, extensions } };
+}
+
 /** The error for all failed calls, one line each; the rest of the plan has been applied. */
 export function extensionFailure(failures: readonly string[]): RdError {
   const count = failures.length === 1 ? 'An extension' : `${failures.length} extensions`;

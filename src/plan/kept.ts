@@ -34,6 +34,10 @@ export interface SentWindow {
   maxDefer?: string;
 }
 
+/** What carries a plan out. `set`: a write of settings, which is not refused because a kept profile sets it back. */
+export const PLANNED_HOWS = ['apply', 'rollback', 'set'] as const;
+export type PlannedHow = (typeof PLANNED_HOWS)[number];
+
 /** How a client wants its profile kept. */
 export interface SentKeep {
   /** `metadata.name` */

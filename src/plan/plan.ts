@@ -130,7 +130,8 @@ export function makePlan(input: PlanInput): Plan {
   return { ...whole, tag: tagOf(whole) };
 }
 
-function tagOf({ generation, changes, blastRadius }: Plan): string {
+/** The digest that stands for consent to a plan. */
+export function tagOf({ generation, changes, blastRadius }: Plan): string {
   const lost = blastRadius.filter((item) => item.lost);
   const agreed = changes.filter((change) => !isRuntimeChange(change));
   return digestOf(JSON.parse(JSON.stringify({ generation, changes: agreed, lost })));

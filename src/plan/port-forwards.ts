@@ -98,6 +98,21 @@ export function withPortForwards(plan: Plan, desired: WantedForwards, live: Forw
   });
 }
 
+/** The forwards once a plan is carried out. */
+export function forwardsAfter({ changes }: Plan, live: ForwardsReport): ForwardsReport {
+  const forwards = new Map(live.portForwards.map((forward) => [forwardName(forward), forward]));
+  for (const { path, key = '', after, blocked } of changes) {
+    if (path !== PATH || blocked) continue;
+    if (typeof after !== 'number') forwards.delete(key);
+    else
+      forwards.set(key, {
+        ...(forwards.get(key) ?? { ...forwardKeyOf(key), state: 'waiting', connections: 0 }),
+        hostPort: after,
+      });
+  }
+  return { ...live, portForwards: [...forwards.values()] };
+}
+
 /** The forward steps of an apply. */
 export function forwardSteps(plan: Plan, desired: WantedForwards): ForwardSteps {
   const changes = plan.changes.filter(({ path, blocked }) => path === PATH && !blocked);

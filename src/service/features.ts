@@ -121,6 +121,7 @@ export async function openFeatures(
     log: log.write,
     home: places.data,
     measured: history.measured,
+    foresee: (write) => watch?.foresee(write) ?? [],
     ...(policies.locked ? { lockedBy: policies.locked.source } : {}),
   });
   watch = await openWatch({

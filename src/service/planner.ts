@@ -1,13 +1,16 @@
-import type { ApiContext, Planner, ReservedSteps } from '../api/context.ts';
+import type { ApiContext, PlannedWriter, Planner, ReservedSteps } from '../api/context.ts';
 import { RdError, type SettingsFinding } from '../errors.ts';
 import type { Covers } from '../features/snapshots/contract.ts';
 import type { Clock } from '../os/clock.ts';
 import { refuseBlocked } from '../plan/blocks.ts';
 import type { LiveState, Plan, PlanRequest } from '../plan/change.ts';
 import { patchOf, plannedMachineOptions } from '../plan/diff.ts';
+import { extensionsAfter } from '../plan/extension-changes.ts';
+import { withSetBackBlocked } from '../plan/foresight.ts';
 import { recordedForwards } from '../plan/history.ts';
 import { lostItems } from '../plan/losses.ts';
 import { makePlan } from '../plan/plan.ts';
+import { type ForwardsReport, forwardsAfter } from '../plan/port-forwards.ts';
 import type { Measurement } from '../plan/prediction.ts';
 import { validateContext } from '../plan/settings-update.ts';
 import { PRODUCT } from '../product.ts';
@@ -22,6 +25,7 @@ import type { Settings } from '../settings/settings.gen.ts';
 import { unknownKeys, validate } from '../settings/validate.ts';
 import type { DesiredSnapshot, WriteResult } from '../state/desired-store.ts';
 import { withCover } from './plan-cover.ts';
+import type { Foresight } from './watch/foresight.ts';
 
 interface PlannerInput
   extends Pick<
@@ -45,6 +49,7 @@ interface PlannerInput
   lockedBy?: string;
   /** What earlier changes took here, oldest first. */
   measured(): readonly Measurement[];
+  foresee: Foresight;
 }
 
 /** Plans desired states for the API and for other parts of the service, and carries them out. */
@@ -55,6 +60,7 @@ export function createPlanner(input: PlannerInput): Planner {
     { settings, machine, power, generation }: Desired,
     request: PlanRequest,
     observation: Parameters<Planner['plan']>[1] = {},
+    forwards: () => ForwardsReport = portForwards.list,
   ) {
     return makePlan({
       request,
@@ -68,19 +74,39 @@ export function createPlanner(input: PlannerInput): Planner {
       target: { product: PRODUCT.name, home, driver: driver.name, simulated: driver.simulated },
       generation,
       measured: input.measured(),
-      ...(request.portForwards ? { forwards: portForwards.list() } : {}),
+      ...(request.portForwards ? { forwards: forwards() } : {}),
       ...observation,
     });
   }
 
+  /** The plan of `planFrom`, with what kept profiles would make of it. */
+  function planFor(
+    desired: Desired,
+    request: PlanRequest,
+    { by, kept }: PlannedWriter,
+    observation?: Parameters<Planner['plan']>[1],
+  ): Plan {
+    const plan = planFrom(desired, request, observation);
+    const written = stateAfter(plan, request, desired);
+    const settings = extensionsAfter(written.settings, plan);
+    const after = { ...written, settings, generation: desired.generation + 1 };
+    const forwards = () => forwardsAfter(plan, portForwards.list());
+    const drift = input.foresee({
+      ...{ plan, request, by },
+      ...(kept === undefined ? {} : { kept }),
+      check: (other) => checked(other, after.settings, input),
+      planAfter: (other) => planFrom(after, other, observation, forwards),
+    });
+    if (drift.length === 0) return plan;
+    const foreseen = { ...plan, drift };
+    if (by.how !== 'apply') return foreseen;
+    return withSetBackBlocked(foreseen, request, (other) => planFrom(desired, other, observation));
+  }
+
   function decisionOn(plan: Plan, request: PlanRequest, desired: Desired): Decision {
-    // The request was checked against these very settings, so its differences need no further validation.
-    const patch = patchOf(plan, request, desired.settings);
-    const settings = patch ? mergeSettings(desired.settings, patch) : desired.settings;
-    const machine = plannedMachineOptions(plan, request, desired.machine);
-    const power = request.state === 'unmanaged' ? desired.power : request.state;
+    const { settings, machine, power } = stateAfter(plan, request, desired);
     const sent: ApplyReply['sent'] = [];
-    if (patch || machine !== desired.machine) sent.push('settings');
+    if (settings !== desired.settings || machine !== desired.machine) sent.push('settings');
     if (power !== desired.power) sent.push('power');
     // Nothing differs, and an earlier attempt failed for good. Its cause may be gone.
     const gaveUp = power === 'started' && controllers.status().backendState === 'ERROR';
@@ -97,6 +123,7 @@ export function createPlanner(input: PlannerInput): Planner {
   return {
     check: (request) => checked(request, store.snapshot().desired.settings, input),
     plan: (request, observation) => planFrom(store.snapshot().desired, request, observation),
+    planFor: (request, writer, observation) => planFor(store.snapshot().desired, request, writer, observation),
     live: () => liveState(input),
     withCover: (plan, request) =>
       withCover(plan, request, {
@@ -110,7 +137,7 @@ export function createPlanner(input: PlannerInput): Planner {
       let steps: ReservedSteps | undefined;
       const decide = (desired: Desired): Decision => {
         const request = checked(body, desired.settings, input);
-        const plan = planFrom(desired, request);
+        const plan = by.how === 'apply' ? planFor(desired, request, { by }) : planFrom(desired, request);
         steps = applies.reserve(plan, request);
         if (plan.tag !== tag) throw stale();
         refuseBlocked(plan);
@@ -154,6 +181,16 @@ export function createPlanner(input: PlannerInput): Planner {
       steps?.begin(generation, origin);
       return { generation, sent, continues: steps !== undefined, ...(snapshot === undefined ? {} : { snapshot }) };
     },
+  };
+}
+
+/** The desired state once a plan is written. Its request was checked, so its differences need no further validation. */
+function stateAfter(plan: Plan, request: PlanRequest, desired: Desired): Omit<Desired, 'generation'> {
+  const patch = patchOf(plan, request, desired.settings);
+  return {
+    settings: patch ? mergeSettings(desired.settings, patch) : desired.settings,
+    machine: plannedMachineOptions(plan, request, desired.machine),
+    power: request.state === 'unmanaged' ? desired.power : request.state,
   };
 }
 

@@ -33,11 +33,11 @@ export async function saveKept(path: string, records: readonly KeptRecord[]): Pr
   await writeRecord(path, { format: FORMAT, kept: records });
 }
 
-/** The names and files of the kept profiles, for when no service runs. Throws `ERR_IO`. */
-export async function readKept(path: string): Promise<KeptProfile[]> {
+/** The kept profiles, for when no service runs; those that can be read. Throws `ERR_IO`. */
+export async function readKept(path: string): Promise<KeptRecord[]> {
   const record = await readRecord(path);
   const list = record !== undefined && record !== 'damaged' && Array.isArray(record.kept) ? record.kept : [];
-  return list.filter(isKept).map(({ profile }) => profile);
+  return list.filter(isKept);
 }
 
 function nameOf({ profile }: KeptRecord): string {

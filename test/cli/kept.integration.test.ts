@@ -123,6 +123,83 @@ test('a window defers what restarts: shown in the plan, stored, and made at once
   expect(await kept()).toMatchObject([{ state: 'in sync' }]);
 });
 
+const OTHER = `apiVersion: rdctl/v1
+kind: Profile
+metadata: { name: other }
+settings:
+  version: 19
+  containerEngine: { name: containerd }
+  images: { namespace: other }
+`;
+const SET_BACK = 'The kept profile team sets it back to "web"';
+
+test('a plan says what a kept profile sets back, with and without a service, and an apply of it is refused', async () => {
+  const { run, write, cwd, client, service, home } = await scene();
+  await run('apply', '-f', 'team.yaml', '--keep');
+  write('other.yaml', OTHER);
+  const before = await client.status();
+  const plan = await run('plan', '-f', 'other.yaml');
+  expect(plan.exit).toBe(3);
+  expect(plan.out).toContain(`images.namespace: web → other (other.yaml:7:13)`);
+  expect(plan.out).toContain(`kept: ${SET_BACK} (${join(cwd, 'team.yaml')}:7:13).`);
+  expect(plan.out).toContain('Kept profiles:\n  * containerEngine.name will differ from team (warn)\n');
+  const document = JSON.parse((await run('plan', '-f', 'other.yaml', '-o', 'json')).out);
+  expect(document.drift).toEqual([
+    {
+      profile: 'team',
+      path: 'containerEngine.name',
+      after: 'moby',
+      heal: 'warn',
+      state: 'reported',
+      place: expect.any(String),
+    },
+    {
+      profile: 'team',
+      path: 'images.namespace',
+      after: 'web',
+      heal: 'enforce',
+      state: 'healing',
+      place: expect.any(String),
+    },
+  ]);
+  const refused = await run('apply', '-f', 'other.yaml', '--skip-locked', '--skip-unsupported');
+  expect(refused).toMatchObject({ exit: 3, err: expect.stringContaining(SET_BACK) });
+  expect(refused.err).toContain('end its keeping with `rdctl release team`');
+  expect((await client.status()).generation).toBe(before.generation);
+  await service.stop('the test says so');
+  expect(await run('plan', '-f', 'other.yaml')).toMatchObject({ exit: 3, out: expect.stringContaining(SET_BACK) });
+  const next = await scene({ home });
+  await next.run('release', 'team');
+  next.write('other.yaml', OTHER);
+  expect(await next.run('apply', '-f', 'other.yaml')).toMatchObject({ exit: 0 });
+  expect((await next.run('apply', '-f', 'other.yaml')).out).toContain('Nothing to change.');
+});
+
+test('the kept profile itself changes what it enforces; set warns, and a rollback says that it pauses the healing', async () => {
+  const { run, write, client, until } = await scene();
+  await run('apply', '-f', 'team.yaml', '--keep');
+  write('team.yaml', TEAM.replace('namespace: web', 'namespace: two'));
+  expect(await run('plan', '-f', 'team.yaml')).toMatchObject({ exit: 0 });
+  // A saved plan updates no kept profile.
+  expect(await run('plan', '-f', 'team.yaml', '--out-file', 'p.json')).toMatchObject({ exit: 3 });
+  expect(await run('apply', '-f', 'team.yaml')).toMatchObject({ exit: 0 });
+  expect((await run('apply', '-f', 'team.yaml')).out).toContain('Nothing to change.');
+  const set = await run('set', '--images.namespace=x', '--container-engine.name=containerd');
+  expect(set).toMatchObject({ exit: 0 });
+  expect(set.err).toContain('warning: images.namespace is set back to two at once by the kept profile team\n');
+  expect(set.err).toContain('warning: containerEngine.name will differ from the kept profile team (warn)\n');
+  await until(([team]) => team?.drift.length === 1);
+  expect((await client.settings()).settings).toMatchObject({ images: { namespace: 'two' } });
+  const first = JSON.parse((await run('history', '-o', 'json')).out).entries[0];
+  const paused = 'images.namespace will differ from team (enforce). Healing is paused since a rollback';
+  const to = String(first.generation - 1);
+  expect(await run('rollback', to, '--plan')).toMatchObject({ exit: 0, out: expect.stringContaining(paused) });
+  expect(await run('rollback', to)).toMatchObject({ exit: 0, err: expect.stringContaining(paused) });
+  const [team] = await until(([each]) => each?.drift.some(({ state }) => state === 'paused') === true);
+  expect(team?.state).toBe('paused');
+  expect((await client.settings()).settings).toMatchObject({ images: { namespace: 'default' } });
+});
+
 test.each([
   [
     'a profile without a name',

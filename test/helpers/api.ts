@@ -200,6 +200,7 @@ export function startApi(options: TestApiOptions = {}): TestApi {
       clock: systemClock,
       home: HOME,
       measured: () => [],
+      foresee: () => [],
       ...(options.lockedBy === undefined ? {} : { lockedBy: options.lockedBy }),
     }),
     watch: NO_WATCH,

@@ -82,6 +82,7 @@ export function watchScene(options: SceneOptions = {}) {
     counters: { settingsPuts: 0, settingsWrites: 0 },
     kubernetesVersions: () => undefined,
     measured: () => [],
+    foresee: (write) => watch.foresee(write),
     covers: NO_COVERS,
     clock,
     controllers: { observed: () => runsWith(settings), status: () => ({ backendState: 'STARTED' }) } as never,

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import { RdError } from '../../src/errors.ts';
 import { CALM_MS } from '../../src/plan/healing.ts';
+import { requestFor } from '../plan/planning.ts';
 import { NOW, watchScene } from './watch-scene.ts';
 
 const MEMORY = 'virtualMachine.memoryInGB';
@@ -410,4 +411,59 @@ test('a file of the user is compared where the profile mentions its setting, and
   scene.watch.changed();
   await scene.calm();
   expect(scene.watch.status()).toMatchObject([{ state: 'in sync' }]);
+});
+
+/** What a plan says about one field, and what becomes of it once it is written. */
+test.each<[string, Parameters<ReturnType<typeof watchScene>['keep']>, 'set' | 'rollback', 'healing' | string]>([
+  ['enforce', [{ [DEBUG]: false }, { heal: 'enforce' }], 'set', 'healing'],
+  ['report', [{ [DEBUG]: false }], 'set', 'reported'],
+  [
+    'enforce with a window, where nothing restarts',
+    [{ [DEBUG]: false }, { heal: 'enforce' }, WINDOW],
+    'set',
+    'healing',
+  ],
+  ['enforce after a rollback', [{ [DEBUG]: false }, { heal: 'enforce' }], 'rollback', 'paused'],
+])('a plan foresees what becomes of a field: %s', async (_, keep, how, state) => {
+  const scene = watchScene();
+  await scene.keep(...keep);
+  const by = { how, program: 'rdctl/1', ...(how === 'rollback' ? { to: 1 } : {}) };
+  const plan = scene.planner.planFor(requestFor({ [DEBUG]: true }), { by });
+  expect(plan.drift).toMatchObject([{ profile: 'team', path: DEBUG, state }]);
+  await scene.set(DEBUG, true, by);
+  expect(scene.value(DEBUG)).toBe(state !== 'healing');
+  expect(scene.watch.status()[0]?.drift.map((drift) => drift.state)).toEqual(state === 'healing' ? [] : [state]);
+});
+
+test('an apply of what a kept profile sets back is refused, and writes nothing', async () => {
+  const scene = watchScene();
+  await scene.keep({ [DEBUG]: false }, { heal: 'enforce' });
+  const request = requestFor({ [DEBUG]: true, 'images.namespace': 'x' });
+  const by = { how: 'apply' as const, profile: 'team' };
+  const plan = scene.planner.planFor(request, { by });
+  expect(plan.summary).toMatchObject({ changes: 2, blocked: 1 });
+  const refused = scene.planner.write(request, plan.tag ?? '', by, 'return');
+  await expect(refused).rejects.toMatchObject({ code: 'ERR_SETTING_KEPT', details: [expect.stringContaining(DEBUG)] });
+  // The tag of a plan that knows nothing of kept profiles is stale.
+  const unaware = scene.planner.plan(request).tag ?? '';
+  await expect(scene.planner.write(request, unaware, by, 'return')).rejects.toMatchObject({ code: 'ERR_PLAN_STALE' });
+  expect(scene.writes).toEqual([]);
+  // The profile that keeps it may change it.
+  expect(scene.planner.planFor(request, { by, kept: 'team' }).drift).toBeUndefined();
+  await scene.keep({ [DEBUG]: true }, { heal: 'enforce' });
+  expect(scene.value(DEBUG)).toBe(true);
+});
+
+test('a kept profile that cannot be compared blocks nothing', async () => {
+  const stored = JSON.stringify([
+    {
+      profile: {
+        ...{ name: 'old', request: requestFor({ [DEBUG]: 'no' as never }), watch: { heal: 'enforce', fields: {} } },
+        ...{ files: [], places: {}, appliedAt: '', generation: 1, pending: [] },
+      },
+      fields: {},
+    },
+  ]);
+  const { planner } = watchScene({ stored });
+  expect(planner.planFor(requestFor({ [DEBUG]: true }), { by: { how: 'apply' } }).drift).toBeUndefined();
 });

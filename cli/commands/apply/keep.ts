@@ -60,7 +60,7 @@ export async function checkKeep(
   }
   if (keep || now || !keepable?.desired.maintenance) return;
   const kept = await readKept(keptFile);
-  if (kept.some((profile) => profile.name === name)) return;
+  if (kept.some(({ profile }) => profile.name === name)) return;
   throw usage(
     'the profile has a maintenance window, for which the service has to keep it',
     'Add --keep, or apply it without the window with --now.',

@@ -191,6 +191,7 @@ async function applyWith(service: Found, options: ApplyOptions, { leftMs, decide
     ...(wanted.author ? { author: wanted.author } : {}),
     ...(options.onFailure === 'keep' ? { onFailure: 'keep' as const } : {}),
     ...(keep ? { keep } : {}),
+    ...(wanted.isRollback ? { how: 'rollback' as const } : {}),
     skipLocked: options.skipLocked,
     skipUnsupported: options.skipUnsupported || wanted.isRollback === true,
     wait: options.wait,

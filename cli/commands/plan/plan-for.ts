@@ -1,12 +1,14 @@
 import type { DesiredDocument } from '../../../profiles/document/load.ts';
 import { offlinePlan, storedForwards, storedSettings } from '../../../src/client/offline.ts';
+import type { StoredHome } from '../../../src/client/offline-kept.ts';
 import { refuseOtherDriver } from '../../../src/client/session/driver.ts';
 import type { Service } from '../../../src/client/session/find.ts';
 import { homeOf } from '../../../src/client/session/home.ts';
-import type { LiveState, Plan } from '../../../src/plan/change.ts';
-import { mentionsForwards, withPortForwards } from '../../../src/plan/port-forwards.ts';
+import type { LiveState, Plan, PlanRequest } from '../../../src/plan/change.ts';
+import type { PlannedHow } from '../../../src/plan/kept.ts';
+import { withPortForwards } from '../../../src/plan/port-forwards.ts';
 import { hostOf, hostTargets } from '../../arguments/environment.ts';
-import { errorWithPositions, forwardsOf, requestOf } from '../../arguments/profile-files.ts';
+import { errorWithPositions, requestOf } from '../../arguments/profile-files.ts';
 import type { Io } from '../../command.ts';
 import { PLAN_WAIT_MS, patientClient } from '../../views/service-activity.ts';
 import { nextDriver } from './next-driver.ts';
@@ -14,6 +16,15 @@ import { nextDriver } from './next-driver.ts';
 /** What a plan needs of a desired state; not every one has a document. */
 export type Planned = Pick<DesiredDocument, 'request' | 'portForwards' | 'prunePortForwards'> &
   Partial<Pick<DesiredDocument, 'locate' | 'files' | 'metadata' | 'maintenance'>>;
+
+interface PlanOptions {
+  driver?: string;
+  timeout?: number;
+  /** What will carry the plan out. */
+  how?: PlannedHow;
+  /** The plan will be saved. */
+  isToSave?: boolean;
+}
 
 /**
  * The plan for a desired state: from the running service, waiting for an observation if needed, otherwise estimated
@@ -23,18 +34,31 @@ export async function planFor(
   desired: Planned,
   service: Service | undefined,
   io: Io,
-  { driver, timeout = PLAN_WAIT_MS }: { driver?: string; timeout?: number },
+  { driver, timeout = PLAN_WAIT_MS, how = 'apply', isToSave = false }: PlanOptions,
 ): Promise<{ plan: Plan; live?: LiveState }> {
-  if (!service) return { plan: await estimate(desired, io, driver) };
+  // Applying a saved plan updates no kept profile.
+  const name = isToSave ? undefined : desired.metadata?.name;
+  if (!service) return { plan: await estimate(desired, io, { driver, how, name }) };
   if (!service.client.foreign) refuseOtherDriver(service.status.driver.name, driver);
   return patientClient(service.client, io, () => timeout)
-    .planWithLive(requestOf(desired), desired.maintenance ? { maintenance: desired.maintenance } : {})
+    .planWithLive(requestOf(desired), {
+      ...(desired.maintenance ? { maintenance: desired.maintenance } : {}),
+      ...(name === undefined ? {} : { kept: name }),
+      how,
+    })
     .catch((error: unknown) => {
       throw errorWithPositions(error, desired.locate);
     });
 }
 
-async function estimate(desired: Planned, io: Io, driver: string | undefined): Promise<Plan> {
+interface EstimateOptions {
+  driver: string | undefined;
+  how: PlannedHow;
+  /** Of the profile. */
+  name: string | undefined;
+}
+
+async function estimate(desired: Planned, io: Io, { driver, how, name }: EstimateOptions): Promise<Plan> {
   const where = homeOf(io);
   const host = hostOf(io);
   const { platform } = host;
@@ -44,17 +68,28 @@ async function estimate(desired: Planned, io: Io, driver: string | undefined): P
   refuseOtherDriver(stored.driver, driver);
   const next = await nextDriver(io, stored.driver, driver);
   const { homeService, mayRun, wasUnclean } = await import('../../../src/client/home-service.ts');
-  const home = await homeService(where);
+  const last = await homeService(where);
   const facts = {
     ...stored,
-    left: mayRun(home),
-    cut: wasUnclean(home),
+    left: mayRun(last),
+    cut: wasUnclean(last),
     ...(next.driver === undefined ? {} : { driver: next.driver }),
   };
-  const estimated = offlinePlan(desired.request, facts, where, await userFiles(next.driver, io));
-  const plan = { ...estimated, warnings: [...next.warnings, ...estimated.warnings] };
-  const wanted = forwardsOf(desired);
-  return mentionsForwards(wanted) ? withPortForwards(plan, wanted, await storedForwards(where)) : plan;
+  const files = await userFiles(next.driver, io);
+  const home = { settings: facts, forwards: await storedForwards(where) };
+  const planOf = (request: PlanRequest, { settings, forwards }: StoredHome) => {
+    const made = offlinePlan(request, settings, where, files);
+    const plan = { ...made, warnings: [...next.warnings, ...made.warnings] };
+    return request.portForwards ? withPortForwards(plan, request.portForwards, forwards) : plan;
+  };
+  const request = requestOf(desired);
+  const plan = planOf(request, home);
+  const { readKept } = await import('../../../src/state/kept-file.ts');
+  const records = await readKept(where.keptFile);
+  if (records.length === 0) return plan;
+  const { withKept } = await import('../../../src/client/offline-kept.ts');
+  const { timeZone: zone } = Intl.DateTimeFormat().resolvedOptions();
+  return withKept(plan, request, home, { records, kept: name, how, now: Date.now(), zone, planOf });
 }
 
 /** The state of the user's files. Where no driver is available yet, assumes a real one. */

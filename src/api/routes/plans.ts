@@ -3,7 +3,7 @@ import { RdError } from '../../errors.ts';
 import { indentedJson, isObject } from '../../json.ts';
 import type { LiveState, PlanRequest } from '../../plan/change.ts';
 import type { Author, StatedAuthor } from '../../plan/history.ts';
-import type { SentKeep, SentWindow } from '../../plan/kept.ts';
+import { PLANNED_HOWS, type PlannedHow, type SentKeep, type SentWindow } from '../../plan/kept.ts';
 import { PORT_FORWARD_SCHEMA } from '../../plan/port-forward-schema.ts';
 import type { OnFailure } from '../../plan/return.ts';
 import { settingsWithoutSecrets } from '../../plan/secrets.ts';
@@ -48,14 +48,23 @@ const PLAN_REQUEST = {
 
 const PLAN_BODY = {
   ...PLAN_REQUEST,
-  properties: { ...PLAN_REQUEST.properties, maintenance: WINDOW_SCHEMA },
+  properties: {
+    ...PLAN_REQUEST.properties,
+    maintenance: WINDOW_SCHEMA,
+    how: {
+      description:
+        'What carries the plan out, on which depends what kept profiles make of it: an apply, the default; a rollback, which pauses their healing; or `set`, a write of settings, which is not refused.',
+      enum: PLANNED_HOWS,
+    },
+    kept: { description: 'Name of the kept profile that the apply updates.', type: 'string', maxLength: 256 },
+  },
 } as const;
 
 const PLAN_DOC = documented({
   scope: 'plan',
   summary: 'Plan the changes that reach a desired state, with their cost',
   description:
-    'Changes nothing. Locked fields and fields that the driver does not support are changes with `blocked`, not errors.',
+    'Changes nothing. Locked fields, fields that the driver does not support and those that a kept profile would set back at once are changes with `blocked`, not errors.',
   query: {
     waitMs: {
       description: `How long to wait for an observation of the backend, in milliseconds, up to ${LONGEST_WAIT}; the default is ${USUAL_WAIT}`,
@@ -78,10 +87,12 @@ const PLAN_DOC = documented({
 
 /** `POST /v2/plan`: what a desired state would change here, and what that would cost. Changes nothing. */
 export function planRoutes(app: FastifyInstance, { controllers, planner, watch, userFiles }: ApiContext): void {
-  app.post<{ Body: PlanRequest & { maintenance?: SentWindow } }>(
+  app.post<{ Body: PlanRequest & { maintenance?: SentWindow; how?: PlannedHow; kept?: string } }>(
     '/v2/plan',
     { ...PLAN_DOC, schema: { body: PLAN_BODY } },
-    async ({ body: { maintenance, ...body }, query, token }, reply) => {
+    async (call, reply) => {
+      const { maintenance, how = 'apply', kept, ...body } = call.body;
+      const { query, token } = call;
       const limit = AbortSignal.timeout(waitOf(query));
       const window = maintenance && windowOf(maintenance);
       const request = planner.check(body);
@@ -91,7 +102,8 @@ export function planRoutes(app: FastifyInstance, { controllers, planner, watch, 
       const files = await userFiles();
       // Plan and live state are of the same moment: nothing is awaited between them.
       const facts = { ...(looked ? {} : { outdated }), ...(files ? { userFiles: files } : {}) };
-      const plan = watch.plan(planner.plan(request, facts), window);
+      const writer = { by: { how, ...callerOf(call) }, ...(kept === undefined ? {} : { kept }) };
+      const plan = watch.plan(planner.planFor(request, writer, facts), window);
       const withLive = isObject(query) && query.live === 'true';
       const live = withLive ? { live: liveState(planner.live(), token) } : {};
       const document = { ...(await planner.withCover(plan, request)), ...live };

@@ -14,6 +14,7 @@ import { leafAt } from '../../settings/leaf-paths.ts';
 import type { SettingPath } from '../../settings/settings.gen.ts';
 import type { Written } from '../../state/desired-store.ts';
 import type { KeptRecord } from '../../state/kept-file.ts';
+import { createForesight, type Foresight } from './foresight.ts';
 import { createKeeper } from './keeper.ts';
 import { contestedConditions, keptNotices, keptStatus, type Watched } from './report.ts';
 import { createWriters } from './writers.ts';
@@ -62,6 +63,7 @@ export interface WatchFeed {
   changed(): void;
   /** The desired state has changed. */
   written(next: Desired, written: Written): void;
+  foresee: Foresight;
   close(): Promise<void>;
 }
 
@@ -288,6 +290,7 @@ export function createWatch(input: WatchInput): Watch & WatchFeed {
       changed();
     },
     changed,
+    foresee: createForesight({ watched, writers, clock, zone }),
     written(next, { before, by, announced }) {
       const at = new Date(clock.now()).toISOString();
       const changes = [...recordedChanges(before, next), ...announced];

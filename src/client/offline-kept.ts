@@ -1,0 +1,66 @@
+import { isDeepStrictEqual } from 'node:util';
+import type { ForeseenDrift, Plan, PlanRequest } from '../plan/change.ts';
+import { patchOf, plannedMachineOptions } from '../plan/diff.ts';
+import { extensionsAfter } from '../plan/extension-changes.ts';
+import { foreseenDrift, withSetBackBlocked } from '../plan/foresight.ts';
+import { changeName, commonFields, type PlannedHow } from '../plan/kept.ts';
+import { type ForwardsReport, forwardsAfter } from '../plan/port-forwards.ts';
+import { DEFAULT_MACHINE_OPTIONS } from '../settings/machine-options.gen.ts';
+import { mergeSettings } from '../settings/merge.ts';
+import type { KeptRecord } from '../state/kept-file.ts';
+import type { StoredSettings } from './offline.ts';
+
+/** What is stored in a home whose service does not run. */
+export interface StoredHome {
+  settings: StoredSettings;
+  forwards: ForwardsReport;
+}
+
+interface KeptFacts {
+  records: readonly KeptRecord[];
+  /** Name of the kept profile that an apply would update. */
+  kept: string | undefined;
+  how: PlannedHow;
+  /** Milliseconds. */
+  now: number;
+  /** IANA name of the local time zone. */
+  zone: string;
+  planOf(request: PlanRequest, home: StoredHome): Plan;
+}
+
+/** The estimated plan with what the kept profiles would make of it, as the next service will say. */
+export function withKept(plan: Plan, request: PlanRequest, home: StoredHome, facts: KeptFacts): Plan {
+  const { records, kept, how, now, zone, planOf } = facts;
+  const drift = records.flatMap(({ profile, fields }): ForeseenDrift[] => {
+    if (profile.name === kept || commonFields(request, profile.request).length === 0) return [];
+    const generation = (home.settings.generation ?? profile.generation) + 1;
+    return foreseenDrift({
+      ...{ profile, request, plan, now, zone },
+      after: { changes: setBack(planOf(profile.request, homeAfter(plan, request, home)), plan) },
+      by: { by: { how }, generation, at: new Date(now).toISOString() },
+      memory: new Map(Object.entries(fields)),
+      writer: () => undefined,
+    });
+  });
+  if (drift.length === 0) return plan;
+  const foreseen = { ...plan, drift };
+  return how === 'apply' ? withSetBackBlocked(foreseen, request, (other) => planOf(other, home)) : foreseen;
+}
+
+function homeAfter(plan: Plan, request: PlanRequest, { settings: stored, forwards }: StoredHome): StoredHome {
+  const patch = patchOf(plan, request, stored.settings);
+  const settings = extensionsAfter(patch ? mergeSettings(stored.settings, patch) : stored.settings, plan);
+  const machine = plannedMachineOptions(plan, request, stored.machine ?? DEFAULT_MACHINE_OPTIONS);
+  const power = request.state === 'unmanaged' ? {} : { power: request.state, left: request.state === 'started' };
+  return { settings: { ...stored, settings, machine, ...power }, forwards: forwardsAfter(plan, forwards) };
+}
+
+/** The changes of a kept profile after a plan. To set back what has just been written costs nothing, because nothing has restarted yet. */
+function setBack({ changes }: Plan, plan: Plan): Plan['changes'] {
+  const before = new Map(plan.changes.map((change) => [changeName(change), change.before]));
+  return changes.map((change) => {
+    const name = changeName(change);
+    const isAsBefore = before.has(name) && isDeepStrictEqual(before.get(name), change.after);
+    return isAsBefore ? { ...change, severity: 'none' as const } : change;
+  });
+}

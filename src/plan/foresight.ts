@@ -1,0 +1,102 @@
+import type { JsonValue } from '../json.ts';
+import type { Change, ForeseenDrift, Plan, PlanRequest, Sensitive } from './change.ts';
+import { openChanges } from './deferral.ts';
+import { type FieldMemory, type JudgeInput, judge, type Writer } from './healing.ts';
+import { changeName, commonFields, partialRequest } from './kept.ts';
+import { tagOf } from './plan.ts';
+import { isRuntimeChange } from './runtime-changes.ts';
+import { extendedPlan } from './summary.ts';
+
+interface ForesightInput extends Pick<JudgeInput, 'profile' | 'memory' | 'writer' | 'undoneBy' | 'now' | 'zone'> {
+  request: PlanRequest;
+  /** The plan of the request. */
+  plan: Plan;
+  /** What the kept profile would change once that plan is written. */
+  after: Pick<Plan, 'changes'>;
+  /** Who carries the plan out. */
+  by: Writer;
+}
+
+/**
+ * What a plan would make differ from a kept profile, and what the service would do about it. A field that the plan leaves unchanged counts
+ * where the profile is about to change it. Pure.
+ */
+export function foreseenDrift({ request, plan, after, by, ...kept }: ForesightInput): ForeseenDrift[] {
+  const { profile } = kept;
+  const common = new Set(commonFields(request, profile.request));
+  const changed = new Set(openChanges(plan).map(changeName));
+  const { drift } = judge({
+    ...kept,
+    plan: after,
+    memory: withoutFailures(kept.memory),
+    writer: (name) => (changed.has(name) ? by : kept.writer(name)),
+  });
+  return drift.flatMap((each) => {
+    const { path, key, after: wanted, heal, state, until, message, place } = each;
+    const name = changeName(each);
+    if (!common.has(name) && !common.has(path)) return [];
+    if (!changed.has(name) && state !== 'healing' && state !== 'deferred') return [];
+    return [
+      {
+        ...{ profile: profile.name, path },
+        ...(key === undefined ? {} : { key }),
+        ...(wanted === undefined ? {} : { after: wanted }),
+        ...{ heal, state },
+        ...(until === undefined ? {} : { until }),
+        ...(message === undefined ? {} : { message }),
+        ...(place === undefined ? {} : { place }),
+      },
+    ];
+  });
+}
+
+/** A heal that failed is tried again later. */
+function withoutFailures(memory: JudgeInput['memory']): Map<string, FieldMemory> {
+  return new Map([...memory].map(([name, { failed: _, ...field }]) => [name, field]));
+}
+
+/** The plan of an apply: what a kept profile would set back at once is blocked. `planOf`: the plan of a request made now. */
+export function withSetBackBlocked(plan: Plan, request: PlanRequest, planOf: (request: PlanRequest) => Plan): Plan {
+  const setBack = new Map(
+    (plan.drift ?? []).filter(({ state }) => state === 'healing').map((drift) => [changeName(drift), drift]),
+  );
+  const blocked = openChanges(plan).flatMap((change): Change[] => {
+    const drift = setBack.get(changeName(change));
+    return drift ? [blockedChange(change, drift)] : [];
+  });
+  if (blocked.length === 0) return plan;
+  const names = new Set(blocked.map(changeName));
+  const rest = plan.changes.filter((change) => !names.has(changeName(change)) && !isRuntimeChange(change));
+  const { wishes, snapshot } = request;
+  const left = planOf({
+    ...partialRequest(request, rest),
+    ...(wishes ? { wishes: wishes.filter((path) => !names.has(path)) } : {}),
+    ...(snapshot === undefined ? {} : { snapshot }),
+  });
+  const whole = extendedPlan(left, { after: blocked });
+  return {
+    ...whole,
+    ...(plan.drift ? { drift: plan.drift } : {}),
+    ...(plan.tag === undefined ? {} : { tag: tagOf(whole) }),
+  };
+}
+
+function blockedChange({ action, ...change }: Change, { profile, after, place }: ForeseenDrift): Change {
+  const value = after === undefined ? 'removes it again' : `sets it back${valueText(after)}`;
+  return {
+    ...change,
+    action: action === 'replace' ? 'update' : action,
+    severity: 'none',
+    reason: 'not available',
+    blocked: {
+      by: 'kept',
+      message: `The kept profile ${profile} ${value}${place === undefined ? '' : ` (${place})`}.`,
+      advice: `Leave out what ${profile} keeps, change it there and apply that profile, or end its keeping with \`rdctl release ${profile}\`.`,
+    },
+  };
+}
+
+function valueText(value: JsonValue | Sensitive): string {
+  const isSecret = typeof value === 'object' && value !== null && 'sensitive' in value;
+  return isSecret ? '' : ` to ${JSON.stringify(value)}`;
+}

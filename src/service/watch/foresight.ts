@@ -1,0 +1,55 @@
+import { RdError } from '../../errors.ts';
+import type { Clock } from '../../os/clock.ts';
+import type { ForeseenDrift, Plan, PlanRequest } from '../../plan/change.ts';
+import { foreseenDrift } from '../../plan/foresight.ts';
+import type { Author } from '../../plan/history.ts';
+import { commonFields } from '../../plan/kept.ts';
+import type { Watched } from './report.ts';
+import type { Writers } from './writers.ts';
+
+/** A plan, and who is to carry it out. */
+interface PlannedWrite {
+  plan: Plan;
+  request: PlanRequest;
+  by: Author;
+  /** Name of the kept profile that it updates. */
+  kept?: string;
+  /** A request in canonical form. Throws `ERR_SETTINGS_INVALID`. */
+  check(request: PlanRequest): PlanRequest;
+  /** The plan of a request that is made once this one is written. */
+  planAfter(request: PlanRequest): Plan;
+}
+
+/** What a write would make differ from the kept profiles. */
+export type Foresight = (write: PlannedWrite) => ForeseenDrift[];
+
+interface ForesightParts {
+  watched: readonly Watched[];
+  writers: Writers;
+  clock: Clock;
+  /** IANA name of the local time zone. */
+  zone: string;
+}
+
+export function createForesight({ watched, writers, clock, zone }: ForesightParts): Foresight {
+  return ({ plan, request, by, kept, check, planAfter }) =>
+    watched.flatMap(({ profile, fields }) => {
+      if (profile.name === kept || commonFields(request, profile.request).length === 0) return [];
+      const now = clock.now();
+      const undoneBy = writers.undoing(profile);
+      try {
+        return foreseenDrift({
+          ...{ profile, request, plan, now, zone },
+          after: planAfter(check(profile.request)),
+          by: { by, generation: plan.generation + 1, at: new Date(now).toISOString() },
+          memory: new Map(Object.entries(fields)),
+          writer: writers.last,
+          ...(undoneBy ? { undoneBy } : {}),
+        });
+      } catch (error) {
+        // A profile that cannot be compared sets nothing back, and the status names it.
+        if (error instanceof RdError) return [];
+        throw error;
+      }
+    });
+}
