@@ -14,7 +14,7 @@ export interface InsidePackage {
   texts: readonly string[];
 }
 
-/** Packages that ship no license file, and the file of theirs that says it. */
+/** Packages that ship no license file, and the file of theirs that names the license, which is MIT; its text is added. */
 const SAID_ELSEWHERE: Readonly<Record<string, string>> = { 'abstract-logging': 'Readme.md' };
 
 const LICENSE_FILE = /^(?:licen[cs]e|copying|copyright|notice)/i;
@@ -32,6 +32,10 @@ export function describe(folders: readonly string[]): InsidePackage[] {
     if (files.length === 0 && elsewhere !== undefined) files.push(elsewhere);
     if (files.length === 0) throw new Error(`${folder} has no license file; add where it says its license`);
     const texts = files.sort().map((file) => readFileSync(join(folder, file), 'utf8').trim());
+    if (elsewhere !== undefined) {
+      if (entry.license !== 'MIT') throw new Error(`${folder} is under ${entry.license} now; add the text of that`);
+      texts.push(readFileSync('release/license-texts/MIT.txt', 'utf8').trim());
+    }
     return { folder, name, version: entry.version, license: entry.license, integrity: entry.integrity, texts };
   });
 }

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { InsidePackage } from './inside.ts';
-import { RUNTIME, RUNTIME_LIBRARIES, RUNTIME_POLYFILLS } from './runtime-libraries.ts';
+import { RUNTIME, RUNTIME_LIBRARIES } from './runtime-libraries.ts';
+import { RUNTIME_POLYFILLS } from './runtime-polyfills.ts';
 import { RUNTIME_VERSION, type Target } from './targets.ts';
 
 /** The bill of materials of one file, as CycloneDX 1.6. Without a time and with a number of its content: two builds write the same bytes. */
@@ -70,11 +71,11 @@ function runtimeComponent(target: Target, ref: string) {
         licenses: licensesOf(license),
         externalReferences: [{ type: 'vcs', url }],
       })),
-      ...RUNTIME_POLYFILLS.map((name) => ({
+      ...RUNTIME_POLYFILLS.map(({ name, license }) => ({
         type: 'library',
         'bom-ref': `${ref}#polyfill-${name}`,
         name,
-        licenses: licensesOf('MIT'),
+        licenses: licensesOf(license),
       })),
     ],
   };

@@ -1,5 +1,7 @@
 import type { InsidePackage } from '../inside.ts';
-import { RELINK, RUNTIME, RUNTIME_LIBRARIES, RUNTIME_POLYFILLS } from '../runtime-libraries.ts';
+import { RELINK } from '../relink.ts';
+import { RUNTIME, RUNTIME_LIBRARIES } from '../runtime-libraries.ts';
+import { RUNTIME_POLYFILLS } from '../runtime-polyfills.ts';
 import { RUNTIME_VERSION } from '../targets.ts';
 
 const FORMAT = 'https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/';
@@ -36,14 +38,14 @@ export function copyrightFile(packages: readonly InsidePackage[], year: string):
     paragraph(
       [`runtime/${RUNTIME.name}/*`],
       ['the authors of Bun, and of the libraries below'],
-      'Expat and LGPL-2.0+ and LGPL-2.1 and others',
+      'Expat and LGPL-2.0+ and LGPL-2.1+ and others',
       `${RUNTIME.name} ${RUNTIME_VERSION}, ${RUNTIME.url}, with these libraries linked into it:
 
 ${libraries.map(({ name, license, url }) => `${name} (${license}), ${url}`).join('\n')}
 
-and these packages under the MIT license: ${RUNTIME_POLYFILLS.join(', ')}.
+and these packages: ${RUNTIME_POLYFILLS.map(({ name, license }) => `${name} (${license})`).join(', ')}.
 
-${RELINK.replace('%VERSION%', RUNTIME_VERSION)}
+${RELINK}
 
 ${LGPL}
 ${NOTICES}`,

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { build } from 'esbuild';
 import { expect, test } from 'vitest';
+import { LGPL_COMMITS, RUNTIME, RUNTIME_LIBRARIES } from '../../release/runtime-libraries.ts';
 import { runtimeProgram } from '../../release/runtime-package.ts';
 import { ownTarget } from '../../release/targets.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';
@@ -41,4 +42,31 @@ test('the runtime of the file answers each probe as Node does, but for the diffe
   expect(Object.keys(other)).toEqual(Object.keys(node));
   const differing = Object.keys(node).filter((name) => JSON.stringify(node[name]) !== JSON.stringify(other[name]));
   expect(differing.sort()).toEqual(documented().sort());
+});
+
+/** What `process.versions` names that is no library inside: versions of interfaces and of languages, and names of what is listed otherwise. */
+const LISTED_AS: Readonly<Record<string, string | undefined>> = {
+  ares: 'c-ares',
+  lolhtml: 'lol-html',
+  lshpack: 'ls-hpack',
+  usockets: 'uSockets',
+  uv: 'libuv',
+  uwebsockets: 'uWebSockets',
+  webkit: 'JavaScriptCore',
+  zlib: 'zlib-ng',
+};
+const NO_LIBRARY = ['bun', 'modules', 'napi', 'node', 'openssl', 'typescript', 'unicode', 'v8', 'zig'];
+
+test('the list of libraries has each that the runtime names, and the commits of those under the LGPL', () => {
+  const target = ownTarget();
+  if (!target) throw new Error('there is no runtime for this computer');
+  const asked = execFileSync(runtimeProgram(target), ['-p', 'JSON.stringify([Bun.revision, process.versions])'], {
+    encoding: 'utf8',
+  });
+  const [revision, versions]: [string, Record<string, string>] = JSON.parse(asked);
+  expect(revision).toBe(RUNTIME.revision);
+  expect(versions).toMatchObject(LGPL_COMMITS);
+  const listed = RUNTIME_LIBRARIES.map(({ name }) => name);
+  const named = Object.keys(versions).filter((name) => !NO_LIBRARY.includes(name));
+  expect(named.map((name) => LISTED_AS[name] ?? name).filter((name) => !listed.includes(name))).toEqual([]);
 });
