@@ -3,20 +3,16 @@ import { join } from 'node:path';
 import { homeService } from '../../src/client/home-service.ts';
 import { homeOf } from '../../src/client/session/home.ts';
 import { RdError } from '../../src/errors.ts';
-import {
-  launchd,
-  type ServiceManager,
-  systemd,
-  taskScheduler,
-  type UnitState,
-} from '../../src/features/service-units/manager.ts';
+import { launchd, type ServiceManager, taskScheduler } from '../../src/features/service-units/manager.ts';
+import { systemd } from '../../src/features/service-units/systemd.ts';
 import { run } from '../../src/os/run.ts';
 import { userHome } from '../../src/os/user-directories.ts';
 import { activationSocket, unitName } from '../../src/state/unit-name.ts';
 import { noArguments } from '../arguments/arguments.ts';
 import { defineCommand, type FlagTable, type Io } from '../command.ts';
 import { defineGroup } from '../group.ts';
-import { jsonText, plainText } from '../views/text.ts';
+import { installedText, unitText } from '../views/service-unit.ts';
+import { jsonText } from '../views/text.ts';
 import { OUTPUT_FLAG } from '../views/view.ts';
 
 const SCOPE = {
@@ -42,15 +38,15 @@ A unit, job or task that rdctl did not create is left alone.
   async run({ flags, args, io }) {
     noArguments(args, 'service install');
     const onFirstUse = flags['on-first-use'] === true;
-    const manager = managerOf(io, { system: flags.system === true, onFirstUse });
-    const isRunning = (await homeService(homeOf(io))).kind === 'running';
+    const system = flags.system === true;
+    const manager = managerOf(io, { system, onFirstUse });
+    await refuseSecond(io, system);
+    const home = await homeService(homeOf(io));
+    const running = home.kind === 'running' ? home.holder.pid : undefined;
     const words = ['serve', ...(flags.driver === undefined ? [] : ['--driver', flags.driver])];
-    await manager.install({ command: [...io.self, ...words], environment: variables(io) }, { start: !isRunning });
-    const { unit } = await manager.state();
-    const when = onFirstUse ? 'when it is first used' : flags.system ? 'at boot' : 'at login';
-    io.err(`Installed ${unit}: the service starts ${when}, and again after a crash.\n`);
-    if (isRunning)
-      io.err('The running service is not part of it. To change that: rdctl shutdown, and install again.\n');
+    const content = { command: [...io.self, ...words], environment: variables(io) };
+    await manager.install(content, { start: running === undefined });
+    io.err(installedText(await manager.state(), { system, running }));
     return 0;
   },
 });
@@ -76,17 +72,20 @@ const serviceStatus = defineCommand({
   name: 'service status',
   summary: 'Show whether the service manager starts the service, and runs it',
   usage: '',
-  description: `Exit codes: 0 installed and running; 2 otherwise.
+  description: `Shows the unit that is in force: the one that \`rdctl service install\` wrote, or else that of a package.
+
+Exit codes: 0 it runs the service; 2 otherwise.
 
   rdctl service status -o json`,
   flags: { ...SCOPE, output: OUTPUT_FLAG },
   classic: false,
   async run({ flags, args, io }) {
     noArguments(args, 'service status');
-    const state = await managerOf(io, { system: flags.system === true }).state();
+    const system = flags.system === true;
+    const state = await managerOf(io, { system }).state();
     if (flags.output === 'json') io.out(jsonText({ kind: 'ServiceUnit', formatVersion: 1, ...state }));
-    else io.out(stateText(state));
-    return state.installed && state.active ? 0 : 2;
+    else io.out(unitText(state, { system, name: unitName(homeOf(io)) }));
+    return state.from !== undefined && state.active ? 0 : 2;
   },
 });
 
@@ -101,10 +100,25 @@ export const service = defineGroup({
   subcommands: [serviceInstall, serviceUninstall, serviceStatus],
 });
 
-function stateText({ unit, installed, enabled, active, pid }: UnitState): string {
-  if (!installed) return 'Not installed. `rdctl service install` starts the service at login.\n';
-  const runs = active ? `runs the service${pid === undefined ? '' : ` (pid ${pid})`}` : 'does not run the service now';
-  return `${plainText(unit)}\n${enabled ? 'Enabled' : 'Not enabled'}; ${runs}.\n`;
+/**
+ * Root has two managers for one home, and each would start its service again when it ends beside the other's. Throws `ERR_IO` when the one that
+ * is not asked starts it already.
+ */
+async function refuseSecond(io: Io, system: boolean): Promise<void> {
+  if (io.platform !== 'linux' || process.getuid?.() !== 0) return;
+  // Root often has no manager of its own.
+  const other = await managerOf(io, { system: !system })
+    .state()
+    .catch(() => undefined);
+  if (!other?.enabled && !other?.active) return;
+  const [option, scope] = system ? ['', '--user '] : [' --system', ''];
+  const removal =
+    other.from === 'install'
+      ? `rdctl service uninstall${option}`
+      : `systemctl ${scope}disable --now ${unitName(homeOf(io))}`;
+  throw new RdError('ERR_IO', `${other.unit} starts this service already; nothing was changed`, {
+    advice: `Keep it, or disable it first: ${removal}`,
+  });
 }
 
 /** The service manager of this computer. Throws `ERR_USAGE` for what it does not have, `ERR_NOT_PRIVATE` without root. */
@@ -124,7 +138,8 @@ function managerOf(io: Io, { system, onFirstUse = false }: { system: boolean; on
       const config = XDG_CONFIG_HOME?.startsWith('/') ? XDG_CONFIG_HOME : join(home, '.config');
       const socket = onFirstUse ? activationSocket(places) : undefined;
       const directory = system ? '/etc/systemd/system' : join(config, 'systemd', 'user');
-      return systemd({ ...base, directory, user: !system, ...(socket === undefined ? {} : { socket }) });
+      const packages = join('/usr/lib/systemd', system ? 'system' : 'user');
+      return systemd({ ...base, directory, packages, user: !system, ...(socket === undefined ? {} : { socket }) });
     }
     case 'darwin': {
       const directory = system ? '/Library/LaunchDaemons' : join(home, 'Library', 'LaunchAgents');

@@ -82,6 +82,21 @@ ${SERVICES}
 if [ -d /run/systemd/system ]; then
     systemctl --system disable --now rdctl.service >/dev/null 2>&1 || true
 fi
+# Enabled for all users by an administrator.
+rm -f /etc/systemd/user/default.target.wants/rdctl.service
+# Units of rdctl service install --system that run this program.
+for unit in /etc/systemd/system/rdctl*.service; do
+    grep -qs X-Rdctl-Managed "$unit" || continue
+    grep -qs '^ExecStart="/usr/bin/rdctl" ' "$unit" || continue
+    name=$(basename "$unit" .service)
+    for each in "$name.socket" "$name.service"; do
+        [ -e "/etc/systemd/system/$each" ] || continue
+        if [ -d /run/systemd/system ]; then
+            systemctl --system disable --now "$each" >/dev/null 2>&1 || true
+        fi
+        rm -f "/etc/systemd/system/$each"
+    done
+done
 for pid in $(services); do
     echo "rdctl: ending process $pid and its engine" >&2
     kill -TERM "$pid" 2>/dev/null || continue

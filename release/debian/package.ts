@@ -99,7 +99,8 @@ async function layOut(root: string, input: DebianInput, debianVersion: string): 
   write(root, 'usr/share/bash-completion/completions/rdctl', bashScript(COMPLETES));
   write(root, 'usr/share/zsh/vendor-completions/_rdctl', zshScript(COMPLETES));
   write(root, 'usr/share/fish/vendor_completions.d/rdctl.fish', fishScript(COMPLETES));
-  const unit = systemdService({ command: ['/usr/bin/rdctl', 'serve'], environment: {} });
+  const documentation = 'man:rdctl(1)';
+  const unit = systemdService({ command: ['/usr/bin/rdctl', 'serve'], environment: {}, documentation });
   for (const manager of ['system', 'user']) write(root, `usr/lib/systemd/${manager}/rdctl.service`, unit);
   write(root, `${DOCUMENTS}/copyright`, copyrightFile(packages, date.slice(0, 4)));
   write(root, `${DOCUMENTS}/notices.txt.gz`, gzipped(notices));

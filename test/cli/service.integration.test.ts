@@ -5,16 +5,31 @@ import { rdctl } from '../helpers/cli.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';
 
 /** A `systemctl` that notes its arguments and shows an active unit. */
-function stage() {
+function stage({ active = 'active', socket = '', other = 'disabled' } = {}) {
   const [home, programs] = [temporaryDirectory(), temporaryDirectory()];
   const calls = join(programs, 'calls');
   writeFileSync(calls, '');
   writeFileSync(
     join(programs, 'systemctl'),
-    `#!/bin/sh\necho "$*" >> ${calls}\n[ "$2" != show ] || printf 'UnitFileState=enabled\\nActiveState=active\\nMainPID=7\\n'\n`,
+    `#!/bin/sh
+echo "$*" >> ${calls}
+case "$*" in
+"--user show "*.service) printf 'UnitFileState=enabled\\nActiveState=%s\\nMainPID=7\\n' "$ACTIVE" ;;
+"show "*.service) printf 'FragmentPath=/etc/systemd/system/rdctl.service\\nUnitFileState=%s\\n' "$OTHER" ;;
+*.socket) [ "$2" != show ] || printf 'UnitFileState=%s\\n' "$SOCKET" ;;
+esac
+`,
     { mode: 0o755 },
   );
-  const env = { HOME: home, PATH: `${programs}:/usr/bin:/bin`, RDCTL_HOME: join(home, 'h'), RDCTL_PASSWORD: 'secret' };
+  const env = {
+    HOME: home,
+    PATH: `${programs}:/usr/bin:/bin`,
+    ACTIVE: active,
+    SOCKET: socket,
+    OTHER: other,
+    RDCTL_HOME: join(home, 'h'),
+    RDCTL_PASSWORD: 'secret',
+  };
   mkdirSync(env.RDCTL_HOME);
   const units = join(home, '.config', 'systemd', 'user');
   return {
@@ -44,7 +59,7 @@ test('install writes a unit without secrets, twice, and uninstall removes it, tw
   expect(calls()).toContain(`--user enable --now ${name}\n`);
   expect(JSON.parse((await service('status', '-o', 'json')).out)).toEqual({
     ...{ kind: 'ServiceUnit', formatVersion: 1, unit: join(units, name) },
-    ...{ installed: true, enabled: true, active: true, pid: 7 },
+    ...{ from: 'install', installed: true, enabled: true, active: true, pid: 7 },
   });
   expect(await service('uninstall')).toMatchObject({ exit: 0, err: 'Removed.\n' });
   expect(readdirSync(units)).toEqual([]);
@@ -52,8 +67,22 @@ test('install writes a unit without secrets, twice, and uninstall removes it, tw
 });
 
 test('--on-first-use enables the socket in place of the service', async () => {
-  const { units, calls, rdctl: service } = stage();
+  const { units, calls, rdctl: service } = stage({ active: 'inactive', socket: 'enabled' });
   expect((await service('install', '--on-first-use')).err).toContain('when it is first used');
   expect(readdirSync(units).map((name) => name.replace(/.*\./, ''))).toEqual(['service', 'socket']);
   expect(calls()).toMatch(/--user enable --now rdctl-[0-9a-f]{8}\.socket\n/);
 });
+
+test.skipIf(process.getuid?.() !== 0)(
+  'root has two managers and one home: only one of them starts the service',
+  async () => {
+    const { units, rdctl: service } = stage({ other: 'enabled' });
+    expect(await service('install')).toMatchObject({
+      exit: 1,
+      err: expect.stringMatching(
+        /^Error: \/etc\/systemd\/system\/rdctl\.service starts this service already; nothing was changed\n.*: systemctl disable --now rdctl-[0-9a-f]{8}\n$/,
+      ),
+    });
+    expect(() => readdirSync(units)).toThrow('ENOENT');
+  },
+);

@@ -1,10 +1,12 @@
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import fc from 'fast-check';
 import { parse } from 'plist';
 import { describe, expect, test } from 'vitest';
+import { installedText, unitText } from '../../cli/views/service-unit.ts';
 import { RdError } from '../../src/errors.ts';
-import { launchd, systemd, taskScheduler } from '../../src/features/service-units/manager.ts';
+import { launchd, taskScheduler, type UnitState } from '../../src/features/service-units/manager.ts';
+import { systemd } from '../../src/features/service-units/systemd.ts';
 import { launchdJob, systemdService, systemdSocket, windowsTask } from '../../src/features/service-units/unit-files.ts';
 import type { RunResult } from '../../src/os/run.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';
@@ -70,11 +72,21 @@ describe('unit files', () => {
 
 describe('systemd', () => {
   const stage = (answer?: Parameters<typeof scripted>[0], socket?: string) => {
-    const directory = join(temporaryDirectory(), 'user');
+    const root = temporaryDirectory();
+    const [directory, packages] = [join(root, 'user'), join(root, 'packages')];
+    mkdirSync(packages);
     const { run, calls } = scripted(answer);
-    const manager = systemd({ run, name: 'rdctl', directory, user: true, ...(socket ? { socket } : {}) });
-    return { directory, manager, calls };
+    const manager = systemd({ run, name: 'rdctl', directory, packages, user: true, ...(socket ? { socket } : {}) });
+    /** The same directories without a socket, or with one. */
+    const as = (other?: string) =>
+      systemd({ run, name: 'rdctl', directory, packages, user: true, ...(other ? { socket: other } : {}) });
+    return { directory, packaged: join(packages, 'rdctl.service'), manager, as, calls };
   };
+  /** What systemd answers for a unit in a file. */
+  const shown = (file: string, more = 'UnitFileState=enabled\nActiveState=active\nMainPID=42\n') =>
+    scripted((words) =>
+      words.includes('show') && words.includes('rdctl.service') ? { stdout: `FragmentPath=${file}\n${more}` } : {},
+    ).run;
 
   test('installs, twice, and uninstalls, twice', async () => {
     const { directory, manager, calls } = stage();
@@ -91,17 +103,35 @@ describe('systemd', () => {
     expect(await manager.uninstall()).toBe(false);
   });
 
+  test('a unit that failed is not listed as failed after its removal, and one that did not is no error', async () => {
+    const { manager, calls } = stage((words) =>
+      words.includes('reset-failed') ? new RdError('ERR_DRIVER_FAILED', 'systemctl failed') : {},
+    );
+    await manager.install(CONTENT, { start: true });
+    expect(await manager.uninstall()).toBe(true);
+    expect(calls.at(-1)).toBe('systemctl --user reset-failed rdctl.service');
+  });
+
   test('a socket unit comes and goes with the wish for it', async () => {
-    const { directory, manager, calls } = stage(undefined, '/run/rdctl/a.sock');
-    await manager.install(CONTENT, { start: false });
+    const { directory, manager, as, calls } = stage(undefined, '/run/rdctl/a.sock');
+    await manager.install(CONTENT, { start: true });
     expect(readdirSync(directory)).toEqual(['rdctl.service', 'rdctl.socket']);
-    expect(calls.at(-1)).toBe('systemctl --user enable rdctl.socket');
-    const { run, calls: later } = scripted();
-    await systemd({ run, name: 'rdctl', directory, user: true }).install(CONTENT, { start: false });
+    // A unit of a package or an earlier installation may be enabled.
+    expect(calls).toContain('systemctl --user disable rdctl.service');
+    expect(calls.at(-1)).toBe('systemctl --user enable --now rdctl.socket');
+    expect(readFileSync(join(directory, 'rdctl.socket'), 'utf8')).toContain('\nRemoveOnStop=yes\n');
+    calls.length = 0;
+    await as().install(CONTENT, { start: false });
     expect(readdirSync(directory)).toEqual(['rdctl.service']);
-    expect(later).toContain('systemctl --user disable rdctl.socket');
+    expect(calls).toContain('systemctl --user disable --now rdctl.socket');
+    expect(calls.at(-1)).toBe('systemctl --user enable rdctl.service');
+  });
+
+  test('a socket does not start beside its service, which systemd refuses', async () => {
+    const active = (words: readonly string[]) => (words.includes('show') ? { stdout: 'ActiveState=active\n' } : {});
+    const { manager, calls } = stage(active, '/run/rdctl/a.sock');
     await manager.install(CONTENT, { start: false });
-    expect(calls.filter((call) => call.includes('disable'))).toEqual(['systemctl --user disable rdctl.service']);
+    expect(calls.at(-1)).toBe('systemctl --user enable rdctl.socket');
   });
 
   test('a unit of somebody else is neither replaced nor removed', async () => {
@@ -122,13 +152,71 @@ describe('systemd', () => {
     expect(() => readdirSync(directory)).toThrow(/ENOENT/);
   });
 
-  test('state: what systemctl shows', async () => {
-    const { manager } = stage((words) =>
-      words.includes('show') ? { stdout: 'UnitFileState=enabled\nActiveState=active\nMainPID=42\n' } : {},
-    );
-    expect(await manager.state()).toMatchObject({ installed: false, enabled: false, active: false });
+  test('state: the unit that is in force, whose it is, and what it does', async () => {
+    const { directory, packaged, manager } = stage();
+    const unit = join(directory, 'rdctl.service');
+    const seen = (file: string, more?: string) =>
+      systemd({
+        ...{ run: shown(file, more), name: 'rdctl', directory, user: true },
+        packages: dirname(packaged),
+      }).state();
+    const runs = { enabled: true, active: true, pid: 42 };
+    expect(await seen('', 'MainPID=0\n')).toEqual({ unit, installed: false, enabled: false, active: false });
+    writeFileSync(packaged, `# X-Rdctl-Managed\n`);
+    expect(await seen(packaged)).toEqual({ unit: packaged, from: 'package', installed: false, ...runs });
+    expect(await seen(packaged, 'UnitFileState=disabled\nActiveState=inactive\nMainPID=0\n')).toEqual({
+      ...{ unit: packaged, from: 'package', installed: false },
+      ...{ enabled: false, active: false },
+    });
+    expect(await seen('/etc/systemd/user/rdctl.service')).toEqual({
+      ...{ unit: '/etc/systemd/user/rdctl.service', from: 'other', installed: false, packaged },
+      ...runs,
+    });
     await manager.install(CONTENT, { start: true });
-    expect(await manager.state()).toMatchObject({ installed: true, enabled: true, active: true, pid: 42 });
+    expect(await seen(unit)).toEqual({ unit, from: 'install', installed: true, packaged, ...runs });
+  });
+
+  test('state: without a manager that answers, nothing is installed, unless there is a unit', async () => {
+    const { directory, packaged, manager } = stage(() => new RdError('ERR_DRIVER_FAILED', 'systemctl failed'));
+    expect(await manager.state()).toMatchObject({ unit: join(directory, 'rdctl.service'), installed: false });
+    writeFileSync(packaged, '');
+    await expect(manager.state()).rejects.toMatchObject({ code: 'ERR_IO' });
+  });
+});
+
+describe('what service status and install say', () => {
+  const state = (more: Partial<UnitState>): UnitState => ({
+    ...{ unit: '/u/rdctl.service', installed: false, enabled: false, active: false },
+    ...more,
+  });
+
+  test('of the unit in force, and how to enable it', () => {
+    const text = (more: Partial<UnitState>, system = false) => unitText(state(more), { system, name: 'rdctl' });
+    expect(text({})).toBe('Not installed. `rdctl service install` starts the service at login.\n');
+    expect(text({}, true)).toBe('Not installed. `sudo rdctl service install --system` starts the service at boot.\n');
+    expect(text({ from: 'package' })).toBe(
+      '/u/rdctl.service (of a package)\nNot enabled; does not run the service now.\n`systemctl --user enable --now rdctl` starts the service at login.\n',
+    );
+    expect(text({ from: 'package', enabled: true, active: true, pid: 7 }, true)).toBe(
+      '/u/rdctl.service (of a package)\nEnabled; runs the service (pid 7).\n',
+    );
+    expect(text({ from: 'install', enabled: true, onFirstUse: true, packaged: '/p/rdctl.service' })).toBe(
+      '/u/rdctl.service\nEnabled on first use; does not run the service now.\nIt comes before /p/rdctl.service, which is not used.\n',
+    );
+    expect(text({ from: 'other' }, true)).toContain('(not created by rdctl)\nNot enabled; does not run');
+  });
+
+  test('of an installation beside a packaged unit and a running service', () => {
+    const text = (more: Partial<UnitState>, running?: number) =>
+      installedText(state({ from: 'install', installed: true, ...more }), { system: false, running });
+    expect(text({})).toBe('Installed /u/rdctl.service: the service starts at login, and again after a crash.\n');
+    expect(text({ packaged: '/p' })).toContain('It comes before /p, which is no longer used.\n');
+    expect(text({ pid: 7 }, 7)).toContain('The service keeps running; what was changed counts from its next start.\n');
+    expect(text({}, 7)).toContain('The running service is not part of it. To change that: rdctl shutdown, and install');
+    expect(text({ onFirstUse: true }, 7)).toContain('after `rdctl shutdown` it starts on first use');
+    expect(text({ onFirstUse: true, pid: 7 }, 7)).toContain(
+      'before the next login or boot: rdctl shutdown, and install',
+    );
   });
 });
 

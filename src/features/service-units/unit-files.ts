@@ -11,10 +11,12 @@ export interface UnitContent {
   command: readonly string[];
   /** Variables that name the installation, such as `RDCTL_HOME`. */
   environment: Readonly<Record<string, string>>;
+  /** Of systemd alone: a page about it, as `man:rdctl(1)`. */
+  documentation?: string;
 }
 
 /** The unit for systemd. A killed service leaves its engines and machines running, and so must its end. */
-export function systemdService({ command, environment }: UnitContent): string {
+export function systemdService({ command, environment, documentation }: UnitContent): string {
   const variables = Object.entries(environment).map(
     ([name, value]) => `Environment=${systemdWord(`${name}=${value}`)}`,
   );
@@ -22,6 +24,7 @@ export function systemdService({ command, environment }: UnitContent): string {
     `# ${UNIT_MARK}`,
     '[Unit]',
     `Description=${PRODUCT.name} container desktop`,
+    ...(documentation === undefined ? [] : [`Documentation=${documentation}`]),
     'After=network-online.target',
     'Wants=network-online.target',
     'StartLimitIntervalSec=60',
@@ -51,6 +54,8 @@ export function systemdSocket(path: string): string {
     `ListenStream=${specifierFree(oneLine(path))}`,
     'SocketMode=0600',
     'DirectoryMode=0700',
+    // Without it the file stays, and a command would find it.
+    'RemoveOnStop=yes',
     '',
     '[Install]',
     'WantedBy=sockets.target',
