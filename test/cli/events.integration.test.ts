@@ -8,13 +8,15 @@ import { foreignApp } from '../helpers/foreign-app.ts';
 import { startService } from '../helpers/service.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';
 import { toolAt } from '../helpers/tool-home.ts';
+import { commandOf } from '../helpers/tool-program.ts';
 
 const tool = builtTool();
 
 /** The tool as a program that goes on until it gets a signal. */
 function following(home: string, ...argv: string[]) {
   const env = { PATH: process.env.PATH, RDCTL_HOME: home, NO_COLOR: '1' };
-  const child: ChildProcess = spawn(process.execPath, [tool.entry(), ...argv], {
+  const [program, ...words] = commandOf(tool.entry());
+  const child: ChildProcess = spawn(program, [...words, ...argv], {
     env,
     stdio: ['ignore', 'pipe', 'pipe'],
   });

@@ -61,6 +61,7 @@ test('one entry in full, a difference, and filters', async () => {
   const { run, entries } = await scene();
   await run('apply', '-f', 'team.yaml');
   await run('set', '--images.namespace', 'web');
+  await expect.poll(entries).toMatchObject([{ outcome: {} }, { outcome: {} }]);
   const [first, second] = await entries();
   const shown = await run('history', 'show', String(first.generation));
   expect(shown.out).toMatch(/^By +apply team$/m);

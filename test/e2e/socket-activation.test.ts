@@ -1,12 +1,12 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, rmSync } from 'node:fs';
-import { resolve } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { places } from '../../src/state/places.ts';
 import { activationSocket } from '../../src/state/unit-name.ts';
 import { rdctlProgram } from '../helpers/cli.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';
+import { commandOf } from '../helpers/tool-program.ts';
 
 /** What systemd does for a socket unit: listens, and on the first connection starts the program with the socket as descriptor 3. */
 const SYSTEMD = `
@@ -33,7 +33,7 @@ test('the first command that needs the service starts it, again after a shutdown
   const home = temporaryDirectory();
   const env = { RDCTL_HOME: home, RDCTL_DRIVER: 'simulated', PATH: process.env.PATH };
   const socket = activationSocket(places(env, 'linux', home)) ?? '';
-  const argv = ['-c', SYSTEMD, socket, process.execPath, resolve('dist/rdctl.cjs'), 'serve'];
+  const argv = ['-c', SYSTEMD, socket, ...commandOf(), 'serve'];
   const systemd = spawn('python3', argv, { env, stdio: ['ignore', 'pipe', 'inherit'] });
   onTestFinished(async () => {
     await rdctlProgram(['shutdown'], { env });

@@ -10,6 +10,8 @@ const STARTERS = ['exec', 'execFile', 'execFileSync', 'execSync', 'fork', 'spawn
  */
 export function stayInProcess(): void {
   Object.assign(childProcess, Object.fromEntries(STARTERS.map((name) => [name, refuse(`${name} starts a program`)])));
+  // What all but the synchronous ones call, for runtimes whose modules do not change.
+  Object.assign(childProcess.ChildProcess.prototype, { spawn: refuse('spawn starts a program') });
   Server.prototype.listen = refuse('listen opens a port');
   // Makes the replacements visible to modules that import these functions by name.
   syncBuiltinESMExports();

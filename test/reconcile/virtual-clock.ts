@@ -23,11 +23,14 @@ export function createVirtualClock({ auto = false } = {}): VirtualClock {
   };
   const earliest = () => asleep.toSorted((a, b) => a.at - b.at)[0];
   let pumping = false;
-  /** Wakes one sleeper per turn of the event loop, the earliest first, so that time never skips one. */
+  /**
+   * Wakes one sleeper at a time, the earliest first, so that time never skips one; and so late that whoever looks at each pass of the event
+   * loop has looked.
+   */
   const pump = () => {
     if (!auto || pumping || asleep.length === 0) return;
     pumping = true;
-    setImmediate(() => {
+    void turn().then(() => {
       pumping = false;
       const next = earliest();
       if (next) time = Math.max(time, next.at);

@@ -158,14 +158,14 @@ export async function openScene(options: SceneOptions = {}) {
       for (;;) {
         const report = transactions.report();
         if (report && states.includes(report.state)) return report;
-        await clock.turn();
+        await nextPass();
       }
     },
     async converged(): Promise<void> {
       for (;;) {
         const { converged, generation, observedGeneration } = controllers.status();
         if (converged && observedGeneration === generation) return;
-        await clock.turn();
+        await nextPass();
       }
     },
     async entries() {
@@ -175,6 +175,9 @@ export async function openScene(options: SceneOptions = {}) {
     desired: () => store.snapshot().desired,
   };
 }
+
+/** A look at each pass of the event loop sees every state that lasts for some time of the clock. */
+const nextPass = () => new Promise((resolve) => setImmediate(resolve));
 
 interface Writing {
   how?: Author['how'];
