@@ -242,9 +242,13 @@ function unreachable(url: string, cause: unknown, bytes: number): RdError {
   });
 }
 
-/** Why a fetch failed: the system error is the cause of "fetch failed". */
+/** Advice to programmers that Bun adds to its errors. */
+const FOR_PROGRAMMERS = / (?:For more information, pass `verbose: true`.*|Is the computer able to access the url\?)$/;
+
+/** Why a fetch failed: in Node the system error is the cause of "fetch failed". */
 export function fetchFailure(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   if (error.name === 'AbortError' || error.name === 'TimeoutError') return 'the server sent nothing for too long';
-  return error.cause instanceof Error && error.cause.message !== '' ? error.cause.message : error.message;
+  const { message } = error.cause instanceof Error && error.cause.message !== '' ? error.cause : error;
+  return message.replace(FOR_PROGRAMMERS, '');
 }

@@ -134,7 +134,10 @@ async function removeNames(place: OwnPlace, { home, serviceLock }: Places, remov
 async function ownIn({ path, owns }: OwnPlace): Promise<string[]> {
   if (!owns) return (await isThere(path)) ? [path] : [];
   const names = await readdir(path).catch(() => []);
-  return names.filter(owns).map((name) => join(path, name));
+  return names
+    .filter(owns)
+    .sort()
+    .map((name) => join(path, name));
 }
 
 async function reasonsToKeep(
@@ -227,7 +230,7 @@ async function removeAt(path: string, realPath: string, removal: Removal): Promi
       return false;
     }
     let empty = true;
-    for (const name of await readdir(path)) {
+    for (const name of (await readdir(path)).sort()) {
       if (!(await removeAt(join(path, name), join(realPath, name), removal))) empty = false;
     }
     if (empty) await operations.rmdir(path);

@@ -69,7 +69,11 @@ test('install writes a unit without secrets, twice, and uninstall removes it, tw
 test('--on-first-use enables the socket in place of the service', async () => {
   const { units, calls, rdctl: service } = stage({ active: 'inactive', socket: 'enabled' });
   expect((await service('install', '--on-first-use')).err).toContain('when it is first used');
-  expect(readdirSync(units).map((name) => name.replace(/.*\./, ''))).toEqual(['service', 'socket']);
+  expect(
+    readdirSync(units)
+      .map((name) => name.replace(/.*\./, ''))
+      .sort(),
+  ).toEqual(['service', 'socket']);
   expect(calls()).toMatch(/--user enable --now rdctl-[0-9a-f]{8}\.socket\n/);
 });
 

@@ -3,7 +3,7 @@ import { EventEmitter, once } from 'node:events';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import type { IncomingMessage, RequestListener, Server } from 'node:http';
 import { createServer, request } from 'node:http';
-import type { AddressInfo, Socket } from 'node:net';
+import type { AddressInfo, Socket, Server as TcpServer } from 'node:net';
 import { createServer as createTcpServer, connect as dial } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -17,15 +17,15 @@ import type { GuardParts } from '../../src/drivers/engines/pull-guard.ts';
 import { pullPolicy } from '../../src/drivers/engines/pull-policy.ts';
 import { createRegistryDialer, proxyFor } from '../../src/drivers/engines/registry-dialer.ts';
 
-const servers: Server[] = [];
+const servers: (Server | TcpServer)[] = [];
 afterEach(() => {
   for (const server of servers.splice(0)) {
-    server.closeAllConnections();
+    if ('closeAllConnections' in server) server.closeAllConnections();
     server.close();
   }
 });
 
-async function listening(server: Server): Promise<number> {
+async function listening(server: Server | TcpServer): Promise<number> {
   servers.push(server);
   await once(server.listen(0, '127.0.0.1'), 'listening');
   return (server.address() as AddressInfo).port;
@@ -43,17 +43,14 @@ const AUTHORITY = newAuthority(Date.now());
 const REGISTRY_AUTHORITY = newAuthority(Date.now());
 
 /** A server with TLS that has a certificate of that authority for 127.0.0.1. */
-function withTls(server: Server, authority = REGISTRY_AUTHORITY): Server {
+function withTls(server: Server, authority = REGISTRY_AUTHORITY): TcpServer {
   const secureContext = hostCertificates(authority, () => Date.now())('127.0.0.1');
-  const outer = createServer();
-  outer.removeAllListeners('connection');
-  outer.on('connection', (socket: Socket) => {
+  return createTcpServer((socket) => {
     socket.on('error', () => socket.destroy());
     const secure = new TLSSocket(socket, { isServer: true, secureContext, ALPNProtocols: ['http/1.1'] });
     secure.on('error', () => socket.destroy());
     server.emit('connection', secure);
   });
-  return outer;
 }
 
 const SECRET = 'told-to-root-only';

@@ -12,6 +12,7 @@ import { run } from '../../src/os/run.ts';
 import { freePort } from './free-port.ts';
 import { CERTIFICATES, type ClusterCertificates } from './k3s-certificates.ts';
 import { releaseServer } from './k3s-release-server.ts';
+import { NODE } from './node-program.ts';
 import { temporaryDirectory } from './temp-home.ts';
 
 /** Faults of the program in `k3s-program.cjs`. */
@@ -100,7 +101,7 @@ export async function k3sMachine(change: (shell: Shell) => Shell = (shell) => sh
       const constants = { VERSION: version, SCRIPT_FILE: scriptFile, NODE_PASSWORD: nodePassword };
       const lines = Object.entries(constants).map(([name, value]) => `const ${name} = ${JSON.stringify(value)};\n`);
       server.publish(version, {
-        k3s: `#!${process.execPath}\n${lines.join('')}${program}`,
+        k3s: `#!${NODE}\n${lines.join('')}${program}`,
         'k3s-airgap-images-amd64.tar.gz': `images of ${version}`,
       });
     }

@@ -7,6 +7,7 @@ import type { DaemonSpec } from '../../src/os/daemon.ts';
 import { findDaemon, startDaemon, stopDaemon, writeDaemonRecord } from '../../src/os/daemon.ts';
 import { readProcess, readProcesses } from '../../src/os/process-table.ts';
 import { boundLog, tailOf } from '../../src/os/program-log.ts';
+import { NODE } from '../helpers/node-program.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';
 
 const STUBBORN = 'process.on("SIGTERM", () => undefined); console.log("up"); setInterval(() => undefined, 1000)';
@@ -134,7 +135,7 @@ describe.skipIf(process.platform !== 'linux')('a daemon', () => {
     const file = join(temporaryDirectory(), 'own-program');
     const text =
       "process.title = process.argv[1] + ' server'; console.log('renamed'); setInterval(() => undefined, 1000);";
-    writeFileSync(file, `#!${process.execPath}\n${text}\n`, { mode: 0o755 });
+    writeFileSync(file, `#!${NODE}\n${text}\n`, { mode: 0o755 });
     const spec = { ...daemon(WILLING), argv: [file, 'server', '--config', `${file}.with-a-long-name`] };
     const pid = await startDaemon(spec);
     await expect.poll(async () => (await readProcess(pid))?.argv[0]).toBe(`${file} server`);

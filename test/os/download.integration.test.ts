@@ -42,11 +42,18 @@ const serves: Answer = (request, response) => {
   response.writeHead(goesOn ? 206 : 200).end(body);
 };
 
-/** Closes the connection after half of the announced length. */
-const breaks: Answer = (_, response) => {
-  response.writeHead(200, { etag: '"one"', 'content-length': BODY.length });
-  response.write(BODY.subarray(0, BODY.length / 2), () => response.destroy());
-};
+/** Called once the client has received something: before that, a break may lose what is on the way. */
+let onReceived: () => void = () => undefined;
+
+/** Closes the connection after some of the announced length. */
+const breaksAfter =
+  (bytes: number, etag: string): Answer =>
+  (_, response) => {
+    onReceived = () => response.destroy();
+    response.writeHead(200, { etag, 'content-length': BODY.length });
+    response.write(BODY.subarray(0, bytes));
+  };
+const breaks = breaksAfter(BODY.length / 2, '"one"');
 
 const says =
   (status: number): Answer =>
@@ -54,7 +61,20 @@ const says =
     void response.writeHead(status).end('no');
 
 function get(url: string, directory: string, more: Partial<DownloadInput> = {}) {
-  return download({ url, sha256: SUM, directory, fetch, sleep: async () => undefined, signal: never, ...more });
+  const onProgress = () => onReceived();
+  onTestFinished(() => {
+    onReceived = () => undefined;
+  });
+  return download({
+    url,
+    sha256: SUM,
+    directory,
+    fetch,
+    onProgress,
+    sleep: async () => undefined,
+    signal: never,
+    ...more,
+  });
 }
 
 test('downloads the whole file, reports progress, and can be discarded', async () => {
@@ -83,6 +103,14 @@ test('reports why it retries', async () => {
   expect(reasons).toEqual(['HTTP 503']);
 });
 
+test('says why a connection failed, without advice to programmers', async () => {
+  const { url } = await server((_, response) => response.destroy());
+  await expect(get(url, temporaryDirectory())).rejects.toMatchObject({
+    code: 'ERR_CONNECTION',
+    message: expect.stringMatching(/: (?:other side closed|.* was closed unexpectedly\.)$/),
+  });
+});
+
 test('resumes in another process', async () => {
   const directory = temporaryDirectory();
   const { url, requests } = await server(breaks, says(503), says(503), says(503), serves);
@@ -107,11 +135,7 @@ test('starts over when the file on the server has changed, or has no reliable va
   const one = await server(breaks, changed);
   expect(readFileSync((await get(one.url, temporaryDirectory())).path).equals(BODY)).toBe(true);
 
-  const weak: Answer = (_, response) => {
-    response.writeHead(200, { etag: 'W/"one"', 'content-length': BODY.length });
-    response.write(BODY.subarray(0, 1000), () => response.destroy());
-  };
-  const two = await server(weak, serves);
+  const two = await server(breaksAfter(1000, 'W/"one"'), serves);
   expect(readFileSync((await get(two.url, temporaryDirectory())).path).equals(BODY)).toBe(true);
   expect(two.requests[1]?.headers.range).toBeUndefined();
 });

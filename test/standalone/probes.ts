@@ -36,8 +36,8 @@ import { promisify } from 'node:util';
 import { crc32, createGunzip, gunzipSync, gzipSync } from 'node:zlib';
 import { socketPair } from '../../src/os/socket-pair.ts';
 
-// What rdctl needs of its runtime, one small question each, answered with plain values. Run it with Node and with another
-// runtime, and compare what it prints: `node run.mjs test/standalone/compare.ts RUNTIME`.
+// What rdctl needs of its runtime, one small question each, answered with plain values. `runtime.test.ts` runs it with Node and in a
+// standalone file, and compares what it prints.
 
 type Probe = (folder: string) => unknown;
 
@@ -227,6 +227,71 @@ const PROBES: Record<string, Probe> = {
     const closed = await within(new Promise((done) => socket.once('close', () => done('closed'))));
     server.close();
     return [text, closed];
+  },
+  async 'http server: without listeners of its connections'() {
+    const server = createServer((_, reply) => reply.end('answered'));
+    server.removeAllListeners('connection');
+    await listening(server, { port: 0, host: '127.0.0.1' });
+    const answer = await within(ask({ port: portOf(server), host: '127.0.0.1', path: '/' }), 500);
+    server.close();
+    server.closeAllConnections();
+    return answer;
+  },
+  async 'http server: message for a port in use'() {
+    const first = await listening(createServer(), { port: 0, host: '127.0.0.1' });
+    const port = portOf(first);
+    const second = createServer();
+    second.listen(port, '127.0.0.1');
+    const [error] = await once(second, 'error');
+    first.close();
+    return [code(error), error.message.replace(String(port), 'PORT')];
+  },
+  async 'http and fetch: proxies of the environment'() {
+    const seen: string[] = [];
+    const server = await listening(
+      createServer((incoming, reply) => {
+        seen.push(incoming.url ?? '');
+        reply.end('x');
+      }),
+      { port: 0, host: '127.0.0.1' },
+    );
+    const place = `http://127.0.0.1:${portOf(server)}`;
+    const proxies = { http_proxy: place, HTTP_PROXY: place, https_proxy: place, HTTPS_PROXY: place };
+    const child = spawn(self[0] ?? '', [...self.slice(1), '--ask', 'http://127.0.0.1:9/'], {
+      env: { PATH: process.env.PATH, ...proxies },
+      stdio: ['ignore', 'ignore', 'inherit'],
+    });
+    await once(child, 'close');
+    server.close();
+    return seen;
+  },
+  async 'fetch: schemes other than http'(folder) {
+    writeFileSync(join(folder, 'f'), 'secret');
+    const addresses = [`file://${folder}/f`, 'data:,x', 'ftp://127.0.0.1/'];
+    const redirecting = await listening(
+      createServer((_, reply) => reply.writeHead(302, { location: addresses[0] }).end()),
+      { port: 0, host: '127.0.0.1' },
+    );
+    const all = [...addresses, `http://127.0.0.1:${portOf(redirecting)}/`];
+    const answers = await Promise.all(
+      all.map((address) =>
+        fetch(address).then(
+          (reply) => reply.text(),
+          (error: Error) => error.name,
+        ),
+      ),
+    );
+    redirecting.close();
+    return answers;
+  },
+  async 'fetch: messages of errors'() {
+    const closing = createNetServer((socket) => socket.destroy());
+    closing.listen(0, '127.0.0.1');
+    await once(closing, 'listening');
+    const port = (closing.address() as AddressInfo).port;
+    const failure = await fetch(`http://127.0.0.1:${port}/`).catch((error: Error) => [error.name, error.message]);
+    closing.close();
+    return failure;
   },
   async 'http: clientError'() {
     const seen: string[] = [];
@@ -725,6 +790,11 @@ const PROBES: Record<string, Probe> = {
       big.ino === BigInt(ino),
     ];
   },
+  'files: names in order'(folder) {
+    const names = Array.from({ length: 40 }, (_, index) => `${(index * 17) % 40}`);
+    for (const name of names) writeFileSync(join(folder, name), '');
+    return readdirSync(folder).join() === names.toSorted().join();
+  },
   'files: error codes'(folder) {
     mkdirSync(join(folder, 'd'));
     writeFileSync(join(folder, 'd/f'), '');
@@ -892,6 +962,22 @@ const PROBES: Record<string, Probe> = {
       [...new Intl.Segmenter('en').segment('👩‍👩‍👧a')].length,
     ];
   },
+  'text: a repeated group on two million letters'() {
+    const letters = 'a'.repeat(2_000_000);
+    return [/^(?:a|b)*$/.test(letters), /^[ab]*$/.test(letters), /^[ab]*(?:c[ab]*)*$/.test(letters)];
+  },
+  'text: messages of mistakes in a program'() {
+    const missing = JSON.parse('{}');
+    const open = '(';
+    const tries = [() => missing.a.b, () => decodeURIComponent('%'), () => new RegExp(open), () => BigInt('x')];
+    return tries.map((work) => {
+      try {
+        return work();
+      } catch (error) {
+        return [(error as Error).name, (error as Error).message];
+      }
+    });
+  },
   'text: messages of JSON errors, stack'() {
     const failure = (text: string) => {
       try {
@@ -921,6 +1007,10 @@ const PROBES: Record<string, Probe> = {
       typeof process.hrtime.bigint(),
       typeof performance.now(),
     ];
+  },
+  async 'process: a title of its own'() {
+    const { stdout } = await promisify(execFile)(self[0] ?? '', [...self.slice(1), '--title']);
+    return stdout;
   },
   async 'process: raw mode of a terminal'() {
     let asked = false;
@@ -960,6 +1050,10 @@ const CHILDREN: Record<string, () => void> = {
     const server = createNetServer((socket) => inner.emit('connection', socket));
     server.listen({ fd: 3 }, () => writeSync(1, 'listening\n'));
   },
+  '--ask'() {
+    const [address = ''] = process.argv.slice(-1);
+    void Promise.all([fetch(`${address}fetch`).catch(() => undefined), ask({ port: 9, path: '/http' })]);
+  },
   '--signals'() {
     for (const signal of ['SIGHUP', 'SIGTERM', 'SIGINT'] as const)
       process.on(signal, (name) => writeSync(1, `${name}\n`));
@@ -981,6 +1075,15 @@ const CHILDREN: Record<string, () => void> = {
       process.exit(0);
     });
     writeSync(1, 'ready');
+  },
+  '--title'() {
+    process.title = 'a title';
+    writeSync(
+      1,
+      readFileSync('/proc/self/cmdline', 'utf8')
+        .replace(/\0[\s\S]*/, '')
+        .replace(/.*[/]/, ''),
+    );
   },
   '--throw'() {
     throw new Error('x');

@@ -48,10 +48,11 @@ export function extensionDirectory(root: string): ExtensionDirectory {
   const markedOf = (mark: string, name: string) => join(root, `${mark}${idOf(name)}`);
 
   async function entries(): Promise<string[]> {
-    return readdir(root).catch((error: unknown) => {
+    const names = await readdir(root).catch((error: unknown) => {
       if (systemCode(error) === 'ENOENT') return [];
       throw ioError('read', root, error);
     });
+    return names.sort();
   }
 
   async function versions(): Promise<Map<string, string>> {

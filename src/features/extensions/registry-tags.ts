@@ -1,5 +1,6 @@
 import { messageOf, RdError } from '../../errors.ts';
 import { isObject } from '../../json.ts';
+import { fetchFailure } from '../../os/download.ts';
 import { bytesOf } from '../../os/stream-bytes.ts';
 import type { ExtensionImage } from '../../settings/extension-image.ts';
 import { isImageTag, registryOrigin } from '../../settings/image-reference.ts';
@@ -114,7 +115,6 @@ function unexpectedStatus({ registry, repository }: ExtensionImage, status: numb
 
 function unreachable(url: URL, cause: unknown, signal: AbortSignal): RdError {
   if (signal.aborted) return new RdError('ERR_CANCELLED', 'listing the tags of an image was canceled', { cause });
-  const inner = cause instanceof Error && cause.cause instanceof Error ? cause.cause : cause;
-  const text = messageOf(inner);
-  return new RdError('ERR_CONNECTION', `the registry at ${url.host} cannot be reached: ${text}`, { cause });
+  const reason = fetchFailure(cause);
+  return new RdError('ERR_CONNECTION', `the registry at ${url.host} cannot be reached: ${reason}`, { cause });
 }

@@ -87,7 +87,8 @@ function membersOf(text: string): Member[] {
     if (key) members.push({ key: key.text, from: key.from, to: end });
     key = undefined;
   };
-  for (const { 0: token, index } of text.matchAll(/"(?:[^"\\]|\\.)*"|[{}[\],:]|[^\s{}[\],:"]+/g)) {
+  // No group is repeated for each letter: engines give up on such patterns for long texts.
+  for (const { 0: token, index } of text.matchAll(/"[^"\\]*(?:\\.[^"\\]*)*"|[{}[\],:]|[^\s{}[\],:"]+/g)) {
     const closes = token === '}' || token === ']';
     if (closes) depth -= 1;
     if (depth === 1 && token === ',') finish();
@@ -127,6 +128,6 @@ function withValue(text: string, key: string, value: string): string {
   const member = membersOf(text).find((each) => each.key === key);
   if (!member) return text;
   const whole = text.slice(member.from, member.to);
-  const [head = ''] = /^"(?:[^"\\]|\\.)*"\s*:\s*/.exec(whole) ?? [];
+  const [head = ''] = /^"[^"\\]*(?:\\.[^"\\]*)*"\s*:\s*/.exec(whole) ?? [];
   return text.slice(0, member.from) + head + JSON.stringify(value) + text.slice(member.to);
 }

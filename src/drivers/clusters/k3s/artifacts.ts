@@ -118,7 +118,7 @@ export function artifactStore({ url, directory, fetch, sleep }: ArtifactsInput):
       return { program: join(home, program), images: join(home, images) };
     },
     async kept(architecture) {
-      const names = await readdir(directory).catch(() => []);
+      const names = (await readdir(directory).catch(() => [])).sort();
       const kept: K3sVersion[] = [];
       for (const release of names.flatMap((name) => parseK3s(name) ?? [])) {
         const files = Object.values(artifactNames(architecture)).map((name) => join(directoryOf(release), name));
