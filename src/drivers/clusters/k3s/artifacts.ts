@@ -7,9 +7,9 @@ import { RdError } from '../../../errors.ts';
 import { readIfThere, writeFileAtomic } from '../../../os/atomic-file.ts';
 import { makeDirectory } from '../../../os/directory.ts';
 import { download } from '../../../os/download.ts';
+import { type Fetch, fetchText } from '../../../os/fetch-text.ts';
 import { ioError } from '../../../os/io-error.ts';
 import { type K3sVersion, parseK3s } from './releases.ts';
-import { type Fetch, fetchText } from './sources.ts';
 
 /** The spelling used in the names of release files. */
 export type Architecture = 'amd64' | 'arm64';

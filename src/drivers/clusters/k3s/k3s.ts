@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import { RdError } from '../../../errors.ts';
 import { readIfThere, writeFileAtomic } from '../../../os/atomic-file.ts';
+import type { Fetch } from '../../../os/fetch-text.ts';
 import type { ClusterDriver, ClusterSpec, ClusterStatus, EngineName } from '../../driver.ts';
 import type { ClusterEngine, Shell } from '../../shell.ts';
 import {
@@ -27,7 +28,7 @@ import {
   waitUntilReady,
 } from './lifecycle.ts';
 import { compareK3s, type K3sVersion, k3sReleases, newestFirst } from './releases.ts';
-import type { Fetch, K3sSources } from './sources.ts';
+import type { K3sSources } from './sources.ts';
 
 export interface K3sOptions {
   engines: Readonly<Record<EngineName, ClusterEngine>>;

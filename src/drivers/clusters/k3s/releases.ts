@@ -2,7 +2,7 @@ import semver from 'semver';
 import { RdError } from '../../../errors.ts';
 import { hasShape, isObject, parseJson } from '../../../json.ts';
 import { readIfThere, writeFileAtomic } from '../../../os/atomic-file.ts';
-import { type Fetch, fetchText } from './sources.ts';
+import { type Fetch, fetchText } from '../../../os/fetch-text.ts';
 
 /** A release of k3s: a version of Kubernetes, and which build of it. */
 export interface K3sVersion {
