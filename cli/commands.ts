@@ -115,6 +115,11 @@ const CONTROL: readonly Row[] = [
 ];
 
 const OTHER: readonly Row[] = [
+  [
+    'upgrade',
+    'Replace this program with a newer release, or go back',
+    async () => (await import('./commands/upgrade.ts')).upgrade,
+  ],
   ['token', 'Create and revoke tokens for other programs', async () => (await import('./commands/token.ts')).token],
   ['info', 'Show the version and the IP address of the machine', async () => (await import('./commands/info.ts')).info],
   [

@@ -1,6 +1,7 @@
 import { execFileSync } from 'node:child_process';
 import { chmodSync, mkdtempSync, readFileSync, renameSync, rmSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
+import type { PinnedReleases } from '../src/features/upgrade/pinned.ts';
 import { type Metafile, packagesInside } from './packages-inside.ts';
 import { runtimeProgram } from './runtime-package.ts';
 import { ownTarget, type Target } from './targets.ts';
@@ -11,9 +12,10 @@ const PLACE = '/rdctl';
 /**
  * Builds the file of a target: the runtime with our program and its compiled code inside.
  * @param root the folder of this repository
+ * @param pinned what `rdctl upgrade` of this file trusts without further ado
  * @returns the folders of the packages inside.
  */
-export function compile(target: Target, outfile: string, root = '.'): string[] {
+export function compile(target: Target, outfile: string, root = '.', pinned?: PinnedReleases): string[] {
   const own = ownTarget();
   if (!own) throw new Error(`there is no compiler for ${process.platform} on ${process.arch}`);
   const compiler = runtimeProgram(own);
@@ -38,6 +40,7 @@ export function compile(target: Target, outfile: string, root = '.'): string[] {
         `__dirname=${JSON.stringify(PLACE)}`,
         '--define',
         `__filename=${JSON.stringify(`${PLACE}/rdctl`)}`,
+        ...(pinned ? ['--define', `RDCTL_PINNED_RELEASES=${JSON.stringify(pinned)}`] : []),
         // A program that users run anywhere must not read the configuration files of a project it happens to run in.
         '--no-compile-autoload-dotenv',
         '--no-compile-autoload-bunfig',

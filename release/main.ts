@@ -2,6 +2,8 @@ import { createHash } from 'node:crypto';
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
+import { allowedSigners } from '../src/features/upgrade/signers.ts';
+import { verifySignature } from '../src/features/upgrade/ssh-signature.ts';
 import { withoutCodeSignature } from './code-signature.ts';
 import { compile } from './compile.ts';
 import { debianPackage } from './debian/package.ts';
@@ -10,17 +12,20 @@ import { standaloneLicenses } from './licenses.ts';
 import { manifests } from './manifests.ts';
 import { npmPackage } from './npm-package.ts';
 import { checkProgram } from './program-headers.ts';
+import { publish } from './releases-directory.ts';
 import { sbom } from './sbom.ts';
-import { sign } from './signature.ts';
+import { sign, signerLine } from './signature.ts';
 import { sourceTime } from './source-time.ts';
 import { fileName, TARGETS, targetsNamed } from './targets.ts';
 
 const USAGE = `usage: npm run dist [-- --target NAME,...] [--out-dir DIR] [--deb] [--npm] [--base-url URL]
+       [--upgrade-url URL] [--releases-dir DIR]
 
 Builds one file for each system, with its bill of materials, all licenses and the sums, in out/. A key in the file that
 RDCTL_SIGNING_KEY names signs the sums. With --deb also a Debian package of each file for Linux, which needs dpkg-deb; DEBFULLNAME and
 DEBEMAIL name its maintainer. With --npm also the package for npm, and with --base-url, the address that the files will have,
-manifests for Homebrew, scoop and winget. Targets: ${TARGETS.map(({ name }) => name).join(', ')}.
+manifests for Homebrew, scoop and winget. With a key, \`rdctl upgrade\` of the files trusts what it has signed, and looks at --upgrade-url.
+With --releases-dir the release is also put where \`rdctl upgrade\` finds it: DIR/VERSION and DIR/latest. Targets: ${TARGETS.map(({ name }) => name).join(', ')}.
 `;
 
 async function main(argv: readonly string[]): Promise<void> {
@@ -32,6 +37,8 @@ async function main(argv: readonly string[]): Promise<void> {
       deb: { type: 'boolean' },
       npm: { type: 'boolean' },
       'base-url': { type: 'string' },
+      'upgrade-url': { type: 'string' },
+      'releases-dir': { type: 'string' },
       help: { type: 'boolean', short: 'h' },
     },
   });
@@ -42,6 +49,15 @@ async function main(argv: readonly string[]): Promise<void> {
   const targets = values.target === undefined ? TARGETS : targetsNamed(values.target);
   const folder = resolve(values['out-dir'] ?? 'out');
   const { version } = JSON.parse(readFileSync('package.json', 'utf8'));
+  const key = process.env.RDCTL_SIGNING_KEY;
+  const upgradeUrl = values['upgrade-url'];
+  const releases = values['releases-dir'];
+  if (!key && (upgradeUrl ?? releases) !== undefined) {
+    throw new Error('--upgrade-url and --releases-dir need a key: RDCTL_SIGNING_KEY is not set');
+  }
+  const pinned = key
+    ? { ...(upgradeUrl === undefined ? {} : { url: upgradeUrl }), signers: signerLine(key) }
+    : undefined;
   // What an earlier run left there is not of this build.
   rmSync(folder, { recursive: true, force: true });
   mkdirSync(folder, { recursive: true });
@@ -56,7 +72,7 @@ async function main(argv: readonly string[]): Promise<void> {
   for (const target of targets) {
     const name = fileName(version, target);
     const file = join(folder, name);
-    const folders = compile(target, file);
+    const folders = compile(target, file, '.', pinned);
     let program: Buffer = readFileSync(file);
     if (target.name === 'darwin-x64') {
       program = withoutCodeSignature(program);
@@ -94,9 +110,17 @@ async function main(argv: readonly string[]): Promise<void> {
   const sums = made.sort().map((name) => `${sha256(readFileSync(join(folder, name)))}  ${name}\n`);
   const sumsFile = join(folder, 'SHA256SUMS');
   writeFileSync(sumsFile, sums.join(''));
-  const key = process.env.RDCTL_SIGNING_KEY;
-  if (key) process.stderr.write(`${basename(sign(sumsFile, key))}: signed\n`);
-  else process.stderr.write('SHA256SUMS is not signed: RDCTL_SIGNING_KEY is not set\n');
+  if (key && pinned) {
+    const signature = sign(sumsFile, key);
+    // As `rdctl upgrade` of these files will do it, so that a wrong KEY.pub is found here.
+    verifySignature(
+      readFileSync(sumsFile),
+      readFileSync(signature, 'utf8'),
+      allowedSigners(pinned.signers, 'RDCTL_SIGNING_KEY'),
+    );
+    process.stderr.write(`${basename(signature)}: signed\n`);
+  } else process.stderr.write('SHA256SUMS is not signed: RDCTL_SIGNING_KEY is not set\n');
+  if (releases !== undefined) process.stderr.write(`${publish(folder, resolve(releases), version)}\n`);
 }
 
 function sha256(bytes: Uint8Array): string {

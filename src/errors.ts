@@ -40,6 +40,8 @@ export const ERRORS = {
   ERR_BACKEND_LOCKED: { status: 409, exit: 1, retry: false },
   /** A path that decides what is executed is writable by another user. */
   ERR_NOT_PRIVATE: { status: 500, exit: 3, retry: false },
+  /** A release that is not signed by a trusted key, does not run here, or is not ours to install. */
+  ERR_UPGRADE_REFUSED: { status: 409, exit: 3, retry: false },
   ERR_SNAPSHOT: { status: 400, exit: 1, retry: false },
   /** There is no room for the snapshot that covers a loss of data. */
   ERR_NO_SPACE: { status: 507, exit: 5, retry: false },

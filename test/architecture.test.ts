@@ -80,6 +80,11 @@ const TABLE: readonly Rule[] = [
     because: 'a unit is a file and some calls of the service manager; what it starts is given',
   },
   {
+    module: 'src/features/upgrade/',
+    may: ['src/features/upgrade/'],
+    because: 'what a release is and how a program is replaced does not depend on desktops',
+  },
+  {
     module: 'src/features/host-integration/',
     may: ['src/features/host-integration/', 'src/plan/', 'src/state/'],
     types: ['src/drivers/driver.ts', 'src/reconcile/'],
@@ -253,6 +258,7 @@ const TABLE: readonly Rule[] = [
       'src/drivers/index.ts',
       'src/features/host-integration/',
       'src/features/service-units/',
+      'src/features/upgrade/',
       'src/allowed-images/',
       'src/plan/port-forwards.ts',
       // Names of what people consent to.

@@ -63,6 +63,11 @@ interface Entry extends Holder {
   held: boolean;
 }
 
+/** Takes a lock for a short time, or returns its holder. @throws RdError as `lockHome`, but for a live holder. */
+export async function tryLock(directory: string): Promise<{ lock: Lock } | { holder: ProcessIdentity }> {
+  return take(directory, REAL);
+}
+
 /**
  * Takes the lock that one service per home holds for its lifetime.
  * @throws RdError `ERR_ALREADY_RUNNING` naming pid and port of the holder, `ERR_HOME_MOVED` when a live holder took the lock in a directory

@@ -72,7 +72,7 @@ const isOwnState = named(
   /^(?:apply\.lock|copy\.json\.new|drivers|reserve|run|tokens)$/,
 );
 /** In the configuration directory. */
-const isOwnConfig = named(/^settings(?:\.previous|\.before-rdctl-[0-9TZ]+)?\.json$/);
+const isOwnConfig = named(/^settings(?:\.previous|\.before-rdctl-[0-9TZ]+)?\.json$/, /^allowed-signers$/);
 const isLog = named(
   /^service(?:\.\d+)?\.log$/,
   /^(?:background|service-output|dockerd|containerd|moby-containerd|moby-isolated|qemu|guest-ssh|guest-home)\.log(?:\.1)?$/,

@@ -31,6 +31,8 @@ export interface Places {
   /** The last proven state, and the apply in progress; see `src/state/transaction-files.ts`. */
   provenFile: string;
   transactionFile: string;
+  /** Keys that may sign releases, written by the user; see `docs/install.md`. */
+  allowedSigners: string;
   /** The kept profiles, with their secrets. */
   keptFile: string;
   /** Directory of the lock that a service holds for its lifetime. */
@@ -90,6 +92,7 @@ export function places(env: Environment, platform: Platform, homedir: string): P
     tokens: join(bases.state, 'tokens'),
     provenFile: join(bases.state, 'proven.json'),
     transactionFile: join(bases.state, 'transaction.json'),
+    allowedSigners: join(bases.config, 'allowed-signers'),
     keptFile: join(bases.state, 'kept.json'),
     serviceLock: join(bases.state, 'service.lock'),
     applyLock: join(bases.state, 'apply.lock'),

@@ -1,8 +1,8 @@
 import { execFileSync } from 'node:child_process';
-import { chmodSync, readFileSync, writeFileSync } from 'node:fs';
+import { chmodSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { sign } from '../../release/signature.ts';
+import { sign, signerLine } from '../../release/signature.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';
 
 function stage() {
@@ -39,4 +39,14 @@ test('a key that is missing, or that others can read, is refused', () => {
   expect(() => sign(file, `${key}-none`)).toThrow('there is no file');
   chmodSync(key, 0o644);
   expect(() => sign(file, key)).toThrow(`others may read ${key}`);
+});
+
+test('the public half is a line of allowed signers, and only of a key that upgrades accept', () => {
+  const { key } = stage();
+  const [type, base64] = readFileSync(`${key}.pub`, 'utf8').trim().split(' ');
+  expect(signerLine(key)).toBe(`release ${type} ${base64}`);
+  rmSync(`${key}.pub`);
+  expect(signerLine(key)).toBe(`release ${type} ${base64}`);
+  execFileSync('ssh-keygen', ['-q', '-t', 'ecdsa', '-N', '', '-f', `${key}-ecdsa`]);
+  expect(() => signerLine(`${key}-ecdsa`)).toThrow('rdctl upgrade accepts only ssh-ed25519');
 });

@@ -1,17 +1,17 @@
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { cpSync, mkdirSync, readdirSync, readFileSync } from 'node:fs';
-import { dirname, join, resolve } from 'node:path';
+import { readdirSync, readFileSync } from 'node:fs';
+import { join, resolve } from 'node:path';
 import { expect, test } from 'vitest';
 import { compile } from '../../release/compile.ts';
 import { fileName, ownTarget } from '../../release/targets.ts';
+import { copyOfTheSource } from '../helpers/source-copy.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';
 
 // Of what `npm run dist` has left in out/ for this system.
 
 const OUT = resolve('out');
 const { version } = JSON.parse(readFileSync('package.json', 'utf8'));
-const lock = JSON.parse(readFileSync('package-lock.json', 'utf8'));
 
 function own() {
   const target = ownTarget();
@@ -20,19 +20,6 @@ function own() {
 }
 
 const sha256 = (file: string) => createHash('sha256').update(readFileSync(file)).digest('hex');
-
-/** What the build reads of this repository, in another place: packages as installed for those who only use it. */
-function copyOfTheSource(): string {
-  const copy = join(temporaryDirectory(), 'elsewhere');
-  const packages = Object.entries<{ dev?: boolean }>(lock.packages).flatMap(([folder, { dev }]) =>
-    folder && !dev ? [folder] : [],
-  );
-  for (const each of ['cli', 'src', 'profiles', 'schemas', 'package.json', 'tsconfig.json', ...packages]) {
-    mkdirSync(dirname(join(copy, each)), { recursive: true });
-    cpSync(each, join(copy, each), { recursive: true });
-  }
-  return copy;
-}
 
 test('another build in another directory has the same digest', () => {
   const { target, name } = own();

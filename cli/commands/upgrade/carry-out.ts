@@ -1,0 +1,209 @@
+import { readFile } from 'node:fs/promises';
+import { isAbsolute, join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { homeOf } from '../../../src/client/session/home.ts';
+import { RdError } from '../../../src/errors.ts';
+import { decide } from '../../../src/features/upgrade/decision.ts';
+import { standaloneFile } from '../../../src/features/upgrade/installation.ts';
+import { PINNED, type PinnedReleases } from '../../../src/features/upgrade/pinned.ts';
+import { openProgram, type ProgramFile } from '../../../src/features/upgrade/program-file.ts';
+import { findRelease, type Release } from '../../../src/features/upgrade/release.ts';
+import { servicesOf } from '../../../src/features/upgrade/services.ts';
+import { allowedSigners } from '../../../src/features/upgrade/signers.ts';
+import { type ReleaseSource, releaseSource } from '../../../src/features/upgrade/source.ts';
+import type { PublicKey } from '../../../src/features/upgrade/ssh-signature.ts';
+import { isVersion, targetSuffix } from '../../../src/features/upgrade/sums.ts';
+import { versionOfProgram } from '../../../src/features/upgrade/trial.ts';
+import { readIfThere } from '../../../src/os/atomic-file.ts';
+import { ioError, systemCode } from '../../../src/os/io-error.ts';
+import { shellLine } from '../../../src/os/program.ts';
+import { PRODUCT } from '../../../src/product.ts';
+import { tryLock } from '../../../src/state/home-lock.ts';
+import { refuseExposed } from '../../../src/state/ownership.ts';
+import { usage } from '../../arguments/values.ts';
+import type { Io } from '../../command.ts';
+import { downloadProgress } from '../../views/progress.ts';
+import type { UpgradeReport } from './report.ts';
+
+interface UpgradeFlags {
+  'allowed-signers'?: string;
+  'base-url'?: string;
+  check?: boolean;
+  version?: string;
+}
+
+/**
+ * Looks for a release, and puts it in the place of this program.
+ * @throws RdError `ERR_UPGRADE_REFUSED`, `ERR_USAGE`, `ERR_CONNECTION`, `ERR_NOT_FOUND`, `ERR_IO`, `ERR_NOT_PRIVATE`, `ERR_CANCELLED`.
+ */
+export async function upgradeTo(
+  flags: UpgradeFlags,
+  io: Io,
+  { pinned = PINNED, current = PRODUCT.version }: { pinned?: PinnedReleases; current?: string } = {},
+): Promise<UpgradeReport> {
+  const wanted = flags.version?.replace(/^v/, '');
+  if (wanted !== undefined && !isVersion(wanted)) throw usage(`${JSON.stringify(flags.version)} is not a version`);
+  const program = await standaloneFile(io.self, io.platform, io.env.PATH);
+  const base = baseOf(flags, io, pinned);
+  const keys = await keysOf(flags, io, pinned);
+  const downloads = join(homeOf(io).cache, 'downloads');
+  const progress = downloadProgress(io);
+  const source = releaseSource(base, {
+    fetch,
+    downloads,
+    onProgress: progress.show,
+    onRetry: progress.retry,
+    sleep: async (ms, signal) => void (await delay(ms, undefined, { signal })),
+    signal: io.signal,
+  });
+  const release = await findRelease(source, keys, targetSuffix(io.platform, process.arch), wanted);
+  const decision = decide({ current, found: release.version, named: wanted !== undefined });
+  const found = { current, version: release.version, from: source.name, program, signer: release.signer };
+  if (decision.do === 'nothing') return { outcome: decision.because, ...found };
+  if (flags.check) return { outcome: 'available', ...found };
+  const { services, previous } = await locked(join(downloads, 'upgrade.lock'), async () => {
+    const file = await openForWriting(program, current, { ...flags, 'base-url': base }, io);
+    const running = await servicesOf(program);
+    await install(release, source, file, progress, io);
+    return { services: running, previous: file.previous };
+  });
+  const outcome = decision.way === 'newer' ? 'upgraded' : 'downgraded';
+  return { outcome, ...found, previous, ...(services ? { services } : {}) };
+}
+
+/** Exchanges this program with the one before the last upgrade. Throws as `upgradeTo`. */
+export async function goBack(io: Io, current: string = PRODUCT.version): Promise<UpgradeReport> {
+  const program = await standaloneFile(io.self, io.platform, io.env.PATH);
+  const file = await openForWriting(program, current, { back: true }, io);
+  if (!(await file.hasPrevious())) {
+    throw new RdError('ERR_UPGRADE_REFUSED', `there is no version to go back to: ${file.previous} is not there`, {
+      advice: 'Install one with `rdctl upgrade --version VERSION`.',
+    });
+  }
+  const version = await versionOfProgram(file.previous, file.previous, io.env, io.signal);
+  const services = await servicesOf(program);
+  await file.goBack();
+  const outcome = 'went-back';
+  return { outcome, current, version, program, previous: file.previous, ...(services ? { services } : {}) };
+}
+
+async function install(
+  release: Release,
+  source: ReleaseSource,
+  file: ProgramFile,
+  progress: { end(): void },
+  { env, signal }: Io,
+): Promise<void> {
+  const { version, name, sha256 } = release;
+  const received = await source.program([version, name], sha256).finally(progress.end);
+  const staged = await file.stage(received.path, sha256);
+  try {
+    const said = await versionOfProgram(staged, name, env, signal);
+    if (said !== version) {
+      throw new RdError('ERR_UPGRADE_REFUSED', `${name} says that it is version ${said}`, {
+        advice: 'Nothing was changed. Report it to the publisher of the release.',
+      });
+    }
+    await file.replace(staged);
+  } finally {
+    await file.discard(staged);
+  }
+  await received.discard();
+}
+
+/** Two downloads into one directory would spoil each other. */
+async function locked<T>(directory: string, work: () => Promise<T>): Promise<T> {
+  const taken = await tryLock(directory);
+  if ('holder' in taken) {
+    throw new RdError('ERR_UPGRADE_REFUSED', `another upgrade is running (pid ${taken.holder.pid})`, {
+      advice: 'Wait for it, and look with `rdctl version`.',
+    });
+  }
+  return work().finally(() => taken.lock.release());
+}
+
+/**
+ * Opens the file of this program, which runs as the version `current`.
+ * @throws RdError `ERR_NOT_PRIVATE` for a program that others can change, `ERR_IO` with the command that helps, `ERR_UPGRADE_REFUSED` when it has
+ *   been replaced since this command began.
+ */
+async function openForWriting(
+  program: string,
+  current: string,
+  flags: UpgradeFlags & { back?: boolean },
+  { cwd, env, platform, signal }: Io,
+): Promise<ProgramFile> {
+  refuseExposed([program], {
+    because: 'so it cannot be upgraded safely',
+    otherwise: 'move the program to a directory that only you or root can write',
+  });
+  const file = await openProgram(program, { platform, isAlive }).catch((error: unknown) => {
+    const isDenied = error instanceof RdError && systemCode(error.cause) === 'EACCES';
+    if (!isDenied || platform === 'win32') throw error;
+    throw new RdError('ERR_IO', error.message, {
+      cause: error,
+      advice: `Run it as root: ${shellLine(['sudo', program, 'upgrade', ...wordsOf(flags, cwd)])}`,
+    });
+  });
+  const version = await versionOfProgram(program, program, env, signal);
+  if (version === current) return file;
+  throw new RdError('ERR_UPGRADE_REFUSED', `${program} is version ${version} by now, perhaps by another upgrade`, {
+    advice: 'Nothing was changed. Run the command again if needed.',
+  });
+}
+
+/** The flags for root, who has other settings and gets no variables from sudo. */
+function wordsOf(flags: UpgradeFlags & { back?: boolean }, cwd: string): string[] {
+  const { back, version, 'base-url': base, 'allowed-signers': signers } = flags;
+  return [
+    ...(back ? ['--back'] : []),
+    ...(version === undefined ? [] : ['--version', version]),
+    ...(base === undefined ? [] : ['--base-url', base]),
+    ...(signers === undefined ? [] : ['--allowed-signers', pathIn(cwd, signers)]),
+  ];
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    return process.kill(pid, 0);
+  } catch (error) {
+    return systemCode(error) === 'EPERM';
+  }
+}
+
+function baseOf(flags: UpgradeFlags, { env }: Io, pinned: PinnedReleases): string {
+  const base = flags['base-url'] || env.RDCTL_UPGRADE_URL || pinned.url;
+  if (base !== undefined) return base;
+  throw usage('this rdctl does not know where its releases are', 'Add --base-url URL, or set RDCTL_UPGRADE_URL.');
+}
+
+/** The keys of a file take the place of the built-in ones, so that one can be taken away. */
+async function keysOf(flags: UpgradeFlags, io: Io, pinned: PinnedReleases): Promise<readonly PublicKey[]> {
+  const named = flags['allowed-signers'];
+  if (named !== undefined) {
+    const path = pathIn(io.cwd, named);
+    const text = await readFile(path, 'utf8').catch((cause: unknown) => {
+      throw ioError('read', path, cause);
+    });
+    return allowedSigners(text, path);
+  }
+  const { allowedSigners: path } = homeOf(io);
+  refuseExposed([path], {
+    because: 'so the keys in it cannot be trusted',
+    otherwise: 'name a file with --allowed-signers FILE',
+  });
+  const text = await readIfThere(path, { follow: true }).catch((cause: unknown) => {
+    throw ioError('read', path, cause);
+  });
+  if (text !== undefined) return allowedSigners(text, path);
+  if (pinned.signers !== '') return allowedSigners(pinned.signers, 'the build');
+  throw new RdError('ERR_UPGRADE_REFUSED', 'this rdctl was built without a key for releases, so it trusts none', {
+    advice:
+      `Write the key of the publisher to ${path}, as one line: release ssh-ed25519 AAAA…\n` +
+      'Get it from the publisher, not from the place of the releases. Or name a file with --allowed-signers FILE.',
+  });
+}
+
+function pathIn(cwd: string, path: string): string {
+  return isAbsolute(path) ? path : join(cwd, path);
+}
