@@ -123,6 +123,46 @@ test('a window defers what restarts: shown in the plan, stored, and made at once
   expect(await kept()).toMatchObject([{ state: 'in sync' }]);
 });
 
+const EXTENSIONS = `apiVersion: rdctl/v1
+kind: Profile
+metadata: { name: tools }
+settings: { version: 19, application: { extensions: { installed: { simulated/hello: 1.0.0 } } } }
+prune: [application.extensions.installed]
+state: started
+watch: { heal: enforce }
+`;
+
+test('extensions are healed: one that was removed, replaced or added', async () => {
+  const { run, write, until, client } = await scene();
+  write('tools.yaml', EXTENSIONS);
+  expect(await run('apply', '-f', 'tools.yaml', '--keep')).toMatchObject({ exit: 0 });
+  const installed = async () => {
+    const { settings } = await client.settings();
+    return (settings as { application: { extensions: { installed: object } } }).application.extensions.installed;
+  };
+  for (const change of [
+    ['uninstall', 'simulated/hello'],
+    ['install', 'simulated/hello:1.1.0'],
+    ['install', 'simulated/panel:v1'],
+  ]) {
+    expect(await run('extension', ...change)).toMatchObject({ exit: 0 });
+    await expect.poll(installed, { message: change.join(' ') }).toEqual({ 'simulated/hello': '1.0.0' });
+    await until(([tools]) => tools?.state === 'in sync');
+  }
+  write(
+    'panel.yaml',
+    EXTENSIONS.replace('tools', 'panel')
+      .replace('hello: 1.0.0', 'panel: v1')
+      .replace(/^prune.*$/m, ''),
+  );
+  const plan = await run('plan', '-f', 'panel.yaml');
+  expect(plan).toMatchObject({ exit: 3, out: expect.stringContaining('The kept profile tools removes it again') });
+  const list = JSON.parse((await client.request({ method: 'GET', path: '/v1/extensions' })).body.toString());
+  expect(Object.keys(list)).toEqual(['simulated/hello']);
+  const { entries } = JSON.parse((await run('history', '-o', 'json')).out);
+  expect(entries.filter(({ by }: { by: { how: string } }) => by.how === 'heal').length).toBeGreaterThanOrEqual(3);
+});
+
 const OTHER = `apiVersion: rdctl/v1
 kind: Profile
 metadata: { name: other }

@@ -8,11 +8,17 @@ import { rdctlProgram } from '../helpers/cli.ts';
 import { rounds } from '../helpers/rounds.ts';
 import { testSeed } from '../helpers/seed.ts';
 import { isAlive, killsHome, usageOf } from './kills/home.ts';
-import { chosen, type Operation, type State } from './kills/operations.ts';
+import { chosen, HELD, healed, type Operation, type State } from './kills/operations.ts';
 
 /** Milliseconds for the search; the final checks take a few seconds more. */
 const LIMIT = rounds(32_000, 3_000_000);
 const KILLS = rounds(20, 500);
+
+const KEEPABLE = {
+  ...{ apiVersion: 'rdctl/v1', kind: 'Profile', metadata: { name: 'held' } },
+  settings: { version: 19, ...HELD },
+  watch: { heal: 'enforce' },
+};
 
 /** Numbers in [0, 1) from a seed. */
 function random(seed: number): () => number {
@@ -39,6 +45,9 @@ test('killing service and tool at any moment loses nothing, leaves nothing behin
   const trace: string[] = [];
   const told = () => `after\n${trace.slice(-6).join('\n')}`;
   const usual = new Map<string, number>();
+  const keepable = join(env.HOME ?? '', 'keepable.json');
+  /** Writes against the kept profile since it was applied; the third makes the field contested. */
+  let contradictions = 0;
   let measured: { pid: number; files: number; bytes: number } | undefined;
 
   const client = (): Client => {
@@ -64,6 +73,18 @@ test('killing service and tool at any moment loses nothing, leaves nothing behin
     return service;
   }
 
+  /** Waits until the kept profile is healed; a contested one is applied again. */
+  async function inSync(service: Client): Promise<void> {
+    const states = async () => ((await service.status()).kept ?? []).map(({ state }) => state);
+    const isOver = async () => (await states()).every((state) => state === 'in sync' || state === 'contested');
+    await expect.poll(isOver, { message: told() }).toBe(true);
+    if (!(await states()).includes('contested')) return;
+    expect(contradictions, told()).toBeGreaterThanOrEqual(3);
+    contradictions = 0;
+    expect(await rdctl('apply', '-f', keepable), told()).toMatchObject({ exit: 0 });
+    await expect.poll(states, { message: told() }).toEqual(['in sync']);
+  }
+
   /** The snapshots have the settings they were created with; which ones exist is looked up. */
   async function observed(service: Client, known: State['snapshots']): Promise<State> {
     const json = async (path: string) => JSON.parse((await service.request({ method: 'GET', path })).body.toString());
@@ -75,11 +96,13 @@ test('killing service and tool at any moment loses nothing, leaves nothing behin
         .map(([id, { version }]) => `${id}:${version}`)
         .sort(),
       snapshots: Object.fromEntries(names.map((name) => [name, known[name] ?? {}])),
+      kept: (await service.status()).kept?.length === 1,
     };
   }
 
   async function check(service: Client, before: State, operation?: Operation): Promise<State> {
-    const outcomes = [before, ...(operation?.outcomes(before) ?? [])];
+    const outcomes = [before, ...(operation?.outcomes(before) ?? [])].map(healed);
+    await inSync(service);
     const known = Object.assign({}, ...outcomes.map(({ snapshots }) => snapshots));
     const found = await observed(service, known);
     const fits = outcomes.some((outcome) => isDeepStrictEqual(outcome, found));
@@ -133,11 +156,12 @@ test('killing service and tool at any moment loses nothing, leaves nothing behin
     if (service !== undefined) await expect.poll(() => isAlive(service), { message: told() }).toBe(false);
   }
 
-  let present = await (async () => {
-    const service = await recovered();
-    return observed(service, {});
-  })();
-  const defaults = present.settings;
+  const defaults = (await observed(await recovered(), {})).settings;
+  // As a profile of the user: foreign files must stay as they are.
+  writeFileSync(keepable, JSON.stringify(KEEPABLE));
+  expect(await rdctl('apply', '--keep', '-f', keepable)).toMatchObject({ exit: 0 });
+  let present = await observed(client(), {});
+  expect(present.kept).toBe(true);
   const deadline = Date.now() + LIMIT;
   let kills = 0;
   for (; kills < KILLS && Date.now() < deadline; kills += 1) {
@@ -151,7 +175,9 @@ test('killing service and tool at any moment loses nothing, leaves nothing behin
         writeFileSync(path, JSON.stringify({ version: 19, ...settings }));
         return path;
       },
+      keepable,
     });
+    if (operation.contradicts) contradictions += 1;
     await killedIn(operation);
     present = await check(await recovered(), present, operation);
   }

@@ -6,12 +6,24 @@ export interface State {
   extensions: readonly string[];
   /** Names, and the settings in each. */
   snapshots: Readonly<Record<string, JsonObject>>;
+  /** Whether the service keeps the profile that enforces `HELD`. */
+  kept: boolean;
+}
+
+/** What the kept profile enforces; operations and snapshots may differ from it for a moment only. */
+export const HELD = { images: { showAll: false } };
+
+/** The state once the kept profile is healed. */
+export function healed(state: State): State {
+  return state.kept ? { ...state, settings: changed(state.settings, HELD) } : state;
 }
 
 export interface Operation {
   argv: string[];
   /** The possible states after it ended or was killed at any moment; the state before is always one of them. */
   outcomes(before: State): State[];
+  /** It writes another value than the kept profile. */
+  contradicts?: true;
 }
 
 export interface Circumstances {
@@ -23,6 +35,8 @@ export interface Circumstances {
   previous: JsonObject;
   /** Writes the profile and returns its path. */
   profile(settings: JsonObject): string;
+  /** The file of the profile that is kept. */
+  keepable: string;
 }
 
 /** In [0, 1). */
@@ -38,13 +52,15 @@ export function chosen(random: Random, at: Circumstances): Operation {
   const pick = <T>(of: readonly T[]): T | undefined => of[Math.floor(random() * of.length)];
   const name = pick(names);
   const kind = random() * 100;
+  if (!at.present.kept && kind < 15) return keep(at);
   if (kind < 25) return apply(random, at);
-  if (kind < 40) return set(at);
+  if (kind < 40) return set(random, at);
   if (kind < 55 && names.length < MOST_SNAPSHOTS) return create(`s${at.serial}`);
   if (kind < 70 && name !== undefined) return restore(name);
   if (kind < 76 && name !== undefined) return remove(name);
   if (kind < 84) return install(pick(EXTENSIONS) ?? '');
   if (kind < 88) return uninstall(pick(EXTENSIONS) ?? '');
+  if (kind < 90 && at.present.kept) return release();
   if (kind < 92) return { argv: ['start', '--wait'], outcomes: nothing };
   if (kind < 96) return { argv: ['shutdown'], outcomes: nothing };
   return reset(at);
@@ -72,12 +88,28 @@ function apply(random: Random, { serial, profile }: Circumstances): Operation {
   };
 }
 
-function set({ serial }: Circumstances): Operation {
-  const change = { containers: { namespace: `set-c${serial}` }, images: { namespace: `set-i${serial}` } };
+/** Sometimes also what a kept profile sets back. */
+function set(random: Random, { serial }: Circumstances): Operation {
+  const contradicts = random() < 0.6 ? true : undefined;
+  const images = { namespace: `set-i${serial}`, ...(contradicts ? { showAll: true } : {}) };
+  const change = { containers: { namespace: `set-c${serial}` }, images };
+  const argv = ['set', '--containers.namespace', change.containers.namespace, '--images.namespace', images.namespace];
   return {
-    argv: ['set', '--containers.namespace', change.containers.namespace, '--images.namespace', change.images.namespace],
+    argv: contradicts ? [...argv, '--images.show-all=true'] : argv,
+    ...(contradicts ? { contradicts } : {}),
     outcomes: (before) => [{ ...before, settings: changed(before.settings, change) }],
   };
+}
+
+function keep({ keepable }: Circumstances): Operation {
+  return {
+    argv: ['apply', '--yes', '--keep', '-f', keepable],
+    outcomes: (before) => [{ ...before, kept: true }],
+  };
+}
+
+function release(): Operation {
+  return { argv: ['release'], outcomes: (before) => [{ ...before, kept: false }] };
 }
 
 function create(name: string): Operation {
@@ -125,7 +157,9 @@ function reset({ defaults, previous }: Circumstances): Operation {
     argv: ['reset', '--factory', '--yes'],
     outcomes: (before) =>
       [before.settings, previous, defaults].flatMap((settings) =>
-        subsets(before.extensions).map((extensions) => ({ ...before, settings, extensions })),
+        subsets(before.extensions).flatMap((extensions) =>
+          [before.kept, false].map((kept) => ({ ...before, settings, extensions, kept })),
+        ),
       ),
   };
 }
