@@ -1,4 +1,4 @@
-import { statSync, writeFileSync } from 'node:fs';
+import { appendFileSync, statSync, writeFileSync } from 'node:fs';
 import { expect, test, vi } from 'vitest';
 import { RdError } from '../../../src/errors.ts';
 import { openScene, refusesMemory } from './scene.ts';
@@ -84,6 +84,28 @@ test('what fails while it is proven is undone as well', async () => {
   }));
   await scene.reaches('returned');
   expect(await scene.entries()).toMatchObject([{ outcome: { result: 'returned' } }, { by: { how: 'return' } }]);
+});
+
+test('a return that cannot be written leaves the change in place, and says why', async () => {
+  let isFull = false;
+  const refuses = refusesMemory(5);
+  const scene = await openScene({
+    refuses(desired, step) {
+      const error = refuses(desired, step);
+      isFull ||= error !== undefined;
+      return error;
+    },
+    async append(path, text) {
+      if (isFull) throw Object.assign(new Error('no space left'), { code: 'ENOSPC' });
+      appendFileSync(path, text);
+    },
+  });
+  await scene.converged();
+  const generation = await scene.write(MEMORY);
+  const { keptBecause } = await scene.reaches('kept');
+  expect(keptBecause).toMatch(/^the return could not be written: .*no space/);
+  expect(scene.desired().generation).toBe(generation);
+  expect(scene.controllers.status().backendState).toBe('ERROR');
 });
 
 test('another write supersedes it, and its own failure goes back to what ran before both', async () => {
