@@ -86,12 +86,30 @@ async function rootCommand(argv: readonly string[], io: Io, commands: readonly C
 
 const ROOT_FLAGS = { version: { type: 'boolean', summary: 'Show the version' } } as const satisfies FlagTable;
 
+/** What people who come from other tools type, and what does it here. */
+const MEANT: ReadonlyMap<string, string> = new Map([
+  ['install', 'up'],
+  ['run', 'up'],
+  ['stop', 'down'],
+  ['restart', 'down, then up'],
+  ['uninstall', 'reset --factory'],
+  ['config', 'list-settings'],
+  ['list', 'list-settings'],
+  ['ls', 'list-settings'],
+  ['docker', 'shell docker'],
+  ['exec', 'shell docker exec'],
+  ['images', 'shell docker images'],
+  ['kubectl', 'shell kubectl'],
+  ['ps', 'shell docker ps'],
+]);
+
 function unknownCommand(name: string, io: Io, commands: readonly CommandEntry[]): number {
   const close = nearest(
     name,
     commands.filter(({ hidden }) => !hidden).map((entry) => entry.name),
   );
-  const hint = close === undefined ? '' : `\nDid you mean this?\n\t${close}\n\n`;
+  const meant = MEANT.get(name) ?? close;
+  const hint = meant === undefined ? '' : `\nDid you mean this?\n\t${meant}\n\n`;
   io.err(`Error: unknown command ${quote(name)} for "rdctl"\n${hint}Run 'rdctl --help' for usage.\n`);
   return 1;
 }

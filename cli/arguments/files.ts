@@ -152,12 +152,12 @@ const REASONS: Readonly<Record<string, string>> = {
 };
 
 /**
- * URL or path of the profile schema for editors, written to the first line of a new profile. Relative when the file is
- * in or beside the package directory, so that a checkout can be moved.
+ * Path of the profile schema for editors, written to the first line of a new profile. Relative when the file is in or beside
+ * the package directory, so that a checkout can be moved. Absent where the program has no schema beside it.
  */
-export function schemaAddress(io: Io, path: string | undefined): string {
+export function schemaAddress(io: Io, path: string | undefined): string | undefined {
   const root = packageRoot(io);
-  if (root === undefined) return 'schemas/profile.json';
+  if (root === undefined) return undefined;
   const schema = join(root, 'schemas', 'profile.json');
   const way = path === undefined ? schema : relative(dirname(path), schema);
   return isAbsolute(way) || way.startsWith('../..') ? schema : way;

@@ -17,7 +17,7 @@ export const init = defineCommand({
   description: `Writes only settings that differ from the defaults, unless --all is given. Settings that the driver does
 not support are left out, so applying the profile on this computer changes nothing. If no service is running, the
 profile contains the stored settings, or the defaults. Secrets are left out.
-The first line points editors to the schema, for completion and validation. --with-schema writes the schema beside the profile
+The first line points editors to the schema, if it is on this computer, for completion and validation. --with-schema writes the schema beside the profile
 and points there, which works in any repository. On a terminal and without flags, asks what to write.
 
   rdctl init

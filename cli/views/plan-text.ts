@@ -2,6 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 import type { Locate } from '../../profiles/document/load.ts';
 import { sizeText } from '../../src/os/size.ts';
 import type { Action, Change, Plan, Severity, Target } from '../../src/plan/change.ts';
+import type { UserFileChange } from '../../src/plan/user-files.ts';
 import { momentText } from '../../src/settings/maintenance-window.ts';
 import { foreseenText } from './foreseen-text.ts';
 import { timeText } from './history-text.ts';
@@ -34,12 +35,7 @@ export function planText(plan: Plan, paint: Style, locate?: Locate): string {
       ),
     ),
     plan.snapshot ? snapshotText(plan.snapshot) : '',
-    listText(
-      'Your files:',
-      (plan.userFiles ?? []).map(
-        ({ action, file, what }) => `  ${signOf(action, paint)} ${plainText(file)}: ${plainText(what)}`,
-      ),
-    ),
+    userFilesText('Your files:', plan.userFiles ?? [], paint),
     deferredText(plan),
     keptText(plan),
     listText(
@@ -61,6 +57,14 @@ export function keptText({ drift = [], changes }: Plan): string {
     .filter((each) => !blocked.has(pathText(each)))
     .map((each) => `  * ${foreseenText(each, plainText(each.profile))}`);
   return listText('Kept profiles:', lines);
+}
+
+/** The user's files that change, below a title. */
+export function userFilesText(title: string, files: readonly UserFileChange[], paint: Style): string {
+  return listText(
+    title,
+    files.map(({ action, file, what }) => `  ${signOf(action, paint)} ${plainText(file)}: ${plainText(what)}`),
+  );
 }
 
 function deferredText({ deferred }: Plan): string {

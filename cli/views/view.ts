@@ -3,13 +3,14 @@ import type { ApplyEvent, ApplyOutcome } from '../../src/client/carry-out.ts';
 import { managedBy, managerOf, managerText } from '../../src/client/managers.ts';
 import { whenText } from '../../src/client/when.ts';
 import type { Change, Plan, Target } from '../../src/plan/change.ts';
+import type { UserFileChange } from '../../src/plan/user-files.ts';
 import type { StatusDocument } from '../../src/reconcile/status-document.ts';
 import { type Finding, formatFindings } from '../../src/settings/issue.ts';
 import { SCHEMA_VERSION } from '../../src/settings/settings.gen.ts';
 import { type FieldManager, isRemoved } from '../../src/state/field-managers.ts';
 import type { Io } from '../command.ts';
 import { restoreCommand } from './history-text.ts';
-import { keptText, planText, targetText, transition, warningsText } from './plan-text.ts';
+import { keptText, planText, targetText, transition, userFilesText, warningsText } from './plan-text.ts';
 import { type Progress, progress } from './progress.ts';
 import { phasesText, statusText } from './status-text.ts';
 import { count, durationText, jsonText, pathText, plainText, type Style, style } from './text.ts';
@@ -24,7 +25,7 @@ interface ValidationReport {
 /** Events of an apply outside of the client's loop. */
 type SurroundingEvent =
   | { type: 'lock-held'; pid: number; since: string }
-  | { type: 'starting'; driver?: string }
+  | { type: 'starting'; driver?: string; files: readonly UserFileChange[] }
   | { type: 'started'; target: Target };
 
 /**
@@ -119,6 +120,7 @@ function printEvent(
       return;
     case 'starting':
       io.err(`No service is running; starting one${event.driver ? ` with driver ${event.driver}` : ''}.\n`);
+      if (event.files.length > 0) io.err(`${userFilesText('Its start changes your files:', event.files, paint)}\n`);
       return;
     case 'started':
       io.err(

@@ -17,8 +17,8 @@ export interface ProfileText {
   /** Paths of settings that are not written in any case. */
   leaveOut?: readonly string[];
   state: DesiredState;
-  /** Address of the profile schema for the first line, which editors read. */
-  schema: string;
+  /** Address of the profile schema for the first line, which editors read; without it, the line says how to get one. */
+  schema: string | undefined;
   /** Where the settings come from, for a comment: `the running service`. */
   origin: string;
 }
@@ -33,7 +33,9 @@ export function profileText(input: ProfileText): string {
       (all || always.includes(path) || !sameValue(path, leafAt(settings, path), leafAt(defaults, path))),
   );
   const lines = [
-    `# yaml-language-server: $schema=${schema}`,
+    schema === undefined
+      ? '# For completion in editors: `rdctl init --out-file FILE --with-schema` writes the schema, too.'
+      : schemaLine(schema),
     `# Written by \`rdctl init\` from ${origin}. A setting that is not mentioned is left alone.`,
     `apiVersion: ${API_VERSION}`,
     `kind: ${KIND}`,
@@ -75,7 +77,7 @@ export interface ImportedText {
   /** Settings that are locked, in schema order. */
   locked: readonly SettingPath[];
   /** Address of the profile schema for the first line. */
-  schema: string;
+  schema: string | undefined;
   /** Names of what it was read from. */
   sources: readonly string[];
 }
@@ -85,7 +87,7 @@ export function importedText({ settings, locked, schema, sources }: ImportedText
   const written = FIELDS.filter(({ path }) => path !== 'version' && leafAt(settings, path) !== undefined);
   const held = FIELDS.filter(({ path }) => locked.includes(path));
   return `${[
-    `# yaml-language-server: $schema=${schema}`,
+    ...(schema === undefined ? [] : [schemaLine(schema)]),
     '# Written by `rdctl import-profile` from:',
     ...sources.map((source) => `#   ${withoutHidden(source)}`),
     `apiVersion: ${API_VERSION}`,
@@ -188,4 +190,8 @@ export function flow(value: JsonValue): string {
   return `{ ${Object.entries(value)
     .map(([name, inner]) => `${scalar(name)}: ${flow(inner)}`)
     .join(', ')} }`;
+}
+
+function schemaLine(schema: string): string {
+  return `# yaml-language-server: $schema=${schema}`;
 }

@@ -24,6 +24,8 @@ export interface ParsedDocument {
 /** Maximum number of tokens: 16,000 keys have some 112,000. */
 const MAX_LEXEMES = 250_000;
 const MAX_FINDINGS = 100;
+/** A text with more syntax errors is taken for something other than YAML. */
+const MOST_SYNTAX_ERRORS = 10;
 
 /** Parses YAML 1.2 or JSON. Never throws because of the content: every problem is a finding with its position. */
 export function parseDocument(source: string | Uint8Array, file: string): ParsedDocument {
@@ -113,12 +115,17 @@ function atMost<T>(problems: readonly T[]): readonly T[] {
   return problems.slice(0, MAX_FINDINGS);
 }
 
-/** In JSON a single missing character causes several YAML errors; only the first is meaningful. */
+/**
+ * In JSON a single missing character causes several YAML errors; only the first is meaningful. So it is in a text that has more of them
+ * than a person makes.
+ */
 function syntaxProblems(text: string, problems: readonly YAMLError[]): { offset: number; message: string }[] {
   const json = looksLikeJson(text);
-  return (json ? problems.slice(0, 1) : problems).map((problem) => ({
+  const otherText = !json && problems.length > MOST_SYNTAX_ERRORS;
+  const more = otherText ? `, and ${problems.length - 1} more syntax errors; is this file YAML?` : '';
+  return (json || otherText ? problems.slice(0, 1) : problems).map((problem) => ({
     offset: problem.pos[0],
-    message: (json ? jsonMessage(problem) : undefined) ?? yamlMessage(problem),
+    message: `${(json ? jsonMessage(problem) : undefined) ?? yamlMessage(problem)}${more}`,
   }));
 }
 

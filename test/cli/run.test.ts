@@ -46,7 +46,10 @@ describe('finding the command', () => {
     expect((await rdctl(['--port', '1', 'aply', '-f', 'x'])).err).toBe(
       'Error: unknown command "aply" for "rdctl"\n\nDid you mean this?\n\tapply\n\nRun \'rdctl --help\' for usage.\n',
     );
-    expect((await rdctl(['constructor'])).exit).toBe(1);
+    expect(await rdctl(['constructor'])).toMatchObject({ exit: 1, err: expect.not.stringContaining('Did you mean') });
+    // What other tools call it.
+    expect((await rdctl(['ps'])).err).toContain('\nDid you mean this?\n\tshell docker ps\n');
+    expect((await rdctl(['stop'])).err).toContain('\nDid you mean this?\n\tdown\n');
     expect((await rdctl(['--', 'foo'])).err).toContain('unknown command "foo"');
     expect((await rdctl(['--', 'version'])).exit).toBe(0);
     expect((await rdctl(['--'])).out).toContain('rdctl COMMAND');

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { loadDesired } from '../../profiles/document/load.ts';
-import { profileText } from '../../profiles/document/write.ts';
+import { importedText, profileText } from '../../profiles/document/write.ts';
 import type { JsonObject } from '../../src/json.ts';
 import { sameValue } from '../../src/settings/canonical.ts';
 import { defaultSettings } from '../../src/settings/defaults.ts';
@@ -133,4 +133,11 @@ test('a comment explains each setting, and lines stay short', () => {
   expect(Math.max(...lines.map((line) => line.length))).toBeLessThan(130);
   const at = lines.indexOf('    memoryInGB: 2');
   expect(lines[at - 1]).toMatch(/^ {4}# \S/);
+});
+
+test('without a schema on this computer, the first line says how to get one', () => {
+  const profile = { settings: DEFAULTS, defaults: DEFAULTS, all: false, state: 'started', origin: 'a test' } as const;
+  const [first] = profileText({ ...profile, schema: undefined }).split('\n');
+  expect(first).toMatch(/^# .*`rdctl init --out-file FILE --with-schema`/);
+  expect(importedText({ settings: {}, locked: [], schema: undefined, sources: ['a.plist'] })).not.toContain('$schema');
 });

@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import type { JsonValue } from '../../src/json.ts';
 import { formatFinding } from '../../src/settings/issue.ts';
@@ -171,6 +172,13 @@ describe('documents with errors', () => {
   test('a document that cannot be parsed has no value, one with a duplicate key has', () => {
     expect(parseDocument('a: [1', 'p.yaml').value).toBeUndefined();
     expect(parseDocument('a: 1\na: 2\nb: 3\n', 'p.yaml').value).toEqual({ a: 1, b: 3 });
+  });
+
+  test('a text that is not YAML at all is one finding', () => {
+    expect(findings(readFileSync('README.md', 'utf8'))).toEqual([
+      expect.stringMatching(/^p\.yaml:\d+:\d+: .+, and \d+ more syntax errors; is this file YAML\?$/),
+    ]);
+    expect(findings('a: "x\\q"\nb: %y\n')).toHaveLength(2);
   });
 
   test('no more than a hundred findings', () => {

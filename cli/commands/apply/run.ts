@@ -292,7 +292,9 @@ async function serviceFor(
   const home = await homeService(where);
   const shouldRun = wasUnclean(home) && recorded.power === 'started';
   const first = firstStart(state, { saved: wanted.saved !== undefined, running: mayRun(home), shouldRun });
-  view.event({ type: 'starting', ...(driver === undefined ? {} : { driver }) });
+  const { filesAtStart } = await import('./files-at-start.ts');
+  const files = await filesAtStart(caller.io, driver);
+  view.event({ type: 'starting', ...(driver === undefined ? {} : { driver }), files });
   const [{ launchService }, { createClient }, { withinTime }] = await Promise.all([
     import('../../../src/client/session/launch.ts'),
     import('../../../src/client/client.ts'),
