@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { copyFileSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { copyFileSync, linkSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { basename, join } from 'node:path';
@@ -53,7 +53,7 @@ export function releases(): Releases {
       mkdirSync(place, { recursive: true });
       const file = join(place, releaseFile(version));
       if (typeof program === 'string') writeFileSync(file, program);
-      else copyFileSync(program.path, file);
+      else linkOrCopy(program.path, file);
       const sum = createHash('sha256').update(readFileSync(file)).digest('hex');
       const sums = join(place, 'SHA256SUMS');
       writeFileSync(sums, `${sum}  ${basename(file)}\n`);
@@ -63,6 +63,15 @@ export function releases(): Releases {
       writeFileSync(join(directory, 'latest'), `${as}\n`);
     },
   };
+}
+
+/** Another name of a large file that nothing changes in place, or a copy on another file system. */
+export function linkOrCopy(from: string, to: string): void {
+  try {
+    linkSync(from, to);
+  } catch {
+    copyFileSync(from, to);
+  }
 }
 
 /** @param type as ssh-keygen names it */

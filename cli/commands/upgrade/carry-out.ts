@@ -45,7 +45,7 @@ export async function upgradeTo(
   if (wanted !== undefined && !isVersion(wanted)) throw usage(`${JSON.stringify(flags.version)} is not a version`);
   const program = await standaloneFile(io.self, io.platform, io.env.PATH);
   const base = baseOf(flags, io, pinned);
-  const keys = await keysOf(flags, io, pinned);
+  const { keys, file: signers } = await keysOf(flags, io, pinned);
   const downloads = join(homeOf(io).cache, 'downloads');
   const progress = downloadProgress(io);
   const source = releaseSource(base, {
@@ -62,7 +62,7 @@ export async function upgradeTo(
   if (decision.do === 'nothing') return { outcome: decision.because, ...found };
   if (flags.check) return { outcome: 'available', ...found };
   const { services, previous } = await locked(join(downloads, 'upgrade.lock'), async () => {
-    const file = await openForWriting(program, current, { ...flags, 'base-url': base }, io);
+    const file = await openForWriting(program, current, { version: flags.version, base, signers }, io);
     const running = await servicesOf(program);
     await install(release, source, file, progress, io);
     return { services: running, previous: file.previous };
@@ -130,8 +130,8 @@ async function locked<T>(directory: string, work: () => Promise<T>): Promise<T> 
 async function openForWriting(
   program: string,
   current: string,
-  flags: UpgradeFlags & { back?: boolean },
-  { cwd, env, platform, signal }: Io,
+  request: UpgradeRequest,
+  { env, platform, signal }: Io,
 ): Promise<ProgramFile> {
   refuseExposed([program], {
     because: 'so it cannot be upgraded safely',
@@ -142,7 +142,7 @@ async function openForWriting(
     if (!isDenied || platform === 'win32') throw error;
     throw new RdError('ERR_IO', error.message, {
       cause: error,
-      advice: `Run it as root: ${shellLine(['sudo', program, 'upgrade', ...wordsOf(flags, cwd)])}`,
+      advice: `Run it as root: ${shellLine([...asRoot(platform), program, 'upgrade', ...wordsOf(request)])}`,
     });
   });
   const version = await versionOfProgram(program, program, env, signal);
@@ -152,15 +152,28 @@ async function openForWriting(
   });
 }
 
+/** What was asked for, to ask for it again. */
+interface UpgradeRequest {
+  back?: boolean;
+  version?: string | undefined;
+  base?: string;
+  /** The file that the keys are from; absent for those of the build. */
+  signers?: string | undefined;
+}
+
 /** The flags for root, who has other settings and gets no variables from sudo. */
-function wordsOf(flags: UpgradeFlags & { back?: boolean }, cwd: string): string[] {
-  const { back, version, 'base-url': base, 'allowed-signers': signers } = flags;
+function wordsOf({ back, version, base, signers }: UpgradeRequest): string[] {
   return [
     ...(back ? ['--back'] : []),
     ...(version === undefined ? [] : ['--version', version]),
     ...(base === undefined ? [] : ['--base-url', base]),
-    ...(signers === undefined ? [] : ['--allowed-signers', pathIn(cwd, signers)]),
+    ...(signers === undefined ? [] : ['--allowed-signers', signers]),
   ];
+}
+
+/** On macOS sudo keeps the home of the user, which root must not use. */
+function asRoot(platform: Io['platform']): string[] {
+  return platform === 'darwin' ? ['sudo', '-H'] : ['sudo'];
 }
 
 function isAlive(pid: number): boolean {
@@ -178,14 +191,18 @@ function baseOf(flags: UpgradeFlags, { env }: Io, pinned: PinnedReleases): strin
 }
 
 /** The keys of a file take the place of the built-in ones, so that one can be taken away. */
-async function keysOf(flags: UpgradeFlags, io: Io, pinned: PinnedReleases): Promise<readonly PublicKey[]> {
+async function keysOf(
+  flags: UpgradeFlags,
+  io: Io,
+  pinned: PinnedReleases,
+): Promise<{ keys: readonly PublicKey[]; file?: string }> {
   const named = flags['allowed-signers'];
   if (named !== undefined) {
     const path = pathIn(io.cwd, named);
     const text = await readFile(path, 'utf8').catch((cause: unknown) => {
       throw ioError('read', path, cause);
     });
-    return allowedSigners(text, path);
+    return { keys: allowedSigners(text, path), file: path };
   }
   const { allowedSigners: path } = homeOf(io);
   refuseExposed([path], {
@@ -195,8 +212,8 @@ async function keysOf(flags: UpgradeFlags, io: Io, pinned: PinnedReleases): Prom
   const text = await readIfThere(path, { follow: true }).catch((cause: unknown) => {
     throw ioError('read', path, cause);
   });
-  if (text !== undefined) return allowedSigners(text, path);
-  if (pinned.signers !== '') return allowedSigners(pinned.signers, 'the build');
+  if (text !== undefined) return { keys: allowedSigners(text, path), file: path };
+  if (pinned.signers !== '') return { keys: allowedSigners(pinned.signers, 'the build') };
   throw new RdError('ERR_UPGRADE_REFUSED', 'this rdctl was built without a key for releases, so it trusts none', {
     advice:
       `Write the key of the publisher to ${path}, as one line: release ssh-ed25519 AAAA…\n` +
