@@ -1,4 +1,4 @@
-import { spawn } from 'node:child_process';
+import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
 import { createReadStream } from 'node:fs';
 import { Socket } from 'node:net';
 import { Duplex, type Readable } from 'node:stream';
@@ -43,11 +43,7 @@ export async function run(argv: readonly string[], options: RunOptions = {}): Pr
   const { signal, timeoutMs = 30_000, accept = [0], maxOutput = MEBIBYTE } = options;
   if (signal?.aborted) throw cancelled(program);
 
-  const child = spawn(program, args, {
-    stdio: ['pipe', 'pipe', 'pipe'],
-    ...(options.cwd === undefined ? {} : { cwd: options.cwd }),
-    ...(options.env === undefined ? {} : { env: { ...options.env } }),
-  });
+  const child = started(program, args, options);
   let ended: RdError | undefined;
   let killer: NodeJS.Timeout | undefined;
   const end = (reason: RdError) => {
@@ -83,6 +79,19 @@ export async function run(argv: readonly string[], options: RunOptions = {}): Pr
     clearTimeout(killer);
     signal?.removeEventListener('abort', onAbort);
     source?.destroy();
+  }
+}
+
+/** Most reasons why a program cannot be started are reported later, but some, such as another processor's file, at once. */
+function started(program: string, args: readonly string[], { cwd, env }: RunOptions): ChildProcessWithoutNullStreams {
+  try {
+    return spawn(program, args, {
+      stdio: ['pipe', 'pipe', 'pipe'],
+      ...(cwd === undefined ? {} : { cwd }),
+      ...(env === undefined ? {} : { env: { ...env } }),
+    });
+  } catch (error) {
+    throw notStarted(program, error);
   }
 }
 

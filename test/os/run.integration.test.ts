@@ -69,3 +69,11 @@ describe('run', () => {
 test('the last lines skip empty ones', () => {
   expect(lastLines('a\n\nb  \n\nc\n', 2)).toEqual(['b', 'c']);
 });
+
+test('a program that the system refuses to start at once is a failure like any other', async () => {
+  // Longer than Linux takes one argument; Node throws, where it reports a missing program later.
+  await expect(run(['true', 'x'.repeat(2 ** 18)])).rejects.toMatchObject({
+    code: 'ERR_DRIVER_FAILED',
+    message: expect.stringContaining('true could not be run: '),
+  });
+});

@@ -161,6 +161,20 @@ test.each(['one home', 'homes of their own'])(
   },
 );
 
+test('a file for another processor never replaces it', async () => {
+  const { there, bin, upgrade, version } = await stage();
+  const header = readFileSync(TOOL).subarray(0, 4096);
+  header.writeUInt16LE(0xfeed, 18);
+  const other = join(bin, '..', 'other');
+  writeFileSync(other, header);
+  there.publish('1.0.0', { path: other });
+  const { exit, err } = await upgrade();
+  expect([exit, err]).toEqual([3, expect.stringContaining('rdctl-1.0.0-')]);
+  expect(err).toContain('does not run on this computer');
+  expect(await version()).toBe(`v${PRODUCT.version}`);
+  expect(readdirSync(bin)).toEqual(['rdctl']);
+});
+
 test('in a directory that the user cannot write it names the command for root', async () => {
   const { there, folder, bin, entry, rdctl, version } = await stage('server');
   chmodSync(folder, 0o755);

@@ -77,7 +77,7 @@ export async function openProgram(path: string, options: ProgramOptions): Promis
   const previous = beside('previous');
   const before = await factsOf(path);
   await access(directory, constants.W_OK).catch((cause: unknown) => {
-    throw ioError('write', directory, cause);
+    throw failure('write', directory, cause);
   });
   await cleanUp();
 
@@ -94,7 +94,7 @@ export async function openProgram(path: string, options: ProgramOptions): Promis
       const isOnlyCopy = what === 'kept' && facts && !isSame(facts, before) && !(await factsIfThere(previous));
       await (isOnlyCopy ? operations.rename(name, previous) : operations.unlink(name)).catch((cause: unknown) => {
         // Windows does not remove a program that still runs.
-        if (systemCode(cause) !== 'ENOENT' && what !== 'old') throw ioError('remove', name, cause);
+        if (systemCode(cause) !== 'ENOENT' && what !== 'old') throw failure('remove', name, cause);
       });
     }
   }
@@ -159,7 +159,7 @@ export async function openProgram(path: string, options: ProgramOptions): Promis
         await moveOver(staged);
         await operations.syncDirectory(directory);
       } catch (cause) {
-        throw ioError('replace', path, cause);
+        throw failure('replace', path, cause);
       }
     },
     async hasPrevious() {
@@ -178,7 +178,7 @@ export async function openProgram(path: string, options: ProgramOptions): Promis
         await operations.syncDirectory(directory);
       } catch (cause) {
         if (systemCode(cause) === 'ENOENT') throw replacedMeanwhile(path);
-        throw ioError('replace', path, cause);
+        throw failure('replace', path, cause);
       }
     },
   };
@@ -187,7 +187,7 @@ export async function openProgram(path: string, options: ProgramOptions): Promis
 /** Copies a file, flushed, and returns its sha256. */
 async function copy(from: string, to: string, mode: number): Promise<string> {
   const source = await openToRead(from, { follow: true }).catch((cause: unknown) => {
-    throw ioError('read', from, cause);
+    throw failure('read', from, cause);
   });
   try {
     const hash = createHash('sha256');
@@ -208,7 +208,7 @@ async function copy(from: string, to: string, mode: number): Promise<string> {
     }
     return hash.digest('hex');
   } catch (cause) {
-    throw ioError('write', to, cause);
+    throw failure('write', to, cause);
   } finally {
     await source.close();
   }
@@ -216,7 +216,7 @@ async function copy(from: string, to: string, mode: number): Promise<string> {
 
 async function factsOf(path: string): Promise<Stats> {
   return stat(path).catch((cause: unknown) => {
-    throw ioError('read', path, cause);
+    throw failure('read', path, cause);
   });
 }
 
@@ -228,7 +228,7 @@ function isSame(one: Stats, other: Stats): boolean {
 async function factsIfThere(path: string): Promise<Stats | undefined> {
   return stat(path).catch((cause: unknown) => {
     if (systemCode(cause) === 'ENOENT') return undefined;
-    throw ioError('read', path, cause);
+    throw failure('read', path, cause);
   });
 }
 
@@ -240,4 +240,14 @@ function replacedMeanwhile(path: string): RdError {
       advice: 'This command changed nothing. Look with `rdctl version`, and try again if needed.',
     },
   );
+}
+
+/** As `ioError`, whose advice is about the files of a home. */
+function failure(action: string, path: string, cause: unknown): RdError {
+  const error = ioError(action, path, cause);
+  if (error === cause || !error.advice?.includes('RDCTL_HOME')) return error;
+  return new RdError(error.code, error.message, {
+    cause,
+    advice: 'The program is as it was. Make its directory writable, or move the program to another one.',
+  });
 }
