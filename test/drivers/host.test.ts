@@ -255,7 +255,7 @@ describe('the probe', () => {
     [
       { missingPrograms: ['dockerd'] },
       /not installed: dockerd/,
-      /^apt-get install .*docker\.io containerd iptables iproute2$/,
+      /^apt-get install .*docker\.io containerd iptables iproute2 mount$/,
     ],
     [{ root: false, missingPrograms: ['dockerd'] }, /root.*not installed: dockerd/, /^sudo apt-get install/],
     [{ capable: false }, /CAP_NET_ADMIN/, /outside the container/],

@@ -33,13 +33,17 @@ function containerdSockets({ socket }: ContainerdPlaces): string[] {
 
 const CRI = 'io.containerd.grpc.v1.cri';
 
-/** The CRI plugin and the snapshotters for special file systems are unused here and only log errors. */
+/**
+ * The CRI plugin and the snapshotters for special file systems are unused here and only log errors; the plugin for installed programs makes
+ * `/opt/containerd`, which nobody would remove.
+ */
 const DISABLED = [
   CRI,
   'io.containerd.snapshotter.v1.aufs',
   'io.containerd.snapshotter.v1.btrfs',
   'io.containerd.snapshotter.v1.zfs',
   'io.containerd.snapshotter.v1.devmapper',
+  'io.containerd.internal.v1.opt',
 ];
 
 /** A JSON string is a TOML basic string, except for `\/`, which TOML lacks and JSON.stringify never writes. */

@@ -117,7 +117,7 @@ export interface HostFacts {
 }
 
 const PROGRAMS = ['dockerd', 'containerd', 'ctr', 'runc', 'ip', 'iptables', 'umount', 'nsenter', 'unshare'];
-const INSTALL = 'apt-get install --no-install-recommends docker.io containerd iptables iproute2';
+const INSTALL = 'apt-get install --no-install-recommends docker.io containerd iptables iproute2 mount';
 
 /** Pure: the verdict on these facts, the cheapest fix first. */
 export function hostVerdict({ platform, root, missingPrograms, capable, controlGroups }: HostFacts): Probe {
