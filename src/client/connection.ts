@@ -1,5 +1,5 @@
-import type { IncomingHttpHeaders } from 'node:http';
 import { COMPATIBLE } from '../product.ts';
+import type { ResponseHead } from './http-exchange.ts';
 
 /** A service's address and our credentials. */
 export interface Connection {
@@ -60,12 +60,8 @@ export interface HttpRequest {
   onPart?(part: Buffer): void;
 }
 
-/** A response of any status. Header names are lowercase. */
-export interface HttpResponse {
-  status: number;
-  /** Reason phrase: `Bad Request`. */
-  statusText: string;
-  headers: IncomingHttpHeaders;
+/** A response of any status. */
+export interface HttpResponse extends ResponseHead {
   body: Buffer;
 }
 

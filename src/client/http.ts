@@ -1,4 +1,4 @@
-import { type IncomingMessage, type RequestOptions, request as send } from 'node:http';
+import { connect, type Socket } from 'node:net';
 import { RdError } from '../errors.ts';
 import { systemCode } from '../os/io-error.ts';
 import { PRODUCT } from '../product.ts';
@@ -10,6 +10,7 @@ import {
   staleAdvice,
   type Transport,
 } from './connection.ts';
+import { CutOffError, exchangeOver, ProtocolError } from './http-exchange.ts';
 import { notOurService, requestText } from './replies.ts';
 
 /** Larger responses are rejected: nothing in the API comes near this. */
@@ -34,113 +35,88 @@ export function withinTime(leftMs: () => number, transport: Transport = httpTran
 }
 
 /**
- * Sends over HTTP, always directly: a dedicated agent per request ignores proxy variables, because a proxy would see
- * the password. Nothing is sent before the listener is verified; see `Reached`.
+ * Sends over HTTP, always directly: a proxy would see the password. Nothing is sent before the listener is verified; see `Reached`.
  * @throws RdError `ERR_NOT_RUNNING` when nothing listens, or the wrong program; `ERR_DEADLINE` on timeout,
  * `ERR_CANCELLED` by the signal, `ERR_CONNECTION` for every other transport failure.
  */
 export const httpTransport: Transport = async (connection, request) => {
-  const { reached } = connection;
-  if (reached.by === 'word') return exchange(connection, request, { agent: false });
-  if (reached.by === 'socket') return exchange(connection, request, { agent: false, socketPath: reached.path });
-  return assured(connection, request);
-};
-
-/** Verifying the listener counts toward the request's timeout. */
-async function assured(connection: Connection, request: HttpRequest): Promise<HttpResponse> {
+  const { reached, host, port } = connection;
   const { timeoutMs = answerLimit(request), signal } = request;
-  const { assuredSocket } = await import('./listener.ts');
-  const begun = performance.now();
-  const late = new AbortController();
-  const timer = setTimeout(() => late.abort(new TimeoutError('did not answer', timeoutMs)), timeoutMs);
+  const ending = new AbortController();
+  const timer = setTimeout(() => ending.abort(new TimeoutError('did not answer', timeoutMs)), timeoutMs);
+  const cancel = () => ending.abort(signal?.reason);
+  signal?.addEventListener('abort', cancel, { once: true });
   try {
-    const socket = await assuredSocket(connection, {
-      signal: signal ? AbortSignal.any([signal, late.signal]) : late.signal,
-    });
-    clearTimeout(timer);
-    const left = Math.max(1, timeoutMs - (performance.now() - begun));
-    return await exchange(connection, { ...request, timeoutMs: left }, { createConnection: () => socket });
+    if (signal?.aborted) throw signal.reason;
+    if (reached.by === 'word' || reached.by === 'socket') {
+      const socket = connect(reached.by === 'socket' ? { path: reached.path } : { host, port });
+      const limitMs = Math.min(CONNECT_LIMIT, timeoutMs);
+      const late = () => ending.abort(new TimeoutError('did not accept the connection', limitMs));
+      const connecting = setTimeout(late, limitMs);
+      socket.once('connect', () => clearTimeout(connecting)).once('close', () => clearTimeout(connecting));
+      return await exchange(connection, request, {
+        socket,
+        ending: ending.signal,
+        onStream: () => clearTimeout(timer),
+      });
+    }
+    const { assuredSocket } = await import('./listener.ts');
+    const socket = await assuredSocket(connection, { signal: ending.signal });
+    return await exchange(connection, request, { socket, ending: ending.signal, onStream: () => clearTimeout(timer) });
   } catch (cause) {
     if (cause instanceof RdError) throw cause;
     throw transportError(connection, request, cause);
   } finally {
     clearTimeout(timer);
+    signal?.removeEventListener('abort', cancel);
   }
+};
+
+interface Exchange {
+  socket: Socket;
+  /** Aborts with the error to throw. */
+  ending: AbortSignal;
+  /** The body is passed on as it comes, for as long as it comes. */
+  onStream(): void;
 }
 
-/** `way`: Node's connection options. */
-const exchange = (connection: Connection, request: HttpRequest, way: RequestOptions): Promise<HttpResponse> =>
-  new Promise((resolve, reject) => {
-    let timer: NodeJS.Timeout | undefined;
-    let connecting: NodeJS.Timeout | undefined;
-    const settled = () => {
-      clearTimeout(timer);
-      clearTimeout(connecting);
-    };
-    const fail = (cause: unknown) => {
-      settled();
-      reject(transportError(connection, request, cause));
-    };
-    try {
-      const outgoing = send(
-        {
-          host: connection.host,
-          port: connection.port,
-          method: request.method,
-          path: request.path,
-          headers: requestHeaders(connection, request),
-          ...way,
-          ...(request.signal ? { signal: request.signal } : {}),
-        },
-        (incoming) => {
-          const parts: Buffer[] = [];
-          let size = 0;
-          const onPart = incoming.statusCode === 200 ? request.onPart : undefined;
-          if (onPart) settled();
-          incoming.on('data', (part: Buffer) => {
-            if (onPart) return forwardPart(onPart, part, incoming);
-            size += part.length;
-            if (size > ANSWER_LIMIT) incoming.destroy(new Error(`the response exceeds ${ANSWER_LIMIT} bytes`));
-            else parts.push(part);
-          });
-          incoming.on('error', (cause) =>
-            fail(incoming.complete || size > ANSWER_LIMIT ? cause : new CutOffError(cause)),
-          );
-          incoming.on('end', () => {
-            settled();
-            resolve({
-              status: incoming.statusCode ?? 0,
-              statusText: incoming.statusMessage ?? '',
-              headers: incoming.headers,
-              body: Buffer.concat(parts),
-            });
-          });
-        },
-      );
-      // After an early response (body too large) the rest of the upload may fail; the response wins.
-      outgoing.on('error', fail);
-      const { timeoutMs = answerLimit(request) } = request;
-      const connectMs = Math.min(CONNECT_LIMIT, timeoutMs);
-      timer = setTimeout(() => outgoing.destroy(new TimeoutError('did not answer', timeoutMs)), timeoutMs);
-      outgoing.once('socket', (socket) => {
-        if (!socket.connecting) return;
-        const error = new TimeoutError('did not accept the connection', connectMs);
-        connecting = setTimeout(() => outgoing.destroy(error), connectMs);
-        socket.once('connect', () => clearTimeout(connecting));
-      });
-      outgoing.end(request.body);
-    } catch (cause) {
-      // Characters that are invalid in a path or header, or a port out of range.
-      fail(cause);
-    }
-  });
-
-/** An error from the stream's reader ends the stream and is passed to the caller. */
-function forwardPart(onPart: (part: Buffer) => void, part: Buffer, incoming: IncomingMessage): void {
+/** One request over a connection, which is closed then. */
+async function exchange(
+  connection: Connection,
+  request: HttpRequest,
+  { socket, ending, onStream }: Exchange,
+): Promise<HttpResponse> {
+  const end = () => socket.destroy(ending.reason);
+  ending.addEventListener('abort', end, { once: true });
+  // The exchange reports it; what comes after its end is of no interest.
+  socket.on('error', () => undefined);
+  const parts: Buffer[] = [];
+  let size = 0;
+  let onPart: HttpRequest['onPart'];
   try {
-    onPart(part);
-  } catch (error) {
-    incoming.destroy(error instanceof Error ? error : new Error(String(error)));
+    if (ending.aborted) throw ending.reason;
+    const headers = { ...requestHeaders(connection, request), Host: addressOf(connection), Connection: 'close' };
+    const { method, path, body } = request;
+    const { head } = await exchangeOver(
+      socket,
+      { method: method.toUpperCase(), path, headers, body },
+      {
+        onHead({ status }) {
+          onPart = status === 200 ? request.onPart : undefined;
+          if (onPart) onStream();
+        },
+        onBody(part) {
+          if (onPart) return onPart(part);
+          size += part.length;
+          if (size > ANSWER_LIMIT) throw new Error(`the response exceeds ${ANSWER_LIMIT} bytes`);
+          parts.push(part);
+        },
+      },
+    );
+    return { ...head, body: Buffer.concat(parts) };
+  } finally {
+    ending.removeEventListener('abort', end);
+    socket.destroy();
   }
 }
 
@@ -152,12 +128,6 @@ class TimeoutError extends Error {
   }
 }
 
-class CutOffError extends Error {
-  constructor(cause: unknown) {
-    super('unexpected EOF', { cause });
-  }
-}
-
 /** The headers that Rancher Desktop's `rdctl` sends; some services check them. */
 export function requestHeaders(connection: Connection, request: HttpRequest): Record<string, string | number> {
   const credentials = Buffer.from(`${connection.user}:${connection.password}`).toString('base64');
@@ -165,7 +135,6 @@ export function requestHeaders(connection: Connection, request: HttpRequest): Re
     Authorization: `Basic ${credentials}`,
     'User-Agent': `${PRODUCT.name}/${PRODUCT.version}`,
     'Content-Type': request.body === undefined ? 'text/plain' : 'application/json',
-    ...(request.body === undefined ? {} : { 'Content-Length': Buffer.byteLength(request.body) }),
     ...request.headers,
   };
 }
@@ -187,7 +156,7 @@ function transportError(connection: Connection, request: HttpRequest, cause: unk
       advice: staleAdvice(connection),
     });
   }
-  if (code.startsWith('HPE_')) return notOurService(connection, 'its response is not HTTP', cause);
+  if (cause instanceof ProtocolError) return notOurService(connection, 'its response is not HTTP', cause);
   const text = cause instanceof CutOffError ? cause.message : requestText(connection, request, cause);
   return new RdError('ERR_CONNECTION', text, {
     cause,

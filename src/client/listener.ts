@@ -1,10 +1,10 @@
 import { closeSync, openSync, readFileSync, readSync, statSync } from 'node:fs';
-import { request } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import { uptime } from 'node:os';
 import { RdError } from '../errors.ts';
 import { parseObject } from '../json.ts';
 import { addressOf, type Connection, staleAdvice } from './connection.ts';
+import { exchangeOver } from './http-exchange.ts';
 import { isProof, newNonce } from './service-proof.ts';
 
 /** A proof takes less than a hundred bytes. */
@@ -52,40 +52,34 @@ function opened({ host, port }: Connection, signal: AbortSignal): Promise<Socket
 }
 
 /** Requests the proof on this very connection, which stays open. False for any other answer, or none. */
-function proves(socket: Socket, { host, port }: Connection, password: string, signal: AbortSignal): Promise<boolean> {
+async function proves(socket: Socket, address: Connection, password: string, signal: AbortSignal): Promise<boolean> {
   const nonce = newNonce();
-  return new Promise((resolve, reject) => {
-    const asked = request({
-      host,
-      port,
-      path: `/v2/proof?nonce=${nonce}`,
-      headers: { Connection: 'keep-alive' },
-      createConnection: () => socket,
-      signal,
-    });
-    const failed = (cause: unknown) => {
-      if (signal.aborted) reject(signal.reason);
-      else resolve(cause === undefined);
-    };
-    asked.on('error', failed);
-    asked.on('response', (response) => {
-      const parts: Buffer[] = [];
-      let size = 0;
-      response.on('data', (part: Buffer) => {
-        size += part.length;
-        if (size > ANSWER_LIMIT) asked.destroy(new Error('proof too large'));
-        else parts.push(part);
-      });
-      response.on('error', failed);
-      response.on('end', () => {
-        const proof = parseObject(Buffer.concat(parts).toString())?.proof;
-        // A connection that closes now cannot be used again.
-        const stays = asked.shouldKeepAlive && !socket.destroyed;
-        resolve(stays && isProof({ password, port }, nonce, proof));
-      });
-    });
-    asked.end();
-  });
+  const parts: Buffer[] = [];
+  let size = 0;
+  const end = () => socket.destroy(signal.reason);
+  signal.addEventListener('abort', end, { once: true });
+  try {
+    const headers = { Host: addressOf(address), Connection: 'keep-alive' };
+    const { reusable } = await exchangeOver(
+      socket,
+      { method: 'GET', path: `/v2/proof?nonce=${nonce}`, headers },
+      {
+        onBody(part) {
+          size += part.length;
+          if (size > ANSWER_LIMIT) throw new Error('proof too large');
+          parts.push(part);
+        },
+      },
+    );
+    const proof = parseObject(Buffer.concat(parts).toString())?.proof;
+    // A connection that closes now cannot be used again.
+    return reusable && !socket.destroyed && isProof({ password, port: address.port }, nonce, proof);
+  } catch {
+    if (signal.aborted) throw signal.reason;
+    return false;
+  } finally {
+    signal.removeEventListener('abort', end);
+  }
 }
 
 function unproven(connection: Connection, why: string): RdError {

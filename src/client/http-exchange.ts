@@ -1,0 +1,134 @@
+import type { Socket } from 'node:net';
+import { HTTPParser } from 'http-parser-js';
+
+// HTTP over one connection. `node:http` brings a server, agents and upgrades along: loading it takes longer than everything else
+// that a short command does.
+
+/** One request as it is sent. `path` and `body` are sent unchanged. */
+export interface OutgoingRequest {
+  method: string;
+  path: string;
+  headers: Readonly<Record<string, string | number>>;
+  body?: string | Buffer | undefined;
+}
+
+/** Header names are in lower case; the values of one that is repeated are joined by commas. */
+export interface ResponseHead {
+  status: number;
+  /** Reason phrase: `Bad Request`. */
+  statusText: string;
+  headers: Readonly<Record<string, string | undefined>>;
+}
+
+export interface ResponseReader {
+  onHead?(head: ResponseHead): void;
+  /** What it throws ends the exchange, and is passed on. */
+  onBody(part: Buffer): void;
+}
+
+/** What came is not HTTP. */
+export class ProtocolError extends Error {}
+
+/** The connection ended in the middle of a response. */
+export class CutOffError extends Error {
+  constructor() {
+    super('unexpected EOF');
+  }
+}
+
+/** Methods whose requests have no body unless one is given (RFC 9110, 9.3). */
+const BODILESS = ['GET', 'HEAD', 'DELETE', 'OPTIONS', 'TRACE'];
+const TOKEN = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
+const PATH = /^[\x21-\x7e\x80-\xff]+$/;
+const VALUE = /^[\t\x20-\x7e\x80-\xff]*$/;
+
+/**
+ * Sends one request over a connection, which may still be opening, and reads the response to its end. The connection stays open.
+ * @returns the head, and whether the connection can be used again.
+ * @throws TypeError for a request that cannot be written, before anything is sent; `ProtocolError`, `CutOffError`, and the errors of the socket:
+ * `ECONNRESET` where it ends before a response.
+ */
+export function exchangeOver(
+  socket: Socket,
+  request: OutgoingRequest,
+  { onHead, onBody }: ResponseReader,
+): Promise<{ head: ResponseHead; reusable: boolean }> {
+  return new Promise((resolve, reject) => {
+    const parser = new HTTPParser(HTTPParser.RESPONSE);
+    let head: ResponseHead | undefined;
+    let reusable = false;
+    let isInterim = false;
+    let received = 0;
+
+    function over(): void {
+      socket.off('data', read).off('end', ended).off('close', ended).off('error', fail);
+    }
+    function fail(error: unknown): void {
+      over();
+      reject(error);
+    }
+    function read(data: Buffer): void {
+      received += data.length;
+      try {
+        const result = parser.execute(data);
+        if (result instanceof Error) fail(new ProtocolError(result.message, { cause: result }));
+      } catch (error) {
+        fail(error);
+      }
+    }
+    function ended(): void {
+      // Some responses end with the connection.
+      const why = parser.finish();
+      if (head && why) fail(new CutOffError());
+      else if (!head && received > 0) fail(new ProtocolError('it ended within its first lines'));
+      else fail(Object.assign(new Error('socket hang up'), { code: 'ECONNRESET' }));
+    }
+
+    parser[HTTPParser.kOnHeadersComplete] = (info) => {
+      isInterim = info.statusCode < 200;
+      if (isInterim) return undefined;
+      head = { status: info.statusCode, statusText: info.statusMessage, headers: named(info.headers) };
+      reusable = info.shouldKeepAlive;
+      onHead?.(head);
+      return request.method === 'HEAD' ? 1 : undefined;
+    };
+    parser[HTTPParser.kOnBody] = (data, offset, length) => onBody(data.subarray(offset, offset + length));
+    parser[HTTPParser.kOnMessageComplete] = () => {
+      if (isInterim || !head) return;
+      over();
+      resolve({ head, reusable });
+    };
+    const text = headText(request);
+    socket.on('data', read).on('end', ended).on('close', ended).on('error', fail);
+    socket.cork();
+    socket.write(text, 'latin1');
+    if (request.body !== undefined) socket.write(request.body);
+    socket.uncork();
+  });
+}
+
+/** Checked, because a line break in it would be a second request. */
+function headText({ method, path, headers, body }: OutgoingRequest): string {
+  if (!TOKEN.test(method)) throw new TypeError(`the method ${JSON.stringify(method)} is not valid`);
+  if (!PATH.test(path)) throw new TypeError(`the path ${JSON.stringify(path)} has characters that must be escaped`);
+  const lines = [`${method} ${path} HTTP/1.1`];
+  for (const [name, value] of Object.entries(headers)) {
+    if (!TOKEN.test(name) || !VALUE.test(`${value}`)) {
+      throw new TypeError(`the header ${JSON.stringify(name)} has characters that are not valid`);
+    }
+    lines.push(`${name}: ${value}`);
+  }
+  if (body !== undefined) lines.push(`Content-Length: ${Buffer.byteLength(body)}`);
+  else if (!BODILESS.includes(method)) lines.push('Content-Length: 0');
+  return `${lines.join('\r\n')}\r\n\r\n`;
+}
+
+function named(raw: readonly string[]): Record<string, string> {
+  const headers: Record<string, string> = Object.create(null);
+  for (let at = 0; at + 1 < raw.length; at += 2) {
+    const name = (raw[at] ?? '').toLowerCase();
+    const before = headers[name];
+    headers[name] = before === undefined ? (raw[at + 1] ?? '') : `${before}, ${raw[at + 1]}`;
+  }
+  return headers;
+}
