@@ -6,7 +6,7 @@ import type { Environment } from '../os/user-directories.ts';
 import { userHome } from '../os/user-directories.ts';
 import { COMPATIBLE } from '../product.ts';
 import type { Platform } from '../settings/field.ts';
-import { lockStanding } from '../state/home-lock.ts';
+import { lockStanding } from '../state/lock-standing.ts';
 import { requirePrivate } from '../state/ownership.ts';
 import type { Places } from '../state/places.ts';
 import { places } from '../state/places.ts';
@@ -126,7 +126,7 @@ async function defaultFile(
  * @throws RdError `ERR_HOME_MOVED` when its service was started under another path of this same directory.
  */
 async function isOfThisHome({ serviceLock }: Places): Promise<boolean> {
-  const standing = await lockStanding(serviceLock);
+  const standing = lockStanding(serviceLock);
   if (standing === 'moved') {
     const { lockHolder } = await import('../state/home-lock.ts');
     await lockHolder(serviceLock);

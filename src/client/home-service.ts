@@ -3,7 +3,8 @@ import { uptime } from 'node:os';
 import { homeMoved } from '../os/directory-identity.ts';
 import { processTable } from '../os/process-table.ts';
 import { backendLock } from '../state/backend-lock.ts';
-import { type LockHolder, lockHolder, lockStanding } from '../state/home-lock.ts';
+import { type LockHolder, lockHolder } from '../state/home-lock.ts';
+import { lockStanding } from '../state/lock-standing.ts';
 import type { Places } from '../state/places.ts';
 import { loadState } from '../state/state-file.ts';
 
@@ -36,7 +37,7 @@ export async function homeService(where: Places, now: number = Date.now()): Prom
   const holder = await lockHolder(where.serviceLock);
   if (holder?.alive) return { kind: holder.announced && !holder.ending ? 'running' : 'passing', holder };
   // The connection file beside a copied lock is a copy, too.
-  if (!holder && (await lockStanding(where.serviceLock)) === 'copied') return { kind: 'none' };
+  if (!holder && lockStanding(where.serviceLock) === 'copied') return { kind: 'none' };
   // A clean shutdown removes both.
   const since = holder?.startedAt === undefined ? modified(where.connectionFile) : Date.parse(holder.startedAt);
   if (since === undefined) return { kind: 'none' };

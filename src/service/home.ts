@@ -10,7 +10,8 @@ import { PRODUCT } from '../product.ts';
 import { removeConnectionFile, removeStaleConnectionFile } from '../state/connection-file.ts';
 import { adoptPlaces, refuseRunning } from '../state/drop-in.ts';
 import { checkPlaces, type ResetSummary, factoryReset as removeFiles } from '../state/factory-reset.ts';
-import { lockHome, lockStanding, sweepLock } from '../state/home-lock.ts';
+import { lockHome, sweepLock } from '../state/home-lock.ts';
+import { lockStanding } from '../state/lock-standing.ts';
 import { sweepDrafts } from '../state/own-files.ts';
 import { requirePrivate } from '../state/ownership.ts';
 import { places as homePlaces, type Places } from '../state/places.ts';
@@ -47,7 +48,7 @@ export async function openHome(options: ServiceOptions, undo: Undo[]): Promise<H
   const adopted = await adoptPlaces(places, { adopt: options.adopt ?? false, now: Date.now() });
   // A backend left by an earlier service still has to be stopped, even if this start fails early.
   const ending: Ending = { backendStopped: (await homeService(places)).kind !== 'left' };
-  const copied = (await lockStanding(places.serviceLock)) === 'copied';
+  const copied = lockStanding(places.serviceLock) === 'copied';
   const lock = await lockHome(places.serviceLock, places.data);
   const place = keepPlace(places.serviceLock, [places.data, places.config, places.logs, places.state, places.cache]);
   undo.push(['place', async () => place.end()]);

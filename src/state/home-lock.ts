@@ -4,31 +4,14 @@ import { dirname, join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { RdError } from '../errors.ts';
 import { makeDirectory } from '../os/directory.ts';
-import { homeMoved, type Place, type PlaceStatus, parsePlace, placeOf, placeStatus } from '../os/directory-identity.ts';
+import { homeMoved, placeOf, placeStatus } from '../os/directory-identity.ts';
 import { ioError, systemCode } from '../os/io-error.ts';
 import { type ProcessIdentity, type ProcessTable, processTable } from '../os/process-table.ts';
 import { readRecord } from '../os/record.ts';
 import { isThere } from '../os/regular-file.ts';
 import { SerialQueue } from '../os/serial-queue.ts';
+import { type Entry, type Holder, parseEntry } from './lock-entry.ts';
 import { reserveBeside } from './reserve.ts';
-
-/** Holder of a lock, as recorded in its file. */
-interface Holder extends ProcessIdentity {
-  /** RFC 3339. */
-  since: string;
-  /** Port of a service, once it listens. */
-  port?: number;
-  /** The connection file of the service exists: true from its writing to its removal. */
-  announced?: boolean;
-  /** It serves a single command, which ends it. */
-  idle?: boolean;
-  /** It is stopping on request. It may respond for a while, but accepts no changes. */
-  ending?: boolean;
-  /** It released the lock, and its backend may still run. */
-  left?: boolean;
-  /** The lock directory as it was when the lock was taken. */
-  at?: Place;
-}
 
 export interface Lock {
   /** Adds facts that became known after the lock was taken. */
@@ -57,11 +40,6 @@ const REAL: LockEnvironment = {
 const POLL_MS = 100;
 /** Rounds in which two concurrent attempts back off for each other. */
 const ROUNDS = 50;
-
-interface Entry extends Holder {
-  name: string;
-  held: boolean;
-}
 
 /** Takes a lock for a short time, or returns its holder. @throws RdError as `lockHome`, but for a live holder. */
 export async function tryLock(directory: string): Promise<{ lock: Lock } | { holder: ProcessIdentity }> {
@@ -274,38 +252,5 @@ async function read(directory: string, name: string): Promise<Entry | undefined>
   const path = join(directory, name);
   const value = await readRecord(path);
   // Gone meanwhile.
-  if (value === undefined) return undefined;
-  if (value === 'damaged' || typeof value.pid !== 'number' || typeof value.since !== 'string') {
-    throw new RdError('ERR_IO', `the lock file ${path} was not created by rdctl`, {
-      advice: 'Remove it and try again.',
-    });
-  }
-  const at = parsePlace(value.at);
-  return {
-    name,
-    pid: value.pid,
-    since: value.since,
-    held: value.held === true,
-    ...(typeof value.started === 'string' ? { started: value.started } : {}),
-    ...(typeof value.port === 'number' ? { port: value.port } : {}),
-    ...(typeof value.announced === 'boolean' ? { announced: value.announced } : {}),
-    ...(value.idle === true ? { idle: true } : {}),
-    ...(value.ending === true ? { ending: true } : {}),
-    ...(value.left === true ? { left: true } : {}),
-    ...(at ? { at } : {}),
-  };
-}
-
-/**
- * What the files of a lock reveal about the directory: `copied` when all of them were written in another one that still exists, `moved`
- * when one was. Unreadable files are ignored.
- */
-export async function lockStanding(directory: string): Promise<PlaceStatus> {
-  const names = await readdir(directory).catch(() => []);
-  const entries = await Promise.all(
-    names.filter((name) => name.endsWith('.json')).map((name) => read(directory, name).catch(() => undefined)),
-  );
-  const statuses = entries.flatMap((entry) => (entry?.held ? [placeStatus(entry.at, directory)] : []));
-  if (statuses.includes('moved')) return 'moved';
-  return statuses.length > 0 && statuses.every((each) => each === 'copied') ? 'copied' : 'here';
+  return value === undefined ? undefined : parseEntry(path, name, value);
 }
