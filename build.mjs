@@ -77,7 +77,7 @@ const sharedErrors = {
 };
 
 /** Parts of Node that take milliseconds to load and that most runs of a chunk never call. */
-const COSTLY = ['node:crypto', 'node:child_process'];
+const COSTLY = ['node:crypto', 'node:child_process', 'node:fs/promises', 'node:timers/promises'];
 
 /** Our own imports of those load them at the first call. Packages keep theirs. */
 const lazyBuiltins = {

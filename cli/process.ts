@@ -1,4 +1,4 @@
-import { writeSync } from 'node:fs';
+import { fstatSync, writeSync } from 'node:fs';
 import type { Platform } from '../src/settings/field.ts';
 import { forTerminal } from '../src/settings/printable.ts';
 import type { Io } from './command.ts';
@@ -52,7 +52,17 @@ function writer(fd: 1 | 2): { write(data: string | Uint8Array): void; readonly g
 let queued = false;
 let controller: AbortController | undefined;
 
+/** `/dev/null` of Linux (devices.txt: 1, 3). */
+const NULL_DEVICE = 0x103;
+
+/** Asks `tty` only about a device that can be one: it loads the network with it. */
 function isTerminal(fd: number): boolean {
+  try {
+    const facts = fstatSync(fd);
+    if (!facts.isCharacterDevice() || (process.platform === 'linux' && facts.rdev === NULL_DEVICE)) return false;
+  } catch {
+    return false;
+  }
   return process.getBuiltinModule('node:tty').isatty(fd);
 }
 

@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
-import { constants, copyFile, link, lstat, open, readdir, rename, unlink } from 'node:fs/promises';
+import { constants } from 'node:fs';
+import { copyFile, link, lstat, open, readdir, rename, unlink } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { makeDirectory } from './directory.ts';
 import { ioError, systemCode } from './io-error.ts';

@@ -1,4 +1,5 @@
-import { constants, copyFile, readdir } from 'node:fs/promises';
+import { constants } from 'node:fs';
+import { copyFile, readdir } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { type ErrorCode, messageOf, RdError } from '../errors.ts';
 import { makeDirectory } from '../os/directory.ts';

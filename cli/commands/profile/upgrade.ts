@@ -1,4 +1,5 @@
-import { access, constants, readFile, realpath, stat } from 'node:fs/promises';
+import { constants } from 'node:fs';
+import { access, readFile, realpath, stat } from 'node:fs/promises';
 import { arch, release } from 'node:os';
 import { parse, resolve } from 'node:path';
 import { readSource, type Source } from '../../../profiles/document/source.ts';
