@@ -59,7 +59,7 @@ export function exposureOf(path: string, trust: Trust = trustOfUser(), seen = ne
   let links = 0;
   for (let at: string = ROOT; rest.length > 0; ) {
     const name = rest.shift();
-    const next = name === '..' ? dirname(at) : join(at, name ?? '');
+    const next = name === '..' ? dirname(at) : at === ROOT ? `/${name}` : `${at}/${name}`;
     const known = rest.length > 0 && seen.has(next);
     if (!known) {
       const facts = factsOf(next);
@@ -86,7 +86,9 @@ export function exposureOf(path: string, trust: Trust = trustOfUser(), seen = ne
 /** Empty for a missing or unreadable entry: opening it fails with the reason. */
 function factsOf(path: string): NameFacts | undefined {
   try {
-    const facts = lstatSync(path);
+    // Most homes lack something, and making an error takes longer than the look.
+    const facts = lstatSync(path, { throwIfNoEntry: false });
+    if (!facts) return undefined;
     const { uid, gid, mode } = facts;
     return { kind: facts.isSymbolicLink() ? 'link' : facts.isDirectory() ? 'directory' : 'file', uid, gid, mode };
   } catch (error) {
