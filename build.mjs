@@ -36,6 +36,7 @@ const COMMON = {
   minifyWhitespace: true,
   minifySyntax: true,
   supported: { 'dynamic-import': false },
+  tsconfig: 'release/tsconfig.bundle.json',
   // The licenses are in a file of their own, whole.
   legalComments: 'none',
   metafile: true,

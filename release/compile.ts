@@ -46,6 +46,7 @@ export function compile(target: Target, outfile: string, root = '.', pinned?: Pi
         '--no-compile-autoload-bunfig',
         '--no-compile-autoload-tsconfig',
         '--no-compile-autoload-package-json',
+        '--tsconfig-override=release/tsconfig.bundle.json',
         '--reject-unresolved',
         `--target=${target.compilerTarget}`,
         `--compile-executable-path=${runtimeProgram(target)}`,
