@@ -20,7 +20,9 @@ const LOADER = resolve('cli/code-cache.ts');
 /** Files whose lazy imports become files of their own; all others are loaded late from the file they are bundled into. */
 const SPLITTING = [
   'cli/commands.ts',
+  'cli/commands/apply/run.ts',
   'cli/commands/plan/next-driver.ts',
+  'cli/commands/plan/plan-for.ts',
   'cli/run.ts',
   'src/service/metrics.ts',
   'src/settings/check.ts',
