@@ -3,6 +3,7 @@ import {
   fstatSync,
   openSync,
   readFileSync,
+  readSync,
   renameSync,
   rmSync,
   type Stats,
@@ -20,6 +21,8 @@ import * as errors from '../src/errors.ts';
 const SHARED_ERRORS = 'rdctl:errors';
 /** Smaller sources compile faster than a cache can be read. */
 const SMALLEST = 24 * 1024;
+/** Bytes. */
+const PART = 256 * 1024;
 
 type ChunkRequire = (id: string) => unknown;
 type Chunk = (
@@ -48,20 +51,21 @@ function compile(source: Buffer, filename: string, cacheFile: string): Chunk {
   // The build emits ASCII only.
   const text = `(function (exports, require, module, __filename, __dirname) {${source.toString('latin1')}\n})`;
   if (source.length < SMALLEST) return new Script(text, { filename }).runInThisContext();
-  const stored = readCache(cacheFile);
-  const cachedData = stored && verified(stored, source);
+  const stored = readCache(cacheFile, source);
+  const cachedData = stored === 'damaged' ? undefined : stored;
   const script = new Script(text, cachedData ? { filename, cachedData } : { filename });
   if (!stored) process.once('exit', () => writeCache(cacheFile, script.createCachedData(), source));
   return script.runInThisContext();
 }
 
-/** Reads a cache only if it belongs to the user or root. */
-function readCache(file: string): Buffer | undefined {
+/** Reads a cache only if it belongs to the user or root. `damaged` also for one of another source. */
+function readCache(file: string, source: Buffer): Buffer | 'damaged' | undefined {
   try {
     if (!isOurs(statSync(dirname(file)))) return undefined;
     const handle = openSync(file, 'r');
     try {
-      return isOurs(fstatSync(handle)) ? readFileSync(handle) : undefined;
+      const facts = fstatSync(handle);
+      return isOurs(facts) ? (verified(handle, facts.size, source) ?? 'damaged') : undefined;
     } finally {
       closeSync(handle);
     }
@@ -71,27 +75,34 @@ function readCache(file: string): Buffer | undefined {
 }
 
 /**
+ * The compiled code, if it is undamaged and of this source: V8 trusts its bytes and can crash on damaged ones. A cache is the source and twice
+ * the code, because comparing takes a fiftieth of the time in which Node loads what computes a checksum.
+ */
+function verified(handle: number, length: number, source: Buffer): Buffer | undefined {
+  const size = (length - source.length) / 2;
+  if (size <= 0 || !Number.isInteger(size) || !continuesWith(handle, source)) return undefined;
+  const code = Buffer.allocUnsafeSlow(size);
+  return readSync(handle, code) === size && continuesWith(handle, code) ? code : undefined;
+}
+
+/** Compares in parts: a service keeps what it has read for a while. */
+function continuesWith(handle: number, expected: Buffer): boolean {
+  const part = Buffer.allocUnsafeSlow(Math.min(PART, expected.length));
+  for (let at = 0; at < expected.length; ) {
+    const size = readSync(handle, part, 0, Math.min(PART, expected.length - at), null);
+    if (size === 0 || !part.subarray(0, size).equals(expected.subarray(at, at + size))) return false;
+    at += size;
+  }
+  return true;
+}
+
+/**
  * A file that others can write may contain foreign code. On Windows the bits carry no information, and files inherit
  * the directory's ACL.
  */
 function isOurs({ uid, mode }: Stats): boolean {
   const user = process.geteuid?.();
   return user === undefined || ((uid === user || uid === 0) && (mode & 0o022) === 0);
-}
-
-/**
- * The compiled code, if it is undamaged and of this source: V8 trusts its bytes and can crash on damaged ones. A cache is the source and twice
- * the code, because comparing takes a fiftieth of the time in which Node loads what computes a checksum.
- */
-function verified(stored: Buffer, source: Buffer): Buffer | undefined {
-  const size = (stored.length - source.length) / 2;
-  if (size <= 0 || !Number.isInteger(size)) return undefined;
-  const [of, data, again] = [
-    stored.subarray(0, source.length),
-    stored.subarray(source.length, source.length + size),
-    stored.subarray(source.length + size),
-  ];
-  return of.equals(source) && data.equals(again) ? data : undefined;
 }
 
 function writeCache(file: string, data: Buffer, source: Buffer): void {
