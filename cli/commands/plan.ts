@@ -1,6 +1,6 @@
 import type { DesiredDocument } from '../../profiles/document/load.ts';
 import { checkDriver } from '../../src/client/session/driver.ts';
-import { runningService, type Service } from '../../src/client/session/find.ts';
+import { runningService } from '../../src/client/session/find.ts';
 import { homeOf } from '../../src/client/session/home.ts';
 import { RdError } from '../../src/errors.ts';
 import type { LiveState, Plan } from '../../src/plan/change.ts';
@@ -44,9 +44,6 @@ intended one, or a change is locked, not supported by the driver, or what a kept
         ? undefined
         : (await import('../arguments/files.ts')).outFilePath(flags['out-file'], io);
     const view = viewFor(flags.output, io);
-    // The service answers while the profile is read.
-    const service = runningService(invocation);
-    service.catch(() => undefined);
     const desired = await desiredOf([...(flags.file ?? []), ...args], io, view);
     if (path !== undefined && desired.maintenance) {
       throw usage(
@@ -54,11 +51,7 @@ intended one, or a change is locked, not supported by the driver, or what a kept
         'Apply the profile with --keep, or leave out its `apply` block.',
       );
     }
-    const { made, live } = await planOf(
-      desired,
-      { service: await service, io },
-      { ...flags, isToSave: path !== undefined },
-    );
+    const { made, live } = await planOf(desired, invocation, { ...flags, isToSave: path !== undefined });
     if (path !== undefined) await save(path, made, live, desired, io);
     view.plan(made, desired.locate);
     if (made.summary.blocked > 0) return 3;
@@ -73,16 +66,18 @@ export async function showPlan(
   view: View,
   flags: { driver?: string; timeout?: number },
 ): Promise<number> {
-  const { made } = await planOf(desired, { service: await runningService(caller), io: caller.io }, flags);
+  const { made } = await planOf(desired, caller, flags);
   view.plan(made, desired.locate);
   return made.summary.blocked > 0 ? 3 : 0;
 }
 
 async function planOf(
   desired: Planned,
-  { service, io }: { service: Service | undefined; io: Io },
+  caller: Caller,
   flags: { driver?: string; timeout?: number; isToSave?: boolean },
 ) {
+  const { io } = caller;
+  const service = await runningService(caller);
   if (service) showNotices(service.status, io);
   const { plan: planned, live } = await planFor(desired, service, io, flags);
   return { made: await withTakeovers(planned, desired, io), live };
