@@ -1,33 +1,25 @@
 import type { ApiContext, Log, Planner, Watch } from '../../api/context.ts';
-import { messageOf, RdError } from '../../errors.ts';
+import { RdError } from '../../errors.ts';
 import type { FollowingIntegration } from '../../features/host-integration/integration.ts';
 import type { Clock } from '../../os/clock.ts';
 import { SerialQueue } from '../../os/serial-queue.ts';
-import type { Change, PlanRequest } from '../../plan/change.ts';
-import { withoutDearer } from '../../plan/deferral.ts';
-import { type Drift, judge, managerOf } from '../../plan/healing.ts';
-import { type Author, type HistoryEntry, recordedChanges, type StatedSource } from '../../plan/history.ts';
-import { changeName, partialRequest } from '../../plan/kept.ts';
-import type { FilesPart } from '../../plan/user-files.ts';
+import { type Drift, judge } from '../../plan/healing.ts';
+import { type HistoryEntry, recordedChanges } from '../../plan/history.ts';
+import { changeName } from '../../plan/kept.ts';
 import type { Desired } from '../../reconcile/contract.ts';
-import { leafAt } from '../../settings/leaf-paths.ts';
-import type { SettingPath } from '../../settings/settings.gen.ts';
 import type { Written } from '../../state/desired-store.ts';
 import type { KeptRecord } from '../../state/kept-file.ts';
+import { driftingFiles } from './drifting-files.ts';
 import { createForesight, type Foresight } from './foresight.ts';
+import { createHealer } from './healer.ts';
 import { createKeeper } from './keeper.ts';
 import { contestedConditions, keptNotices, keptStatus, type Watched } from './report.ts';
 import { createWriters } from './writers.ts';
 
-/** First and longest pause after a heal that failed, in milliseconds. */
-const RETRY_MS = 30_000;
-const LONGEST_RETRY_MS = 60 * 60_000;
 /** While something waits for a moment, it is checked at least this often: timers do not run while a computer sleeps. */
 const RECHECK_MS = 60_000;
 /** How long a service that an apply has started leaves healing to that apply, in milliseconds. */
 const GRACE_MS = 10_000;
-/** Something else came first, and its end leads to another look. */
-const LOST_RACES = ['ERR_PLAN_STALE', 'ERR_BACKEND_LOCKED', 'ERR_NOT_READY'];
 
 export interface WatchInput {
   planner: Planner;
@@ -73,8 +65,6 @@ export function createWatch(input: WatchInput): Watch & WatchFeed {
   const queue = new SerialQueue();
   const closed = new AbortController();
   const watched: Watched[] = input.records.map((record) => ({ ...record, drift: [] }));
-  /** Port forwards and extensions that a heal has begun to change. */
-  let steps: { of: Watched; generation: number; names: string[] } | undefined;
   let started = false;
   let queued = false;
   let graceUntil = 0;
@@ -84,6 +74,7 @@ export function createWatch(input: WatchInput): Watch & WatchFeed {
   const save = () => input.save(watched.map(({ profile, fields }) => ({ profile, fields })));
   const keeper = createKeeper({ ...input, watched, save });
   const writers = createWriters(() => watched.map(({ profile }) => profile));
+  const healer = createHealer({ ...input, writers, changed });
   for (const { by, generation, at, changes, outcome } of input.entries) {
     if (outcome?.result !== 'not applied') writers.note(changes.map(changeName), { by, generation, at });
   }
@@ -122,7 +113,7 @@ export function createWatch(input: WatchInput): Watch & WatchFeed {
     try {
       const request = planner.check(one.profile.request);
       const files = await driftingFiles(input.files, request);
-      endSteps(one);
+      healer.endSteps(one);
       const undoneBy = writers.undoing(one.profile);
       const { drift, heal, memory, wakeAt } = judge({
         profile: one.profile,
@@ -142,10 +133,7 @@ export function createWatch(input: WatchInput): Watch & WatchFeed {
       one.profile = { ...one.profile, pending: one.profile.pending.filter((name) => differing.has(name)) };
       if (heal.length === 0 || input.applies.report()?.state === 'running') return wakeAt;
       if (clock.now() < graceUntil) return Math.min(wakeAt ?? graceUntil, graceUntil);
-      const ofFiles = files.filter(({ change }) => heal.includes(change));
-      if (ofFiles.length > 0) await repairFiles(one, ofFiles);
-      const ofSettings = heal.filter((change) => !ofFiles.some((file) => file.change === change));
-      if (ofSettings.length > 0) await healNow(one, request, ofSettings);
+      await healer.heal(one, request, heal, files);
       return wakeAt;
     } catch (error) {
       if (!(error instanceof RdError)) throw error;
@@ -176,82 +164,6 @@ export function createWatch(input: WatchInput): Watch & WatchFeed {
         reason: message,
       });
     }
-  }
-
-  /** One write for everything that is healed now. */
-  async function healNow(one: Watched, whole: PlanRequest, heal: readonly Change[]): Promise<void> {
-    const { profile } = one;
-    const most = heal.some(({ severity }) => severity === 'restart') ? 'restart' : 'live';
-    const chosen = withoutDearer(whole, heal, most, planner.plan);
-    const names = chosen.map(changeName);
-    if (names.length === 0) return;
-    const request = partialRequest(whole, chosen);
-    const plan = planner.plan(request);
-    if (plan.blastRadius.some(({ lost }) => lost)) {
-      failed(one, names, 'Setting it back destroys data, which the service never does on its own.');
-      return;
-    }
-    const isApply = names.some((name) => profile.pending.includes(name));
-    try {
-      const by: Author = { how: isApply ? 'apply' : 'heal', profile: profile.name, files: profile.files };
-      const { generation, continues } = await planner.write(
-        request,
-        plan.tag ?? '',
-        by,
-        'return',
-        sourcesOf(one, chosen),
-      );
-      log('info', isApply ? 'deferred changes made' : 'healed', { profile: profile.name, fields: names, generation });
-      if (continues) steps = { of: one, generation, names };
-      for (const name of names) healed(one, name);
-    } catch (error) {
-      if (!(error instanceof RdError) || !LOST_RACES.includes(error.code)) {
-        const details = error instanceof RdError ? error.details : [];
-        failed(one, names, `It could not be set back: ${[messageOf(error), ...details].join('; ')}.`);
-      }
-    } finally {
-      changed();
-    }
-  }
-
-  async function repairFiles(one: Watched, files: readonly DriftingFile[]): Promise<void> {
-    const names = files.map(({ change }) => changeName(change));
-    await input.files.repair([...new Set(files.map(({ part }) => part))]);
-    const left = await driftingFiles(input.files, one.profile.request);
-    const still = left.map(({ change }) => changeName(change)).filter((name) => names.includes(name));
-    for (const name of names) if (!still.includes(name)) healed(one, name);
-    log('info', 'files set back', { profile: one.profile.name, files: names.filter((name) => !still.includes(name)) });
-    if (still.length > 0) failed(one, still, 'The file could not be set back; `rdctl status` says why.');
-    changed();
-  }
-
-  function healed(one: Watched, name: string): void {
-    const { failed: _, ...field } = one.fields[name] ?? { since: clock.now(), rounds: {} };
-    const manager = managerOf(writers.last(name)?.by);
-    const isRound = !one.profile.pending.includes(name);
-    const rounds = isRound ? { ...field.rounds, [manager]: (field.rounds[manager] ?? 0) + 1 } : field.rounds;
-    one.fields[name] = { ...field, rounds };
-  }
-
-  function failed(one: Watched, names: readonly string[], message: string): void {
-    log('warn', 'healing failed', { profile: one.profile.name, fields: names, reason: message });
-    for (const name of names) {
-      const field = one.fields[name] ?? { since: clock.now(), rounds: {} };
-      const attempts = (field.failed?.attempts ?? 0) + 1;
-      const pause = Math.min(RETRY_MS * 2 ** (attempts - 1), LONGEST_RETRY_MS);
-      one.fields[name] = { ...field, failed: { message, attempts, retryAt: clock.now() + pause } };
-    }
-    changed();
-  }
-
-  /** Port forwards and extensions that could not be changed are tried again later, not at once. */
-  function endSteps(one: Watched): void {
-    const report = input.applies.report();
-    if (steps?.of !== one || !report || report.generation < steps.generation || report.state === 'running') return;
-    const { names, generation } = steps;
-    steps = undefined;
-    if (report.generation !== generation || !report.error) return;
-    failed(one, names, `It could not be set back: ${[report.error.message, ...report.error.details].join(' ')}`);
   }
 
   function wake(at: number | undefined): void {
@@ -305,42 +217,6 @@ export function createWatch(input: WatchInput): Watch & WatchFeed {
       await queue.idle();
     },
   };
-}
-
-interface DriftingFile {
-  part: FilesPart;
-  change: Change;
-}
-
-/** The setting that decides about each part of the user's files. */
-const FILE_SETTINGS: Record<FilesPart, SettingPath> = {
-  path: 'application.pathManagementStrategy',
-  autostart: 'application.autoStart',
-  docker: 'containerEngine.name',
-  kube: 'kubernetes.enabled',
-};
-
-/** Files of the user that no longer follow a setting which the profile mentions. */
-async function driftingFiles(files: WatchInput['files'], { settings }: PlanRequest): Promise<DriftingFile[]> {
-  const mentioned = (part: FilesPart) => leafAt(settings, FILE_SETTINGS[part]) !== undefined;
-  if (!Object.keys(FILE_SETTINGS).some((part) => mentioned(part as FilesPart))) return [];
-  const drift = await files.fileDrift();
-  return drift
-    .filter(({ part }) => mentioned(part))
-    .map(({ part, change: { file, action, what } }) => ({
-      part,
-      change: { path: FILE_SETTINGS[part], key: file, action, severity: 'live', reason: what },
-    }));
-}
-
-/** The lines of the profile that ask for these changes, for the history. */
-function sourcesOf({ profile: { places } }: Watched, changes: readonly Change[]): StatedSource[] {
-  return changes.flatMap(({ path, key }) => {
-    const place = places[changeName({ path, ...(key === undefined ? {} : { key }) })] ?? places[path] ?? '';
-    const [, file, line] = /^(.*):(\d+):\d+$/.exec(place) ?? [];
-    if (file === undefined) return [];
-    return [{ path, ...(key === undefined ? {} : { key }), file, line: Number(line) }];
-  });
 }
 
 /** What must survive a restart of the service. Rounds begin again then. */
