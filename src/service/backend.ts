@@ -44,7 +44,8 @@ import { createServiceEvents, type ServiceEvents, serviceEvent } from './events.
 import { openServiceHistory, type ServiceHistory } from './history.ts';
 import type { Home } from './home.ts';
 import type { ServiceOptions, Undo } from './options.ts';
-import { createTransactions, type Transactions } from './transactions/transactions.ts';
+import type { Transactions } from './transactions/contract.ts';
+import { createTransactions } from './transactions/transactions.ts';
 
 /** The desired state, the loop that reaches it, and the integration with the user's files. */
 export interface Backend {

@@ -2,7 +2,7 @@ import type { Author, RecordedChange } from '../plan/history.ts';
 import type { Desired } from '../reconcile/contract.ts';
 import type { Recorded } from '../state/desired-store.ts';
 import type { ServiceHistory } from './history.ts';
-import type { Transactions } from './transactions/transactions.ts';
+import type { Transactions } from './transactions/contract.ts';
 
 interface Parts {
   history: Pick<ServiceHistory, 'writing' | 'notApplied'>;

@@ -8,7 +8,7 @@ import { forwardKeyOf } from '../plan/port-forwards.ts';
 import type { DesiredStore } from '../state/desired-store.ts';
 import type { Places } from '../state/places.ts';
 import type { ServiceHistory } from './history.ts';
-import type { Transactions } from './transactions/transactions.ts';
+import type { Transactions } from './transactions/contract.ts';
 
 interface Parts extends Pick<ForwardsInput, 'controllers' | 'log' | 'notice' | 'onChange'> {
   places: Pick<Places, 'state'>;

@@ -12,12 +12,12 @@ import {
   returnObstacle,
   type TerminalFailure,
 } from '../../plan/return.ts';
-import type { Failure } from '../../reconcile/attempts.ts';
 import type { Controllers, Desired, LoopStatus } from '../../reconcile/contract.ts';
 import type { TransactionReport } from '../../reconcile/status-document.ts';
 import type { DesiredStore } from '../../state/desired-store.ts';
 import type { TransactionFiles, TransactionRecord } from '../../state/transaction-files.ts';
-import { type Aftermath, failureReason, recordedPhases, type ServiceHistory } from '../history.ts';
+import { failureReason, recordedPhases, type ServiceHistory } from '../history.ts';
+import type { Transactions } from './contract.ts';
 import { createProving, isRunning } from './proving.ts';
 import { transactionRecords } from './records.ts';
 import {
@@ -30,43 +30,6 @@ import {
   transactionOf,
   type Write,
 } from './transaction.ts';
-
-/**
- * Undoes applies whose change fails, whether or not their tools still live.
- *
- * ```
- * changing ⇄ proving ─▶ done                   it converged and ran for a moment
- *     └─────────┴─────▶ returning ─▶ returned  the change failed; the earlier state runs
- *               └─────▶ kept  └────▶ failed    for a reason; the earlier state failed as well
- * ```
- *
- * Any other write supersedes it. A record on the disk lets the next service continue.
- */
-export interface Transactions {
-  /**
-   * Called for every write, after its entry in the history and before it takes effect.
-   * @throws RdError `ERR_IO` when the transaction cannot be recorded: the write must not happen then.
-   */
-  prepare(write: Write): Promise<PreparedWrite>;
-  /** What becomes of a failed write, for the history. */
-  aftermath(generation: number): Aftermath;
-  /** Whether the loop should not retry a step, because the change is refused. `ms`: how long the attempt took. */
-  givesUp(failure: Failure, ms: number): boolean;
-  /** The last transaction. */
-  report(): TransactionReport | undefined;
-  /** Whether an apply was undone. Resolves once that is certain, or the signal aborts; false for any other write. */
-  wasReturned(generation: number, signal: AbortSignal): Promise<boolean>;
-  /** Returns the unsubscribe function. */
-  onChange(listener: () => void): () => void;
-  /** A transaction in progress is left to the next service. */
-  close(): Promise<void>;
-}
-
-/** Exactly one is called: once the write has taken effect, or has not. */
-interface PreparedWrite {
-  commit(): void;
-  undo(): Promise<void>;
-}
 
 export interface TransactionsInput {
   files: TransactionFiles;

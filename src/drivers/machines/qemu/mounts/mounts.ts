@@ -1,12 +1,13 @@
 import { isDeepStrictEqual } from 'node:util';
 import { RdError } from '../../../../errors.ts';
 import { findDaemon, stopDaemon } from '../../../../os/daemon.ts';
-import type { DriverContext, MachineSpec, SharedDirectories, SharedDirectory } from '../../../driver.ts';
+import type { DriverContext, MachineSpec, SharedDirectories } from '../../../driver.ts';
 import { parseMounts } from '../../shared/mountinfo.ts';
 import { shareDaemons, sharePlaces } from '../places.ts';
 import type { ChangeNotices } from './change-notices.ts';
 import { directoriesToShare, directoryFacts, isWithin, type Share } from './directories.ts';
-import { CLEAR_SCRIPT, HIDE_SCRIPT, PLACE_SCRIPT, REFUSED, UNLINK_SCRIPT, USERS_SCRIPT } from './guest-scripts.ts';
+import { refuseInUse } from './directory-use.ts';
+import { CLEAR_SCRIPT, HIDE_SCRIPT, PLACE_SCRIPT, REFUSED, UNLINK_SCRIPT } from './guest-scripts.ts';
 import type { HostFacts } from './host-facts.ts';
 import { isMountType, MOUNTERS, type MounterParts, type MountWork } from './mount-types.ts';
 import {
@@ -17,6 +18,7 @@ import {
   readMountsRecord,
   writeMountsRecord,
 } from './record.ts';
+import { leavingShares, notifying, placeOf, sharedDirectories, withInner, withMounted } from './share-relations.ts';
 
 const END_MS = 2_000;
 const SLOW_MS = 60_000;
@@ -207,29 +209,6 @@ export function guestMounts(parts: GuestMountsParts): GuestMounts {
     if (first !== undefined) throw first.error;
   }
 
-  /** @throws RdError `ERR_DRIVER_FAILED` when a program in the guest uses one. */
-  async function refuseInUse(shares: readonly Share[], signal: AbortSignal): Promise<void> {
-    if (shares.length === 0) return;
-    const table = await mountTable(signal);
-    const mounts = table.filter(({ point, type }) => type !== 'tmpfs' && shares.some(({ real }) => point === real));
-    if (mounts.length === 0) return;
-    const words = mounts.flatMap(({ point, device }) => [point, device]);
-    const { stdout } = await guest.run(['sh', '-s', '--', ...words], {
-      input: USERS_SCRIPT,
-      timeoutMs: SLOW_MS,
-      signal,
-    });
-    const uses = parseUsers(stdout);
-    const [first] = uses;
-    if (first === undefined) return;
-    const { path } = shares.find(({ real }) => real === first.point) ?? { path: first.point };
-    const programs = uses.filter(({ point }) => point === first.point).map(({ program }) => program);
-    throw new RdError('ERR_DRIVER_FAILED', `${path} is in use in the machine by ${programs.join(', ')}`, {
-      advice:
-        'Stop the containers and close the shells that use it, or restart the machine with `rdctl shutdown` and `rdctl start`.',
-    });
-  }
-
   async function end(signal: AbortSignal): Promise<void> {
     notices.stop();
     for (const daemon of await shareDaemons(places)) await stopDaemon(daemon, { graceMs: END_MS, clock, signal });
@@ -256,24 +235,15 @@ export function guestMounts(parts: GuestMountsParts): GuestMounts {
         notices.stop();
         const next = await choose(spec, await facts());
         const shares = record.directories.filter(isShared);
-        const stays = (share: MountRecord) =>
-          next.directories.some((other) => isShared(other) && isSameShare(share, other));
-        const leaving = withInner(
-          shares.filter((share) => !stays(share)),
-          shares,
-        );
-        await refuseInUse(leaving, signal);
+        const leaving = leavingShares(shares, next.directories);
+        if (leaving.length > 0) await refuseInUse(leaving, { guest, table: await mountTable(signal), signal });
         for (const share of leaving.toReversed()) {
           await unmountShare(record, share, signal);
           if (share.path === share.real || placeOf(share.path, share, shares) === 'share') continue;
           await guest.run(['sh', '-s', '--', share.path, share.real], { input: UNLINK_SCRIPT, signal });
         }
-        const isMounted = (other: MountRecord) =>
-          shares.some((share) => share.mounted && !leaving.includes(share) && isSameShare(share, other));
-        const directories = next.directories.map((each) =>
-          isShared(each) && isMounted(each) ? { ...each, mounted: true } : each,
-        );
-        await writeMountsRecord(file, { ...next, directories });
+        const staying = shares.filter((share) => !leaving.includes(share));
+        await writeMountsRecord(file, { ...next, directories: withMounted(next.directories, staying) });
       }
       await mount(spec, signal);
     },
@@ -322,58 +292,4 @@ export function guestMounts(parts: GuestMountsParts): GuestMounts {
 
 function isInGuest({ type }: MountsRecord): boolean {
   return type !== undefined && MOUNTERS[type].daemon === 'into the guest';
-}
-
-function isSameShare(one: Share, other: Share): boolean {
-  const members = ({ id, path, real, mode, hidden }: Share) => ({
-    id,
-    path,
-    real,
-    hidden,
-    isReadOnly: mode === 'read-only',
-  });
-  return isDeepStrictEqual(members(one), members(other));
-}
-
-/** The chosen ones and those in them, in the order of `shares`. */
-function withInner(chosen: readonly Share[], shares: readonly MountRecord[]): MountRecord[] {
-  return shares.filter(({ real }) => chosen.some((outer) => isWithin(real, outer.real)));
-}
-
-/** Shares whose changes on this host are reported. Directories in them that are shares of their own are left out. */
-function notifying(shares: readonly MountRecord[]): Share[] {
-  return shares.flatMap((share) => {
-    if (share.mode !== 'writable-notify') return [];
-    const inner = shares.filter(({ id, real }) => id !== share.id && isWithin(real, share.real));
-    return { ...share, hidden: [...share.hidden, ...inner.map(({ real }) => real)] };
-  });
-}
-
-/** Output of `USERS_SCRIPT`. `program`: such as `node (pid 12)`. */
-function parseUsers(text: string): { program: string; point: string }[] {
-  return text.split('\n').flatMap((line) => {
-    const [, pid, name, point] = /^(\d+) ([^\t]*)\t(.+)$/.exec(line) ?? [];
-    return point === undefined ? [] : [{ program: `${name} (pid ${pid})`, point }];
-  });
-}
-
-/** Whether a path of a share is in the guest's own file system or in another share. */
-function placeOf(path: string, share: Share, shares: readonly Share[]): 'guest' | 'share' {
-  const isInOther = shares.some(
-    (other) => other.id !== share.id && (isWithin(path, other.real) || isWithin(path, other.path)),
-  );
-  return isInOther ? 'share' : 'guest';
-}
-
-/** The first is the home directory. */
-function sharedDirectories({ type, directories }: MountsRecord): SharedDirectories {
-  const by = type ?? '';
-  const mounts = directories.map((directory): SharedDirectory => {
-    if (!isShared(directory)) return directory;
-    return { path: directory.path, mode: directory.mode, by };
-  });
-  const [home] = directories;
-  if (home !== undefined && isShared(home)) return { path: home.path, by, mounts };
-  const missing = home !== undefined && 'missing' in home ? home.missing : 'the profile does not share it';
-  return { missing, mounts };
 }
