@@ -15,7 +15,7 @@ import { RdError } from '../../src/errors.ts';
 import type { JsonValue } from '../../src/json.ts';
 import { steadyClock } from '../../src/os/clock.ts';
 import { stopDaemon } from '../../src/os/daemon.ts';
-import { readProcesses, signalProcess } from '../../src/os/process-table.ts';
+import { processTable, readProcesses, signalProcess } from '../../src/os/process-table.ts';
 import { MACHINE } from '../contract/driver-suite.ts';
 import { rounds } from '../helpers/rounds.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';
@@ -67,21 +67,27 @@ function life(most = Number.POSITIVE_INFINITY): Life {
 
 /**
  * A living service whose QEMU is killed before the call `at` in `known`: identified by what it is, because the number of sleeps
- * before it varies. `killed` is called before the first QEMU. `spare`: from now on none is killed.
+ * before it varies. `killed` is called before the first QEMU. `spare`: from then on none is killed.
  */
 function lifeWithoutQemu(at: number, known: readonly string[], directory: string, killed: string[]) {
   const whole = life();
   let spared = false;
+  let killing: Promise<number> | undefined;
   const point = known[at];
   const count = (calls: readonly string[]) => calls.filter((call) => call === point).length;
   const before = count(known.slice(0, at));
   const call: Life['call'] = async (what, work) => {
     const here = !spared && what === point && count(whole.calls) === before;
-    if (here && (await killQemu(directory)) > 0) killed.push(what);
+    if (here) {
+      killing = killQemu(directory);
+      if ((await killing) > 0) killed.push(what);
+    }
     return whole.call(what, work);
   };
-  const spare = () => {
+  const spare = async () => {
     spared = true;
+    // The operation may have ended beside the call that kills, and what starts next must not be hit.
+    await killing;
   };
   return { life: { ...whole, call }, spare };
 }
@@ -91,7 +97,9 @@ async function killQemu(directory: string): Promise<number> {
   const found = await qemusOf(directory);
   // One that is about to exit by itself cannot be killed.
   const killed = await Promise.all(found.map((qemu) => signalProcess(qemu, 'SIGKILL')));
-  await expect.poll(() => qemusOf(directory), { timeout: 10_000, interval: 5 }).toEqual([]);
+  // Its arguments are gone before it is, and a dying one neither answers nor counts as ended.
+  const alive = () => Promise.all(found.map((qemu) => processTable.isAlive(qemu)));
+  await expect.poll(alive, { timeout: 10_000, interval: 5 }).not.toContain(true);
   return killed.filter(Boolean).length;
 }
 
@@ -288,7 +296,7 @@ const killQemuOf =
       () => 'done',
       (error: unknown) => error,
     );
-    spare();
+    await spare();
     const after = `${work}, QEMU killed before call ${at} (${calls[at]}): ${String(how)}`;
     if (how !== 'done') expect(how, after).toBeInstanceOf(RdError);
     await expectBack(at, directory, after, scene);

@@ -71,7 +71,8 @@ function asShown(output: string, directory: string): string {
 }
 
 /** Times and durations differ from run to run. */
-const timeless = (text: string) => text.replace(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, 'TIME').replace(/\d+ ms/g, 'N ms');
+const timeless = (text: string) =>
+  text.replace(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, 'TIME').replace(/\d+ ms|\d+\.\d s\b/g, 'N ms');
 
 /** Runs the commands in a directory and compares their output with the documented one. */
 export async function checkAll(all: readonly Shown[], directory: string, entry: string): Promise<void> {

@@ -70,6 +70,8 @@ describe.skipIf(process.platform !== 'linux')('a daemon', () => {
   test('is not started twice on the same files when its record is gone', async () => {
     const spec = daemon(WILLING);
     const pid = await startDaemon(spec);
+    // A process that has just begun has no arguments for a moment.
+    await expect.poll(async () => (await readProcess(pid))?.argv).toEqual(spec.argv);
     const record = readFileSync(spec.recordFile, 'utf8');
     rmSync(spec.recordFile);
     await expect(startDaemon(spec)).rejects.toMatchObject({
