@@ -6,6 +6,7 @@ import { requireAdopted } from '../../src/state/drop-in.ts';
 import { places } from '../../src/state/places.ts';
 import { rdctl } from '../helpers/cli.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';
+import { TOOL } from '../helpers/tool-program.ts';
 import { fingerprint } from '../helpers/user-home.ts';
 
 function userEnv(): Record<string, string> {
@@ -23,7 +24,8 @@ describe('setup', () => {
     const entry = join(env.HOME ?? '', 'config', 'autostart', 'rdctl.desktop');
     expect(await rdctl(['setup', '--auto-start=true'], { env })).toEqual({ exit: 0, out: '', err: '' });
     const launcher = /^Exec="(.*)" start$/m.exec(readFileSync(entry, 'utf8'))?.[1] ?? '';
-    expect(readFileSync(launcher, 'utf8')).toMatch(/dist\/rdctl\.cjs'? "\$@"$/m);
+    expect(readFileSync(launcher, 'utf8')).toMatch(/^exec .*"\$@"$/m);
+    expect(readFileSync(launcher, 'utf8')).toContain(TOOL);
     for (const again of [1, 2]) {
       expect([again, await rdctl(['setup', '--auto-start=false'], { env })]).toEqual([
         again,
