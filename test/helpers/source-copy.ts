@@ -9,7 +9,7 @@ export function copyOfTheSource(folder = temporaryDirectory()): string {
   const packages = Object.entries<{ dev?: boolean }>(lock.packages).flatMap(([folder, { dev }]) =>
     folder && !dev ? [folder] : [],
   );
-  for (const each of ['cli', 'src', 'profiles', 'schemas', 'package.json', 'tsconfig.json', ...packages]) {
+  for (const each of ['cli', 'src', 'profiles', 'schemas', 'package.json', 'tsconfig.json', 'release', ...packages]) {
     mkdirSync(dirname(join(copy, each)), { recursive: true });
     cpSync(each, join(copy, each), { recursive: true });
   }
