@@ -230,6 +230,20 @@ describe('a service that will not stay', () => {
   });
 });
 
+test('an interrupted start says that the service goes on starting, and how to stop it', async () => {
+  const { env } = newHome();
+  const abort = new AbortController();
+  const io = fakeIo({ env, signal: abort.signal });
+  io.self = [process.execPath, '-e', 'setTimeout(() => undefined, 60_000)'];
+  const clock: Clock = { now: () => 0, sleep: async () => abort.abort('SIGINT') };
+  const error = await launchService({ io, globals: {}, power: 'started', quiet: true, clock }).catch(
+    (thrown) => thrown,
+  );
+  const [, pid = ''] = /^It goes on starting \(pid (\d+)\)\. Stop it with `rdctl shutdown`\.$/.exec(error.advice) ?? [];
+  onTestFinished(() => void process.kill(Number(pid), 'SIGKILL'));
+  expect(error).toMatchObject({ code: 'ERR_CANCELLED', message: 'Interrupted while the service was starting.' });
+});
+
 test('an interrupted command also waits for its service to end, at most as long as a stop can take', async () => {
   const { env } = newHome();
   const io = fakeIo({ env, progress: true, signal: AbortSignal.abort() });

@@ -102,7 +102,11 @@ async function launchOnce(input: LaunchInput, deadline: number): Promise<Launche
       await refuseRunning(here);
       return undefined;
     }
-    if (io.signal.aborted) throw new RdError('ERR_CANCELLED', 'Interrupted while the service was starting.');
+    if (io.signal.aborted) {
+      throw new RdError('ERR_CANCELLED', 'Interrupted while the service was starting.', {
+        advice: `It goes on starting (pid ${child.pid}). Stop it with \`rdctl shutdown\`.`,
+      });
+    }
     if (late) {
       throw new RdError('ERR_DEADLINE', `the service (pid ${child.pid}) did not answer within ${timeoutMs / 1000} s`, {
         advice: `Check the logs in ${here.logs}, or run \`rdctl serve\` in the foreground.`,
