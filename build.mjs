@@ -23,6 +23,7 @@ const SPLITTING = [
   'cli/commands/apply/run.ts',
   'cli/commands/plan/next-driver.ts',
   'cli/commands/plan/plan-for.ts',
+  'cli/main.ts',
   'cli/run.ts',
   'src/service/metrics.ts',
   'src/settings/check.ts',

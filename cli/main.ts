@@ -1,6 +1,7 @@
 #!/usr/bin/env node
-import { runProcess } from './process.ts';
 
-// The entry point of the package: a script that Node runs.
+// The entry point of the package: a script that Node runs. Everything else is loaded with its compiled code (`code-cache.ts`).
 
-runProcess([process.execPath, process.argv[1] ?? ''], process.argv.slice(2));
+import('./process.ts').then(({ runProcess }) => {
+  runProcess([process.execPath, process.argv[1] ?? ''], process.argv.slice(2));
+});
