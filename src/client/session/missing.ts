@@ -1,4 +1,5 @@
 import { type ErrorCode, RdError } from '../../errors.ts';
+import { steadyClock } from '../../os/clock.ts';
 import { systemCode } from '../../os/io-error.ts';
 import { withoutHidden } from '../../settings/printable.ts';
 import { type Connection, staleText } from '../connection.ts';
@@ -17,6 +18,9 @@ export const STALE_FILE_ERRORS: readonly ErrorCode[] = [
   'ERR_DEADLINE',
   'ERR_UNAUTHORIZED',
 ];
+
+const LOOK_MS = 25;
+const DYING_MS = 1000;
 
 const RESTART_ADVICE =
   'Stop it with `rdctl shutdown`, which needs no connection file, then start it again with `rdctl start`.';
@@ -98,6 +102,9 @@ export async function missingService(
   if (await hasMoved(connection, connect)) return 'moved';
   if (error.code === 'ERR_UNAUTHORIZED') throw error;
   const { pid, port } = home.holder;
+  const later = error.code === 'ERR_NOT_RUNNING' ? await afterDeath(pid, io) : home;
+  if (later.kind !== 'running') return later;
+  if (later.holder.pid !== pid) return 'moved';
   const { logs } = homeOf(io);
   if (error.code === 'ERR_DEADLINE') {
     throw new RdError(error.code, `${error.message}; the service of this home is pid ${pid}`, {
@@ -110,6 +117,17 @@ export async function missingService(
     `${error.message}; the service of this home is pid ${pid}${port === undefined ? '' : ` on port ${port}`}`,
     { cause: error, advice: `The connection file does not point to it. ${RESTART_ADVICE}` },
   );
+}
+
+/** A process that was killed a moment ago listens no more, but the system still shows it: waits for its end, for a second at most. */
+async function afterDeath(pid: number, io: SessionIo): Promise<HomeService> {
+  const limit = steadyClock.now() + DYING_MS;
+  for (;;) {
+    const home = await homeService(homeOf(io));
+    if (home.kind !== 'running' || home.holder.pid !== pid || steadyClock.now() >= limit) return home;
+    await steadyClock.sleep(LOOK_MS, io.signal);
+    if (io.signal.aborted) return home;
+  }
 }
 
 /** Warns about a stale connection file when the command continues without the service. */
