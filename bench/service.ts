@@ -98,9 +98,9 @@ function spawnTime(words: readonly string[], env: NodeJS.ProcessEnv): Promise<nu
 const START_UP = [
   { name: 'version', aims: [1.3, 0.6] },
   { name: 'completion', aims: [1.5, 0.7] },
-  { name: 'list-settings', aims: [1.7, 0.65] },
-  { name: 'plan', aims: [2.6, 1.4] },
-  { name: 'no-op apply', aims: [2.6, 1.6] },
+  { name: 'list-settings', aims: [1.5, 0.65] },
+  { name: 'plan', aims: [2.3, 1.4] },
+  { name: 'no-op apply', aims: [2.5, 1.6] },
 ] as const;
 
 function wordsOf(name: (typeof START_UP)[number]['name'], profile: string): readonly string[] {
@@ -163,7 +163,7 @@ export async function memory(profile: string, rounds: number): Promise<Result[]>
       name: 'memory: idle service',
       compared: 'resident memory of the service / of an empty fastify',
       ...figures,
-      aim: { sign: '<=', value: 1.5 },
+      aim: { sign: '<=', value: 1.2 },
       unit: 'MiB',
       rounds,
     }),

@@ -16,6 +16,7 @@ import type { JsonValue } from '../../src/json.ts';
 import { steadyClock } from '../../src/os/clock.ts';
 import { stopDaemon } from '../../src/os/daemon.ts';
 import { processTable, readProcesses, signalProcess } from '../../src/os/process-table.ts';
+import { readRecord } from '../../src/os/record.ts';
 import { MACHINE } from '../contract/driver-suite.ts';
 import { rounds } from '../helpers/rounds.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';
@@ -92,14 +93,30 @@ function lifeWithoutQemu(at: number, known: readonly string[], directory: string
   return { life: { ...whole, call }, spare };
 }
 
+const FAST = { timeout: 10_000, interval: 5 };
+
+/** Whether the QEMU that was started last lives. */
+async function isRecorded(directory: string): Promise<boolean> {
+  const record = await readRecord(qemuPlaces(directory, join(directory, 'runtime')).qemuRecord);
+  if (record === undefined || record === 'damaged' || typeof record.pid !== 'number') return false;
+  return processTable.isAlive({
+    pid: record.pid,
+    ...(typeof record.started === 'string' ? { started: record.started } : {}),
+  });
+}
+
 /** As the kernel does when it is out of memory. */
 async function killQemu(directory: string): Promise<number> {
+  // A process that was just started has no arguments for a moment.
+  await expect
+    .poll(async () => (await qemusOf(directory)).length > 0 || !(await isRecorded(directory)), FAST)
+    .toBe(true);
   const found = await qemusOf(directory);
   // One that is about to exit by itself cannot be killed.
   const killed = await Promise.all(found.map((qemu) => signalProcess(qemu, 'SIGKILL')));
   // Its arguments are gone before it is, and a dying one neither answers nor counts as ended.
   const alive = () => Promise.all(found.map((qemu) => processTable.isAlive(qemu)));
-  await expect.poll(alive, { timeout: 10_000, interval: 5 }).not.toContain(true);
+  await expect.poll(alive, FAST).not.toContain(true);
   return killed.filter(Boolean).length;
 }
 
