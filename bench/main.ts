@@ -3,6 +3,7 @@ import { documents, planTime } from './documents.ts';
 import { drift } from './drift.ts';
 import { events } from './events.ts';
 import { fleet } from './fleet.ts';
+import { goClient } from './go-client.ts';
 import { history } from './history.ts';
 import { machine } from './machine.ts';
 import type { Result } from './measure.ts';
@@ -48,6 +49,7 @@ async function withoutMachine(note: (lines: Result[]) => void, rounds: (full: nu
   if (standalone) {
     await using service = await startService(PROFILE, standalone);
     note(await startUp(service, PROFILE, rounds(40), standalone));
+    note(await goClient(service, rounds(40), standalone));
   } else process.stderr.write('one file: not measured, because npm run dist has not made it\n');
   note(await documents(rounds(20)));
   note(await planTime(rounds(40)));

@@ -81,7 +81,7 @@ async function end(child: ChildProcess): Promise<void> {
 }
 
 /** Milliseconds from spawn to exit. Throws when the exit status is another than expected. */
-function spawnTime(words: readonly string[], env: NodeJS.ProcessEnv): Promise<number> {
+export function spawnTime(words: readonly string[], env: NodeJS.ProcessEnv): Promise<number> {
   return new Promise((done, fail) => {
     const [program = '', ...argv] = words;
     const start = process.hrtime.bigint();
