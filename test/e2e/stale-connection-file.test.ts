@@ -101,7 +101,7 @@ describe.each(users)('the service of $who was killed, and another user listens o
       else expect(other.connections()).toBe(0);
       // A challenge that contains nothing but a random number.
       const questions =
-        /^(?:GET \/v2\/proof\?nonce=[0-9a-f]{64} HTTP\/1\.1\r\nConnection: keep-alive\r\nHost: [\d.:]+\r\n\r\n)*$/;
+        /^(?:GET \/v2\/proof\?nonce=[0-9a-f]{64} HTTP\/1\.1\r\nHost: [\d.:]+\r\nConnection: keep-alive\r\n\r\n)*$/;
       expect(got).toMatch(questions);
       expect(markers.filter((path) => existsSync(path))).toEqual([]);
       // The last one started a service of its own, on another port.
