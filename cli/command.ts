@@ -52,7 +52,7 @@ export interface GivenFlag {
   value: boolean | number | string;
 }
 
-/** The streams and terminal properties; replaced in tests. Only `cli/main.ts` touches `process`. */
+/** The streams and terminal properties; replaced in tests. Only `cli/process.ts` touches `process`. */
 export interface Io {
   /** Text, or the bytes of a file that is not UTF-8. */
   out(data: string | Uint8Array): void;

@@ -1,7 +1,7 @@
 import { basename } from 'node:path';
 import { runProcess } from './process.ts';
 
-// The entry point of the standalone file (`dist.mjs`), which is its own runtime: the program alone restarts it.
+// The entry point of the standalone file (`release/compile.ts`), which is its own runtime: the program alone restarts it.
 
 /**
  * Links to this file by these names are what `dist/rdctl-app.cjs` is: for clients that start the application themselves, ours by our name for it,
