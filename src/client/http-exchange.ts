@@ -77,11 +77,11 @@ export function exchangeOver(
       }
     }
     function ended(): void {
-      // Some responses end with the connection.
-      const why = parser.finish();
-      if (head && why) fail(new CutOffError());
-      else if (!head && received > 0) fail(new ProtocolError('it ended within its first lines'));
-      else fail(Object.assign(new Error('socket hang up'), { code: 'ECONNRESET' }));
+      // Some responses end with the connection; the parser completes those.
+      if (!parser.finish() && head) return;
+      if (head) fail(new CutOffError());
+      else if (received > 0) fail(new ProtocolError('it ended within its first lines'));
+      else fail(hangUp());
     }
 
     parser[HTTPParser.kOnHeadersComplete] = (info) => {
@@ -99,12 +99,18 @@ export function exchangeOver(
       resolve({ head, reusable });
     };
     const text = headText(request);
+    // It would emit nothing any more.
+    if (socket.destroyed) throw hangUp();
     socket.on('data', read).on('end', ended).on('close', ended).on('error', fail);
     socket.cork();
     socket.write(text, 'latin1');
     if (request.body !== undefined) socket.write(request.body);
     socket.uncork();
   });
+}
+
+function hangUp(): Error {
+  return Object.assign(new Error('socket hang up'), { code: 'ECONNRESET' });
 }
 
 /** Checked, because a line break in it would be a second request. */

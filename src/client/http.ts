@@ -40,7 +40,6 @@ export function withinTime(leftMs: () => number, transport: Transport = httpTran
  * `ERR_CANCELLED` by the signal, `ERR_CONNECTION` for every other transport failure.
  */
 export const httpTransport: Transport = async (connection, request) => {
-  const { reached, host, port } = connection;
   const { timeoutMs = answerLimit(request), signal } = request;
   const ending = new AbortController();
   const timer = setTimeout(() => ending.abort(new TimeoutError('did not answer', timeoutMs)), timeoutMs);
@@ -48,20 +47,9 @@ export const httpTransport: Transport = async (connection, request) => {
   signal?.addEventListener('abort', cancel, { once: true });
   try {
     if (signal?.aborted) throw signal.reason;
-    if (reached.by === 'word' || reached.by === 'socket') {
-      const socket = connect(reached.by === 'socket' ? { path: reached.path } : { host, port });
-      const limitMs = Math.min(CONNECT_LIMIT, timeoutMs);
-      const late = () => ending.abort(new TimeoutError('did not accept the connection', limitMs));
-      const connecting = setTimeout(late, limitMs);
-      socket.once('connect', () => clearTimeout(connecting)).once('close', () => clearTimeout(connecting));
-      return await exchange(connection, request, {
-        socket,
-        ending: ending.signal,
-        onStream: () => clearTimeout(timer),
-      });
-    }
-    const { assuredSocket } = await import('./listener.ts');
-    const socket = await assuredSocket(connection, { signal: ending.signal });
+    const opened = openSocket(connection, timeoutMs, ending);
+    // Without a wait: a connection that fails at once says so before the next microtask.
+    const socket = opened instanceof Promise ? await opened : opened;
     return await exchange(connection, request, { socket, ending: ending.signal, onStream: () => clearTimeout(timer) });
   } catch (cause) {
     if (cause instanceof RdError) throw cause;
@@ -71,6 +59,19 @@ export const httpTransport: Transport = async (connection, request) => {
     signal?.removeEventListener('abort', cancel);
   }
 };
+
+/** A connection, which may still be opening where the way to it needs no proof. */
+function openSocket(connection: Connection, timeoutMs: number, ending: AbortController): Socket | Promise<Socket> {
+  const { reached, host, port } = connection;
+  if (reached.by !== 'word' && reached.by !== 'socket') {
+    return import('./listener.ts').then(({ assuredSocket }) => assuredSocket(connection, { signal: ending.signal }));
+  }
+  const socket = connect(reached.by === 'socket' ? { path: reached.path } : { host, port });
+  const limitMs = Math.min(CONNECT_LIMIT, timeoutMs);
+  const late = () => ending.abort(new TimeoutError('did not accept the connection', limitMs));
+  const connecting = setTimeout(late, limitMs);
+  return socket.once('connect', () => clearTimeout(connecting)).once('close', () => clearTimeout(connecting));
+}
 
 interface Exchange {
   socket: Socket;

@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import type { Socket } from 'node:net';
 import { Duplex } from 'node:stream';
 import fc from 'fast-check';
@@ -150,4 +151,11 @@ test('what the reader throws ends the exchange', async () => {
     throw error;
   };
   await expect(exchangeOver(socket, { method: 'GET', path: '/', headers: {} }, { onBody })).rejects.toBe(error);
+});
+
+test('a connection that has closed already is an error at once', async () => {
+  const { socket } = connection([]);
+  await once(socket.destroy(), 'close');
+  const asked = exchangeOver(socket, { method: 'GET', path: '/', headers: {} }, { onBody: () => undefined });
+  await expect(asked).rejects.toMatchObject({ code: 'ECONNRESET' });
 });
