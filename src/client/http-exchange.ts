@@ -100,7 +100,8 @@ export function exchangeOver(
     };
     const text = headText(request);
     // It would emit nothing any more.
-    if (socket.destroyed) throw hangUp();
+    // It may have failed at once, and tells that later or never.
+    if (socket.destroyed) throw socket.errored ?? hangUp();
     socket.on('data', read).on('end', ended).on('close', ended).on('error', fail);
     socket.cork();
     socket.write(text, 'latin1');

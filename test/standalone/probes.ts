@@ -207,6 +207,12 @@ const PROBES: Record<string, Probe> = {
       [dead, join(folder, 'none'), join(folder, 'file')].map((socketPath) => ask({ socketPath, path: '/' })),
     );
   },
+  async 'unix socket: when a connection that fails is destroyed'(folder) {
+    const socket = connect({ path: join(folder, 'none') }).on('error', () => undefined);
+    const atOnce = socket.destroyed;
+    await new Promise((done) => socket.once('close', done));
+    return { atOnce, why: code(socket.errored) };
+  },
   async 'unix socket: half close'(folder) {
     const path = join(folder, 's');
     const server = createNetServer({ allowHalfOpen: true }, (socket) => {
