@@ -25,7 +25,7 @@ Exit codes: 0 success, also with differences; 1 the running application keeps no
     if (service?.client.foreign) throw usage(`${service.status.product} keeps no profiles`);
     if (service) {
       const list = service.status.kept ?? [];
-      const text = () => keptText(list, { now: Date.now(), zone: localZone(), paint: style(io.color) });
+      const text = () => keptText(list, { now: Date.now(), paint: style(io.color) });
       io.out(flags.output === 'json' ? jsonText({ kind: 'Kept', formatVersion: 1, kept: list }) : text());
       return 0;
     }
@@ -38,8 +38,3 @@ Exit codes: 0 success, also with differences; 1 the running application keeps no
     return 0;
   },
 });
-
-/** IANA name of the local time zone. */
-function localZone(): string {
-  return Intl.DateTimeFormat().resolvedOptions().timeZone;
-}

@@ -13,9 +13,8 @@ function fateText({ after, state, until, heal, message }: ForeseenDrift, who: st
     return `${back} at once by ${who}`;
   }
   if (state === 'deferred' && until !== undefined) {
-    const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
     const then = after === undefined ? 'is removed' : `is set to ${valueText(after)}`;
-    return `${then} by ${who}, ${momentText(Date.parse(until), Date.now(), zone)}`;
+    return `${then} by ${who}, ${momentText(Date.parse(until), Date.now())}`;
   }
   const why = message === undefined ? '' : `. ${plainText(message).replace(/\.$/, '')}`;
   return `will differ from ${who} (${heal})${why}`;

@@ -7,7 +7,7 @@ interface Moment {
   /** Milliseconds. */
   now: number;
   /** IANA name of the local time zone. */
-  zone: string;
+  zone?: string;
   paint: Style;
 }
 

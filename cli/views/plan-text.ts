@@ -69,7 +69,7 @@ export function userFilesText(title: string, files: readonly UserFileChange[], p
 
 function deferredText({ deferred }: Plan): string {
   if (!deferred) return '';
-  const when = momentText(Date.parse(deferred.until), Date.now(), Intl.DateTimeFormat().resolvedOptions().timeZone);
+  const when = momentText(Date.parse(deferred.until), Date.now());
   const lines = deferred.changes.map((name) => `  * ${plainText(name)}`);
   return listText(`Restart deferred until ${when}:`, lines);
 }

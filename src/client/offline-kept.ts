@@ -23,8 +23,8 @@ interface KeptFacts {
   how: PlannedHow;
   /** Milliseconds. */
   now: number;
-  /** IANA name of the local time zone. */
-  zone: string;
+  /** IANA name of the time zone of maintenance windows; by default the local one. */
+  zone?: string | undefined;
   planOf(request: PlanRequest, home: StoredHome): Plan;
 }
 

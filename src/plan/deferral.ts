@@ -10,12 +10,12 @@ import type { Change, Plan, PlanRequest } from './change.ts';
 import { changeName, partialRequest } from './kept.ts';
 import { isRuntimeChange } from './runtime-changes.ts';
 
-/** When a restart that has been due since `since` may be made; undefined: now. Milliseconds; `zone`: IANA name. */
+/** When a restart that has been due since `since` may be made; undefined: now. Milliseconds; `zone`: IANA name, by default the local one. */
 export function deferredUntil(
   { window, maxDeferMs }: MaintenanceWindow,
   since: number,
   now: number,
-  zone: string,
+  zone?: string,
 ): number | undefined {
   const spans = parseWindow(window);
   const latest = since + maxDeferMs;
@@ -35,7 +35,7 @@ export function deferralOf(
   plan: Plan,
   maintenance: MaintenanceWindow | undefined,
   now: number,
-  zone: string,
+  zone?: string,
 ): Deferral | undefined {
   const until = maintenance && deferredUntil(maintenance, now, now, zone);
   if (until === undefined) return undefined;
@@ -49,7 +49,7 @@ export function openChanges({ changes }: Plan): Change[] {
 }
 
 /** The plan with what its window defers. */
-export function withDeferral(plan: Plan, maintenance: MaintenanceWindow | undefined, now: number, zone: string): Plan {
+export function withDeferral(plan: Plan, maintenance: MaintenanceWindow | undefined, now: number, zone?: string): Plan {
   const deferral = deferralOf(plan, maintenance, now, zone);
   if (!deferral) return plan;
   const { until, changes } = deferral;
@@ -57,7 +57,7 @@ export function withDeferral(plan: Plan, maintenance: MaintenanceWindow | undefi
 }
 
 /** Throws `ERR_CONSENT_NEEDED` where data would be destroyed in a window, when nobody is there. */
-export function refuseUnattended({ until, changes }: Deferral, now: number, zone: string): void {
+export function refuseUnattended({ until, changes }: Deferral, now: number, zone?: string): void {
   const resets = changes.filter(({ severity }) => severity === 'reset');
   if (resets.length === 0) return;
   const when = momentText(until, now, zone);

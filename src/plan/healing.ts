@@ -87,8 +87,8 @@ export interface JudgeInput {
   /** The rollback or return that went back over the last apply of the profile. */
   undoneBy?: Writer;
   now: number;
-  /** IANA name of the local time zone. */
-  zone: string;
+  /** IANA name of the time zone of maintenance windows; by default the local one. */
+  zone?: string | undefined;
 }
 
 export interface Judgement {

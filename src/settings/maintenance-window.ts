@@ -90,8 +90,8 @@ export function parseDefer(text: string): number | undefined {
   return amount !== '' && ms >= MINUTE && ms <= LONGEST_DEFER ? ms : undefined;
 }
 
-/** Whether a window is open at a moment. `zone`: IANA name of the time zone. */
-export function isOpen(spans: readonly Span[], at: number, zone: string): boolean {
+/** Whether a window is open at a moment. `zone`: IANA name of the time zone, by default that of this computer. */
+export function isOpen(spans: readonly Span[], at: number, zone?: string): boolean {
   const wall = at + offsetAt(at, zone);
   const day = new Date(wall).getUTCDay();
   const minutes = Math.floor((((wall % DAY) + DAY) % DAY) / MINUTE);
@@ -102,7 +102,7 @@ export function isOpen(spans: readonly Span[], at: number, zone: string): boolea
 }
 
 /** The first moment from `at` on at which a window is open; undefined if that is in none of the next weeks. */
-export function nextOpening(spans: readonly Span[], at: number, zone: string): number | undefined {
+export function nextOpening(spans: readonly Span[], at: number, zone?: string): number | undefined {
   if (isOpen(spans, at, zone)) return at;
   const wall = at + offsetAt(at, zone);
   const midnight = wall - (((wall % DAY) + DAY) % DAY);
@@ -116,7 +116,7 @@ export function nextOpening(spans: readonly Span[], at: number, zone: string): n
 const DAYS_AHEAD = 22;
 
 /** The moments of one wall day at which a window can open: its beginnings, and where the clock is moved. `midnight` is in wall time. */
-function momentsOf(spans: readonly Span[], midnight: number, zone: string): number[] {
+function momentsOf(spans: readonly Span[], midnight: number, zone?: string): number[] {
   const [before, after] = [offsetAt(midnight - DAY, zone), offsetAt(midnight + 2 * DAY, zone)];
   const offsets = before === after ? [before] : [before, after];
   const begins = spans.flatMap(({ from }) => offsets.map((offset) => midnight + from * MINUTE - offset));
@@ -126,7 +126,7 @@ function momentsOf(spans: readonly Span[], midnight: number, zone: string): numb
 }
 
 /** The moment at which the offset changes between two moments, to the millisecond. */
-function change(from: number, to: number, zone: string): number {
+function change(from: number, to: number, zone?: string): number {
   let [low, high] = [from, to];
   const before = offsetAt(low, zone);
   while (high - low > 1) {
@@ -140,7 +140,8 @@ function change(from: number, to: number, zone: string): number {
 const formats = new Map<string, Intl.DateTimeFormat>();
 
 /** Milliseconds that the wall clock of a zone is ahead of UTC. */
-function offsetAt(at: number, zone: string): number {
+function offsetAt(at: number, zone?: string): number {
+  if (zone === undefined) return -new Date(at).getTimezoneOffset() * MINUTE;
   let format = formats.get(zone);
   if (!format) {
     format = new Intl.DateTimeFormat('en-US', {
@@ -157,7 +158,7 @@ function offsetAt(at: number, zone: string): number {
 }
 
 /** `Sat 02:00 (in 3 days)`; with the date where the weekday alone would be ambiguous. */
-export function momentText(at: number, now: number, zone: string): string {
+export function momentText(at: number, now: number, zone?: string): string {
   const wall = new Date(at + offsetAt(at, zone));
   const time = `${DAYS[wall.getUTCDay()]} ${wall.toISOString().slice(11, 16)}`;
   const left = Math.max(0, at - now);

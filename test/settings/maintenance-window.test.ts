@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { expect, test } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { isOpen, momentText, nextOpening, parseDefer, parseWindow } from '../../src/settings/maintenance-window.ts';
 import { runs } from '../helpers/rounds.ts';
 
@@ -147,6 +147,20 @@ test('the next opening is the first moment at which a window is open', () => {
     }),
     { numRuns: runs(1500) },
   );
+}, 30_000);
+
+test('without a zone, the clock on the wall is that of this computer', () => {
+  for (const zone of ['America/St_Johns', 'Europe/Berlin', 'Asia/Kathmandu']) {
+    vi.stubEnv('TZ', zone);
+    fc.assert(
+      fc.property(SPANS, MOMENT, (spans, moment) => {
+        expect(nextOpening(spans, moment)).toBe(nextOpening(spans, moment, zone));
+        expect(momentText(moment, moment)).toBe(momentText(moment, moment, zone));
+      }),
+      { numRuns: runs(200) },
+    );
+  }
+  vi.unstubAllEnvs();
 }, 30_000);
 
 test('a moment is shown in local time, with how far away it is', () => {

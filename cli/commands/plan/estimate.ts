@@ -48,8 +48,7 @@ export async function estimate(request: PlanRequest, io: Io, { driver, how, name
   const plan = planOf(request, home);
   const records = await readKept(where.keptFile);
   if (records.length === 0) return plan;
-  const { timeZone: zone } = Intl.DateTimeFormat().resolvedOptions();
-  return withKept(plan, request, home, { records, kept: name, how, now: Date.now(), zone, planOf });
+  return withKept(plan, request, home, { records, kept: name, how, now: Date.now(), planOf });
 }
 
 /** The state of the user's files. Where no driver is available yet, assumes a real one. */

@@ -27,8 +27,8 @@ interface ForesightParts {
   watched: readonly Watched[];
   writers: Writers;
   clock: Clock;
-  /** IANA name of the local time zone. */
-  zone: string;
+  /** IANA name of the time zone of maintenance windows; by default the local one. */
+  zone?: string | undefined;
 }
 
 export function createForesight({ watched, writers, clock, zone }: ForesightParts): Foresight {

@@ -37,6 +37,5 @@ export async function openWatch(parts: Parts): Promise<Watch & WatchFeed> {
     maintenance: () => maintenance.doing(),
     generation: () => store.snapshot().desired.generation,
     clock: systemClock,
-    zone: Intl.DateTimeFormat().resolvedOptions().timeZone,
   });
 }

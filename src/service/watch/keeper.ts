@@ -20,7 +20,7 @@ interface KeeperInput {
   save(): Promise<void>;
   generation(): number;
   clock: Clock;
-  zone: string;
+  zone?: string | undefined;
   log: Log;
 }
 

@@ -62,14 +62,14 @@ export function contestedConditions(watched: readonly Watched[], generation: num
 }
 
 /** What every command shows: drift that the profile warns about, and what a person has to decide. */
-export function keptNotices(kept: readonly KeptStatus[], now: number, zone: string): string[] {
+export function keptNotices(kept: readonly KeptStatus[], now: number, zone?: string): string[] {
   return kept.flatMap(({ name, drift, message }) => [
     ...(message === undefined ? [] : [message]),
     ...drift.flatMap((each) => driftNotice(name, each, now, zone) ?? []),
   ]);
 }
 
-function driftNotice(profile: string, drift: Drift, now: number, zone: string): string | undefined {
+function driftNotice(profile: string, drift: Drift, now: number, zone?: string): string | undefined {
   const field = changeName(drift);
   const { state, heal, until, message, by } = drift;
   switch (state) {

@@ -38,8 +38,8 @@ export interface WatchInput {
   /** Version of the desired state. */
   generation(): number;
   clock: Clock;
-  /** IANA name of the local time zone. */
-  zone: string;
+  /** IANA name of the time zone of maintenance windows; by default the local one. */
+  zone?: string | undefined;
   log: Log;
   /** The files of the user that follow the settings. */
   files: Pick<FollowingIntegration, 'fileDrift' | 'repair' | 'onFilesChanged'>;
