@@ -20,6 +20,8 @@ export interface RunOptions {
   cwd?: string;
   /** Bytes accepted on each output stream; 1 MiB by default. More is an error. */
   maxOutput?: number;
+  /** What a line on its standard error contains after which the program does nothing more, but does not end: it is stopped. */
+  fatal?: string;
   /** Exit statuses that are not failures; `[0]` by default. */
   accept?: readonly number[];
 }
@@ -40,7 +42,7 @@ const KILL_AFTER_MS = 2_000;
  */
 export async function run(argv: readonly string[], options: RunOptions = {}): Promise<RunResult> {
   const [program = '', ...args] = argv;
-  const { signal, timeoutMs = 30_000, accept = [0], maxOutput = MEBIBYTE } = options;
+  const { signal, timeoutMs = 30_000, accept = [0], maxOutput = MEBIBYTE, fatal } = options;
   if (signal?.aborted) throw cancelled(program);
 
   const child = started(program, args, options);
@@ -55,6 +57,13 @@ export async function run(argv: readonly string[], options: RunOptions = {}): Pr
 
   const stdout = collect(child.stdout, maxOutput, () => end(tooMuch(program, maxOutput)));
   const stderr = collect(child.stderr, maxOutput, () => end(tooMuch(program, maxOutput)));
+  if (fatal !== undefined) {
+    child.stderr.on('data', () => {
+      const line = lastLines(stderr(), Number.POSITIVE_INFINITY).find((each) => each.includes(fatal));
+      if (line === undefined) return;
+      end(new RdError('ERR_DRIVER_FAILED', `${program} was stopped: ${line}`, { details: [line] }));
+    });
+  }
   const timer = setTimeout(() => end(timedOut(program, timeoutMs)), timeoutMs);
   const onAbort = () => end(cancelled(program));
   signal?.addEventListener('abort', onAbort, { once: true });

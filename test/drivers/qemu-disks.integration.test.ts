@@ -220,6 +220,19 @@ describe('whether guests can run', () => {
     expect(await ask(signal)).toEqual({ accelerator: 'tcg', emulatedBecause: expect.stringMatching(told) });
   });
 
+  test('is no for KVM that emulates kernels, and cannot', async () => {
+    const dir = temporaryDirectory();
+    const qemu = join(dir, 'qemu');
+    writeFileSync(qemu, '#!/bin/sh\necho "KVM internal error. Suberror: 1\nemulation failure" >&2\nexec sleep 60\n', {
+      mode: 0o755,
+    });
+    const ask = accelerators(HOST, dir, (argv, options) => run([qemu, ...argv.slice(1)], options));
+    expect(await ask(signal)).toEqual({
+      accelerator: 'tcg',
+      emulatedBecause: 'a test guest did not run with KVM; QEMU reported: KVM internal error. Suberror: 1',
+    });
+  });
+
   test('is no when QEMU fails, hangs, or the guest ends in another way', async () => {
     for (const exitCode of [0, 1, 134]) {
       const answer = await accelerationFailure(

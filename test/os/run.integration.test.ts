@@ -35,6 +35,16 @@ describe('run', () => {
     });
   });
 
+  test('stops a program that says that it cannot go on', async () => {
+    const script = 'console.error("first\\nan internal error\\nregisters"); setInterval(() => undefined, 1000)';
+    await expect(run(node(script), { fatal: 'internal error' })).rejects.toMatchObject({
+      code: 'ERR_DRIVER_FAILED',
+      message: `${process.execPath} was stopped: an internal error`,
+      details: ['an internal error'],
+    });
+    expect(await run(node('console.error("no error")'), { fatal: 'internal error' })).toMatchObject({ exitCode: 0 });
+  });
+
   test('kills the program when the signal aborts, and starts none if it already has', async () => {
     const control = new AbortController();
     const running = run(node('console.log("up"); setInterval(() => undefined, 1000)'), { signal: control.signal });

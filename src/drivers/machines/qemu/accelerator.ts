@@ -1,4 +1,4 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, rm, truncate, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { RdError } from '../../../errors.ts';
 import { lastLines, type RunResult } from '../../../os/run.ts';
@@ -10,7 +10,10 @@ const LIMIT_MS = 20_000;
 
 /** A guest of a few instructions, which proves that it ran. */
 interface ProbeGuest {
-  file: Buffer;
+  /** The first bytes of its file; the others are zero. */
+  start: Buffer;
+  /** Bytes of its file. */
+  size: number;
   /** Arguments of QEMU for a machine that runs it. @param file escaped. */
   machine(file: string): string[];
   hasRun(result: Pick<RunResult, 'exitCode' | 'stdout'>): boolean;
@@ -18,16 +21,36 @@ interface ProbeGuest {
 
 const PROOF = 'R';
 
+/**
+ * Switches to protected mode, and uses an instruction of BMI2 where the processor has it. Some hosts emulate most of what a guest does in its
+ * kernel: they run this sector without that instruction, and no kernel, whose decompression has it.
+ */
+const BOOT_SECTOR = Buffer.from(
+  [
+    'fa 31c0 8ed8', // cli; xor ax, ax; mov ds, ax
+    '0f0116 687c', // lgdt [0x7c68]
+    '0f20c0 0c01 0f22c0', // mov eax, cr0; or al, 1; mov cr0, eax
+    'ea 177c 0800', // jmp 8:0x7c17, which is 32-bit code
+    '66b81000 8ed8', // mov ax, 16; mov ds, ax
+    '31c0 0fa2 83f807 721f', // xor eax, eax; cpuid; cmp eax, 7; jb without
+    'b807000000 31c9 0fa2 f6c701 7411', // mov eax, 7; xor ecx, ecx; cpuid; test bh, 1; jz without
+    'b801000000 b904000000 c4e271f7c0 eb02', // mov eax, 1; mov ecx, 4; shlx eax, eax, ecx; jmp out
+    'b010', // without: mov al, 0x10
+    'e6f4 f4 000000000000', // out: out 0xf4, al; hlt
+    '0000000000000000 ffff0000009acf00 ffff00000092cf00', // descriptors: none, code, data
+    '1700 507c0000', // their size less one, and place
+  ]
+    .join('')
+    .replaceAll(' ', ''),
+  'hex',
+);
+
 const PROBE_GUESTS: Readonly<Record<Architecture, ProbeGuest>> = {
-  // `mov al, 0x10; out 0xf4, al; hlt`, and the boot sector signature. The test boots through the whole firmware, which does not boot from a
-  // disk of one sector. QEMU exits with twice the value written to the port, plus one.
+  // The test boots through the whole firmware, which does not boot from a disk of one sector. QEMU exits with twice the value written to the
+  // port, plus one.
   x86_64: {
-    file: Buffer.concat([
-      Buffer.from([0xb0, 0x10, 0xe6, 0xf4, 0xf4]),
-      Buffer.alloc(505),
-      Buffer.from([0x55, 0xaa]),
-      Buffer.alloc(2 ** 20 - 512),
-    ]),
+    start: Buffer.concat([BOOT_SECTOR, Buffer.alloc(510 - BOOT_SECTOR.length), Buffer.from([0x55, 0xaa])]),
+    size: 2 ** 20,
     machine: (file) => [
       '-m',
       '16',
@@ -42,7 +65,7 @@ const PROBE_GUESTS: Readonly<Record<Architecture, ProbeGuest>> = {
   },
   // `mov x0, #0x09000000; mov w1, 'R'; strb w1, [x0]`: to the serial port; `mov w0, #0x84000008; hvc #0`: power off; `b .`
   aarch64: {
-    file: words(
+    start: words(
       0xd2a12000,
       0x52800001 | (PROOF.charCodeAt(0) << 5),
       0x39000001,
@@ -51,6 +74,7 @@ const PROBE_GUESTS: Readonly<Record<Architecture, ProbeGuest>> = {
       0xd4000002,
       0x14000000,
     ),
+    size: 28,
     machine: (file) => ['-m', '128', '-serial', 'stdio', '-kernel', file],
     hasRun: ({ exitCode, stdout }) => exitCode === 0 && stdout === PROOF,
   },
@@ -87,7 +111,8 @@ export async function accelerationFailure(
     const { qemu, machine } = ARCHITECTURES[architecture];
     const guest = PROBE_GUESTS[architecture];
     const file = join(place, 'guest');
-    await writeFile(file, guest.file);
+    await writeFile(file, guest.start);
+    await truncate(file, guest.size);
     const result = await run(
       [
         qemu.program,
@@ -104,7 +129,12 @@ export async function accelerationFailure(
         '-no-reboot',
         ...guest.machine(comma(file)),
       ],
-      { signal, timeoutMs: LIMIT_MS, accept: Array.from({ length: 256 }, (_, status) => status) },
+      {
+        signal,
+        timeoutMs: LIMIT_MS,
+        fatal: 'internal error',
+        accept: Array.from({ length: 256 }, (_, status) => status),
+      },
     );
     if (guest.hasRun(result)) return undefined;
     const message = lastLines(result.stderr)
@@ -112,7 +142,7 @@ export async function accelerationFailure(
       ?.replace(/^qemu-system-\w+: /, '');
     return message ?? `it exited with status ${result.exitCode} before the guest ran`;
   } catch (error) {
-    if (error instanceof RdError && error.code === 'ERR_DRIVER_FAILED') return error.message;
+    if (error instanceof RdError && error.code === 'ERR_DRIVER_FAILED') return error.details[0] ?? error.message;
     throw error;
   } finally {
     await rm(place, { recursive: true, force: true });
