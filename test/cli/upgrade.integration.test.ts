@@ -1,5 +1,6 @@
 import { execFileSync } from 'node:child_process';
 import { chmodSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { open } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { goBack } from '../../cli/commands/upgrade/carry-out.ts';
@@ -68,6 +69,30 @@ test('an upgrade over HTTP, the way back, and the way back from that', async () 
   expect(text()).toBe(programOf('0.1.0'));
   expect(await goBack(io, '0.1.0')).toEqual({ ...back, current: '0.1.0', version: '0.2.0' });
   expect(text()).toBe(programOf('0.2.0'));
+});
+
+test.each(['--back', 'an upgrade'])('during a way back, %s is refused, and the way back goes on', async (second) => {
+  const there = releases();
+  there.publish('0.2.0');
+  const { bin, upgrade, text } = installed();
+  const previous = join(bin, '.rdctl.previous');
+  const gate = join(bin, '..', 'gate');
+  execFileSync('mkfifo', [gate]);
+  // The first one that runs it waits at the gate.
+  writeFileSync(previous, `${programOf('0.0.9')}mkdir '${gate}.taken' 2>/dev/null && read line <'${gate}'\nexit 0\n`, {
+    mode: 0o755,
+  });
+  const before = [text(), readFileSync(previous, 'utf8')];
+  const first = upgrade('--back');
+  const opened = await open(gate, 'w');
+  expect(await upgrade(...(second === '--back' ? ['--back'] : flagsFor(there)))).toMatchObject({
+    exit: 3,
+    err: expect.stringContaining(`another upgrade is running (pid ${process.pid})`),
+  });
+  expect([text(), readFileSync(previous, 'utf8')]).toEqual(before);
+  await opened.close();
+  expect(await first).toMatchObject({ exit: 0, out: expect.stringContaining('is version 0.0.9 again') });
+  expect([readFileSync(previous, 'utf8'), text()]).toEqual(before);
 });
 
 test('what is not newer is installed only by its name', async () => {

@@ -215,5 +215,15 @@ test('it goes through the proxy that the variables name', async () => {
   const RDCTL_UPGRADE_URL = 'https://releases.example';
   expect(await check({ RDCTL_UPGRADE_URL, HTTPS_PROXY: at })).toMatchObject({ exit: 1 });
   expect(asked).toEqual(['releases.example:443']);
-  expect(await check({ HTTP_PROXY: 'http://127.0.0.1:1', NO_PROXY: '127.0.0.1' })).toMatchObject({ exit: 2 });
+  // Nothing listens there, at an address of this computer that is not one of the loopback interface.
+  const excepted = { RDCTL_UPGRADE_URL: 'https://0.0.0.0:1', HTTPS_PROXY: at, NO_PROXY: '0.0.0.0' };
+  expect(await check(excepted)).toMatchObject({ exit: 1 });
+  expect(asked).toEqual(['releases.example:443']);
+});
+
+test('it reaches a server on this computer without the proxy', async () => {
+  const { upgrade, version } = await stage('server');
+  const proxy = await served((_, response) => void response.writeHead(502).end());
+  expect(await upgrade({ env: { HTTP_PROXY: proxy, http_proxy: proxy } })).toMatchObject({ exit: 0 });
+  expect(await version()).toBe(`v${NEXT}`);
 });

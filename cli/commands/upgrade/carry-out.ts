@@ -46,7 +46,7 @@ export async function upgradeTo(
   const program = await standaloneFile(io.self, io.platform, io.env.PATH);
   const base = baseOf(flags, io, pinned);
   const { keys, file: signers } = await keysOf(flags, io, pinned);
-  const downloads = join(homeOf(io).cache, 'downloads');
+  const downloads = downloadsOf(io);
   const progress = downloadProgress(io);
   const source = releaseSource(base, {
     fetch,
@@ -61,7 +61,7 @@ export async function upgradeTo(
   const found = { current, version: release.version, from: source.name, program, signer: release.signer };
   if (decision.do === 'nothing') return { outcome: decision.because, ...found };
   if (flags.check) return { outcome: 'available', ...found };
-  const { services, previous } = await locked(join(downloads, 'upgrade.lock'), async () => {
+  const { services, previous } = await locked(downloads, async () => {
     const file = await openForWriting(program, current, { version: flags.version, base, signers }, io);
     const running = await servicesOf(program);
     await install(release, source, file, progress, io);
@@ -74,17 +74,19 @@ export async function upgradeTo(
 /** Exchanges this program with the one before the last upgrade. Throws as `upgradeTo`. */
 export async function goBack(io: Io, current: string = PRODUCT.version): Promise<UpgradeReport> {
   const program = await standaloneFile(io.self, io.platform, io.env.PATH);
-  const file = await openForWriting(program, current, { back: true }, io);
-  if (!(await file.hasPrevious())) {
-    throw new RdError('ERR_UPGRADE_REFUSED', `there is no version to go back to: ${file.previous} is not there`, {
-      advice: 'Install one with `rdctl upgrade --version VERSION`.',
-    });
-  }
-  const version = await versionOfProgram(file.previous, file.previous, io.env, io.signal);
-  const services = await servicesOf(program);
-  await file.goBack();
-  const outcome = 'went-back';
-  return { outcome, current, version, program, previous: file.previous, ...(services ? { services } : {}) };
+  return locked(downloadsOf(io), async () => {
+    const file = await openForWriting(program, current, { back: true }, io);
+    if (!(await file.hasPrevious())) {
+      throw new RdError('ERR_UPGRADE_REFUSED', `there is no version to go back to: ${file.previous} is not there`, {
+        advice: 'Install one with `rdctl upgrade --version VERSION`.',
+      });
+    }
+    const version = await versionOfProgram(file.previous, file.previous, io.env, io.signal);
+    const services = await servicesOf(program);
+    await file.goBack();
+    const outcome = 'went-back';
+    return { outcome, current, version, program, previous: file.previous, ...(services ? { services } : {}) };
+  });
 }
 
 async function install(
@@ -111,9 +113,16 @@ async function install(
   await received.discard();
 }
 
-/** Two downloads into one directory would spoil each other. */
-async function locked<T>(directory: string, work: () => Promise<T>): Promise<T> {
-  const taken = await tryLock(directory);
+function downloadsOf(io: Io): string {
+  return join(homeOf(io).cache, 'downloads');
+}
+
+/**
+ * Two downloads into one directory would spoil each other. With another directory the lock is another one: `ProgramFile` alone keeps two
+ * exchanges of one program apart.
+ */
+async function locked<T>(downloads: string, work: () => Promise<T>): Promise<T> {
+  const taken = await tryLock(join(downloads, 'upgrade.lock'));
   if ('holder' in taken) {
     throw new RdError('ERR_UPGRADE_REFUSED', `another upgrade is running (pid ${taken.holder.pid})`, {
       advice: 'Wait for it, and look with `rdctl version`.',
@@ -137,7 +146,7 @@ async function openForWriting(
     because: 'so it cannot be upgraded safely',
     otherwise: 'move the program to a directory that only you or root can write',
   });
-  const file = await openProgram(program, { platform, isAlive }).catch((error: unknown) => {
+  const file = await openProgram(program, { platform }).catch((error: unknown) => {
     const isDenied = error instanceof RdError && systemCode(error.cause) === 'EACCES';
     if (!isDenied || platform === 'win32') throw error;
     throw new RdError('ERR_IO', error.message, {
@@ -174,14 +183,6 @@ function wordsOf({ back, version, base, signers }: UpgradeRequest): string[] {
 /** On macOS sudo keeps the home of the user, which root must not use. */
 function asRoot(platform: Io['platform']): string[] {
   return platform === 'darwin' ? ['sudo', '-H'] : ['sudo'];
-}
-
-function isAlive(pid: number): boolean {
-  try {
-    return process.kill(pid, 0);
-  } catch (error) {
-    return systemCode(error) === 'EPERM';
-  }
 }
 
 function baseOf(flags: UpgradeFlags, { env }: Io, pinned: PinnedReleases): string {

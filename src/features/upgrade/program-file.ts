@@ -5,6 +5,7 @@ import { basename, dirname, join } from 'node:path';
 import { RdError } from '../../errors.ts';
 import { fileOperations } from '../../os/atomic-file.ts';
 import { ioError, systemCode } from '../../os/io-error.ts';
+import { type ProcessTable, processTable } from '../../os/process-table.ts';
 import { openToRead } from '../../os/regular-file.ts';
 import type { Platform } from '../../settings/field.ts';
 
@@ -36,8 +37,8 @@ const OPERATIONS: ProgramOperations = {
 export interface ProgramOptions {
   platform: Platform;
   operations?: ProgramOperations;
-  /** Whether a process runs; the leftovers of one that does not are removed. */
-  isAlive(pid: number): boolean;
+  /** The leftovers of a process that has ended are removed. */
+  processes?: Pick<ProcessTable, 'isAlive'>;
 }
 
 /** The file of the running program, as it was when the command began. */
@@ -71,7 +72,7 @@ const LEFTOVER = /^(new|kept|old)-(\d+)\.tmp$/;
  * @throws RdError `ERR_IO` for a directory that cannot be written.
  */
 export async function openProgram(path: string, options: ProgramOptions): Promise<ProgramFile> {
-  const { platform, isAlive, operations = OPERATIONS } = options;
+  const { platform, processes = processTable, operations = OPERATIONS } = options;
   const directory = dirname(path);
   const beside = (suffix: string) => join(directory, `.${basename(path)}.${suffix}`);
   const previous = beside('previous');
@@ -88,7 +89,8 @@ export async function openProgram(path: string, options: ProgramOptions): Promis
     const prefix = beside('');
     for (const name of (await readdir(directory)).map((each) => join(directory, each))) {
       const [, what, pid] = (name.startsWith(prefix) && LEFTOVER.exec(name.slice(prefix.length))) || [];
-      if (pid === undefined || (Number(pid) !== process.pid && isAlive(Number(pid)))) continue;
+      if (pid === undefined) continue;
+      if (Number(pid) !== process.pid && (await processes.isAlive({ pid: Number(pid) }))) continue;
       const facts = await factsIfThere(name);
       // Killed on the way back, with the program already exchanged: this is the version that would have become the previous one.
       const isOnlyCopy = what === 'kept' && facts && !isSame(facts, before) && !(await factsIfThere(previous));

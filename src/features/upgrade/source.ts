@@ -75,8 +75,12 @@ function addressOf(base: string): string {
   return url.href.replace(/\/+$/, '');
 }
 
-function isAllowed({ protocol, hostname }: URL): boolean {
-  return protocol === 'https:' || (protocol === 'http:' && /^(?:localhost|127(?:\.\d+){3}|\[::1\])$/.test(hostname));
+function isAllowed(url: URL): boolean {
+  return url.protocol === 'https:' || (url.protocol === 'http:' && isThisComputer(url));
+}
+
+function isThisComputer({ hostname }: URL): boolean {
+  return /^(?:localhost|127(?:\.\d+){3}|\[::1\])$/.test(hostname);
 }
 
 function wrongBase(base: string, why: string, cause?: unknown): RdError {
@@ -126,12 +130,16 @@ function refusedFile(cause: RdError): RdError {
   });
 }
 
+/** For the `fetch` of the standalone file's runtime, which uses the variables for proxies also for this computer. */
+const DIRECT = { proxy: false };
+
 /** Follows redirects, also to other hosts, but never to an address that would not have been accepted itself. */
 function withSafeRedirects(fetch: Fetch): Fetch {
   return async (url, init) => {
     let at = url;
     for (let left = REDIRECTS; ; left -= 1) {
-      const response = await fetch(at, { ...init, redirect: 'manual' });
+      const direct = isThisComputer(new URL(at)) ? DIRECT : {};
+      const response = await fetch(at, { ...init, ...direct, redirect: 'manual' });
       const location = response.headers.get('location');
       if (response.status < 300 || response.status > 399 || location === null) return response;
       await response.body?.cancel();

@@ -42,6 +42,8 @@ interface Stage {
   platform?: 'linux' | 'win32';
 }
 
+const NONE_ALIVE = { isAlive: async () => false };
+
 /** A directory with a program of version 1, and a file with version 2 elsewhere. */
 function stage() {
   const folder = temporaryDirectory();
@@ -56,7 +58,7 @@ function stage() {
   const previous = join(bin, '.rdctl.previous');
   const open = ({ limit, platform = 'linux' }: Stage = {}) => {
     const { made, count } = operations(limit);
-    return { count, file: openProgram(path, { platform, operations: made, isAlive: () => false }) };
+    return { count, file: openProgram(path, { platform, operations: made, processes: NONE_ALIVE }) };
   };
   async function upgrade(to: string, options?: Stage) {
     writeFileSync(next, to);
@@ -165,7 +167,7 @@ test('what a live process prepares is left alone', async () => {
   writeFileSync(join(bin, '.rdctl.new-4242.tmp'), 'part');
   writeFileSync(join(bin, '.rdctl.new-4243.tmp'), 'part');
   writeFileSync(join(bin, '.other.new-4243.tmp'), 'part');
-  await openProgram(path, { platform: 'linux', isAlive: (pid) => pid === 4242 });
+  await openProgram(path, { platform: 'linux', processes: { isAlive: async ({ pid }) => pid === 4242 } });
   expect(readdirSync(bin).sort()).toEqual(['.other.new-4243.tmp', '.rdctl.new-4242.tmp', 'rdctl']);
 });
 
