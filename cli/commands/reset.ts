@@ -25,6 +25,7 @@ import { hostTargets } from '../arguments/environment.ts';
 import { mistake } from '../arguments/values.ts';
 import { type Caller, defineCommand, type GlobalFlags, type Io } from '../command.ts';
 import { askYes } from '../views/consent.ts';
+import { resetText } from '../views/reset-text.ts';
 import { jsonText } from '../views/text.ts';
 import { OUTPUT_FLAG } from '../views/view.ts';
 import { stopService } from './shutdown.ts';
@@ -296,7 +297,7 @@ async function removeAll(
 
 function report(summary: ResetSummary, { json }: FactoryResetInput, io: Io): number {
   if (json) io.out(jsonText(summary));
-  else io.err(summaryText(summary));
+  else io.err(resetText(summary));
   return summary.failed.length === 0 ? 0 : 1;
 }
 
@@ -329,21 +330,3 @@ export const factoryResetCommand = defineCommand({
     );
   },
 });
-
-/** The result of a factory reset, as text. */
-export function summaryText({ removed, kept, failed }: ResetSummary): string {
-  const section = (title: string, lines: string[]): string =>
-    lines.length === 0 ? '' : `${title}\n${lines.map((line) => `  ${line}\n`).join('')}`;
-  const text = [
-    section('Removed:', removed),
-    section(
-      'Kept:',
-      kept.map(({ path, why }) => `${path} (${why})`),
-    ),
-    section(
-      'Not removed:',
-      failed.map(({ path, reason }) => `${path}: ${reason}`),
-    ),
-  ].join('');
-  return text === '' ? 'There was nothing to remove.\n' : text;
-}

@@ -10,8 +10,8 @@ import { APPLICATION_FLAGS, applicationRequest, applicationWords } from '../argu
 import { noArguments } from '../arguments/arguments.ts';
 import { ADOPT } from '../arguments/shared-flags.ts';
 import { defineCommand, type Io } from '../command.ts';
+import { resetText } from '../views/reset-text.ts';
 import { driverText, showNotices } from '../views/service-activity.ts';
-import { summaryText } from './reset.ts';
 
 /** Poll interval for the parent process, in milliseconds. */
 const PARENT_MS = 500;
@@ -128,7 +128,7 @@ real driver that can run on this computer. \`simulated\` runs nothing and is nev
     await service.stopped;
     const summary = service.resetSummary();
     if (summary) {
-      io.err(summaryText(summary));
+      io.err(resetText(summary));
       return summary.failed.length === 0 ? 0 : 1;
     }
     if (service.backendStopped()) return 0;
