@@ -25,8 +25,15 @@ const SPLITTING = [
   'cli/commands/plan/plan-for.ts',
   'cli/main.ts',
   'cli/run.ts',
+  'profiles/policies/read.ts',
+  'src/api/routes/listings.ts',
+  'src/drivers/engines/gateways.ts',
+  'src/drivers/engines/moby.ts',
+  'src/features/host-integration/kube-config.ts',
+  'src/features/host-integration/launcher.ts',
   'src/service/metrics.ts',
   'src/settings/check.ts',
+  'src/state/settings-file.ts',
 ].map((file) => resolve(file));
 
 /** @type {import('esbuild').BuildOptions} */
@@ -55,9 +62,9 @@ const metafiles = [];
 const splitting = {
   name: 'split lazy imports',
   setup({ onResolve, onLoad }) {
-    onResolve({ filter: /^\./ }, ({ kind, path, importer, resolveDir }) => {
-      if (kind !== 'dynamic-import' || !SPLITTING.includes(importer)) return undefined;
-      const file = resolve(resolveDir, path);
+    onResolve({ filter: /./ }, ({ kind, path, importer, resolveDir }) => {
+      if (kind !== 'dynamic-import' || path.startsWith('node:') || !SPLITTING.includes(importer)) return undefined;
+      const file = path.startsWith('.') ? resolve(resolveDir, path) : path;
       const name = basename(file, '.ts');
       if ((chunks.get(name) ?? file) !== file) throw new Error(`two lazy imports are called ${name}`);
       chunks.set(name, file);
@@ -127,6 +134,9 @@ for (const built = new Set(); built.size < chunks.size; ) {
     entryPoints,
     outdir: outDir,
     outExtension: { '.js': '.cjs' },
+    // What Node puts around a module; the loader does not.
+    banner: { js: '(function (exports, require, module, __filename, __dirname) {' },
+    footer: { js: '})' },
     plugins: [splitting, sharedErrors, lazyBuiltins],
   });
   metafiles.push(metafile);

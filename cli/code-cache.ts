@@ -34,7 +34,7 @@ type Chunk = (
 ) => void;
 
 /**
- * Loads `NAME.cjs` from the directory, using V8's code cache in `NAME.VERSION-ARCH.cache` when there is one. A missing
+ * Loads `NAME.cjs`, the function that Node makes of a module, from the directory, using V8's code cache in `NAME.VERSION-ARCH.cache` when there is one. A missing
  * cache is written on exit; a stale, damaged or foreign-owned one is ignored. Cache problems never cause a failure.
  */
 export function loadChunk(directory: string, name: string, require: ChunkRequire): object {
@@ -48,8 +48,8 @@ export function loadChunk(directory: string, name: string, require: ChunkRequire
 }
 
 function compile(source: Buffer, filename: string, cacheFile: string): Chunk {
-  // The build emits ASCII only.
-  const text = `(function (exports, require, module, __filename, __dirname) {${source.toString('latin1')}\n})`;
+  // The build emits ASCII only, and the function around it, so that V8 keeps no second copy of a large source.
+  const text = source.toString('latin1');
   if (source.length < SMALLEST) return new Script(text, { filename }).runInThisContext();
   const stored = readCache(cacheFile, source);
   const cachedData = stored === 'damaged' ? undefined : stored;

@@ -2,6 +2,7 @@ import { homedir, userInfo } from 'node:os';
 import { join } from 'node:path';
 import { homeService } from '../../src/client/home-service.ts';
 import { homeOf } from '../../src/client/session/home.ts';
+import { serviceProgram } from '../../src/client/session/launch.ts';
 import { RdError } from '../../src/errors.ts';
 import { launchd, type ServiceManager, taskScheduler } from '../../src/features/service-units/manager.ts';
 import { systemd } from '../../src/features/service-units/systemd.ts';
@@ -44,7 +45,7 @@ A unit, job or task that rdctl did not create is left alone.
     const home = await homeService(homeOf(io));
     const running = home.kind === 'running' ? home.holder.pid : undefined;
     const words = ['serve', ...(flags.driver === undefined ? [] : ['--driver', flags.driver])];
-    const content = { command: [...io.self, ...words], environment: variables(io) };
+    const content = { command: [...serviceProgram(io.self), ...words], environment: variables(io) };
     await manager.install(content, { start: running === undefined });
     io.err(installedText(await manager.state(), { system, running }));
     return 0;

@@ -121,7 +121,7 @@ async function launchOnce(input: LaunchInput, deadline: number): Promise<Launche
  * port. `gone()` is false while it works.
  */
 export async function launchStop(io: SessionIo): Promise<{ pid: number; gone(): Promise<boolean> }> {
-  const child = await inBackground(io, [...io.self, 'serve', '--stop-left']);
+  const child = await inBackground(io, [...serviceProgram(io.self), 'serve', '--stop-left']);
   return {
     pid: child.pid,
     async gone() {
@@ -140,11 +140,16 @@ async function inBackground(io: SessionIo, argv: readonly string[], input?: stri
   });
 }
 
-/** Program and first arguments of the service. */
+/** Program and first arguments of a service that is this tool, `self`. On Node its young generation stays small, because it mostly waits. */
+export function serviceProgram(self: readonly string[]): readonly string[] {
+  const [program = '', ...script] = self;
+  return script.length === 0 ? self : [program, '--max-semi-space-size=1', ...script];
+}
+
 function program({ io, path }: LaunchInput): readonly string[] {
-  if (path === undefined) return io.self;
+  if (path === undefined) return serviceProgram(io.self);
   const [node = ''] = io.self;
-  return /\.[cm]?js$/.test(path) ? [node, path] : [path];
+  return /\.[cm]?js$/.test(path) ? serviceProgram([node, path]) : [path];
 }
 
 function serveArguments({ power, idle, driver, noModalDialogs, globals, settings }: LaunchInput): string[] {

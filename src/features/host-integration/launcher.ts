@@ -1,5 +1,4 @@
 import { lstat, rename } from 'node:fs/promises';
-import { build, parse } from 'plist';
 import { RdError } from '../../errors.ts';
 import { isObject } from '../../json.ts';
 import { readIfThere, writeFileAtomic } from '../../os/atomic-file.ts';
@@ -92,9 +91,9 @@ export async function manageAutostart(
   }
   return outcomeOf({ part: 'autostart', file: autostartFile }, async () => {
     const text = await readIfThere(autostartFile, { follow: true });
-    if (text !== undefined && !isOurs(text, targets)) return { left: FOREIGN };
+    if (text !== undefined && !(await isOurs(text, targets))) return { left: FOREIGN };
     if (!enabled && text === undefined) return 'clean';
-    const next = enabled ? Buffer.from(entryText(targets), 'utf8').toString('latin1') : undefined;
+    const next = enabled ? Buffer.from(await entryText(targets), 'utf8').toString('latin1') : undefined;
     await editUserFile(autostartFile, () => next, {
       within: [targets.home],
       mode: 0o644,
@@ -105,7 +104,7 @@ export async function manageAutostart(
   });
 }
 
-function entryText({ platform, identity, bin }: IntegrationTargets): string {
+async function entryText({ platform, identity, bin }: IntegrationTargets): Promise<string> {
   const launcher = launcherOf({ platform, bin });
   if (platform === 'darwin') {
     const agent = {
@@ -114,7 +113,7 @@ function entryText({ platform, identity, bin }: IntegrationTargets): string {
       RunAtLoad: true,
       [ENTRY_MARK]: true,
     };
-    return `${build(agent)}\n`;
+    return `${(await import('plist')).build(agent)}\n`;
   }
   const lines = [
     '[Desktop Entry]',
@@ -142,8 +141,9 @@ function execWord(text: string): string {
 }
 
 /** By content: in drop-in mode the compatible application creates one of the same name. */
-function isOurs(text: string, { platform }: IntegrationTargets): boolean {
+async function isOurs(text: string, { platform }: IntegrationTargets): Promise<boolean> {
   if (platform !== 'darwin') return new RegExp(`^${ENTRY_MARK}=true$`, 'm').test(text);
+  const { parse } = await import('plist');
   try {
     const agent: unknown = parse(text);
     return isObject(agent) && agent[ENTRY_MARK] === true;
