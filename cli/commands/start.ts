@@ -23,7 +23,8 @@ import { ADOPT } from '../arguments/shared-flags.ts';
 import { formatDuration, platformName, quote, usage } from '../arguments/values.ts';
 import { type Caller, defineCommand, type Io } from '../command.ts';
 import { driverText, showNotices } from '../views/service-activity.ts';
-import { plainText } from '../views/text.ts';
+import { plainText, style } from '../views/text.ts';
+import type { filesOfStart } from './apply/files-at-start.ts';
 import { writeSettings } from './set.ts';
 
 const TEN_MINUTES = 600_000;
@@ -64,6 +65,7 @@ settings are changed as with \`set\`, and a stopped backend is started.
       throw usage(`--path ${quote(path)} specified but ${COMPATIBLE.productName} is already running`);
     }
     let done = running && (await changeRunning(running, { driver, settings }, invocation));
+    if (!done) await nameFiles({ driver, settings: settingsPayload(settings), adopt: flags.adopt === true }, io);
     while (!done) {
       const { connection, pid } = await launchService({
         io,
@@ -91,6 +93,15 @@ settings are changed as with \`set\`, and a stopped backend is started.
     return 0;
   },
 });
+
+/** Prints to stderr which files of the user the start of a service is about to change. */
+async function nameFiles(request: Parameters<typeof filesOfStart>[1], io: Io): Promise<void> {
+  const { filesOfStart } = await import('./apply/files-at-start.ts');
+  const files = await filesOfStart(io, request);
+  if (files.length === 0) return;
+  const { userFilesText } = await import('../views/plan-text.ts');
+  io.err(`${userFilesText('The start changes your files:', files, style(io.color))}\n`);
+}
 
 function text(value: unknown): string | undefined {
   return typeof value === 'string' && value !== '' ? value : undefined;

@@ -1,5 +1,5 @@
 import type { ApiContext, PlannedWriter, Planner, ReservedSteps } from '../api/context.ts';
-import { RdError, type SettingsFinding } from '../errors.ts';
+import { RdError } from '../errors.ts';
 import type { Covers } from '../features/snapshots/contract.ts';
 import type { Clock } from '../os/clock.ts';
 import { refuseBlocked } from '../plan/blocks.ts';
@@ -12,17 +12,13 @@ import { lostItems } from '../plan/losses.ts';
 import { makePlan } from '../plan/plan.ts';
 import { type ForwardsReport, forwardsAfter } from '../plan/port-forwards.ts';
 import type { Measurement } from '../plan/prediction.ts';
+import { checkedRequest } from '../plan/requested.ts';
 import { validateContext } from '../plan/settings-update.ts';
 import { PRODUCT } from '../product.ts';
 import type { Desired } from '../reconcile/contract.ts';
 import type { ApplyReply } from '../reconcile/status-document.ts';
-import { canonicalize } from '../settings/canonical.ts';
-import { explain, formatFinding } from '../settings/issue.ts';
-import { valueAt } from '../settings/leaf-paths.ts';
-import { readMachineOptions } from '../settings/machine-options.ts';
-import { mergeSettings, withoutRemovals } from '../settings/merge.ts';
+import { mergeSettings } from '../settings/merge.ts';
 import type { Settings } from '../settings/settings.gen.ts';
-import { unknownKeys, validate } from '../settings/validate.ts';
 import type { DesiredSnapshot, WriteResult } from '../state/desired-store.ts';
 import { withCover } from './plan-cover.ts';
 import type { Foresight } from './watch/foresight.ts';
@@ -238,34 +234,11 @@ function liveState({ store, portForwards }: PlannerInput): LiveState {
   };
 }
 
-/**
- * The request in canonical form. Locks and settings that the driver does not support are part of a plan, not errors.
- * @throws RdError `ERR_SETTINGS_INVALID` with every problem of the settings and the `machine` block.
- */
-function checked(body: PlanRequest, current: Settings, input: PlannerInput): PlanRequest {
-  const { driver, host, kubernetesVersions } = input;
-  const settings = canonicalize(body.settings);
-  const findings: SettingsFinding[] = [
-    ...validate(withoutRemovals(settings), validateContext(current, { driver, host, kubernetesVersions })).map(
-      (issue) => {
-        const value = valueAt(settings, issue.pointer);
-        return {
-          pointer: issue.pointer,
-          ...explain(issue, value === undefined ? undefined : JSON.stringify(value)),
-        };
-      },
-    ),
-    ...unknownKeys(settings).map(({ pointer, path, suggestion }) => ({
-      pointer,
-      message: `"${path}" is not a setting`,
-      ...(suggestion === undefined ? {} : { suggestion }),
-    })),
-  ];
-  const { options: machine, problems } = readMachineOptions(body.machine ?? {});
-  findings.push(...problems.map(({ part: _, ...finding }) => ({ ...finding, pointer: `/machine${finding.pointer}` })));
-  if (findings.length > 0) {
-    const details = findings.map(formatFinding);
-    throw new RdError('ERR_SETTINGS_INVALID', 'the requested settings are not valid', { details, findings });
-  }
-  return { ...body, settings, ...(body.machine ? { machine } : {}) };
+/** @throws RdError as `checkedRequest`. */
+function checked(
+  body: PlanRequest,
+  current: Settings,
+  { driver, host, kubernetesVersions }: PlannerInput,
+): PlanRequest {
+  return checkedRequest(body, validateContext(current, { driver, host, kubernetesVersions }));
 }

@@ -1,8 +1,9 @@
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { filesAtStart } from '../../cli/commands/apply/files-at-start.ts';
-import { fakeIo } from '../helpers/cli.ts';
+import { RdError } from '../../src/errors.ts';
+import { fakeIo, rdctl, type Stage } from '../helpers/cli.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';
 
 const at = (home: string, more: Record<string, string> = {}) =>
@@ -31,4 +32,46 @@ test('settings that keep the shell files as they are', async () => {
   mkdirSync(config, { recursive: true });
   writeFileSync(join(config, 'settings.json'), '{"version":19,"application":{"pathManagementStrategy":"manual"}}');
   expect(await filesAtStart(io, undefined)).toEqual([]);
+});
+
+/** `rdctl start` of a program that is no service, so that whatever has been printed and changed was so before it ran. */
+async function startOf(home: string, argv: string[] = [], stage: Stage = {}) {
+  const program = join(home, 'service');
+  writeFileSync(program, '#!/bin/sh\nexit 1\n');
+  chmodSync(program, 0o755);
+  const { env } = at(home, { DOCKER_CONFIG: join(home, 'docker') });
+  return rdctl(['start', '--path', program, ...argv], { ...stage, env: { ...env, ...stage.env } });
+}
+
+test('rdctl start names the files on stderr before they change, with the docker context', async () => {
+  const home = temporaryDirectory();
+  writeFileSync(join(home, '.bashrc'), '# mine\n');
+  const { exit, out, err } = await startOf(home);
+  expect([exit, out]).toEqual([1, '']);
+  expect(err.startsWith('The start changes your files:\n')).toBe(true);
+  expect(err).toContain(`  ~ ${join(home, '.bashrc')}: adds ${join(home, '.local/share/rdctl/bin')} to PATH\n`);
+  expect(err).toContain(`  + ${join(home, 'docker', 'config.json')}: selects docker context rdctl\n`);
+  expect(readFileSync(join(home, '.bashrc'), 'utf8')).toBe('# mine\n');
+});
+
+test('rdctl start names what the settings given to it change', async () => {
+  const { err } = await startOf(temporaryDirectory(), [
+    '--application.path-management-strategy=manual',
+    '--container-engine.name=containerd',
+    '--application.auto-start',
+  ]);
+  expect(err).toMatch(
+    /^The start changes your files:\n {2}\+ \S+\/autostart\/rdctl\.desktop: starts rdctl at login\nError: /,
+  );
+});
+
+test.each<[string, string[], Stage]>([
+  ['a home of its own', [], { env: { RDCTL_HOME: '/nonexistent/rdctl' } }],
+  ['the simulated driver', ['--driver', 'simulated'], {}],
+  ['no driver that can run', [], { chooseDriver: () => Promise.reject(new RdError('ERR_NO_DRIVER', 'none')) }],
+  ['directories of Rancher Desktop', [], { env: { RDCTL_COMPAT: 'rancher-desktop' } }],
+])('rdctl start with %s names no files', async (_, argv, stage) => {
+  const home = temporaryDirectory();
+  mkdirSync(join(home, '.local/share/rancher-desktop/lima'), { recursive: true });
+  expect((await startOf(home, argv, stage)).err).toMatch(/^Error: /);
 });

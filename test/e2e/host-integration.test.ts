@@ -141,6 +141,22 @@ describe.skipIf(reason !== undefined)("the user's environment", () => {
     }
   });
 
+  test('gets the changes that a start names, and at the next start only those of the docker context', async () => {
+    const user = userHome(entry());
+    const { at, rdctl } = user;
+    livedIn(user);
+    const named = (err: string) => [...err.matchAll(/^ {2}[~+-] (\S+): /gm)].map(([, file = '']) => file).sort();
+    const before = fingerprint(user.home);
+    const { exit, err } = await rdctl('start', '--driver', 'host', '--wait');
+    expect([exit, err]).toEqual([0, expect.stringMatching(/^The start changes your files:\n/)]);
+    expect(named(err)).toContain(at('.profile'));
+    await expect.poll(() => changedFiles(user, before), { timeout: 10_000 }).toEqual(named(err));
+    expect(await rdctl('start', '--wait')).toEqual({ exit: 0, out: '', err: '' });
+    expect(await rdctl('shutdown')).toMatchObject({ exit: 0 });
+    const again = await rdctl('start', '--wait');
+    expect([again.exit, named(again.err)]).toEqual([0, [at('.docker', 'config.json'), at(contextFile('rdctl'))]]);
+  });
+
   test('has its own docker context while the engine is stopped, and ours while it runs', async () => {
     const user = userHome(entry());
     const { at, rdctl } = user;

@@ -7,6 +7,7 @@ import { previewChanges } from '../../../src/features/host-integration/parts.ts'
 import type { Plan, PlanRequest } from '../../../src/plan/change.ts';
 import type { PlannedHow } from '../../../src/plan/kept.ts';
 import { withPortForwards } from '../../../src/plan/port-forwards.ts';
+import { checkedRequest } from '../../../src/plan/requested.ts';
 import { readKept } from '../../../src/state/kept-file.ts';
 import { hostOf, hostTargets, policiesOf } from '../../arguments/environment.ts';
 import type { Io } from '../../command.ts';
@@ -21,7 +22,7 @@ interface EstimateOptions {
 
 /**
  * The plan against the stored settings, as the next service would make it: an estimate, because nothing has looked at the machine.
- * @throws RdError for settings, policies and kept profiles that cannot be read.
+ * @throws RdError for settings, policies and kept profiles that cannot be read; `ERR_SETTINGS_INVALID` for what the service would refuse.
  */
 export async function estimate(request: PlanRequest, io: Io, { driver, how, name }: EstimateOptions): Promise<Plan> {
   const where = homeOf(io);
@@ -39,16 +40,17 @@ export async function estimate(request: PlanRequest, io: Io, { driver, how, name
     ...(next.driver === undefined ? {} : { driver: next.driver }),
   };
   const files = await userFiles(next.driver, io);
+  const checked = checkedRequest(request, { platform, arch: host.arch, current: stored.settings });
   const home = { settings: facts, forwards: await storedForwards(where) };
   const planOf = (asked: PlanRequest, { settings, forwards }: StoredHome) => {
     const made = offlinePlan(asked, settings, where, files);
     const plan = { ...made, warnings: [...next.warnings, ...made.warnings] };
     return asked.portForwards ? withPortForwards(plan, asked.portForwards, forwards) : plan;
   };
-  const plan = planOf(request, home);
+  const plan = planOf(checked, home);
   const records = await readKept(where.keptFile);
   if (records.length === 0) return plan;
-  return withKept(plan, request, home, { records, kept: name, how, now: Date.now(), planOf });
+  return withKept(plan, checked, home, { records, kept: name, how, now: Date.now(), planOf });
 }
 
 /** The state of the user's files. Where no driver is available yet, assumes a real one. */

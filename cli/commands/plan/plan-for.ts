@@ -32,9 +32,12 @@ export async function planFor(
 ): Promise<{ plan: Plan; live?: LiveState }> {
   // Applying a saved plan updates no kept profile.
   const name = isToSave ? undefined : desired.metadata?.name;
+  const positioned = (error: unknown) => {
+    throw errorWithPositions(error, desired.locate);
+  };
   if (!service) {
     const { estimate } = await import('./estimate.ts');
-    return { plan: await estimate(requestOf(desired), io, { driver, how, name }) };
+    return { plan: await estimate(requestOf(desired), io, { driver, how, name }).catch(positioned) };
   }
   if (!service.client.foreign) refuseOtherDriver(service.status.driver.name, driver);
   return patientClient(service.client, io, () => timeout)
@@ -43,7 +46,5 @@ export async function planFor(
       ...(name === undefined ? {} : { kept: name }),
       how,
     })
-    .catch((error: unknown) => {
-      throw errorWithPositions(error, desired.locate);
-    });
+    .catch(positioned);
 }

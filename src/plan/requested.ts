@@ -1,0 +1,37 @@
+import { RdError, type SettingsFinding } from '../errors.ts';
+import { canonicalize } from '../settings/canonical.ts';
+import { explain, formatFinding } from '../settings/issue.ts';
+import { valueAt } from '../settings/leaf-paths.ts';
+import { readMachineOptions } from '../settings/machine-options.ts';
+import { withoutRemovals } from '../settings/merge.ts';
+import { unknownKeys, type ValidateContext, validate } from '../settings/validate.ts';
+import type { PlanRequest } from './change.ts';
+
+/**
+ * The request in canonical form. Locks and settings that the driver does not support are part of a plan, not errors.
+ * @throws RdError `ERR_SETTINGS_INVALID` with every problem of the settings and the `machine` block.
+ */
+export function checkedRequest(body: PlanRequest, context: ValidateContext): PlanRequest {
+  const settings = canonicalize(body.settings);
+  const findings: SettingsFinding[] = [
+    ...validate(withoutRemovals(settings), context).map((issue) => {
+      const value = valueAt(settings, issue.pointer);
+      return {
+        pointer: issue.pointer,
+        ...explain(issue, value === undefined ? undefined : JSON.stringify(value)),
+      };
+    }),
+    ...unknownKeys(settings).map(({ pointer, path, suggestion }) => ({
+      pointer,
+      message: `"${path}" is not a setting`,
+      ...(suggestion === undefined ? {} : { suggestion }),
+    })),
+  ];
+  const { options: machine, problems } = readMachineOptions(body.machine ?? {});
+  findings.push(...problems.map(({ part: _, ...finding }) => ({ ...finding, pointer: `/machine${finding.pointer}` })));
+  if (findings.length > 0) {
+    const details = findings.map(formatFinding);
+    throw new RdError('ERR_SETTINGS_INVALID', 'the requested settings are not valid', { details, findings });
+  }
+  return { ...body, settings, ...(body.machine ? { machine } : {}) };
+}
