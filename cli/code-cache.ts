@@ -21,8 +21,8 @@ import * as errors from '../src/errors.ts';
 const SHARED_ERRORS = 'rdctl:errors';
 /** Smaller sources compile faster than a cache can be read. */
 const SMALLEST = 24 * 1024;
-/** Bytes. */
-const PART = 256 * 1024;
+/** What a file is compared in: memory that is touched for the first time costs more than the comparison. */
+const PART = Buffer.allocUnsafeSlow(64 * 1024);
 
 type ChunkRequire = (id: string) => unknown;
 type Chunk = (
@@ -42,7 +42,12 @@ export function loadChunk(directory: string, name: string, require: ChunkRequire
   const source = readFileSync(file);
   const run = compile(source, file, join(directory, `${name}.${process.version}-${process.arch}.cache`));
   const module = { exports: {} };
-  const shared: ChunkRequire = (id) => (id === SHARED_ERRORS ? errors : require(id));
+  // Every file of a chunk asks for its parts of Node, and Node takes its time each time.
+  const known = new Map<string, unknown>([[SHARED_ERRORS, errors]]);
+  const shared: ChunkRequire = (id) => {
+    if (!known.has(id)) known.set(id, require(id));
+    return known.get(id);
+  };
   run(module.exports, shared, module, file, directory);
   return module.exports;
 }
@@ -85,12 +90,10 @@ function verified(handle: number, length: number, source: Buffer): Buffer | unde
   return readSync(handle, code) === size && continuesWith(handle, code) ? code : undefined;
 }
 
-/** Compares in parts: a service keeps what it has read for a while. */
 function continuesWith(handle: number, expected: Buffer): boolean {
-  const part = Buffer.allocUnsafeSlow(Math.min(PART, expected.length));
   for (let at = 0; at < expected.length; ) {
-    const size = readSync(handle, part, 0, Math.min(PART, expected.length - at), null);
-    if (size === 0 || !part.subarray(0, size).equals(expected.subarray(at, at + size))) return false;
+    const size = readSync(handle, PART, 0, Math.min(PART.length, expected.length - at), null);
+    if (size === 0 || PART.compare(expected, at, at + size, 0, size) !== 0) return false;
     at += size;
   }
   return true;

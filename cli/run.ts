@@ -1,4 +1,5 @@
 import type { Connection } from '../src/client/connection.ts';
+import { discover } from '../src/client/discovery.ts';
 import { nearest } from '../src/settings/nearest.ts';
 import { commandIndex, parseArguments } from './arguments/arguments.ts';
 import { quote } from './arguments/values.ts';
@@ -115,7 +116,6 @@ function unknownCommand(name: string, io: Io, commands: readonly CommandEntry[])
 }
 
 async function connect(globals: GlobalFlags, io: Io, mayStart: boolean): Promise<Connection> {
-  const { discover } = await import('../src/client/discovery.ts');
   const find = () => discover(globals, io.env, io.platform, { signal: () => io.signal });
   return find().catch(async (error: unknown) => {
     const { startedByUse } = await import('../src/client/session/activation.ts');

@@ -1,14 +1,18 @@
 /**
  * Characters that a terminal or an editor interprets, or that are invisible: controls, line ends, direction marks,
- * zero-width characters. Those beyond the BMP only draw flags, and YAML and JSON have no common escape for them.
+ * zero-width characters: Unicode's Cc, Cf, Zl and Zp, in ranges, because naming them loads the data of Unicode at every start. Those beyond the
+ * BMP only draw flags, and YAML and JSON have no common escape for them.
  */
-const HIDDEN = /(?![\u{10000}-\u{10ffff}])[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\ufffe\uffff]/u;
-const EACH_HIDDEN = new RegExp(HIDDEN, 'gu');
-const RUNS = new RegExp(`(?:${HIDDEN.source})+`, 'gu');
+const SET =
+  '\\u0000-\\u001f\\u007f-\\u009f\\u00ad\\u0600-\\u0605\\u061c\\u06dd\\u070f\\u0890\\u0891\\u08e2\\u180e\\u200b-\\u200f' +
+  '\\u2028-\\u202e\\u2060-\\u2064\\u2066-\\u206f\\ufeff\\ufff9-\\ufffb\\ufffe\\uffff';
+const HIDDEN = new RegExp(`[${SET}]`);
+const EACH_HIDDEN = new RegExp(HIDDEN, 'g');
+const RUNS = new RegExp(`[${SET}]+`, 'g');
 /** Line breaks and tabs are kept in multi-line text. */
-const BETWEEN_LINES = new RegExp(`\\r?\\n|\\t|${HIDDEN.source}`, 'gu');
+const BETWEEN_LINES = new RegExp(`\\r?\\n|\\t|[${SET}]`, 'g');
 /** Characters that never occur in our own output, which does contain styles and cursor movements. */
-const FOREIGN = new RegExp(`(?![\\u0000-\\u001f])${HIDDEN.source}`, 'gu');
+const FOREIGN = new RegExp(`(?![\\u0000-\\u001f])[${SET}]`, 'g');
 /** Maximum characters of a name that are shown. */
 const LONGEST_NAME = 40;
 

@@ -65,3 +65,10 @@ test('on a terminal our own styles are kept, and JSON stays unchanged', () => {
   expect(text).not.toMatch(/[\p{Cc}\p{Cf}\p{Zl}]/u);
   expect(JSON.parse(text)).toEqual(document);
 });
+
+test('hidden are the characters of these categories of Unicode below U+10000, and no others', () => {
+  const named = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\ufffe\uffff]/u;
+  const signs = Array.from({ length: 0x10000 }, (_, code) => String.fromCharCode(code));
+  expect(signs.filter(hasHidden)).toEqual(signs.filter((sign) => named.test(sign)));
+  expect(hasHidden('\u{e0001}')).toBe(false);
+});
