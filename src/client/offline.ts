@@ -7,6 +7,7 @@ import type { Change, Plan, PlanRequest } from '../plan/change.ts';
 import { lossesOf } from '../plan/losses.ts';
 import { type EstimatedFiles, estimatePlan } from '../plan/offline.ts';
 import { type ForwardsReport, isWantedForwards } from '../plan/port-forwards.ts';
+import { checkedRequest } from '../plan/requested.ts';
 import { powerChange, SERVICE_START } from '../plan/runtime-changes.ts';
 import { PRODUCT } from '../product.ts';
 import { defaultSettings, type Host } from '../settings/defaults.ts';
@@ -84,6 +85,15 @@ export async function recordedState({
   if (loaded.kind !== 'loaded') return {};
   const { driver, generation, power, machine } = loaded.state;
   return { driver, generation, power, machine };
+}
+
+/** The request in canonical form, as the next service would take it. Throws `ERR_SETTINGS_INVALID` for what it would refuse. */
+export function acceptedRequest(
+  request: PlanRequest,
+  { settings: current }: StoredSettings,
+  { platform, arch }: Pick<Host, 'platform' | 'arch'>,
+): PlanRequest {
+  return checkedRequest(request, { platform, arch, current });
 }
 
 /** The plan without a running service. `userFiles`: the known state of the user's files. */

@@ -56,6 +56,21 @@ Remove the simulation with \`rdctl reset --factory\`, or use another home: RDCTL
     });
   });
 
+  test('refuses what a service with the stored settings would refuse, at its line', async () => {
+    const home = temporaryDirectory();
+    mkdirSync(join(home, 'config'));
+    const size = (diskSize: string) => `experimental: { virtualMachine: { diskSize: ${diskSize} } }`;
+    const stored = '{"version":19,"experimental":{"virtualMachine":{"diskSize":"200GiB"}}}';
+    writeFileSync(join(home, 'config', 'settings.json'), stored);
+    const planned = (diskSize: string) =>
+      rdctl(['plan', '-f', '-', '--driver', 'simulated'], {
+        env: { RDCTL_HOME: home },
+        stdin: `version: 19\n${size(diskSize)}\n`,
+      });
+    expect(await planned('150GiB')).toMatchObject({ exit: 3, out: '', err: expect.stringContaining('<stdin>:2:') });
+    expect(await planned('250GiB')).toMatchObject({ exit: 0, out: expect.stringContaining('200GiB → 250GiB') });
+  });
+
   test('a settings file of a newer release gets one message', async () => {
     const home = temporaryDirectory();
     const program = at(home);

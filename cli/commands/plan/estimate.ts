@@ -1,5 +1,5 @@
 import { homeService, mayRun, wasUnclean } from '../../../src/client/home-service.ts';
-import { offlinePlan, storedForwards, storedSettings } from '../../../src/client/offline.ts';
+import { acceptedRequest, offlinePlan, storedForwards, storedSettings } from '../../../src/client/offline.ts';
 import { type StoredHome, withKept } from '../../../src/client/offline-kept.ts';
 import { refuseOtherDriver } from '../../../src/client/session/driver.ts';
 import { homeOf } from '../../../src/client/session/home.ts';
@@ -7,7 +7,6 @@ import { previewChanges } from '../../../src/features/host-integration/parts.ts'
 import type { Plan, PlanRequest } from '../../../src/plan/change.ts';
 import type { PlannedHow } from '../../../src/plan/kept.ts';
 import { withPortForwards } from '../../../src/plan/port-forwards.ts';
-import { checkedRequest } from '../../../src/plan/requested.ts';
 import { readKept } from '../../../src/state/kept-file.ts';
 import { hostOf, hostTargets, policiesOf } from '../../arguments/environment.ts';
 import type { Io } from '../../command.ts';
@@ -40,17 +39,17 @@ export async function estimate(request: PlanRequest, io: Io, { driver, how, name
     ...(next.driver === undefined ? {} : { driver: next.driver }),
   };
   const files = await userFiles(next.driver, io);
-  const checked = checkedRequest(request, { platform, arch: host.arch, current: stored.settings });
+  const accepted = acceptedRequest(request, stored, host);
   const home = { settings: facts, forwards: await storedForwards(where) };
   const planOf = (asked: PlanRequest, { settings, forwards }: StoredHome) => {
     const made = offlinePlan(asked, settings, where, files);
     const plan = { ...made, warnings: [...next.warnings, ...made.warnings] };
     return asked.portForwards ? withPortForwards(plan, asked.portForwards, forwards) : plan;
   };
-  const plan = planOf(checked, home);
+  const plan = planOf(accepted, home);
   const records = await readKept(where.keptFile);
   if (records.length === 0) return plan;
-  return withKept(plan, checked, home, { records, kept: name, how, now: Date.now(), planOf });
+  return withKept(plan, accepted, home, { records, kept: name, how, now: Date.now(), planOf });
 }
 
 /** The state of the user's files. Where no driver is available yet, assumes a real one. */
