@@ -1,5 +1,5 @@
-import { link, lstat, open, rename, unlink } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
+import { link, lstat, open, readdir, rename, unlink } from 'node:fs/promises';
+import { basename, dirname, join } from 'node:path';
 import { type FileOperations, fileOperations } from '../os/atomic-file.ts';
 import { makeDirectory } from '../os/directory.ts';
 import { ioError, systemCode } from '../os/io-error.ts';
@@ -37,9 +37,9 @@ export async function fillReserve(directory: string): Promise<void> {
 export function withReserve(directory: string): FileOperations {
   return {
     ...fileOperations,
-    async writeNew(path, data, mode) {
+    async writeNew(path, data, mode, options) {
       try {
-        await fileOperations.writeNew(path, data, mode);
+        await fileOperations.writeNew(path, data, mode, options);
       } catch (error) {
         if (!isFull(error)) throw error;
         // Created and not written.
@@ -79,7 +79,8 @@ async function takePiece(directory: string, path: string): Promise<boolean> {
 
 /** A replaced file becomes the missing piece. Without hard links its space is just freed. */
 async function givePiece(directory: string, path: string): Promise<void> {
-  for (const piece of pieces(directory)) {
+  const there = await readdir(join(directory, 'reserve')).catch((): string[] => []);
+  for (const piece of pieces(directory).filter((each) => !there.includes(basename(each)))) {
     const given = await link(path, piece).then(
       () => 'given',
       (error: unknown) => systemCode(error),
