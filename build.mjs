@@ -23,6 +23,7 @@ const SPLITTING = [
   'cli/commands/apply/run.ts',
   'cli/commands/plan/next-driver.ts',
   'cli/commands/plan/plan-for.ts',
+  'cli/group.ts',
   'cli/main.ts',
   'cli/run.ts',
   'profiles/policies/read.ts',

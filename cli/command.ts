@@ -57,6 +57,8 @@ export interface Io {
   /** Text, or the bytes of a file that is not UTF-8. */
   out(data: string | Uint8Array): void;
   err(text: string): void;
+  /** Text for people on stdout. A terminal gets it folded to its width, like everything on stderr. */
+  say(text: string): void;
   /** The reader of stdout has gone, so a command that only follows something can end. */
   readonly closed?: boolean;
   /** Standard input to its end, or `limit + 1` bytes of it: enough to reject it as too long. */

@@ -1,7 +1,7 @@
 import { ERRORS, type ErrorCode, messageOf, RdError } from '../src/errors.ts';
 import { escapedInLines } from '../src/settings/printable.ts';
 import type { Command, Io } from './command.ts';
-import { usageBlock } from './help.ts';
+import { usageBlock } from './usage-line.ts';
 
 /** Conventional exit codes after a signal. */
 const SIGNAL_EXIT: Readonly<Record<string, number>> = { SIGINT: 130, SIGTERM: 143, SIGHUP: 129 };

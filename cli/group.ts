@@ -1,7 +1,7 @@
 import { nearest } from '../src/settings/nearest.ts';
 import { quote, usage } from './arguments/values.ts';
 import type { Command, FlagTable, Invocation } from './command.ts';
-import { commandHelp, lastWord } from './help.ts';
+import { lastWord } from './usage-line.ts';
 
 /** A command that only groups others: `rdctl snapshot`. */
 export interface GroupInput<T extends FlagTable> {
@@ -24,9 +24,11 @@ export function defineGroup<const T extends FlagTable>(input: GroupInput<T>): Co
     usage: 'COMMAND',
     async run(invocation) {
       if (otherwise) return otherwise(invocation);
-      const [word] = invocation.args;
+      const { args, io } = invocation;
+      const [word] = args;
       if (word !== undefined) throw unknownSubcommand(word, input);
-      invocation.io.out(commandHelp(group, invocation.io.platform));
+      const { commandHelp } = await import('./views/help-text.ts');
+      io.say(commandHelp(group, io.platform, io.columns));
       return 0;
     },
   };

@@ -4,18 +4,36 @@ import { forTerminal } from '../src/settings/printable.ts';
 import type { Io } from './command.ts';
 import { reportFailure } from './errors.ts';
 import { run } from './run.ts';
+import { fold } from './views/fold.ts';
 
 // The only file that touches the process. Everything imported here runs before any command, so it is limited to modules
 // that `node -e 0` loads too; the rest is loaded on first use.
 
+interface Writer {
+  /** A document, or part of a file. */
+  write(data: string | Uint8Array): void;
+  /** Text for people. */
+  say(text: string): void;
+  /** Nobody reads it. */
+  readonly gone: boolean;
+}
+
 /** Writes synchronously: setting up a stream costs more than the rest of a short command. */
-function writer(fd: 1 | 2): { write(data: string | Uint8Array): void; readonly gone: boolean } {
+function writer(fd: 1 | 2): Writer {
   let stream: NodeJS.WriteStream | undefined;
   let gone = false;
 
+  // Pipes and files get the bytes as they are; a terminal would interpret some of them.
   function write(data: string | Uint8Array): void {
-    // Pipes and files get the bytes as they are; a terminal would interpret some of them.
-    let rest = Buffer.from(isTerminal(fd) ? forTerminal(Buffer.from(data).toString('utf8')) : data);
+    send(isTerminal(fd) ? forTerminal(Buffer.from(data).toString('utf8')) : data);
+  }
+
+  function say(text: string): void {
+    send(isTerminal(fd) ? folded(forTerminal(text), fd) : text);
+  }
+
+  function send(data: string | Uint8Array): void {
+    let rest = Buffer.from(data);
     while (rest.length > 0 && !gone && !stream) {
       try {
         rest = rest.subarray(writeSync(fd, rest));
@@ -42,6 +60,7 @@ function writer(fd: 1 | 2): { write(data: string | Uint8Array): void; readonly g
 
   return {
     write,
+    say,
     get gone() {
       return gone;
     },
@@ -64,6 +83,14 @@ function isTerminal(fd: number): boolean {
     return false;
   }
   return process.getBuiltinModule('node:tty').isatty(fd);
+}
+
+/** Asks for the width only if a line may not fit: that sets up the stream. */
+function folded(text: string, fd: 1 | 2): string {
+  if (!/.{41}/.test(text)) return text;
+  const { columns } = fd === 1 ? process.stdout : process.stderr;
+  // A terminal that has not been given a size, such as that of a program that records, has 0.
+  return columns ? fold(text, columns) : text;
 }
 
 /** The first signal aborts the command; the second ends the process. */
@@ -102,7 +129,8 @@ function processIo(self: readonly string[], platform: Platform): Io {
   const stdout = writer(1);
   return {
     out: stdout.write,
-    err: writer(2).write,
+    say: stdout.say,
+    err: writer(2).say,
     get closed() {
       return stdout.gone;
     },

@@ -7,7 +7,6 @@ import type { Command, CommandEntry, FlagTable, GlobalFlags, Io } from './comman
 import { COMMANDS } from './commands.ts';
 import { reportFailure } from './errors.ts';
 import { subcommandOf } from './group.ts';
-import { commandHelp, rootHelp } from './help.ts';
 
 /** Runs one command line and returns the exit code. Never throws: every failure is printed. */
 export async function run(
@@ -34,7 +33,8 @@ export async function run(
     verbose = parsed.globals.verbose ?? false;
     json = parsed.flags.output === 'json' || (parsed.flags.output === 'yaml' && isConverted(command));
     if (parsed.help) {
-      io.out(commandHelp(command, io.platform));
+      const { commandHelp } = await import('./views/help-text.ts');
+      io.say(commandHelp(command, io.platform, io.columns));
       return 0;
     }
     const { flags, given, args, globals } = parsed;
@@ -81,7 +81,7 @@ async function rootCommand(argv: readonly string[], io: Io, commands: readonly C
   if (word !== undefined) return unknownCommand(word, io, commands);
   if (flags.version) return run(['version'], io, commands);
   const first = help || argv.length > 0 ? undefined : await (await import('./first-minute.ts')).firstMinute(io);
-  io.out(first ?? rootHelp(commands));
+  io.say(first ?? (await import('./views/help-text.ts')).rootHelp(commands, io.columns));
   return 0;
 }
 

@@ -31,7 +31,8 @@ With -o json, prints the response of \`GET /v1/diagnostic_checks\`, including pa
     const found = await readFindings(client, flags.run === true, settings);
     const showMuted = isObject(settings.diagnostics) && settings.diagnostics.showMuted === true;
     const shown = { ...found, checks: found.checks.filter(({ mute }) => showMuted || !mute) };
-    io.out(flags.output === 'json' ? jsonText(shown) : diagnosticsText(shown, flags.all === true, style(io.color)));
+    if (flags.output === 'json') io.out(jsonText(shown));
+    else io.say(diagnosticsText(shown, flags.all === true, style(io.color)));
     return found.checks.some(({ passed, mute }) => !passed && !mute) ? 2 : 0;
   },
 });

@@ -203,7 +203,7 @@ function showComparison(
   part?: string,
 ): void {
   if (output !== 'json') {
-    io.out(comparisonText(sides, found, style(io.color)));
+    io.say(comparisonText(sides, found, style(io.color)));
     return;
   }
   const [before, after] = sides;

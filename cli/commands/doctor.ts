@@ -31,7 +31,7 @@ Exit codes: 0 a driver can run, and no check failed; 2 otherwise.
     if (flags.output === 'json') {
       io.out(jsonText({ kind: 'Doctor', formatVersion: 1, drivers, status: service?.status, diagnostics: found }));
     } else {
-      io.out(doctorText(drivers, service?.status, found, style(io.color)));
+      io.say(doctorText(drivers, service?.status, found, style(io.color)));
     }
     return failed || !(service || drivers.some(({ usable }) => usable)) ? 2 : 0;
   },

@@ -65,7 +65,8 @@ Exit codes: 0 success; 1 no such setting, or failure; 3 a deployment profile is 
     const paint = style(io.color);
     if ('section' in meant) {
       const section = explainSection(meant.section, layers);
-      io.out(json ? jsonText(section) : sectionText(section, paint));
+      if (json) io.out(jsonText(section));
+      else io.say(sectionText(section, paint));
       return 0;
     }
     const explained =
@@ -74,7 +75,8 @@ Exit codes: 0 success; 1 no such setting, or failure; 3 a deployment profile is 
     const explanation = { ...explained, ...explainManagers(explained, managers) };
     const chosen = explanation.path === 'kubernetes.version' && explanation.value === '' ? running : undefined;
     const more = chosen === undefined ? [] : [`The service chose ${chosen}.`];
-    io.out(json ? jsonText(explanation) : explanationText(explanation, more, paint));
+    if (json) io.out(jsonText(explanation));
+    else io.say(explanationText(explanation, more, paint));
     return 0;
   },
 });

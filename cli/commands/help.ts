@@ -1,6 +1,7 @@
 import { type Command, defineCommand } from '../command.ts';
 import { subcommandOf } from '../group.ts';
-import { commandHelp, rootHelp, usageBlock } from '../help.ts';
+import { usageBlock } from '../usage-line.ts';
+import { commandHelp, rootHelp } from '../views/help-text.ts';
 
 export const help = defineCommand({
   name: 'help',
@@ -12,12 +13,12 @@ export const help = defineCommand({
   async run({ args, io, commands }) {
     const [topic] = args;
     if (topic === undefined) {
-      io.out(rootHelp(commands));
+      io.say(rootHelp(commands, io.columns));
       return 0;
     }
     const entry = commands.find(({ name }) => name === topic);
     const found = entry && args.slice(1).reduce(below, await entry.load());
-    if (found) io.out(commandHelp(found, io.platform));
+    if (found) io.say(commandHelp(found, io.platform, io.columns));
     // Exit 0, as in Rancher Desktop's `rdctl`.
     else io.err(`Unknown help topic [${args.map((arg) => `\`${arg}\``).join(' ')}]\n${usageBlock(undefined)}`);
     return 0;

@@ -32,7 +32,7 @@ Exit codes: 0 success; 1 there is no such generation in the history.
     const entries = await readHistory(homeOf(io).historyFile);
     const entry = entryAt(entries, generationIn(word));
     if (flags.output === 'json') io.out(jsonText(documentOf('HistoryEntry', entry)));
-    else io.out(entryText(entry, entry.loss ? await storedNames(io) : []));
+    else io.say(entryText(entry, entry.loss ? await storedNames(io) : []));
     return 0;
   },
 });

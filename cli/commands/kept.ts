@@ -25,8 +25,8 @@ Exit codes: 0 success, also with differences; 1 the running application keeps no
     if (service?.client.foreign) throw usage(`${service.status.product} keeps no profiles`);
     if (service) {
       const list = service.status.kept ?? [];
-      const text = () => keptText(list, { now: Date.now(), paint: style(io.color) });
-      io.out(flags.output === 'json' ? jsonText({ kind: 'Kept', formatVersion: 1, kept: list }) : text());
+      if (flags.output === 'json') io.out(jsonText({ kind: 'Kept', formatVersion: 1, kept: list }));
+      else io.say(keptText(list, { now: Date.now(), paint: style(io.color) }));
       return 0;
     }
     const stored = await readKept(homeOf(io).keptFile);
@@ -34,7 +34,8 @@ Exit codes: 0 success, also with differences; 1 the running application keeps no
       ...{ name, files: files.map(({ path }) => path), appliedAt, generation, watch },
       state: 'not watched',
     }));
-    io.out(flags.output === 'json' ? jsonText({ kind: 'Kept', formatVersion: 1, kept: list }) : keptNamesText(list));
+    if (flags.output === 'json') io.out(jsonText({ kind: 'Kept', formatVersion: 1, kept: list }));
+    else io.say(keptNamesText(list));
     return 0;
   },
 });

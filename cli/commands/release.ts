@@ -28,7 +28,7 @@ Exit codes: 0 success; 1 no such profile is kept, or no service is running.
       throw usage(which, kept.length === 0 ? 'Keep one with `rdctl apply -f FILE --keep`.' : 'Name one of them.');
     }
     await releaseKept(client, name);
-    io.out(`Released ${plainText(name)}. The settings stay as they are.\n`);
+    io.say(`Released ${plainText(name)}. The settings stay as they are.\n`);
     return 0;
   },
 });

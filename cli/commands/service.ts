@@ -85,7 +85,7 @@ Exit codes: 0 it runs the service; 2 otherwise.
     const system = flags.system === true;
     const state = await managerOf(io, { system }).state();
     if (flags.output === 'json') io.out(jsonText({ kind: 'ServiceUnit', formatVersion: 1, ...state }));
-    else io.out(unitText(state, { system, name: unitName(homeOf(io)) }));
+    else io.say(unitText(state, { system, name: unitName(homeOf(io)) }));
     return state.from !== undefined && state.active ? 0 : 2;
   },
 });

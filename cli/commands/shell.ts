@@ -11,7 +11,7 @@ import { userHome } from '../../src/os/user-directories.ts';
 import { COMPATIBLE } from '../../src/product.ts';
 import type { MachineAccess, StatusDocument } from '../../src/reconcile/status-document.ts';
 import { defineCommand, type Invocation, type Io } from '../command.ts';
-import { commandHelp } from '../help.ts';
+import { commandHelp } from '../views/help-text.ts';
 import { plainText } from '../views/text.ts';
 
 export const shell = defineCommand({
@@ -32,7 +32,7 @@ plus the number of the signal that terminated it.
   async run(invocation) {
     const { args, io } = invocation;
     if (args[0] === '-h' || args[0] === '--help') {
-      io.out(commandHelp(shell, io.platform));
+      io.say(commandHelp(shell, io.platform, io.columns));
       return 0;
     }
     const client = await running(invocation);

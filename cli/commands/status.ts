@@ -2,6 +2,7 @@ import { requireService } from '../../src/client/session/find.ts';
 import type { StatusDocument } from '../../src/reconcile/status-document.ts';
 import { noArguments } from '../arguments/arguments.ts';
 import { defineCommand, type Io } from '../command.ts';
+import { fold } from '../views/fold.ts';
 import { statusText } from '../views/status-text.ts';
 import { style } from '../views/text.ts';
 import { OUTPUT_FLAG, viewFor } from '../views/view.ts';
@@ -48,6 +49,7 @@ restart of the service: a terminal is redrawn, otherwise each change is a line, 
 
 /** From the top left: each line is cleared to its end, and then the rest of the screen, so nothing flickers. */
 function redraw(now: StatusDocument, io: Io): void {
-  const lines = statusText(now, style(io.color)).split('\n');
+  const text = statusText(now, style(io.color));
+  const lines = (io.columns ? fold(text, io.columns) : text).split('\n');
   io.out(`\u001b[H${lines.map((line) => `${line}\u001b[K\n`).join('')}\u001b[J`);
 }

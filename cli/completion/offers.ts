@@ -3,7 +3,7 @@ import type { Platform } from '../../src/settings/field.ts';
 import { commandIndex, type FlagIndex, flagIndex, GLOBAL_FLAGS, HELP, type NamedFlag } from '../arguments/arguments.ts';
 import type { Command, CommandEntry, Flag } from '../command.ts';
 import { subcommandOf } from '../group.ts';
-import { lastWord } from '../help.ts';
+import { lastWord } from '../usage-line.ts';
 
 /** The kind of word at the cursor. */
 export type CompletionContext =

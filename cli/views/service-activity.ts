@@ -47,6 +47,7 @@ function waitingText({ phases, maintenance, conditions }: StatusDocument): strin
   return `Waiting for the current state: ${step ? `${step.name} …` : (maintenance ?? trouble?.message ?? 'querying the driver …')}`;
 }
 
+/** Of a line that can be cleared: one row of the terminal. */
 const MAX_LENGTH = 100;
 
 export interface ServiceLine {
@@ -74,7 +75,8 @@ export function serviceLine(client: Client, io: Io, { text, afterMs = 0 }: Servi
 
   function draw(status: StatusDocument): void {
     const shown = text(status);
-    if (shown !== undefined && !ending.signal.aborted) line.draw(plainText(shown).slice(0, MAX_LENGTH));
+    if (shown !== undefined && !ending.signal.aborted)
+      line.draw(plainText(shown).slice(0, Math.min(io.columns ?? MAX_LENGTH, MAX_LENGTH)));
   }
 
   return async () => {

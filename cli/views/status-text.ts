@@ -212,7 +212,7 @@ function conditionText(condition: Condition, paint: Style): string {
 export function phasesText(phases: readonly Phase[]): string {
   const rows = phases.map((phase) => {
     const took = phase.ms === undefined ? 'running' : durationText(phase.ms);
-    return [`  ${phase.name}`, `${took}${phase.outcome === 'failed' ? `  failed${why(phase)}` : ''}`];
+    return [`  ${phase.name}`, `${took}${phase.outcome === 'failed' ? `, failed${why(phase)}` : ''}`];
   });
   return tableLines(rows).join('\n');
 }

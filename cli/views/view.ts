@@ -65,13 +65,13 @@ function humanView(io: Io): View {
   const paint = style(io.color);
   const steps = progress(io, paint);
   return {
-    plan: (plan, locate) => io.out(planText(plan, paint, locate)),
-    diff: (plan, managers) => io.out(diffText(plan, managers, paint)),
-    status: (status) => io.out(statusText(status, paint)),
+    plan: (plan, locate) => io.say(planText(plan, paint, locate)),
+    diff: (plan, managers) => io.say(diffText(plan, managers, paint)),
+    status: (status) => io.say(statusText(status, paint)),
     validation: (report) => printValidation(io, report),
     event: (event, locate) => printEvent(io, paint, steps, event, locate),
     endEvents: () => steps.end(),
-    applied: (outcome) => io.out(appliedText(outcome, steps, paint)),
+    applied: (outcome) => io.say(appliedText(outcome, steps, paint)),
     warnings: (warnings) => {
       for (const warning of warnings) io.err(`${paint.warn('warning:')} ${plainText(warning)}\n`);
     },
@@ -97,7 +97,7 @@ function managerLine(manager: FieldManager | undefined): string[] {
 }
 
 function printValidation(io: Io, { documents, findings }: ValidationReport): void {
-  for (const line of formatFindings(findings)) io.out(`${line}\n`);
+  for (const line of formatFindings(findings)) io.say(`${line}\n`);
   if (findings.length > 0) io.err(`${count(findings.length, 'error')}\n`);
   else for (const document of documents) io.err(`${document.file}: valid ${formText(document)}\n`);
 }

@@ -1,6 +1,7 @@
 import { GLOBAL_FLAGS } from '../../cli/arguments/arguments.ts';
 import type { Command, CommandEntry, FlagTable } from '../../cli/command.ts';
-import { flagRows, GROUPS, usageLine } from '../../cli/help.ts';
+import { usageLine } from '../../cli/usage-line.ts';
+import { flagRows, GROUPS } from '../../cli/views/help-text.ts';
 
 const PLATFORM = 'linux';
 

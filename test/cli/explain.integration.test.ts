@@ -2,7 +2,7 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { COMMANDS } from '../../cli/commands.ts';
-import { commandHelp } from '../../cli/help.ts';
+import { commandHelp } from '../../cli/views/help-text.ts';
 import { policyPrograms } from '../../profiles/policies/places.ts';
 import type { PolicySources } from '../../profiles/policies/read.ts';
 import type { JsonObject } from '../../src/json.ts';

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { type CommandEntry, defineCommand } from '../../cli/command.ts';
 import { defineGroup } from '../../cli/group.ts';
-import { commandHelp } from '../../cli/help.ts';
+import { commandHelp } from '../../cli/views/help-text.ts';
 import { type Outcome, rdctl } from '../helpers/cli.ts';
 
 const JSON_FLAG = { json: { type: 'boolean', summary: 'As JSON' } } as const;

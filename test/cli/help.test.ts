@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import type { Command } from '../../cli/command.ts';
 import { COMMANDS } from '../../cli/commands.ts';
 import { reportFailure } from '../../cli/errors.ts';
-import { commandHelp, rootHelp } from '../../cli/help.ts';
+import { commandHelp, rootHelp } from '../../cli/views/help-text.ts';
 import { ERRORS, type ErrorCode, RdError } from '../../src/errors.ts';
 import type { Platform } from '../../src/settings/field.ts';
 import { checkEach } from '../helpers/check-each.ts';

@@ -2,8 +2,8 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { profileCheck } from '../../cli/commands/profile/check.ts';
-import { commandHelp } from '../../cli/help.ts';
 import { run } from '../../cli/run.ts';
+import { commandHelp } from '../../cli/views/help-text.ts';
 import { fakeIo, rdctl, type Stage } from '../helpers/cli.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';
 

@@ -13,7 +13,7 @@ import {
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { replaceFile } from '../../cli/commands/profile/upgrade.ts';
-import { commandHelp } from '../../cli/help.ts';
+import { commandHelp } from '../../cli/views/help-text.ts';
 import { rdctl as run } from '../helpers/cli.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';
 

@@ -3,7 +3,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { localTime, snapshot, snapshotTable } from '../../cli/commands/snapshot.ts';
-import { commandHelp } from '../../cli/help.ts';
+import { commandHelp } from '../../cli/views/help-text.ts';
 import { lockHome } from '../../src/state/home-lock.ts';
 import { builtTool } from '../helpers/built-tool.ts';
 import { rdctl, rdctlProgram } from '../helpers/cli.ts';

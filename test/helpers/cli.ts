@@ -40,6 +40,9 @@ export function fakeIo(stage: Stage = {}): Io & { text: { out: string; err: stri
     err: (part) => {
       text.err += part;
     },
+    say: (part) => {
+      text.out += part;
+    },
     readStdin: async () => Buffer.from(stage.stdin ?? ''),
     interactive: stage.interactive ?? false,
     progress: stage.progress ?? false,

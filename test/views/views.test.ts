@@ -67,7 +67,7 @@ describe('progress', () => {
     view.event({ type: 'progress', status: statusWith({ phases, converged: false, backendState: 'ERROR' }) });
     view.endEvents();
     view.endEvents();
-    expect(io.text.err).toBe('  engine start …\r\u001b[2K  engine stop   1.5 s\n  engine start  20 ms  failed\n');
+    expect(io.text.err).toBe('  engine start …\r\u001b[2K  engine stop   1.5 s\n  engine start  20 ms, failed\n');
   });
 
   test('with -o json: stdout has one document, stderr nothing', () => {

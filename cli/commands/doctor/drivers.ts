@@ -1,6 +1,6 @@
 import { DRIVERS } from '../../../src/drivers/index.ts';
 import type { Io } from '../../command.ts';
-import { wrap } from '../../help.ts';
+import { wrap } from '../../views/fold.ts';
 import { plainText } from '../../views/text.ts';
 
 /** Whether a driver can run on this computer. */
@@ -28,7 +28,7 @@ export function driverLines(reports: readonly DriverReport[]): string[] {
   const indent = 4 + Math.max(...reports.map(({ name }) => name.length));
   return reports.flatMap(({ name, usable, detail = '', reason = '', fix = '' }) => {
     const texts = usable ? [`can run: ${detail}`] : [reason, `fix: ${fix}`];
-    const lines = texts.flatMap((text) => wrap(plainText(text), WIDTH - indent));
+    const lines = texts.flatMap((text) => wrap(plainText(text).split(' '), WIDTH - indent));
     return lines.map((line, at) => `${(at === 0 ? `  ${name}` : '').padEnd(indent)}${line}`);
   });
 }

@@ -26,12 +26,16 @@ export function exitOf({ outcome }: UpgradeReport): number {
   return outcome === 'available' ? 2 : 0;
 }
 
-export function printUpgrade(report: UpgradeReport, output: string | undefined, io: Pick<Io, 'out' | 'err'>): void {
+export function printUpgrade(
+  report: UpgradeReport,
+  output: string | undefined,
+  io: Pick<Io, 'out' | 'say' | 'err'>,
+): void {
   if (output === 'json') {
     io.out(jsonText({ kind: 'Upgrade', formatVersion: 1, ...report }));
     return;
   }
-  io.out(`${sentence(report)}\n`);
+  io.say(`${sentence(report)}\n`);
   for (const line of hints(report)) io.err(`${line}\n`);
 }
 

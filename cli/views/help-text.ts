@@ -1,8 +1,12 @@
-import type { Platform } from '../src/settings/field.ts';
-import { GLOBAL_FLAGS } from './arguments/arguments.ts';
-import type { Command, CommandEntry, Flag, FlagTable, Group } from './command.ts';
+import type { Platform } from '../../src/settings/field.ts';
+import { GLOBAL_FLAGS } from '../arguments/arguments.ts';
+import type { Command, CommandEntry, Flag, FlagTable, Group } from '../command.ts';
+import { lastWord, usageLine } from '../usage-line.ts';
+import { wrap } from './fold.ts';
 
+/** Columns where no terminal is narrower. */
 const WIDTH = 80;
+const LEAST = 40;
 
 export const GROUPS: readonly (readonly [Group, string])[] = [
   ['declare', 'Manage the desktop with a profile:'],
@@ -10,8 +14,9 @@ export const GROUPS: readonly (readonly [Group, string])[] = [
   ['other', 'Other:'],
 ];
 
-/** The output of `rdctl`, `rdctl help` and `rdctl --help`. */
-export function rootHelp(all: readonly CommandEntry[]): string {
+/** The output of `rdctl`, `rdctl help` and `rdctl --help`. `columns`: those of the terminal. */
+export function rootHelp(all: readonly CommandEntry[], columns?: number): string {
+  const width = widthIn(columns);
   const commands = all.filter(({ hidden }) => !hidden);
   const label = Math.max(...commands.map(({ name }) => name.length));
   const groups = GROUPS.map(([group, title]) => {
@@ -24,8 +29,8 @@ export function rootHelp(all: readonly CommandEntry[]): string {
     'rdctl turns a desired-state file into a running container desktop.\n',
     'Usage:\n  rdctl COMMAND [flags]\n',
     ...groups,
-    `Global flags:\n${flagLines(GLOBAL_FLAGS)}`,
-    `${flowed(EXIT_CODES)}\n`,
+    `Global flags:\n${flagLines(GLOBAL_FLAGS, width)}`,
+    `${flowed(EXIT_CODES, width)}\n`,
     "Run 'rdctl COMMAND --help' for details on a command.\n",
   ].join('\n');
 }
@@ -35,49 +40,37 @@ const EXIT_CODES = `Exit codes: 0 success; 1 failure; 3 refused; 4 timed out; 5 
 Commands that Rancher Desktop's rdctl has, too, exit with 0 or 1, or with 3 if the service or application found
 is not the intended one.`;
 
-/** The output of `rdctl COMMAND --help`. Flags are sorted; hidden ones are left out. */
-export function commandHelp(command: Command, platform: Platform): string {
-  const own = flagLines(command.flags, [], platform);
-  const description = flowed(command.description.trimEnd());
+/** The output of `rdctl COMMAND --help`. Flags are sorted; hidden ones are left out. `columns`: those of the terminal. */
+export function commandHelp(command: Command, platform: Platform, columns?: number): string {
+  const width = widthIn(columns);
+  const own = flagLines(command.flags, width, [], platform);
+  const description = flowed(command.description.trimEnd(), width);
   return [
     `${command.summary}\n`,
     `Usage:\n  ${usageLine(command)}\n`,
     ...(description === '' ? [] : [`${description}\n`]),
-    ...(command.subcommands ? [`Commands:\n${subcommandLines(command.subcommands)}`] : []),
+    ...(command.subcommands ? [`Commands:\n${subcommandLines(command.subcommands, width)}`] : []),
     ...(own === '' ? [] : [`Flags:\n${own}`]),
-    `Global flags:\n${flagLines(GLOBAL_FLAGS, Object.keys(command.flags))}`,
+    `Global flags:\n${flagLines(GLOBAL_FLAGS, width, Object.keys(command.flags))}`,
   ].join('\n');
 }
 
-/** Printed after a usage error on stderr; ends with an empty line. */
-export function usageBlock(command: Command | undefined): string {
-  if (!command) return "Usage:\n  rdctl COMMAND [flags]\n\nRun 'rdctl --help' for the commands.\n\n";
-  return `Usage:\n  ${usageLine(command)}\n\nRun 'rdctl ${command.name} --help' for its ${command.subcommands ? 'commands' : 'flags'}.\n\n`;
+function widthIn(columns = WIDTH): number {
+  return Math.max(LEAST, Math.min(columns, WIDTH));
 }
 
-function subcommandLines(subcommands: readonly Command[]): string {
+function subcommandLines(subcommands: readonly Command[], width: number): string {
   const rows = subcommands.map(({ name, aliases = [], summary }) => [[lastWord(name), ...aliases].join(', '), summary]);
   const column = Math.max(...rows.map(([words = '']) => words.length)) + 4;
-  return rows.map(([words = '', summary = '']) => row(`  ${words}`, summary, column)).join('');
+  return rows.map(([words = '', summary = '']) => row(`  ${words}`, summary, column, width)).join('');
 }
 
-/** `create` of `snapshot create`. */
-export function lastWord(name: string): string {
-  return name.slice(name.lastIndexOf(' ') + 1);
-}
-
-export function usageLine({ name, usage, flags, subcommands }: Command): string {
-  if (subcommands) return `rdctl ${name} COMMAND [flags]`;
-  const placeholder = Object.keys(flags).length > 0 && !usage.includes('[flags]') ? '[flags]' : '';
-  return ['rdctl', name, usage, placeholder].filter((part) => part !== '').join(' ');
-}
-
-function flagLines(table: FlagTable, except: readonly string[] = [], platform?: Platform): string {
+function flagLines(table: FlagTable, width: number, except: readonly string[] = [], platform?: Platform): string {
   const rows = flagRows(table, except, platform);
   if (rows.length === 0) return '';
   // Longer labels put their summary on the next line.
-  const column = Math.min(32, Math.max(...rows.map(([text]) => text.length)) + 2);
-  return rows.map(([text, summary]) => row(text, summary, column)).join('');
+  const column = Math.min(32, Math.floor(width / 2), Math.max(...rows.map(([text]) => text.length)) + 2);
+  return rows.map(([text, summary]) => row(text, summary, column, width)).join('');
 }
 
 /** Label and summary of each visible flag, sorted. */
@@ -117,15 +110,15 @@ function valueLabel(flag: Flag): string {
   }
 }
 
-function row(text: string, summary: string, column: number): string {
-  const lines = wrap(summary, WIDTH - column);
+function row(text: string, summary: string, column: number, width: number): string {
+  const lines = wrap(summary.split(' '), width - column);
   const indent = ' '.repeat(column);
   const first = text.length + 2 <= column ? `${text.padEnd(column)}${lines.shift() ?? ''}` : text;
   return [first, ...lines.map((line) => indent + line)].map((line) => `${line.trimEnd()}\n`).join('');
 }
 
 /** Wraps paragraphs; indented lines, such as examples, stay as they are. Exit codes start a paragraph. */
-function flowed(text: string): string {
+function flowed(text: string, width: number): string {
   const paragraphs = text.split(/\n{2,}|\n(?=Exit codes:)/).map((paragraph) => {
     const lines: string[] = [];
     for (const line of paragraph.split('\n')) {
@@ -133,18 +126,7 @@ function flowed(text: string): string {
       if (last === undefined || /^\s/.test(line) || /^\s/.test(last)) lines.push(line);
       else lines[lines.length - 1] = `${last} ${line}`;
     }
-    return lines.flatMap((line) => (/^\s/.test(line) ? [line] : wrap(line, WIDTH))).join('\n');
+    return lines.flatMap((line) => (/^\s/.test(line) ? [line] : wrap(line.split(' '), width))).join('\n');
   });
   return paragraphs.join('\n\n');
-}
-
-/** The words of a text in lines of at most `width` characters; a longer word is a line of its own. */
-export function wrap(text: string, width: number): string[] {
-  const lines: string[] = [];
-  for (const word of text.split(' ')) {
-    const last = lines.at(-1);
-    if (last === undefined || last.length + 1 + word.length > width) lines.push(word);
-    else lines[lines.length - 1] = `${last} ${word}`;
-  }
-  return lines;
 }

@@ -1,0 +1,58 @@
+/** Columns of a folded line, whatever the terminal has. */
+const WIDTHS = { least: 40, most: 100 };
+
+/** What `styleText` puts around text. */
+const STYLE = /\p{Cc}\[[\d;]*m/gu;
+/** What stays on one line: a command in backticks, one that ends its line after a colon, and any other word. */
+const WORD = /(?:`[^`]+`|(?<= \S+: )(?:sudo )?rdctl .*|\S)+/g;
+/** JSON, examples and stack traces, and lines that move the cursor. */
+const VERBATIM = /^ *(?:[{}[\]]|"[^"]*"(?::|,?$))|^ +(?:rdctl|sudo|at) (?!.*\[flags\])|\p{Cc}/u;
+/** The mark of a list, which the text stands beside. */
+const MARK = /^ *(?:[-*!~+\u00b1] )?/;
+/** `warning: …`, `Target: …`, `team.yaml:7:5: …` */
+const NAMED = /^\S+: /;
+/** A name beside its text, and rows of more columns than these two. */
+const LABEL = /^ *\S+(?: \S+)* {2,}(?=\S)/;
+const TABLE = /\S {2,}\S.*\S {2,}\S/;
+
+/**
+ * Prose in lines that fit a terminal: its whole lines are folded at words, with the indent of their text. Tables and what is copied stay as they
+ * are.
+ */
+export function fold(text: string, columns: number): string {
+  const width = Math.min(Math.max(columns, WIDTHS.least), WIDTHS.most);
+  return text.replace(/.*\n/g, (line) => `${foldLine(line.slice(0, -1), width)}\n`);
+}
+
+function foldLine(line: string, width: number): string {
+  const plain = line.replace(STYLE, '');
+  if (lengthOf(plain) <= width || VERBATIM.test(plain) || TABLE.test(plain)) return line;
+  const indent = indentOf(plain);
+  if (indent > width / 2) return line;
+  const [head = ''] = new RegExp(`^(?:(?:${STYLE.source})*.){${indent}}`, 'u').exec(line) ?? [];
+  const lines = wrap(line.slice(head.length).match(WORD) ?? [], width - indent);
+  return head + lines.join(`\n${' '.repeat(indent)}`);
+}
+
+/** Columns before the text. */
+function indentOf(plain: string): number {
+  const [label] = LABEL.exec(plain) ?? [];
+  if (label !== undefined) return label.length;
+  return NAMED.test(plain) ? 2 : (MARK.exec(plain)?.[0].length ?? 0);
+}
+
+/** Words in lines of at most `width` columns; a longer word is a line of its own. */
+export function wrap(words: readonly string[], width: number): string[] {
+  const lines: string[] = [];
+  for (const word of words) {
+    const last = lines.at(-1);
+    if (last === undefined || lengthOf(`${last} ${word}`) > width) lines.push(word);
+    else lines[lines.length - 1] = `${last} ${word}`;
+  }
+  return lines;
+}
+
+/** In code points, as tables count. */
+function lengthOf(text: string): number {
+  return [...text.replace(STYLE, '')].length;
+}
