@@ -8,17 +8,17 @@ export function unitText(state: UnitState, { system, name }: { system: boolean; 
   const when = system ? 'at boot' : 'at login';
   const install = system ? 'sudo rdctl service install --system' : 'rdctl service install';
   const { unit, from, packaged, enabled, onFirstUse, active, pid } = state;
-  if (from === undefined) return `Not installed. \`${install}\` starts the service ${when}.\n`;
-  const runs = active ? `runs the service${pid === undefined ? '' : ` (pid ${pid})`}` : 'does not run the service now';
+  if (from === undefined) return `Not installed. \`${install}\` starts it ${when}.\n`;
+  const running = active ? `running${pid === undefined ? '' : ` (pid ${pid})`}` : 'not running';
   const lines = [
     `${plainText(unit)}${OWNERS[from]}`,
-    `${enabled ? `Enabled${onFirstUse ? ' on first use' : ''}` : 'Not enabled'}; ${runs}.`,
+    `${enabled ? `Enabled${onFirstUse ? ' on first use' : ''}` : 'Not enabled'}; ${running}.`,
   ];
   if (packaged !== undefined) lines.push(`It comes before ${packaged}, which is not used.`);
   if (!enabled) {
     const enable =
       from === 'install' ? install : `${system ? 'sudo systemctl' : 'systemctl --user'} enable --now ${name}`;
-    lines.push(`\`${enable}\` starts the service ${when}.`);
+    lines.push(`\`${enable}\` starts it ${when}.`);
   }
   return `${lines.join('\n')}\n`;
 }
@@ -28,8 +28,8 @@ export function installedText(
   { unit, packaged, onFirstUse, pid }: UnitState,
   { system, running }: { system: boolean; running: number | undefined },
 ): string {
-  const when = onFirstUse ? 'when it is first used' : system ? 'at boot' : 'at login';
-  const lines = [`Installed ${plainText(unit)}: the service starts ${when}, and again after a crash.`];
+  const when = onFirstUse ? 'when first used' : system ? 'at boot' : 'at login';
+  const lines = [`Installed ${plainText(unit)}; the service starts ${when} and after a crash.`];
   if (packaged !== undefined) lines.push(`It comes before ${packaged}, which is no longer used.`);
   if (running !== undefined) lines.push(runningText(running === pid, onFirstUse === true));
   return `${lines.join('\n')}\n`;

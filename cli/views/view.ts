@@ -119,7 +119,7 @@ function printEvent(
       io.err(`Waiting for another apply (pid ${event.pid}, since ${event.since}).\n`);
       return;
     case 'starting':
-      io.err(`No service is running; starting one${event.driver ? ` with driver ${event.driver}` : ''}.\n`);
+      io.err(`Starting the service${event.driver ? ` with driver ${event.driver}` : ''}.\n`);
       if (event.files.length > 0) io.err(`${userFilesText('Its start changes your files:', event.files, paint)}\n`);
       return;
     case 'started':
@@ -191,9 +191,7 @@ function appliedText(
     later +
     (skipped.length === 0 ? '' : ` ${count(skipped.length, byLocks(skipped) ? 'locked change' : 'change')} skipped.`);
   const where = status.engine.endpoint === undefined ? '' : `Endpoint: ${plainText(status.engine.endpoint)}\n`;
-  const stays = staysStopped
-    ? 'The backend is stopped and stays stopped. To start it, run `rdctl start`, or apply a profile with `state: started`.\n'
-    : '';
+  const stays = staysStopped ? 'The backend stays stopped; `rdctl start` starts it.\n' : '';
   switch (outcome) {
     case 'unchanged':
       return `${paint.good('Nothing to change.')}${rest}\n${keeps}${stays}${where}`;

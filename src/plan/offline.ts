@@ -88,7 +88,7 @@ export function estimatePlan(input: EstimateInput): Plan {
     pendingRestart: [],
     ...(userFiles ? { userFiles: filesTouched(changes, base, desired, userFiles) } : {}),
     warnings: [
-      'No service was asked: what each change costs is an estimate, and what it interrupts is unknown.',
+      'No service was asked: costs are estimates, and interruptions are unknown.',
       ...patternWarnings(request.settings),
       ...deniedImages(open, desired),
     ],

@@ -108,7 +108,7 @@ test.each(['kill', 'reboot'])('a shutdown after a %s stops everything as usual',
   expect(await rdctl(['shutdown'])).toEqual({ exit: 0, out: '', err: '' });
   const unmanaged = profile({ settings: { version: 19 } });
   expect((await rdctl(['plan', '--detailed-exitcode', '-f', '-'], unmanaged)).exit).toBe(0);
-  expect((await rdctl(['apply', '-f', '-'], unmanaged)).out).toContain('Nothing to change.\nThe backend is stopped');
+  expect((await rdctl(['apply', '-f', '-'], unmanaged)).out).toContain('Nothing to change.\nThe backend stays stopped');
   expect(existsSync(connectionFile)).toBe(false);
 });
 
@@ -117,14 +117,12 @@ test('a profile without a power state starts nothing after a shutdown, but its s
   for (const starts of [false, true]) {
     const first = await rdctl(['apply', '-f', '-'], CALM.replace('"debug":true', `"debug":${starts}`));
     expect(first).toMatchObject({ exit: 0 });
-    expect(first.out).toContain(
-      'The backend is stopped and stays stopped. To start it, run `rdctl start`, or apply a profile with `state: started`.',
-    );
+    expect(first.out).toContain('The backend stays stopped; `rdctl start` starts it.');
     expect(existsSync(connectionFile)).toBe(false);
     const stored = await rdctl(['plan', '--detailed-exitcode', '-f', '-'], CALM.replace('true', String(starts)));
     expect(stored).toMatchObject({ exit: 0 });
     const second = await rdctl(['apply', '-f', '-'], CALM.replace('"debug":true', `"debug":${starts}`));
-    expect(second.out).toMatch(/^Nothing to change\.\nThe backend is stopped and stays stopped/);
+    expect(second.out).toMatch(/^Nothing to change\.\nThe backend stays stopped/);
     // The desired power is unchanged: a manual start works, and a shutdown afterwards leaves everything as before.
     expect(await rdctl(['start', '--wait'])).toMatchObject({ exit: 0 });
     expect(JSON.parse((await rdctl(['status', '-o', 'json'])).out)).toMatchObject({
@@ -163,7 +161,7 @@ test('a running service with a stopped backend reports that it stays stopped', a
     exit: 0,
   });
   const { out } = await rdctl(['apply', '-f', '-'], CALM);
-  expect(out).toContain('stays stopped. To start it');
+  expect(out).toContain('stays stopped; `rdctl start` starts it');
   expect(JSON.parse((await rdctl(['status', '-o', 'json'])).out)).toMatchObject({ backendState: 'STOPPED' });
 });
 

@@ -47,12 +47,10 @@ describe('with nothing but Node', () => {
       'apiVersion: rdctl/v1\nkind: Profile\nmetadata: { name: x }\nsettings:\n  version: 19\n  kubernetes: { version: 1.2.3 }\nstate: started\n';
     const refused = await rdctlWith({ stdin }, 'apply', '-f', '-', '--driver', 'simulated');
     expect(refused.exit).toBe(3);
-    expect(refused.err).toContain(
-      '\nThe service that was started for this apply is still running; stop it with `rdctl shutdown`.\nError: ',
-    );
+    expect(refused.err).toContain('\nThe service that was started keeps running; `rdctl down` stops it.\nError: ');
     expect(await status()).toMatchObject({ converged: true });
     const again = await rdctlWith({ stdin }, 'apply', '-f', '-');
-    expect(again.err).not.toContain('still runs');
+    expect(again.err).not.toContain('keeps running');
   });
 
   test('bare settings round-trip, before and after a service restart', async () => {

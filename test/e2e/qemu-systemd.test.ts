@@ -56,7 +56,7 @@ describe.skipIf(reason !== undefined || debianPackage === undefined)('the servic
 
       // At login of a user.
       expect(await user('rdctl service status || true')).toBe(
-        '/usr/lib/systemd/user/rdctl.service (of a package)\nNot enabled; does not run the service now.\n`systemctl --user enable --now rdctl` starts the service at login.',
+        '/usr/lib/systemd/user/rdctl.service (of a package)\nNot enabled; not running.\n`systemctl --user enable --now rdctl` starts it at login.',
       );
       const installed = await user(
         'rdctl service install --driver simulated 2>&1; ready; rdctl service status -o json',
@@ -88,9 +88,7 @@ describe.skipIf(reason !== undefined || debianPackage === undefined)('the servic
         expect(await unit('ActiveState')).toBe('active');
         await user('rdctl shutdown');
       }
-      expect(await user('rdctl service status || true')).toContain(
-        'Enabled on first use; does not run the service now.',
-      );
+      expect(await user('rdctl service status || true')).toContain('Enabled on first use; not running.');
 
       await user('rdctl service uninstall');
       const left = `find ~/.config/systemd /run/user/1000/rdctl ! -type d; systemctl --user list-units --all --plain --no-legend 'rdctl*'`;
@@ -99,7 +97,7 @@ describe.skipIf(reason !== undefined || debianPackage === undefined)('the servic
       // At boot, for root: a unit of the package, then one of its own instead.
       await root('systemctl enable rdctl');
       expect(await root('rdctl service status --system || true')).toBe(
-        '/usr/lib/systemd/system/rdctl.service (of a package)\nEnabled; does not run the service now.',
+        '/usr/lib/systemd/system/rdctl.service (of a package)\nEnabled; not running.',
       );
       expect(await root('rdctl service install --system --driver simulated 2>&1; ready')).toContain(
         'It comes before /usr/lib/systemd/system/rdctl.service, which is no longer used.',

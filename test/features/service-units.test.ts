@@ -192,24 +192,24 @@ describe('what service status and install say', () => {
 
   test('of the unit in force, and how to enable it', () => {
     const text = (more: Partial<UnitState>, system = false) => unitText(state(more), { system, name: 'rdctl' });
-    expect(text({})).toBe('Not installed. `rdctl service install` starts the service at login.\n');
-    expect(text({}, true)).toBe('Not installed. `sudo rdctl service install --system` starts the service at boot.\n');
+    expect(text({})).toBe('Not installed. `rdctl service install` starts it at login.\n');
+    expect(text({}, true)).toBe('Not installed. `sudo rdctl service install --system` starts it at boot.\n');
     expect(text({ from: 'package' })).toBe(
-      '/u/rdctl.service (of a package)\nNot enabled; does not run the service now.\n`systemctl --user enable --now rdctl` starts the service at login.\n',
+      '/u/rdctl.service (of a package)\nNot enabled; not running.\n`systemctl --user enable --now rdctl` starts it at login.\n',
     );
     expect(text({ from: 'package', enabled: true, active: true, pid: 7 }, true)).toBe(
-      '/u/rdctl.service (of a package)\nEnabled; runs the service (pid 7).\n',
+      '/u/rdctl.service (of a package)\nEnabled; running (pid 7).\n',
     );
     expect(text({ from: 'install', enabled: true, onFirstUse: true, packaged: '/p/rdctl.service' })).toBe(
-      '/u/rdctl.service\nEnabled on first use; does not run the service now.\nIt comes before /p/rdctl.service, which is not used.\n',
+      '/u/rdctl.service\nEnabled on first use; not running.\nIt comes before /p/rdctl.service, which is not used.\n',
     );
-    expect(text({ from: 'other' }, true)).toContain('(not created by rdctl)\nNot enabled; does not run');
+    expect(text({ from: 'other' }, true)).toContain('(not created by rdctl)\nNot enabled; not running');
   });
 
   test('of an installation beside a packaged unit and a running service', () => {
     const text = (more: Partial<UnitState>, running?: number) =>
       installedText(state({ from: 'install', installed: true, ...more }), { system: false, running });
-    expect(text({})).toBe('Installed /u/rdctl.service: the service starts at login, and again after a crash.\n');
+    expect(text({})).toBe('Installed /u/rdctl.service; the service starts at login and after a crash.\n');
     expect(text({ packaged: '/p' })).toContain('It comes before /p, which is no longer used.\n');
     expect(text({ pid: 7 }, 7)).toContain('The service keeps running; what was changed counts from its next start.\n');
     expect(text({}, 7)).toContain('The running service is not part of it. To change that: rdctl shutdown, and install');

@@ -228,8 +228,7 @@ async function applyWith(service: Found, options: ApplyOptions, { leftMs, decide
   const outcome = await applyDesired(input)
     .catch(async (error: unknown) => {
       if (service.wasCut && !sent) await client.setBackendState('STARTED').catch(() => undefined);
-      if (service.started && !sent)
-        io.err('The service that was started for this apply is still running; stop it with `rdctl shutdown`.\n');
+      if (service.started && !sent) io.err('The service that was started keeps running; `rdctl down` stops it.\n');
       throw error;
     })
     .catch((error: unknown) => withServiceExit(error, service, where, sent))
