@@ -4,6 +4,7 @@ import { runningService } from '../../src/client/session/find.ts';
 import { homeOf } from '../../src/client/session/home.ts';
 import { RdError } from '../../src/errors.ts';
 import type { LiveState, Plan } from '../../src/plan/change.ts';
+import type { PlannedHow } from '../../src/plan/kept.ts';
 import { desiredOf, FILE_FLAG, forwardsOf } from '../arguments/profile-files.ts';
 import { DRIVER_FLAG, PLAN_TIMEOUT_FLAG } from '../arguments/shared-flags.ts';
 import { usage } from '../arguments/values.ts';
@@ -64,7 +65,7 @@ export async function showPlan(
   desired: Planned,
   caller: Caller,
   view: View,
-  flags: { driver?: string; timeout?: number },
+  flags: { driver?: string; timeout?: number; how?: PlannedHow },
 ): Promise<number> {
   const { made } = await planOf(desired, caller, flags);
   view.plan(made, desired.locate);
@@ -74,7 +75,7 @@ export async function showPlan(
 async function planOf(
   desired: Planned,
   caller: Caller,
-  flags: { driver?: string; timeout?: number; isToSave?: boolean },
+  flags: { driver?: string; timeout?: number; how?: PlannedHow; isToSave?: boolean },
 ) {
   const { io } = caller;
   const service = await runningService(caller);

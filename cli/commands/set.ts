@@ -22,19 +22,35 @@ export const set = defineCommand({
 an equals sign: \`--kubernetes.enabled=false\`. A list is replaced as a whole: repeat its flag,
 or pass a JSON array. Map entries are changed individually: \`KEY=true\` sets an entry, and \`KEY=null\`
 removes it.
+--dry-run shows the plan of the change instead, as \`rdctl plan\` does, also if no service is running, and exits with 3 if
+a change would be refused.
 
-  rdctl set --virtual-machine.memory-in-gb 8`,
-  flags: SETTING_FLAG_TABLE,
+  rdctl set --virtual-machine.memory-in-gb 8
+  rdctl set --virtual-machine.memory-in-gb 8 --dry-run`,
+  flags: {
+    ...SETTING_FLAG_TABLE,
+    'dry-run': { type: 'boolean', summary: 'Only show what would change, and what it would cost' },
+  },
   classic: true,
-  async run({ args, given, io, connect }) {
+  async run(invocation) {
+    const { args, flags, given, io, connect } = invocation;
     noArguments(args, 'set', valueAdvice(args, given));
     const settings = givenSettings(given, platformName(io.platform));
+    if (flags['dry-run'] === true) {
+      requireSome(settings);
+      const { dryRun } = await import('./set/dry-run.ts');
+      return dryRun(settings, 'unmanaged', invocation);
+    }
     const client = createClient(await connect());
-    if (settings.length === 0) throw usage('set command: no settings to change were given');
+    requireSome(settings);
     await writeSettings(client, settings, io);
     return 0;
   },
 });
+
+function requireSome(settings: readonly GivenSetting[]): void {
+  if (settings.length === 0) throw usage('set command: no settings to change were given');
+}
 
 /** The body that was sent and the resulting version of the desired state, if the server reports it. */
 interface SentSettings {

@@ -35,13 +35,14 @@ export const start = defineCommand({
   usage: '',
   description: `Returns when the API responds; with --wait, when the backend is ready.
 Settings given as flags take effect before anything starts. If the service is already running, its
-settings are changed as with \`set\`, and a stopped backend is started.
+settings are changed as with \`set\`, and a stopped backend is started. --dry-run shows the plan of that instead.
 
   rdctl start --container-engine.name moby --wait`,
   flags: {
     ...SETTING_FLAG_TABLE,
     driver: { type: 'string', summary: 'Driver to use at the first start', placeholder: 'NAME' },
     adopt: { type: 'boolean', summary: ADOPT },
+    'dry-run': { type: 'boolean', summary: 'Only show what would change, and what it would cost' },
     path: {
       type: 'string',
       short: 'p',
@@ -59,6 +60,11 @@ settings are changed as with \`set\`, and a stopped backend is started.
     const settings = givenSettings(given, platformName(io.platform));
     const path = text(flags.path);
     const driver = text(flags.driver);
+    if (flags['dry-run'] === true) {
+      checkDriver(driver, io.env);
+      const { dryRun } = await import('./set/dry-run.ts');
+      return dryRun(settings, 'started', invocation, driver);
+    }
     await noting(homeOf(io), () => checkDriver(driver, io.env));
     let running = await runningService(invocation);
     if (running && path !== undefined) {

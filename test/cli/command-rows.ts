@@ -112,6 +112,7 @@ export const WITHOUT_A_SERVICE: readonly Row[] = [
   [['shutdown', ...NOBODY], 0, '', ''],
   [['set', '--kubernetes.enabled=false'], 1, '', NO_SERVICE],
   [['set'], 1, '', NO_SERVICE],
+  [['set', '--dry-run'], 1, '', misuse('set command: no settings to change were given')],
   [['set', '--kubernetes.enabled', 'false'], 1, '', misuse('unknown command "false" for "rdctl set"')],
   [['set', '--virtual-machine.type=vz'], 1, '', 'Error: option --virtual-machine.type is not available on Linux\n'],
   [

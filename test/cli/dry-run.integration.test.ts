@@ -1,0 +1,87 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { rdctl } from '../helpers/cli.ts';
+import { startService } from '../helpers/service.ts';
+import { temporaryDirectory } from '../helpers/temp-home.ts';
+import { fingerprint } from '../helpers/user-home.ts';
+
+/** The text of `rdctl plan` of these settings, with the exit code. */
+async function planOf(settings: object, env: Record<string, string>) {
+  const { err: _, ...shown } = await rdctl(['plan', '-f', '-'], {
+    env,
+    stdin: JSON.stringify({ version: 19, ...settings }),
+  });
+  return shown;
+}
+
+describe('set --dry-run', () => {
+  test('shows the plan with its cost, and changes nothing', async () => {
+    const { env, client, home, converged } = await startService({ power: 'started' });
+    await converged();
+    const before = fingerprint(home);
+    const { generation } = await client.status();
+    const dry = await rdctl(['set', '--dry-run', '--container-engine.name=containerd'], { env });
+    expect(dry.out).toMatch(/containerEngine\.name: moby → containerd\n {6}restart: /);
+    expect(dry).toEqual({ ...(await planOf({ containerEngine: { name: 'containerd' } }, env)), err: '' });
+    expect([(await client.status()).generation, fingerprint(home)]).toEqual([generation, before]);
+    const shown = await rdctl(['set', '--dry-run', '--diagnostics.muted-checks=A=null'], { env });
+    expect(shown).toMatchObject({ exit: 0, out: expect.stringContaining('Nothing to change.') });
+  });
+
+  test('without a service compares with the stored settings, and creates nothing', async () => {
+    const home = temporaryDirectory();
+    const env = { RDCTL_HOME: home, RDCTL_DRIVER: 'simulated' };
+    const dry = await rdctl(['set', '--images.show-all=false', '--dry-run'], { env });
+    expect(dry.out).toContain('images.showAll: true → false\n');
+    expect(dry).toEqual({ ...(await planOf({ images: { showAll: false } }, env)), err: '' });
+    expect(fingerprint(home)).toEqual({});
+  });
+
+  test('exits with 3 for a locked setting, and with 1 for a value that is refused', async () => {
+    const locked = join(temporaryDirectory(), 'locked.json');
+    writeFileSync(locked, '{"version":19,"containerEngine":{"name":"moby"}}');
+    const { env } = await startService({ policies: { locked } });
+    const of = (...argv: string[]) => rdctl(['set', '--dry-run', ...argv], { env });
+    expect(await of('--container-engine.name=containerd')).toMatchObject({
+      exit: 3,
+      out: expect.stringContaining('locked'),
+    });
+    for (const each of [env, { RDCTL_HOME: temporaryDirectory(), RDCTL_DRIVER: 'simulated' }]) {
+      expect(await rdctl(['set', '--dry-run', '--kubernetes.port=70000'], { env: each })).toMatchObject({
+        exit: 1,
+        out: '',
+        err: expect.stringContaining('kubernetes.port'),
+      });
+    }
+  });
+});
+
+describe('start --dry-run', () => {
+  test('shows what the start would change, and starts nothing', async () => {
+    const home = temporaryDirectory();
+    const env = { RDCTL_HOME: home };
+    const argv = ['start', '--driver', 'simulated', '--images.show-all=false', '--dry-run'];
+    const { exit, out, err } = await rdctl(argv, { env });
+    expect([exit, err, fingerprint(home)]).toEqual([0, '', {}]);
+    expect(out).toMatch(/images\.showAll: true → false\n[\s\S]*state: stopped → started\n/);
+    expect(await rdctl(['start', '--driver', 'none', '--dry-run'], { env })).toMatchObject({ exit: 1, out: '' });
+  });
+
+  test('names the files of the user', async () => {
+    const home = temporaryDirectory();
+    const env = { HOME: home, XDG_CONFIG_HOME: join(home, '.config') };
+    const { exit, out } = await rdctl(['start', '--dry-run'], { env });
+    expect([exit, fingerprint(home)]).toEqual([0, {}]);
+    expect(out).toContain('Your files:\n');
+    expect(out).toContain('selects docker context rdctl\n');
+  });
+
+  test('with a running service leaves a stopped backend stopped', async () => {
+    const { env, client, home } = await startService({ power: 'stopped' });
+    const before = fingerprint(home);
+    const { exit, out } = await rdctl(['start', '--dry-run'], { env });
+    expect([exit, out]).toEqual([0, expect.stringContaining('state: stopped → started\n')]);
+    expect([(await client.status()).power, fingerprint(home)]).toEqual(['stopped', before]);
+  });
+});
