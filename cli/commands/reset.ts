@@ -50,7 +50,7 @@ docker configuration and autostart. It never removes snapshots, and removes down
 --k8s and --vm make a snapshot first, and reset nothing if there is no room for it; --no-snapshot does without.
 
 On a terminal, the command asks for confirmation; --yes or --allow skips the prompt. The command reports on stderr what was
-removed, and exits with 1 if something could not be removed.
+removed, and exits with 1 if something could not be removed. With --dry-run, it only shows what would be removed or lost.
 
   rdctl reset --k8s
   rdctl reset --factory --keep-history`,
@@ -59,6 +59,7 @@ removed, and exits with 1 if something could not be removed.
     k8s: { type: 'boolean', summary: 'Delete everything in the cluster' },
     cache: { type: 'boolean', summary: 'Delete downloads' },
     factory: { type: 'boolean', summary: 'Remove everything in this installation' },
+    'dry-run': { type: 'boolean', summary: 'Only show what would be removed' },
     'keep-history': { type: 'boolean', summary: 'With --factory: keep the history of changes' },
     'no-snapshot': { type: 'boolean', summary: 'With --k8s or --vm: make no snapshot first' },
     allow: ALLOW_FLAG,
@@ -72,9 +73,11 @@ removed, and exits with 1 if something could not be removed.
     noArguments(args, 'reset');
     const { target } = flags;
     const yes = flags.yes === true;
+    const dryRun = flags['dry-run'] === true;
     if (flags.factory === true) {
       const keepsHistory = flags['keep-history'] === true;
-      const options = { cache: flags.cache === true, keepsHistory, yes, json: flags.output === 'json' };
+      const json = flags.output === 'json';
+      const options = { cache: flags.cache === true, keepsHistory, yes, json, dryRun };
       return resetEverything({ ...options, ...(target ? { target } : {}) }, invocation);
     }
     const mode = flags.vm === true ? 'wipe' : flags.k8s === true ? 'fast' : undefined;
@@ -84,15 +87,20 @@ removed, and exits with 1 if something could not be removed.
     const allowed: Allowed | undefined = yes ? 'all' : flags.allow && allowedBy(flags.allow);
     if (mode !== undefined) {
       const options: BackendReset = {
-        ...{ mode, snapshot: !flags['no-snapshot'] },
+        ...{ mode, snapshot: !flags['no-snapshot'], dryRun },
         ...(allowed ? { allowed } : {}),
         ...(target ? { target } : {}),
       };
-      io.out(`${await resetBackend(options, invocation)}\n`);
+      const answer = await resetBackend(options, invocation);
+      if (answer !== undefined) io.out(`${answer}\n`);
     }
     if (flags.cache === true) {
       const here = homeOf(io);
       await requireMarked(here);
+      if (dryRun) {
+        await (await import('./reset/dry-run.ts')).showDownloads(here, io);
+        return 0;
+      }
       await clearCache(here);
       io.out('Cache cleared successfully\n');
     }
@@ -108,15 +116,17 @@ const LOSSES = {
 interface BackendReset {
   mode: keyof typeof LOSSES;
   snapshot: boolean;
+  dryRun: boolean;
   /** Consent given on the command line, if any. */
   allowed?: Allowed;
   target?: string;
 }
 
+/** Returns the reply of the service; none of a dry run. */
 async function resetBackend(
-  { mode, snapshot, allowed, target }: BackendReset,
+  { mode, snapshot, dryRun, allowed, target }: BackendReset,
   { connect, globals, io }: Caller,
-): Promise<string> {
+): Promise<string | undefined> {
   const client: Client = createClient(await connect());
   // Check first: the listener may be another program.
   await client.backendState({ signal: io.signal });
@@ -124,7 +134,13 @@ async function resetBackend(
   if (foreign !== (target === COMPATIBLE.target) && !(foreign && consents(target, globals, io))) {
     throw wrongTarget(foreign, file);
   }
-  const consent = await consentToReset(mode, allowed, foreign ? ` of ${COMPATIBLE.productName}` : '', io);
+  const whose = foreign ? ` of ${COMPATIBLE.productName}` : '';
+  if (dryRun) {
+    const { showLoss } = await import('./reset/dry-run.ts');
+    await showLoss(client, `${LOSSES[mode]}${whose}`, snapshot, io);
+    return undefined;
+  }
+  const consent = await consentToReset(mode, allowed, whose, io);
   const body = JSON.stringify(foreign ? { mode } : { mode, snapshot, ...(consent ? { consent } : {}) });
   const timeoutMs = snapshot && !foreign ? COPY_LIMIT_MS : LIMIT_MS;
   return sentenceOf(client, { method: 'PUT', path: '/v1/k8s_reset', body, timeoutMs, signal: io.signal });
@@ -176,6 +192,7 @@ interface FactoryResetInput {
   yes: boolean;
   target?: string;
   json: boolean;
+  dryRun?: boolean;
 }
 
 /**
@@ -191,6 +208,15 @@ async function resetEverything(options: FactoryResetInput, caller: Caller): Prom
   const here = homeOf(io);
   await requireMarked(here);
   checkPlaces(here, options.cache);
+  const { dryRun = false } = options;
+  if (dryRun) {
+    const { showFactoryReset, showSummary } = await import('./reset/dry-run.ts');
+    if (await isInstalled(here)) {
+      const { cache, keepsHistory = false, json } = options;
+      await showFactoryReset(here, { cache, keepsHistory, json }, caller);
+    } else showSummary(await untouchedSummary(here, options.cache), options.json, io);
+    return 0;
+  }
   if (!(await isInstalled(here))) return report(await untouchedSummary(here, options.cache), options, io);
   await consent(`all ${PRODUCT.name} data in ${here.data}`, options, io);
   // A backend that does not stop is reported in terms of the reset.
@@ -246,6 +272,12 @@ async function overTheApi(connection: Connection, options: FactoryResetInput, io
   // Check first: the listener may be another program.
   await client.backendState({ signal: io.signal });
   const who = connection.foreign ? COMPATIBLE.productName : 'the application';
+  if (options.dryRun) {
+    io.out(
+      `Would remove all data of ${who} at ${connection.host}:${connection.port}: settings, containers, images, volumes.\n`,
+    );
+    return 0;
+  }
   await consent(`all data of ${who} at ${connection.host}:${connection.port}`, options, io);
   const body = JSON.stringify({ keepSystemImages: !options.cache });
   const sentence = await sentenceOf(client, { method: 'PUT', path: '/v1/factory_reset', body, signal: io.signal });

@@ -1,19 +1,19 @@
 import type { ResetSummary } from '../../src/state/factory-reset.ts';
 
-/** The result of a factory reset, as text. */
-export function resetText({ removed, kept, failed }: ResetSummary): string {
+/** What a factory reset has done, or would do, as text. */
+export function resetText({ removed, kept, failed }: ResetSummary, dryRun = false): string {
   const section = (title: string, lines: string[]): string =>
     lines.length === 0 ? '' : `${title}\n${lines.map((line) => `  ${line}\n`).join('')}`;
   const text = [
-    section('Removed:', removed),
+    section(dryRun ? 'Would be removed:' : 'Removed:', removed),
     section(
-      'Kept:',
+      dryRun ? 'Would be kept:' : 'Kept:',
       kept.map(({ path, why }) => `${path} (${why})`),
     ),
     section(
-      'Not removed:',
+      dryRun ? 'Could not be removed:' : 'Not removed:',
       failed.map(({ path, reason }) => `${path}: ${reason}`),
     ),
   ].join('');
-  return text === '' ? 'There was nothing to remove.\n' : text;
+  return text === '' ? `There ${dryRun ? 'is' : 'was'} nothing to remove.\n` : text;
 }

@@ -22,6 +22,8 @@ export interface ResetOptions {
   cache: boolean;
   /** Keep the history of changes. */
   keepsHistory?: boolean;
+  /** Remove nothing, and return what would be removed. Needs no lock then. */
+  dryRun?: boolean;
   operations?: RemovalOperations;
 }
 
@@ -33,7 +35,8 @@ export interface ResetOptions {
  * @throws RdError `ERR_IO` as `checkPlaces`; nothing is removed then.
  */
 export async function factoryReset(places: Places, options: ResetOptions): Promise<ResetSummary> {
-  const { operations = removalOperations, cache, keepsHistory = false } = options;
+  const { dryRun = false, cache, keepsHistory = false } = options;
+  const operations = dryRun ? DRY_OPERATIONS : (options.operations ?? removalOperations);
   checkPlaces(places, cache);
   const ownedPlaces = ownPlaces(places, cache);
   const reasons = await reasonsToKeep(places, { cache, keepsHistory });
@@ -42,11 +45,12 @@ export async function factoryReset(places: Places, options: ResetOptions): Promi
     keep: new Set([...reasons.keys(), ...last]),
     mounts: await operations.mounts(),
     operations,
+    dryRun,
     failed: [],
   };
   const summary: ResetSummary = { removed: [], kept: [], failed: removal.failed };
   // Of a killed service; it may be outside of these places. A path that is not our socket is handled again below.
-  await removeServiceSocket(places).catch(() => undefined);
+  if (!dryRun) await removeServiceSocket(places).catch(() => undefined);
   for (const place of ownedPlaces) {
     if (!(await isThere(place.path))) continue;
     const { removed, kept } = await (place.owns ? removeNames : removeWhole)(place, places, removal);
@@ -92,7 +96,13 @@ export function checkPlaces(places: Places, cache: boolean): void {
 export async function clearCache(places: Places, operations: RemovalOperations = removalOperations): Promise<void> {
   checkPlaces(places, true);
   const ownedPlaces = ownPlaces(places, true);
-  const removal: Removal = { keep: new Set(), mounts: await operations.mounts(), operations, failed: [] };
+  const removal: Removal = {
+    keep: new Set(),
+    mounts: await operations.mounts(),
+    operations,
+    dryRun: false,
+    failed: [],
+  };
   if (ownedPlaces.some(({ path, owns }) => !owns && isWithin(places.cache, path))) {
     if (await isThere(places.cache)) await remove(places.cache, removal);
   } else {
@@ -104,6 +114,17 @@ export async function clearCache(places: Places, operations: RemovalOperations =
     details: others.map(({ path, reason }) => `${path}: ${reason}`),
     advice: 'Remove the obstacle and retry.',
   });
+}
+
+/** What `clearCache` would remove. */
+export async function downloadsIn(places: Places): Promise<string[]> {
+  checkPlaces(places, true);
+  const ownedPlaces = ownPlaces(places, true);
+  if (ownedPlaces.some(({ path, owns }) => !owns && isWithin(places.cache, path))) {
+    return (await isThere(places.cache)) ? [places.cache] : [];
+  }
+  const place = ownedPlaces.find(({ path }) => path === places.cache);
+  return place ? ownIn(place) : [];
 }
 
 type Outcome = Pick<ResetSummary, 'removed' | 'kept'>;
@@ -124,7 +145,8 @@ async function removeNames(place: OwnPlace, { home, serviceLock }: Places, remov
   if (link !== undefined) return { removed: [], kept: [{ path: place.path, why: 'a link; links are not followed' }] };
   const removed: string[] = [];
   for (const path of await ownIn(place)) if (await remove(path, removal)) removed.push(path);
-  const left = await readdir(place.path).catch(() => ['it cannot be read']);
+  const names = await readdir(place.path).catch(() => ['it cannot be read']);
+  const left = removal.dryRun ? names.filter((name) => !removed.includes(join(place.path, name))) : names;
   if (place.path === home || left.some((name) => join(place.path, name) !== serviceLock)) return { removed, kept: [] };
   if (left.length === 0) await remove(place.path, removal);
   return { removed: [place.path], kept: [] };
@@ -202,11 +224,15 @@ export interface RemovalOperations {
 
 export const removalOperations: RemovalOperations = { unlink, rmdir, mounts: mountPoints };
 
+const DRY_OPERATIONS: RemovalOperations = { unlink: async () => {}, rmdir: async () => {}, mounts: mountPoints };
+
 interface Removal {
   /** Paths to keep, with their contents. */
   keep: ReadonlySet<string>;
   mounts: readonly string[];
   operations: RemovalOperations;
+  /** The operations do nothing. */
+  dryRun: boolean;
   /** `reason` is a clause. */
   failed: { path: string; reason: string }[];
 }

@@ -1,7 +1,8 @@
-import { writeFileSync } from 'node:fs';
+import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { rdctl } from '../helpers/cli.ts';
+import { scriptedServer } from '../helpers/scripted-server.ts';
 import { startService } from '../helpers/service.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';
 import { fingerprint } from '../helpers/user-home.ts';
@@ -83,5 +84,60 @@ describe('start --dry-run', () => {
     const { exit, out } = await rdctl(['start', '--dry-run'], { env });
     expect([exit, out]).toEqual([0, expect.stringContaining('state: stopped → started\n')]);
     expect([(await client.status()).power, fingerprint(home)]).toEqual(['stopped', before]);
+  });
+});
+
+describe('reset --dry-run', () => {
+  test.each([
+    ['--k8s', 'Would delete everything in the cluster.\n'],
+    ['--vm', 'Would delete the machine with all images, containers and volumes.\n'],
+  ])('%s says what would be lost, and loses nothing', async (flag, loss) => {
+    const { env, client, home } = await startService({ power: 'started' });
+    const before = fingerprint(home);
+    const { generation } = await client.status();
+    const dry = await rdctl(['reset', flag, '--dry-run'], { env });
+    expect([dry.exit, dry.out]).toEqual([0, expect.stringContaining(loss)]);
+    expect(dry.out).toContain('A snapshot of it would be made first');
+    const without = await rdctl(['reset', flag, '--dry-run', '--no-snapshot', '--yes'], { env });
+    expect(without.out).toContain('No snapshot of it would be made first.\n');
+    expect([(await client.status()).generation, fingerprint(home)]).toEqual([generation, before]);
+  });
+
+  test('asks the service for its state and a plan only', async () => {
+    await using server = await scriptedServer(() => ({ body: '{"vmState":"STARTED","locked":false}' }));
+    const { exit } = await rdctl(['reset', '--vm', '--k8s', '--cache', '--dry-run'], { env: server.env });
+    expect(exit).toBe(0);
+    expect(server.received.filter(({ method, path }) => method !== 'GET' && !path.startsWith('/v2/plan?'))).toEqual([]);
+  });
+
+  test('--factory names the service that it would stop, and leaves everything', async () => {
+    const { env, client, home } = await startService({ power: 'started' });
+    const before = fingerprint(home);
+    const { exit, out, err } = await rdctl(['reset', '--factory', '--dry-run'], { env });
+    const { pid } = await client.status();
+    expect([exit, err]).toEqual([0, expect.stringContaining(`notice: stops the service (pid ${pid})\n`)]);
+    expect(out).toMatch(/^Would be removed:\n/);
+    expect(fingerprint(home)).toEqual(before);
+  });
+
+  test('--factory names the files of the user, and --cache the downloads', async () => {
+    const home = temporaryDirectory();
+    const env = { HOME: home, XDG_CONFIG_HOME: join(home, '.config') };
+    const cache = join(home, '.cache', 'rdctl');
+    for (const name of [join(home, '.local/state/rdctl/service.lock'), join(cache, 'downloads')])
+      mkdirSync(name, { recursive: true });
+    writeFileSync(
+      join(home, '.bashrc'),
+      '### MANAGED BY RDCTL START (DO NOT EDIT)\n### MANAGED BY RDCTL END (DO NOT EDIT)\n',
+    );
+    const before = fingerprint(home);
+    const { exit, out } = await rdctl(['reset', '--factory', '--dry-run'], { env });
+    expect([exit, out]).toEqual([0, expect.stringContaining(`Your files:\n  ~ ${join(home, '.bashrc')}: `)]);
+    expect(await rdctl(['reset', '--cache', '--dry-run'], { env })).toEqual({
+      exit: 0,
+      out: `Would be removed:\n  ${cache}\n`,
+      err: '',
+    });
+    expect(fingerprint(home)).toEqual(before);
   });
 });

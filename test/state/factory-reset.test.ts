@@ -310,3 +310,14 @@ test('only downloads', async () => {
   await expect(clearCache(here, operations)).rejects.toThrow('the file system is read-only');
   expect(readFileSync(join(here.cache, 'stuck'), 'utf8')).toBe('x');
 });
+
+test.each(Object.keys(KINDS) as (keyof typeof KINDS)[])('a dry run in a home of the kind %s', async (kind) => {
+  const here = KINDS[kind]();
+  used(here);
+  write(join(here.snapshots, 'one'));
+  const before = filesBelow(user);
+  const foreseen = await factoryReset(here, { cache: true, dryRun: true });
+  expect(filesBelow(user)).toEqual(before);
+  expect(foreseen.removed.length).toBeGreaterThan(2);
+  expect(await factoryReset(here, { cache: true })).toEqual(foreseen);
+});

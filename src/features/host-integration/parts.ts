@@ -85,11 +85,14 @@ function manageContext(
 }
 
 /** Removes all our content from the files of a user. Never throws; what could not be undone is `failed`. */
-export async function undoIntegration(targets: IntegrationTargets): Promise<IntegrationOutcome[]> {
+export async function undoIntegration(
+  targets: IntegrationTargets,
+  context: EditContext = {},
+): Promise<IntegrationOutcome[]> {
   return [
-    await manageAutostart(false, targets),
-    ...(await withdrawContext(targets)),
-    ...(await withdrawKubeContext(targets)),
-    ...(targets.platform === 'win32' ? [] : await managePath('manual', targets)),
+    await manageAutostart(false, targets, context),
+    ...(await withdrawContext(targets, context)),
+    ...(await withdrawKubeContext(targets, context)),
+    ...(targets.platform === 'win32' ? [] : await managePath('manual', targets, context)),
   ];
 }
