@@ -47,7 +47,7 @@ test('install writes a unit without secrets, twice, and uninstall removes it, tw
     expect(installed).toMatchObject({
       exit: 0,
       out: '',
-      err: expect.stringMatching(/starts at login, and again after a crash/),
+      err: expect.stringMatching(/starts at login and after a crash/),
     });
   }
   const [name = '', ...more] = readdirSync(units);
@@ -68,7 +68,7 @@ test('install writes a unit without secrets, twice, and uninstall removes it, tw
 
 test('--on-first-use enables the socket in place of the service', async () => {
   const { units, calls, rdctl: service } = stage({ active: 'inactive', socket: 'enabled' });
-  expect((await service('install', '--on-first-use')).err).toContain('when it is first used');
+  expect((await service('install', '--on-first-use')).err).toContain('when first used');
   expect(
     readdirSync(units)
       .map((name) => name.replace(/.*\./, ''))
