@@ -142,7 +142,12 @@ export type EngineStatus =
       workload: Workload;
     }
   /** The process runs but does not respond, or the engine runs only partly. `stop` must clear it. */
-  | { state: 'unresponsive'; message: string };
+  | {
+      state: 'unresponsive';
+      message: string;
+      /** All that is known is that it does not respond: it may be busy. */
+      silent?: true;
+    };
 
 export type ClusterStatus =
   | { state: 'absent' }

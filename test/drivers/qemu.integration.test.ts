@@ -421,8 +421,10 @@ describe('an engine in a guest', () => {
   const state: GuestState = {
     isUp: async () => true,
     isConnected: async () => true,
+    started: async () => undefined,
     unlessHalted: (signal, work) => work(signal),
   };
+  const clock = { now: () => 0 };
 
   function engine(observe: () => Promise<EngineStatus>) {
     const calls: string[] = [];
@@ -436,7 +438,7 @@ describe('an engine in a guest', () => {
 
   test('reports its state while the guest answers', async () => {
     const { driver, calls } = engine(async () => running);
-    const inside = engineInGuest(driver, state);
+    const inside = engineInGuest(driver, state, clock);
     expect(await inside.observe(never)).toEqual(running);
     await inside.perform({ do: 'stop' }, never);
     expect(calls).toEqual(['stop']);
@@ -444,7 +446,7 @@ describe('an engine in a guest', () => {
 
   test('is stopped while the machine is off, and then only closes what it serves', async () => {
     const { driver, calls } = engine(async () => running);
-    const inside = engineInGuest(driver, { ...state, isUp: async () => false });
+    const inside = engineInGuest(driver, { ...state, isUp: async () => false }, clock);
     expect(await inside.observe(never)).toEqual({ state: 'stopped' });
     await inside.perform({ do: 'stop' }, never);
     expect(calls).toEqual(['release']);
@@ -452,19 +454,46 @@ describe('an engine in a guest', () => {
 
   test('is not queried when the guest cannot be reached', async () => {
     const { driver } = engine(() => Promise.reject(new Error('asked')));
-    const inside = engineInGuest(driver, { ...state, isConnected: async () => false });
+    const inside = engineInGuest(driver, { ...state, isConnected: async () => false }, clock);
     expect(await inside.observe(never)).toMatchObject({ state: 'unresponsive' });
+  });
+
+  test('is unknown while it is silent, and counts as hung after a minute, or longer in a slow guest', async () => {
+    const hung: EngineStatus = { state: 'unresponsive', message: 'it is silent', silent: true };
+    const slow = { how: 'boot' as const, phases: [{ name: 'boot', ms: 40_000 }] };
+    for (const [started, limit] of [
+      [undefined, 60_000],
+      [slow, 120_000],
+    ] as const) {
+      let now = 1_000;
+      const statuses = [hung, running];
+      const { driver } = engine(async () => statuses.shift() ?? hung);
+      const inside = engineInGuest(driver, { ...state, started: async () => started }, { now: () => now });
+      await expect(inside.observe(never)).rejects.toMatchObject({ code: 'ERR_DRIVER_FAILED', message: 'it is silent' });
+      now += limit;
+      expect(await inside.observe(never)).toEqual(running);
+      await expect(inside.observe(never)).rejects.toThrow('it is silent');
+      now += limit;
+      await expect(inside.observe(never)).rejects.toMatchObject({
+        message: `it is silent (for ${limit / 1000} s now)`,
+        advice: expect.stringContaining(`The engine is restarted if this lasts longer than ${limit / 1000} seconds`),
+      });
+      now += 1;
+      expect(await inside.observe(never)).toEqual(hung);
+      await inside.perform({ do: 'stop' }, never);
+      await expect(inside.observe(never)).rejects.toThrow('it is silent');
+    }
   });
 
   test('is queried again with the guest after a failed query', async () => {
     const failure = new RdError('ERR_DRIVER_FAILED', 'the guest cannot be reached');
     const { driver } = engine(() => Promise.reject(failure));
-    await expect(engineInGuest(driver, state).observe(never)).rejects.toBe(failure);
+    await expect(engineInGuest(driver, state, clock).observe(never)).rejects.toBe(failure);
     const answers = [true, false];
-    const gone = engineInGuest(driver, { ...state, isConnected: async () => answers.shift() ?? false });
+    const gone = engineInGuest(driver, { ...state, isConnected: async () => answers.shift() ?? false }, clock);
     expect(await gone.observe(never)).toMatchObject({ state: 'unresponsive' });
     const up = [true, false];
-    const ended = engineInGuest(driver, { ...state, isUp: async () => up.shift() ?? false });
+    const ended = engineInGuest(driver, { ...state, isUp: async () => up.shift() ?? false }, clock);
     expect(await ended.observe(never)).toEqual({ state: 'stopped' });
   });
 });

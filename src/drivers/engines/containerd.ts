@@ -51,7 +51,7 @@ export function containerdEngine(shell: Shell, pods?: PodNetwork): EngineDriver 
     await shell.hold(places.socket, GRPC_HELLO);
     const version = await daemon.version(signal);
     if (version === undefined) {
-      return { state: 'unresponsive', message: `containerd does not respond on ${places.socket}` };
+      return { state: 'unresponsive', message: `containerd does not respond on ${places.socket}`, silent: true };
     }
     const workload = await containerdWorkload(daemon, signal);
     return { state: 'running', spec: started.spec, endpoint, version, workload };

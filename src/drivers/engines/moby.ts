@@ -68,7 +68,7 @@ export function mobyEngine(shell: Shell, cgroup: string): EngineDriver {
     const queriesBefore = guard.queries();
     const version = await healthyVersion(socket, signal);
     if (version === undefined) {
-      return { state: 'unresponsive', message: `dockerd does not respond on ${socket}` };
+      return { state: 'unresponsive', message: `dockerd does not respond on ${socket}`, silent: true };
     }
     if (started.spec.allowedImages.enabled) {
       if (guard.queries() === queriesBefore) {

@@ -1,5 +1,7 @@
 import { RdError } from '../../../errors.ts';
-import type { EngineDriver, EngineStatus } from '../../driver.ts';
+import type { Clock } from '../../../os/clock.ts';
+import type { EngineDriver, EngineStatus, MachineStart } from '../../driver.ts';
+import { patience } from './slowness.ts';
 
 /** What an engine knows about the guest without a query. */
 export interface GuestState {
@@ -7,20 +9,31 @@ export interface GuestState {
   isUp(): Promise<boolean>;
   /** Whether the guest responds. */
   isConnected(signal: AbortSignal): Promise<boolean>;
+  /** The last start of the machine. */
+  started(): Promise<MachineStart | undefined>;
   /** Runs work in the guest; fails as soon as the guest is halted for good. */
   unlessHalted<T>(signal: AbortSignal, work: (signal: AbortSignal) => Promise<T>): Promise<T>;
 }
 
 /**
- * An engine in a guest that may be off or unreachable. In a guest that is off the engine is stopped; in an unreachable one its state is
- * unknown.
+ * An engine in a guest that may be off, unreachable or busy. In a guest that is off the engine is stopped; in an unreachable one its state is
+ * unknown, and so is that of a silent one for a while.
  */
-export function engineInGuest(engine: EngineDriver, { isUp, isConnected, unlessHalted }: GuestState): EngineDriver {
+export function engineInGuest(
+  engine: EngineDriver,
+  { isUp, isConnected, started, unlessHalted }: GuestState,
+  clock: Pick<Clock, 'now'>,
+): EngineDriver {
+  const silence = patience('engine', clock);
+
   async function observe(signal: AbortSignal): Promise<EngineStatus> {
     if (!(await isUp())) return { state: 'stopped' };
     if (!(await isConnected(signal))) return { state: 'unresponsive', message: 'the guest does not respond' };
     try {
-      return await engine.observe(signal);
+      const status = await engine.observe(signal);
+      if (status.state !== 'unresponsive' || !status.silent) silence.reset();
+      else silence.endure(status.message, await started());
+      return status;
     } catch (error) {
       if (signal.aborted || !(error instanceof RdError) || error.code !== 'ERR_DRIVER_FAILED') throw error;
       if (!(await isUp())) return { state: 'stopped' };
@@ -33,6 +46,7 @@ export function engineInGuest(engine: EngineDriver, { isUp, isConnected, unlessH
     ...engine,
     observe,
     async perform(step, signal) {
+      silence.reset();
       if (step.do === 'stop' && !(await isUp())) return engine.release?.();
       return unlessHalted(signal, (until) => engine.perform(step, until));
     },

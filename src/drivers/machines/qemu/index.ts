@@ -195,6 +195,7 @@ async function openQemu(context: DriverContext, programs: GuestPrograms): Promis
   const state: GuestState = {
     isUp: machine.isUp,
     isConnected: machine.answers,
+    started: machine.started,
     unlessHalted: (signal, work) => unlessHalted({ monitor, clock: steadyClock }, signal, work),
   };
   const memo = join(directory, 'k3s-release');
@@ -221,8 +222,8 @@ async function openQemu(context: DriverContext, programs: GuestPrograms): Promis
     {
       machine: { observe: observeMachine, perform: machine.perform },
       engines: {
-        moby: engineInGuest(guestEngines.moby, state),
-        containerd: engineInGuest(guestEngines.containerd, state),
+        moby: engineInGuest(guestEngines.moby, state, steadyClock),
+        containerd: engineInGuest(guestEngines.containerd, state, steadyClock),
       },
       cluster: {
         ...cluster,

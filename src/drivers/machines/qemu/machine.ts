@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { RdError } from '../../../errors.ts';
 import { findDaemon } from '../../../os/daemon.ts';
-import type { MachineDriver, MachinePause, MachineSpec, MachineStatus } from '../../driver.ts';
+import type { MachineDriver, MachinePause, MachineSpec, MachineStart, MachineStatus } from '../../driver.ts';
 import { createGuestClock } from './guest.ts';
 import { resumeFrom } from './halts.ts';
 import { adjustMachine } from './live/adjust.ts';
@@ -12,11 +12,10 @@ import { changesLive } from './mounts/mounts.ts';
 import type { MachineParts } from './parts.ts';
 import type { ForwardMethod } from './ports/forwards.ts';
 import { type QemuRecord, readQemuRecord, writeQemuRecord } from './record.ts';
-import { slowness } from './slowness.ts';
+import { patience } from './slowness.ts';
 import { startMachine } from './start.ts';
 import { stopMachine } from './stop.ts';
 
-const UNRESPONSIVE_LIMIT_MS = 60_000;
 const WRITE_FAILURE =
   'the guest was halted by a failed disk write, although the disk is not full: the disk of this host is failing, or a quota is exhausted';
 const UNFINISHED = 'a change to its memory, processors or disk is incomplete';
@@ -24,6 +23,8 @@ const UNFINISHED = 'a change to its memory, processors or disk is incomplete';
 export interface QemuMachine extends MachineDriver {
   /** Whether the guest has booted completely and QEMU runs. */
   isUp(): Promise<boolean>;
+  /** Its last start. */
+  started(): Promise<MachineStart | undefined>;
   /** Whether the guest runs and responds. */
   answers(signal: AbortSignal): Promise<boolean>;
 }
@@ -43,7 +44,7 @@ export function qemuMachine(input: QemuMachineParts): QemuMachine {
   };
   const { monitor, guestClock, mounts, ports, hostPorts, isAlive } = parts;
   const growth = growthWatch(guest);
-  let unresponsiveSince: number | undefined;
+  const silence = patience('machine', clock);
   /** An observation resumed the guest, and its clock is behind. */
   let isClockBehind = false;
 
@@ -75,18 +76,18 @@ export function qemuMachine(input: QemuMachineParts): QemuMachine {
       ...(record.flaw === undefined ? {} : { flaw: record.flaw }),
     };
     if (paused !== undefined) {
-      unresponsiveSince = undefined;
+      silence.reset();
       return { ...on, shared: directories.shared, paused };
     }
     if (halted !== undefined) {
       // A halted guest had no time to respond.
-      unresponsiveSince = undefined;
+      silence.reset();
       return { ...on, halted: true, repair: facts.writeFailed ? WRITE_FAILURE : halted };
     }
     if (directories.broken !== undefined) return broken('SharedDirectoryGone', directories.broken);
     if (!(await guest.isConnected(signal)))
       return unresponsive(record, 'GuestUnreachable', 'the guest does not respond');
-    unresponsiveSince = undefined;
+    silence.reset();
     ports.watch(forwardMethod(record.spec));
     if (isClockBehind) {
       await guestClock.set(signal);
@@ -108,15 +109,9 @@ export function qemuMachine(input: QemuMachineParts): QemuMachine {
     };
   }
 
-  /** A busy guest looks like a hung one for a while; only a hung one is restarted. */
   function unresponsive({ started }: QemuRecord, reason: string, message: string): MachineStatus {
-    const limitMs = Math.round(UNRESPONSIVE_LIMIT_MS * slowness(started));
-    unresponsiveSince ??= clock.now();
-    const ms = clock.now() - unresponsiveSince;
-    if (ms > limitMs) return broken(reason, message);
-    throw new RdError('ERR_DRIVER_FAILED', ms < 1_000 ? message : `${message} (for ${Math.round(ms / 1000)} s now)`, {
-      advice: `The machine is restarted if this lasts longer than ${Math.round(limitMs / 1000)} seconds.`,
-    });
+    silence.endure(message, started);
+    return broken(reason, message);
   }
 
   /** Freed disk space raises no event, so every observation retries, even after the repair attempts are exhausted. */
@@ -185,7 +180,7 @@ export function qemuMachine(input: QemuMachineParts): QemuMachine {
     const found = await observe(signal);
     if (found.state === 'on' && satisfies(found.spec, spec)) return adjust(spec, signal);
     if (found.state !== 'absent' && found.state !== 'off') await stopMachine(parts, signal);
-    unresponsiveSince = undefined;
+    silence.reset();
     growth.begin();
     await startMachine(parts, spec, signal);
   }
@@ -193,6 +188,10 @@ export function qemuMachine(input: QemuMachineParts): QemuMachine {
   return {
     observe,
     answers: async (signal) => (await monitor.status(signal)) === 'running' && (await guest.isConnected(signal)),
+    async started() {
+      const record = await readQemuRecord(places.record);
+      return record === 'damaged' ? undefined : record?.started;
+    },
     async isUp() {
       const record = await readQemuRecord(places.record);
       if (record === undefined || record === 'damaged') return false;

@@ -1,4 +1,9 @@
+import { RdError } from '../../../errors.ts';
+import type { Clock } from '../../../os/clock.ts';
 import type { MachineStart } from '../../driver.ts';
+
+/** Milliseconds. */
+const SILENCE_LIMIT = 60_000;
 
 /** What starts take on two idle cores without hardware virtualization. */
 const USUAL_MS = { boot: 20_000, resume: 3_000 };
@@ -13,4 +18,31 @@ export function slowness(started: MachineStart | undefined): number {
   if (started === undefined) return 1;
   const ms = started.phases.reduce((sum, phase) => sum + phase.ms, 0);
   return Math.min(MOST, Math.max(1, ms / USUAL_MS[started.how]));
+}
+
+/** Busy guests, and what runs in them, look hung for a while; only what hangs is restarted. */
+export interface Patience {
+  /** It responded, or was stopped. */
+  reset(): void;
+  /** Returns once it has been silent for too long. Throws `ERR_DRIVER_FAILED` with the message before. */
+  endure(message: string, started: MachineStart | undefined): void;
+}
+
+/** @param what a noun, for advice: `machine`. */
+export function patience(what: string, clock: Pick<Clock, 'now'>): Patience {
+  let since: number | undefined;
+  return {
+    reset() {
+      since = undefined;
+    },
+    endure(message, started) {
+      const limitMs = Math.round(SILENCE_LIMIT * slowness(started));
+      since ??= clock.now();
+      const ms = clock.now() - since;
+      if (ms > limitMs) return;
+      throw new RdError('ERR_DRIVER_FAILED', ms < 1_000 ? message : `${message} (for ${Math.round(ms / 1000)} s now)`, {
+        advice: `The ${what} is restarted if this lasts longer than ${Math.round(limitMs / 1000)} seconds.`,
+      });
+    },
+  };
 }
