@@ -91,40 +91,14 @@ const sharedErrors = {
   },
 };
 
-/** Parts of Node that take milliseconds to load and that most runs of a chunk never call. */
-const COSTLY = ['node:crypto', 'node:child_process', 'node:fs/promises', 'node:timers/promises'];
-
-/** Our own imports of those load them at the first call. Packages keep theirs. */
-const lazyBuiltins = {
-  name: 'load costly builtins late',
-  setup({ onResolve, onLoad }) {
-    onResolve({ filter: /^node:/ }, ({ path, importer, namespace }) =>
-      COSTLY.includes(path) && namespace === 'file' && !importer.includes('node_modules')
-        ? { path, namespace: 'late', sideEffects: false }
-        : undefined,
-    );
-    onLoad({ filter: /.*/, namespace: 'late' }, async ({ path }) => {
-      const names = Object.entries(await import(path)).filter(
-        ([name, value]) => name !== 'default' && isFunction(value),
-      );
-      const line = ([name]) => `export const ${name} = (...args) => require(${JSON.stringify(path)}).${name}(...args);`;
-      return { contents: names.map(line).join('\n') };
-    });
-  },
-};
-
-/** A class cannot be called; an import of one fails the build. */
-function isFunction(value) {
-  return typeof value === 'function' && !/^class\b/.test(Function.prototype.toString.call(value));
-}
-
+const { lateBuiltins } = await fromRelease('late-builtins.ts');
 rmSync(outDir, { recursive: true, force: true });
 const entry = join(outDir, 'rdctl.cjs');
 const { metafile } = await build({
   ...COMMON,
   entryPoints: ['cli/main.ts'],
   outfile: entry,
-  plugins: [splitting, lazyBuiltins],
+  plugins: [splitting, lateBuiltins],
 });
 metafiles.push(metafile);
 chmodSync(entry, 0o755);
@@ -141,18 +115,21 @@ for (const built = new Set(); built.size < chunks.size; ) {
     // What Node puts around a module; the loader does not.
     banner: { js: '(function (exports, require, module, __filename, __dirname) {' },
     footer: { js: '})' },
-    plugins: [splitting, sharedErrors, lazyBuiltins],
+    plugins: [splitting, sharedErrors, lateBuiltins],
   });
   metafiles.push(metafile);
 }
 for (const name of chunks.keys()) checkAscii(join(outDir, `${name}.cjs`));
-writeFileSync(join(outDir, 'THIRD-PARTY-LICENSES.txt'), (await releaseTools()).distLicenses(metafiles));
+writeFileSync(
+  join(outDir, 'THIRD-PARTY-LICENSES.txt'),
+  (await fromRelease('dist-licenses.ts')).distLicenses(metafiles),
+);
 if (cache) await warm();
 
 /** What `npm run dist` uses as well, which is TypeScript. */
-async function releaseTools() {
+async function fromRelease(name) {
   const { outputFiles } = await build({
-    entryPoints: ['release/dist-licenses.ts'],
+    entryPoints: [`release/${name}`],
     bundle: true,
     platform: 'node',
     format: 'esm',

@@ -1,8 +1,10 @@
 import { execFileSync } from 'node:child_process';
-import { chmodSync, mkdtempSync, readFileSync, renameSync, rmSync } from 'node:fs';
-import { basename, dirname, join } from 'node:path';
+import { chmodSync, mkdtempSync, renameSync, rmSync } from 'node:fs';
+import { basename, dirname, join, resolve } from 'node:path';
+import { build } from 'esbuild';
 import type { PinnedReleases } from '../src/features/upgrade/pinned.ts';
-import { type Metafile, packagesInside } from './packages-inside.ts';
+import { lateBuiltins } from './late-builtins.ts';
+import { packagesInside } from './packages-inside.ts';
 import { runtimeProgram } from './runtime-package.ts';
 import { ownTarget, type Target } from './targets.ts';
 
@@ -15,54 +17,67 @@ const PLACE = '/rdctl';
  * @param pinned what `rdctl upgrade` of this file trusts without further ado
  * @returns the folders of the packages inside.
  */
-export function compile(target: Target, outfile: string, root = '.', pinned?: PinnedReleases): string[] {
+export async function compile(target: Target, outfile: string, root = '.', pinned?: PinnedReleases): Promise<string[]> {
   const own = ownTarget();
   if (!own) throw new Error(`there is no compiler for ${process.platform} on ${process.arch}`);
   const compiler = runtimeProgram(own);
   const folder = mkdtempSync(join(dirname(outfile), '.build-'));
   // The name is in the file, so it is the same for all.
   const built = join(folder, target.format === 'pe' ? 'rdctl.exe' : 'rdctl');
-  const metafile = join(folder, 'meta.json');
   try {
+    // The compiler of the runtime cannot be told to load parts of the runtime late.
+    const { metafile } = await build({
+      entryPoints: ['cli/standalone.ts'],
+      absWorkingDir: resolve(root),
+      outdir: join(folder, 'program'),
+      bundle: true,
+      splitting: true,
+      format: 'esm',
+      platform: 'node',
+      target: 'node20',
+      // Identifiers stay: stack traces of bug reports name functions.
+      minifyWhitespace: true,
+      minifySyntax: true,
+      tsconfig: join(resolve(root), 'release/tsconfig.bundle.json'),
+      define: {
+        __dirname: JSON.stringify(PLACE),
+        __filename: JSON.stringify(`${PLACE}/rdctl`),
+        ...(pinned ? { RDCTL_PINNED_RELEASES: JSON.stringify(pinned) } : {}),
+      },
+      plugins: [lateBuiltins],
+      legalComments: 'none',
+      metafile: true,
+      logLevel: 'warning',
+    });
     execFileSync(
       compiler,
       [
         'build',
-        'cli/standalone.ts',
+        'program/standalone.js',
         '--compile',
         '--bytecode',
         '--format=esm',
         '--splitting',
-        // Identifiers stay: stack traces of bug reports name functions.
         '--minify-whitespace',
-        '--minify-syntax',
-        '--define',
-        `__dirname=${JSON.stringify(PLACE)}`,
-        '--define',
-        `__filename=${JSON.stringify(`${PLACE}/rdctl`)}`,
-        ...(pinned ? ['--define', `RDCTL_PINNED_RELEASES=${JSON.stringify(pinned)}`] : []),
         // A program that users run anywhere must not read the configuration files of a project it happens to run in.
         '--no-compile-autoload-dotenv',
         '--no-compile-autoload-bunfig',
         '--no-compile-autoload-tsconfig',
         '--no-compile-autoload-package-json',
-        '--tsconfig-override=release/tsconfig.bundle.json',
         '--reject-unresolved',
         `--target=${target.compilerTarget}`,
         `--compile-executable-path=${runtimeProgram(target)}`,
-        `--metafile=${metafile}`,
         `--outfile=${built}`,
       ],
       {
-        cwd: root,
+        cwd: folder,
         stdio: ['ignore', 'ignore', 'pipe'],
         env: { PATH: process.env.PATH, HOME: folder, BUN_RUNTIME_TRANSPILER_CACHE_PATH: '0' },
       },
     );
-    const meta: Metafile = JSON.parse(readFileSync(metafile, 'utf8'));
     chmodSync(built, 0o755);
     renameSync(built, outfile);
-    return packagesInside([meta]);
+    return packagesInside([metafile]);
   } catch (error) {
     const said = error instanceof Error && 'stderr' in error ? String(error.stderr) : String(error);
     throw new Error(`${basename(outfile)} could not be built: ${said}`, { cause: error });

@@ -72,7 +72,7 @@ async function main(argv: readonly string[]): Promise<void> {
   for (const target of targets) {
     const name = fileName(version, target);
     const file = join(folder, name);
-    const folders = compile(target, file, '.', pinned);
+    const folders = await compile(target, file, '.', pinned);
     let program: Buffer = readFileSync(file);
     if (target.name === 'darwin-x64') {
       program = withoutCodeSignature(program);

@@ -21,10 +21,10 @@ function own() {
 
 const sha256 = (file: string) => createHash('sha256').update(readFileSync(file)).digest('hex');
 
-test('another build in another directory has the same digest', () => {
+test('another build in another directory has the same digest', async () => {
   const { target, name } = own();
   const again = join(temporaryDirectory(), 'again');
-  compile(target, again, copyOfTheSource());
+  await compile(target, again, copyOfTheSource());
   expect(sha256(again)).toBe(sha256(join(OUT, name)));
 });
 

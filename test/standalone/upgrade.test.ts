@@ -33,7 +33,7 @@ const NOBODY = 65534;
 /** The next version, which trusts a key by itself and knows where its releases are. */
 let next: { file: string; folder: string; base: string; key: string };
 
-beforeAll(() => {
+beforeAll(async () => {
   if (!isStandalone) throw new Error('RDCTL_TEST_BINARY must name the file that npm run dist has made');
   const target = ownTarget();
   if (!target) throw new Error('there is no file for this computer');
@@ -45,7 +45,7 @@ beforeAll(() => {
   const key = newKey(join(folder, 'key'));
   const file = join(folder, 'next');
   const signers = `release ${readFileSync(`${key}.pub`, 'utf8')}`;
-  compile(target, file, source, { url: pathToFileURL(base).href, signers });
+  await compile(target, file, source, { url: pathToFileURL(base).href, signers });
   next = { file, folder, base, key };
 });
 
