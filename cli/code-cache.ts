@@ -34,8 +34,8 @@ type Chunk = (
 ) => void;
 
 /**
- * Loads `NAME.cjs`, the function that Node makes of a module, from the directory, using V8's code cache in `NAME.VERSION-ARCH.cache` when there is one. A missing
- * cache is written on exit; a stale, damaged or foreign-owned one is ignored. Cache problems never cause a failure.
+ * Loads `NAME.cjs`, the function that Node makes of a module, from the directory, using V8's code cache in
+ * `NAME.VERSION-ARCH.cache` when there is one. A missing cache is written on exit; a stale, damaged or foreign-owned one is ignored. Cache problems never cause a failure.
  */
 export function loadChunk(directory: string, name: string, require: ChunkRequire): object {
   const file = join(directory, `${name}.cjs`);
@@ -59,8 +59,15 @@ function compile(source: Buffer, filename: string, cacheFile: string): Chunk {
   const stored = readCache(cacheFile, source);
   const cachedData = stored === 'damaged' ? undefined : stored;
   const script = new Script(text, cachedData ? { filename, cachedData } : { filename });
-  if (!stored) process.once('exit', () => writeCache(cacheFile, script.createCachedData(), source));
+  if (!stored) atExit(() => writeCache(cacheFile, script.createCachedData(), source));
   return script.runInThisContext();
+}
+
+const work: (() => void)[] = [];
+
+/** One listener for all: from ten on, Node warns the user of a leak. */
+function atExit(write: () => void): void {
+  if (work.push(write) === 1) process.once('exit', () => work.forEach((each) => void each()));
 }
 
 /** Reads a cache only if it belongs to the user or root. `damaged` also for one of another source. */
