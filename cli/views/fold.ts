@@ -1,12 +1,14 @@
 /** Columns of a folded line, whatever the terminal has. */
 const WIDTHS = { least: 40, most: 100 };
 
+/** Unicode's Cc, in ranges, because naming it loads the data of Unicode at every start. */
+const CONTROL = '[\\u0000-\\u001f\\u007f-\\u009f]';
 /** What `styleText` puts around text. */
-const STYLE = /\p{Cc}\[[\d;]*m/gu;
+const STYLE = new RegExp(`${CONTROL}\\[[\\d;]*m`, 'g');
 /** What stays on one line: a command in backticks, one that ends its line after a colon, and any other word. */
 const WORD = /(?:`[^`]+`|(?<= \S+: )(?:sudo )?rdctl .*|\S)+/g;
 /** JSON, examples and stack traces, and lines that move the cursor. */
-const VERBATIM = /^ *(?:[{}[\]]|"[^"]*"(?::|,?$))|^ +(?:rdctl|sudo|at) (?!.*\[flags\])|\p{Cc}/u;
+const VERBATIM = new RegExp(`^ *(?:[{}[\\]]|"[^"]*"(?::|,?$))|^ +(?:rdctl|sudo|at) (?!.*\\[flags\\])|${CONTROL}`);
 /** The mark of a list, which the text stands beside. */
 const MARK = /^ *(?:[-*!~+\u00b1] )?/;
 /** `warning: …`, `Target: …`, `team.yaml:7:5: …` */
