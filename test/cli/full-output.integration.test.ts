@@ -13,12 +13,10 @@ function systemError(code: string): Error {
 
 async function withFullOutput(argv: string[], code = 'ENOSPC') {
   const io = fakeIo({ env: { RDCTL_HOME: '/nowhere' } });
-  const exit = await run(argv, {
-    ...io,
-    out() {
-      throw systemError(code);
-    },
-  });
+  const fail = () => {
+    throw systemError(code);
+  };
+  const exit = await run(argv, { ...io, out: fail, say: fail });
   return { exit, err: io.text.err };
 }
 

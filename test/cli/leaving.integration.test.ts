@@ -123,15 +123,20 @@ describe('a service that started after an old connection file was read', () => {
   });
 });
 
-test('a service that was killed a moment ago is not there, although its process still is', async () => {
-  const { io, take } = newHome();
-  const lock = await take();
-  await lock.update({ port: 1, announced: true });
-  // It ends between the refused connection and the second look.
-  const caller = { connect: async () => lock.release().then(() => connection(1)), globals: {}, io };
-  const refused = new RdError('ERR_NOT_RUNNING', 'connection refused: no service listens on 127.0.0.1:1');
-  expect(await missingService(refused, caller, connection(1))).toEqual({ kind: 'none' });
-});
+test.each([
+  ['ERR_NOT_RUNNING', 'connection refused: no service listens on 127.0.0.1:1'],
+  ['ERR_CONNECTION', 'Get "http://127.0.0.1:1/v2/status": EOF'],
+] as const)(
+  'a service that was killed a moment ago is not there, although its process still is: %s',
+  async (code, text) => {
+    const { io, take } = newHome();
+    const lock = await take();
+    await lock.update({ port: 1, announced: true });
+    // It ends between the failed request and the second look.
+    const caller = { connect: async () => lock.release().then(() => connection(1)), globals: {}, io };
+    expect(await missingService(new RdError(code, text), caller, connection(1))).toEqual({ kind: 'none' });
+  },
+);
 
 describe('a service that will not stay', () => {
   const caller = (io: ReturnType<typeof fakeIo>) => ({ connect: async () => connection(1), globals: {}, io });

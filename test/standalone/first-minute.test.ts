@@ -26,14 +26,15 @@ test('it starts itself as the service, survives a kill of it, and applies twice'
     join(folder, 'p.yaml'),
     'apiVersion: rdctl/v1\nkind: Profile\nsettings:\n  version: 19\n  kubernetes:\n    enabled: false\nstate: started\n',
   );
-  expect(await rdctl('apply', '-f', 'p.yaml')).toMatchObject({ exit: 0 });
+  const applied = await rdctl('apply', '-f', 'p.yaml');
+  expect(applied, applied.err).toMatchObject({ exit: 0 });
   const pid = () => JSON.parse(readFileSync(join(home, 'app-engine.json'), 'utf8')).pid;
   const first = pid();
   const words = readFileSync(`/proc/${first}/cmdline`, 'utf8').split('\0');
   expect(words.slice(0, 2)).toEqual([TOOL, 'serve']);
   process.kill(first, 'SIGKILL');
   const again = await rdctl('apply', '-f', 'p.yaml');
-  expect(again).toMatchObject({ exit: 0 });
+  expect(again, again.err).toMatchObject({ exit: 0 });
   expect(pid()).not.toBe(first);
   expect(await rdctl('apply', '-f', 'p.yaml')).toMatchObject({
     exit: 0,

@@ -102,7 +102,7 @@ export async function missingService(
   if (await hasMoved(connection, connect)) return 'moved';
   if (error.code === 'ERR_UNAUTHORIZED') throw error;
   const { pid, port } = home.holder;
-  const later = error.code === 'ERR_NOT_RUNNING' ? await afterDeath(pid, io) : home;
+  const later = error.code === 'ERR_DEADLINE' ? home : await afterDeath(pid, io);
   if (later.kind !== 'running') return later;
   if (later.holder.pid !== pid) return 'moved';
   const { logs } = homeOf(io);
@@ -119,7 +119,10 @@ export async function missingService(
   );
 }
 
-/** A process that was killed a moment ago listens no more, but the system still shows it: waits for its end, for a second at most. */
+/**
+ * A process that was killed a moment ago listens no more, or its connections break, but the system still shows it: waits for its end, for a second
+ * at most.
+ */
 async function afterDeath(pid: number, io: SessionIo): Promise<HomeService> {
   const limit = steadyClock.now() + DYING_MS;
   for (;;) {
