@@ -65,13 +65,13 @@ test('rdctl start names what the settings given to it change', async () => {
   );
 });
 
-test.each<[string, string[], Stage]>([
-  ['a home of its own', [], { env: { RDCTL_HOME: '/nonexistent/rdctl' } }],
-  ['the simulated driver', ['--driver', 'simulated'], {}],
-  ['no driver that can run', [], { chooseDriver: () => Promise.reject(new RdError('ERR_NO_DRIVER', 'none')) }],
-  ['directories of Rancher Desktop', [], { env: { RDCTL_COMPAT: 'rancher-desktop' } }],
+test.each<[string, string[], (home: string) => Stage]>([
+  ['a home of its own', [], (home) => ({ env: { RDCTL_HOME: join(home, 'own') } })],
+  ['the simulated driver', ['--driver', 'simulated'], () => ({})],
+  ['no driver that can run', [], () => ({ chooseDriver: () => Promise.reject(new RdError('ERR_NO_DRIVER', 'none')) })],
+  ['directories of Rancher Desktop', [], () => ({ env: { RDCTL_COMPAT: 'rancher-desktop' } })],
 ])('rdctl start with %s names no files', async (_, argv, stage) => {
   const home = temporaryDirectory();
   mkdirSync(join(home, '.local/share/rancher-desktop/lima'), { recursive: true });
-  expect((await startOf(home, argv, stage)).err).toMatch(/^Error: /);
+  expect((await startOf(home, argv, stage(home))).err).toMatch(/^Error: /);
 });
