@@ -101,8 +101,8 @@ describe.skipIf(reason !== undefined)('a working day in a guest', () => {
       writeFileSync(join(user, 'www', 'index.html'), 'edited');
       await expect.poll(page('127.0.0.1'), POLL).toBe('edited');
       const url = `http://host.docker.internal:${deskPort}/`;
-      const called = await inGuest(`docker compose exec reader busybox wget -qO- ${url}`);
-      expect(called).toMatchObject({ exit: 0, out: 'a service of this computer' });
+      const called = () => inGuest(`docker compose exec reader busybox wget -qO- ${url}`);
+      await expect.poll(called, POLL).toMatchObject({ exit: 0, out: 'a service of this computer' });
 
       // Containers of the user are no drift.
       const again = await apply('moby');
