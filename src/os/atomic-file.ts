@@ -9,8 +9,8 @@ import { type ReadOptions, readRegular } from './regular-file.ts';
 /** The file operations of an atomic write, one durable effect each; tests replace them to stop in between. */
 export interface FileOperations {
   mkdir(directory: string): Promise<void>;
-  /** Creates the file (fails if it exists), writes all of it and flushes it to the disk, unless it need not survive a power failure. */
-  writeNew(path: string, data: string | Uint8Array, mode: number, options?: { flush?: false }): Promise<void>;
+  /** Creates the file (fails if it exists), writes all of it and flushes it to the disk. */
+  writeNew(path: string, data: string | Uint8Array, mode: number): Promise<void>;
   rename(from: string, to: string): Promise<void>;
   /** Makes a rename in this directory survive a power failure. */
   syncDirectory(directory: string): Promise<void>;
@@ -24,11 +24,11 @@ export const fileOperations: FileOperations = {
   async mkdir(directory) {
     await makeDirectory(directory);
   },
-  async writeNew(path, data, mode, { flush = true } = {}) {
+  async writeNew(path, data, mode) {
     const handle = await open(path, 'wx', mode);
     try {
       await handle.writeFile(data);
-      if (flush) await handle.sync();
+      await handle.sync();
     } finally {
       await handle.close();
     }

@@ -212,8 +212,7 @@ async function announce(path: string, content: Omit<Entry, 'name'>): Promise<voi
   const operations = reserveBeside(dirname(path));
   try {
     await makeDirectory(dirname(path));
-    // A lock ends with its process, at the latest when the power fails.
-    await operations.writeNew(temporary, `${JSON.stringify(content)}\n`, 0o600, { flush: false });
+    await operations.writeNew(temporary, `${JSON.stringify(content)}\n`, 0o600);
     await operations.rename(temporary, path);
   } catch (cause) {
     await operations.unlink(temporary).catch(() => undefined);

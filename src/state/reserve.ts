@@ -37,9 +37,9 @@ export async function fillReserve(directory: string): Promise<void> {
 export function withReserve(directory: string): FileOperations {
   return {
     ...fileOperations,
-    async writeNew(path, data, mode, options) {
+    async writeNew(path, data, mode) {
       try {
-        await fileOperations.writeNew(path, data, mode, options);
+        await fileOperations.writeNew(path, data, mode);
       } catch (error) {
         if (!isFull(error)) throw error;
         // Created and not written.
