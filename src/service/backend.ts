@@ -95,13 +95,15 @@ export async function openBackend(
   const policies = await servicePolicies(options, host);
   const { driver, reason } = await openDriver(options, state, places, log);
   undo.push(['driver', async () => driver.release?.()]);
+  // First: a restore that is undone also undoes the write of its settings, which would otherwise be completed after it.
+  const finished = await finishWrite(places, state);
   const recovered = await recoverBackend({
     ...places,
     kept: driver.keeps,
     ...(state ? { generation: state.generation } : {}),
   });
   notices.push(...recovered.notices);
-  if ((await finishWrite(places, state)) === 'completed') {
+  if (finished === 'completed' && !recovered.undone) {
     notices.push('A change of settings that the last service was making when it ended is complete now.');
   }
   const startup = await startupSettings(places, policies, host, Date.now());
@@ -133,7 +135,7 @@ export async function openBackend(
   // A history without a state outlived a reset.
   if (!state && history.last > 0) await history.beginAgain(initial.generation);
   // An apply launches a service stopped, so the power at the start is nobody's wish.
-  const before = { ...initial, settings: state ? startup.stored : settings };
+  const before = { ...initial, settings: recovered.undone ?? (state ? startup.stored : settings) };
   const byPolicy = settings === startup.settings && recordedChanges(before, initial).length > 0;
   const starter: Author = { how: byPolicy ? 'policy' : 'start' };
   const changes = await history.writing(before, initial, starter);

@@ -20,6 +20,7 @@ async function killed(pid: number): Promise<void> {
 const INSTANTS = [
   'backend.lock',
   'state/restore.json',
+  'state/settings.staged.json',
   'state/drivers/simulated/machine.json.restoring',
   'state/drivers/simulated/machine.json.before-restore',
 ];

@@ -110,6 +110,8 @@ describe.skipIf(process.platform !== 'linux')('a daemon', () => {
   test('is found even if its parent was killed before it recorded the pid', async () => {
     const spec = daemon(WILLING);
     const pid = await startDaemon(spec);
+    // A process that has just begun has no arguments for a moment.
+    await expect.poll(async () => (await readProcess(pid))?.argv).toEqual(spec.argv);
     await writeDaemonRecord(spec.recordFile, { argv: spec.argv });
     expect(await findDaemon(spec.recordFile)).toEqual({ state: 'running', pid });
     await stopDaemon(spec.recordFile, { graceMs: 60_000, clock: steadyClock });

@@ -1,8 +1,18 @@
 import { createHash } from 'node:crypto';
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  appendFileSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { emptyModel, type Model } from '../../src/drivers/machines/simulated/model.ts';
+import type { Settings } from '../../src/settings/settings.gen.ts';
 import { startService, type TestService } from '../helpers/service.ts';
 
 /** The contents of the simulated machine. */
@@ -78,6 +88,49 @@ test('a restored state that does not run is rolled back', async () => {
   expect(modelOf(service).engines.moby.images).toEqual(['of now']);
   expect(readdirSync(join(service.here.state, 'drivers', 'simulated'))).toEqual(['machine.json']);
 });
+
+// How far the write of the restored settings had come.
+test.each(['decided', 'made'])(
+  'a restore that is killed when its settings are %s is undone with its settings',
+  async (how) => {
+    const first = await moby({ settings: { containerEngine: { name: 'moby' }, virtualMachine: { memoryInGB: 7 } } });
+    const { home, here } = first;
+    const before = (await first.client.settings()).settings as unknown as Settings;
+    const after = { ...before, virtualMachine: { ...before.virtualMachine, memoryInGB: 4 } };
+    addImage(first, 'of now');
+    await first.service.stop('the test goes on');
+    const text = readFileSync(here.settingsFile, 'utf8');
+    const state = JSON.parse(readFileSync(here.stateFile, 'utf8'));
+    const generation = state.generation + 1;
+
+    // The files as a kill leaves them: the data of the snapshot is in place, the data of now beside it.
+    const live = join(here.state, 'drivers', 'simulated', 'machine.json');
+    renameSync(live, `${live}.before-restore`);
+    writeFileSync(live, JSON.stringify(emptyModel()));
+    const journal = { format: 1, phase: 'settings', snapshot: 'one', parts: [{ live, hadLive: true, comes: true }] };
+    writeFileSync(join(here.state, 'restore.json'), JSON.stringify({ ...journal, settings: { before, after } }));
+    const changes = [{ path: 'virtualMachine.memoryInGB', before: 7, after: 4 }];
+    const entry = { generation, at: new Date().toISOString(), by: { how: 'restore' }, changes };
+    appendFileSync(here.historyFile, `${JSON.stringify({ entry })}\n`);
+    writeFileSync(here.stateFile, JSON.stringify({ ...state, generation }));
+    if (how === 'made') writeFileSync(here.settingsFile, JSON.stringify(after));
+    else writeFileSync(here.stagedSettingsFile, JSON.stringify({ generation, from: text, settings: after }));
+
+    const second = await startService({ home });
+    const { notices } = await second.converged();
+    expect(modelOf(second).engines.moby.images).toEqual(['of now']);
+    expect((await second.client.settings()).settings).toEqual(before);
+    expect(notices.filter((notice) => notice.startsWith('A change of settings'))).toEqual([]);
+    expect(notices).toContainEqual(
+      expect.stringContaining('the restore of the snapshot "one"; everything is as it was'),
+    );
+    const { entries } = JSON.parse((await call(second, 'GET', '/v2/history')).text);
+    const memory = entries.flatMap(({ changes }: { changes: { path: string; after?: unknown }[] }) =>
+      changes.filter(({ path }) => path === 'virtualMachine.memoryInGB').map(({ after }) => after),
+    );
+    expect(memory.slice(-2)).toEqual([4, 7]);
+  },
+);
 
 test('while the backend is off, the replaced state is kept until the new one runs; a failure then restores it', async () => {
   const first = await startService({ settings: { containerEngine: { name: 'containerd' } } });

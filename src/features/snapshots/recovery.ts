@@ -1,6 +1,9 @@
+import { isDeepStrictEqual } from 'node:util';
 import { RdError } from '../../errors.ts';
 import { writeFileAtomic } from '../../os/atomic-file.ts';
+import { readableRecord } from '../../os/record.ts';
 import type { Hold } from '../../reconcile/contract.ts';
+import type { Settings } from '../../settings/settings.gen.ts';
 import { backendLock } from '../../state/backend-lock.ts';
 import type { Places } from '../../state/places.ts';
 import { sweep } from './catalogue.ts';
@@ -17,6 +20,8 @@ export interface Recovered {
   initialHold?: { hold: Hold; lasts: 'lock' | 'service' };
   /** Restored state that has not been seen running yet. */
   unproven?: Journal;
+  /** The restored settings that were in force, and have been replaced by those from before. */
+  undone?: Settings;
   /** Sentences for the user. */
   notices: string[];
 }
@@ -44,14 +49,9 @@ export async function recoverBackend(
   const noteLeftover = (error: unknown): undefined =>
     void notices.push(`An interrupted operation left files behind, which are harmless: ${sentencesOf(error)}`);
   await endCopy(copyRecord(places)).catch(noteLeftover);
-  let unproven: Journal | undefined;
-  let undone = false;
-  const notice = (text: string) => {
-    undone = true;
-    notices.push(text);
-  };
+  let replayed: Replayed;
   try {
-    unproven = await replay(places, operations, { noteLeftover, notice });
+    replayed = await replay(places, operations, noteLeftover);
   } catch (error) {
     const reason = await damageReport(error, places);
     return {
@@ -59,11 +59,13 @@ export async function recoverBackend(
       notices: [...notices, reason],
     };
   }
+  const { unproven, undone, notice } = replayed;
+  if (notice !== undefined) notices.push(notice);
   const cover = await recoverCover(places, places.generation ?? Number.POSITIVE_INFINITY).catch(noteLeftover);
-  if (facts?.abandoned && facts.action !== undefined && !undone) {
+  if (facts?.abandoned && facts.action !== undefined && notice === undefined) {
     notices.push(interrupted(facts.action, { unproven, cover }));
   }
-  const recovered = { ...(unproven ? { unproven } : {}), notices };
+  const recovered = { ...(unproven ? { unproven } : {}), ...(undone ? { undone } : {}), notices };
   if (facts && !facts.abandoned)
     return { ...recovered, initialHold: { hold: holdOfLock(facts.action), lasts: 'lock' } };
   for (const failure of await sweep(places.snapshots)) noteLeftover(failure);
@@ -86,30 +88,34 @@ function interrupted(
   return `The last service ended in the middle of this: ${action}; ${state}. ${BACKEND}`;
 }
 
-interface Report {
-  noteLeftover(error: unknown): void;
+interface Replayed extends Pick<Recovered, 'unproven' | 'undone'> {
   /** Something was put back: a sentence. */
-  notice(text: string): void;
+  notice?: string;
 }
 
-/** Completes or rolls back the journal. Returns restored state that has not been seen running yet. */
+/** Completes or rolls back the journal. */
 async function replay(
   places: RecoveryPlaces,
   operations: SwapOperations,
-  { noteLeftover, notice }: Report,
-): Promise<Journal | undefined> {
+  noteLeftover: (error: unknown) => void,
+): Promise<Replayed> {
   const journal = await readJournal(journalFile(places), places.kept);
-  if (!journal || journal.phase === 'proving') return journal;
-  if (journal.phase === 'settings' && journal.settings) {
-    await writeFileAtomic(places.settingsFile, `${JSON.stringify(journal.settings.before, null, 2)}\n`);
+  if (!journal) return {};
+  if (journal.phase === 'proving') return { unproven: journal };
+  const { snapshot, phase, earlier, settings } = journal;
+  let undone: Settings | undefined;
+  if (phase === 'settings' && settings) {
+    const isRestored = isDeepStrictEqual(await readableRecord(places.settingsFile), settings.after);
+    // A journal holds settings that this service had.
+    if (isRestored) undone = settings.after as Settings;
+    await writeFileAtomic(places.settingsFile, `${JSON.stringify(settings.before, null, 2)}\n`);
   }
-  const { snapshot, phase, earlier } = journal;
   await clean(await rollBack(journal, operations), operations).catch(noteLeftover);
-  if (phase !== 'confirmed') {
-    const what = snapshot === undefined ? 'a reset' : `the restore of the snapshot ${quoted(snapshot)}`;
-    notice(`The last service ended during ${what}; everything is as it was before. ${BACKEND}`);
-  }
-  return earlier;
+  const replayed = { ...(earlier ? { unproven: earlier } : {}), ...(undone ? { undone } : {}) };
+  if (phase === 'confirmed') return replayed;
+  const what = snapshot === undefined ? 'a reset' : `the restore of the snapshot ${quoted(snapshot)}`;
+  const notice = `The last service ended during ${what}; everything is as it was before. ${BACKEND}`;
+  return { ...replayed, notice };
 }
 
 /** Why the backend has to stay off, and what the user can do about it. */
