@@ -94,9 +94,9 @@ describe.skipIf(reason !== undefined)('the qemu driver', () => {
       await expect.poll(() => fetched(open), POLL).toBe('for everyone');
       for (const [network, name] of Object.entries(HOST_NAMES)) {
         expect(await fetched(open, network, name), network).toBe('for everyone');
-        expect(await rdctl('shell', 'getent', 'ahostsv4', name)).toMatchObject({
-          out: expect.stringMatching(/^10\.0\.2\.2 /),
-        });
+        const inGuest = async () => (await rdctl('shell', 'getent', 'ahostsv4', name)).out;
+        // As above.
+        await expect.poll(inGuest, POLL).toMatch(/^10\.0\.2\.2 /);
       }
 
       // What listens on its loopback interface only is refused, unless the profile allows it.
