@@ -54,6 +54,7 @@ function scene() {
     clients: 0,
     tables: 0,
     cpuMs: 0 as number | undefined,
+    bootMs: 20_000,
     fails: '' as '' | 'pause' | 'wake' | 'connections',
     gate: Promise.resolve(),
     warnings: [] as unknown[],
@@ -82,6 +83,7 @@ function scene() {
     own: async () => new Map<Door, number>([[SOCKET, 1]]),
     connectionCounts: async () => `sockets: used ${40 + world.clients}`,
     cpuMs: async () => world.cpuMs,
+    started: async () => ({ how: 'boot', phases: [{ name: 'boot', ms: world.bootMs }] }),
     clock,
     now: () => '2026-11-24T12:00:00.000Z',
     log: (level, message, values) => level === 'warn' && world.warnings.push([message, values?.why]),
@@ -239,6 +241,18 @@ describe('a machine that is paused after ten minutes', () => {
     await here.advance(MINUTE);
     expect(here.world.tables).toBeGreaterThanOrEqual(11);
     expect(here.world.tables).toBeLessThanOrEqual(13);
+  });
+
+  test.each([
+    ['is in use on a usual computer', 20_000, ['adopt']],
+    ['is idle on a slow one', 45_000, ['adopt', 'pause']],
+  ])('that uses a sixth of a core %s', async (_, bootMs, done) => {
+    Object.assign(here.world, { bootMs });
+    for (let passed = 0; passed < 12 * MINUTE && here.world.guest === 'running'; passed += CHECK_MS) {
+      here.world.cpuMs = (here.world.cpuMs ?? 0) + CHECK_MS / 6;
+      await observed(here, CHECK_MS);
+    }
+    expect(here.world.done).toEqual(done);
   });
 
   test('is not paused once it is off', async () => {

@@ -149,6 +149,7 @@ async function openQemu(context: DriverContext, programs: GuestPrograms): Promis
       lines,
       port,
       isUp: () => machine.isUp(),
+      started: () => machine.started(),
       clock: steadyClock,
       log,
     }),

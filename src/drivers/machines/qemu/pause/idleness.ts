@@ -2,7 +2,7 @@
 interface UseSample {
   /** Milliseconds of a clock that only grows. */
   at: number;
-  /** Processor time that QEMU has used since it started, in milliseconds. */
+  /** Processor time that QEMU has used since it started, in milliseconds of a usual computer. */
   cpuMs: number;
   /** Someone has a connection to it. */
   connected: boolean;

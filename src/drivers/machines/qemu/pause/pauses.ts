@@ -1,6 +1,7 @@
 import { messageOf } from '../../../../errors.ts';
 import type { Clock } from '../../../../os/clock.ts';
-import type { DriverContext, MachinePause } from '../../../driver.ts';
+import type { DriverContext, MachinePause, MachineStart } from '../../../driver.ts';
+import { slowness } from '../slowness.ts';
 import { type Door, doorInUse } from './connections.ts';
 import { idleness } from './idleness.ts';
 
@@ -20,6 +21,8 @@ export interface PausedParts {
   connectionCounts(): Promise<string>;
   /** Processor time that QEMU has used, in milliseconds; undefined when it does not run. */
   cpuMs(): Promise<number | undefined>;
+  /** How it was started. */
+  started(): Promise<MachineStart | undefined>;
   clock: Clock;
   /** RFC 3339. */
   now(): string;
@@ -114,8 +117,10 @@ export function guestPauses(parts: PausedParts): Pauses {
   async function pauseIfUnused(signal: AbortSignal): Promise<void> {
     const cpuMs = await parts.cpuMs();
     if (cpuMs === undefined) return;
-    const [connections, own] = await Promise.all([parts.connections(), parts.own()]);
-    const idleMs = idle.add({ at: clock.now(), cpuMs, connected: doorInUse(connections, own) !== undefined }, limitMs);
+    const [connections, own, started] = await Promise.all([parts.connections(), parts.own(), parts.started()]);
+    const connected = doorInUse(connections, own) !== undefined;
+    // What an idle guest does takes longer as well where its start did.
+    const idleMs = idle.add({ at: clock.now(), cpuMs: cpuMs / slowness(started), connected }, limitMs);
     // Work that began meanwhile aborts the check.
     if (signal.aborted || limitMs === 0 || idleMs < limitMs) return;
     await beginTransition(() => pause(own));
