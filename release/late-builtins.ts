@@ -1,7 +1,14 @@
 import type { Plugin } from 'esbuild';
 
 /** Parts of Node that take milliseconds to load and that most runs never call. */
-const COSTLY = ['node:crypto', 'node:child_process', 'node:fs/promises', 'node:timers/promises', 'node:util'];
+const COSTLY = [
+  'node:crypto',
+  'node:child_process',
+  'node:fs/promises',
+  'node:os',
+  'node:timers/promises',
+  'node:util',
+];
 
 /** Our own imports of those load them at the first call. Packages keep theirs. */
 export const lateBuiltins: Plugin = {

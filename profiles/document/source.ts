@@ -1,3 +1,4 @@
+import { readFileSync, statSync } from 'node:fs';
 import { open, readFile } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
 import { messageOf, RdError } from '../../src/errors.ts';
@@ -51,6 +52,12 @@ export function oversized({ bytes, size, label }: Source): ParsedDocument | unde
 
 async function readBounded(path: string, name: string, limit: number): Promise<Pick<Source, 'bytes' | 'size'>> {
   try {
+    const facts = statSync(path);
+    // At once: starting the thread pool takes longer. Any other kind of file may have to be waited for.
+    if (facts.isFile() && facts.size <= limit) {
+      const bytes = readFileSync(path);
+      return { bytes: bytes.subarray(0, limit + 1), size: bytes.length };
+    }
     const file = await open(path, 'r');
     try {
       const stat = await file.stat();

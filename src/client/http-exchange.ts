@@ -1,5 +1,5 @@
-import type { Socket } from 'node:net';
 import { HTTPParser } from 'http-parser-js';
+import type { Wire } from './wire.ts';
 
 // HTTP over one connection. `node:http` brings a server, agents and upgrades along: loading it takes longer than everything else
 // that a short command does.
@@ -45,11 +45,11 @@ const VALUE = /^[\t\x20-\x7e\x80-\xff]*$/;
 /**
  * Sends one request over a connection, which may still be opening, and reads the response to its end. The connection stays open.
  * @returns the head, and whether the connection can be used again.
- * @throws TypeError for a request that cannot be written, before anything is sent; `ProtocolError`, `CutOffError`, and the errors of the socket:
+ * @throws TypeError for a request that cannot be written, before anything is sent; `ProtocolError`, `CutOffError`, and the errors of the connection:
  * `ECONNRESET` where it ends before a response.
  */
 export function exchangeOver(
-  socket: Socket,
+  wire: Wire,
   request: OutgoingRequest,
   { onHead, onBody }: ResponseReader,
 ): Promise<{ head: ResponseHead; reusable: boolean }> {
@@ -61,7 +61,7 @@ export function exchangeOver(
     let received = 0;
 
     function over(): void {
-      socket.off('data', read).off('end', ended).off('close', ended).off('error', fail);
+      wire.read(undefined);
     }
     function fail(error: unknown): void {
       over();
@@ -99,14 +99,10 @@ export function exchangeOver(
       resolve({ head, reusable });
     };
     const text = headText(request);
-    // It would emit nothing any more.
-    // It may have failed at once, and tells that later or never.
-    if (socket.destroyed) throw socket.errored ?? hangUp();
-    socket.on('data', read).on('end', ended).on('close', ended).on('error', fail);
-    socket.cork();
-    socket.write(text, 'latin1');
-    if (request.body !== undefined) socket.write(request.body);
-    socket.uncork();
+    // It would call nothing any more. It may have failed at once, and tells that later or never.
+    if (wire.closed) throw wire.failure ?? hangUp();
+    wire.read({ onData: read, onEnd: ended, onError: fail });
+    wire.write(text, request.body);
   });
 }
 

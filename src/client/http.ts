@@ -1,4 +1,3 @@
-import { connect, type Socket } from 'node:net';
 import { RdError } from '../errors.ts';
 import { systemCode } from '../os/io-error.ts';
 import { PRODUCT } from '../product.ts';
@@ -12,6 +11,8 @@ import {
 } from './connection.ts';
 import { CutOffError, exchangeOver, ProtocolError } from './http-exchange.ts';
 import { notOurService, requestText } from './replies.ts';
+import { runtimeWire } from './runtime-wire.ts';
+import { overSocket, type Wire } from './wire.ts';
 
 /** Larger responses are rejected: nothing in the API comes near this. */
 const ANSWER_LIMIT = 64 * 1024 * 1024;
@@ -41,16 +42,16 @@ export function withinTime(leftMs: () => number, transport: Transport = httpTran
  */
 export const httpTransport: Transport = async (connection, request) => {
   const { timeoutMs = answerLimit(request), signal } = request;
-  const ending = new AbortController();
-  const timer = setTimeout(() => ending.abort(new TimeoutError('did not answer', timeoutMs)), timeoutMs);
-  const cancel = () => ending.abort(signal?.reason);
+  const ending = new Ending();
+  const timer = setTimeout(() => ending.begin(new TimeoutError('did not answer', timeoutMs)), timeoutMs);
+  const cancel = () => ending.begin(signal?.reason);
   signal?.addEventListener('abort', cancel, { once: true });
   try {
     if (signal?.aborted) throw signal.reason;
-    const opened = openSocket(connection, timeoutMs, ending);
+    const opened = openWire(connection, timeoutMs, ending);
     // Without a wait: a connection that fails at once says so before the next microtask.
-    const socket = opened instanceof Promise ? await opened : opened;
-    return await exchange(connection, request, { socket, ending: ending.signal, onStream: () => clearTimeout(timer) });
+    const wire = opened instanceof Promise ? await opened : opened;
+    return await exchange(connection, request, { wire, ending, onStream: () => clearTimeout(timer) });
   } catch (cause) {
     if (cause instanceof RdError) throw cause;
     throw transportError(connection, request, cause);
@@ -61,22 +62,37 @@ export const httpTransport: Transport = async (connection, request) => {
 };
 
 /** A connection, which may still be opening where the way to it needs no proof. */
-function openSocket(connection: Connection, timeoutMs: number, ending: AbortController): Socket | Promise<Socket> {
+function openWire(connection: Connection, timeoutMs: number, ending: Ending): Wire | Promise<Wire> {
   const { reached, host, port } = connection;
   if (reached.by !== 'word' && reached.by !== 'socket') {
-    return import('./listener.ts').then(({ assuredSocket }) => assuredSocket(connection, { signal: ending.signal }));
+    const abort = new AbortController();
+    ending.onBegin = (reason) => abort.abort(reason);
+    return import('./listener.ts')
+      .then(({ assuredSocket }) => assuredSocket(connection, { signal: abort.signal }))
+      .then(overSocket);
   }
-  const socket = connect(reached.by === 'socket' ? { path: reached.path } : { host, port });
+  // Accepted by the kernel, or refused, at once.
+  if (reached.by === 'socket') {
+    if (process.versions.bun !== undefined) return runtimeWire(reached.path);
+    return overSocket(net().connect({ path: reached.path }));
+  }
+  const socket = net().connect({ host, port });
   const limitMs = Math.min(CONNECT_LIMIT, timeoutMs);
-  const late = () => ending.abort(new TimeoutError('did not accept the connection', limitMs));
+  const late = () => ending.begin(new TimeoutError('did not accept the connection', limitMs));
   const connecting = setTimeout(late, limitMs);
-  return socket.once('connect', () => clearTimeout(connecting)).once('close', () => clearTimeout(connecting));
+  return overSocket(
+    socket.once('connect', () => clearTimeout(connecting)).once('close', () => clearTimeout(connecting)),
+  );
+}
+
+/** Loaded where it is needed only: in the standalone file that takes as long as the request. */
+function net(): typeof import('node:net') {
+  return process.getBuiltinModule('node:net');
 }
 
 interface Exchange {
-  socket: Socket;
-  /** Aborts with the error to throw. */
-  ending: AbortSignal;
+  wire: Wire;
+  ending: Ending;
   /** The body is passed on as it comes, for as long as it comes. */
   onStream(): void;
 }
@@ -85,21 +101,18 @@ interface Exchange {
 async function exchange(
   connection: Connection,
   request: HttpRequest,
-  { socket, ending, onStream }: Exchange,
+  { wire, ending, onStream }: Exchange,
 ): Promise<HttpResponse> {
-  const end = () => socket.destroy(ending.reason);
-  ending.addEventListener('abort', end, { once: true });
-  // The exchange reports it; what comes after its end is of no interest.
-  socket.on('error', () => undefined);
+  ending.onBegin = (reason) => wire.destroy(reason);
   const parts: Buffer[] = [];
   let size = 0;
   let onPart: HttpRequest['onPart'];
   try {
-    if (ending.aborted) throw ending.reason;
+    if (ending.reason) throw ending.reason;
     const headers = { ...requestHeaders(connection, request), Host: addressOf(connection), Connection: 'close' };
     const { method, path, body } = request;
     const { head } = await exchangeOver(
-      socket,
+      wire,
       { method: method.toUpperCase(), path, headers, body },
       {
         onHead({ status }) {
@@ -114,10 +127,25 @@ async function exchange(
         },
       },
     );
-    return { ...head, body: Buffer.concat(parts) };
+    const [first] = parts;
+    return { ...head, body: first && parts.length === 1 ? first : Buffer.concat(parts) };
   } finally {
-    ending.removeEventListener('abort', end);
-    socket.destroy();
+    ending.onBegin = undefined;
+    // Later: a short command has exited by then, and this takes a fortieth of its time.
+    setImmediate(() => wire.destroy());
+  }
+}
+
+/** The early end of a request. Loading `AbortController` and its events takes as long as parsing the response. */
+class Ending {
+  /** The error to throw, once it has begun. */
+  reason: Error | undefined;
+  onBegin: ((reason: Error) => void) | undefined;
+
+  begin(reason: unknown): void {
+    if (this.reason) return;
+    this.reason = reason instanceof Error ? reason : new Error(String(reason));
+    this.onBegin?.(this.reason);
   }
 }
 

@@ -6,6 +6,7 @@ import { parseObject } from '../json.ts';
 import { addressOf, type Connection, staleAdvice } from './connection.ts';
 import { exchangeOver } from './http-exchange.ts';
 import { isProof, newNonce } from './service-proof.ts';
+import { overSocket } from './wire.ts';
 
 /** A proof takes less than a hundred bytes. */
 const ANSWER_LIMIT = 4096;
@@ -61,7 +62,7 @@ async function proves(socket: Socket, address: Connection, password: string, sig
   try {
     const headers = { Host: addressOf(address), Connection: 'keep-alive' };
     const { reusable } = await exchangeOver(
-      socket,
+      overSocket(socket),
       { method: 'GET', path: `/v2/proof?nonce=${nonce}`, headers },
       {
         onBody(part) {

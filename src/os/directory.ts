@@ -1,3 +1,4 @@
+import { statSync } from 'node:fs';
 import { lstat, mkdir, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { RdError } from '../errors.ts';
@@ -13,10 +14,20 @@ const MODE = 0o700;
  */
 export async function makeDirectory(path: string): Promise<void> {
   refuseMoved(path);
+  if (isThere(path)) return;
   try {
     await make(path);
   } catch (cause) {
     throw await directoryError(path, cause);
+  }
+}
+
+/** The usual case, without a wait. */
+function isThere(path: string): boolean {
+  try {
+    return statSync(path).isDirectory();
+  } catch {
+    return false;
   }
 }
 

@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, open, rm, writeFile } from 'node:fs/promises';
-import { constants, tmpdir } from 'node:os';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { RdError } from '../errors.ts';
 import { installAdvice } from './program.ts';
@@ -132,7 +132,7 @@ export async function runAttached({ argv, env, terminal }: AttachedSpec): Promis
     });
     if (by === null) return code ?? 1;
     if (modes !== undefined) await stty(modes);
-    return 128 + constants.signals[by];
+    return 128 + process.getBuiltinModule('node:os').constants.signals[by];
   } catch (cause) {
     throw notStarted(program, cause);
   } finally {

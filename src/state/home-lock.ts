@@ -1,16 +1,16 @@
-import { readdir } from 'node:fs/promises';
+import { closeSync, fsyncSync, openSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { RdError } from '../errors.ts';
+import type { FileOperations } from '../os/atomic-file.ts';
 import { makeDirectory } from '../os/directory.ts';
 import { homeMoved, placeOf, placeStatus } from '../os/directory-identity.ts';
 import { ioError, systemCode } from '../os/io-error.ts';
 import { type ProcessIdentity, type ProcessTable, processTable } from '../os/process-table.ts';
-import { readRecord } from '../os/record.ts';
 import { isThere } from '../os/regular-file.ts';
 import { SerialQueue } from '../os/serial-queue.ts';
-import { type Entry, type Holder, parseEntry } from './lock-entry.ts';
-import { reserveBeside } from './reserve.ts';
+import { type Entry, type Holder, readableEntry, readEntry } from './lock-entry.ts';
+import { isFull, reserveBeside } from './reserve.ts';
 
 export interface Lock {
   /** Adds facts that became known after the lock was taken. */
@@ -80,13 +80,9 @@ export async function lockHolder(
   directory: string,
   processes: Pick<ProcessTable, 'isAlive'> = processTable,
 ): Promise<LockHolder | undefined> {
-  const names = await readdir(directory).catch((cause: unknown) => {
-    if (systemCode(cause) === 'ENOENT' || systemCode(cause) === 'ENOTDIR') return [];
-    throw ioError('read the lock', directory, cause);
-  });
   let dead: LockHolder | undefined;
-  for (const name of names.filter((each) => each.endsWith('.json'))) {
-    const entry = await read(directory, name).catch(() => undefined);
+  for (const name of namesIn(directory).filter((each) => each.endsWith('.json'))) {
+    const entry = readableEntry(directory, name);
     if (!entry?.held) continue;
     const { name: _, held: __, since: startedAt, at, ...facts } = entry;
     const place = placeStatus(at, directory);
@@ -99,6 +95,15 @@ export async function lockHolder(
     dead = { ...holder, alive: false, ...(at && place === 'moved' ? { movedFrom: at.path } : {}) };
   }
   return dead;
+}
+
+function namesIn(directory: string): string[] {
+  try {
+    return readdirSync(directory);
+  } catch (cause) {
+    if (systemCode(cause) === 'ENOENT' || systemCode(cause) === 'ENOTDIR') return [];
+    throw ioError('read the lock', directory, cause);
+  }
 }
 
 export interface WaitOptions {
@@ -212,11 +217,28 @@ async function announce(path: string, content: Omit<Entry, 'name'>): Promise<voi
   const operations = reserveBeside(dirname(path));
   try {
     await makeDirectory(dirname(path));
-    await operations.writeNew(temporary, `${JSON.stringify(content)}\n`, 0o600);
+    await writeNew(operations, temporary, `${JSON.stringify(content)}\n`);
     await operations.rename(temporary, path);
   } catch (cause) {
     await operations.unlink(temporary).catch(() => undefined);
     throw ioError('create the lock', path, cause);
+  }
+}
+
+/** Synchronous where there is room: through the thread pool, taking the lock takes as long as everything else that an apply without changes does. */
+async function writeNew(reserve: FileOperations, path: string, text: string): Promise<void> {
+  try {
+    const file = openSync(path, 'wx', 0o600);
+    try {
+      writeFileSync(file, text);
+      fsyncSync(file);
+    } finally {
+      closeSync(file);
+    }
+  } catch (error) {
+    if (!isFull(error)) throw error;
+    rmSync(path, { force: true });
+    await reserve.writeNew(path, text, 0o600);
   }
 }
 
@@ -241,14 +263,15 @@ const DRAFT = /^(\d+)-[0-9a-f]{16}\.json\.[0-9a-f]{8}$/;
 
 /** The entries of live processes of this home. Removes others on the way: foreign and partial files, and copies from another home. */
 async function living(directory: string, system: LockEnvironment): Promise<Entry[]> {
-  const names = await readdir(directory);
+  const names = readdirSync(directory);
   for (const name of names) {
     const writer = Number(DRAFT.exec(name)?.[1] ?? Number.NaN);
     if (writer > 0 && !(await system.processes.isAlive({ pid: writer }))) await remove(join(directory, name));
   }
   const entries: Entry[] = [];
   for (const name of names.filter((each) => each.endsWith('.json'))) {
-    const entry = await read(directory, name);
+    const entry = readEntry(directory, name);
+    // Gone meanwhile.
     if (!entry) continue;
     const place = placeStatus(entry.at, directory);
     if (place !== 'copied' && !entry.left && (await system.processes.isAlive(entry))) {
@@ -257,11 +280,4 @@ async function living(directory: string, system: LockEnvironment): Promise<Entry
     } else await remove(join(directory, name));
   }
   return entries;
-}
-
-async function read(directory: string, name: string): Promise<Entry | undefined> {
-  const path = join(directory, name);
-  const value = await readRecord(path);
-  // Gone meanwhile.
-  return value === undefined ? undefined : parseEntry(path, name, value);
 }

@@ -1,6 +1,10 @@
+// Synchronous: these files are tiny, and each step through the thread pool takes as long as reading one of them.
+import { closeSync, constants, fstatSync, openSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { RdError } from '../errors.ts';
-import type { JsonObject } from '../json.ts';
+import { type JsonObject, parseObject } from '../json.ts';
 import { type Place, parsePlace } from '../os/directory-identity.ts';
+import { ioError, systemCode } from '../os/io-error.ts';
 import type { ProcessIdentity } from '../os/process-table.ts';
 
 /** Holder of a lock, as recorded in its file. */
@@ -27,8 +31,41 @@ export interface Entry extends Holder {
   held: boolean;
 }
 
-/** @throws RdError `ERR_IO` for a file that is not ours. */
-export function parseEntry(path: string, name: string, value: JsonObject | 'damaged'): Entry {
+/** Bytes: larger than any file of a lock. */
+const LIMIT = 64 * 1024;
+
+/** Undefined when the file is gone. @throws RdError `ERR_IO` for one that is not ours or cannot be read. */
+export function readEntry(directory: string, name: string): Entry | undefined {
+  const path = join(directory, name);
+  try {
+    return parseEntry(path, name, recordIn(path));
+  } catch (cause) {
+    if (systemCode(cause) === 'ENOENT') return undefined;
+    throw cause instanceof RdError ? cause : ioError('read', path, cause);
+  }
+}
+
+/** The same; undefined for any file that is not an entry. */
+export function readableEntry(directory: string, name: string): Entry | undefined {
+  try {
+    return readEntry(directory, name);
+  } catch {
+    return undefined;
+  }
+}
+
+function recordIn(path: string): JsonObject | 'damaged' {
+  // Non-blocking: a pipe in its place would hang.
+  const file = openSync(path, constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0) | (constants.O_NONBLOCK ?? 0));
+  try {
+    const facts = fstatSync(file);
+    return (facts.isFile() && facts.size <= LIMIT && parseObject(readFileSync(file, 'utf8'))) || 'damaged';
+  } finally {
+    closeSync(file);
+  }
+}
+
+function parseEntry(path: string, name: string, value: JsonObject | 'damaged'): Entry {
   if (value === 'damaged' || typeof value.pid !== 'number' || typeof value.since !== 'string') {
     throw new RdError('ERR_IO', `the lock file ${path} was not created by rdctl`, {
       advice: 'Remove it and try again.',

@@ -1,4 +1,5 @@
-import { link, lstat, open, readdir, rename, unlink } from 'node:fs/promises';
+import { readdirSync, renameSync, unlinkSync } from 'node:fs';
+import { link, lstat, open, rename, unlink } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { type FileOperations, fileOperations } from '../os/atomic-file.ts';
 import { makeDirectory } from '../os/directory.ts';
@@ -50,16 +51,17 @@ export function withReserve(directory: string): FileOperations {
     },
     async rename(from, to) {
       await givePiece(directory, to);
-      await rename(from, to);
+      renameSync(from, to);
     },
     async unlink(path) {
       await givePiece(directory, path);
-      await unlink(path);
+      unlinkSync(path);
     },
   };
 }
 
-function isFull(error: unknown): boolean {
+/** There was no room to write. */
+export function isFull(error: unknown): boolean {
   return ['ENOSPC', 'EDQUOT'].includes(systemCode(error) ?? '');
 }
 
@@ -79,14 +81,24 @@ async function takePiece(directory: string, path: string): Promise<boolean> {
 
 /** A replaced file becomes the missing piece. Without hard links its space is just freed. */
 async function givePiece(directory: string, path: string): Promise<void> {
-  const there = await readdir(join(directory, 'reserve')).catch((): string[] => []);
-  for (const piece of pieces(directory).filter((each) => !there.includes(basename(each)))) {
+  for (const piece of missing(directory)) {
     const given = await link(path, piece).then(
       () => 'given',
       (error: unknown) => systemCode(error),
     );
     if (given !== 'EEXIST') return;
   }
+}
+
+/** Pieces that are not there. */
+function missing(directory: string): string[] {
+  let there: string[] = [];
+  try {
+    there = readdirSync(join(directory, 'reserve'));
+  } catch {
+    // All of them.
+  }
+  return pieces(directory).filter((each) => !there.includes(basename(each)));
 }
 
 async function overwrite(path: string, data: string | Uint8Array): Promise<void> {

@@ -4,6 +4,7 @@ import { Duplex } from 'node:stream';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { exchangeOver, type OutgoingRequest, ProtocolError } from '../../src/client/http-exchange.ts';
+import { overSocket } from '../../src/client/wire.ts';
 
 /** A connection on which these bytes come, in pieces, once the request has been sent; it ends after them. */
 function connection(pieces: readonly Buffer[], options: { staysOpen?: boolean } = {}) {
@@ -33,7 +34,7 @@ async function exchanged(text: string, request: Partial<OutgoingRequest> = {}, c
   const { socket, sent } = connection(pieces.filter(({ length }) => length > 0));
   const parts: Buffer[] = [];
   const result = await exchangeOver(
-    socket,
+    overSocket(socket),
     { method: 'GET', path: '/', headers: {}, ...request },
     { onBody: (part) => void parts.push(part) },
   );
@@ -136,7 +137,7 @@ test.each([
 ])('sends nothing of a request that cannot be written: %j', async (request) => {
   const { socket, sent } = connection([]);
   const asked = exchangeOver(
-    socket,
+    overSocket(socket),
     { method: 'GET', path: '/', headers: {}, ...request },
     { onBody: () => undefined },
   );
@@ -150,12 +151,18 @@ test('what the reader throws ends the exchange', async () => {
   const onBody = () => {
     throw error;
   };
-  await expect(exchangeOver(socket, { method: 'GET', path: '/', headers: {} }, { onBody })).rejects.toBe(error);
+  await expect(exchangeOver(overSocket(socket), { method: 'GET', path: '/', headers: {} }, { onBody })).rejects.toBe(
+    error,
+  );
 });
 
 test('a connection that has closed already is an error at once', async () => {
   const { socket } = connection([]);
   await once(socket.destroy(), 'close');
-  const asked = exchangeOver(socket, { method: 'GET', path: '/', headers: {} }, { onBody: () => undefined });
+  const asked = exchangeOver(
+    overSocket(socket),
+    { method: 'GET', path: '/', headers: {} },
+    { onBody: () => undefined },
+  );
   await expect(asked).rejects.toMatchObject({ code: 'ECONNRESET' });
 });

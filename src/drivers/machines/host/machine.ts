@@ -123,7 +123,7 @@ export function hostMachine({ places, run, forwarding, networks, log }: HostMach
 
   /** Recorded before forwarding is enabled: after a crash we must know that we enabled it. */
   async function forwardingMark(before: MachineRecord | undefined): Promise<Pick<MachineRecord, 'forwardingBoot'>> {
-    const boot = await bootId();
+    const boot = bootId();
     const ours = before?.forwardingBoot === boot || !(await forwarding.read());
     return ours ? { forwardingBoot: boot } : {};
   }
@@ -150,7 +150,7 @@ export function hostMachine({ places, run, forwarding, networks, log }: HostMach
 
   async function restoreForwarding(record: MachineRecord | undefined, signal: AbortSignal): Promise<void> {
     signal.throwIfAborted();
-    const changedByUs = record?.forwardingBoot === (await bootId());
+    const changedByUs = record?.forwardingBoot === bootId();
     if (!changedByUs || !(await forwarding.read())) return;
     const bridges = (await readLinks(run)).filter((link) => link.bridge);
     const use = { changedByUs, otherBridges: bridges.length, foreignNat: await hasForeignNat(run, chain) };
