@@ -101,9 +101,10 @@ interface Entry {
 
 /** What is there of a snapshot that covers a change when its service is killed. */
 const COVER_INSTANTS = ['the record', 'the copy', 'the snapshot', 'the entry', 'the answer'] as const;
+const MOST_ROUNDS = 60;
 
 test('a change that destroys data comes with its snapshot or not at all when its service is killed with -9', {
-  timeout: 120_000,
+  timeout: 300_000,
 }, async () => {
   const home = temporaryDirectory();
   const env = { RDCTL_HOME: home, RDCTL_DRIVER: 'simulated', RDCTL_SIMULATED_LATENCY_MS: '5' };
@@ -123,7 +124,10 @@ test('a change that destroys data comes with its snapshot or not at all when its
     JSON.parse(readFileSync(join(home, 'config', 'settings.json'), 'utf8')).kubernetes.version as string;
   const seen = new Set<string>();
 
-  for (const instant of Array.from({ length: rounds(1, 20) }, () => COVER_INSTANTS).flat()) {
+  const instants = Array.from({ length: rounds(1, 20) }, () => COVER_INSTANTS).flat();
+  // Where the computer is busy, a kill at the first instant may come late: that one is tried until it does not.
+  for (let round = 0; round < instants.length || (seen.size < 2 && round < MOST_ROUNDS); round += 1) {
+    const instant = instants[round] ?? COVER_INSTANTS[0];
     expect(await call('start', '--wait')).toMatchObject({ exit: 0 });
     expect(await call('apply', '-f', '1.33.4.json')).toMatchObject({ exit: 0 });
     const { pid } = JSON.parse(readFileSync(join(home, 'app-engine.json'), 'utf8'));
