@@ -46,6 +46,8 @@ export interface ArchitectureFacts {
 /**
  * The table. arm64: `virt` adds no processors, and memory only with ACPI, which needs firmware; guests boot their kernel directly. Without
  * ACPI the power button is a pin whose driver Debian's cloud kernel lacks.
+ * `no_timer_check`: the kernel tests its timer during a few milliseconds, and gives up where a busy computer emulates none of them. It skips
+ * that test itself with KVM.
  * `pauth-impdef`: the standard algorithm for pointer authentication takes half of the time of an emulated processor.
  */
 export const ARCHITECTURES: Readonly<Record<Architecture, ArchitectureFacts>> = {
@@ -60,7 +62,7 @@ export const ARCHITECTURES: Readonly<Record<Architecture, ArchitectureFacts>> = 
     powerButton: true,
     hotplug: true,
     emulatedFeatures: '',
-    emulatedKernelLine: 'tsc=reliable',
+    emulatedKernelLine: 'tsc=reliable no_timer_check',
   },
   aarch64: {
     node: 'arm64',

@@ -38,13 +38,21 @@ export interface MachineParts {
   log: DriverContext['log'];
 }
 
-/** Error for a QEMU that has exited unexpectedly. */
-export async function qemuFailed(logFile: string, cause?: unknown): Promise<RdError> {
+/** The last words of a kernel that gives up, which ends its QEMU: the guest does not reboot. */
+const PANIC = /Kernel panic - not syncing: (.+?)\s*(?:\]---)?$/;
+
+/** That line, and the trace after it. */
+const PANIC_LINES = 60;
+
+/** Error for a QEMU that has exited unexpectedly. `serialLog`: of the guest that it booted. */
+export async function qemuFailed(logFile: string, serialLog?: string, cause?: unknown): Promise<RdError> {
   const details = await tailOf(logFile);
-  const last = details.at(-1);
+  const printed = serialLog === undefined ? [] : await tailOf(serialLog, PANIC_LINES);
+  const panic = printed.flatMap((line) => PANIC.exec(line)?.[1] ?? []).at(-1);
+  const last = panic === undefined ? details.at(-1) : `the kernel of the guest gave up: ${panic}`;
   return new RdError('ERR_DRIVER_FAILED', last ? `QEMU ended: ${last}` : 'QEMU ended', {
     ...(cause === undefined ? {} : { cause }),
-    details,
-    advice: `See ${logFile}.`,
+    details: panic === undefined ? details : printed,
+    advice: `See ${panic === undefined ? logFile : serialLog}.`,
   });
 }

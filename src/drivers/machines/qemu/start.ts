@@ -122,7 +122,7 @@ async function boot(parts: MachineParts, image: GuestImage, argv: QemuArguments,
     // Verify the image only after a failure: hashing takes seconds that every start would pay.
     await images.verify(image, signal);
     if (await isAlive()) throw error;
-    throw await qemuFailed(logFile, error);
+    throw await qemuFailed(logFile, places.serialLog, error);
   }
 }
 

@@ -134,7 +134,7 @@ async function loadState(
   const memory = await sendState(join(directory, STATE), line, limit).catch(async (error: unknown) => {
     signal.throwIfAborted();
     // QEMU's own error is more useful than a closed connection.
-    throw (await isAlive()) ? error : await qemuFailed(logFile, error);
+    throw (await isAlive()) ? error : await qemuFailed(logFile, undefined, error);
   });
   await waitFor(async () => ((await monitor.status(signal)) === 'paused' ? true : undefined), 'take its state');
   return { memory, root: await rootSum };
