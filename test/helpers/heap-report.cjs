@@ -1,11 +1,9 @@
-// Loaded into a service by `NODE_OPTIONS=--require`: on SIGUSR2, writes the bytes that are in use after a garbage collection to a file.
+// Loaded into a service by `NODE_OPTIONS=--require`, or `BUN_OPTIONS=--preload` for the standalone file: on SIGUSR2, writes the bytes that are
+// in use after a garbage collection to a file.
 const { renameSync, writeFileSync } = require('node:fs');
-const { setFlagsFromString } = require('node:v8');
-const { runInNewContext } = require('node:vm');
 
 const file = process.env.RDCTL_TEST_HEAP_REPORT;
-setFlagsFromString('--expose-gc');
-const collect = runInNewContext('gc');
+const collect = collector();
 process.on('SIGUSR2', () => {
   collect();
   collect();
@@ -13,3 +11,9 @@ process.on('SIGUSR2', () => {
   writeFileSync(`${file}.part`, String(heapUsed + external));
   renameSync(`${file}.part`, file);
 });
+
+function collector() {
+  if (process.versions.bun) return () => globalThis.Bun.gc(true);
+  require('node:v8').setFlagsFromString('--expose-gc');
+  return require('node:vm').runInNewContext('gc');
+}

@@ -6,6 +6,7 @@ import { expect, onTestFinished, test, vi } from 'vitest';
 import { createClient } from '../../src/client/client.ts';
 import { rounds } from '../helpers/rounds.ts';
 import { toolHome } from '../helpers/tool-home.ts';
+import { isStandalone } from '../helpers/tool-program.ts';
 
 const SUBSCRIBERS = 100;
 /** Milliseconds under load. */
@@ -21,7 +22,7 @@ test('100 subscribers of events cost the built service no memory over time', asy
   const preload = resolve('test/helpers/heap-report.cjs');
   const { home, rdctl, servicePid } = toolHome({
     ...{ RDCTL_SIMULATED_LATENCY_MS: '0', RDCTL_TEST_HEAP_REPORT: report },
-    NODE_OPTIONS: `--require ${preload}`,
+    ...(isStandalone ? { BUN_OPTIONS: `--preload ${preload}` } : { NODE_OPTIONS: `--require ${preload}` }),
   });
   expect((await rdctl('start', '--driver', 'simulated')).exit).toBe(0);
   const pid = servicePid();
