@@ -53,8 +53,8 @@ export function oversized({ bytes, size, label }: Source): ParsedDocument | unde
 async function readBounded(path: string, name: string, limit: number): Promise<Pick<Source, 'bytes' | 'size'>> {
   try {
     const facts = statSync(path);
-    // At once: starting the thread pool takes longer. Any other kind of file may have to be waited for.
-    if (facts.isFile() && facts.size <= limit) {
+    // At once: starting the thread pool takes longer. Any other kind of file may have to be waited for, as one of the system that claims to be empty.
+    if (facts.isFile() && facts.size > 0 && facts.size <= limit) {
       const bytes = readFileSync(path);
       return { bytes: bytes.subarray(0, limit + 1), size: bytes.length };
     }

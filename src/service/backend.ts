@@ -135,8 +135,10 @@ export async function openBackend(
   // A history without a state outlived a reset.
   if (!state && history.last > 0) await history.beginAgain(initial.generation);
   // An apply launches a service stopped, so the power at the start is nobody's wish.
-  const before = { ...initial, settings: recovered.undone ?? (state ? startup.stored : settings) };
-  const byPolicy = settings === startup.settings && recordedChanges(before, initial).length > 0;
+  // A release that was installed meanwhile may have other fields.
+  const undone = recovered.undone?.version === settings.version ? recovered.undone : undefined;
+  const before = { ...initial, settings: undone ?? (state ? startup.stored : settings) };
+  const byPolicy = !undone && settings === startup.settings && recordedChanges(before, initial).length > 0;
   const starter: Author = { how: byPolicy ? 'policy' : 'start' };
   const changes = await history.writing(before, initial, starter);
   if (changes.length > 0) events.emit(changeEvent(initial, starter, changes));

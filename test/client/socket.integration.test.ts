@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { writeFileSync } from 'node:fs';
+import { lstatSync, renameSync } from 'node:fs';
 import { createServer, type RequestListener } from 'node:http';
 import { createServer as createPlainServer, type Server, type Socket } from 'node:net';
 import { join } from 'node:path';
@@ -57,20 +57,19 @@ test('a password that is not ASCII and a response in pieces pass', async () => {
   expect(body.toString()).toBe('café ü');
 });
 
-test.each([
-  ['is gone', (path: string) => `${path}.other`],
-  [
-    'is left by a service that was killed',
-    (path: string) => {
-      writeFileSync(`${path}.file`, '');
-      return `${path}.file`;
-    },
-  ],
-])('a socket that %s: no service runs', async (_, other) => {
+test('where no service runs, it is said, also beside the socket of a killed one', async () => {
   const connection = await answering((_request, response) => void response.end());
-  const path = other(connection.reached.by === 'socket' ? connection.reached.path : '');
-  const asked = httpTransport({ ...connection, reached: { by: 'socket', path } }, REQUEST);
-  await expect(asked).rejects.toMatchObject({ code: 'ERR_NOT_RUNNING' });
+  const path = connection.reached.by === 'socket' ? connection.reached.path : '';
+  const asked = (at: string) => httpTransport({ ...connection, reached: { by: 'socket', path: at } }, REQUEST);
+  await expect(asked(`${path}.other`)).rejects.toMatchObject({ code: 'ERR_NOT_RUNNING' });
+
+  // A renamed socket stays when its server has gone.
+  const server = createPlainServer();
+  await new Promise<void>((resolve) => server.listen(`${path}.new`, resolve));
+  renameSync(`${path}.new`, `${path}.stale`);
+  await new Promise((resolve) => server.close(resolve));
+  expect(lstatSync(`${path}.stale`).isSocket()).toBe(true);
+  await expect(asked(`${path}.stale`)).rejects.toMatchObject({ code: 'ERR_NOT_RUNNING' });
 });
 
 test.each([

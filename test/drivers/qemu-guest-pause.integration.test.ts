@@ -100,7 +100,7 @@ async function scene() {
     lines: { held: () => 0 },
     port: async () => sshPort,
     isUp: async () => up.value,
-    started: async () => undefined,
+    emulatedStart: async () => undefined,
     clock: fast,
     log: () => undefined,
   });

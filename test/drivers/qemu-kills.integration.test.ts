@@ -231,7 +231,7 @@ function machineOf(directory: string, { call }: Life = life(), changes: Partial<
     lines: { held: () => 0 },
     port: async () => 1,
     isUp: machine.isUp,
-    started: machine.started,
+    emulatedStart: machine.emulatedStart,
   });
   /** As a service begins: it wakes what an earlier one left paused. */
   const perform = async (step: MachineStep) => {

@@ -83,7 +83,13 @@ function scene() {
     own: async () => new Map<Door, number>([[SOCKET, 1]]),
     connectionCounts: async () => `sockets: used ${40 + world.clients}`,
     cpuMs: async () => world.cpuMs,
-    started: async () => ({ how: 'boot', phases: [{ name: 'boot', ms: world.bootMs }] }),
+    emulatedStart: async () => ({
+      how: 'boot',
+      phases: [
+        { name: 'root disk', ms: 60_000 },
+        { name: 'boot', ms: world.bootMs },
+      ],
+    }),
     clock,
     now: () => '2026-11-24T12:00:00.000Z',
     log: (level, message, values) => level === 'warn' && world.warnings.push([message, values?.why]),

@@ -125,10 +125,14 @@ test.each(['decided', 'made'])(
       expect.stringContaining('the restore of the snapshot "one"; everything is as it was'),
     );
     const { entries } = JSON.parse((await call(second, 'GET', '/v2/history')).text);
-    const memory = entries.flatMap(({ changes }: { changes: { path: string; after?: unknown }[] }) =>
-      changes.filter(({ path }) => path === 'virtualMachine.memoryInGB').map(({ after }) => after),
+    type Shown = { by: { how: string }; changes: { path: string; after?: unknown }[] };
+    const memory = entries.flatMap(({ by, changes }: Shown) =>
+      changes.filter(({ path }) => path === 'virtualMachine.memoryInGB').map(({ after }) => [by.how, after]),
     );
-    expect(memory.slice(-2)).toEqual([4, 7]);
+    expect(memory.slice(-2)).toEqual([
+      ['restore', 4],
+      ['start', 7],
+    ]);
   },
 );
 

@@ -46,8 +46,8 @@ export interface ArchitectureFacts {
 /**
  * The table. arm64: `virt` adds no processors, and memory only with ACPI, which needs firmware; guests boot their kernel directly. Without
  * ACPI the power button is a pin whose driver Debian's cloud kernel lacks.
- * `no_timer_check`: the kernel tests its timer during a few milliseconds, and gives up where a busy computer emulates none of them. It skips
- * that test itself with KVM.
+ * `no_timer_check`: the kernel tests its timer for a few milliseconds, and panics when a busy computer emulates no tick in that time. With
+ * KVM it skips that test by itself.
  * `pauth-impdef`: the standard algorithm for pointer authentication takes half of the time of an emulated processor.
  */
 export const ARCHITECTURES: Readonly<Record<Architecture, ArchitectureFacts>> = {

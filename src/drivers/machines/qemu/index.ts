@@ -149,7 +149,7 @@ async function openQemu(context: DriverContext, programs: GuestPrograms): Promis
       lines,
       port,
       isUp: () => machine.isUp(),
-      started: () => machine.started(),
+      emulatedStart: () => machine.emulatedStart(),
       clock: steadyClock,
       log,
     }),

@@ -25,6 +25,8 @@ export interface QemuMachine extends MachineDriver {
   isUp(): Promise<boolean>;
   /** Its last start. */
   started(): Promise<MachineStart | undefined>;
+  /** The same of an emulated machine; undefined for others. */
+  emulatedStart(): Promise<MachineStart | undefined>;
   /** Whether the guest runs and responds. */
   answers(signal: AbortSignal): Promise<boolean>;
 }
@@ -191,6 +193,10 @@ export function qemuMachine(input: QemuMachineParts): QemuMachine {
     async started() {
       const record = await readQemuRecord(places.record);
       return record === 'damaged' ? undefined : record?.started;
+    },
+    async emulatedStart() {
+      const record = await readQemuRecord(places.record);
+      return record === 'damaged' || record?.accelerator !== 'tcg' ? undefined : record.started;
     },
     async isUp() {
       const record = await readQemuRecord(places.record);

@@ -16,7 +16,9 @@ const MOST = 4;
  */
 export function slowness(started: MachineStart | undefined): number {
   if (started === undefined) return 1;
-  const ms = started.phases.reduce((sum, phase) => sum + phase.ms, 0);
+  // Before the boot, a resume may have failed.
+  const boot = started.phases.findIndex(({ name }) => name === 'boot');
+  const ms = started.phases.slice(Math.max(0, boot)).reduce((sum, phase) => sum + phase.ms, 0);
   return Math.min(MOST, Math.max(1, ms / USUAL_MS[started.how]));
 }
 

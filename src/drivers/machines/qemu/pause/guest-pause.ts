@@ -4,7 +4,7 @@ import { messageOf, RdError } from '../../../../errors.ts';
 import type { Clock } from '../../../../os/clock.ts';
 import { findDaemon, signalDaemon } from '../../../../os/daemon.ts';
 import { processorTime } from '../../../../os/process-table.ts';
-import type { DriverContext, MachineStart } from '../../../driver.ts';
+import type { DriverContext } from '../../../driver.ts';
 import type { Lifelines } from '../../shared/lifelines.ts';
 import { type Connection, createGuestClock } from '../guest.ts';
 import { requestStatistics } from '../live/adjust.ts';
@@ -26,8 +26,8 @@ export interface GuestPauseParts {
   port(): Promise<number>;
   /** The machine is on and has booted. */
   isUp(): Promise<boolean>;
-  /** How it was started. */
-  started(): Promise<MachineStart | undefined>;
+  /** See `PausedParts`. */
+  emulatedStart: PausedParts['emulatedStart'];
   clock: Clock;
   log: DriverContext['log'];
 }
@@ -38,7 +38,7 @@ export interface GuestPauseParts {
  * know that it is paused.
  */
 export function guestPause(parts: GuestPauseParts): PausedParts {
-  const { places, guest, monitor, mounts, ports, lines, port, isUp, started, clock, log } = parts;
+  const { places, guest, monitor, mounts, ports, lines, port, isUp, emulatedStart, clock, log } = parts;
   const guestClock = createGuestClock(guest, clock);
 
   async function signalConnections(signal: 'SIGSTOP' | 'SIGCONT'): Promise<void> {
@@ -115,7 +115,7 @@ export function guestPause(parts: GuestPauseParts): PausedParts {
       return own;
     },
     connectionCounts: readSocketCounts,
-    started,
+    emulatedStart,
     async cpuMs() {
       const qemu = await findDaemon(places.qemuRecord);
       return qemu.state === 'running' ? processorTime(qemu.pid) : undefined;

@@ -21,8 +21,8 @@ export interface PausedParts {
   connectionCounts(): Promise<string>;
   /** Processor time that QEMU has used, in milliseconds; undefined when it does not run. */
   cpuMs(): Promise<number | undefined>;
-  /** How it was started. */
-  started(): Promise<MachineStart | undefined>;
+  /** How it was started, if it is emulated. */
+  emulatedStart(): Promise<MachineStart | undefined>;
   clock: Clock;
   /** RFC 3339. */
   now(): string;
@@ -117,9 +117,10 @@ export function guestPauses(parts: PausedParts): Pauses {
   async function pauseIfUnused(signal: AbortSignal): Promise<void> {
     const cpuMs = await parts.cpuMs();
     if (cpuMs === undefined) return;
-    const [connections, own, started] = await Promise.all([parts.connections(), parts.own(), parts.started()]);
+    const looks = [parts.connections(), parts.own(), parts.emulatedStart()] as const;
+    const [connections, own, started] = await Promise.all(looks);
     const connected = doorInUse(connections, own) !== undefined;
-    // What an idle guest does takes longer as well where its start did.
+    // What an idle emulated guest does takes longer as well where its start did.
     const idleMs = idle.add({ at: clock.now(), cpuMs: cpuMs / slowness(started), connected }, limitMs);
     // Work that began meanwhile aborts the check.
     if (signal.aborted || limitMs === 0 || idleMs < limitMs) return;
