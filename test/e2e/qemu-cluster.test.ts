@@ -144,6 +144,8 @@ describe.skipIf(reason !== undefined)('a cluster in the guest', () => {
 
       // A reset: the same release, with nothing in it.
       const { resets } = (await status()).counters;
+      // On a busy computer a probe of the cluster may be late, and a reset is refused meanwhile.
+      await expect.poll(async () => (await status()).converged, POLL).toBe(true);
       expect(await rdctl('reset', '--k8s')).toMatchObject({ exit: 0 });
       expect(await status()).toMatchObject({ converged: true, counters: { resets: resets + 1 } });
       expect(await starts()).toEqual([`${OLD} ${port}`]);
