@@ -50,7 +50,8 @@ test('a change that the engine refuses is undone, told, and recorded', async () 
       returnGeneration: generation + 2,
     },
   });
-  expect(await entries()).toMatchObject([
+  // The last outcome is recorded a moment after the status has it.
+  await expect.poll(entries).toMatchObject([
     { by: { how: 'apply' }, outcome: { result: 'returned', reason: expect.stringContaining('engine start failed') } },
     {
       by: { how: 'return', to: generation },
@@ -102,7 +103,7 @@ test('with --on-failure keep it stays, and a rollback is offered', async () => {
     backendState: 'ERROR',
     transaction: { state: 'kept', onFailure: 'keep' },
   });
-  expect(await entries()).toMatchObject([{ outcome: { result: 'failed' } }]);
+  await expect.poll(entries).toMatchObject([{ outcome: { result: 'failed' } }]);
   expect((await run('rollback')).exit).toBe(0);
 });
 
@@ -112,9 +113,9 @@ test('a first start is kept, and says why', async () => {
   expect(exit).toBe(1);
   expect(err).toContain('The change is kept, because the backend has not run in this home before.');
   expect(await client.status()).toMatchObject({ backendState: 'ERROR', transaction: { state: 'kept' } });
-  expect(await entries()).toMatchObject([
-    { outcome: { result: 'failed', keptBecause: 'the backend has not run in this home before' } },
-  ]);
+  await expect
+    .poll(entries)
+    .toMatchObject([{ outcome: { result: 'failed', keptBecause: 'the backend has not run in this home before' } }]);
 });
 
 test('a classic write stays, with the state ERROR', async () => {
