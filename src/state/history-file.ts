@@ -34,7 +34,7 @@ export interface HistoryFile {
    * dropped. What is bound to an older entry can go.
    */
   onOldest(listener: (generation: number) => void): void;
-  /** All entries, oldest first. Throws `ERR_IO`. */
+  /** All entries, oldest first, with what is being written. Throws `ERR_IO`. */
   entries(): Promise<HistoryEntry[]>;
 }
 
@@ -116,7 +116,7 @@ export async function openHistory(
       listeners.add(listener);
       listener(oldest);
     },
-    entries: () => readHistory(path),
+    entries: () => queue.run(() => readHistory(path)),
   };
   for (const { generation, outcome } of entries) {
     if (generation <= current || outcome) continue;

@@ -26,8 +26,8 @@ describe.skipIf(reason !== undefined)('a dockerd that refuses its configuration'
     process.kill(servicePid(), 'SIGKILL');
     expect((await rdctl('start', '--wait')).exit).toBe(0);
     await expect.poll(async () => (await status()).converged, { timeout: 30_000 }).toBe(true);
-    const { entries } = JSON.parse((await rdctl('history', '-o', 'json')).out);
-    expect(entries.slice(-2)).toMatchObject([
+    const last = async () => JSON.parse((await rdctl('history', '-o', 'json')).out).entries.slice(-2);
+    await expect.poll(last).toMatchObject([
       { by: { how: 'apply' }, outcome: { result: 'returned' } },
       { by: { how: 'return' }, outcome: { result: 'converged' } },
     ]);

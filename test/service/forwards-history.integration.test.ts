@@ -80,15 +80,20 @@ test('forwards and extensions of an apply belong to it, and one rollback undoes 
 portForwards: [{ namespace: default, service: web, k8sPort: 80, hostPort: ${port} }]`);
   expect((await run('apply', '-f', 'p.yaml')).exit).toBe(0);
   await converged();
-  const all = await entries();
-  const [first] = all;
-  expect(
-    all.map(({ by, changes, outcome }) => [by.how, changes.map(({ path, key }) => key ?? path), outcome?.result]),
-  ).toEqual([
+  const inShort = async () =>
+    (await entries()).map(({ by, changes, outcome }) => [
+      by.how,
+      changes.map(({ path, key }) => key ?? path),
+      outcome?.result,
+    ]);
+  // Outcomes are recorded a moment after the status has them.
+  await expect.poll(inShort).toEqual([
     ['apply', ['images.namespace', WEB], 'converged'],
     ['apply', ['simulated/hello'], 'converged'],
     ['apply', ['simulated/panel'], 'converged'],
   ]);
+  const all = await entries();
+  const [first] = all;
   expect(all.map(({ by }) => by.continues)).toEqual([undefined, first?.generation, first?.generation]);
   expect((await run('rollback')).exit).toBe(0);
   await converged();

@@ -31,6 +31,14 @@ test('entries come back in order with their outcomes, from a private file', asyn
   expect(statSync(path).mode & 0o777).toBe(0o600);
 });
 
+test('what is being written is among the entries', async () => {
+  const history = await openHistory(place(), 0, NOW);
+  const outcome = { result: 'converged', at: AT } as const;
+  const writing = [history.add(entry(1)), history.close(1, outcome)];
+  expect(await history.entries()).toEqual([{ ...entry(1), outcome }]);
+  await Promise.all(writing);
+});
+
 test('a line that a crash cut off is skipped, and the next one is whole', async () => {
   const path = place();
   const history = await openHistory(path, 0, NOW);
