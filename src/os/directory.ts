@@ -14,7 +14,7 @@ const MODE = 0o700;
  */
 export async function makeDirectory(path: string): Promise<void> {
   refuseMoved(path);
-  if (isThere(path)) return;
+  if (isAlreadyDirectory(path)) return;
   try {
     await make(path);
   } catch (cause) {
@@ -23,7 +23,7 @@ export async function makeDirectory(path: string): Promise<void> {
 }
 
 /** The usual case, without a wait. */
-function isThere(path: string): boolean {
+function isAlreadyDirectory(path: string): boolean {
   try {
     return statSync(path).isDirectory();
   } catch {
