@@ -2,27 +2,16 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { basename } from 'node:path';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { stringify } from 'yaml';
-import { COMMANDS } from '../cli/commands.ts';
-import { helpPromises, markdownPromises } from './promises/sentences.ts';
+import { markdownPromises } from './promises/sentences.ts';
 import { CONDITIONS, type Entry, KINDS, readTable, testsNamed } from './promises/table.ts';
 import { hasTest } from './promises/titles.ts';
 
-const MARKDOWN = ['README.md', 'ARCHITECTURE.md', ...readdirSync('docs').map((name) => `docs/${name}`)];
-const DOCUMENTS = [...MARKDOWN.filter((path) => path.endsWith('.md')), 'help'];
+/** Where people read what they may rely on: data, security, and the first page. */
+const DOCUMENTS = ['README.md', ...['security', 'transactions', 'homes', 'snapshots'].map((name) => `docs/${name}.md`)];
 /** Allowed in place of `once`. */
 const ALTERNATIVES = `\`${CONDITIONS.join('`, `')}\` name tests, or \`says:\` is ${KINDS.join(', ')}`;
 
-/** A README is named after its folder. */
-const tableOf = (document: string) =>
-  document === 'docs/README.md'
-    ? 'test/promises/docs.yaml'
-    : `test/promises/${basename(document, '.md').toLowerCase()}.yaml`;
-
-async function promisesOf(document: string): Promise<string[]> {
-  if (document !== 'help') return markdownPromises(readFileSync(document, 'utf8'));
-  const commands = await Promise.all(COMMANDS.map((each) => each.load()));
-  return [...new Set(commands.flatMap(helpPromises))];
-}
+const tableOf = (document: string) => `test/promises/${basename(document, '.md').toLowerCase()}.yaml`;
 
 const holds = (entry: Entry, sentence: string) =>
   'text' in entry ? entry.text === sentence : new RegExp(entry.pattern).test(sentence);
@@ -44,8 +33,8 @@ describe.each(DOCUMENTS)('%s', (document) => {
   let sentences: string[];
   let entries: Entry[];
 
-  beforeAll(async () => {
-    sentences = await promisesOf(document);
+  beforeAll(() => {
+    sentences = markdownPromises(readFileSync(document, 'utf8'));
     entries = existsSync(file) ? readTable(file) : [];
   });
 

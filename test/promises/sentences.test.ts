@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { defineCommand } from '../../cli/command.ts';
-import { helpPromises, markdownPromises } from './sentences.ts';
+import { markdownPromises } from './sentences.ts';
 
 describe('in Markdown, promises are found', () => {
   test('in paragraphs and list items, across lines and without markup', () => {
@@ -47,37 +46,4 @@ rest stays. This says something else. *Only* here.
       'Text.\n\n```\nnothing\n```\n\n- x\n\n  ```console\n  never\n  ```\n\nA read-only backup. `--only` once.\n\nNever.\n\nNever.';
     expect(markdownPromises(text)).toEqual(['Never.']);
   });
-});
-
-test('in help, promises are found in the summary, the text and the flags, also of subcommands', () => {
-  const part = defineCommand({
-    name: 'x part',
-    summary: 'Never more',
-    usage: '',
-    description: '',
-    flags: {},
-    classic: false,
-    run: async () => 0,
-  });
-  const command = defineCommand({
-    name: 'x',
-    summary: 'Only this',
-    usage: '',
-    description: 'It goes\nback. It ends.\n\nNothing else:\n  rdctl x never',
-    flags: {
-      yes: { type: 'boolean', summary: 'Ask nothing' },
-      old: { type: 'boolean', summary: 'Never shown', hidden: true },
-    },
-    subcommands: [part],
-    classic: false,
-    run: async () => 0,
-  });
-  expect(helpPromises(command)).toEqual([
-    'Only this',
-    'It goes back.',
-    'Nothing else:',
-    'rdctl x never',
-    '--yes › Ask nothing',
-    'Never more',
-  ]);
 });

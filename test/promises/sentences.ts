@@ -1,5 +1,3 @@
-import type { Command } from '../../cli/command.ts';
-
 /** A sentence with one of these words needs a test, or a reason why it is no promise. */
 const PROMISING = /(?<![-\w])(never|always|nothing|only|stay|stays|refuse|refused|refuses|no-op|back)(?![-\w])/i;
 
@@ -9,17 +7,6 @@ const PROMISING = /(?<![-\w])(never|always|nothing|only|stay|stays|refuse|refuse
  */
 export function markdownPromises(text: string): string[] {
   return unique(blocks(text).flatMap((block) => (block.startsWith('|') ? tablePromises(block) : promises(block))));
-}
-
-/** What `rdctl COMMAND --help` promises, and the help of its subcommands. For a flag: `--yes › Ask nothing`. */
-export function helpPromises({ summary, description, flags, subcommands = [] }: Command): string[] {
-  const paragraphs = description.split(/\n(?=\s)|\n{2,}/).map((part) => part.replace(/\s+/g, ' '));
-  const shown = Object.entries(flags).filter(([, flag]) => !flag.hidden);
-  return unique([
-    ...[summary, ...paragraphs].flatMap((each) => promises(each)),
-    ...shown.flatMap(([name, flag]) => promises(flag.summary, `--${name} › `)),
-    ...subcommands.flatMap(helpPromises),
-  ]);
 }
 
 /** Paragraphs and list items on one line each, and tables with a line per row. */

@@ -1,8 +1,20 @@
 import { readFileSync } from 'node:fs';
 import { parse } from 'yaml';
 
-/** When a promise has to hold: at all, done twice, after a crash, beside others, with the service off, on a full disk. */
-export const CONDITIONS = ['once', 'second', 'kill', 'neighbour', 'offline', 'fullDisk'] as const;
+/** When a promise has to hold; CONTRIBUTING.md says what each word means. */
+export const CONDITIONS = [
+  'once',
+  'second',
+  'kill',
+  'stop',
+  'neighbour',
+  'twoAtOnce',
+  'otherDoor',
+  'comesAndGoes',
+  'offline',
+  'fullDisk',
+  'version',
+] as const;
 
 /** Why a sentence is no promise about what this tool does. */
 export const KINDS = ['definition', 'instruction', 'upstream', 'reason', 'limit', 'measured'] as const;
