@@ -65,6 +65,11 @@ export interface Io {
   readStdin(limit: number): Promise<Buffer>;
   /** stdin and stderr are terminals, so prompts can be answered. */
   interactive: boolean;
+  /**
+   * Asks on stderr for one line; call only when `interactive`. What was typed before the question is discarded.
+   * @returns undefined when the user leaves, as with Ctrl-C.
+   */
+  ask(question: string): Promise<string | undefined>;
   /** stderr is a terminal, so progress can be drawn. */
   progress: boolean;
   /** Columns of the terminal on stdout; `undefined` when it is not one. */

@@ -127,10 +127,11 @@ export function runProcess(self: readonly string[], argv: readonly string[]): vo
 
 function processIo(self: readonly string[], platform: Platform): Io {
   const stdout = writer(1);
+  const stderr = writer(2);
   return {
     out: stdout.write,
     say: stdout.say,
-    err: writer(2).say,
+    err: stderr.say,
     get closed() {
       return stdout.gone;
     },
@@ -147,6 +148,10 @@ function processIo(self: readonly string[], platform: Platform): Io {
     },
     get interactive() {
       return isTerminal(0) && isTerminal(2);
+    },
+    async ask(question) {
+      const { askOnTerminal } = await import('./terminal-answer.ts');
+      return askOnTerminal(process.stdin, () => stderr.say(question), this.signal);
     },
     get progress() {
       return isTerminal(2) && process.env.TERM !== 'dumb';

@@ -161,7 +161,7 @@ async function consentToReset(
     });
   }
   if (!io.interactive) return undefined;
-  await askYes(`This deletes ${LOSSES[mode]}${whose}. Continue?`, io);
+  await askYes(`This deletes ${LOSSES[mode]}${whose}`, io);
   return 'prompt';
 }
 
@@ -287,7 +287,7 @@ async function overTheApi(connection: Connection, options: FactoryResetInput, io
 
 async function consent(what: string, { yes }: FactoryResetInput, io: Io): Promise<void> {
   if (yes || !io.interactive) return;
-  await askYes(`This removes ${what}: settings, containers, images, volumes. Snapshots are kept. Continue?`, io);
+  await askYes(`This removes ${what}: settings, containers, images, volumes. Snapshots are kept`, io);
 }
 
 /** Like `rdctl shutdown`, including anything left by a killed service. */

@@ -156,7 +156,7 @@ on Ctrl-C, it is put back automatically. On a terminal, the command asks for con
       if (client && !json) await printInterruption(client, { do: 'restore', name, stop: true }, io);
       if (io.interactive && !flags.yes && !json) {
         await askYes(
-          `This replaces the current settings, images, containers, volumes and cluster with those of ${quoted(name)}. Continue?`,
+          `This replaces the current settings, images, containers, volumes and cluster with those of ${quoted(name)}`,
           io,
         );
       }

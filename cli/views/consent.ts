@@ -12,17 +12,20 @@ export async function consentTo(plan: Plan, allowed: Allowed, io: Io): Promise<C
   const missing = notAllowed(items, allowed);
   if (missing.length === 0) return { items, by: 'flag' };
   if (!io.interactive) return { missing };
-  await askYes(`${plan.summary.text}. Continue and lose this data?`, io);
+  await askYes(plan.summary.text, io);
   return { items, by: 'prompt' };
 }
 
 /**
- * Prompts on the terminal; call only when `interactive`.
- * @throws as `askConsent`.
+ * Prompts on the terminal; call only when `interactive`. The one answer that continues is the word itself: a single key may have been meant
+ * for something else.
+ * @param loss a sentence without its period
+ * @throws as `consentTo`.
  */
-export async function askYes(message: string, io: Io): Promise<void> {
-  const { confirm } = await import('@clack/prompts');
-  const answer = await confirm({ message, initialValue: false, output: process.stderr, signal: io.signal });
-  if (answer === true) return;
-  throw new RdError(answer === false ? 'ERR_CONSENT_NEEDED' : 'ERR_CANCELLED', 'Nothing was changed.');
+export async function askYes(loss: string, io: Io): Promise<void> {
+  const answer = (await io.ask(`${loss}.\nType "yes" to continue and lose this data: `))?.trim();
+  if (answer === 'yes') return;
+  if (answer === undefined) throw new RdError('ERR_CANCELLED', 'Nothing was changed.');
+  const isPlain = ['', 'n', 'no'].includes(answer.toLowerCase());
+  throw new RdError('ERR_CONSENT_NEEDED', `${isPlain ? '' : 'The answer was not "yes". '}Nothing was changed.`);
 }

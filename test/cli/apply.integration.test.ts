@@ -1,7 +1,7 @@
 import { chmodSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Ajv2020 } from 'ajv/dist/2020.js';
-import { describe, expect, test, vi } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { withServiceExit } from '../../cli/commands/apply/failure.ts';
 import { createClient } from '../../src/client/client.ts';
 import { RdError } from '../../src/errors.ts';
@@ -11,9 +11,6 @@ import { foreignApp } from '../helpers/foreign-app.ts';
 import { recordingProxy } from '../helpers/recording-proxy.ts';
 import { startService } from '../helpers/service.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';
-
-const answer = vi.hoisted(() => ({ confirm: vi.fn<() => Promise<boolean | symbol>>(async () => true) }));
-vi.mock('@clack/prompts', () => answer);
 
 /** A service, and a tool that reaches it through a counting proxy. */
 async function stage(options: Parameters<typeof startService>[0] = {}) {
@@ -131,17 +128,14 @@ describe('data loss', () => {
     const refused = await rdctl(['apply', '-f', 'old.json']);
     expect(refused.exit).toBe(5);
     expect(refused.err).toContain('--allow-reset');
-    answer.confirm.mockClear().mockResolvedValueOnce(false);
-    const declined = await rdctl(['apply', '-f', 'old.json'], { interactive: true });
+    const declined = await rdctl(['apply', '-f', 'old.json'], { interactive: true, ask: async () => 'no' });
     expect(declined.exit).toBe(5);
     expect(declined.err).toMatch(/\nNothing was changed\.\n$/);
     expect(declined.err).not.toContain('nobody');
-    answer.confirm.mockResolvedValueOnce(Symbol('cancel'));
-    const left = await rdctl(['apply', '-f', 'old.json'], { interactive: true });
+    const left = await rdctl(['apply', '-f', 'old.json'], { interactive: true, ask: async () => undefined });
     expect(left).toMatchObject({ exit: 130, err: expect.stringMatching(/\nNothing was changed\.\n$/) });
     expect(proxy.writes()).toHaveLength(writes);
-    expect(answer.confirm).toHaveBeenCalledTimes(2);
-    expect((await rdctl(['apply', '-f', 'old.json'], { interactive: true })).exit).toBe(0);
+    expect((await rdctl(['apply', '-f', 'old.json'], { interactive: true, ask: async () => 'yes' })).exit).toBe(0);
     expect((await rdctl(['apply', '-f', 'new.json'])).exit).toBe(0);
     expect((await rdctl(['apply', '-f', 'old.json', '--allow', 'machine-reset'])).exit).toBe(5);
     expect((await rdctl(['apply', '-f', 'old.json', '--allow', 'kubernetes-reset'])).exit).toBe(0);
@@ -237,11 +231,11 @@ describe('a saved plan', () => {
     file('old.json', cluster('1.30.2'));
     expect((await rdctl(['plan', '-f', 'old.json', '--out-file', 'plan.json'])).exit).toBe(0);
     const before = await client.settings();
-    answer.confirm.mockImplementationOnce(async () => {
+    const ask = async () => {
       await client.setBackendState('STOPPED');
-      return true;
-    });
-    const { exit, err } = await rdctl(['apply', 'plan.json'], { interactive: true });
+      return 'yes';
+    };
+    const { exit, err } = await rdctl(['apply', 'plan.json'], { interactive: true, ask });
     expect(exit).toBe(6);
     expect(err).toContain('the power state changed');
     expect(proxy.writes()).toEqual(['POST /v2/apply']);

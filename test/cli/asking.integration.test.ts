@@ -1,16 +1,9 @@
 import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { beforeEach, describe, expect, test, vi } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { leafAt } from '../../src/settings/leaf-paths.ts';
 import { rdctl } from '../helpers/cli.ts';
 import { startService, type TestService } from '../helpers/service.ts';
-
-const answer = vi.hoisted(() => ({ confirm: vi.fn<() => Promise<boolean>>() }));
-vi.mock('@clack/prompts', () => answer);
-
-beforeEach(() => {
-  answer.confirm.mockReset().mockResolvedValue(false);
-});
 
 interface Asking {
   argv: (home: string) => string[];
@@ -72,25 +65,29 @@ describe.each(Object.entries(COMMANDS))('%s', (_name, { argv, prepare, done, scr
     return { service, command: argv(service.home), env: service.env };
   }
 
-  test('prompts on a terminal, and does nothing when the answer is no', async () => {
+  test('prompts on a terminal, and does nothing unless the answer is the word yes', async () => {
     const { service, command, env } = await stage();
-    const { err } = await rdctl(command, { env, interactive: true });
-    expect(err).toMatch(/Nothing was changed\.\n$/);
-    expect(answer.confirm).toHaveBeenCalledOnce();
-    expect(await done(service)).toBe(false);
+    for (const typed of ['no', 'y', '', undefined]) {
+      const ask = vi.fn(async () => typed);
+      const { exit, err } = await rdctl(command, { env, interactive: true, ask });
+      expect(exit, err).not.toBe(0);
+      expect(err).toMatch(/Nothing was changed\.\n$/);
+      expect(ask).toHaveBeenCalledOnce();
+      expect(await done(service)).toBe(false);
+    }
+    expect(await rdctl(command, { env, interactive: true, ask: async () => ' yes ' })).toMatchObject({ exit: 0 });
+    expect(await done(service)).toBe(true);
   });
 
   test('does not prompt with --yes', async () => {
     const { service, command, env } = await stage();
     expect(await rdctl([...command, '--yes'], { env, interactive: true })).toMatchObject({ exit: 0 });
-    expect(answer.confirm).not.toHaveBeenCalled();
     expect(await done(service)).toBe(true);
   });
 
   test('does not prompt in a script', async () => {
     const { service, command, env } = await stage();
     expect(await rdctl(command, { env })).toMatchObject({ exit: scripts });
-    expect(answer.confirm).not.toHaveBeenCalled();
     expect(await done(service)).toBe(scripts === 0);
   });
 });

@@ -18,6 +18,8 @@ export interface Stage {
   platform?: Platform;
   cwd?: string;
   interactive?: boolean;
+  /** What is typed at a prompt; by default nothing is asked. */
+  ask?: Io['ask'];
   progress?: boolean;
   columns?: number;
   signal?: AbortSignal;
@@ -45,6 +47,11 @@ export function fakeIo(stage: Stage = {}): Io & { text: { out: string; err: stri
     },
     readStdin: async () => Buffer.from(stage.stdin ?? ''),
     interactive: stage.interactive ?? false,
+    ask:
+      stage.ask ??
+      (async (question) => {
+        throw new Error(`nobody answers: ${question}`);
+      }),
     progress: stage.progress ?? false,
     columns: stage.columns,
     color: false,
