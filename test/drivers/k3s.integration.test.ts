@@ -1,4 +1,14 @@
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  watch,
+  writeFileSync,
+} from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
@@ -159,6 +169,37 @@ test('a reset removes workloads and state, and keeps images and programs', async
   expect(existsSync(options.kubeconfig)).toBe(false);
   await start();
   expect(events.filter((event) => event.includes('loads'))).toHaveLength(1);
+});
+
+test('a reset empties the directory of CNI configurations that a running containerd watches, and keeps it', async () => {
+  const { start, stop, reset, look, data } = await k3sMachine();
+  const state = join(data, 'k3s', 'state');
+  const directory = networkConfigOf({ state });
+  mkdirSync(directory, { recursive: true });
+  const seen: (string | null)[] = [];
+  const watcher = watch(directory, (_event, name) => void seen.push(name));
+  onTestFinished(() => watcher.close());
+  const { ino } = statSync(directory);
+  for (const version of ['1.33.6', '1.32.9']) {
+    await start({ version, engine: 'containerd' });
+    writeFileSync(join(directory, '10-flannel.conflist'), '{}');
+    mkdirSync(join(state, 'agent', 'etc', 'other', 'net.d'), { recursive: true });
+    symlinkSync(data, join(state, 'elsewhere'));
+    await stop();
+    await reset();
+    expect(readdirSync(state, { recursive: true })).toEqual([
+      'agent',
+      'agent/etc',
+      'agent/etc/cni',
+      'agent/etc/cni/net.d',
+    ]);
+    expect(await look()).toEqual({ state: 'absent' });
+    expect(statSync(directory).ino).toBe(ino);
+  }
+  expect(existsSync(join(data, 'k3s', 'programs'))).toBe(true);
+  seen.length = 0;
+  writeFileSync(join(directory, '10-flannel.conflist'), '{}');
+  await expect.poll(() => seen).toContain('10-flannel.conflist');
 });
 
 test('the installed version is known while the machine is off', async () => {

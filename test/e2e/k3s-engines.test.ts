@@ -1,8 +1,12 @@
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { connect } from 'node:http2';
+import { createConnection } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { k3sCluster } from '../../src/drivers/clusters/k3s/k3s.ts';
+import { k3sSources } from '../../src/drivers/clusters/k3s/sources.ts';
 import type { Driver } from '../../src/drivers/driver.ts';
 import { containerdEngine } from '../../src/drivers/engines/containerd.ts';
 import { containerdPods } from '../../src/drivers/engines/containerd-images.ts';
@@ -13,6 +17,7 @@ import { podNetwork } from '../../src/drivers/index.ts';
 import { hostFactory } from '../../src/drivers/machines/host/index.ts';
 import type { Shell } from '../../src/drivers/shell.ts';
 import { run } from '../../src/os/run.ts';
+import { bytesOf } from '../../src/os/stream-bytes.ts';
 import { engineSpec, MACHINE } from '../contract/driver-suite.ts';
 import { busyboxImage } from '../helpers/busybox.ts';
 import { callEngine } from '../helpers/engine-client.ts';
@@ -94,4 +99,47 @@ describe.skipIf(reason !== undefined)('real engines below a cluster', () => {
     expect(await ctr('k8s.io', 'containers', 'ls', '-q')).toBe('');
     await driver.engines.containerd.perform({ do: 'stop' }, FOREVER);
   });
+
+  test('containerd sees the CNI configuration of a cluster that was reset while it ran', async () => {
+    await driver.engines.containerd.perform({ do: 'start', spec: engineSpec('containerd') }, FOREVER);
+    const pods = { moby: mobyPods(shell), containerd: containerdPods(shell) };
+    const cluster = k3sCluster(shell, {
+      ...{ engines: pods, sources: k3sSources({}), name: 'rdctl', ownsNetwork: false },
+      ...{ cache: join(root, 'cache'), memo: join(root, 'memo'), kubeconfig: join(root, 'kubeconfig.json') },
+    });
+    const { configuration } = podNetwork(shell.places);
+    const bridge = { cniVersion: '0.3.1', name: 'pods', plugins: [{ type: 'loopback' }] };
+    const network = () => criStatus(pods.containerd.socket);
+    for (const round of ['before', 'after']) {
+      expect(await network(), round).toContain('cni plugin not initialized');
+      // As k3s does.
+      mkdirSync(configuration, { recursive: true });
+      writeFileSync(join(configuration, '10-flannel.conflist'), JSON.stringify(bridge));
+      await expect.poll(network, { timeout: 10_000 }).not.toContain('cni plugin not initialized');
+      await cluster.perform({ do: 'reset' }, FOREVER);
+      await expect.poll(network, { timeout: 10_000 }).toContain('cni plugin not initialized');
+    }
+    await driver.engines.containerd.perform({ do: 'stop' }, FOREVER);
+  });
 });
+
+/** The response of the CRI to `Status`, as kubelet asks; its texts are readable in the encoding of protobuf. */
+async function criStatus(socket: string): Promise<string> {
+  const session = connect('http://localhost', { createConnection: () => createConnection({ path: socket }) });
+  try {
+    const path = '/runtime.v1.RuntimeService/Status';
+    const request = session.request({
+      ':method': 'POST',
+      ':path': path,
+      'content-type': 'application/grpc',
+      te: 'trailers',
+    });
+    // An empty message: not compressed, of length 0.
+    request.end(Buffer.alloc(5));
+    const text = (await bytesOf(request, 2 ** 20)).toString('latin1');
+    expect(text).toContain('NetworkReady');
+    return text;
+  } finally {
+    session.close();
+  }
+}

@@ -55,10 +55,25 @@ export function programOf({ programs }: K3sPlaces, release: string): string {
   return posix.join(programs, release, 'k3s');
 }
 
+/** Below the state of k3s. */
+const NETWORK_CONFIG = ['agent', 'etc', 'cni', 'net.d'];
+
 /** CNI configuration, which k3s writes for flannel. */
 export function networkConfigOf({ state }: Pick<K3sPlaces, 'state'>): string {
-  return posix.join(state, 'agent', 'etc', 'cni', 'net.d');
+  return posix.join(state, ...NETWORK_CONFIG);
 }
+
+/**
+ * Removes the state `$1` of k3s, except for the directory of the CNI configuration, which is emptied: a running containerd watches that very
+ * directory and would never see another one in its place.
+ */
+export const REMOVE_STATE_SCRIPT = `set -u
+[ -d "$1/${NETWORK_CONFIG.join('/')}" ] || exec rm -rf --one-file-system -- "$1"
+cd -- "$1" || exit 1
+exec find . -xdev -depth -mindepth 1 ! '(' -type d '(' ${NETWORK_CONFIG.map(
+  (_, index) => `-path ./${NETWORK_CONFIG.slice(0, index + 1).join('/')}`,
+).join(' -o ')} ')' ')' -delete
+`;
 
 /**
  * The configuration file of k3s, keyed by its long flags. JSON, which is valid YAML. `socket` is the engine's: with `docker` k3s ships the

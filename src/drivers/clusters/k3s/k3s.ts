@@ -17,7 +17,7 @@ import {
   readCredentials,
 } from './api.ts';
 import { type Architecture, artifactStore, HOST_ARCHITECTURE } from './artifacts.ts';
-import { k3sArguments, k3sConfig, k3sPlaces, pluginsOf } from './config.ts';
+import { k3sArguments, k3sConfig, k3sPlaces, pluginsOf, REMOVE_STATE_SCRIPT } from './config.ts';
 import { type Installed, install, installedRelease, removeOthers, versionOf } from './installation.ts';
 import {
   clusterRecord,
@@ -60,6 +60,8 @@ export interface K3sOptions {
 const PROGRAM = 'k3s';
 const READY_MS = 8 * 60_000;
 const GRACE_MS = 30_000;
+/** Volumes of pods can have many files. */
+const REMOVE_MS = 4 * 60_000;
 /** A start of the service waits for the list; a start of the cluster can wait longer. */
 const LIST_LIMIT_MS = 1_500;
 const FIND_LIMIT_MS = 20_000;
@@ -227,7 +229,12 @@ export function k3sCluster(shell: Shell, options: K3sOptions): ClusterDriver {
     }
     for (const engine of Object.values(engines)) await endPods(shell, engine, 'remove', signal);
     await clear(signal);
-    for (const path of [places.state, places.kubelet, places.kubeconfig]) await shell.remove(path);
+    await shell.run(['sh', '-s', '--', places.state], {
+      input: REMOVE_STATE_SCRIPT,
+      timeoutMs: REMOVE_MS,
+      signal,
+    });
+    for (const path of [places.kubelet, places.kubeconfig]) await shell.remove(path);
     await rm(options.kubeconfig, { force: true });
     // Last: while it exists, the reset is incomplete.
     await installed.forget();
