@@ -117,14 +117,14 @@ interface Life {
   isStopping(): boolean;
   /** Closes everything. Idempotent; resolves with `stopped`. */
   stop(why: string): Promise<void>;
-  /** Begins to stop. Resolves once clients that look for the service of this home can see that it is exiting. */
+  /** Begins to stop. Resolves once nobody can reach this service any more, and the next one can be started. */
   requestStop(why: string): Promise<void>;
   stopped: Promise<void>;
 }
 
-function lifeOf({ lock, log }: Home, undo: Undo[]): Life {
+function lifeOf({ withdraw, log }: Home, undo: Undo[]): Life {
   let stopping: Promise<void> | undefined;
-  let announced = Promise.resolve();
+  let withdrawn = Promise.resolve();
   let ended = () => {};
   const stopped = new Promise<void>((resolve) => {
     ended = resolve;
@@ -133,9 +133,9 @@ function lifeOf({ lock, log }: Home, undo: Undo[]): Life {
   const stop = (why: string): Promise<void> => {
     if (!stopping) {
       log.write('info', 'stopping', { reason: why });
-      // First, because clients that need a lasting service wait for this one to exit, which may take minutes.
-      announced = lock.update({ ending: true }).catch((error: unknown) => failed('lock', error));
-      stopping = announced.then(() => undoAll(undo, failed));
+      // First, because the rest may take minutes, and the next service waits for this one to exit.
+      withdrawn = withdraw(failed);
+      stopping = withdrawn.then(() => undoAll(undo, failed));
       stopping.then(ended);
     }
     return stopping;
@@ -145,7 +145,7 @@ function lifeOf({ lock, log }: Home, undo: Undo[]): Life {
     stop,
     requestStop(why) {
       void stop(why);
-      return announced;
+      return withdrawn;
     },
     stopped,
   };
@@ -189,7 +189,7 @@ function contextOf(options: ServiceOptions, parts: Parts): ApiContext {
     checkFactoryReset: ({ cache }) => checkPlaces(places, cache),
     requestFactoryReset(request) {
       reset.request(request);
-      void life.stop('a factory reset was requested');
+      return life.requestStop('a factory reset was requested');
     },
     transient: createTransientStore(options.platform, options.noModalDialogs ?? false),
     ...features,

@@ -106,6 +106,8 @@ real driver that can run on this computer. \`simulated\` runs nothing and is nev
       power: POWERS.find((power) => power === flags.power) ?? 'keep',
       idle: flags.idle !== undefined,
       noModalDialogs,
+      signal,
+      say: (text) => io.err(`notice: ${text}\n`),
       allowHosts: Array.isArray(flags['allow-host']) ? flags['allow-host'] : [],
       ...(driver === undefined ? {} : { driver }),
       ...(globals.port ? { port: globals.port } : {}),

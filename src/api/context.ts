@@ -51,8 +51,8 @@ export interface ApiContext {
   requestStop(reason: string): Promise<void>;
   /** Throws if these directories must not be reset. */
   checkFactoryReset(request: { cache: boolean }): void;
-  /** Begins an orderly shutdown that ends by removing this installation. `cache`: downloads, too. */
-  requestFactoryReset(request: { cache: boolean }): void;
+  /** Begins to stop as `requestStop`, and ends by removing this installation. `cache`: downloads, too. */
+  requestFactoryReset(request: { cache: boolean }): Promise<void>;
   transient: TransientStore;
   diagnostics: Diagnostics;
   portForwards: PortForwards;

@@ -32,7 +32,9 @@ export interface Listener {
    * @throws the system error.
    */
   listenOn(descriptor: number): Promise<void>;
-  /** Refuses new connections, and lets pending responses finish within a limit. */
+  /** Refuses new connections from now on, at every address. Pending responses and open streams go on. Idempotent. */
+  refuse(): void;
+  /** As `refuse`, and lets pending responses finish within a limit. */
   close(): Promise<void>;
 }
 
@@ -55,6 +57,13 @@ export async function bindListener(port?: number): Promise<Listener> {
     if (failure) throw failure;
     locals.push(local);
   }
+  let refused: Promise<unknown> | undefined;
+  /** Resolves when the last connection is closed. */
+  const refuse = () => {
+    // A server that never listened calls back with an error, which does not matter.
+    refused ??= Promise.all([server, ...locals].map((each) => new Promise((resolve) => each.close(resolve))));
+    return refused;
+  };
   return {
     server,
     port: bound,
@@ -63,7 +72,15 @@ export async function bindListener(port?: number): Promise<Listener> {
       await chmod(path, 0o600);
     },
     listenOn: (fd) => alsoListen({ fd }),
-    close: () => close(server, locals),
+    refuse: () => void refuse(),
+    async close() {
+      const limit = setTimeout(() => server.closeAllConnections(), CLOSE_LIMIT);
+      const closed = refuse();
+      // Includes connections through the socket.
+      server.closeIdleConnections();
+      await closed;
+      clearTimeout(limit);
+    },
   };
 }
 
@@ -125,14 +142,4 @@ function portOf(server: Server): number {
   const address = server.address();
   if (address === null || typeof address === 'string') throw new Error('the server has no port');
   return address.port;
-}
-
-async function close(server: Server, locals: readonly NetServer[]): Promise<void> {
-  const limit = setTimeout(() => server.closeAllConnections(), CLOSE_LIMIT);
-  // A server that never listened calls back with an error, which does not matter.
-  const closed = [server, ...locals].map((each) => new Promise((resolve) => each.close(resolve)));
-  // Includes connections through the socket.
-  server.closeIdleConnections();
-  await Promise.all(closed);
-  clearTimeout(limit);
 }

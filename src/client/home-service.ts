@@ -57,6 +57,11 @@ export async function homeService(where: Places, now: number = Date.now()): Prom
   };
 }
 
+/** True for a live service that was asked to stop: it answers no more, and the next one waits for it. */
+export function isEnding(home: HomeService): boolean {
+  return home.kind === 'passing' && home.holder.ending === true;
+}
+
 /** True when the last service's backend may be running, or may be recorded as running. */
 export function mayRun(home: HomeService): boolean {
   return home.kind === 'left' || (home.kind === 'none' && home.cut === 'killed');

@@ -42,6 +42,8 @@ export interface StoredSettings {
   warnings?: readonly string[];
   /** The last service exited without stopping its backend, which may be running. */
   left?: boolean;
+  /** The last service was asked to stop and has not exited. */
+  ending?: boolean;
   /** The last service was not stopped: `left`, or the computer was shut down. */
   cut?: boolean;
 }
@@ -122,10 +124,11 @@ export function offlinePlan(
     ...(locks ? { locks } : {}),
     ...(lockedBy === undefined ? {} : { lockedBy }),
   });
+  const who = stored.ending ? 'The service is ending' : 'No service is running';
   const note =
     stored.from === 'file'
-      ? 'No service is running: compared with the stored settings.'
-      : 'No service is running and nothing is stored: compared with the defaults.';
+      ? `${who}: compared with the stored settings.`
+      : `${who} and nothing is stored: compared with the defaults.`;
   const cover = lossesOf(plan).length > 0 && request.snapshot !== false ? { snapshot: {} } : {};
   return { ...plan, ...cover, warnings: [note, ...warnings, ...plan.warnings] };
 }

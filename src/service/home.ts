@@ -1,8 +1,9 @@
 import { rm } from 'node:fs/promises';
 import { bindListener, type Listener } from '../api/listener.ts';
-import { homeService } from '../client/home-service.ts';
-import { messageOf } from '../errors.ts';
+import { homeService, SERVICE_STOP_MS } from '../client/home-service.ts';
+import { messageOf, RdError } from '../errors.ts';
 import type { FollowingIntegration } from '../features/host-integration/integration.ts';
+import { steadyClock } from '../os/clock.ts';
 import { keepPlace } from '../os/directory-identity.ts';
 import { type LogFile, openLog } from '../os/log-file.ts';
 import { userHome } from '../os/user-directories.ts';
@@ -10,7 +11,7 @@ import { PRODUCT } from '../product.ts';
 import { removeConnectionFile, removeStaleConnectionFile } from '../state/connection-file.ts';
 import { adoptPlaces, refuseRunning } from '../state/drop-in.ts';
 import { checkPlaces, type ResetSummary, factoryReset as removeFiles } from '../state/factory-reset.ts';
-import { lockHome, sweepLock } from '../state/home-lock.ts';
+import { lockHolder, lockHome, sweepLock } from '../state/home-lock.ts';
 import { lockStanding } from '../state/lock-standing.ts';
 import { sweepDrafts } from '../state/own-files.ts';
 import { requirePrivate } from '../state/ownership.ts';
@@ -19,6 +20,9 @@ import { fillReserve } from '../state/reserve.ts';
 import { removeServiceSocket } from '../state/service-socket.ts';
 import { checkDriverName } from './driver.ts';
 import type { ServiceOptions, Undo } from './options.ts';
+
+/** How often a start looks whether the last service has exited, in milliseconds. */
+const ENDING_LOOK_MS = 50;
 
 /** The home of this service: locked, logged, and with a port. */
 export interface Home {
@@ -32,6 +36,11 @@ export interface Home {
   streams: Set<() => void>;
   reset: PendingReset;
   ending: Ending;
+  /**
+   * Ends what leads callers here, so that the next service can be started: the lock says "ending", nothing accepts a connection any more,
+   * and the connection file is gone. A failure is reported and does not stop the rest.
+   */
+  withdraw(onFailure: (what: string, error: unknown) => void): Promise<void>;
   /** Throws when the directories have been moved. */
   check: ReturnType<typeof keepPlace>['check'];
 }
@@ -46,6 +55,7 @@ export async function openHome(options: ServiceOptions, undo: Undo[]): Promise<H
   checkDriverName(options);
   requirePrivate(places);
   const adopted = await adoptPlaces(places, { adopt: options.adopt ?? false, now: Date.now() });
+  await waitForEnding(places, options);
   // A backend left by an earlier service still has to be stopped, even if this start fails early.
   const ending: Ending = { backendStopped: (await homeService(places)).kind !== 'left' };
   const copied = lockStanding(places.serviceLock) === 'copied';
@@ -82,14 +92,46 @@ export async function openHome(options: ServiceOptions, undo: Undo[]): Promise<H
     },
   ]);
   await lock.update({ port, ...(options.idle ? { idle: true } : {}) });
+  const forget = () => removeConnectionFile(places.connectionFile, process.pid, port);
   undo.push([
     'connection file',
     async () => {
       await lock.update({ announced: false });
-      await removeConnectionFile(places.connectionFile, process.pid, port);
+      await forget();
     },
   ]);
-  return { places, lock, log, listener, notices, streams, reset, ending, check: place.check };
+  async function withdraw(onFailure: (what: string, error: unknown) => void): Promise<void> {
+    // First, because whoever finds no listener asks the lock.
+    await lock.update({ ending: true }).catch((error: unknown) => onFailure('lock', error));
+    listener.refuse();
+    await forget().catch((error: unknown) => onFailure('connection file', error));
+  }
+  return { places, lock, log, listener, notices, streams, reset, ending, withdraw, check: place.check };
+}
+
+/**
+ * Waits for a service of this home that was asked to stop, for the time that a stop may take.
+ * @throws RdError `ERR_ALREADY_RUNNING` when it hangs, `ERR_CANCELLED` by the signal.
+ */
+async function waitForEnding(places: Places, { clock = steadyClock, signal, say }: ServiceOptions): Promise<void> {
+  const since = clock.now();
+  let known: number | undefined;
+  for (;;) {
+    const holder = await lockHolder(places.serviceLock);
+    if (!holder?.alive || !holder.ending) return;
+    const { pid } = holder;
+    if (signal?.aborted) throw new RdError('ERR_CANCELLED', 'Nothing was started.');
+    if (clock.now() - since >= SERVICE_STOP_MS) {
+      throw new RdError(
+        'ERR_ALREADY_RUNNING',
+        `the last service for ${places.data} (pid ${pid}) was asked to stop but is still running after ${SERVICE_STOP_MS / 1000} s`,
+        { advice: `Check the logs in ${places.logs}. To force it to exit, kill process ${pid}; then start again.` },
+      );
+    }
+    if (known !== pid) say?.(`The last service (pid ${pid}) is ending; waiting for it to exit.`);
+    known = pid;
+    await clock.sleep(ENDING_LOOK_MS, signal);
+  }
 }
 
 /** State that the shutdown depends on, updated as startup proceeds. */

@@ -1,6 +1,7 @@
 import type { PolicySources } from '../../profiles/policies/read.ts';
 import type { Connection } from '../client/connection.ts';
 import type { JsonObject } from '../json.ts';
+import type { Clock } from '../os/clock.ts';
 import type { Environment } from '../os/user-directories.ts';
 import type { Platform } from '../settings/field.ts';
 import type { ResetSummary } from '../state/factory-reset.ts';
@@ -30,6 +31,11 @@ export interface ServiceOptions {
   self?: readonly string[];
   /** A listening socket that the service manager passed as this file descriptor (sd_listen_fds(3)). */
   inherited?: number;
+  /** Receives what the start waits for, as a sentence. */
+  say?: (text: string) => void;
+  /** Ends that wait. */
+  signal?: AbortSignal;
+  clock?: Clock;
   /** In drop-in mode: take over the directories of the compatible application. */
   adopt?: boolean;
 }

@@ -81,7 +81,7 @@ describe('a connection file that is missing at the first look', () => {
     };
     await expect(rediscover(find, NOT_THERE, {}, io)).rejects.toMatchObject({
       code: 'ERR_NOT_RUNNING',
-      advice: expect.stringContaining('is starting or stopping'),
+      advice: expect.stringContaining('is ending'),
     });
   });
 
@@ -172,7 +172,7 @@ describe('a service that will not stay', () => {
   }
 
   test.each([
-    [{ ending: true }, /^notice: The last service \(pid \d+\) is stopping; waiting for it to exit\.\n$/],
+    [{ ending: true }, /^notice: The last service \(pid \d+\) is ending; waiting for it to exit\.\n$/],
     [{ idle: true }, /^notice: Another command needs the backend off \(service \d+\); waiting for it to exit\.\n$/],
   ])('is waited for: %j', async (facts, notice) => {
     const { io, take } = newHome();
@@ -243,6 +243,28 @@ describe('a service that will not stay', () => {
     });
     expect(io.text.err).toBe('');
   });
+});
+
+test('a service that is ending is no stale one: every command says so', async () => {
+  const { home, env, take } = newHome();
+  await (await take()).update({ port: 1, announced: true, ending: true });
+  const profile = join(home, 'profile.yaml');
+  writeFileSync(profile, 'version: 19\n');
+  const plan = await rdctl(['plan', profile], { env });
+  expect(plan.exit, plan.err).toBe(0);
+  expect(plan.err + plan.out).toContain('The service is ending');
+  const ending = `The last service (pid ${process.pid}) is ending; \`rdctl start\` waits for it`;
+  const says = async (...commands: string[]) => {
+    for (const command of commands) {
+      const { exit, err } = await rdctl([command], { env });
+      expect({ command, exit, err }).toEqual({ command, exit: 1, err: expect.stringContaining(ending) });
+      expect(err).not.toMatch(/stale|No service is running/);
+    }
+  };
+  await says('status', 'events', 'diagnostics', 'list-settings');
+  // Between its last connection and the removal of its file.
+  writeConnection(join(home, 'app-engine.json'), { user: 'user', password: 'secret', port: 1, pid: process.pid });
+  await says('status', 'events', 'diagnostics');
 });
 
 test('an interrupted start says that the service goes on starting, and how to stop it', async () => {

@@ -217,7 +217,8 @@ export function startApi(options: TestApiOptions = {}): TestApi {
     maintenance: () => undefined,
     transaction: () => undefined,
     checkFactoryReset: () => undefined,
-    requestFactoryReset: ({ cache }) => stops.push(`factory reset, ${cache ? 'downloads too' : 'without downloads'}`),
+    requestFactoryReset: async ({ cache }) =>
+      void stops.push(`factory reset, ${cache ? 'downloads too' : 'without downloads'}`),
     transient: createTransientStore(platform, false),
     diagnostics: NO_DIAGNOSTICS,
     extensions,

@@ -1,4 +1,4 @@
-import { homeService, mayRun, wasUnclean } from '../../../src/client/home-service.ts';
+import { homeService, isEnding, mayRun, wasUnclean } from '../../../src/client/home-service.ts';
 import { acceptedRequest, offlinePlan, storedForwards, storedSettings } from '../../../src/client/offline.ts';
 import { type StoredHome, withKept } from '../../../src/client/offline-kept.ts';
 import { refuseOtherDriver } from '../../../src/client/session/driver.ts';
@@ -36,6 +36,7 @@ export async function estimate(request: PlanRequest, io: Io, { driver, how, name
     ...stored,
     left: mayRun(last),
     cut: wasUnclean(last),
+    ending: isEnding(last),
     ...(next.driver === undefined ? {} : { driver: next.driver }),
   };
   const files = await userFiles(next.driver, io);

@@ -102,7 +102,7 @@ function requestedPower(bytes: Buffer): Power {
   );
 }
 
-/** `PUT /v1/shutdown`: responds once other clients can see that the service is exiting, so that the caller can start the next one; then everything stops in order. */
+/** `PUT /v1/shutdown`: responds once nothing listens here any more, so that the caller can start the next service; then everything stops in order. */
 export function shutdownRoutes(app: FastifyInstance, { requestStop, log }: ApiContext): void {
   for (const path of ['/v1/shutdown', '/v0/shutdown']) {
     app.put(path, {
@@ -110,7 +110,13 @@ export function shutdownRoutes(app: FastifyInstance, { requestStop, log }: ApiCo
         scope: 'write',
         summary: 'Stop the backend and the service',
         ...(path.startsWith('/v0/') ? { unlisted: true as const } : {}),
-        replies: { 202: { description: 'always, before anything stops', body: 'text', example: TEXTS.shutdown } },
+        replies: {
+          202: {
+            description: 'always: nothing listens here any more, and the backend begins to stop',
+            body: 'text',
+            example: TEXTS.shutdown,
+          },
+        },
       }),
       handler: async (_request, reply) => {
         log('info', 'shutdown requested over the API');
@@ -187,8 +193,8 @@ const FACTORY_RESET_DOC = documented({
   scope: 'closed',
   summary: 'Remove this installation and exit',
   description:
-    'Responds first. Then the API stops listening, the backend stops, and settings, data, extensions, logs and changes ' +
-    'to user files are removed. Existing snapshots stay.',
+    'Responds once the API listens no more. Then the backend stops, and settings, data, extensions, logs and changes to user files are ' +
+    'removed. Existing snapshots stay.',
   body: {
     description: 'Whether to keep downloads; by default they are removed',
     schema: { type: 'object', properties: { keepSystemImages: { type: 'boolean' } } },
@@ -200,22 +206,17 @@ const FACTORY_RESET_DOC = documented({
   },
 });
 
-/** `PUT /v1/factory_reset`: responds, then stops the service and removes this installation. */
+/** `PUT /v1/factory_reset`: responds as `PUT /v1/shutdown` does, then stops the service and removes this installation. */
 export function factoryResetRoutes(app: FastifyInstance, context: ApiContext): void {
   const { checkFactoryReset, requestFactoryReset, log } = context;
   app.put('/v1/factory_reset', {
     ...FACTORY_RESET_DOC,
-    onResponse: (request, reply, done) => {
-      if (reply.statusCode === 202) {
-        const cache = !keepsDownloads(bytesOf(request));
-        log('info', 'factory reset requested over the API', { cache });
-        requestFactoryReset({ cache });
-      }
-      done();
-    },
-    handler: (request, reply) => {
-      checkFactoryReset({ cache: !keepsDownloads(bytesOf(request)) });
-      reply.code(202).header('Connection', 'close').type(TEXT_TYPE).send(TEXTS.factoryReset);
+    handler: async (request, reply) => {
+      const cache = !keepsDownloads(bytesOf(request));
+      checkFactoryReset({ cache });
+      log('info', 'factory reset requested over the API', { cache });
+      await requestFactoryReset({ cache });
+      return reply.code(202).header('Connection', 'close').type(TEXT_TYPE).send(TEXTS.factoryReset);
     },
   });
 }

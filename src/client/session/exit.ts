@@ -86,9 +86,7 @@ export async function waitForOtherService(
 }
 
 function reason({ pid, ending }: LockHolder): string {
-  return ending
-    ? `The last service (pid ${pid}) is stopping`
-    : `Another command needs the backend off (service ${pid})`;
+  return ending ? `The last service (pid ${pid}) is ending` : `Another command needs the backend off (service ${pid})`;
 }
 
 export interface ExitWait {

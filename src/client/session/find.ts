@@ -6,7 +6,7 @@ import { type Client, createClient } from '../client.ts';
 import type { Connection } from '../connection.ts';
 import type { ConnectionFlags } from '../discovery.ts';
 import { answerLimit, withinTime } from '../http.ts';
-import { isStaying, waitForOtherService } from './exit.ts';
+import { exitingService, isStaying, waitForOtherService } from './exit.ts';
 import type { Caller, SessionIo } from './home.ts';
 import type { MissingService } from './missing.ts';
 
@@ -53,8 +53,8 @@ export async function runningService(invocation: Caller, leftMs?: () => number):
 export async function lastingService(caller: Caller, leftMs: () => number): Promise<Service | undefined> {
   for (;;) {
     const service = await runningService(caller, leftMs);
-    if (!service) return undefined;
-    if (await isStaying(service.client, caller, service.status.pid)) return service;
+    if (service && (await isStaying(service.client, caller, service.status.pid))) return service;
+    if (!service && !(await exitingService(caller.io))) return undefined;
     await waitForOtherService(caller.io, { leftMs });
   }
 }
@@ -63,8 +63,9 @@ export async function lastingService(caller: Caller, leftMs: () => number): Prom
 export async function requireService(invocation: Caller): Promise<Service> {
   const found = await findService(invocation);
   if ('client' in found) return found;
-  const { startAdvice } = await import('./missing.ts');
-  throw new RdError('ERR_NOT_RUNNING', 'No service is running.', { advice: startAdvice(found) });
+  const [{ isEnding }, { startAdvice }] = await Promise.all([import('../home-service.ts'), import('./missing.ts')]);
+  const message = isEnding(found) ? 'The service is ending.' : 'No service is running.';
+  throw new RdError('ERR_NOT_RUNNING', message, { advice: startAdvice(found) });
 }
 
 async function findService(invocation: Caller, leftMs?: () => number): Promise<Service | MissingService> {

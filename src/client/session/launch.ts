@@ -94,7 +94,8 @@ async function launchOnce(input: LaunchInput, deadline: number): Promise<Launche
     // The service that ours yields to may be shutting down; until ours has yielded, it can still win.
     if (ended && leaving) return undefined;
     if (answer && !leaving && (ended || !input.idle)) return { connection: answer.connection };
-    const late = clock.now() >= deadline;
+    // A service that waits for the last one to exit has a limit of its own.
+    const late = clock.now() >= deadline && !(await exitingService(io));
     if (ended && (late || home === 'none' || home === 'left')) {
       const error = await endedEarly(child);
       if (late || error.code !== 'ERR_ALREADY_RUNNING') throw error;

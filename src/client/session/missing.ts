@@ -64,7 +64,7 @@ function missing(error: RdError, home: HomeService): RdError {
     case 'passing':
       return new RdError('ERR_NOT_RUNNING', error.message, {
         cause: error,
-        advice: `A service (${processText(home)}) is starting or stopping; try again in a moment.`,
+        advice: passingText(home),
       });
     case 'left':
       return new RdError('ERR_NOT_RUNNING', error.message, { cause: error, advice: leftoverText(home) });
@@ -154,6 +154,12 @@ export function processText({ holder: { pid, port } }: Extract<HomeService, { ki
   return port === undefined ? `pid ${pid}` : `pid ${pid}, port ${port}`;
 }
 
+/** A service that is there and does not answer yet, or no more. */
+function passingText(home: Extract<HomeService, { kind: 'passing' }>): string {
+  if (!home.holder.ending) return `One (${processText(home)}) is starting; try again in a moment.`;
+  return `The last service (pid ${home.holder.pid}) is ending; \`rdctl start\` waits for it and starts the next one.`;
+}
+
 /** What a service left behind; `advice` completes the sentence. */
 export function leftoverText(
   { driver, pid, interrupted }: Extract<HomeService, { kind: 'left' }>,
@@ -170,7 +176,7 @@ export function leftoverText(
 /** The message of a command that needs a service. */
 export function startAdvice(home: HomeService): string {
   if (home.kind === 'left') return leftoverText(home);
-  if (home.kind === 'passing') return `One (${processText(home)}) is starting or stopping; try again in a moment.`;
+  if (home.kind === 'passing') return passingText(home);
   return 'Start one with `rdctl start` or `rdctl apply -f FILE`.';
 }
 
