@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { isObject, parseJson } from '../json.ts';
-import { readText } from '../os/regular-file.ts';
+import { readIfThere } from '../os/atomic-file.ts';
 import { runtimeDirectory } from '../os/user-directories.ts';
 import { ENGINE_PROGRAMS, OUTPUT_LOG, programLogFiles, serviceLogFiles } from '../state/log-files.ts';
 import type { Places } from '../state/places.ts';
@@ -79,7 +79,8 @@ export async function homeLogs(here: Pick<Places, 'logs' | 'state' | 'stateFile'
 
 /** The stored choice; the default where it cannot be read. */
 async function chosenEngine(settingsFile: string): Promise<keyof typeof ENGINE_PROGRAMS> {
-  const settings = parseJson(await readText(settingsFile, MOST_SETTINGS).catch(() => ''));
+  const text = await readIfThere(settingsFile, { follow: true, limit: MOST_SETTINGS }).catch(() => undefined);
+  const settings = parseJson(text ?? '');
   const engine = isObject(settings) ? settings.containerEngine : undefined;
   return isObject(engine) && engine.name === 'containerd' ? 'containerd' : 'moby';
 }

@@ -54,7 +54,7 @@ async function sync(path: string, flags: string): Promise<void> {
 export interface AtomicWriteOptions {
   /** Mode of the new file; 0600 by default. */
   mode?: number;
-  /** Backup path of the previous content, written the same way. */
+  /** Backup path of the previous content, written the same way, with mode 0600. */
   previous?: string;
   operations?: FileOperations;
 }
@@ -73,7 +73,8 @@ export async function writeFileAtomic(
   try {
     await operations.mkdir(dirname(path));
     const before = previous === undefined ? undefined : await readIfThere(path, { follow: true });
-    const contents = previous === undefined || before === undefined ? [] : [{ path: previous, data: before, mode }];
+    const contents =
+      previous === undefined || before === undefined ? [] : [{ path: previous, data: before, mode: 0o600 }];
     await replaceAll([...contents, { path, data, mode }], operations);
   } catch (cause) {
     throw ioError('write', path, cause);
@@ -200,20 +201,39 @@ export async function setAside(path: string, now: number): Promise<string> {
   return target;
 }
 
-/** As `setAside`, but keeps the original name too until the file is replaced. Repeated failing starts add only one name. */
+/**
+ * As `setAside`, but keeps the original name too until the file is replaced. Repeated failing starts add only one name. A link that a person
+ * may have there stands for its target, of which a copy is kept.
+ */
 export async function keepAside(path: string, now: number): Promise<string> {
-  const known = await otherName(path);
+  const linked = (await lstat(path).catch(() => undefined))?.isSymbolicLink() ?? false;
+  const known = await (linked ? sameCopy(path) : otherName(path));
   if (known !== undefined) return known;
   const stamp = new Date(now).toISOString().replace(/[-:]/g, '').replace('.', '');
   for (let attempt = 0; ; attempt += 1) {
     const target = `${path}.corrupt-${stamp}${attempt === 0 ? '' : `-${attempt}`}`;
     try {
       // Unlike a rename, a link fails when the name is taken.
-      await link(path, target);
+      await (linked ? copyFile(path, target, constants.COPYFILE_EXCL) : link(path, target));
       return target;
     } catch (cause) {
       if (systemCode(cause) !== 'EEXIST') throw ioError('set aside', path, cause);
     }
+  }
+}
+
+/** The copy that an earlier `keepAside` made of the target of this link. */
+async function sameCopy(path: string): Promise<string | undefined> {
+  try {
+    const bytes = await readRegular(path, { follow: true });
+    const prefix = `${basename(path)}.corrupt-`;
+    for (const name of (await readdir(dirname(path))).filter((each) => each.startsWith(prefix))) {
+      const other = await readRegular(join(dirname(path), name)).catch(() => undefined);
+      if (other?.equals(bytes)) return join(dirname(path), name);
+    }
+    return undefined;
+  } catch (cause) {
+    throw ioError('set aside', path, cause);
   }
 }
 

@@ -6,7 +6,7 @@ import type { Desired } from '../reconcile/contract.ts';
 import type { Settings } from '../settings/settings.gen.ts';
 import type { Places } from './places.ts';
 import { withReserve } from './reserve.ts';
-import { saveSettings } from './settings-file.ts';
+import { saveSettings, settingsTarget } from './settings-file.ts';
 import { type ServiceState, saveState } from './state-file.ts';
 
 type Files = Pick<Places, 'state' | 'stateFile' | 'stagedSettingsFile' | 'settingsFile' | 'previousSettingsFile'>;
@@ -39,6 +39,8 @@ export async function saveDesired(
     });
   };
   if (next.settings === before.settings) return decide();
+  // Before anything is decided: a link that is not followed.
+  await settingsTarget(files.settingsFile);
   const from = await textOf(files.settingsFile);
   const staged = { generation: next.generation, from: from ?? null, settings: next.settings };
   await writeRecord(files.stagedSettingsFile, staged, operations ? { operations } : {}).catch(

@@ -5,6 +5,7 @@ import { ioError, systemCode } from '../os/io-error.ts';
 import { isThere } from '../os/regular-file.ts';
 import { isExtensionName } from '../settings/extension-image.ts';
 import { identityOf, type Places } from './places.ts';
+import { settingsTarget } from './settings-file.ts';
 
 /** Directories of an installation. */
 export interface OwnPlace {
@@ -101,7 +102,7 @@ interface DraftPlace {
 
 /**
  * Removes leftovers of killed atomic writes in the directories of an installation. Call it while holding the service lock. Removes regular
- * files with our draft names only; never follows links.
+ * files with our draft names only; follows no link but that of the settings file.
  * @returns what could not be removed, which is harmless.
  */
 export async function sweepDrafts(places: Places, now: number): Promise<Error[]> {
@@ -137,6 +138,7 @@ async function draftPlaces(places: Places): Promise<DraftPlace[]> {
     { directory: places.state, of: isRollbackFile, shared: true },
     { directory: places.tokens, of: (name) => name.endsWith('.json'), shared: true },
     { directory: places.config, of: isOwnConfig },
+    ...(await linkedSettings(places)),
     { directory: places.data, of: isOwnData(places) },
     { directory: places.data, of: isMark, shared: true },
     { directory: places.bin, of: (name) => /^rdctl(?:\.cmd)?$/.test(name), shared: true },
@@ -144,6 +146,15 @@ async function draftPlaces(places: Places): Promise<DraftPlace[]> {
     ...[k3s, ...(await directoriesIn(k3s))].map((directory) => ({ directory, of: any, shared: true as const })),
     ...(await driverDirectories(join(places.state, 'drivers'))).map((directory) => ({ directory, of: any })),
   ];
+}
+
+/** Drafts of settings that a person keeps elsewhere are beside the target of the link. */
+async function linkedSettings({ settingsFile }: Places): Promise<DraftPlace[]> {
+  const file = await settingsTarget(settingsFile).then(
+    (target) => target.file,
+    () => settingsFile,
+  );
+  return file === settingsFile ? [] : [{ directory: dirname(file), of: (name) => name === basename(file) }];
 }
 
 /** The directory of each driver, `run` in it and their direct children. Deeper levels belong to engines and containers. */

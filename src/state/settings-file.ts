@@ -1,9 +1,11 @@
+import { chmod, readlink } from 'node:fs/promises';
+import { dirname } from 'node:path';
 import { RdError } from '../errors.ts';
 import { isObject, isTooDeep, type JsonObject, type JsonValue, MOST_LEVELS, parseJson } from '../json.ts';
-import type { FileOperations } from '../os/atomic-file.ts';
-import { readIfThere, writeFileAtomic } from '../os/atomic-file.ts';
+import { type FileOperations, fileOperations, readIfThere, writeFileAtomic } from '../os/atomic-file.ts';
 import { ioError } from '../os/io-error.ts';
 import { shellWord } from '../os/program.ts';
+import { userHome } from '../os/user-directories.ts';
 import { canonicalize } from '../settings/canonical.ts';
 import { defaultSettings, fillDefaults } from '../settings/defaults.ts';
 import type { Platform } from '../settings/field.ts';
@@ -12,6 +14,7 @@ import { migrate, versionProblem } from '../settings/migrate.ts';
 import { SCHEMA_VERSION, type Settings } from '../settings/settings.gen.ts';
 import { unknownKeys, validate } from '../settings/validate.ts';
 import { validate as hasShape } from '../settings/validators/settings-v19.gen.js';
+import { fileBehind, isLink, replaceableFacts } from './linked-file.ts';
 
 /** Host facts that affect parsing settings. */
 export interface FileHost {
@@ -64,17 +67,41 @@ export function recordedSettings(value: JsonValue, host: FileHost): Settings | u
   return interpret(value, host)?.settings;
 }
 
-/** Writes settings durably; keeps the previous file as `previous`, if named. */
+/**
+ * Writes settings durably; keeps the previous file as `previous`, if named. A link stays: its target is replaced, and keeps its mode.
+ * @throws RdError `ERR_IO`, also for a link as `settingsTarget` says.
+ */
 export async function saveSettings(
   path: string,
   previous: string | undefined,
-  settings: Settings,
-  operations?: FileOperations,
+  settings: JsonObject | Settings,
+  operations: FileOperations = fileOperations,
 ): Promise<void> {
-  await writeFileAtomic(path, `${JSON.stringify(settings, null, 2)}\n`, {
+  const { file, mode } = await settingsTarget(path);
+  const exact: FileOperations = {
+    ...operations,
+    async writeNew(temporary, data, bits) {
+      await operations.writeNew(temporary, data, bits);
+      // The mask of this process may be stricter than the mode of the file.
+      await chmod(temporary, bits);
+    },
+  };
+  await writeFileAtomic(file, `${JSON.stringify(settings, null, 2)}\n`, {
     ...(previous === undefined ? {} : { previous }),
-    ...(operations ? { operations } : {}),
+    ...(mode === undefined ? { operations } : { mode, operations: exact }),
   });
+}
+
+/**
+ * The file that a write of the settings replaces: the settings file, or what it leads to as a link, with the mode to keep. The target has to
+ * be below the user's home, or below the directory that all our files are in.
+ * @throws RdError `ERR_IO` for a link that is not followed, or whose target is not replaced.
+ */
+export async function settingsTarget(path: string): Promise<{ file: string; mode?: number }> {
+  if (!(await isLink(path))) return { file: path };
+  const file = await fileBehind(path, { within: [userHome(process.env), dirname(dirname(path))] });
+  const facts = await replaceableFacts(file);
+  return { file, ...(facts ? { mode: Number(facts.mode & 0o777n) } : {}) };
 }
 
 type Stored = { kind: 'missing' } | { kind: 'garbled' } | { kind: 'json'; text: string; value: JsonValue };
@@ -87,7 +114,10 @@ async function readStored(path: string): Promise<Stored> {
   } catch (cause) {
     throw ioError('read the settings file', path, cause, 'ERR_SETTINGS_FILE');
   }
-  if (text === undefined) return { kind: 'missing' };
+  if (text === undefined) {
+    if (await isLink(path)) throw await dangling(path);
+    return { kind: 'missing' };
+  }
   // Windows editors may add a byte order mark.
   const value = parseJson(text.replace(/^\uFEFF/, ''));
   if (value === undefined) return { kind: 'garbled' };
@@ -136,6 +166,14 @@ async function invalidSettings(
 function moveCommand(from: string, to: string, { platform }: FileHost): string {
   if (platform === 'win32') return `move /Y "${from}" "${to}"`;
   return `mv ${shellWord(from)} ${shellWord(to)}`;
+}
+
+/** Not the same as missing: defaults in its place could lift a protection. */
+async function dangling(path: string): Promise<RdError> {
+  const target = await readlink(path).catch(() => 'nothing');
+  return new RdError('ERR_SETTINGS_FILE', `the settings file ${path} is a link to ${target}, which does not exist`, {
+    advice: 'Put the file back, or remove the link; nothing was started or changed.',
+  });
 }
 
 function tooDeep(path: string): RdError {

@@ -1,8 +1,8 @@
-import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { lstatSync, mkdirSync, readdirSync, readFileSync, renameSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import fc from 'fast-check';
 import { parse } from 'plist';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { installedText, unitText } from '../../cli/views/service-unit.ts';
 import { RdError } from '../../src/errors.ts';
 import { launchd, taskScheduler, type UnitState } from '../../src/features/service-units/manager.ts';
@@ -101,6 +101,24 @@ describe('systemd', () => {
     expect(calls).toContain('systemctl --user disable --now rdctl.service');
     expect(readdirSync(directory)).toEqual([]);
     expect(await manager.uninstall()).toBe(false);
+  });
+
+  test('a unit among dotfiles stays a link, and one that leads out of the home directory is refused', async () => {
+    const { directory, manager } = stage();
+    await manager.install(CONTENT, { start: false });
+    const [unit, home] = [join(directory, 'rdctl.service'), temporaryDirectory()];
+    const target = join(home, 'rdctl.service');
+    renameSync(unit, target);
+    symlinkSync(target, unit);
+    const text = readFileSync(target, 'utf8');
+    const other = { ...CONTENT, command: ['/opt/rdctl', 'serve'] };
+    await expect(manager.install(other, { start: false })).rejects.toThrow('outside of the home directory');
+    expect(readFileSync(target, 'utf8')).toBe(text);
+    vi.stubEnv('HOME', home);
+    onTestFinished(() => void vi.unstubAllEnvs());
+    await manager.install(other, { start: false });
+    expect(lstatSync(unit).isSymbolicLink()).toBe(true);
+    expect(readFileSync(target, 'utf8')).toContain('/opt/rdctl');
   });
 
   test('a unit that failed is not listed as failed after its removal, and one that did not is no error', async () => {

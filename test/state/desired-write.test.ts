@@ -1,4 +1,4 @@
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { lstatSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { type FileOperations, fileOperations } from '../../src/os/atomic-file.ts';
@@ -54,9 +54,16 @@ function failingAt(fatal: number, fault: Fault, dead: () => void) {
   return { operations, count: () => count };
 }
 
-async function stored() {
-  const here = places({ RDCTL_HOME: temporaryDirectory() }, 'linux', '');
+async function stored({ linked = false } = {}) {
+  const home = temporaryDirectory();
+  const here = places({ RDCTL_HOME: home }, 'linux', '');
   mkdirSync(here.state, { recursive: true });
+  if (linked) {
+    mkdirSync(here.config);
+    mkdirSync(join(home, 'dotfiles'));
+    writeFileSync(join(home, 'dotfiles', 'desktop.json'), '{}');
+    symlinkSync('../dotfiles/desktop.json', here.settingsFile);
+  }
   await saveSettings(here.settingsFile, undefined, BEFORE.settings);
   await saveState(here.stateFile, stateOf('simulated', BEFORE));
   /** What the next service finds. */
@@ -74,10 +81,13 @@ async function stored() {
 
 const FAULTS: readonly Fault[] = ['killed', 'killed in the middle of a write', 'ENOSPC', 'EACCES'];
 
-test.each(FAULTS)('%s at any step: the old or the new state, never half of each', async (fault) => {
+const CASES = FAULTS.flatMap((fault) => [false, true].map((linked) => [fault, linked ? 'a link' : 'a file'] as const));
+
+test.each(CASES)('%s at any step, of %s: the old or the new state, never half of each', async (fault, kind) => {
+  const linked = kind === 'a link';
   const seen = new Set<string>();
   for (let fatal = 1; ; fatal += 1) {
-    const { here, found } = await stored();
+    const { here, found } = await stored({ linked });
     const { operations, count, result } = await new Promise<{
       operations: FileOperations;
       count: () => number;
@@ -97,6 +107,7 @@ test.each(FAULTS)('%s at any step: the old or the new state, never half of each'
     if (result === 'refused' && fault === 'EACCES') expect(state, `at operation ${fatal}`).toEqual(OLD);
     seen.add(JSON.stringify(state));
     expect(await found()).toEqual(state);
+    expect(lstatSync(here.settingsFile).isSymbolicLink()).toBe(linked);
     if (count() < fatal) break;
   }
   expect(seen).toEqual(new Set([JSON.stringify(OLD), JSON.stringify(NEW)]));

@@ -9,13 +9,11 @@ import { ioError, systemCode } from '../../os/io-error.ts';
 import { readRegular } from '../../os/regular-file.ts';
 import { run } from '../../os/run.ts';
 import type { UserFileChange } from '../../plan/user-files.ts';
-import { exposureOf, exposureText } from '../../state/ownership.ts';
+import { fileBehind, REPLACE_ADVICE, refused, replaceableFacts } from '../../state/linked-file.ts';
+import { exposureOf } from '../../state/ownership.ts';
 
-/** We never edit larger user files. */
-const MAX_BYTES = 4 * 1024 * 1024;
 /** Bytes: larger files are not searched for our content. */
 const MAX_SEARCHED = 256 * 1024 * 1024;
-const ADVICE = 'Make it a plain file that you can write, or make the change yourself.';
 
 /** The file operations of an edit; tests replace them to inject failures. */
 export interface EditOperations {
@@ -89,8 +87,7 @@ export async function editUserFile(
   change: (text: string | undefined) => string | undefined,
   { within, shared = false, mode = 0o666, what = 'changes it', operations = editOperations, dryRun }: EditOptions,
 ): Promise<boolean> {
-  if (!shared) refuseExposedFile(path);
-  const file = await realPathWithin(path, within);
+  const file = await fileBehind(path, { within, shared });
   // Left by a killed writer; nothing else uses such names.
   if (!dryRun) await removeLeftovers(file);
   const existing = await replaceableFacts(file);
@@ -135,54 +132,6 @@ export async function isFreeOf(path: string, mark: string, context: EditContext)
   } catch (error) {
     return ['ENOENT', 'ENOTDIR', 'ELOOP'].includes(systemCode(error) ?? '');
   }
-}
-
-/** A link or parent directory that another user can change would redirect our write. */
-function refuseExposedFile(path: string): void {
-  const exposure = exposureOf(path);
-  if (exposure) throw refused(path, exposureText(exposure));
-}
-
-/** The real path of the file, whichever part of its path is a link. */
-async function realPathWithin(path: string, within: readonly string[]): Promise<string> {
-  const target = await resolvedPath(path);
-  if (target === path) return path;
-  // A parent directory may lead anywhere that belongs to the user.
-  if (!(await lstat(path).catch(() => undefined))?.isSymbolicLink()) return target;
-  const roots = await Promise.all(within.map((root) => realpath(root).catch(() => root)));
-  if (!roots.some((root) => target.startsWith(root.endsWith(sep) ? root : root + sep))) {
-    throw refused(path, `it is a link to ${target}, which is outside of the home directory`);
-  }
-  return target;
-}
-
-/** The path without links. A missing file is resolved through its directory. */
-async function resolvedPath(path: string): Promise<string> {
-  const there = await lstat(path).catch((cause: unknown) => {
-    if (systemCode(cause) === 'ENOENT') return undefined;
-    throw ioError('read', path, cause);
-  });
-  if (!there) return dirname(path) === path ? path : join(await resolvedPath(dirname(path)), basename(path));
-  return realpath(path).catch((cause: unknown) => {
-    if (systemCode(cause) === 'ELOOP') throw refused(path, 'it is a link that leads in a circle');
-    if (systemCode(cause) === 'ENOENT') throw refused(path, 'it is a dangling symbolic link');
-    throw ioError('follow', path, cause);
-  });
-}
-
-/** Facts about a file that may be replaced; `undefined` for a missing one. */
-async function replaceableFacts(file: string): Promise<BigIntStats | undefined> {
-  const facts = await lstat(file, { bigint: true }).catch((cause: unknown) => {
-    if (systemCode(cause) === 'ENOENT') return undefined;
-    throw ioError('read', file, cause);
-  });
-  if (!facts) return undefined;
-  if (!facts.isFile()) throw refused(file, 'it is not a file');
-  if (facts.nlink > 1n) throw refused(file, 'it has a second name (a hard link), which would keep the old content');
-  if (facts.size > MAX_BYTES) throw refused(file, `it is larger than ${MAX_BYTES} bytes`);
-  const own = process.getuid?.();
-  if (own !== undefined && own !== 0 && facts.uid !== BigInt(own)) throw refused(file, 'it belongs to another user');
-  return facts;
 }
 
 function read(file: string): Promise<string> {
@@ -246,14 +195,8 @@ async function attempt<T>(action: string, file: string, work: () => Promise<T>):
     return await work();
   } catch (cause) {
     if (cause instanceof RdError) throw cause;
-    const { message, advice = ADVICE } = ioError(action, file, cause);
+    const { message, advice = REPLACE_ADVICE } = ioError(action, file, cause);
     const full = ['ENOSPC', 'EDQUOT'].includes(systemCode(cause) ?? '');
-    throw new RdError('ERR_IO', message, { cause, advice: full ? advice : ADVICE });
+    throw new RdError('ERR_IO', message, { cause, advice: full ? advice : REPLACE_ADVICE });
   }
-}
-
-function refused(file: string, why: string): RdError {
-  return new RdError('ERR_IO', `${file} was not changed: ${why}`, {
-    advice: ADVICE,
-  });
 }

@@ -2,6 +2,8 @@ import { rm } from 'node:fs/promises';
 import { RdError } from '../../errors.ts';
 import { readIfThere, writeFileAtomic } from '../../os/atomic-file.ts';
 import { ioError, systemCode } from '../../os/io-error.ts';
+import { userHome } from '../../os/user-directories.ts';
+import { fileBehind, isLink } from '../../state/linked-file.ts';
 import { UNIT_MARK } from './unit-files.ts';
 
 // Files of units: ours carry a mark, and others are neither replaced nor removed.
@@ -18,7 +20,9 @@ export async function refuseForeign(path: string): Promise<void> {
 
 export async function replaceOurs(path: string, text: string): Promise<void> {
   await refuseForeign(path);
-  await writeFileAtomic(path, text, { mode: 0o644 });
+  // A unit among a person's dotfiles stays a link.
+  const file = (await isLink(path)) ? await fileBehind(path, { within: [userHome(process.env)] }) : path;
+  await writeFileAtomic(file, text, { mode: 0o644 });
 }
 
 export async function removeOurs(path: string): Promise<void> {

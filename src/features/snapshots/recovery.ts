@@ -1,11 +1,11 @@
 import { isDeepStrictEqual } from 'node:util';
 import { RdError } from '../../errors.ts';
-import { writeFileAtomic } from '../../os/atomic-file.ts';
-import { readableRecord } from '../../os/record.ts';
+import { readRecord } from '../../os/record.ts';
 import type { Hold } from '../../reconcile/contract.ts';
 import type { Settings } from '../../settings/settings.gen.ts';
 import { backendLock } from '../../state/backend-lock.ts';
 import type { Places } from '../../state/places.ts';
+import { saveSettings } from '../../state/settings-file.ts';
 import { sweep } from './catalogue.ts';
 import { recoverCover } from './cover-record.ts';
 import { type Journal, journalFile, readJournal } from './journal.ts';
@@ -105,10 +105,11 @@ async function replay(
   const { snapshot, phase, earlier, settings } = journal;
   let undone: Settings | undefined;
   if (phase === 'settings' && settings) {
-    const isRestored = isDeepStrictEqual(await readableRecord(places.settingsFile), settings.after);
+    const there = await readRecord(places.settingsFile, { follow: true }).catch(() => undefined);
+    const isRestored = isDeepStrictEqual(there, settings.after);
     // A journal holds settings that this service had.
     if (isRestored) undone = settings.after as Settings;
-    await writeFileAtomic(places.settingsFile, `${JSON.stringify(settings.before, null, 2)}\n`);
+    await saveSettings(places.settingsFile, undefined, settings.before);
   }
   await clean(await rollBack(journal, operations), operations).catch(noteLeftover);
   const replayed = { ...(earlier ? { unproven: earlier } : {}), ...(undone ? { undone } : {}) };

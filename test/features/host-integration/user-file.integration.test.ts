@@ -129,6 +129,13 @@ describe('is refused, and the file unchanged, for', () => {
     expect(readFileSync(elsewhere, 'utf8')).toBe('of all\n');
   });
 
+  test('a link to a read-only file, also for root', async () => {
+    writeFileSync(join(home, 'dotfile'), 'mine\n', { mode: 0o444 });
+    symlinkSync('dotfile', file);
+    await untouched(file, 'which is read-only');
+    expect(readFileSync(file, 'utf8')).toBe('mine\n');
+  });
+
   test('a directory, a pipe, a file with hard links, and one that is too large', async () => {
     mkdirSync(join(home, 'directory'));
     await untouched(join(home, 'directory'), 'is not a file');
