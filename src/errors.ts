@@ -17,6 +17,8 @@ export const ERRORS = {
   ERR_BODY_TOO_LARGE: { status: 413, exit: 1, retry: false },
   ERR_PRECONDITION_FAILED: { status: 412, exit: 6, retry: false },
   ERR_PLAN_STALE: { status: 409, exit: 6, retry: false },
+  /** A later write changed what this one asked for, before it was in force. */
+  ERR_SUPERSEDED: { status: 409, exit: 6, retry: false },
   ERR_PLAN_INVALID: { status: 400, exit: 3, retry: false },
   ERR_CONSENT_NEEDED: { status: 409, exit: 5, retry: false },
   ERR_WRONG_TARGET: { status: 409, exit: 3, retry: false },
@@ -26,6 +28,8 @@ export const ERRORS = {
   ERR_EXTENSION_INVALID: { status: 422, exit: 1, retry: false },
   ERR_NOT_READY: { status: 503, exit: 1, retry: true },
   ERR_NOT_RUNNING: { status: 503, exit: 1, retry: false },
+  /** The service was stopped before what was asked for was in force. */
+  ERR_STOPPED: { status: 503, exit: 1, retry: false },
   ERR_CONNECTION: { status: 502, exit: 1, retry: true },
   ERR_CONNECTION_SETTINGS: { status: 400, exit: 1, retry: false },
   ERR_ALREADY_RUNNING: { status: 409, exit: 1, retry: false },

@@ -1,6 +1,7 @@
 import { type Client, createClient } from '../../src/client/client.ts';
 import { waitConverged, watched } from '../../src/client/converge.ts';
 import { homeService } from '../../src/client/home-service.ts';
+import { refuseSuperseded } from '../../src/client/overtaken.ts';
 import { checkDriver } from '../../src/client/session/driver.ts';
 import { isStaying } from '../../src/client/session/exit.ts';
 import { askService } from '../../src/client/session/find.ts';
@@ -9,7 +10,9 @@ import { launchService } from '../../src/client/session/launch.ts';
 import { type ErrorCode, RdError } from '../../src/errors.ts';
 import type { JsonObject } from '../../src/json.ts';
 import { type Clock, steadyClock } from '../../src/os/clock.ts';
+import type { PlanRequest } from '../../src/plan/change.ts';
 import { COMPATIBLE } from '../../src/product.ts';
+import { SCHEMA_VERSION } from '../../src/settings/settings.gen.ts';
 import { noting } from '../../src/state/drop-in.ts';
 import { noArguments } from '../arguments/arguments.ts';
 import {
@@ -222,15 +225,17 @@ export async function waitStarted(input: WaitInput): Promise<void> {
   }
 }
 
-async function waitOwn({ client, generation, timeoutMs, io }: WaitInput, clock: Clock): Promise<void> {
+async function waitOwn({ client, generation, sent, timeoutMs, io }: WaitInput, clock: Clock): Promise<void> {
   const { signal } = io;
   const wanted = generation ?? (await client.status({ signal })).generation;
   let noticed = false;
+  const started: PlanRequest = { settings: sent ?? { version: SCHEMA_VERSION }, state: 'started', prune: [] };
   const feed = watched(client, { clock, signal });
   try {
     await waitConverged({
       feed,
       generation: wanted,
+      onLater: () => refuseSuperseded({ client, request: started, generation: wanted }),
       timeoutMs,
       clock,
       signal,

@@ -9,6 +9,7 @@ import type { Phase } from '../reconcile/contract.ts';
 import type { ApplyStep, StatusDocument } from '../reconcile/status-document.ts';
 import type { Client } from './client.ts';
 import { hasConverged, waitConverged, watched } from './converge.ts';
+import { refuseSuperseded } from './overtaken.ts';
 import { transactionAt } from './transaction-wait.ts';
 
 /** Progress of an apply, in order, for the view. */
@@ -118,7 +119,10 @@ export async function carryOut(
   const { keep } = input;
   if (plan.changes.length === 0 && !gaveUp && !keep) {
     const asFound = input.started === 'idle' || hasConverged(found, planned);
-    return { status: asFound ? found : await settle(input, { generation: planned, found }), writes: 0 };
+    return {
+      status: asFound ? found : await settle(input, { generation: planned, request, found }),
+      writes: 0,
+    };
   }
   const author = { ...(await input.author?.(plan.changes)), ...(consent ? { consent } : {}) };
   const options = {
@@ -139,7 +143,7 @@ export async function carryOut(
     onEvent(what === 'retry' ? { type: 'retrying' } : { type: 'sent', what, ignoredKeys: [] });
   }
   const { generation, snapshot } = reply;
-  const aim = { generation, found, ...(reply.continues ? { work: generation } : {}) };
+  const aim = { generation, request, found, ...(reply.continues ? { work: generation } : {}) };
   const status = await settle(input, aim).catch((error: unknown) => {
     throw snapshot === undefined ? error : withSnapshot(error, snapshot);
   });
@@ -160,13 +164,15 @@ function withSnapshot(error: unknown, snapshot: string): unknown {
 /** `work`: the generation of an apply whose steps must finish as well. */
 interface Aim {
   generation: number;
+  /** What is desired since then. */
+  request: PlanRequest;
   found: StatusDocument;
   work?: number;
 }
 
 /** Waits and returns the status to report. Throws a step's failure once everything else has converged. */
-export async function settle(input: ApplyInput, { generation, found, work }: Aim): Promise<StatusDocument> {
-  const { client, clock, signal, onEvent, started } = input;
+export async function settle(input: ApplyInput, { generation, request, found, work }: Aim): Promise<StatusDocument> {
+  const { client, clock, signal, onEvent, started, how } = input;
   const idle = started === 'idle';
   if (idle ? work === undefined : !input.wait) return client.status();
   let shown = 0;
@@ -176,6 +182,7 @@ export async function settle(input: ApplyInput, { generation, found, work }: Aim
     const status = await waitConverged({
       feed,
       ...(idle ? {} : { generation }),
+      onLater: () => refuseSuperseded({ client, request, generation, ...(how ? { how } : {}) }),
       isOver: (now) => work === undefined || isWorkOver(now, work),
       timeoutMs: input.leftMs?.() ?? input.timeoutMs,
       askedMs: input.timeoutMs,
@@ -194,6 +201,7 @@ export async function settle(input: ApplyInput, { generation, found, work }: Aim
       },
     });
     if (status.apply?.generation === work && status.apply?.error) throw stepFailure(status.apply.error);
+    if (work !== undefined && (status.apply?.generation ?? 0) > work) await refuseFailedWork(client, work);
     return status;
   } finally {
     feed.close();
@@ -206,6 +214,15 @@ function isWorkOver({ apply, generation }: StatusDocument, work: number): boolea
   if (generation <= work) return false;
   throw new RdError('ERR_CONNECTION', 'The service was restarted during the apply.', {
     advice: 'Changes already written are kept. Apply again to finish.',
+  });
+}
+
+/** The status has the steps of a later apply; the history has what became of these. */
+async function refuseFailedWork(client: Client, work: number): Promise<void> {
+  const { outcome } = (await client.history()).find(({ generation }) => generation === work) ?? {};
+  if (outcome?.result !== 'failed') return;
+  throw new RdError('ERR_CONVERGE_FAILED', outcome.reason ?? `Generation ${work} failed.`, {
+    advice: `\`rdctl history show ${work}\` has the steps; apply again to finish.`,
   });
 }
 

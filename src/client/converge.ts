@@ -3,6 +3,7 @@ import type { Clock } from '../os/clock.ts';
 import type { Condition, LoopStatus } from '../reconcile/contract.ts';
 import type { ApplyWork, StatusDocument, TransactionReport } from '../reconcile/status-document.ts';
 import type { Client } from './client.ts';
+import { isOvertaken } from './overtaken.ts';
 import { isUndecided, transactionAt, undoneError } from './transaction-wait.ts';
 
 /** First and longest pause between polls, in milliseconds. */
@@ -104,6 +105,8 @@ export interface WaitInput<S extends Seen> {
   feed: StatusFeed<S>;
   /** The version of the desired state to converge to, or a later one; absent: the backend is not waited for. */
   generation?: number;
+  /** Called once for each later version that another write made; throws unless it leaves in force what was asked for. */
+  onLater?(): Promise<void>;
   /** True once nothing else needs waiting for. */
   isOver?(status: S): boolean;
   timeoutMs: number;
@@ -117,7 +120,8 @@ export interface WaitInput<S extends Seen> {
 
 /**
  * Waits until the service has converged for the generation, and `isOver`. Throws `ERR_CONVERGE_FAILED` with the failed condition, also of a
- * change that was undone, `ERR_DEADLINE` naming what was missing, `ERR_CANCELLED`, or the connection error of a service that exited.
+ * change that was undone, `ERR_STOPPED` when the service ends first, `ERR_DEADLINE` naming what was missing, `ERR_CANCELLED`, the
+ * connection error of a service that exited, or the error of `onLater`.
  */
 export async function waitConverged<S extends Seen>(input: WaitInput<S>): Promise<S> {
   const { generation, clock, signal, timeoutMs, askedMs = timeoutMs, isOver = () => true } = input;
@@ -127,10 +131,15 @@ export async function waitConverged<S extends Seen>(input: WaitInput<S>): Promis
   let fresh = false;
   let last: S | undefined;
   let awaySince: number | undefined;
+  let known = generation ?? 0;
   for (;;) {
     if (signal.aborted) throw cancelled();
     try {
       last = (await input.feed.next(leftMs(), fresh)) ?? last;
+      if (last && generation !== undefined && last.generation > known && !isStopping(last)) {
+        if (isOvertaken(last, generation)) await input.onLater?.();
+        known = last.generation;
+      }
       awaySince = undefined;
     } catch (error) {
       if (signal.aborted) throw cancelled();
@@ -146,6 +155,7 @@ export async function waitConverged<S extends Seen>(input: WaitInput<S>): Promis
       fresh = now !== seen;
       seen = now;
       if (fresh) input.onStatus?.(last);
+      if (isStopping(last)) throw stoppedError();
       const transaction = transactionAt(last, generation);
       const undone = undoneError(transaction, { now: why(last), hadSteps: last.apply?.generation === generation });
       if (undone) throw undone;
@@ -223,6 +233,18 @@ function why(status: LoopStatus): string {
 function sentence({ message, reason }: Condition): string {
   const text = message || reason;
   return text.endsWith('.') ? text : `${text}.`;
+}
+
+function isStopping({ conditions }: LoopStatus): boolean {
+  return conditions.some(({ reason }) => reason === 'ServiceStopping');
+}
+
+/** A service that was stopped, as opposed to one that was killed. */
+export function stoppedError(cause?: unknown): RdError {
+  return new RdError('ERR_STOPPED', 'The service was stopped before the change was in force.', {
+    ...(cause === undefined ? {} : { cause }),
+    advice: 'What was sent is kept and takes effect at the next start; apply again to start the service and finish.',
+  });
 }
 
 function serviceGoneError(cause: RdError): RdError {

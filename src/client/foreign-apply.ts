@@ -31,7 +31,7 @@ export async function carryOutForeign(input: ApplyInput, made: MadePlan): Promis
     status = await client.status();
   }
   const waiting = { ...input, wait: input.wait || extensions, leftMs };
-  const settled = () => settle(waiting, { generation: status.generation, found: status });
+  const settled = () => settle(waiting, { generation: status.generation, request: made.request, found: status });
   status = await settled();
   await sendForeignForwards(input, made.request);
   // Last, so that a failure here leaves everything else applied.

@@ -36,7 +36,7 @@ function driftOf({ reached, status }: LoopMemory, now: LoopStatus): EventBody | 
 }
 
 function isHeld({ conditions }: LoopStatus): boolean {
-  return conditions.some(({ reason }) => reason === 'Held' || reason === 'DataNotWhole');
+  return conditions.some(({ reason }) => ['Held', 'DataNotWhole', 'ServiceStopping'].includes(reason));
 }
 
 function phaseEvents(before: LoopStatus, { phases, generation }: LoopStatus): EventBody[] {

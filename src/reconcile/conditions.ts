@@ -75,6 +75,7 @@ export const CONDITION_REASONS = {
     DataNotWhole: failing(
       "The backend's data needs manual repair before anything can run; the message says what to do.",
     ),
+    ServiceStopping: pending('The service is stopping, and the backend with it; the next start continues.'),
     Retrying: failing('A step failed and will be tried again shortly.'),
     Failed: failing('A step failed permanently; the service waits for a change of the desired state.'),
     NotObserved: UNKNOWN.NotObserved,
@@ -192,6 +193,7 @@ function clusterReason(input: ConditionInput): ReasonOf<'ClusterReady'> {
 function convergedReason(input: ConditionInput): ReasonOf<'Converged'> {
   const { consequences, failure, fresh, hold } = input;
   if (failure) return failure.terminal ? 'Failed' : 'Retrying';
+  if (hold?.stopping) return 'ServiceStopping';
   if (hold) return hold.damaged ? 'DataNotWhole' : 'Held';
   if (!consequences) return 'NotObserved';
   const { goal, observed } = consequences;

@@ -32,7 +32,10 @@ export interface Controllers {
   firstLook(signal: AbortSignal): Promise<unknown>;
   /** What an observation would have to wait for now, as a clause: a step, or a driver that is slow. */
   waitingFor(): string | undefined;
-  /** Resolves when the loop has converged or reached a terminal error for the current generation, or the signal aborts. */
+  /**
+   * Resolves when the loop has converged or reached a terminal error for the current generation, or the signal aborts; for a service that
+   * ends, when the backend is off.
+   */
   quiesce(signal: AbortSignal): Promise<LoopStatus>;
   /** The failure that the loop has given up on, while the state is `ERROR`. */
   failure(): Pick<Failure, 'what' | 'error'> | undefined;
@@ -117,6 +120,8 @@ export interface Hold {
   reason: string;
   /** No operation will end it: it needs user action, and a restart of the service. */
   damaged?: true;
+  /** The service ends, and the backend with it. */
+  stopping?: true;
 }
 
 /** The goal: the desired state, or what the hold permits. `before`: the goal until now. */

@@ -273,7 +273,8 @@ export function createControllers({
   }
 
   function isSettled({ observedGeneration: completed, converged, backendState }: LoopStatus): boolean {
-    return completed === desired.generation && (converged || backendState === 'ERROR');
+    const hasStopped = desired.hold?.stopping === true && backendState === 'STOPPED';
+    return completed === desired.generation && (converged || hasStopped || backendState === 'ERROR');
   }
 
   function publish(): void {

@@ -142,6 +142,7 @@ export async function openBackend(
   const starter: Author = { how: byPolicy ? 'policy' : 'start' };
   const changes = await history.writing(before, initial, starter);
   if (changes.length > 0) events.emit(changeEvent(initial, starter, changes));
+  else if (!undone && initial.power === state?.power) history.continueNewest();
   const isChanged = startup.unsaved || settings !== startup.settings;
   if (state && isChanged && !startup.fileIsGarbled) {
     // A copy, because what was never saved differs from the file, too.
@@ -183,7 +184,6 @@ export async function openBackend(
     clock: systemClock,
     log: log.write,
   });
-  undo.push(['transactions', () => transactions.close()]);
   const unfollow = events.follow(controllers);
   undo.push(['events', async () => unfollow()]);
   history.onOutcome((generation, { result, reason }) =>
@@ -234,6 +234,9 @@ export async function openBackend(
     },
   ]);
   undo.push(['maintenance', () => maintenance.close()]);
+  // Before the backend goes off, which is the end of no change.
+  undo.push(['transactions', () => transactions.close()]);
+  undo.push(['outcomes', async () => history.unfollow()]);
   return {
     ...{ driver, reason, host, policies, layers, kubernetesVersions },
     ...{ controllers, store, history, maintenance, recovered, integration, transactions, events },
@@ -292,7 +295,8 @@ async function stopBackend(
 ): Promise<boolean> {
   await store.idle();
   const { desired } = store.snapshot();
-  controllers.desire({ ...desired, power: 'stopped', generation: desired.generation + 1 });
+  const hold = { keep: 'off', reason: 'The service is stopping.', stopping: true } as const;
+  controllers.desire({ ...desired, power: 'stopped', generation: desired.generation + 1, hold });
   const { backendState } = await settleAndClose(controllers, AbortSignal.timeout(limitMs), limitMs);
   const hasStopped = backendState === 'STOPPED';
   if (!hasStopped) log.write('error', 'the backend did not stop', { backendState });

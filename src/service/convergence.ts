@@ -55,6 +55,6 @@ export function watchConvergence(generation: number, begun: number): Convergence
 
 function isHeld({ conditions }: LoopStatus): boolean {
   return conditions.some(
-    ({ type, reason }) => type === 'Converged' && (reason === 'Held' || reason === 'DataNotWhole'),
+    ({ type, reason }) => type === 'Converged' && ['Held', 'DataNotWhole', 'ServiceStopping'].includes(reason),
   );
 }

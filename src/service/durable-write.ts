@@ -5,7 +5,7 @@ import type { ServiceHistory } from './history.ts';
 import type { Transactions } from './transactions/contract.ts';
 
 interface Parts {
-  history: Pick<ServiceHistory, 'writing' | 'notApplied'>;
+  history: Pick<ServiceHistory, 'writing' | 'tookEffect' | 'notApplied'>;
   transactions: Pick<Transactions, 'prepare'>;
   /** Stores the state as a whole, or throws and leaves the old one in place. */
   save(next: Desired, before: Desired): Promise<void>;
@@ -31,6 +31,7 @@ export async function writeDurably(
     await write.undo();
     return refused(error);
   }
+  history.tookEffect(next.generation);
   write.commit();
   return changes;
 }

@@ -34,6 +34,8 @@ export interface ServiceHistory {
    * is `announced`, `finished` follows. Returns the changes.
    */
   writing(before: Desired, next: Desired, by: Author, recorded?: Recorded): Promise<RecordedChange[]>;
+  /** The write of this generation is durable, and supersedes what had not been reached. */
+  tookEffect(generation: number): void;
   /** Records that a write failed after its entry. */
   notApplied(generation: number): Promise<void>;
   /** Records the end of what a write announced, and why it failed, if it did. */
@@ -57,6 +59,10 @@ export interface ServiceHistory {
   onOutcome(listener: (generation: number, outcome: Outcome) => void): void;
   /** Continues with an entry of an earlier service that has no outcome yet. */
   resume(generation: number): void;
+  /** The same with its newest one, which is still what is desired. What destroys or restores data is not continued by the loop. */
+  continueNewest(): void;
+  /** From now on the loop is no longer believed. */
+  unfollow(): void;
   close(): Promise<void>;
 }
 
@@ -116,6 +122,8 @@ export function serviceHistory(
   const unfinished = unfinishedForwards(newest);
   if (unfinished?.alone) open.set(unfinished.generation, { isForLoop: false, hasSteps: true });
   let stopFollowing: (() => void) | undefined;
+  /** The last write, until it has taken effect, where it supersedes others. */
+  let superseding: number | undefined;
   let closing: Promise<void> = Promise.resolve();
   let passOn: Parameters<ServiceHistory['onOutcome']>[0] = () => undefined;
 
@@ -140,6 +148,10 @@ export function serviceHistory(
     end(generation, failed ? { ...reached, result: 'failed', reason } : reached);
   }
 
+  function resume(generation: number): void {
+    open.set(generation, { isForLoop: true, hasSteps: unfinished?.generation === generation });
+  }
+
   return {
     last: file.last,
     ...(unfinished ? { unfinished } : {}),
@@ -159,6 +171,10 @@ export function serviceHistory(
       const changes = withSources([...ofBackend, ...(announced ?? [])], sources);
       // A retry after a failure is a new generation without a change.
       if (changes.length === 0 && !loss) return changes;
+      const isForLoop = ofBackend.length > 0 || loss !== undefined;
+      // What a return undoes is concluded by itself.
+      const supersedes = isForLoop && by.continues === undefined && by.how !== 'return';
+      superseding = supersedes ? next.generation : undefined;
       const at = new Date(systemClock.now()).toISOString();
       const { generation } = next;
       try {
@@ -171,13 +187,15 @@ export function serviceHistory(
         return changes;
       }
       if (by.how !== 'start' && by.how !== 'policy') powerBefore = undefined;
-      const isForLoop = ofBackend.length > 0 || loss !== undefined;
-      // What a return undoes is concluded by itself.
-      if (isForLoop && by.continues === undefined && by.how !== 'return') {
-        for (const [earlier, entry] of open) if (entry.isForLoop) end(earlier, { result: 'superseded' });
-      }
       open.set(generation, { isForLoop, hasSteps: announced !== undefined });
       return changes;
+    },
+    tookEffect(generation) {
+      if (superseding !== generation) return;
+      superseding = undefined;
+      for (const [earlier, entry] of open) {
+        if (entry.isForLoop && earlier < generation) end(earlier, { result: 'superseded' });
+      }
     },
     failed(generation, reason) {
       if (open.has(generation)) end(generation, { result: 'failed', reason });
@@ -207,9 +225,12 @@ export function serviceHistory(
     onOutcome(listener) {
       passOn = listener;
     },
-    resume(generation) {
-      open.set(generation, { isForLoop: true, hasSteps: unfinished?.generation === generation });
+    resume,
+    continueNewest() {
+      if (!newest || newest.outcome || newest.loss || newest.by.how === 'restore' || unfinished?.alone) return;
+      resume(newest.generation);
     },
+    unfollow: () => stopFollowing?.(),
     async close() {
       stopFollowing?.();
       await closing;

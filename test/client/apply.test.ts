@@ -211,7 +211,7 @@ describe('the steps after the settings', () => {
   const error = { code: 'ERR_EXTENSION_INVALID' as const, message: 'no', details: ['why'], advice: 'do that' };
 
   function stage(...statuses: StatusDocument[]) {
-    const { client } = scripted({ plans: [tagged('a')], statuses });
+    const { client } = scripted({ plans: [tagged('a'), tagged('b', [])], statuses });
     return input({ ...client, apply: async (...args) => ({ ...(await client.apply(...args)), continues: true }) });
   }
 

@@ -11,7 +11,7 @@ const NEXT = { ...LIVE, settings: settingsWith({ 'images.namespace': 'web' }), g
 const STOPPED = { ...LIVE, power: 'stopped' as const, generation: 2 };
 
 /** A history in memory, and the loop that reports to it. */
-function scene(newest?: HistoryEntry) {
+function scene(newest?: HistoryEntry, full?: string) {
   const lines: string[] = [];
   let report: (status: LoopStatus) => void = () => undefined;
   const history = serviceHistory(
@@ -19,7 +19,11 @@ function scene(newest?: HistoryEntry) {
       last: newest?.generation ?? 0,
       onOldest: () => undefined,
       entries: async () => [],
-      add: async ({ generation, changes }) => void lines.push(`${generation}: ${changes.map(({ path }) => path)}`),
+      async add({ generation, changes }) {
+        const isSecond = lines.length > 0;
+        if (full && isSecond) throw ioError('write', '/history.jsonl', Object.assign(new Error(full), { code: full }));
+        lines.push(`${generation}: ${changes.map(({ path }) => path)}`);
+      },
       close: async (generation, { result, reason }) =>
         void lines.push(`${generation} ${result}${reason === undefined ? '' : `: ${reason}`}`),
     },
@@ -29,7 +33,9 @@ function scene(newest?: HistoryEntry) {
   history.follow({
     onChange(listener) {
       report = listener;
-      return () => undefined;
+      return () => {
+        report = () => undefined;
+      };
     },
   });
   const loop = (generation: number, rest: Partial<LoopStatus> = {}) =>
@@ -89,6 +95,7 @@ test('a forward supersedes nothing and waits for no backend; a later write of th
   expect(lines.slice(3)).toEqual(['4: images.namespace', '4 converged', '2 converged']);
   await history.writing(LIVE, { ...NEXT, generation: 5 }, { how: 'apply' }, { announced: [FORWARD] });
   await history.writing(NEXT, { ...LIVE, generation: 6 }, { how: 'set' });
+  history.tookEffect(6);
   expect(lines.slice(-2)).toEqual(['6: images.namespace', '5 superseded']);
 });
 
@@ -116,6 +123,40 @@ test('after an apply that launched the service stopped, the power of before is w
     [{ path: 'images.namespace', before: 'default', after: 'web' }],
     [{ path: 'state', before: 'started', after: 'stopped' }],
   ]);
+});
+
+test('a write that fails after its entry supersedes nothing; one without room for an entry does', async () => {
+  const { history, lines, loop } = scene();
+  await history.writing(LIVE, NEXT, { how: 'apply' });
+  await history.writing(NEXT, { ...LIVE, generation: 3 }, { how: 'set' });
+  await history.notApplied(3);
+  loop(2);
+  expect(lines.slice(2)).toEqual(['3 not applied', '2 converged']);
+  const full = scene(undefined, 'ENOSPC');
+  await full.history.writing(LIVE, NEXT, { how: 'apply' });
+  await full.history.writing(NEXT, { ...NEXT, power: 'stopped', generation: 3 }, { how: 'power' });
+  full.history.tookEffect(3);
+  expect(full.lines).toEqual(['2: images.namespace', '2 superseded']);
+});
+
+test('what a service left unfinished is finished by the next one, and nothing once the loop is no longer believed', async () => {
+  const entry: HistoryEntry = {
+    generation: 2,
+    at: 'then',
+    by: { how: 'set' },
+    changes: [{ path: 'images.namespace' }],
+  };
+  const { history, lines, loop } = scene(entry);
+  history.continueNewest();
+  loop(3);
+  await history.writing(LIVE, { ...NEXT, generation: 4 }, { how: 'set' });
+  history.unfollow();
+  loop(4);
+  expect(lines).toEqual(['2 converged', '4: images.namespace']);
+  const destroyed = scene({ ...entry, loss: { items: ['it'], uncovered: 'no room' } });
+  destroyed.history.continueNewest();
+  destroyed.loop(3);
+  expect(destroyed.lines).toEqual([]);
 });
 
 test('a write that fails after its entry is marked', async () => {

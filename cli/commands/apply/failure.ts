@@ -1,5 +1,6 @@
 import { open } from 'node:fs/promises';
 import { join } from 'node:path';
+import { stoppedError } from '../../../src/client/converge.ts';
 import type { Service } from '../../../src/client/session/find.ts';
 import { RdError } from '../../../src/errors.ts';
 import { isObject, type JsonObject } from '../../../src/json.ts';
@@ -68,19 +69,23 @@ const CONNECTION_ERRORS: readonly string[] = ['ERR_NOT_RUNNING', 'ERR_CONNECTION
 export async function withServiceExit(
   error: unknown,
   { client, status }: Service,
-  { logs }: Places,
+  where: Places,
   sent: boolean,
 ): Promise<never> {
   if (!(error instanceof RdError) || !CONNECTION_ERRORS.includes(error.code) || client.foreign) throw error;
   const { processTable } = await import('../../../src/os/process-table.ts');
   const lives = await processTable.isAlive({ pid: status.pid });
+  const { homeService } = await import('../../../src/client/home-service.ts');
+  const home = await homeService(where);
+  const isEnding = home.kind === 'passing' && home.holder.ending;
+  if (isEnding || (!lives && home.kind === 'none' && home.cut === undefined)) throw stoppedError(error);
   const saved = sent ? 'the settings are saved' : 'it is not known whether the settings were saved';
   throw new RdError(
     'ERR_CONNECTION',
     `The service (pid ${status.pid}) ${lives ? 'stopped responding' : 'exited'} while applying; ${saved}.`,
     {
       cause: error,
-      details: [`Its log: ${join(logs, SERVICE_LOG)}`],
+      details: [`Its log: ${join(where.logs, SERVICE_LOG)}`],
       advice: `Run the same apply again; it ${lives ? '' : 'starts the service and '}continues from there.`,
     },
   );
