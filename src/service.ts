@@ -64,6 +64,7 @@ async function start(options: ServiceOptions, undo: Undo[]): Promise<RunningServ
       features?.watch.written(next, written);
     },
     onWritten: ({ how }) => metrics.wrote(how),
+    mayDelete: (installed) => features?.data.mayDelete(installed) ?? false,
     isRestoreUnproven: () => features?.data.isRestoreUnproven(),
   });
   const { controllers, driver, integration } = backend;

@@ -3,6 +3,7 @@ import { answerLimit } from '../../src/client/http.ts';
 import { steadyClock } from '../../src/os/clock.ts';
 import { statusLine } from '../../src/os/status-line.ts';
 import type { Plan, PlanRequest } from '../../src/plan/change.ts';
+import { NO_SNAPSHOT } from '../../src/plan/losses.ts';
 import type { StatusDocument } from '../../src/reconcile/status-document.ts';
 import type { Io } from '../command.ts';
 import { foreseenText } from './foreseen-text.ts';
@@ -110,6 +111,7 @@ export async function printConsequences(client: Client, request: PlanRequest, io
   const plan = await hiddenPlan(client, request, io);
   if (!plan) return;
   printBlastRadius(plan, io, ({ what }) => what);
+  for (const warning of plan.warnings) if (warning.startsWith(NO_SNAPSHOT)) io.err(`warning: ${plainText(warning)}\n`);
   const worthSaying = (plan.drift ?? []).filter(({ state, heal }) => state !== 'reported' || heal === 'warn');
   for (const drift of worthSaying) io.err(`warning: ${foreseenText(drift)}\n`);
 }
@@ -121,13 +123,12 @@ async function hiddenPlan(client: Client, request: PlanRequest, io: Io): Promise
 }
 
 function printBlastRadius(
-  { blastRadius }: Plan,
+  { blastRadius, snapshot }: Plan,
   io: Io,
   describe: (item: Plan['blastRadius'][number]) => string,
 ): void {
-  for (const item of blastRadius) {
-    io.err(`notice: ${plainText(describe(item))}${item.lost ? ' (cannot be recovered)' : ''}\n`);
-  }
+  const fate = snapshot ? ' (comes back only from the snapshot that is made first)' : ' (cannot be recovered)';
+  for (const item of blastRadius) io.err(`notice: ${plainText(describe(item))}${item.lost ? fate : ''}\n`);
 }
 
 /** Prints the startup notices of the service on stderr. */

@@ -9,6 +9,7 @@ import type { JsonObject } from '../json.ts';
 import type { Clock } from '../os/clock.ts';
 import type { LiveState, Plan, PlanRequest } from '../plan/change.ts';
 import type { Author, HistoryEntry, Origin, StatedSource } from '../plan/history.ts';
+import type { PlannedHow } from '../plan/kept.ts';
 import type { LayerFacts } from '../plan/layers.ts';
 import type { OnFailure } from '../plan/return.ts';
 import type { UserFileFacts } from '../plan/user-files.ts';
@@ -125,7 +126,7 @@ export interface Planner {
   /** The same, with what it would make differ from kept profiles. For an apply, what they would set back at once is blocked. */
   planFor(request: PlanRequest, writer: PlannedWriter, observation?: Observation): Plan;
   /** The plan of a checked request with the snapshot that comes before a loss of data. */
-  withCover(plan: Plan, request: PlanRequest): Promise<Plan>;
+  withCover(plan: Plan, request: PlanRequest, how: PlannedHow): Promise<Plan>;
   /** What plans are compared with now. */
   live(): LiveState;
   /**

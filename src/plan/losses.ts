@@ -24,6 +24,9 @@ export function lostItems({ blastRadius }: Pick<Plan, 'blastRadius'>): Destroyed
   return blastRadius.filter((item) => item.lost);
 }
 
+/** How the warning of a plan begins that destroys data without a snapshot of it. */
+export const NO_SNAPSHOT = 'No snapshot is made first';
+
 /** The consents that a plan needs. A reset without a listed item is one of the cluster. */
 export function lossesOf(plan: Pick<Plan, 'blastRadius' | 'summary'>): Loss[] {
   const items = lostItems(plan);

@@ -13,6 +13,8 @@ export interface Desired extends DesiredBackend {
 export interface Controllers {
   /** Replaces the desired state and wakes the loop without waiting. `status()` is not ready from here on if work is due. */
   desire(next: Desired): void;
+  /** Ends a pause: what the loop waited for may be there. */
+  wake(): void;
   /** Gives the desired state another number; work, pauses and failures go on as they are. */
   renumber(generation: number): void;
   /** The last observation, with the conditions and their generation. */

@@ -1,7 +1,7 @@
 import type { Driver, DriverContext } from '../drivers/driver.ts';
 import type { RdError } from '../errors.ts';
 import type { Clock } from '../os/clock.ts';
-import type { Observed } from '../plan/backend.ts';
+import { installedVersion, type Observed } from '../plan/backend.ts';
 import { type Consequences, consequencesOf } from '../plan/consequences.ts';
 import { assumed, withStartDone } from './assumed.ts';
 import {
@@ -17,7 +17,7 @@ import { type Controllers, type Desired, heldGoal, type LoopStatus } from './con
 import { createObserver } from './observe.ts';
 import { failureOf, performInTime, type StepOutcome } from './perform.ts';
 import { createPhaseLog, createReports, loopStatus } from './status.ts';
-import { isFutile, isReady, nextStep, type Step, stepName } from './step.ts';
+import { deletesUnasked, isFutile, isReady, nextStep, type Step, stepName } from './step.ts';
 
 /** Interval between drift checks of a converged loop, and between checks of a starting cluster. */
 export const IDLE_MS = 5_000;
@@ -32,6 +32,8 @@ export interface ControllersInput {
   log: DriverContext['log'];
   /** Throws when the backend must not be touched now. */
   check?(): void;
+  /** Whether the data of the installed cluster may be deleted now, where nothing but its version demands it. If not, `wake` follows. */
+  mayDelete?(installed: string): boolean;
   /** Whether to give up on a failed step that would be retried. `ms`: how long this attempt took. */
   givesUp?(failure: Failure, ms: number): boolean;
 }
@@ -54,6 +56,7 @@ export function createControllers({
   random,
   log,
   check = () => undefined,
+  mayDelete = () => true,
   givesUp = () => false,
 }: ControllersInput): Controllers {
   const closing = new AbortController();
@@ -105,6 +108,10 @@ export function createControllers({
       observer.interrupt();
       pause?.abort();
       publish();
+    },
+    wake() {
+      nudged = true;
+      pause?.abort();
     },
     renumber(generation) {
       if (observedGeneration === desired.generation) observedGeneration = generation;
@@ -169,6 +176,7 @@ export function createControllers({
     } catch (error) {
       return retry('observation', failureOf('observation', driver, error));
     }
+    if (deletesUnasked(step, goal) && !mayDelete(installedVersion(now) ?? '')) return POLL_MS;
     return act(step, now);
   }
 

@@ -86,6 +86,11 @@ function nextClusterStep({ goal, observed: seen, engines, cluster }: Consequence
   return cluster.mustReset ? { do: 'reset' } : { do: 'start', spec: goal.cluster };
 }
 
+/** True for a step that deletes the data of the cluster because of its version, and not on request. */
+export function deletesUnasked({ part, step }: Step, goal: Goal): boolean {
+  return part === 'cluster' && step.do === 'reset' && !goal.resetCluster;
+}
+
 /**
  * True for a start that is obsolete, because the power or the settings have changed since it began. Only such a step is
  * cancelled: its result would be stopped next anyway. A stop, a reset or an adjustment runs to its end, since half of

@@ -77,6 +77,8 @@ export interface BackendHooks {
   onWritten(by: Author): void;
   /** A restored snapshot has not been seen running yet; undefined while the service starts. */
   isRestoreUnproven(): boolean | undefined;
+  /** As the loop asks; false while the service starts. */
+  mayDelete(installed: string): boolean;
 }
 
 /**
@@ -170,6 +172,7 @@ export async function openBackend(
     random: Math.random,
     log: log.write,
     check,
+    mayDelete: hooks.mayDelete,
     givesUp: (failure, ms) => transactions.givesUp(failure, ms),
   });
   undo.push(['history', () => history.close()]);

@@ -57,7 +57,7 @@ export async function openFeatures(
     statusChanged();
   };
   const data = createBackendData({
-    ...{ places, driver, host, store, maintenance, controllers, recovered, notice },
+    ...{ places, driver, host, store, maintenance, controllers, recovered, history, notice },
     failed: history.failed,
     log: log.write,
   });

@@ -7,6 +7,7 @@ import {
   FORWARDS_PATH,
   type HistoryEntry,
   type RecordedChange,
+  type RecordedLoss,
   type RecordedOutcome,
   recordedChanges,
   withSources,
@@ -40,6 +41,8 @@ export interface ServiceHistory {
   notApplied(generation: number): Promise<void>;
   /** Records the end of what a write announced, and why it failed, if it did. */
   finished(generation: number, failure?: unknown): void;
+  /** Records that a write destroys data, before it does. Throws `ERR_IO`. */
+  lose(generation: number, loss: RecordedLoss): Promise<void>;
   /** Records that a reset failed. */
   failed(generation: number, reason: string): void;
   /** As `HistoryFile.onOldest`: what is bound to an older entry can go. */
@@ -157,6 +160,7 @@ export function serviceHistory(
     ...(unfinished ? { unfinished } : {}),
     onOldest: file.onOldest,
     entries: file.entries,
+    lose: file.lose,
     measured: () => measured,
     beginAgain: (generation) =>
       file.add({

@@ -1,10 +1,13 @@
 import type { Covers } from '../features/snapshots/contract.ts';
 import type { Clock } from '../os/clock.ts';
 import type { BlastItem, Plan, PlanRequest } from '../plan/change.ts';
-import { lossesOf } from '../plan/losses.ts';
+import type { PlannedHow } from '../plan/kept.ts';
+import { lossesOf, NO_SNAPSHOT } from '../plan/losses.ts';
 
 interface CoverInput {
   covers: Pick<Covers, 'impossible' | 'outlook'>;
+  /** Without room, only a change without a plan is made all the same. */
+  how: PlannedHow;
   clock: Clock;
   /** The machine is on. */
   isOn: boolean;
@@ -20,14 +23,15 @@ export async function withCover(plan: Plan, request: PlanRequest, input: CoverIn
   if (lossesOf(plan).length === 0) return plan;
   const warned = (text: string) => ({ ...plan, warnings: [...plan.warnings, text] });
   const { covers } = input;
-  if (request.snapshot === false) return warned('No snapshot is made first: what is lost cannot be brought back.');
-  if (covers.impossible !== undefined) return warned(`No snapshot is made first: ${covers.impossible}.`);
+  if (request.snapshot === false) return warned(`${NO_SNAPSHOT}: what is lost cannot be brought back.`);
+  if (covers.impossible !== undefined) return warned(`${NO_SNAPSHOT}: ${covers.impossible}.`);
   const done = new AbortController();
   const outlook = await Promise.race([
     covers.outlook(input.isOn),
     input.clock.sleep(LOOK_MS, done.signal).then(() => undefined),
   ]).finally(() => done.abort());
   const { noSpace } = outlook ?? {};
+  if (noSpace && input.how === 'set') return warned(`${NO_SNAPSHOT}: ${noSpace.message}.`);
   const stops = outlook?.isLive ? [] : interruptions(plan, input.stopped());
   return {
     ...(noSpace ? warned(`This plan will be refused: ${noSpace.message}. ${noSpace.advice}`) : plan),

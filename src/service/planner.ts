@@ -121,8 +121,9 @@ export function createPlanner(input: PlannerInput): Planner {
     plan: (request, observation) => planFrom(store.snapshot().desired, request, observation),
     planFor: (request, writer, observation) => planFor(store.snapshot().desired, request, writer, observation),
     live: () => liveState(input),
-    withCover: (plan, request) =>
+    withCover: (plan, request, how) =>
       withCover(plan, request, {
+        how,
         covers,
         clock: input.clock,
         isOn: controllers.observed().machine.state === 'on',

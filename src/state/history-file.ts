@@ -4,12 +4,12 @@ import { type FileOperations, readIfThere, writeFileAtomic } from '../os/atomic-
 import { ioError } from '../os/io-error.ts';
 import { openToAppend } from '../os/regular-file.ts';
 import { SerialQueue } from '../os/serial-queue.ts';
-import type { HistoryEntry, RecordedOutcome } from '../plan/history.ts';
+import type { HistoryEntry, RecordedLoss, RecordedOutcome } from '../plan/history.ts';
 import { type FieldManager, managersIn, managersLine, managersOf } from './field-managers.ts';
 
 /**
- * The history of a home: one line of JSON for each write of the desired state, added before the write takes effect, and one for what became
- * of it. Lines are only ever added; a line that a crash cut off is skipped. When there are too many, the file is replaced by one with the
+ * The history of a home: one line of JSON for each write of the desired state, added before the write takes effect, one for what became of
+ * it, and one for data whose loss it turned out to lead to. Lines are only ever added; a line that a crash cut off is skipped. When there are too many, the file is replaced by one with the
  * newest half, headed by one line with what the others say of who manages which field.
  */
 
@@ -29,6 +29,8 @@ export interface HistoryFile {
   add(entry: Omit<HistoryEntry, 'outcome'>): Promise<void>;
   /** Adds what became of a generation. Throws `ERR_IO`. */
   close(generation: number, outcome: RecordedOutcome): Promise<void>;
+  /** Adds data that a generation destroys to its entry. Throws `ERR_IO`. */
+  lose(generation: number, loss: RecordedLoss): Promise<void>;
   /**
    * Calls back with the generation of the oldest entry that is left, 0 without any: at once, and after each time that entries were
    * dropped. What is bound to an older entry can go.
@@ -112,6 +114,7 @@ export async function openHistory(
         await add({ entry });
       }),
     close: (generation, outcome) => queue.run(() => add({ generation, outcome })),
+    lose: (generation, loss) => queue.run(() => add({ generation, loss })),
     onOldest(listener) {
       listeners.add(listener);
       listener(oldest);
@@ -183,7 +186,10 @@ function parsed(text: string): { entries: HistoryEntry[]; managers: FieldManager
     if (typeof record.dropped === 'number') dropped = record.dropped;
     else if (record.managers) managers = managersIn(record);
     else if (isEntry(record.entry)) addEntry(entries, record.entry);
-    else if (isOutcome(record.outcome)) {
+    else if (isLoss(record.loss)) {
+      const last = entries.findLast(({ generation }) => generation === record.generation);
+      if (last) last.loss = record.loss;
+    } else if (isOutcome(record.outcome)) {
       const last = entries.findLast(({ generation }) => generation === record.generation);
       // What has converged may fail while it is proven.
       const isLater = last?.outcome?.result === 'converged' && record.outcome.result === 'returned';
@@ -226,6 +232,12 @@ function isEntry(value: unknown): value is HistoryEntry & JsonObject {
   if (!isObject(value) || !isObject(value.by) || !Array.isArray(value.changes)) return false;
   const hasChanges = value.changes.every((change) => isObject(change) && typeof change.path === 'string');
   return hasChanges && typeof value.generation === 'number' && typeof value.at === 'string';
+}
+
+function isLoss(value: unknown): value is RecordedLoss & JsonObject {
+  if (!isObject(value) || !Array.isArray(value.items)) return false;
+  const isKnown = typeof value.snapshot === 'string' || typeof value.uncovered === 'string';
+  return isKnown && value.items.every((item) => typeof item === 'string');
 }
 
 function isOutcome(value: unknown): value is RecordedOutcome & JsonObject {

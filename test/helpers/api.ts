@@ -101,6 +101,7 @@ export const NO_COVERS: Covers = {
   impossible: 'the driver of the test keeps nothing',
   outlook: async () => ({ bytes: 0, isLive: false }),
   around: () => Promise.reject(new Error('not possible')),
+  whenDue: () => Promise.reject(new Error('not possible')),
   within: () => Promise.reject(new Error('not possible')),
   dropBefore: () => undefined,
   close: async () => undefined,
@@ -265,6 +266,7 @@ export function startApi(options: TestApiOptions = {}): TestApi {
 function scripted(script: Script, initial: Desired): Controllers {
   return {
     desire: (next) => script.desired.push(next),
+    wake: () => undefined,
     renumber: () => undefined,
     observed: () => script.observed,
     status: () => ({

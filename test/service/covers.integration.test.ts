@@ -1,55 +1,13 @@
-import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
-import type { Model } from '../../src/drivers/machines/simulated/model.ts';
-import { readHistory } from '../../src/state/history-file.ts';
-import { rdctl } from '../helpers/cli.ts';
-import { cannotMount, mountSmallDisk } from '../helpers/full-disk.ts';
-import { startService, type TestServiceOptions } from '../helpers/service.ts';
+import { cannotMount } from '../helpers/full-disk.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';
-
-const cluster = (version: string) => JSON.stringify({ version: 19, kubernetes: { enabled: true, version } });
-const ALLOW = ['--allow', 'kubernetes-reset'];
-
-/** A service with a cluster, and the tool beside it. */
-async function scene(options: TestServiceOptions = {}) {
-  const kubernetes = { enabled: true, version: '1.33.4' };
-  const running = await startService({ settings: { containerEngine: { name: 'moby' }, kubernetes }, ...options });
-  await running.converged();
-  const { here, env } = running;
-  const cwd = temporaryDirectory();
-  for (const version of ['1.33.4', '1.32.8', '1.31.2']) writeFileSync(join(cwd, `${version}.json`), cluster(version));
-  const run = (...argv: string[]) => rdctl(argv, { env, cwd });
-  const file = join(here.state, 'drivers', 'simulated', 'machine.json');
-  const model = (): Model => JSON.parse(readFileSync(file, 'utf8'));
-  return {
-    ...running,
-    run,
-    model,
-    /** Data that only the machine holds. */
-    addImage(name: string) {
-      const now = model();
-      now.engines.moby.images.push(name);
-      writeFileSync(file, JSON.stringify(now));
-    },
-    apply: (version: string, ...flags: string[]) => run('apply', '-f', `${version}.json`, ...flags),
-    reset: (body: object) =>
-      running.client.request({ method: 'PUT', path: '/v1/k8s_reset', body: JSON.stringify(body) }),
-    entries: () => readHistory(here.historyFile),
-    async names(): Promise<string[]> {
-      const { body } = await running.client.request({ method: 'GET', path: '/v1/snapshots' });
-      return JSON.parse(body.toString()).map(({ name }: { name: string }) => name);
-    },
-    /** Nothing of a snapshot is left behind. */
-    isClean: () =>
-      !existsSync(join(here.state, 'covering.json')) &&
-      !(existsSync(here.snapshots) ? readdirSync(here.snapshots) : []).some((name) => name.startsWith('.')),
-  };
-}
+import { ALLOW, coverScene, smallCoverScene } from './cover-scene.ts';
 
 describe('an apply that destroys data', () => {
   test('makes a snapshot first, which its entry in the history names, and which brings the data back', async () => {
-    const { apply, run, addImage, model, entries, names, client, isClean, converged } = await scene();
+    const { apply, run, addImage, model, entries, names, client, isClean, converged } = await coverScene();
     addImage('precious');
     const plan = JSON.parse((await run('plan', '-f', '1.32.8.json', '-o', 'json')).out);
     expect(plan.snapshot).toEqual({ bytes: expect.any(Number) });
@@ -85,14 +43,14 @@ describe('an apply that destroys data', () => {
   });
 
   test('that fails names the snapshot', async () => {
-    const { apply, names } = await scene({ env: { RDCTL_SIMULATED_FAULTS: 'cluster.reset:terminal' } });
+    const { apply, names } = await coverScene({ env: { RDCTL_SIMULATED_FAULTS: 'cluster.reset:terminal' } });
     const { exit, err } = await apply('1.32.8', ...ALLOW);
     expect(exit).toBe(1);
     expect(err).toContain(`What it may have deleted is in its snapshot: rdctl snapshot restore ${await names()}\n`);
   });
 
   test('makes none with --no-snapshot, and none without a loss', async () => {
-    const { apply, entries, names } = await scene();
+    const { apply, entries, names } = await coverScene();
     const { exit, err } = await apply('1.32.8', '--no-snapshot', ...ALLOW);
     expect(exit).toBe(0);
     expect(err).toContain('No snapshot is made first: what is lost cannot be brought back.');
@@ -103,7 +61,7 @@ describe('an apply that destroys data', () => {
   });
 
   test('covers a rollback, too, and keeps the newest three snapshots', async () => {
-    const { apply, run, entries, names } = await scene();
+    const { apply, run, entries, names } = await coverScene();
     for (const version of ['1.32.8', '1.31.2'] as const) expect((await apply(version, ...ALLOW)).exit).toBe(0);
     expect((await apply('1.33.4')).exit).toBe(0);
     expect((await run('rollback', ...ALLOW)).exit).toBe(0);
@@ -116,7 +74,7 @@ describe('an apply that destroys data', () => {
   });
 
   test('is refused when the disk fills up during the copy, and leaves nothing', async () => {
-    const { apply, entries, names, isClean, converged } = await scene();
+    const { apply, entries, names, isClean, converged } = await coverScene();
     const programs = temporaryDirectory();
     const full = '#!/bin/sh\necho "cp: error writing: No space left on device" >&2\nexit 1\n';
     writeFileSync(join(programs, 'cp'), full, { mode: 0o755 });
@@ -132,7 +90,7 @@ describe('an apply that destroys data', () => {
   });
 
   test('leaves a snapshot that goes with its entry in the history', async () => {
-    const { apply, entries, names, service, home, here } = await scene();
+    const { apply, entries, names, service, home, here } = await coverScene();
     expect((await apply('1.32.8', ...ALLOW)).exit).toBe(0);
     expect(await names()).toHaveLength(1);
     const [entry] = await entries();
@@ -141,12 +99,14 @@ describe('an apply that destroys data', () => {
       here.historyFile,
       `${JSON.stringify({ entry: { ...entry, generation: (entry?.generation ?? 0) + 1 } })}\n`,
     );
-    const again = await scene({ home });
+    const again = await coverScene({ home });
     await expect.poll(again.names).toEqual([]);
   });
 
   test('does nothing when the tool leaves while the snapshot is made', async () => {
-    const { client, entries, names, isClean, converged } = await scene({ env: { RDCTL_SIMULATED_LATENCY_MS: '60' } });
+    const { client, entries, names, isClean, converged } = await coverScene({
+      env: { RDCTL_SIMULATED_LATENCY_MS: '60' },
+    });
     const before = await entries();
     const request = {
       settings: { version: 19, kubernetes: { version: '1.32.8' } },
@@ -168,7 +128,7 @@ describe('an apply that destroys data', () => {
   });
 
   test('is stale when something else was changed meanwhile, and leaves no snapshot', async () => {
-    const { client, names, isClean, converged } = await scene({ env: { RDCTL_SIMULATED_LATENCY_MS: '60' } });
+    const { client, names, isClean, converged } = await coverScene({ env: { RDCTL_SIMULATED_LATENCY_MS: '60' } });
     const request = {
       settings: { version: 19, kubernetes: { version: '1.32.8' } },
       state: 'unmanaged' as const,
@@ -186,7 +146,7 @@ describe('an apply that destroys data', () => {
   });
 
   test('waits for no other snapshot operation, and changes nothing', async () => {
-    const { client, entries } = await scene({ env: { RDCTL_SIMULATED_LATENCY_MS: '60' } });
+    const { client, entries } = await coverScene({ env: { RDCTL_SIMULATED_LATENCY_MS: '60' } });
     const creating = client.request({ method: 'POST', path: '/v1/snapshots', body: JSON.stringify({ name: 'mine' }) });
     await expect.poll(async () => (await client.backendState()).locked).toBe(true);
     const request = {
@@ -206,7 +166,7 @@ describe('an apply that destroys data', () => {
 
 describe('a reset', () => {
   test.each(['fast', 'wipe'] as const)('%s is recorded with a snapshot that brings the data back', async (mode) => {
-    const { reset, run, addImage, model, entries, names, isClean, converged } = await scene();
+    const { reset, run, addImage, model, entries, names, isClean, converged } = await coverScene();
     addImage('precious');
     expect((await reset({ mode })).body.toString()).toBe(`Rancher Desktop ${mode} reset successful`);
     const entry = (await entries()).at(-1);
@@ -230,7 +190,7 @@ describe('a reset', () => {
   });
 
   test('that fails is recorded as failed, and keeps its snapshot', async () => {
-    const { reset, entries, here, names } = await scene();
+    const { reset, entries, here, names } = await coverScene();
     // In the way of the data that is set aside.
     mkdirSync(join(here.state, 'drivers', 'simulated', 'machine.json.before-restore'));
     expect((await reset({ mode: 'wipe' })).status).toBe(500);
@@ -240,7 +200,7 @@ describe('a reset', () => {
   });
 
   test('asks for consent by name, and --no-snapshot makes none', async () => {
-    const { run, entries, names } = await scene();
+    const { run, entries, names } = await coverScene();
     const refused = await run('reset', '--vm', '--allow', 'kubernetes-reset');
     expect(refused).toMatchObject({ exit: 1, err: expect.stringContaining('Add --allow machine-reset, or --yes.') });
     expect(await entries()).toEqual([]);
@@ -252,23 +212,16 @@ describe('a reset', () => {
   });
 
   test('without data to lose is a restart, and no change', async () => {
-    const { reset, entries, names } = await scene({ settings: { kubernetes: { enabled: false } } });
+    const { reset, entries, names } = await coverScene({ settings: { kubernetes: { enabled: false } } });
     expect((await reset({ mode: 'fast' })).status).toBe(200);
     expect(await entries()).toEqual([]);
     expect(await names()).toEqual([]);
   });
 });
 
-/** A home on its own file system, with less room than a copy leaves free. */
-async function smallScene() {
-  const home = temporaryDirectory();
-  onTestFinished(mountSmallDisk(home, '60m'));
-  return scene({ home });
-}
-
 describe.skipIf(cannotMount())('without room for the snapshot', () => {
   test('an apply is refused with both sizes and goes on with --no-snapshot', async () => {
-    const { apply, run, entries, isClean } = await smallScene();
+    const { apply, run, entries, isClean } = await smallCoverScene();
     expect((await run('plan', '-f', '1.32.8.json')).out).toContain('warning: This plan will be refused: a snapshot of');
     const { exit, err } = await apply('1.32.8', ...ALLOW);
     expect(exit).toBe(5);
@@ -280,7 +233,7 @@ describe.skipIf(cannotMount())('without room for the snapshot', () => {
   });
 
   test('rdctl reset is refused; a client of the compatible interface gets its reset, and the history says that there is none', async () => {
-    const { run, reset, entries, client } = await smallScene();
+    const { run, reset, entries, client } = await smallCoverScene();
     const refused = await run('reset', '--k8s', '--yes');
     expect(refused).toMatchObject({
       exit: 1,

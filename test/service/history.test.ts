@@ -26,6 +26,7 @@ function scene(newest?: HistoryEntry, full?: string) {
       },
       close: async (generation, { result, reason }) =>
         void lines.push(`${generation} ${result}${reason === undefined ? '' : `: ${reason}`}`),
+      lose: async () => undefined,
     },
     { write: vi.fn() },
     newest ? { newest } : {},
@@ -114,6 +115,7 @@ test('after an apply that launched the service stopped, the power of before is w
     entries: async () => [],
     add: async (entry: Omit<HistoryEntry, 'outcome'>) => void changes.push(entry.changes),
     close: async () => undefined,
+    lose: async () => undefined,
   };
   const history = serviceHistory(file, { write: vi.fn() }, { launchedFrom: 'started' });
   const launched = { ...LIVE, power: 'stopped' as const };
@@ -191,6 +193,7 @@ test('a change that cannot be recorded is refused; on a full disk a stop and a r
         added.push(entry);
       },
       close: async () => undefined,
+      lose: async () => undefined,
     },
     { write },
   );

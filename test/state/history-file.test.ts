@@ -31,6 +31,20 @@ test('entries come back in order with their outcomes, from a private file', asyn
   expect(statSync(path).mode & 0o777).toBe(0o600);
 });
 
+test('a loss that comes later belongs to its entry, also after the file was shortened', async () => {
+  const path = place();
+  const history = await openHistory(path, 0, NOW);
+  await history.add(entry(1));
+  const loss = { items: ['deletes it'], snapshot: 'before-generation-1' };
+  await history.lose(1, loss);
+  // Of no entry, and of another release.
+  await history.lose(7, loss);
+  appendFileSync(path, `${JSON.stringify({ generation: 1, loss: { items: 'all' } })}\n`);
+  expect(await readHistory(path)).toEqual([{ ...entry(1), loss }]);
+  for (let generation = 2; generation <= MOST_ENTRIES / 2; generation += 1) await history.add(entry(generation));
+  expect((await readHistory(path))[0]).toEqual({ ...entry(1), loss });
+});
+
 test('what is being written is among the entries', async () => {
   const history = await openHistory(place(), 0, NOW);
   const outcome = { result: 'converged', at: AT } as const;

@@ -106,7 +106,7 @@ export function planRoutes(app: FastifyInstance, { controllers, planner, watch, 
       const plan = watch.plan(planner.planFor(request, writer, facts), window);
       const withLive = isObject(query) && query.live === 'true';
       const live = withLive ? { live: liveState(planner.live(), token) } : {};
-      const document = { ...(await planner.withCover(plan, request)), ...live };
+      const document = { ...(await planner.withCover(plan, request, how)), ...live };
       return reply.type(JSON_TYPE).send(indentedJson(document));
     },
   );

@@ -14,6 +14,7 @@ import type { Covers, Snapshots } from './contract.ts';
 import { coverRecord } from './cover-record.ts';
 import { journalFile } from './journal.ts';
 import { createKeptState } from './kept-state.ts';
+import { createLossGuard, type LossGuard, type LossHistory } from './loss-guard.ts';
 import type { Maintenance } from './maintenance.ts';
 import { createProof } from './proof.ts';
 import type { Recovered } from './recovery.ts';
@@ -28,6 +29,7 @@ export interface BackendData {
   covers: Covers;
   /** The work of `PUT /v1/k8s_reset`. */
   reset: Resets;
+  mayDelete: LossGuard['mayDelete'];
   /** A restored snapshot has not been seen running yet. */
   isRestoreUnproven(): boolean;
   /** Cancels the current operation and waits for its rollback. */
@@ -42,6 +44,7 @@ export interface BackendDataInput {
   maintenance: Maintenance;
   controllers: Controllers;
   recovered: Pick<Recovered, 'unproven'>;
+  history: LossHistory;
   /** Records that a reset failed, in the history. */
   failed(generation: number, reason: string): void;
   /** Shown in the status. */
@@ -79,16 +82,19 @@ export function createBackendData(input: BackendDataInput): BackendData {
     log,
   });
   const { covers } = snapshots;
+  const guard = createLossGuard({ ...input, covers, closing: closing.signal });
   proof.watch();
   return {
     snapshots,
     covers,
+    mayDelete: guard.mayDelete,
     isRestoreUnproven: () => keptState.unproven() !== undefined,
     reset: createResets({ ...input, keptState, covers, closing: closing.signal }),
     async close() {
       closing.abort();
       // The proof first: a restore that waits for it leaves it to the next service.
       await proof.close();
+      await guard.close();
       await snapshots.close();
     },
   };

@@ -1,4 +1,5 @@
 import type { RdError } from '../../errors.ts';
+import type { Settings } from '../../settings/settings.gen.ts';
 import type { MaintenanceWork } from './maintenance.ts';
 
 /** A snapshot as `GET /v1/snapshots` returns it (docs/snapshots.md). */
@@ -36,6 +37,8 @@ export interface Covered {
   generation: number;
   /** Clauses: `deletes the workloads and data of the cluster (version 1.30.2)`. */
   items: readonly string[];
+  /** Those of the snapshot, where the change is already written; otherwise those in force. */
+  settings?: Settings;
 }
 
 /** What a snapshot would take now. */
@@ -60,6 +63,11 @@ export interface Covers {
    * @throws RdError `ERR_NO_SPACE`, `ERR_SNAPSHOT` if it cannot be made, `ERR_CANCELLED` by the signal, and what `change` throws.
    */
   around<T>(covered: Covered, change: (snapshot: string) => Promise<T>, signal: AbortSignal): Promise<T>;
+  /**
+   * As `around`, for a loop that waits in the middle of its work, and with the machine as it is. Throws `ERR_BACKEND_LOCKED` also while
+   * other work is in progress.
+   */
+  whenDue<T>(covered: Covered, change: (snapshot: string) => Promise<T>, signal: AbortSignal): Promise<T>;
   /** As `around`, in work on the stopped backend. */
   within<T>(
     covered: Covered,

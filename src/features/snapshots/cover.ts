@@ -18,6 +18,8 @@ export interface CoverInput {
   making: SnapshotMaking;
   /** Runs while no other operation on snapshots does. */
   exclusively<T>(work: (signal: AbortSignal) => Promise<T>): Promise<T>;
+  /** The machine is on. */
+  isOn(): boolean;
   /** Id of the snapshot that is being restored. */
   restoring(): string | undefined;
   /** Path of the record of a snapshot whose change is not made yet. */
@@ -29,7 +31,7 @@ export interface CoverInput {
  * Covers a change that destroys data with a snapshot. The change is made while the snapshot keeps everything else from the data, so nothing
  * is lost between the two. Without the change, the snapshot goes, too: also after a kill, by a record that names it.
  */
-export function createCovers({ making, exclusively, restoring, record, log }: CoverInput): Covers {
+export function createCovers({ making, exclusively, isOn, restoring, record, log }: CoverInput): Covers {
   const { root, driver, maintenance, rest, interrupting } = making;
   const { keeps, copyLive } = driver;
   let pruning: Promise<void> = Promise.resolve();
@@ -53,7 +55,9 @@ export function createCovers({ making, exclusively, restoring, record, log }: Co
     change: (snapshot: string) => Promise<T>,
   ): Promise<T> {
     const description = `Made before generation ${covered.generation}, which ${covered.items.join(', and ')}`;
-    const draft = draftOf(making, { created: new Date().toISOString(), name, description }, covered.generation);
+    const { settings } = covered;
+    const from = settings ? { ...making, desired: () => ({ ...making.desired(), settings }) } : making;
+    const draft = draftOf(from, { created: new Date().toISOString(), name, description }, covered.generation);
     try {
       await writeCoverRecord(record, { id: draft.id, name });
       if (isLive && copyLive) await draft.saveLive(work, copyLive);
@@ -158,6 +162,17 @@ export function createCovers({ making, exclusively, restoring, record, log }: Co
         keepNewest();
         return result;
       }),
+    whenDue: (covered, change, signal) =>
+      made(change, async (begin) => {
+        const name = await nameFor(covered.generation);
+        const action = `Creating snapshot ${quoted(name)}`;
+        const isLive = copyLive !== undefined && isOn();
+        await requireRoom(isLive);
+        const work = (at: Pick<MaintenanceWork, 'signal' | 'progress'>) => make({ name, covered, isLive }, at, begin);
+        const result = await (isLive ? maintenance.runLive : maintenance.run)(action, signal, work);
+        keepNewest();
+        return result;
+      }),
     within: (covered, work, change) =>
       made(change, async (begin) => {
         const name = await nameFor(covered.generation);
@@ -180,8 +195,8 @@ const WITHOUT = 'To go on without one: --no-snapshot, or `"snapshot": false` in 
 function noSpace({ needed, free }: Room, directory: string): RdError {
   return new RdError(
     'ERR_NO_SPACE',
-    `a snapshot of the data that this destroys needs ${sizeText(needed)}, and ${sizeText(free)} is free in ${directory}; nothing was changed`,
-    { advice: `Make room, for example with \`rdctl snapshot delete\`. ${WITHOUT}` },
+    `a snapshot of the data that this destroys needs ${sizeText(needed)}, and ${sizeText(free)} is free in ${directory}`,
+    { advice: `Nothing was changed. Make room, for example with \`rdctl snapshot delete\`. ${WITHOUT}` },
   );
 }
 

@@ -94,6 +94,7 @@ export function createSnapshots(input: SnapshotsInput): SnapshotService {
   const covers = createCovers({
     making: { ...input, rest, interrupting },
     exclusively: (work) => exclusively(undefined, work),
+    isOn: () => input.controllers.status().machine.state === 'on',
     restoring: () => operation?.reads,
     record: input.coverRecord,
     log,

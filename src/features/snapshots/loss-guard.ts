@@ -1,0 +1,149 @@
+import { messageOf, RdError } from '../../errors.ts';
+import type { LogFile } from '../../os/log-file.ts';
+import { deletion } from '../../plan/blast-radius.ts';
+import { mayDowngrade } from '../../plan/consequences.ts';
+import type { HistoryEntry, RecordedLoss } from '../../plan/history.ts';
+import { dueLoss } from '../../plan/unplanned-loss.ts';
+import type { Controllers, Desired } from '../../reconcile/contract.ts';
+import type { Settings } from '../../settings/settings.gen.ts';
+import type { DesiredStore } from '../../state/desired-store.ts';
+import type { Covers } from './contract.ts';
+
+/** What the guard needs of the history. */
+export interface LossHistory {
+  entries(): Promise<HistoryEntry[]>;
+  lose(generation: number, loss: RecordedLoss): Promise<void>;
+}
+
+/** Stands between the loop and data that nobody was asked about. */
+export interface LossGuard {
+  /**
+   * Whether the loop may delete the data of the installed cluster now. If not, it is recorded and, where possible, covered by a snapshot
+   * first, and the loop asks again. Never refuses for good, but for a lock: the wish is in force already.
+   */
+  mayDelete(installed: string): boolean;
+  /** Resolves when nothing is in progress. */
+  close(): Promise<void>;
+}
+
+interface LossGuardInput {
+  history: LossHistory;
+  covers: Pick<Covers, 'impossible' | 'whenDue'>;
+  store: Pick<DesiredStore, 'snapshot' | 'write'>;
+  controllers: Pick<Controllers, 'wake'>;
+  /** Shown in the status. */
+  notice(text: string): void;
+  log: LogFile['write'];
+  /** Aborted when the service stops. */
+  closing: AbortSignal;
+}
+
+export function createLossGuard({
+  history,
+  covers,
+  store,
+  controllers,
+  notice,
+  log,
+  closing,
+}: LossGuardInput): LossGuard {
+  /** What the loop may delete, and for which version of the desired state. */
+  let settled: { generation: number; installed: string } | undefined;
+  let settling: Promise<void> | undefined;
+  let waits: string | undefined;
+  const desired = () => store.snapshot().desired;
+
+  async function settle(installed: string): Promise<void> {
+    const { generation } = desired();
+    const { cause, isRecorded } = dueLoss(await entriesOf(), installed);
+    if (!isRecorded && !(await recordCovered(cause, installed))) return;
+    settled = { generation, installed };
+    controllers.wake();
+  }
+
+  /** A history that cannot be read, as on a broken disk, holds up nothing. */
+  async function entriesOf(): Promise<HistoryEntry[]> {
+    return history.entries().catch((error: unknown) => {
+      log('warn', 'the history could not be read', { error });
+      return [];
+    });
+  }
+
+  /** False while something else is in the way, or if it is not due any more. */
+  async function recordCovered(cause: HistoryEntry | undefined, installed: string): Promise<boolean> {
+    const items = [deletion(installed)];
+    if (covers.impossible !== undefined) return recordBare(cause, { items, uncovered: covers.impossible });
+    const generation = cause?.generation ?? desired().generation + 1;
+    const covered = { generation, items, settings: withVersion(desired().settings, installed) };
+    try {
+      await covers.whenDue(
+        covered,
+        async (snapshot) => {
+          if (!isDue(desired(), installed)) throw new RdError('ERR_CANCELLED', 'the cluster is not deleted any more');
+          await record(cause, { items, snapshot });
+          waits = undefined;
+          notice(
+            `This change ${items}; a snapshot was made before, to get it back: rdctl snapshot restore ${snapshot}`,
+          );
+        },
+        closing,
+      );
+      return true;
+    } catch (error) {
+      if (closing.aborted || isPassing(error)) {
+        noteWait(messageOf(error));
+        return false;
+      }
+      log('warn', 'data is deleted without a snapshot', { error });
+      notice(`This change ${items}, without a snapshot of it: ${messageOf(error)}.`);
+      return recordBare(cause, { items, uncovered: messageOf(error) });
+    }
+  }
+
+  async function recordBare(cause: HistoryEntry | undefined, loss: RecordedLoss): Promise<true> {
+    // As on a full disk: a write that is in force already is not held up.
+    await record(cause, loss).catch((error: unknown) => log('warn', 'a loss of data is not in the history', { error }));
+    return true;
+  }
+
+  async function record(cause: HistoryEntry | undefined, loss: RecordedLoss): Promise<void> {
+    if (cause && !cause.loss) return history.lose(cause.generation, loss);
+    await store.write(() => ({ next: {}, answer: undefined, by: { how: 'service' }, loss }));
+  }
+
+  function noteWait(why: string): void {
+    if (waits === why || closing.aborted) return;
+    waits = why;
+    log('info', 'the data of the cluster is not deleted yet', { reason: why });
+  }
+
+  return {
+    mayDelete(installed) {
+      if (settled?.generation === desired().generation && settled.installed === installed) return true;
+      if (closing.aborted) return false;
+      settling ??= settle(installed)
+        .catch((error: unknown) => log('error', 'a loss of data could not be recorded', { error }))
+        .finally(() => {
+          settling = undefined;
+        });
+      return false;
+    },
+    async close() {
+      await settling;
+    },
+  };
+}
+
+/** The data of a snapshot needs its version: with a lower one, it would be deleted as soon as it is restored. */
+function withVersion(settings: Settings, installed: string): Settings {
+  return installed === '' ? settings : { ...settings, kubernetes: { ...settings.kubernetes, version: installed } };
+}
+
+function isDue({ power, settings: { kubernetes } }: Desired, installed: string): boolean {
+  return power === 'started' && kubernetes.enabled && mayDowngrade(installed, kubernetes.version);
+}
+
+/** The next attempt may find it gone. */
+function isPassing(error: unknown): boolean {
+  return error instanceof RdError && (error.code === 'ERR_BACKEND_LOCKED' || error.code === 'ERR_CANCELLED');
+}

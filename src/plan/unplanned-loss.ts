@@ -1,0 +1,30 @@
+import { deletion } from './blast-radius.ts';
+import type { HistoryEntry } from './history.ts';
+
+/** Changes that can lead to the deletion of the cluster. */
+const CAUSES: readonly string[] = ['kubernetes.version', 'kubernetes.enabled'];
+
+/** What the history says of data that the loop is about to delete. */
+export interface DueLoss {
+  /** The write that led to it; absent if it is not in the history. */
+  cause?: HistoryEntry;
+  /** The loss is recorded, and with that covered by a snapshot as far as one could be made. */
+  isRecorded: boolean;
+}
+
+/**
+ * Pure: whether the deletion of the installed cluster is in the history already. A plan and a reset record it before they write; a write
+ * without a plan, a start with other settings and a deployment profile do not. `entries`: oldest first.
+ */
+export function dueLoss(entries: readonly HistoryEntry[], installed: string): DueLoss {
+  const cause = entries.findLast(
+    ({ by, changes, loss, outcome }) =>
+      outcome?.result !== 'not applied' &&
+      // Restored data is other data, whatever was recorded before.
+      (loss !== undefined || by.how === 'restore' || changes.some(({ path }) => CAUSES.includes(path))),
+  );
+  const item = deletion(installed);
+  // A plan may add when that happens.
+  const isRecorded = cause?.loss?.items.some((recorded) => recorded.startsWith(item)) ?? false;
+  return { ...(cause ? { cause } : {}), isRecorded };
+}
