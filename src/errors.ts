@@ -40,6 +40,8 @@ export const ERRORS = {
   ERR_DRIVER_FAILED: { status: 502, exit: 1, retry: true },
   ERR_DRIVER_TERMINAL: { status: 502, exit: 1, retry: false },
   ERR_CONVERGE_FAILED: { status: 502, exit: 1, retry: false },
+  /** The backend has converged, and files of the user could not be changed. */
+  ERR_USER_FILES: { status: 500, exit: 1, retry: false },
   /** The backend's lock file exists, or an operation on its data is running. */
   ERR_BACKEND_LOCKED: { status: 409, exit: 1, retry: false },
   /** A path that decides what is executed is writable by another user. */

@@ -6,7 +6,6 @@ import type { Listener } from './api/listener.ts';
 import { createTransientStore } from './api/routes/transient-settings.ts';
 import type { Reached } from './client/connection.ts';
 import { proofOf } from './client/service-proof.ts';
-import { statusOf } from './features/host-integration/integration.ts';
 import { steadyClock, systemClock } from './os/clock.ts';
 import { ioError } from './os/io-error.ts';
 import { userHome } from './os/user-directories.ts';
@@ -180,8 +179,7 @@ function contextOf(options: ServiceOptions, parts: Parts): ApiContext {
     idle: options.idle ?? false,
     isBackendLocked: backend.isLocked,
     requestStop: life.requestStop,
-    hostIntegration: () => statusOf(integration),
-    userFiles: () => integration.userFiles(),
+    userFiles: integration,
     streams,
     events: backend.events,
     clock: systemClock,

@@ -1,4 +1,5 @@
 import { type Client, createClient } from '../../src/client/client.ts';
+import { userFilesError } from '../../src/client/user-files.ts';
 import { RdError } from '../../src/errors.ts';
 import type { JsonObject } from '../../src/json.ts';
 import { SCHEMA_VERSION } from '../../src/settings/settings.gen.ts';
@@ -44,9 +45,33 @@ a change would be refused.
     const client = createClient(await connect());
     requireSome(settings);
     await writeSettings(client, settings, io);
+    await requireFiles(client, settings, io);
     return 0;
   },
 });
+
+/** What a setting decides about the files of the user before anything restarts. */
+const DECIDED_FILES = new Map([
+  ['application.pathManagementStrategy', 'path'],
+  ['application.autoStart', 'autostart'],
+  ['containerEngine.name', 'docker-context'],
+  ['kubernetes.enabled', 'kubeconfig'],
+] as const);
+
+/** Throws `ERR_USER_FILES` for files that these settings change and that could not be changed. */
+async function requireFiles(client: Client, settings: readonly GivenSetting[], io: Io): Promise<void> {
+  const parts = [...DECIDED_FILES].flatMap(([path, part]) =>
+    settings.some(({ row }) => row.path === path) ? [part] : [],
+  );
+  if (client.foreign || parts.length === 0) return;
+  const status = await client.status({ signal: io.signal }).catch((error: unknown) => {
+    // Another application given by flags is only recognized here.
+    if (error instanceof RdError && error.code === 'ERR_NOT_FOUND') return undefined;
+    throw error;
+  });
+  const error = status && userFilesError(status, parts);
+  if (error) throw error;
+}
 
 function requireSome(settings: readonly GivenSetting[]): void {
   if (settings.length === 0) throw usage('set command: no settings to change were given');

@@ -7,6 +7,7 @@ import { isStaying } from '../../src/client/session/exit.ts';
 import { askService } from '../../src/client/session/find.ts';
 import { homeOf, namesService } from '../../src/client/session/home.ts';
 import { launchService } from '../../src/client/session/launch.ts';
+import { areFilesDone, hasFailedFiles, userFilesError } from '../../src/client/user-files.ts';
 import { type ErrorCode, RdError } from '../../src/errors.ts';
 import type { JsonObject } from '../../src/json.ts';
 import { type Clock, steadyClock } from '../../src/os/clock.ts';
@@ -199,8 +200,8 @@ export interface WaitInput {
 const POLL_MS = 2000;
 
 /**
- * Waits until the backend has converged.
- * @throws RdError `ERR_CONVERGE_FAILED`, `ERR_DEADLINE`, `ERR_CANCELLED`.
+ * Waits until the backend has converged, and the files of the user are in place.
+ * @throws RdError `ERR_CONVERGE_FAILED`, `ERR_USER_FILES`, `ERR_DEADLINE`, `ERR_CANCELLED`.
  */
 export async function waitStarted(input: WaitInput): Promise<void> {
   const { client, timeoutMs, clock = steadyClock } = input;
@@ -227,15 +228,16 @@ export async function waitStarted(input: WaitInput): Promise<void> {
 
 async function waitOwn({ client, generation, sent, timeoutMs, io }: WaitInput, clock: Clock): Promise<void> {
   const { signal } = io;
-  const wanted = generation ?? (await client.status({ signal })).generation;
+  const wanted = generation ?? (await generationInForce(client, signal));
   let noticed = false;
   const started: PlanRequest = { settings: sent ?? { version: SCHEMA_VERSION }, state: 'started', prune: [] };
   const feed = watched(client, { clock, signal });
   try {
-    await waitConverged({
+    const status = await waitConverged({
       feed,
       generation: wanted,
       onLater: () => refuseSuperseded({ client, request: started, generation: wanted }),
+      isOver: (now) => areFilesDone(now, wanted),
       timeoutMs,
       clock,
       signal,
@@ -246,9 +248,18 @@ async function waitOwn({ client, generation, sent, timeoutMs, io }: WaitInput, c
         noticed ||= held !== undefined;
       },
     });
+    const error = userFilesError(status);
+    if (error) throw error;
   } finally {
     feed.close();
   }
+}
+
+/** A request to start has files tried again that could not be changed. */
+async function generationInForce(client: Client, signal: AbortSignal): Promise<number> {
+  const status = await client.status({ signal });
+  if (hasFailedFiles(status)) await client.setBackendState('STARTED', { signal });
+  return status.generation;
 }
 
 /** There are no generations there: ready counts only once no sent setting requires a restart. */

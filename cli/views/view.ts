@@ -151,6 +151,9 @@ function printEvent(
     case 'retrying':
       io.err('No differences, but the backend failed; retrying.\n');
       return;
+    case 'files':
+      io.err('Tried again to change your files.\n');
+      return;
     case 'earlier':
       io.err('The service is still carrying out an earlier apply; waiting for it.\n');
       return;

@@ -76,10 +76,8 @@ export interface ApiContext {
   streams: Set<() => void>;
   /** The operation on the backend's data, such as a snapshot, as a sentence. */
   maintenance(): string | undefined;
-  /** The state of the user's files outside of our directories. */
-  hostIntegration(): NonNullable<StatusDocument['hostIntegration']>;
-  /** Those files as far as plans need them; undefined while none is touched. */
-  userFiles(): Promise<UserFileFacts | undefined>;
+  /** The user's files outside of our directories. */
+  userFiles: UserFiles;
   /** The proof for a nonce; see `src/client/service-proof.ts`. */
   prove(nonce: string): string;
   log: Log;
@@ -88,6 +86,18 @@ export interface ApiContext {
   layers: LayerFacts;
   counters: WriteCounters;
   metrics: Metrics;
+}
+
+/** The user's files outside of our directories, which the service keeps in the desired state. */
+export interface UserFiles {
+  report(): NonNullable<StatusDocument['hostIntegration']>;
+  conditions(): Condition[];
+  /** What plans need; undefined while no such file is touched. */
+  userFiles(): Promise<UserFileFacts | undefined>;
+  /** Tries again what could not be changed, and resolves when that is done; false when there is nothing of that kind. */
+  retry(): Promise<boolean>;
+  /** Resolves when what follows from the settings so far is done. */
+  idle(): Promise<void>;
 }
 
 /** What the service counts and measures. */

@@ -11,6 +11,7 @@ import type { Client } from './client.ts';
 import { hasConverged, waitConverged, watched } from './converge.ts';
 import { refuseSuperseded } from './overtaken.ts';
 import { transactionAt } from './transaction-wait.ts';
+import { areFilesDone, hasFailedFiles, userFilesError } from './user-files.ts';
 
 /** Progress of an apply, in order, for the view. */
 export type ApplyEvent =
@@ -26,6 +27,8 @@ export type ApplyEvent =
   | { type: 'sent'; what: 'settings' | 'power'; ignoredKeys: readonly string[] }
   /** Nothing differs, and the backend is in state ERROR: it is started once more. */
   | { type: 'retrying' }
+  /** Files of the user that could not be changed have been tried again. */
+  | { type: 'files' }
   /** The change failed, and the service goes back to an earlier generation. */
   | { type: 'returning'; to: number }
   /** A step began. For a forward in another application: it was sent, `again` because it may have existed. */
@@ -117,8 +120,8 @@ export async function carryOut(
   const gaveUp = found.backendState === 'ERROR' && found.power === 'started';
   const { generation: planned } = plan;
   const { keep } = input;
-  if (plan.changes.length === 0 && !gaveUp && !keep) {
-    const asFound = input.started === 'idle' || hasConverged(found, planned);
+  if (plan.changes.length === 0 && !gaveUp && !keep && !hasFailedFiles(found)) {
+    const asFound = (input.started === 'idle' || hasConverged(found, planned)) && areFilesDone(found, planned);
     return {
       status: asFound ? found : await settle(input, { generation: planned, request, found }),
       writes: 0,
@@ -140,7 +143,8 @@ export async function carryOut(
   if (reply === 'moved' || reply === 'busy') return reply;
   if (reply.snapshot !== undefined) onEvent({ type: 'covered', snapshot: reply.snapshot });
   for (const what of reply.sent) {
-    onEvent(what === 'retry' ? { type: 'retrying' } : { type: 'sent', what, ignoredKeys: [] });
+    if (what === 'retry') onEvent({ type: 'retrying' });
+    else onEvent(what === 'files' ? { type: 'files' } : { type: 'sent', what, ignoredKeys: [] });
   }
   const { generation, snapshot } = reply;
   const aim = { generation, request, found, ...(reply.continues ? { work: generation } : {}) };
@@ -170,11 +174,14 @@ interface Aim {
   work?: number;
 }
 
-/** Waits and returns the status to report. Throws a step's failure once everything else has converged. */
+/**
+ * Waits, also for the files of the user, and returns the status to report. Throws once everything else has converged: the failure of a step,
+ * or `ERR_USER_FILES`.
+ */
 export async function settle(input: ApplyInput, { generation, request, found, work }: Aim): Promise<StatusDocument> {
   const { client, clock, signal, onEvent, started, how } = input;
   const idle = started === 'idle';
-  if (idle ? work === undefined : !input.wait) return client.status();
+  if (!idle && !input.wait) return client.status();
   let shown = 0;
   let isReturning = false;
   const feed = watched(client, { clock, signal });
@@ -183,7 +190,7 @@ export async function settle(input: ApplyInput, { generation, request, found, wo
       feed,
       ...(idle ? {} : { generation }),
       onLater: () => refuseSuperseded({ client, request, generation, ...(how ? { how } : {}) }),
-      isOver: (now) => work === undefined || isWorkOver(now, work),
+      isOver: (now) => (work === undefined || isWorkOver(now, work)) && areFilesDone(now, generation),
       timeoutMs: input.leftMs?.() ?? input.timeoutMs,
       askedMs: input.timeoutMs,
       clock,
@@ -202,6 +209,8 @@ export async function settle(input: ApplyInput, { generation, request, found, wo
     });
     if (status.apply?.generation === work && status.apply?.error) throw stepFailure(status.apply.error);
     if (work !== undefined && (status.apply?.generation ?? 0) > work) await refuseFailedWork(client, work);
+    const filesError = userFilesError(status);
+    if (filesError) throw filesError;
     return status;
   } finally {
     feed.close();

@@ -184,15 +184,17 @@ function hasFailed(status: LoopStatus, generation: number): boolean {
 
 /**
  * The condition that explains why a status is not converged: failures before work in progress, and parts before the
- * summary. Never an intended one, such as a disabled cluster.
+ * summary. Never an intended one, such as a disabled cluster, nor one that has nothing to do with the backend.
  */
 export function blockingCondition(status: LoopStatus): Condition | undefined {
   const of = (concern: Condition['concern']) => {
-    const open = status.conditions.filter((condition) => condition.concern === concern);
+    const open = status.conditions.filter((one) => one.concern === concern && !BESIDE_BACKEND.includes(one.type));
     return open.find((condition) => condition.type !== 'Converged') ?? open[0];
   };
   return of('attention') ?? of('patience');
 }
+
+const BESIDE_BACKEND: readonly Condition['type'][] = ['Contested', 'UserFilesReady'];
 
 /** `keptBecause`: why the service did not undo the change, as a clause. */
 function convergeFailed(status: LoopStatus, keptBecause: string | undefined): RdError {

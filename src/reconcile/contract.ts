@@ -63,8 +63,11 @@ export type ConditionType = 'MachineReady' | 'EngineReady' | 'ClusterReady' | 'C
 
 /** A named fact. `observedGeneration` is the version of the desired state that it covers. */
 export interface Condition {
-  /** `Contested` is added by the service, while two managers keep setting a field of a kept profile to different values. */
-  type: ConditionType | 'Contested';
+  /**
+   * The service adds `Contested`, while two managers keep setting a field of a kept profile to different values, and `UserFilesReady`, while a
+   * file of the user could not be changed.
+   */
+  type: ConditionType | 'Contested' | 'UserFilesReady';
   status: 'True' | 'False' | 'Unknown';
   /** CamelCase, for programs. */
   reason: string;

@@ -52,8 +52,11 @@ export interface ApplyReply {
   formatVersion: 1;
   /** Version of the desired state afterwards. */
   generation: number;
-  /** What was written; `retry`: nothing differed, and a failed backend is retried. */
-  sent: ('settings' | 'power' | 'retry')[];
+  /**
+   * What was written; `retry`: nothing differed, and a failed backend is retried; `files`: files of the user that could not be changed have
+   * been tried again.
+   */
+  sent: ('settings' | 'power' | 'retry' | 'files')[];
   /** True when `apply` in the status reports further steps. */
   continues: boolean;
   /** Name of the snapshot that was made before data is destroyed. */
@@ -123,6 +126,8 @@ export interface StatusDocument extends Omit<LoopStatus, 'counters'> {
   hostIntegration?: {
     /** Why no such file is touched, as a clause. */
     offBecause?: string;
+    /** The last version of the desired state that the files have followed, `failed` ones included; absent while none is touched. */
+    observedGeneration?: number;
     files: {
       part: 'path' | 'docker-context' | 'kubeconfig' | 'autostart';
       file: string;

@@ -226,7 +226,7 @@ export async function openBackend(
     ...(options.idle ? { idle: IDLE } : {}),
   });
   // Closed after the backend, because it resets the docker context of an engine that has stopped.
-  const integration = createHostIntegration({ ...options, places, settings, driver, log });
+  const integration = createHostIntegration({ ...options, places, settings, driver, clock: systemClock, log });
   ending.integration = integration;
   undo.push(['host integration', () => integration.close()]);
   ending.backendStopped = false;

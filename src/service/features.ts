@@ -99,6 +99,7 @@ export async function openFeatures(
   });
   undo.push(['extensions', () => extensions.close()]);
   controllers.onChange(statusChanged);
+  integration.onReport(statusChanged);
   transactions.onChange(statusChanged);
   const applies = createApplies({
     ...{ controllers, extensions, portForwards, clock: systemClock },

@@ -64,6 +64,21 @@ describe('for an rdctl service', () => {
     await wait(scripted({ status: [status(7, 6, false), status(7, 6, false), status(7, 7, true)] }, false), fakePace());
   });
 
+  test('the files of the user are waited for, and named when they cannot be changed', async () => {
+    const files = (observedGeneration: number, state: string) => ({
+      ...status(2, 2, true),
+      hostIntegration: { observedGeneration, files: [{ part: 'path', file: '/h/.profile', state, message: 'x' }] },
+    });
+    const clock = fakePace();
+    await wait(scripted({ status: [files(1, 'managed'), files(2, 'managed')] }, false), clock, 2);
+    expect(clock.slept).toBeGreaterThan(0);
+    const failing = scripted({ status: [files(2, 'failed')] }, false);
+    await expect(wait(failing, clock, 2)).rejects.toMatchObject({
+      code: 'ERR_USER_FILES',
+      details: ['/h/.profile: x'],
+    });
+  });
+
   test('reports once what keeps the backend from starting', async () => {
     const held = (message: string) => ({
       ...status(1, 0, false, 'STOPPED'),

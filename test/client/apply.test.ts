@@ -181,6 +181,52 @@ describe('an rdctl service', () => {
   });
 });
 
+describe('the files of the user', () => {
+  const files = (observedGeneration: number, state: 'managed' | 'failed') => {
+    const hostIntegration: StatusDocument['hostIntegration'] = {
+      observedGeneration,
+      files: [
+        { part: 'path', file: '/home/me/.bashrc', state, ...(state === 'failed' ? { message: 'read-only' } : {}) },
+      ],
+    };
+    return statusWith({ hostIntegration });
+  };
+
+  test('are waited for after the backend, also when nothing differs', async () => {
+    for (const plan of [tagged('a'), planWith([])]) {
+      const { client } = scripted({ plans: [plan], statuses: [files(2, 'managed'), files(3, 'managed')] });
+      const { status } = await applyDesired(input(client, { status: files(2, 'managed') }));
+      expect(status.hostIntegration?.observedGeneration).toBe(3);
+    }
+  });
+
+  test('that cannot be changed are an error that names them, in the end', async () => {
+    const { client } = scripted({ plans: [tagged('a')], statuses: [files(3, 'failed')] });
+    await expect(applyDesired(input(client))).rejects.toMatchObject({
+      code: 'ERR_USER_FILES',
+      details: ['/home/me/.bashrc: read-only'],
+    });
+  });
+
+  test('are tried again by an apply that has nothing else to do', async () => {
+    const { client, writes } = scripted({
+      plans: [planWith([])],
+      statuses: [files(3, 'managed')],
+      sent: ['files'],
+    });
+    const running = input(client, { status: files(3, 'failed') });
+    expect(await applyDesired(running)).toMatchObject({ outcome: 'applied', writes: 1 });
+    expect(writes()).toHaveLength(1);
+    expect(running.events).toContainEqual({ type: 'files' });
+  });
+
+  test('of an older release, which does not report a generation, are not waited for', async () => {
+    const { client } = scripted({ plans: [planWith([])] });
+    const status = statusWith({ hostIntegration: { files: [] } });
+    expect(await applyDesired(input(client, { status }))).toMatchObject({ outcome: 'unchanged' });
+  });
+});
+
 test('that starts another apply after the plan is waited for, also with a saved plan', async () => {
   const work: ApplyWork = { generation: 3, state: 'running', steps: [] };
   for (const exact of [false, true]) {

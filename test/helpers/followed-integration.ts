@@ -1,4 +1,5 @@
 import { createHostIntegration, type IntegrationInput } from '../../src/features/host-integration/integration.ts';
+import { systemClock } from '../../src/os/clock.ts';
 import type { Observed } from '../../src/plan/backend.ts';
 import type { Desired, LoopStatus, Power } from '../../src/reconcile/contract.ts';
 import { defaultSettings } from '../../src/settings/defaults.ts';
@@ -18,6 +19,7 @@ export function followedIntegration(home: string, changes: Partial<IntegrationIn
     places: places(env, 'linux', home),
     settings,
     driver: { simulated: false },
+    clock: systemClock,
     log: {
       write: (level, message) => lines.push({ level, message }),
       setLevel: () => undefined,
@@ -47,25 +49,17 @@ export function followedIntegration(home: string, changes: Partial<IntegrationIn
     lines,
     settings,
     sees: (observed: Observed, power: Power) => tell({ ...status, ...observed, power }),
-    mobyRuns: (endpoint: string) =>
+    mobyRuns: (endpoint: string) => tell({ ...status, engines: { ...status.engines, moby: moby(endpoint) } }),
+    /** The loop has converged with moby for this generation. */
+    converges: (generation: number, endpoint: string) =>
       tell({
         ...status,
-        engines: {
-          ...status.engines,
-          moby: {
-            state: 'running',
-            spec: {
-              name: 'moby',
-              storageDriver: 'auto',
-              webAssembly: false,
-              allowedImages: { enabled: false, patterns: [] },
-            },
-            endpoint,
-            version: '1',
-            workload: {},
-          },
-        },
+        ...{ generation, observedGeneration: generation, converged: true },
+        engines: { ...status.engines, moby: moby(endpoint) },
       }),
+    /** The loop has not converged for this generation. */
+    works: (generation: number) =>
+      tell({ ...status, generation, observedGeneration: generation - 1, converged: false }),
     mobyStops: (power: Power) => tell({ ...status, power }),
     clusterRuns: (kubeconfig: string | undefined, ready = true) => {
       const given = { version: '1.33.6', port: 6443, engine: 'moby' } as const;
@@ -88,4 +82,10 @@ export function followedIntegration(home: string, changes: Partial<IntegrationIn
       made.settingsChanged({ settings: next, machine: DEFAULT_MACHINE_OPTIONS, power: 'started', generation: 2 });
     },
   };
+}
+
+function moby(endpoint: string): LoopStatus['engines']['moby'] {
+  const allowedImages = { enabled: false, patterns: [] };
+  const spec = { name: 'moby', storageDriver: 'auto', webAssembly: false, allowedImages } as const;
+  return { state: 'running', spec, endpoint, version: '1', workload: {} };
 }

@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeEach, expect, test } from 'vitest';
 import { places } from '../../src/state/places.ts';
@@ -176,4 +176,76 @@ test.each([
   await user.close();
   expect(user.offBecause).toMatch(/./);
   expect([user.integrationOutcomes(), await user.undo(), text('.bashrc')]).toEqual([[], [], '# mine\n']);
+});
+
+/** A shell file that cannot be changed, until `mend`. */
+function unchangeable(): { mend(): void } {
+  const outside = join(temporaryDirectory(), 'bashrc');
+  writeFileSync(outside, '# elsewhere\n');
+  rmSync(join(home, '.bashrc'));
+  symlinkSync(outside, join(home, '.bashrc'));
+  return {
+    mend() {
+      rmSync(join(home, '.bashrc'));
+      writeFileSync(join(home, '.bashrc'), '# mine\n');
+    },
+  };
+}
+
+test('the report speaks for a generation only once the files have followed it', async () => {
+  const user = integration();
+  const reports: (number | undefined)[] = [];
+  user.onReport(() => reports.push(user.report().observedGeneration));
+  user.converges(3, 'unix:///one.sock');
+  expect(user.report().observedGeneration).toBe(0);
+  await expect.poll(() => user.report().observedGeneration).toBe(3);
+  expect(states(user, 'docker-context')).toEqual(['managed', 'managed']);
+  expect(reports.at(-1)).toBe(3);
+  // Nothing of them changes with the next one.
+  user.converges(4, 'unix:///one.sock');
+  expect([user.report().observedGeneration, reports.at(-1)]).toEqual([4, 4]);
+  user.change((next) => {
+    next.containerEngine.name = 'containerd';
+  });
+  user.works(5);
+  await user.idle();
+  expect(user.report().observedGeneration).toBe(4);
+  await user.close();
+});
+
+test('a file that cannot be changed is named in report and condition, and holds up no generation', async () => {
+  const { mend } = unchangeable();
+  const user = integration();
+  user.converges(3, 'unix:///one.sock');
+  await expect.poll(() => user.report().observedGeneration).toBe(3);
+  const file = join(home, '.bashrc');
+  expect(user.report().files).toContainEqual(expect.objectContaining({ file, state: 'failed' }));
+  expect(user.conditions()).toMatchObject([{ type: 'UserFilesReady', status: 'False', concern: 'attention' }]);
+  expect(user.conditions()[0]?.message).toContain(file);
+  expect((await user.userFiles())?.done).toMatchObject({ path: 'manual' });
+  expect(await user.retry()).toBe(true);
+  expect(user.conditions()).toHaveLength(1);
+  await user.close();
+  mend();
+});
+
+test.each(['on request', 'when it changes'])('a file that could not be changed is tried again %s', async (when) => {
+  const { mend } = unchangeable();
+  const user = integration();
+  if (when === 'when it changes') user.onFilesChanged(() => undefined);
+  user.converges(3, 'unix:///one.sock');
+  await expect.poll(() => user.report().observedGeneration).toBe(3);
+  mend();
+  if (when === 'on request') expect(await user.retry()).toBe(true);
+  await expect.poll(() => user.conditions()).toEqual([]);
+  expect(text('.bashrc')).toContain('MANAGED BY RDCTL');
+  expect(await user.retry()).toBe(false);
+  await user.close();
+});
+
+test('in a service whose backend stays off, the files follow the settings alone', async () => {
+  const user = integration({ idle: true });
+  user.works(7);
+  await expect.poll(() => user.report().observedGeneration).toBe(7);
+  await user.close();
 });

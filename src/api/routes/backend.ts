@@ -64,7 +64,7 @@ const POWERS: ReadonlyMap<unknown, Power> = new Map([
 
 /** `/v1/backend_state`: the state of the backend, and its desired power. */
 export function backendStateRoutes(app: FastifyInstance, context: ApiContext): void {
-  const { controllers, store, log } = context;
+  const { controllers, store, userFiles, log } = context;
   app.get('/v1/backend_state', GET_DOC, async (_request, reply) => {
     const vmState = controllers.status().backendState;
     return reply.type(JSON_TYPE).send(JSON.stringify({ vmState, locked: await context.isBackendLocked() }));
@@ -78,6 +78,7 @@ export function backendStateRoutes(app: FastifyInstance, context: ApiContext): v
       if (desired.power === power && !retry) return { answer: undefined };
       return { next: { power }, answer: undefined, by: { how: 'power', ...callerOf(request) } };
     });
+    if (power === 'started') await userFiles.retry();
     log('info', 'backend state requested', { power, generation: now.desired.generation });
     return reply
       .code(202)

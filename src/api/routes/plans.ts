@@ -99,7 +99,7 @@ export function planRoutes(app: FastifyInstance, { controllers, planner, watch, 
       // A container that was started a second ago counts, too.
       const looked = await controllers.look(AbortSignal.any([limit, disconnected(reply)]), 'until it succeeds');
       const outdated = controllers.waitingFor() ?? 'the driver did not answer';
-      const files = await userFiles();
+      const files = await userFiles.userFiles();
       // Plan and live state are of the same moment: nothing is awaited between them.
       const facts = { ...(looked ? {} : { outdated }), ...(files ? { userFiles: files } : {}) };
       const writer = { by: { how, ...callerOf(call) }, ...(kept === undefined ? {} : { kept }) };
@@ -157,9 +157,10 @@ const APPLY_REPLY = {
     formatVersion: { const: 1 },
     generation: { description: 'Version of the desired state after this write.', type: 'integer' },
     sent: {
-      description: 'What was written; `retry`: nothing differed, and a failed backend is retried.',
+      description:
+        'What was written; `retry`: nothing differed, and a failed backend is retried; `files`: files of the user that could not be changed have been tried again.',
       type: 'array',
-      items: { enum: ['settings', 'power', 'retry'] },
+      items: { enum: ['settings', 'power', 'retry', 'files'] },
     },
     continues: { description: 'Port forwards and extensions follow; see `apply` in the status.', type: 'boolean' },
     snapshot: { description: 'Name of the snapshot that was made before data is destroyed.', type: 'string' },
@@ -193,7 +194,7 @@ const APPLY_DOC = documented({
 });
 
 /** `POST /v2/apply`: carries out an approved plan. */
-export function applyRoutes(app: FastifyInstance, { planner, watch }: ApiContext): void {
+export function applyRoutes(app: FastifyInstance, { planner, watch, userFiles }: ApiContext): void {
   app.post<{ Body: PlanRequest & { tag: string; author?: StatedAuthor; onFailure?: OnFailure; keep?: SentKeep } }>(
     '/v2/apply',
     { ...APPLY_DOC, schema: { body: APPLY_REQUEST } },
@@ -205,7 +206,8 @@ export function applyRoutes(app: FastifyInstance, { planner, watch }: ApiContext
       const written = keep
         ? await watch.apply(request, tag, { ...by, profile: keep.name }, keepOf(keep), onFailure, sources)
         : await planner.write(request, tag, by, onFailure, sources, disconnected(reply));
-      const document: ApplyReply = { kind: 'ApplyReply', formatVersion: 1, ...written };
+      const sent = (await userFiles.retry()) ? [...written.sent, 'files' as const] : written.sent;
+      const document: ApplyReply = { kind: 'ApplyReply', formatVersion: 1, ...written, sent };
       return reply.code(202).type(JSON_TYPE).send(indentedJson(document));
     },
   );

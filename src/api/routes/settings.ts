@@ -137,6 +137,8 @@ async function putSettings(request: FastifyRequest, reply: FastifyReply, context
   if (paths.length > 0) {
     counters.settingsWrites += 1;
     log('info', 'settings changed', { paths, generation: now.desired.generation, answer: text });
+    // Those that follow from the settings alone.
+    await context.userFiles.idle();
   }
   if (ignored.length > 0) {
     log('warn', 'settings ignored: unknown keys', { keys: ignored.slice(0, LOGGED_KEYS), count: ignored.length });

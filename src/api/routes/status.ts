@@ -21,7 +21,7 @@ export function statusRoutes(app: FastifyInstance, context: ApiContext): void {
 
 /** The one place where the document is made. */
 export function statusDocument(context: ApiContext): StatusDocument {
-  const { about, driver, controllers, store, counters, hostIntegration } = context;
+  const { about, driver, controllers, store, counters, userFiles } = context;
   const maintenance = context.maintenance();
   const apply = context.applies.report();
   const transaction = context.transaction();
@@ -43,7 +43,7 @@ export function statusDocument(context: ApiContext): StatusDocument {
     startedAt: about.startedAt,
     driver: { name: driver.name, simulated: driver.simulated, reason: about.driverReason },
     ...loop,
-    conditions: [...loop.conditions, ...context.watch.conditions()],
+    conditions: [...loop.conditions, ...context.watch.conditions(), ...userFiles.conditions()],
     engine: {
       name,
       state: wanted.state,
@@ -66,7 +66,7 @@ export function statusDocument(context: ApiContext): StatusDocument {
             ...(defaultsBy === undefined ? {} : { defaultsBy }),
           },
         }),
-    hostIntegration: hostIntegration(),
+    hostIntegration: userFiles.report(),
     notices: [...about.notices, ...context.watch.notices()],
   };
 }

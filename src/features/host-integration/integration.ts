@@ -1,6 +1,7 @@
 import { isAbsolute } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import type { DriverInfo } from '../../drivers/driver.ts';
+import type { Clock } from '../../os/clock.ts';
 import type { LogFile } from '../../os/log-file.ts';
 import type { Environment } from '../../os/user-directories.ts';
 import { userHome } from '../../os/user-directories.ts';
@@ -11,14 +12,15 @@ import {
   type FilesPart,
   type UserFileFacts,
 } from '../../plan/user-files.ts';
-import type { Controllers, Desired, LoopStatus } from '../../reconcile/contract.ts';
+import type { Condition, Controllers, Desired, LoopStatus } from '../../reconcile/contract.ts';
+import type { StatusDocument } from '../../reconcile/status-document.ts';
 import type { Platform } from '../../settings/field.ts';
 import type { Settings } from '../../settings/settings.gen.ts';
 import type { Places } from '../../state/places.ts';
 import { type FileDrift, fileDrift, watchFiles } from './file-drift.ts';
 import { writeLauncher } from './launcher.ts';
-import type { HostIntegration, IntegrationOutcome } from './outcome.ts';
-import { previewChanges, reconcilePart, undoIntegration } from './parts.ts';
+import { failureConditions, type HostIntegration, type IntegrationOutcome } from './outcome.ts';
+import { PART_OF, previewChanges, reconcilePart, undoIntegration, withDue } from './parts.ts';
 import { type IntegrationTargets, integrationTargets } from './targets.ts';
 
 export interface IntegrationInput {
@@ -29,6 +31,9 @@ export interface IntegrationInput {
   places: Places;
   settings: Settings;
   driver: Pick<DriverInfo, 'simulated'>;
+  /** The backend stays off, whatever is desired. */
+  idle?: boolean;
+  clock: Pick<Clock, 'now'>;
   log: LogFile;
 }
 
@@ -43,6 +48,16 @@ export interface FollowingIntegration extends HostIntegration {
   fileDrift(): Promise<FileDrift[]>;
   /** Applies these parts again, and resolves when that is done. */
   repair(parts: readonly FilesPart[]): Promise<void>;
+  /** Applies again what could not be changed, and resolves when that is done; false when there is nothing of that kind. */
+  retry(): Promise<boolean>;
+  /** Resolves when what follows from the settings so far is done. */
+  idle(): Promise<void>;
+  /** For the status: what has become of the files. */
+  report(): NonNullable<StatusDocument['hostIntegration']>;
+  /** `UserFilesReady`, while a file is not as desired. */
+  conditions(): Condition[];
+  /** Calls back when the report has changed. */
+  onReport(listener: () => void): void;
   /** Calls back soon after one of those files was changed by anything. Returns the unsubscribe function. */
   onFilesChanged(listener: () => void): () => void;
   /** Call it after the backend has stopped. Applies what follows from that; later changes are ignored. */
@@ -53,13 +68,17 @@ export interface FollowingIntegration extends HostIntegration {
 
 /**
  * Keeps docker context, kubeconfig, shell files and autostart entry in the desired state, one change at a time. A failure never affects the
- * service: it is an outcome and a log line, and is retried with the next change or start.
+ * service: it is an outcome and a log line, and is retried when the file changes, with the next apply or start, and with the next change of
+ * its setting.
  */
 export function createHostIntegration(input: IntegrationInput): FollowingIntegration {
-  const { env, platform, places, log, self = [], driver } = input;
+  const { env, platform, places, clock, log, self = [], driver } = input;
   const { simulated } = driver;
   const targets = integrationTargets({ env, platform, homedir: userHome(env, platform), places, self, simulated });
-  if ('offBecause' in targets) return { ...OFF, offBecause: targets.offBecause };
+  if ('offBecause' in targets) {
+    const { offBecause } = targets;
+    return { ...OFF, offBecause, report: () => ({ offBecause, files: [] }) };
+  }
   let { settings } = input;
   let desired = desiredFilesOf(settings);
   let applied: DesiredFiles | undefined;
@@ -70,7 +89,13 @@ export function createHostIntegration(input: IntegrationInput): FollowingIntegra
   let readStatus = () => {};
   let clusterRan = false;
   const listeners = new Set<() => void>();
+  const reportListeners: (() => void)[] = [];
   let unwatch = () => {};
+  /** The last report of the loop. */
+  let seen: LoopStatus | undefined;
+  /** The last version of the desired state that the files have followed. */
+  let observedGeneration = 0;
+  let failedSince: number | undefined;
 
   /** The files that there are now; those of a removed docker context come back in a new directory. */
   function watchAgain(): void {
@@ -80,12 +105,47 @@ export function createHostIntegration(input: IntegrationInput): FollowingIntegra
     const files = outcomes.map(({ file }) => file);
     unwatch = watchFiles(files, () => {
       watchAgain();
+      void retry();
       for (const listen of listeners) listen();
     });
   }
 
   function reconcile(): void {
-    if (!closed && !isDeepStrictEqual(desired, applied)) work ??= applyAll();
+    if (closed) return;
+    if (!isDeepStrictEqual(desired, applied)) work ??= applyAll();
+    else if (!work && noteGeneration()) announce();
+  }
+
+  /** True when the files have followed a later version than before. What is desired of them depends on what runs. */
+  function noteGeneration(): boolean {
+    const followed = input.idle ? seen?.generation : seen?.converged ? seen.observedGeneration : undefined;
+    if (followed === undefined || followed === observedGeneration) return false;
+    observedGeneration = followed;
+    return true;
+  }
+
+  function announce(): void {
+    for (const listen of reportListeners) listen();
+  }
+
+  function failed(): IntegrationOutcome[] {
+    return outcomes.filter(({ state }) => state === 'failed');
+  }
+
+  async function applyAgain(parts: readonly FilesPart[]): Promise<void> {
+    await work;
+    if (!applied) return;
+    applied = withDue(applied, parts);
+    reconcile();
+    await work;
+  }
+
+  async function retry(): Promise<boolean> {
+    await work;
+    const parts = failed().map(({ part }) => PART_OF[part]);
+    if (parts.length === 0 || closed) return false;
+    await applyAgain(parts);
+    return true;
   }
 
   async function applyAll(): Promise<void> {
@@ -99,11 +159,17 @@ export function createHostIntegration(input: IntegrationInput): FollowingIntegra
       }
     } finally {
       work = undefined;
+      failedSince = failed().length === 0 ? undefined : (failedSince ?? clock.now());
+      noteGeneration();
       watchAgain();
+      announce();
     }
   }
 
-  function statusChanged({ engines: { moby }, cluster, power }: LoopStatus): void {
+  function statusChanged(status: LoopStatus): void {
+    seen = status;
+    const { moby } = status.engines;
+    const { cluster, power } = status;
     if (settings.containerEngine.name === 'moby') {
       // A restart of the engine keeps its context selected.
       if (moby.state === 'running' && power === 'started') {
@@ -141,25 +207,22 @@ export function createHostIntegration(input: IntegrationInput): FollowingIntegra
     },
     async userFiles() {
       await work;
-      return { ...(applied ? { done: applied } : {}), ...(await previewChanges(targets)) };
+      const due = failed().map(({ part }) => PART_OF[part]);
+      return { ...(applied ? { done: withDue(applied, due) } : {}), ...(await previewChanges(targets)) };
     },
     async fileDrift() {
       await work;
       return applied ? fileDrift(applied, targets) : [];
     },
-    async repair(parts) {
+    repair: applyAgain,
+    retry,
+    async idle() {
       await work;
-      if (!applied) return;
-      const { docker, kube, ...stable } = applied;
-      applied = {
-        ...stable,
-        ...(parts.includes('path') ? { path: stable.path === 'manual' ? 'rcfiles' : 'manual' } : {}),
-        ...(parts.includes('autostart') ? { autoStart: !stable.autoStart } : {}),
-        ...(docker && !parts.includes('docker') ? { docker } : {}),
-        ...(kube && !parts.includes('kube') ? { kube } : {}),
-      };
-      reconcile();
-      await work;
+    },
+    report: () => ({ observedGeneration, files: [...outcomes] }),
+    conditions: () => failureConditions(outcomes, { observedGeneration, since: failedSince ?? clock.now() }),
+    onReport(listener) {
+      reportListeners.push(listener);
     },
     onFilesChanged(listener) {
       listeners.add(listener);
@@ -180,11 +243,6 @@ export function createHostIntegration(input: IntegrationInput): FollowingIntegra
   };
 }
 
-/** For the status document. */
-export function statusOf({ offBecause, integrationOutcomes }: HostIntegration) {
-  return { ...(offBecause === undefined ? {} : { offBecause }), files: [...integrationOutcomes()] };
-}
-
 const OFF: FollowingIntegration = {
   integrationOutcomes: () => [],
   follow: () => undefined,
@@ -192,6 +250,11 @@ const OFF: FollowingIntegration = {
   userFiles: async () => undefined,
   fileDrift: async () => [],
   repair: async () => undefined,
+  retry: async () => false,
+  idle: async () => undefined,
+  report: () => ({ files: [] }),
+  conditions: () => [],
+  onReport: () => undefined,
   onFilesChanged: () => () => undefined,
   close: async () => undefined,
   undo: async () => [],

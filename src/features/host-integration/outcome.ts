@@ -1,4 +1,5 @@
 import { messageOf } from '../../errors.ts';
+import type { Condition } from '../../reconcile/contract.ts';
 
 /** A part of the user's environment outside of our own directories. */
 type IntegrationPart = 'path' | 'docker-context' | 'kubeconfig' | 'autostart';
@@ -41,4 +42,24 @@ export async function outcomeOf(
     const message = messageOf(error);
     return { ...what, state: 'failed', message };
   }
+}
+
+/** The condition of files that could not be changed; none while there is no such file. `since`: milliseconds since 1970. */
+export function failureConditions(
+  outcomes: readonly IntegrationOutcome[],
+  { observedGeneration, since }: { observedGeneration: number; since: number },
+): Condition[] {
+  const files = outcomes.flatMap(({ file, state }) => (state === 'failed' ? [file] : []));
+  if (files.length === 0) return [];
+  return [
+    {
+      type: 'UserFilesReady',
+      status: 'False',
+      reason: 'NotChanged',
+      concern: 'attention',
+      message: `Not as desired, because they cannot be changed: ${files.join(', ')}.`,
+      observedGeneration,
+      lastTransitionTime: new Date(since).toISOString(),
+    },
+  ];
 }

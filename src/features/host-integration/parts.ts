@@ -96,3 +96,21 @@ export async function undoIntegration(
     ...(targets.platform === 'win32' ? [] : await managePath('manual', targets, context)),
   ];
 }
+
+/** What was applied, as if these parts had not been. */
+export function withDue({ docker, kube, ...stable }: DesiredFiles, parts: readonly FilesPart[]): DesiredFiles {
+  return {
+    ...stable,
+    ...(parts.includes('path') ? { path: stable.path === 'manual' ? 'rcfiles' : 'manual' } : {}),
+    ...(parts.includes('autostart') ? { autoStart: !stable.autoStart } : {}),
+    ...(docker && !parts.includes('docker') ? { docker } : {}),
+    ...(kube && !parts.includes('kube') ? { kube } : {}),
+  };
+}
+
+export const PART_OF: Record<IntegrationOutcome['part'], FilesPart> = {
+  path: 'path',
+  autostart: 'autostart',
+  'docker-context': 'docker',
+  kubeconfig: 'kube',
+};

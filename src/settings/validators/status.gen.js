@@ -66,287 +66,290 @@ ed, including rejected ones."},settingsWrites:{description:"Requests among them 
 description:"The administrator's deployment profiles: file paths or registry keys. Absent if there are none.",type:"object",properties:{lockedBy:{description:"T\
 he profile that locks settings.",type:"string"},defaultsBy:{description:"The profile that provides defaults for the first run.",type:"string"}}},hostIntegration:{
 description:"User files outside rdctl's directories: shell startup files, docker configuration, autostart entry.",type:"object",required:["files"],additionalProperties:!1,
-properties:{offBecause:{description:"Why rdctl does not touch these files, as a clause.",type:"string"},files:{type:"array",items:{type:"object",required:["part",
-"file","state"],additionalProperties:!1,properties:{part:{enum:["path","docker-context","kubeconfig","autostart"]},file:{type:"string"},state:{description:"`man\
-aged`: contains rdctl's entry; `clean`: contains no entry of rdctl; `left`: changed by someone else and left alone; `failed`: could not be updated.",enum:["mana\
-ged","clean","left","failed"]},message:{description:"The reason for `left` and `failed`.",type:"string"}}}}}},notices:{description:"Notices from the start of th\
-e service, and what is wrong with kept profiles.",type:"array",items:{type:"string"}}},$defs:{time:{description:"RFC 3339.",type:"string",pattern:"^\\d{4}-\\d\\d-\\\
-d\\dT\\d\\d:\\d\\d:\\d\\d(\\.\\d+)?Z$"},healLevel:{description:"What the service does about drift: show it; also warn about it; or set the field back.",enum:["r\
-eport","warn","enforce"]},kept:{description:"A profile that the service keeps, and what differs from it.",type:"object",required:["name","files","appliedAt","ge\
-neration","watch","state","drift","contested"],properties:{name:{description:"metadata.name of the profile.",type:"string"},files:{description:"Absolute paths, \
-or - for standard input.",type:"array",items:{type:"string"}},appliedAt:{$ref:"#/$defs/time"},generation:{description:"Version of the desired state that its las\
-t apply led to.",type:"integer"},watch:{type:"object",required:["heal","fields"],properties:{heal:{$ref:"#/$defs/healLevel"},fields:{type:"object",additionalProperties:{
-$ref:"#/$defs/healLevel"}}}},window:{description:"Its maintenance window, as written.",type:"string"},state:{description:"The most that its drift asks of a pers\
-on. `unusable`: it cannot be compared, and `message` says why.",enum:["in sync","drifted","healing","deferred","paused","contested","unusable"]},message:{type:"\
-string"},drift:{type:"array",items:{$ref:"#/$defs/drift"}},contested:{description:"Fields that are no longer healed because another manager keeps writing them, \
-also while they agree.",type:"array",items:{type:"object",required:["path","message"],properties:{path:{type:"string"},message:{type:"string"}}}}}},drift:{description:"\
-A field that differs from a kept profile.",type:"object",required:["path","severity","heal","state","since"],properties:{path:{type:"string"},key:{description:"\
-Key of the entry where the setting is a map.",type:"string"},before:{description:"Its value now; absent if there is none."},after:{description:"What the profile\
- says; absent if it removes the entry."},severity:{description:"What setting it back costs.",enum:["none","live","restart","reset"]},heal:{$ref:"#/$defs/healLev\
-el"},pending:{description:"Part of an apply that waits for the maintenance window.",const:!0},state:{enum:["reported","healing","deferred","contested","paused",
-"blocked","needs a person","failed"]},since:{$ref:"#/$defs/time"},until:{description:"For `deferred`: when it is set.",$ref:"#/$defs/time"},what:{description:"F\
-or a file of the user, which is the key: what sets it back, as a clause.",type:"string"},message:{description:"Why nothing is done about it, as a sentence.",type:"\
-string"},by:{description:"The last write of the field by anything else, if it is known.",type:"object",required:["how","generation","at","manager"],properties:{
-how:{type:"string"},program:{type:"string"},profile:{type:"string"},token:{type:"string"},manager:{description:"All of that as a phrase.",type:"string"},generation:{
-type:"integer"},at:{$ref:"#/$defs/time"}}},place:{description:"Where the profile mentions it, such as /home/me/team.yaml:7:5.",type:"string"}}},engineName:{enum:[
-"moby","containerd"]},engineState:{description:"`unknown`: no observation has succeeded since the service started.",enum:["stopped","running","unresponsive","un\
-known"]},workload:{description:"Images and containers; absent if they could not be read.",type:"object",properties:{runningContainers:{type:"integer",minimum:0},
-containers:{type:"integer",minimum:0},images:{type:"integer",minimum:0},running:{type:"array",items:{type:"object",required:["name"],properties:{name:{type:"str\
-ing"},returns:{description:"Whether it starts automatically with the engine; absent if that depends on circumstances or could not be read.",type:"boolean"},pod:{
-description:"True for a container of the cluster, which starts its containers itself.",const:!0},ports:{description:"Ports of the machine that lead to it; absen\
-t if there are none or they could not be read.",type:"array",items:{type:"object",required:["protocol","port"],properties:{protocol:{enum:["tcp","udp"]},port:{type:"\
-integer",minimum:1,maximum:65535}}}}}}}}},condition:{type:"object",required:["type","status","reason","concern","message","observedGeneration","lastTransitionTi\
-me"],properties:{type:{description:"`Contested` is there only while it is true: two managers keep setting a field of a kept profile to different values.",enum:[
-"MachineReady","EngineReady","ClusterReady","Converged","Contested"]},status:{enum:["True","False","Unknown"]},reason:{description:"Machine-readable reason.",type:"\
-string",pattern:"^[A-Z][A-Za-z0-9]*$"},concern:{description:"What the user should do: nothing, because all is well; wait; or look into it, because something is \
-wrong.",enum:["none","patience","attention"]},message:{description:"Human-readable explanation.",type:"string"},observedGeneration:{type:"integer",minimum:0},lastTransitionTime:{
-$ref:"#/$defs/time"}}}}};var G={enum:["moby","containerd"]},B={description:"`unknown`: no observation has succeeded since the service started.",enum:["stopped","running","unresponsive",
-"unknown"]},W={description:"Images and containers; absent if they could not be read.",type:"object",properties:{runningContainers:{type:"integer",minimum:0},containers:{
+properties:{offBecause:{description:"Why rdctl does not touch these files, as a clause.",type:"string"},observedGeneration:{description:"The last version of the\
+ desired state that these files have followed, failed ones included; absent while none is touched.",type:"integer",minimum:0},files:{type:"array",items:{type:"o\
+bject",required:["part","file","state"],additionalProperties:!1,properties:{part:{enum:["path","docker-context","kubeconfig","autostart"]},file:{type:"string"},
+state:{description:"`managed`: contains rdctl's entry; `clean`: contains no entry of rdctl; `left`: changed by someone else and left alone; `failed`: could not \
+be updated.",enum:["managed","clean","left","failed"]},message:{description:"The reason for `left` and `failed`.",type:"string"}}}}}},notices:{description:"Noti\
+ces from the start of the service, and what is wrong with kept profiles.",type:"array",items:{type:"string"}}},$defs:{time:{description:"RFC 3339.",type:"string",
+pattern:"^\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\d(\\.\\d+)?Z$"},healLevel:{description:"What the service does about drift: show it; also warn about it; or set\
+ the field back.",enum:["report","warn","enforce"]},kept:{description:"A profile that the service keeps, and what differs from it.",type:"object",required:["nam\
+e","files","appliedAt","generation","watch","state","drift","contested"],properties:{name:{description:"metadata.name of the profile.",type:"string"},files:{description:"\
+Absolute paths, or - for standard input.",type:"array",items:{type:"string"}},appliedAt:{$ref:"#/$defs/time"},generation:{description:"Version of the desired st\
+ate that its last apply led to.",type:"integer"},watch:{type:"object",required:["heal","fields"],properties:{heal:{$ref:"#/$defs/healLevel"},fields:{type:"objec\
+t",additionalProperties:{$ref:"#/$defs/healLevel"}}}},window:{description:"Its maintenance window, as written.",type:"string"},state:{description:"The most that\
+ its drift asks of a person. `unusable`: it cannot be compared, and `message` says why.",enum:["in sync","drifted","healing","deferred","paused","contested","un\
+usable"]},message:{type:"string"},drift:{type:"array",items:{$ref:"#/$defs/drift"}},contested:{description:"Fields that are no longer healed because another man\
+ager keeps writing them, also while they agree.",type:"array",items:{type:"object",required:["path","message"],properties:{path:{type:"string"},message:{type:"s\
+tring"}}}}}},drift:{description:"A field that differs from a kept profile.",type:"object",required:["path","severity","heal","state","since"],properties:{path:{
+type:"string"},key:{description:"Key of the entry where the setting is a map.",type:"string"},before:{description:"Its value now; absent if there is none."},after:{
+description:"What the profile says; absent if it removes the entry."},severity:{description:"What setting it back costs.",enum:["none","live","restart","reset"]},
+heal:{$ref:"#/$defs/healLevel"},pending:{description:"Part of an apply that waits for the maintenance window.",const:!0},state:{enum:["reported","healing","defe\
+rred","contested","paused","blocked","needs a person","failed"]},since:{$ref:"#/$defs/time"},until:{description:"For `deferred`: when it is set.",$ref:"#/$defs/\
+time"},what:{description:"For a file of the user, which is the key: what sets it back, as a clause.",type:"string"},message:{description:"Why nothing is done ab\
+out it, as a sentence.",type:"string"},by:{description:"The last write of the field by anything else, if it is known.",type:"object",required:["how","generation",
+"at","manager"],properties:{how:{type:"string"},program:{type:"string"},profile:{type:"string"},token:{type:"string"},manager:{description:"All of that as a phr\
+ase.",type:"string"},generation:{type:"integer"},at:{$ref:"#/$defs/time"}}},place:{description:"Where the profile mentions it, such as /home/me/team.yaml:7:5.",
+type:"string"}}},engineName:{enum:["moby","containerd"]},engineState:{description:"`unknown`: no observation has succeeded since the service started.",enum:["st\
+opped","running","unresponsive","unknown"]},workload:{description:"Images and containers; absent if they could not be read.",type:"object",properties:{runningContainers:{
+type:"integer",minimum:0},containers:{type:"integer",minimum:0},images:{type:"integer",minimum:0},running:{type:"array",items:{type:"object",required:["name"],properties:{
+name:{type:"string"},returns:{description:"Whether it starts automatically with the engine; absent if that depends on circumstances or could not be read.",type:"\
+boolean"},pod:{description:"True for a container of the cluster, which starts its containers itself.",const:!0},ports:{description:"Ports of the machine that le\
+ad to it; absent if there are none or they could not be read.",type:"array",items:{type:"object",required:["protocol","port"],properties:{protocol:{enum:["tcp",
+"udp"]},port:{type:"integer",minimum:1,maximum:65535}}}}}}}}},condition:{type:"object",required:["type","status","reason","concern","message","observedGeneratio\
+n","lastTransitionTime"],properties:{type:{description:"`Contested` is there only while it is true: two managers keep setting a field of a kept profile to diffe\
+rent values. `UserFilesReady` is there only while it is false: a file of the user could not be changed.",enum:["MachineReady","EngineReady","ClusterReady","Conv\
+erged","Contested","UserFilesReady"]},status:{enum:["True","False","Unknown"]},reason:{description:"Machine-readable reason.",type:"string",pattern:"^[A-Z][A-Za\
+-z0-9]*$"},concern:{description:"What the user should do: nothing, because all is well; wait; or look into it, because something is wrong.",enum:["none","patien\
+ce","attention"]},message:{description:"Human-readable explanation.",type:"string"},observedGeneration:{type:"integer",minimum:0},lastTransitionTime:{$ref:"#/$d\
+efs/time"}}}}};var S={enum:["moby","containerd"]},B={description:"`unknown`: no observation has succeeded since the service started.",enum:["stopped","running","unresponsive",
+"unknown"]},R={description:"Images and containers; absent if they could not be read.",type:"object",properties:{runningContainers:{type:"integer",minimum:0},containers:{
 type:"integer",minimum:0},images:{type:"integer",minimum:0},running:{type:"array",items:{type:"object",required:["name"],properties:{name:{type:"string"},returns:{
 description:"Whether it starts automatically with the engine; absent if that depends on circumstances or could not be read.",type:"boolean"},pod:{description:"T\
 rue for a container of the cluster, which starts its containers itself.",const:!0},ports:{description:"Ports of the machine that lead to it; absent if there are\
  none or they could not be read.",type:"array",items:{type:"object",required:["protocol","port"],properties:{protocol:{enum:["tcp","udp"]},port:{type:"integer",
-minimum:1,maximum:65535}}}}}}}}},q=new RegExp("^\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\d(\\.\\d+)?Z$","u"),I={type:"object",required:["type","status","reason",
+minimum:1,maximum:65535}}}}}}}}},q=new RegExp("^\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\d(\\.\\d+)?Z$","u"),V={type:"object",required:["type","status","reason",
 "concern","message","observedGeneration","lastTransitionTime"],properties:{type:{description:"`Contested` is there only while it is true: two managers keep sett\
-ing a field of a kept profile to different values.",enum:["MachineReady","EngineReady","ClusterReady","Converged","Contested"]},status:{enum:["True","False","Un\
-known"]},reason:{description:"Machine-readable reason.",type:"string",pattern:"^[A-Z][A-Za-z0-9]*$"},concern:{description:"What the user should do: nothing, bec\
-ause all is well; wait; or look into it, because something is wrong.",enum:["none","patience","attention"]},message:{description:"Human-readable explanation.",type:"\
-string"},observedGeneration:{type:"integer",minimum:0},lastTransitionTime:{$ref:"#/$defs/time"}}},R=new RegExp("^[A-Z][A-Za-z0-9]*$","u");function $(d,{instancePath:i="",
-parentData:F,parentDataProperty:V,rootData:v=d,dynamicAnchors:A={}}={}){let e=null,t=0,w=$.evaluated;if(w.dynamicProps&&(w.props=void 0),w.dynamicItems&&(w.items=
-void 0),d&&typeof d=="object"&&!Array.isArray(d)){if(d.type===void 0){let p={instancePath:i,schemaPath:"#/required",keyword:"required",params:{missingProperty:"\
-type"}};e===null?e=[p]:e.push(p),t++}if(d.status===void 0){let p={instancePath:i,schemaPath:"#/required",keyword:"required",params:{missingProperty:"status"}};e===
-null?e=[p]:e.push(p),t++}if(d.reason===void 0){let p={instancePath:i,schemaPath:"#/required",keyword:"required",params:{missingProperty:"reason"}};e===null?e=[p]:
-e.push(p),t++}if(d.concern===void 0){let p={instancePath:i,schemaPath:"#/required",keyword:"required",params:{missingProperty:"concern"}};e===null?e=[p]:e.push(
-p),t++}if(d.message===void 0){let p={instancePath:i,schemaPath:"#/required",keyword:"required",params:{missingProperty:"message"}};e===null?e=[p]:e.push(p),t++}
-if(d.observedGeneration===void 0){let p={instancePath:i,schemaPath:"#/required",keyword:"required",params:{missingProperty:"observedGeneration"}};e===null?e=[p]:
-e.push(p),t++}if(d.lastTransitionTime===void 0){let p={instancePath:i,schemaPath:"#/required",keyword:"required",params:{missingProperty:"lastTransitionTime"}};
-e===null?e=[p]:e.push(p),t++}if(d.type!==void 0){let p=d.type;if(!(p==="MachineReady"||p==="EngineReady"||p==="ClusterReady"||p==="Converged"||p==="Contested")){
-let u={instancePath:i+"/type",schemaPath:"#/properties/type/enum",keyword:"enum",params:{allowedValues:I.properties.type.enum}};e===null?e=[u]:e.push(u),t++}}if(d.
-status!==void 0){let p=d.status;if(!(p==="True"||p==="False"||p==="Unknown")){let u={instancePath:i+"/status",schemaPath:"#/properties/status/enum",keyword:"enu\
-m",params:{allowedValues:I.properties.status.enum}};e===null?e=[u]:e.push(u),t++}}if(d.reason!==void 0){let p=d.reason;if(typeof p=="string"){if(!R.test(p)){let u={
-instancePath:i+"/reason",schemaPath:"#/properties/reason/pattern",keyword:"pattern",params:{pattern:"^[A-Z][A-Za-z0-9]*$"}};e===null?e=[u]:e.push(u),t++}}else{let u={
-instancePath:i+"/reason",schemaPath:"#/properties/reason/type",keyword:"type",params:{type:"string"}};e===null?e=[u]:e.push(u),t++}}if(d.concern!==void 0){let p=d.
-concern;if(!(p==="none"||p==="patience"||p==="attention")){let u={instancePath:i+"/concern",schemaPath:"#/properties/concern/enum",keyword:"enum",params:{allowedValues:I.
-properties.concern.enum}};e===null?e=[u]:e.push(u),t++}}if(d.message!==void 0&&typeof d.message!="string"){let p={instancePath:i+"/message",schemaPath:"#/proper\
-ties/message/type",keyword:"type",params:{type:"string"}};e===null?e=[p]:e.push(p),t++}if(d.observedGeneration!==void 0){let p=d.observedGeneration;if(!(typeof p==
-"number"&&!(p%1)&&!isNaN(p)&&isFinite(p))){let u={instancePath:i+"/observedGeneration",schemaPath:"#/properties/observedGeneration/type",keyword:"type",params:{
-type:"integer"}};e===null?e=[u]:e.push(u),t++}if(typeof p=="number"&&isFinite(p)&&(p<0||isNaN(p))){let u={instancePath:i+"/observedGeneration",schemaPath:"#/pro\
-perties/observedGeneration/minimum",keyword:"minimum",params:{comparison:">=",limit:0}};e===null?e=[u]:e.push(u),t++}}if(d.lastTransitionTime!==void 0){let p=d.
-lastTransitionTime;if(typeof p=="string"){if(!q.test(p)){let u={instancePath:i+"/lastTransitionTime",schemaPath:"#/$defs/time/pattern",keyword:"pattern",params:{
-pattern:"^\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\d(\\.\\d+)?Z$"}};e===null?e=[u]:e.push(u),t++}}else{let u={instancePath:i+"/lastTransitionTime",schemaPath:"#/\
-$defs/time/type",keyword:"type",params:{type:"string"}};e===null?e=[u]:e.push(u),t++}}}else{let p={instancePath:i,schemaPath:"#/type",keyword:"type",params:{type:"\
-object"}};e===null?e=[p]:e.push(p),t++}return $.errors=e,t===0}$.evaluated={props:{type:!0,status:!0,reason:!0,concern:!0,message:!0,observedGeneration:!0,lastTransitionTime:!0},
-dynamicProps:!1,dynamicItems:!1};var D={description:"A profile that the service keeps, and what differs from it.",type:"object",required:["name","files","applie\
-dAt","generation","watch","state","drift","contested"],properties:{name:{description:"metadata.name of the profile.",type:"string"},files:{description:"Absolute\
- paths, or - for standard input.",type:"array",items:{type:"string"}},appliedAt:{$ref:"#/$defs/time"},generation:{description:"Version of the desired state that\
- its last apply led to.",type:"integer"},watch:{type:"object",required:["heal","fields"],properties:{heal:{$ref:"#/$defs/healLevel"},fields:{type:"object",additionalProperties:{
-$ref:"#/$defs/healLevel"}}}},window:{description:"Its maintenance window, as written.",type:"string"},state:{description:"The most that its drift asks of a pers\
-on. `unusable`: it cannot be compared, and `message` says why.",enum:["in sync","drifted","healing","deferred","paused","contested","unusable"]},message:{type:"\
-string"},drift:{type:"array",items:{$ref:"#/$defs/drift"}},contested:{description:"Fields that are no longer healed because another manager keeps writing them, \
-also while they agree.",type:"array",items:{type:"object",required:["path","message"],properties:{path:{type:"string"},message:{type:"string"}}}}}},S={description:"\
-What the service does about drift: show it; also warn about it; or set the field back.",enum:["report","warn","enforce"]},C={description:"A field that differs f\
-rom a kept profile.",type:"object",required:["path","severity","heal","state","since"],properties:{path:{type:"string"},key:{description:"Key of the entry where\
- the setting is a map.",type:"string"},before:{description:"Its value now; absent if there is none."},after:{description:"What the profile says; absent if it re\
-moves the entry."},severity:{description:"What setting it back costs.",enum:["none","live","restart","reset"]},heal:{$ref:"#/$defs/healLevel"},pending:{description:"\
-Part of an apply that waits for the maintenance window.",const:!0},state:{enum:["reported","healing","deferred","contested","paused","blocked","needs a person",
-"failed"]},since:{$ref:"#/$defs/time"},until:{description:"For `deferred`: when it is set.",$ref:"#/$defs/time"},what:{description:"For a file of the user, whic\
-h is the key: what sets it back, as a clause.",type:"string"},message:{description:"Why nothing is done about it, as a sentence.",type:"string"},by:{description:"\
-The last write of the field by anything else, if it is known.",type:"object",required:["how","generation","at","manager"],properties:{how:{type:"string"},program:{
-type:"string"},profile:{type:"string"},token:{type:"string"},manager:{description:"All of that as a phrase.",type:"string"},generation:{type:"integer"},at:{$ref:"\
-#/$defs/time"}}},place:{description:"Where the profile mentions it, such as /home/me/team.yaml:7:5.",type:"string"}}};function j(d,{instancePath:i="",parentData:F,
-parentDataProperty:V,rootData:v=d,dynamicAnchors:A={}}={}){let e=null,t=0,w=j.evaluated;if(w.dynamicProps&&(w.props=void 0),w.dynamicItems&&(w.items=void 0),d&&
-typeof d=="object"&&!Array.isArray(d)){if(d.path===void 0){let p={instancePath:i,schemaPath:"#/required",keyword:"required",params:{missingProperty:"path"}};e===
-null?e=[p]:e.push(p),t++}if(d.severity===void 0){let p={instancePath:i,schemaPath:"#/required",keyword:"required",params:{missingProperty:"severity"}};e===null?
-e=[p]:e.push(p),t++}if(d.heal===void 0){let p={instancePath:i,schemaPath:"#/required",keyword:"required",params:{missingProperty:"heal"}};e===null?e=[p]:e.push(
-p),t++}if(d.state===void 0){let p={instancePath:i,schemaPath:"#/required",keyword:"required",params:{missingProperty:"state"}};e===null?e=[p]:e.push(p),t++}if(d.
-since===void 0){let p={instancePath:i,schemaPath:"#/required",keyword:"required",params:{missingProperty:"since"}};e===null?e=[p]:e.push(p),t++}if(d.path!==void 0&&
-typeof d.path!="string"){let p={instancePath:i+"/path",schemaPath:"#/properties/path/type",keyword:"type",params:{type:"string"}};e===null?e=[p]:e.push(p),t++}if(d.
-key!==void 0&&typeof d.key!="string"){let p={instancePath:i+"/key",schemaPath:"#/properties/key/type",keyword:"type",params:{type:"string"}};e===null?e=[p]:e.push(
-p),t++}if(d.severity!==void 0){let p=d.severity;if(!(p==="none"||p==="live"||p==="restart"||p==="reset")){let u={instancePath:i+"/severity",schemaPath:"#/proper\
-ties/severity/enum",keyword:"enum",params:{allowedValues:C.properties.severity.enum}};e===null?e=[u]:e.push(u),t++}}if(d.heal!==void 0){let p=d.heal;if(!(p==="r\
-eport"||p==="warn"||p==="enforce")){let u={instancePath:i+"/heal",schemaPath:"#/$defs/healLevel/enum",keyword:"enum",params:{allowedValues:S.enum}};e===null?e=[
-u]:e.push(u),t++}}if(d.pending!==void 0&&d.pending!==!0){let p={instancePath:i+"/pending",schemaPath:"#/properties/pending/const",keyword:"const",params:{allowedValue:!0}};
-e===null?e=[p]:e.push(p),t++}if(d.state!==void 0){let p=d.state;if(!(p==="reported"||p==="healing"||p==="deferred"||p==="contested"||p==="paused"||p==="blocked"||
-p==="needs a person"||p==="failed")){let u={instancePath:i+"/state",schemaPath:"#/properties/state/enum",keyword:"enum",params:{allowedValues:C.properties.state.
-enum}};e===null?e=[u]:e.push(u),t++}}if(d.since!==void 0){let p=d.since;if(typeof p=="string"){if(!q.test(p)){let u={instancePath:i+"/since",schemaPath:"#/$defs\
-/time/pattern",keyword:"pattern",params:{pattern:"^\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\d(\\.\\d+)?Z$"}};e===null?e=[u]:e.push(u),t++}}else{let u={instancePath:i+
-"/since",schemaPath:"#/$defs/time/type",keyword:"type",params:{type:"string"}};e===null?e=[u]:e.push(u),t++}}if(d.until!==void 0){let p=d.until;if(typeof p=="st\
-ring"){if(!q.test(p)){let u={instancePath:i+"/until",schemaPath:"#/$defs/time/pattern",keyword:"pattern",params:{pattern:"^\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\d(\\.\\d+)\
-?Z$"}};e===null?e=[u]:e.push(u),t++}}else{let u={instancePath:i+"/until",schemaPath:"#/$defs/time/type",keyword:"type",params:{type:"string"}};e===null?e=[u]:e.
-push(u),t++}}if(d.what!==void 0&&typeof d.what!="string"){let p={instancePath:i+"/what",schemaPath:"#/properties/what/type",keyword:"type",params:{type:"string"}};
-e===null?e=[p]:e.push(p),t++}if(d.message!==void 0&&typeof d.message!="string"){let p={instancePath:i+"/message",schemaPath:"#/properties/message/type",keyword:"\
-type",params:{type:"string"}};e===null?e=[p]:e.push(p),t++}if(d.by!==void 0){let p=d.by;if(p&&typeof p=="object"&&!Array.isArray(p)){if(p.how===void 0){let u={instancePath:i+
-"/by",schemaPath:"#/properties/by/required",keyword:"required",params:{missingProperty:"how"}};e===null?e=[u]:e.push(u),t++}if(p.generation===void 0){let u={instancePath:i+
-"/by",schemaPath:"#/properties/by/required",keyword:"required",params:{missingProperty:"generation"}};e===null?e=[u]:e.push(u),t++}if(p.at===void 0){let u={instancePath:i+
-"/by",schemaPath:"#/properties/by/required",keyword:"required",params:{missingProperty:"at"}};e===null?e=[u]:e.push(u),t++}if(p.manager===void 0){let u={instancePath:i+
-"/by",schemaPath:"#/properties/by/required",keyword:"required",params:{missingProperty:"manager"}};e===null?e=[u]:e.push(u),t++}if(p.how!==void 0&&typeof p.how!=
-"string"){let u={instancePath:i+"/by/how",schemaPath:"#/properties/by/properties/how/type",keyword:"type",params:{type:"string"}};e===null?e=[u]:e.push(u),t++}if(p.
-program!==void 0&&typeof p.program!="string"){let u={instancePath:i+"/by/program",schemaPath:"#/properties/by/properties/program/type",keyword:"type",params:{type:"\
-string"}};e===null?e=[u]:e.push(u),t++}if(p.profile!==void 0&&typeof p.profile!="string"){let u={instancePath:i+"/by/profile",schemaPath:"#/properties/by/proper\
-ties/profile/type",keyword:"type",params:{type:"string"}};e===null?e=[u]:e.push(u),t++}if(p.token!==void 0&&typeof p.token!="string"){let u={instancePath:i+"/by\
-/token",schemaPath:"#/properties/by/properties/token/type",keyword:"type",params:{type:"string"}};e===null?e=[u]:e.push(u),t++}if(p.manager!==void 0&&typeof p.manager!=
-"string"){let u={instancePath:i+"/by/manager",schemaPath:"#/properties/by/properties/manager/type",keyword:"type",params:{type:"string"}};e===null?e=[u]:e.push(
-u),t++}if(p.generation!==void 0){let u=p.generation;if(!(typeof u=="number"&&!(u%1)&&!isNaN(u)&&isFinite(u))){let s={instancePath:i+"/by/generation",schemaPath:"\
-#/properties/by/properties/generation/type",keyword:"type",params:{type:"integer"}};e===null?e=[s]:e.push(s),t++}}if(p.at!==void 0){let u=p.at;if(typeof u=="str\
-ing"){if(!q.test(u)){let s={instancePath:i+"/by/at",schemaPath:"#/$defs/time/pattern",keyword:"pattern",params:{pattern:"^\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\d(\\.\\d+)?\
-Z$"}};e===null?e=[s]:e.push(s),t++}}else{let s={instancePath:i+"/by/at",schemaPath:"#/$defs/time/type",keyword:"type",params:{type:"string"}};e===null?e=[s]:e.push(
-s),t++}}}else{let u={instancePath:i+"/by",schemaPath:"#/properties/by/type",keyword:"type",params:{type:"object"}};e===null?e=[u]:e.push(u),t++}}if(d.place!==void 0&&
-typeof d.place!="string"){let p={instancePath:i+"/place",schemaPath:"#/properties/place/type",keyword:"type",params:{type:"string"}};e===null?e=[p]:e.push(p),t++}}else{
-let p={instancePath:i,schemaPath:"#/type",keyword:"type",params:{type:"object"}};e===null?e=[p]:e.push(p),t++}return j.errors=e,t===0}j.evaluated={props:{path:!0,
-key:!0,before:!0,after:!0,severity:!0,heal:!0,pending:!0,state:!0,since:!0,until:!0,what:!0,message:!0,by:!0,place:!0},dynamicProps:!1,dynamicItems:!1};function N(d,{
-instancePath:i="",parentData:F,parentDataProperty:V,rootData:v=d,dynamicAnchors:A={}}={}){let e=null,t=0,w=N.evaluated;if(w.dynamicProps&&(w.props=void 0),w.dynamicItems&&
-(w.items=void 0),d&&typeof d=="object"&&!Array.isArray(d)){if(d.name===void 0){let p={instancePath:i,schemaPath:"#/required",keyword:"required",params:{missingProperty:"\
-name"}};e===null?e=[p]:e.push(p),t++}if(d.files===void 0){let p={instancePath:i,schemaPath:"#/required",keyword:"required",params:{missingProperty:"files"}};e===
-null?e=[p]:e.push(p),t++}if(d.appliedAt===void 0){let p={instancePath:i,schemaPath:"#/required",keyword:"required",params:{missingProperty:"appliedAt"}};e===null?
-e=[p]:e.push(p),t++}if(d.generation===void 0){let p={instancePath:i,schemaPath:"#/required",keyword:"required",params:{missingProperty:"generation"}};e===null?e=
-[p]:e.push(p),t++}if(d.watch===void 0){let p={instancePath:i,schemaPath:"#/required",keyword:"required",params:{missingProperty:"watch"}};e===null?e=[p]:e.push(
-p),t++}if(d.state===void 0){let p={instancePath:i,schemaPath:"#/required",keyword:"required",params:{missingProperty:"state"}};e===null?e=[p]:e.push(p),t++}if(d.
-drift===void 0){let p={instancePath:i,schemaPath:"#/required",keyword:"required",params:{missingProperty:"drift"}};e===null?e=[p]:e.push(p),t++}if(d.contested===
-void 0){let p={instancePath:i,schemaPath:"#/required",keyword:"required",params:{missingProperty:"contested"}};e===null?e=[p]:e.push(p),t++}if(d.name!==void 0&&
-typeof d.name!="string"){let p={instancePath:i+"/name",schemaPath:"#/properties/name/type",keyword:"type",params:{type:"string"}};e===null?e=[p]:e.push(p),t++}if(d.
-files!==void 0){let p=d.files;if(Array.isArray(p)){let u=p.length;for(let s=0;s<u;s++)if(typeof p[s]!="string"){let r={instancePath:i+"/files/"+s,schemaPath:"#/\
-properties/files/items/type",keyword:"type",params:{type:"string"}};e===null?e=[r]:e.push(r),t++}}else{let u={instancePath:i+"/files",schemaPath:"#/properties/f\
-iles/type",keyword:"type",params:{type:"array"}};e===null?e=[u]:e.push(u),t++}}if(d.appliedAt!==void 0){let p=d.appliedAt;if(typeof p=="string"){if(!q.test(p)){
-let u={instancePath:i+"/appliedAt",schemaPath:"#/$defs/time/pattern",keyword:"pattern",params:{pattern:"^\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\d(\\.\\d+)?Z$"}};
-e===null?e=[u]:e.push(u),t++}}else{let u={instancePath:i+"/appliedAt",schemaPath:"#/$defs/time/type",keyword:"type",params:{type:"string"}};e===null?e=[u]:e.push(
-u),t++}}if(d.generation!==void 0){let p=d.generation;if(!(typeof p=="number"&&!(p%1)&&!isNaN(p)&&isFinite(p))){let u={instancePath:i+"/generation",schemaPath:"#\
-/properties/generation/type",keyword:"type",params:{type:"integer"}};e===null?e=[u]:e.push(u),t++}}if(d.watch!==void 0){let p=d.watch;if(p&&typeof p=="object"&&
-!Array.isArray(p)){if(p.heal===void 0){let u={instancePath:i+"/watch",schemaPath:"#/properties/watch/required",keyword:"required",params:{missingProperty:"heal"}};
-e===null?e=[u]:e.push(u),t++}if(p.fields===void 0){let u={instancePath:i+"/watch",schemaPath:"#/properties/watch/required",keyword:"required",params:{missingProperty:"\
-fields"}};e===null?e=[u]:e.push(u),t++}if(p.heal!==void 0){let u=p.heal;if(!(u==="report"||u==="warn"||u==="enforce")){let s={instancePath:i+"/watch/heal",schemaPath:"\
-#/$defs/healLevel/enum",keyword:"enum",params:{allowedValues:S.enum}};e===null?e=[s]:e.push(s),t++}}if(p.fields!==void 0){let u=p.fields;if(u&&typeof u=="object"&&
-!Array.isArray(u))for(let s in u){let r=u[s];if(!(r==="report"||r==="warn"||r==="enforce")){let n={instancePath:i+"/watch/fields/"+s.replace(/~/g,"~0").replace(
-/\//g,"~1"),schemaPath:"#/$defs/healLevel/enum",keyword:"enum",params:{allowedValues:S.enum}};e===null?e=[n]:e.push(n),t++}}else{let s={instancePath:i+"/watch/f\
-ields",schemaPath:"#/properties/watch/properties/fields/type",keyword:"type",params:{type:"object"}};e===null?e=[s]:e.push(s),t++}}}else{let u={instancePath:i+"\
-/watch",schemaPath:"#/properties/watch/type",keyword:"type",params:{type:"object"}};e===null?e=[u]:e.push(u),t++}}if(d.window!==void 0&&typeof d.window!="string"){
-let p={instancePath:i+"/window",schemaPath:"#/properties/window/type",keyword:"type",params:{type:"string"}};e===null?e=[p]:e.push(p),t++}if(d.state!==void 0){let p=d.
-state;if(!(p==="in sync"||p==="drifted"||p==="healing"||p==="deferred"||p==="paused"||p==="contested"||p==="unusable")){let u={instancePath:i+"/state",schemaPath:"\
-#/properties/state/enum",keyword:"enum",params:{allowedValues:D.properties.state.enum}};e===null?e=[u]:e.push(u),t++}}if(d.message!==void 0&&typeof d.message!="\
-string"){let p={instancePath:i+"/message",schemaPath:"#/properties/message/type",keyword:"type",params:{type:"string"}};e===null?e=[p]:e.push(p),t++}if(d.drift!==
-void 0){let p=d.drift;if(Array.isArray(p)){let u=p.length;for(let s=0;s<u;s++)j(p[s],{instancePath:i+"/drift/"+s,parentData:p,parentDataProperty:s,rootData:v,dynamicAnchors:A})||
-(e=e===null?j.errors:e.concat(j.errors),t=e.length)}else{let u={instancePath:i+"/drift",schemaPath:"#/properties/drift/type",keyword:"type",params:{type:"array"}};
-e===null?e=[u]:e.push(u),t++}}if(d.contested!==void 0){let p=d.contested;if(Array.isArray(p)){let u=p.length;for(let s=0;s<u;s++){let r=p[s];if(r&&typeof r=="ob\
-ject"&&!Array.isArray(r)){if(r.path===void 0){let n={instancePath:i+"/contested/"+s,schemaPath:"#/properties/contested/items/required",keyword:"required",params:{
-missingProperty:"path"}};e===null?e=[n]:e.push(n),t++}if(r.message===void 0){let n={instancePath:i+"/contested/"+s,schemaPath:"#/properties/contested/items/requ\
-ired",keyword:"required",params:{missingProperty:"message"}};e===null?e=[n]:e.push(n),t++}if(r.path!==void 0&&typeof r.path!="string"){let n={instancePath:i+"/c\
-ontested/"+s+"/path",schemaPath:"#/properties/contested/items/properties/path/type",keyword:"type",params:{type:"string"}};e===null?e=[n]:e.push(n),t++}if(r.message!==
-void 0&&typeof r.message!="string"){let n={instancePath:i+"/contested/"+s+"/message",schemaPath:"#/properties/contested/items/properties/message/type",keyword:"\
-type",params:{type:"string"}};e===null?e=[n]:e.push(n),t++}}else{let n={instancePath:i+"/contested/"+s,schemaPath:"#/properties/contested/items/type",keyword:"t\
-ype",params:{type:"object"}};e===null?e=[n]:e.push(n),t++}}}else{let u={instancePath:i+"/contested",schemaPath:"#/properties/contested/type",keyword:"type",params:{
-type:"array"}};e===null?e=[u]:e.push(u),t++}}}else{let p={instancePath:i,schemaPath:"#/type",keyword:"type",params:{type:"object"}};e===null?e=[p]:e.push(p),t++}
-return N.errors=e,t===0}N.evaluated={props:{name:!0,files:!0,appliedAt:!0,generation:!0,watch:!0,window:!0,state:!0,message:!0,drift:!0,contested:!0},dynamicProps:!1,
-dynamicItems:!1};function T(d,{instancePath:i="",parentData:F,parentDataProperty:V,rootData:v=d,dynamicAnchors:A={}}={}){let e=null,t=0,w=T.evaluated;if(w.dynamicProps&&
-(w.props=void 0),w.dynamicItems&&(w.items=void 0),d&&typeof d=="object"&&!Array.isArray(d)){if(d.kind===void 0){let s={instancePath:i,schemaPath:"#/required",keyword:"\
-required",params:{missingProperty:"kind"}};e===null?e=[s]:e.push(s),t++}if(d.formatVersion===void 0){let s={instancePath:i,schemaPath:"#/required",keyword:"requ\
-ired",params:{missingProperty:"formatVersion"}};e===null?e=[s]:e.push(s),t++}if(d.product===void 0){let s={instancePath:i,schemaPath:"#/required",keyword:"requi\
-red",params:{missingProperty:"product"}};e===null?e=[s]:e.push(s),t++}if(d.version===void 0){let s={instancePath:i,schemaPath:"#/required",keyword:"required",params:{
-missingProperty:"version"}};e===null?e=[s]:e.push(s),t++}if(d.pid===void 0){let s={instancePath:i,schemaPath:"#/required",keyword:"required",params:{missingProperty:"\
-pid"}};e===null?e=[s]:e.push(s),t++}if(d.home===void 0){let s={instancePath:i,schemaPath:"#/required",keyword:"required",params:{missingProperty:"home"}};e===null?
-e=[s]:e.push(s),t++}if(d.startedAt===void 0){let s={instancePath:i,schemaPath:"#/required",keyword:"required",params:{missingProperty:"startedAt"}};e===null?e=[
-s]:e.push(s),t++}if(d.driver===void 0){let s={instancePath:i,schemaPath:"#/required",keyword:"required",params:{missingProperty:"driver"}};e===null?e=[s]:e.push(
-s),t++}if(d.power===void 0){let s={instancePath:i,schemaPath:"#/required",keyword:"required",params:{missingProperty:"power"}};e===null?e=[s]:e.push(s),t++}if(d.
-generation===void 0){let s={instancePath:i,schemaPath:"#/required",keyword:"required",params:{missingProperty:"generation"}};e===null?e=[s]:e.push(s),t++}if(d.observedGeneration===
-void 0){let s={instancePath:i,schemaPath:"#/required",keyword:"required",params:{missingProperty:"observedGeneration"}};e===null?e=[s]:e.push(s),t++}if(d.converged===
-void 0){let s={instancePath:i,schemaPath:"#/required",keyword:"required",params:{missingProperty:"converged"}};e===null?e=[s]:e.push(s),t++}if(d.backendState===
-void 0){let s={instancePath:i,schemaPath:"#/required",keyword:"required",params:{missingProperty:"backendState"}};e===null?e=[s]:e.push(s),t++}if(d.conditions===
-void 0){let s={instancePath:i,schemaPath:"#/required",keyword:"required",params:{missingProperty:"conditions"}};e===null?e=[s]:e.push(s),t++}if(d.machine===void 0){
-let s={instancePath:i,schemaPath:"#/required",keyword:"required",params:{missingProperty:"machine"}};e===null?e=[s]:e.push(s),t++}if(d.engine===void 0){let s={instancePath:i,
-schemaPath:"#/required",keyword:"required",params:{missingProperty:"engine"}};e===null?e=[s]:e.push(s),t++}if(d.engines===void 0){let s={instancePath:i,schemaPath:"\
-#/required",keyword:"required",params:{missingProperty:"engines"}};e===null?e=[s]:e.push(s),t++}if(d.cluster===void 0){let s={instancePath:i,schemaPath:"#/requi\
-red",keyword:"required",params:{missingProperty:"cluster"}};e===null?e=[s]:e.push(s),t++}if(d.phases===void 0){let s={instancePath:i,schemaPath:"#/required",keyword:"\
-required",params:{missingProperty:"phases"}};e===null?e=[s]:e.push(s),t++}if(d.counters===void 0){let s={instancePath:i,schemaPath:"#/required",keyword:"require\
-d",params:{missingProperty:"counters"}};e===null?e=[s]:e.push(s),t++}if(d.notices===void 0){let s={instancePath:i,schemaPath:"#/required",keyword:"required",params:{
-missingProperty:"notices"}};e===null?e=[s]:e.push(s),t++}if(d.kind!==void 0&&d.kind!=="Status"){let s={instancePath:i+"/kind",schemaPath:"#/properties/kind/cons\
-t",keyword:"const",params:{allowedValue:"Status"}};e===null?e=[s]:e.push(s),t++}if(d.formatVersion!==void 0&&d.formatVersion!==1){let s={instancePath:i+"/format\
-Version",schemaPath:"#/properties/formatVersion/const",keyword:"const",params:{allowedValue:1}};e===null?e=[s]:e.push(s),t++}if(d.product!==void 0&&typeof d.product!=
-"string"){let s={instancePath:i+"/product",schemaPath:"#/properties/product/type",keyword:"type",params:{type:"string"}};e===null?e=[s]:e.push(s),t++}if(d.version!==
-void 0&&typeof d.version!="string"){let s={instancePath:i+"/version",schemaPath:"#/properties/version/type",keyword:"type",params:{type:"string"}};e===null?e=[s]:
-e.push(s),t++}if(d.settingsVersion!==void 0){let s=d.settingsVersion;if(!(typeof s=="number"&&!(s%1)&&!isNaN(s)&&isFinite(s))){let r={instancePath:i+"/settingsV\
-ersion",schemaPath:"#/properties/settingsVersion/type",keyword:"type",params:{type:"integer"}};e===null?e=[r]:e.push(r),t++}}if(d.pid!==void 0){let s=d.pid;if(!(typeof s==
-"number"&&!(s%1)&&!isNaN(s)&&isFinite(s))){let r={instancePath:i+"/pid",schemaPath:"#/properties/pid/type",keyword:"type",params:{type:"integer"}};e===null?e=[r]:
-e.push(r),t++}if(typeof s=="number"&&isFinite(s)&&(s<0||isNaN(s))){let r={instancePath:i+"/pid",schemaPath:"#/properties/pid/minimum",keyword:"minimum",params:{
-comparison:">=",limit:0}};e===null?e=[r]:e.push(r),t++}}if(d.home!==void 0&&typeof d.home!="string"){let s={instancePath:i+"/home",schemaPath:"#/properties/home\
-/type",keyword:"type",params:{type:"string"}};e===null?e=[s]:e.push(s),t++}if(d.startedAt!==void 0){let s=d.startedAt,r=t,n=!1,o=t;if(typeof s=="string"){if(!q.
-test(s)){let l={instancePath:i+"/startedAt",schemaPath:"#/$defs/time/pattern",keyword:"pattern",params:{pattern:"^\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\d(\\.\\d+)?Z$"}};
-e===null?e=[l]:e.push(l),t++}}else{let l={instancePath:i+"/startedAt",schemaPath:"#/$defs/time/type",keyword:"type",params:{type:"string"}};e===null?e=[l]:e.push(
-l),t++}var p=o===t;n=n||p;let a=t;if(s!==""){let l={instancePath:i+"/startedAt",schemaPath:"#/properties/startedAt/anyOf/1/const",keyword:"const",params:{allowedValue:""}};
-e===null?e=[l]:e.push(l),t++}var p=a===t;if(n=n||p,n)t=r,e!==null&&(r?e.length=r:e=null);else{let l={instancePath:i+"/startedAt",schemaPath:"#/properties/starte\
-dAt/anyOf",keyword:"anyOf",params:{}};e===null?e=[l]:e.push(l),t++}}if(d.driver!==void 0){let s=d.driver;if(s&&typeof s=="object"&&!Array.isArray(s)){if(s.name===
-void 0){let r={instancePath:i+"/driver",schemaPath:"#/properties/driver/required",keyword:"required",params:{missingProperty:"name"}};e===null?e=[r]:e.push(r),t++}
-if(s.simulated===void 0){let r={instancePath:i+"/driver",schemaPath:"#/properties/driver/required",keyword:"required",params:{missingProperty:"simulated"}};e===
-null?e=[r]:e.push(r),t++}if(s.reason===void 0){let r={instancePath:i+"/driver",schemaPath:"#/properties/driver/required",keyword:"required",params:{missingProperty:"\
-reason"}};e===null?e=[r]:e.push(r),t++}if(s.name!==void 0&&typeof s.name!="string"){let r={instancePath:i+"/driver/name",schemaPath:"#/properties/driver/propert\
-ies/name/type",keyword:"type",params:{type:"string"}};e===null?e=[r]:e.push(r),t++}if(s.simulated!==void 0&&typeof s.simulated!="boolean"){let r={instancePath:i+
-"/driver/simulated",schemaPath:"#/properties/driver/properties/simulated/type",keyword:"type",params:{type:"boolean"}};e===null?e=[r]:e.push(r),t++}if(s.reason!==
-void 0&&typeof s.reason!="string"){let r={instancePath:i+"/driver/reason",schemaPath:"#/properties/driver/properties/reason/type",keyword:"type",params:{type:"s\
-tring"}};e===null?e=[r]:e.push(r),t++}}else{let r={instancePath:i+"/driver",schemaPath:"#/properties/driver/type",keyword:"type",params:{type:"object"}};e===null?
-e=[r]:e.push(r),t++}}if(d.power!==void 0){let s=d.power;if(!(s==="started"||s==="stopped")){let r={instancePath:i+"/power",schemaPath:"#/properties/power/enum",
-keyword:"enum",params:{allowedValues:k.properties.power.enum}};e===null?e=[r]:e.push(r),t++}}if(d.generation!==void 0){let s=d.generation;if(!(typeof s=="number"&&
-!(s%1)&&!isNaN(s)&&isFinite(s))){let r={instancePath:i+"/generation",schemaPath:"#/properties/generation/type",keyword:"type",params:{type:"integer"}};e===null?
-e=[r]:e.push(r),t++}if(typeof s=="number"&&isFinite(s)&&(s<1||isNaN(s))){let r={instancePath:i+"/generation",schemaPath:"#/properties/generation/minimum",keyword:"\
-minimum",params:{comparison:">=",limit:1}};e===null?e=[r]:e.push(r),t++}}if(d.observedGeneration!==void 0){let s=d.observedGeneration;if(!(typeof s=="number"&&!(s%
-1)&&!isNaN(s)&&isFinite(s))){let r={instancePath:i+"/observedGeneration",schemaPath:"#/properties/observedGeneration/type",keyword:"type",params:{type:"integer"}};
-e===null?e=[r]:e.push(r),t++}if(typeof s=="number"&&isFinite(s)&&(s<0||isNaN(s))){let r={instancePath:i+"/observedGeneration",schemaPath:"#/properties/observedG\
-eneration/minimum",keyword:"minimum",params:{comparison:">=",limit:0}};e===null?e=[r]:e.push(r),t++}}if(d.converged!==void 0&&typeof d.converged!="boolean"){let s={
-instancePath:i+"/converged",schemaPath:"#/properties/converged/type",keyword:"type",params:{type:"boolean"}};e===null?e=[s]:e.push(s),t++}if(d.backendState!==void 0){
-let s=d.backendState;if(!(s==="STOPPED"||s==="STARTING"||s==="STARTED"||s==="STOPPING"||s==="ERROR"||s==="DISABLED")){let r={instancePath:i+"/backendState",schemaPath:"\
-#/properties/backendState/enum",keyword:"enum",params:{allowedValues:k.properties.backendState.enum}};e===null?e=[r]:e.push(r),t++}}if(d.conditions!==void 0){let s=d.
-conditions;if(Array.isArray(s)){let r=s.length;for(let n=0;n<r;n++)$(s[n],{instancePath:i+"/conditions/"+n,parentData:s,parentDataProperty:n,rootData:v,dynamicAnchors:A})||
-(e=e===null?$.errors:e.concat($.errors),t=e.length)}else{let r={instancePath:i+"/conditions",schemaPath:"#/properties/conditions/type",keyword:"type",params:{type:"\
-array"}};e===null?e=[r]:e.push(r),t++}}if(d.machine!==void 0){let s=d.machine;if(s&&typeof s=="object"&&!Array.isArray(s)){if(s.state===void 0){let r={instancePath:i+
-"/machine",schemaPath:"#/properties/machine/required",keyword:"required",params:{missingProperty:"state"}};e===null?e=[r]:e.push(r),t++}if(s.state!==void 0){let r=s.
-state;if(!(r==="absent"||r==="off"||r==="on"||r==="broken"||r==="unknown")){let n={instancePath:i+"/machine/state",schemaPath:"#/properties/machine/properties/s\
-tate/enum",keyword:"enum",params:{allowedValues:k.properties.machine.properties.state.enum}};e===null?e=[n]:e.push(n),t++}}if(s.spec!==void 0){let r=s.spec;if(!(r&&
-typeof r=="object"&&!Array.isArray(r))){let n={instancePath:i+"/machine/spec",schemaPath:"#/properties/machine/properties/spec/type",keyword:"type",params:{type:"\
-object"}};e===null?e=[n]:e.push(n),t++}}if(s.accelerator!==void 0){let r=s.accelerator;if(!(r==="kvm"||r==="hvf"||r==="tcg")){let n={instancePath:i+"/machine/ac\
-celerator",schemaPath:"#/properties/machine/properties/accelerator/enum",keyword:"enum",params:{allowedValues:k.properties.machine.properties.accelerator.enum}};
-e===null?e=[n]:e.push(n),t++}}if(s.emulatedBecause!==void 0&&typeof s.emulatedBecause!="string"){let r={instancePath:i+"/machine/emulatedBecause",schemaPath:"#/\
-properties/machine/properties/emulatedBecause/type",keyword:"type",params:{type:"string"}};e===null?e=[r]:e.push(r),t++}if(s.flaw!==void 0&&typeof s.flaw!="stri\
-ng"){let r={instancePath:i+"/machine/flaw",schemaPath:"#/properties/machine/properties/flaw/type",keyword:"type",params:{type:"string"}};e===null?e=[r]:e.push(r),
-t++}if(s.shared!==void 0){let r=s.shared;if(r&&typeof r=="object"&&!Array.isArray(r)){if(r.path!==void 0&&typeof r.path!="string"){let n={instancePath:i+"/machi\
-ne/shared/path",schemaPath:"#/properties/machine/properties/shared/properties/path/type",keyword:"type",params:{type:"string"}};e===null?e=[n]:e.push(n),t++}if(r.
-by!==void 0&&typeof r.by!="string"){let n={instancePath:i+"/machine/shared/by",schemaPath:"#/properties/machine/properties/shared/properties/by/type",keyword:"t\
-ype",params:{type:"string"}};e===null?e=[n]:e.push(n),t++}if(r.missing!==void 0&&typeof r.missing!="string"){let n={instancePath:i+"/machine/shared/missing",schemaPath:"\
-#/properties/machine/properties/shared/properties/missing/type",keyword:"type",params:{type:"string"}};e===null?e=[n]:e.push(n),t++}if(r.mounts!==void 0){let n=r.
-mounts;if(Array.isArray(n)){let o=n.length;for(let a=0;a<o;a++){let l=n[a];if(l&&typeof l=="object"&&!Array.isArray(l)){if(l.path===void 0){let m={instancePath:i+
-"/machine/shared/mounts/"+a,schemaPath:"#/properties/machine/properties/shared/properties/mounts/items/required",keyword:"required",params:{missingProperty:"pat\
-h"}};e===null?e=[m]:e.push(m),t++}if(l.path!==void 0&&typeof l.path!="string"){let m={instancePath:i+"/machine/shared/mounts/"+a+"/path",schemaPath:"#/propertie\
-s/machine/properties/shared/properties/mounts/items/properties/path/type",keyword:"type",params:{type:"string"}};e===null?e=[m]:e.push(m),t++}if(l.mode!==void 0){
-let m=l.mode;if(!(m==="read-only"||m==="writable"||m==="writable-notify"||m==="none")){let f={instancePath:i+"/machine/shared/mounts/"+a+"/mode",schemaPath:"#/p\
-roperties/machine/properties/shared/properties/mounts/items/properties/mode/enum",keyword:"enum",params:{allowedValues:k.properties.machine.properties.shared.properties.
-mounts.items.properties.mode.enum}};e===null?e=[f]:e.push(f),t++}}if(l.by!==void 0&&typeof l.by!="string"){let m={instancePath:i+"/machine/shared/mounts/"+a+"/b\
-y",schemaPath:"#/properties/machine/properties/shared/properties/mounts/items/properties/by/type",keyword:"type",params:{type:"string"}};e===null?e=[m]:e.push(m),
-t++}if(l.missing!==void 0&&typeof l.missing!="string"){let m={instancePath:i+"/machine/shared/mounts/"+a+"/missing",schemaPath:"#/properties/machine/properties/\
-shared/properties/mounts/items/properties/missing/type",keyword:"type",params:{type:"string"}};e===null?e=[m]:e.push(m),t++}}else{let m={instancePath:i+"/machin\
-e/shared/mounts/"+a,schemaPath:"#/properties/machine/properties/shared/properties/mounts/items/type",keyword:"type",params:{type:"object"}};e===null?e=[m]:e.push(
-m),t++}}}else{let o={instancePath:i+"/machine/shared/mounts",schemaPath:"#/properties/machine/properties/shared/properties/mounts/type",keyword:"type",params:{type:"\
-array"}};e===null?e=[o]:e.push(o),t++}}}else{let n={instancePath:i+"/machine/shared",schemaPath:"#/properties/machine/properties/shared/type",keyword:"type",params:{
-type:"object"}};e===null?e=[n]:e.push(n),t++}}if(s.openHostPorts!==void 0){let r=s.openHostPorts;if(r&&typeof r=="object"&&!Array.isArray(r)){if(r.tcp===void 0){
-let n={instancePath:i+"/machine/openHostPorts",schemaPath:"#/properties/machine/properties/openHostPorts/required",keyword:"required",params:{missingProperty:"t\
-cp"}};e===null?e=[n]:e.push(n),t++}if(r.udp===void 0){let n={instancePath:i+"/machine/openHostPorts",schemaPath:"#/properties/machine/properties/openHostPorts/r\
-equired",keyword:"required",params:{missingProperty:"udp"}};e===null?e=[n]:e.push(n),t++}if(r.tcp!==void 0){let n=r.tcp;if(Array.isArray(n)){let o=n.length;for(let a=0;a<
-o;a++)if(typeof n[a]!="string"){let l={instancePath:i+"/machine/openHostPorts/tcp/"+a,schemaPath:"#/properties/machine/properties/openHostPorts/properties/tcp/i\
-tems/type",keyword:"type",params:{type:"string"}};e===null?e=[l]:e.push(l),t++}}else{let o={instancePath:i+"/machine/openHostPorts/tcp",schemaPath:"#/properties\
-/machine/properties/openHostPorts/properties/tcp/type",keyword:"type",params:{type:"array"}};e===null?e=[o]:e.push(o),t++}}if(r.udp!==void 0){let n=r.udp;if(Array.
-isArray(n)){let o=n.length;for(let a=0;a<o;a++)if(typeof n[a]!="string"){let l={instancePath:i+"/machine/openHostPorts/udp/"+a,schemaPath:"#/properties/machine/\
-properties/openHostPorts/properties/udp/items/type",keyword:"type",params:{type:"string"}};e===null?e=[l]:e.push(l),t++}}else{let o={instancePath:i+"/machine/op\
-enHostPorts/udp",schemaPath:"#/properties/machine/properties/openHostPorts/properties/udp/type",keyword:"type",params:{type:"array"}};e===null?e=[o]:e.push(o),t++}}}else{
-let n={instancePath:i+"/machine/openHostPorts",schemaPath:"#/properties/machine/properties/openHostPorts/type",keyword:"type",params:{type:"object"}};e===null?e=
-[n]:e.push(n),t++}}if(s.room!==void 0){let r=s.room;if(r&&typeof r=="object"&&!Array.isArray(r))for(let n in r){let o=r[n];if(o&&typeof o=="object"&&!Array.isArray(
-o)){if(o.least===void 0){let a={instancePath:i+"/machine/room/"+n.replace(/~/g,"~0").replace(/\//g,"~1"),schemaPath:"#/properties/machine/properties/room/additi\
-onalProperties/required",keyword:"required",params:{missingProperty:"least"}};e===null?e=[a]:e.push(a),t++}if(o.most===void 0){let a={instancePath:i+"/machine/r\
-oom/"+n.replace(/~/g,"~0").replace(/\//g,"~1"),schemaPath:"#/properties/machine/properties/room/additionalProperties/required",keyword:"required",params:{missingProperty:"\
-most"}};e===null?e=[a]:e.push(a),t++}if(o.least!==void 0){let a=o.least;if(!(typeof a=="number"&&isFinite(a))){let l={instancePath:i+"/machine/room/"+n.replace(
-/~/g,"~0").replace(/\//g,"~1")+"/least",schemaPath:"#/properties/machine/properties/room/additionalProperties/properties/least/type",keyword:"type",params:{type:"\
-number"}};e===null?e=[l]:e.push(l),t++}}if(o.most!==void 0){let a=o.most;if(!(typeof a=="number"&&isFinite(a))){let l={instancePath:i+"/machine/room/"+n.replace(
-/~/g,"~0").replace(/\//g,"~1")+"/most",schemaPath:"#/properties/machine/properties/room/additionalProperties/properties/most/type",keyword:"type",params:{type:"\
-number"}};e===null?e=[l]:e.push(l),t++}}}else{let a={instancePath:i+"/machine/room/"+n.replace(/~/g,"~0").replace(/\//g,"~1"),schemaPath:"#/properties/machine/p\
-roperties/room/additionalProperties/type",keyword:"type",params:{type:"object"}};e===null?e=[a]:e.push(a),t++}}else{let n={instancePath:i+"/machine/room",schemaPath:"\
-#/properties/machine/properties/room/type",keyword:"type",params:{type:"object"}};e===null?e=[n]:e.push(n),t++}}if(s.paused!==void 0){let r=s.paused;if(r&&typeof r==
-"object"&&!Array.isArray(r)){if(r.since===void 0){let n={instancePath:i+"/machine/paused",schemaPath:"#/properties/machine/properties/paused/required",keyword:"\
-required",params:{missingProperty:"since"}};e===null?e=[n]:e.push(n),t++}if(r.since!==void 0){let n=r.since;if(typeof n=="string"){if(!q.test(n)){let o={instancePath:i+
-"/machine/paused/since",schemaPath:"#/$defs/time/pattern",keyword:"pattern",params:{pattern:"^\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\d(\\.\\d+)?Z$"}};e===null?
-e=[o]:e.push(o),t++}}else{let o={instancePath:i+"/machine/paused/since",schemaPath:"#/$defs/time/type",keyword:"type",params:{type:"string"}};e===null?e=[o]:e.push(
+ing a field of a kept profile to different values. `UserFilesReady` is there only while it is false: a file of the user could not be changed.",enum:["MachineRea\
+dy","EngineReady","ClusterReady","Converged","Contested","UserFilesReady"]},status:{enum:["True","False","Unknown"]},reason:{description:"Machine-readable reaso\
+n.",type:"string",pattern:"^[A-Z][A-Za-z0-9]*$"},concern:{description:"What the user should do: nothing, because all is well; wait; or look into it, because som\
+ething is wrong.",enum:["none","patience","attention"]},message:{description:"Human-readable explanation.",type:"string"},observedGeneration:{type:"integer",minimum:0},
+lastTransitionTime:{$ref:"#/$defs/time"}}},C=new RegExp("^[A-Z][A-Za-z0-9]*$","u");function $(d,{instancePath:i="",parentData:F,parentDataProperty:I,rootData:v=d,
+dynamicAnchors:A={}}={}){let e=null,t=0,w=$.evaluated;if(w.dynamicProps&&(w.props=void 0),w.dynamicItems&&(w.items=void 0),d&&typeof d=="object"&&!Array.isArray(
+d)){if(d.type===void 0){let p={instancePath:i,schemaPath:"#/required",keyword:"required",params:{missingProperty:"type"}};e===null?e=[p]:e.push(p),t++}if(d.status===
+void 0){let p={instancePath:i,schemaPath:"#/required",keyword:"required",params:{missingProperty:"status"}};e===null?e=[p]:e.push(p),t++}if(d.reason===void 0){let p={
+instancePath:i,schemaPath:"#/required",keyword:"required",params:{missingProperty:"reason"}};e===null?e=[p]:e.push(p),t++}if(d.concern===void 0){let p={instancePath:i,
+schemaPath:"#/required",keyword:"required",params:{missingProperty:"concern"}};e===null?e=[p]:e.push(p),t++}if(d.message===void 0){let p={instancePath:i,schemaPath:"\
+#/required",keyword:"required",params:{missingProperty:"message"}};e===null?e=[p]:e.push(p),t++}if(d.observedGeneration===void 0){let p={instancePath:i,schemaPath:"\
+#/required",keyword:"required",params:{missingProperty:"observedGeneration"}};e===null?e=[p]:e.push(p),t++}if(d.lastTransitionTime===void 0){let p={instancePath:i,
+schemaPath:"#/required",keyword:"required",params:{missingProperty:"lastTransitionTime"}};e===null?e=[p]:e.push(p),t++}if(d.type!==void 0){let p=d.type;if(!(p===
+"MachineReady"||p==="EngineReady"||p==="ClusterReady"||p==="Converged"||p==="Contested"||p==="UserFilesReady")){let u={instancePath:i+"/type",schemaPath:"#/prop\
+erties/type/enum",keyword:"enum",params:{allowedValues:V.properties.type.enum}};e===null?e=[u]:e.push(u),t++}}if(d.status!==void 0){let p=d.status;if(!(p==="Tru\
+e"||p==="False"||p==="Unknown")){let u={instancePath:i+"/status",schemaPath:"#/properties/status/enum",keyword:"enum",params:{allowedValues:V.properties.status.
+enum}};e===null?e=[u]:e.push(u),t++}}if(d.reason!==void 0){let p=d.reason;if(typeof p=="string"){if(!C.test(p)){let u={instancePath:i+"/reason",schemaPath:"#/pr\
+operties/reason/pattern",keyword:"pattern",params:{pattern:"^[A-Z][A-Za-z0-9]*$"}};e===null?e=[u]:e.push(u),t++}}else{let u={instancePath:i+"/reason",schemaPath:"\
+#/properties/reason/type",keyword:"type",params:{type:"string"}};e===null?e=[u]:e.push(u),t++}}if(d.concern!==void 0){let p=d.concern;if(!(p==="none"||p==="pati\
+ence"||p==="attention")){let u={instancePath:i+"/concern",schemaPath:"#/properties/concern/enum",keyword:"enum",params:{allowedValues:V.properties.concern.enum}};
+e===null?e=[u]:e.push(u),t++}}if(d.message!==void 0&&typeof d.message!="string"){let p={instancePath:i+"/message",schemaPath:"#/properties/message/type",keyword:"\
+type",params:{type:"string"}};e===null?e=[p]:e.push(p),t++}if(d.observedGeneration!==void 0){let p=d.observedGeneration;if(!(typeof p=="number"&&!(p%1)&&!isNaN(
+p)&&isFinite(p))){let u={instancePath:i+"/observedGeneration",schemaPath:"#/properties/observedGeneration/type",keyword:"type",params:{type:"integer"}};e===null?
+e=[u]:e.push(u),t++}if(typeof p=="number"&&isFinite(p)&&(p<0||isNaN(p))){let u={instancePath:i+"/observedGeneration",schemaPath:"#/properties/observedGeneration\
+/minimum",keyword:"minimum",params:{comparison:">=",limit:0}};e===null?e=[u]:e.push(u),t++}}if(d.lastTransitionTime!==void 0){let p=d.lastTransitionTime;if(typeof p==
+"string"){if(!q.test(p)){let u={instancePath:i+"/lastTransitionTime",schemaPath:"#/$defs/time/pattern",keyword:"pattern",params:{pattern:"^\\d{4}-\\d\\d-\\d\\dT\\d\\d:\
+\\d\\d:\\d\\d(\\.\\d+)?Z$"}};e===null?e=[u]:e.push(u),t++}}else{let u={instancePath:i+"/lastTransitionTime",schemaPath:"#/$defs/time/type",keyword:"type",params:{
+type:"string"}};e===null?e=[u]:e.push(u),t++}}}else{let p={instancePath:i,schemaPath:"#/type",keyword:"type",params:{type:"object"}};e===null?e=[p]:e.push(p),t++}
+return $.errors=e,t===0}$.evaluated={props:{type:!0,status:!0,reason:!0,concern:!0,message:!0,observedGeneration:!0,lastTransitionTime:!0},dynamicProps:!1,dynamicItems:!1};
+var D={description:"A profile that the service keeps, and what differs from it.",type:"object",required:["name","files","appliedAt","generation","watch","state",
+"drift","contested"],properties:{name:{description:"metadata.name of the profile.",type:"string"},files:{description:"Absolute paths, or - for standard input.",
+type:"array",items:{type:"string"}},appliedAt:{$ref:"#/$defs/time"},generation:{description:"Version of the desired state that its last apply led to.",type:"int\
+eger"},watch:{type:"object",required:["heal","fields"],properties:{heal:{$ref:"#/$defs/healLevel"},fields:{type:"object",additionalProperties:{$ref:"#/$defs/hea\
+lLevel"}}}},window:{description:"Its maintenance window, as written.",type:"string"},state:{description:"The most that its drift asks of a person. `unusable`: i\
+t cannot be compared, and `message` says why.",enum:["in sync","drifted","healing","deferred","paused","contested","unusable"]},message:{type:"string"},drift:{type:"\
+array",items:{$ref:"#/$defs/drift"}},contested:{description:"Fields that are no longer healed because another manager keeps writing them, also while they agree.",
+type:"array",items:{type:"object",required:["path","message"],properties:{path:{type:"string"},message:{type:"string"}}}}}},G={description:"What the service doe\
+s about drift: show it; also warn about it; or set the field back.",enum:["report","warn","enforce"]},W={description:"A field that differs from a kept profile.",
+type:"object",required:["path","severity","heal","state","since"],properties:{path:{type:"string"},key:{description:"Key of the entry where the setting is a map\
+.",type:"string"},before:{description:"Its value now; absent if there is none."},after:{description:"What the profile says; absent if it removes the entry."},severity:{
+description:"What setting it back costs.",enum:["none","live","restart","reset"]},heal:{$ref:"#/$defs/healLevel"},pending:{description:"Part of an apply that wa\
+its for the maintenance window.",const:!0},state:{enum:["reported","healing","deferred","contested","paused","blocked","needs a person","failed"]},since:{$ref:"\
+#/$defs/time"},until:{description:"For `deferred`: when it is set.",$ref:"#/$defs/time"},what:{description:"For a file of the user, which is the key: what sets \
+it back, as a clause.",type:"string"},message:{description:"Why nothing is done about it, as a sentence.",type:"string"},by:{description:"The last write of the \
+field by anything else, if it is known.",type:"object",required:["how","generation","at","manager"],properties:{how:{type:"string"},program:{type:"string"},profile:{
+type:"string"},token:{type:"string"},manager:{description:"All of that as a phrase.",type:"string"},generation:{type:"integer"},at:{$ref:"#/$defs/time"}}},place:{
+description:"Where the profile mentions it, such as /home/me/team.yaml:7:5.",type:"string"}}};function j(d,{instancePath:i="",parentData:F,parentDataProperty:I,
+rootData:v=d,dynamicAnchors:A={}}={}){let e=null,t=0,w=j.evaluated;if(w.dynamicProps&&(w.props=void 0),w.dynamicItems&&(w.items=void 0),d&&typeof d=="object"&&!Array.
+isArray(d)){if(d.path===void 0){let p={instancePath:i,schemaPath:"#/required",keyword:"required",params:{missingProperty:"path"}};e===null?e=[p]:e.push(p),t++}if(d.
+severity===void 0){let p={instancePath:i,schemaPath:"#/required",keyword:"required",params:{missingProperty:"severity"}};e===null?e=[p]:e.push(p),t++}if(d.heal===
+void 0){let p={instancePath:i,schemaPath:"#/required",keyword:"required",params:{missingProperty:"heal"}};e===null?e=[p]:e.push(p),t++}if(d.state===void 0){let p={
+instancePath:i,schemaPath:"#/required",keyword:"required",params:{missingProperty:"state"}};e===null?e=[p]:e.push(p),t++}if(d.since===void 0){let p={instancePath:i,
+schemaPath:"#/required",keyword:"required",params:{missingProperty:"since"}};e===null?e=[p]:e.push(p),t++}if(d.path!==void 0&&typeof d.path!="string"){let p={instancePath:i+
+"/path",schemaPath:"#/properties/path/type",keyword:"type",params:{type:"string"}};e===null?e=[p]:e.push(p),t++}if(d.key!==void 0&&typeof d.key!="string"){let p={
+instancePath:i+"/key",schemaPath:"#/properties/key/type",keyword:"type",params:{type:"string"}};e===null?e=[p]:e.push(p),t++}if(d.severity!==void 0){let p=d.severity;
+if(!(p==="none"||p==="live"||p==="restart"||p==="reset")){let u={instancePath:i+"/severity",schemaPath:"#/properties/severity/enum",keyword:"enum",params:{allowedValues:W.
+properties.severity.enum}};e===null?e=[u]:e.push(u),t++}}if(d.heal!==void 0){let p=d.heal;if(!(p==="report"||p==="warn"||p==="enforce")){let u={instancePath:i+"\
+/heal",schemaPath:"#/$defs/healLevel/enum",keyword:"enum",params:{allowedValues:G.enum}};e===null?e=[u]:e.push(u),t++}}if(d.pending!==void 0&&d.pending!==!0){let p={
+instancePath:i+"/pending",schemaPath:"#/properties/pending/const",keyword:"const",params:{allowedValue:!0}};e===null?e=[p]:e.push(p),t++}if(d.state!==void 0){let p=d.
+state;if(!(p==="reported"||p==="healing"||p==="deferred"||p==="contested"||p==="paused"||p==="blocked"||p==="needs a person"||p==="failed")){let u={instancePath:i+
+"/state",schemaPath:"#/properties/state/enum",keyword:"enum",params:{allowedValues:W.properties.state.enum}};e===null?e=[u]:e.push(u),t++}}if(d.since!==void 0){
+let p=d.since;if(typeof p=="string"){if(!q.test(p)){let u={instancePath:i+"/since",schemaPath:"#/$defs/time/pattern",keyword:"pattern",params:{pattern:"^\\d{4}-\\\
+d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\d(\\.\\d+)?Z$"}};e===null?e=[u]:e.push(u),t++}}else{let u={instancePath:i+"/since",schemaPath:"#/$defs/time/type",keyword:"type",
+params:{type:"string"}};e===null?e=[u]:e.push(u),t++}}if(d.until!==void 0){let p=d.until;if(typeof p=="string"){if(!q.test(p)){let u={instancePath:i+"/until",schemaPath:"\
+#/$defs/time/pattern",keyword:"pattern",params:{pattern:"^\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\d(\\.\\d+)?Z$"}};e===null?e=[u]:e.push(u),t++}}else{let u={instancePath:i+
+"/until",schemaPath:"#/$defs/time/type",keyword:"type",params:{type:"string"}};e===null?e=[u]:e.push(u),t++}}if(d.what!==void 0&&typeof d.what!="string"){let p={
+instancePath:i+"/what",schemaPath:"#/properties/what/type",keyword:"type",params:{type:"string"}};e===null?e=[p]:e.push(p),t++}if(d.message!==void 0&&typeof d.message!=
+"string"){let p={instancePath:i+"/message",schemaPath:"#/properties/message/type",keyword:"type",params:{type:"string"}};e===null?e=[p]:e.push(p),t++}if(d.by!==
+void 0){let p=d.by;if(p&&typeof p=="object"&&!Array.isArray(p)){if(p.how===void 0){let u={instancePath:i+"/by",schemaPath:"#/properties/by/required",keyword:"re\
+quired",params:{missingProperty:"how"}};e===null?e=[u]:e.push(u),t++}if(p.generation===void 0){let u={instancePath:i+"/by",schemaPath:"#/properties/by/required",
+keyword:"required",params:{missingProperty:"generation"}};e===null?e=[u]:e.push(u),t++}if(p.at===void 0){let u={instancePath:i+"/by",schemaPath:"#/properties/by\
+/required",keyword:"required",params:{missingProperty:"at"}};e===null?e=[u]:e.push(u),t++}if(p.manager===void 0){let u={instancePath:i+"/by",schemaPath:"#/prope\
+rties/by/required",keyword:"required",params:{missingProperty:"manager"}};e===null?e=[u]:e.push(u),t++}if(p.how!==void 0&&typeof p.how!="string"){let u={instancePath:i+
+"/by/how",schemaPath:"#/properties/by/properties/how/type",keyword:"type",params:{type:"string"}};e===null?e=[u]:e.push(u),t++}if(p.program!==void 0&&typeof p.program!=
+"string"){let u={instancePath:i+"/by/program",schemaPath:"#/properties/by/properties/program/type",keyword:"type",params:{type:"string"}};e===null?e=[u]:e.push(
+u),t++}if(p.profile!==void 0&&typeof p.profile!="string"){let u={instancePath:i+"/by/profile",schemaPath:"#/properties/by/properties/profile/type",keyword:"type",
+params:{type:"string"}};e===null?e=[u]:e.push(u),t++}if(p.token!==void 0&&typeof p.token!="string"){let u={instancePath:i+"/by/token",schemaPath:"#/properties/b\
+y/properties/token/type",keyword:"type",params:{type:"string"}};e===null?e=[u]:e.push(u),t++}if(p.manager!==void 0&&typeof p.manager!="string"){let u={instancePath:i+
+"/by/manager",schemaPath:"#/properties/by/properties/manager/type",keyword:"type",params:{type:"string"}};e===null?e=[u]:e.push(u),t++}if(p.generation!==void 0){
+let u=p.generation;if(!(typeof u=="number"&&!(u%1)&&!isNaN(u)&&isFinite(u))){let s={instancePath:i+"/by/generation",schemaPath:"#/properties/by/properties/gener\
+ation/type",keyword:"type",params:{type:"integer"}};e===null?e=[s]:e.push(s),t++}}if(p.at!==void 0){let u=p.at;if(typeof u=="string"){if(!q.test(u)){let s={instancePath:i+
+"/by/at",schemaPath:"#/$defs/time/pattern",keyword:"pattern",params:{pattern:"^\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\d(\\.\\d+)?Z$"}};e===null?e=[s]:e.push(s),
+t++}}else{let s={instancePath:i+"/by/at",schemaPath:"#/$defs/time/type",keyword:"type",params:{type:"string"}};e===null?e=[s]:e.push(s),t++}}}else{let u={instancePath:i+
+"/by",schemaPath:"#/properties/by/type",keyword:"type",params:{type:"object"}};e===null?e=[u]:e.push(u),t++}}if(d.place!==void 0&&typeof d.place!="string"){let p={
+instancePath:i+"/place",schemaPath:"#/properties/place/type",keyword:"type",params:{type:"string"}};e===null?e=[p]:e.push(p),t++}}else{let p={instancePath:i,schemaPath:"\
+#/type",keyword:"type",params:{type:"object"}};e===null?e=[p]:e.push(p),t++}return j.errors=e,t===0}j.evaluated={props:{path:!0,key:!0,before:!0,after:!0,severity:!0,
+heal:!0,pending:!0,state:!0,since:!0,until:!0,what:!0,message:!0,by:!0,place:!0},dynamicProps:!1,dynamicItems:!1};function N(d,{instancePath:i="",parentData:F,parentDataProperty:I,
+rootData:v=d,dynamicAnchors:A={}}={}){let e=null,t=0,w=N.evaluated;if(w.dynamicProps&&(w.props=void 0),w.dynamicItems&&(w.items=void 0),d&&typeof d=="object"&&!Array.
+isArray(d)){if(d.name===void 0){let p={instancePath:i,schemaPath:"#/required",keyword:"required",params:{missingProperty:"name"}};e===null?e=[p]:e.push(p),t++}if(d.
+files===void 0){let p={instancePath:i,schemaPath:"#/required",keyword:"required",params:{missingProperty:"files"}};e===null?e=[p]:e.push(p),t++}if(d.appliedAt===
+void 0){let p={instancePath:i,schemaPath:"#/required",keyword:"required",params:{missingProperty:"appliedAt"}};e===null?e=[p]:e.push(p),t++}if(d.generation===void 0){
+let p={instancePath:i,schemaPath:"#/required",keyword:"required",params:{missingProperty:"generation"}};e===null?e=[p]:e.push(p),t++}if(d.watch===void 0){let p={
+instancePath:i,schemaPath:"#/required",keyword:"required",params:{missingProperty:"watch"}};e===null?e=[p]:e.push(p),t++}if(d.state===void 0){let p={instancePath:i,
+schemaPath:"#/required",keyword:"required",params:{missingProperty:"state"}};e===null?e=[p]:e.push(p),t++}if(d.drift===void 0){let p={instancePath:i,schemaPath:"\
+#/required",keyword:"required",params:{missingProperty:"drift"}};e===null?e=[p]:e.push(p),t++}if(d.contested===void 0){let p={instancePath:i,schemaPath:"#/requi\
+red",keyword:"required",params:{missingProperty:"contested"}};e===null?e=[p]:e.push(p),t++}if(d.name!==void 0&&typeof d.name!="string"){let p={instancePath:i+"/\
+name",schemaPath:"#/properties/name/type",keyword:"type",params:{type:"string"}};e===null?e=[p]:e.push(p),t++}if(d.files!==void 0){let p=d.files;if(Array.isArray(
+p)){let u=p.length;for(let s=0;s<u;s++)if(typeof p[s]!="string"){let r={instancePath:i+"/files/"+s,schemaPath:"#/properties/files/items/type",keyword:"type",params:{
+type:"string"}};e===null?e=[r]:e.push(r),t++}}else{let u={instancePath:i+"/files",schemaPath:"#/properties/files/type",keyword:"type",params:{type:"array"}};e===
+null?e=[u]:e.push(u),t++}}if(d.appliedAt!==void 0){let p=d.appliedAt;if(typeof p=="string"){if(!q.test(p)){let u={instancePath:i+"/appliedAt",schemaPath:"#/$def\
+s/time/pattern",keyword:"pattern",params:{pattern:"^\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\d(\\.\\d+)?Z$"}};e===null?e=[u]:e.push(u),t++}}else{let u={instancePath:i+
+"/appliedAt",schemaPath:"#/$defs/time/type",keyword:"type",params:{type:"string"}};e===null?e=[u]:e.push(u),t++}}if(d.generation!==void 0){let p=d.generation;if(!(typeof p==
+"number"&&!(p%1)&&!isNaN(p)&&isFinite(p))){let u={instancePath:i+"/generation",schemaPath:"#/properties/generation/type",keyword:"type",params:{type:"integer"}};
+e===null?e=[u]:e.push(u),t++}}if(d.watch!==void 0){let p=d.watch;if(p&&typeof p=="object"&&!Array.isArray(p)){if(p.heal===void 0){let u={instancePath:i+"/watch",
+schemaPath:"#/properties/watch/required",keyword:"required",params:{missingProperty:"heal"}};e===null?e=[u]:e.push(u),t++}if(p.fields===void 0){let u={instancePath:i+
+"/watch",schemaPath:"#/properties/watch/required",keyword:"required",params:{missingProperty:"fields"}};e===null?e=[u]:e.push(u),t++}if(p.heal!==void 0){let u=p.
+heal;if(!(u==="report"||u==="warn"||u==="enforce")){let s={instancePath:i+"/watch/heal",schemaPath:"#/$defs/healLevel/enum",keyword:"enum",params:{allowedValues:G.
+enum}};e===null?e=[s]:e.push(s),t++}}if(p.fields!==void 0){let u=p.fields;if(u&&typeof u=="object"&&!Array.isArray(u))for(let s in u){let r=u[s];if(!(r==="repor\
+t"||r==="warn"||r==="enforce")){let n={instancePath:i+"/watch/fields/"+s.replace(/~/g,"~0").replace(/\//g,"~1"),schemaPath:"#/$defs/healLevel/enum",keyword:"enu\
+m",params:{allowedValues:G.enum}};e===null?e=[n]:e.push(n),t++}}else{let s={instancePath:i+"/watch/fields",schemaPath:"#/properties/watch/properties/fields/type",
+keyword:"type",params:{type:"object"}};e===null?e=[s]:e.push(s),t++}}}else{let u={instancePath:i+"/watch",schemaPath:"#/properties/watch/type",keyword:"type",params:{
+type:"object"}};e===null?e=[u]:e.push(u),t++}}if(d.window!==void 0&&typeof d.window!="string"){let p={instancePath:i+"/window",schemaPath:"#/properties/window/t\
+ype",keyword:"type",params:{type:"string"}};e===null?e=[p]:e.push(p),t++}if(d.state!==void 0){let p=d.state;if(!(p==="in sync"||p==="drifted"||p==="healing"||p===
+"deferred"||p==="paused"||p==="contested"||p==="unusable")){let u={instancePath:i+"/state",schemaPath:"#/properties/state/enum",keyword:"enum",params:{allowedValues:D.
+properties.state.enum}};e===null?e=[u]:e.push(u),t++}}if(d.message!==void 0&&typeof d.message!="string"){let p={instancePath:i+"/message",schemaPath:"#/properti\
+es/message/type",keyword:"type",params:{type:"string"}};e===null?e=[p]:e.push(p),t++}if(d.drift!==void 0){let p=d.drift;if(Array.isArray(p)){let u=p.length;for(let s=0;s<
+u;s++)j(p[s],{instancePath:i+"/drift/"+s,parentData:p,parentDataProperty:s,rootData:v,dynamicAnchors:A})||(e=e===null?j.errors:e.concat(j.errors),t=e.length)}else{
+let u={instancePath:i+"/drift",schemaPath:"#/properties/drift/type",keyword:"type",params:{type:"array"}};e===null?e=[u]:e.push(u),t++}}if(d.contested!==void 0){
+let p=d.contested;if(Array.isArray(p)){let u=p.length;for(let s=0;s<u;s++){let r=p[s];if(r&&typeof r=="object"&&!Array.isArray(r)){if(r.path===void 0){let n={instancePath:i+
+"/contested/"+s,schemaPath:"#/properties/contested/items/required",keyword:"required",params:{missingProperty:"path"}};e===null?e=[n]:e.push(n),t++}if(r.message===
+void 0){let n={instancePath:i+"/contested/"+s,schemaPath:"#/properties/contested/items/required",keyword:"required",params:{missingProperty:"message"}};e===null?
+e=[n]:e.push(n),t++}if(r.path!==void 0&&typeof r.path!="string"){let n={instancePath:i+"/contested/"+s+"/path",schemaPath:"#/properties/contested/items/properti\
+es/path/type",keyword:"type",params:{type:"string"}};e===null?e=[n]:e.push(n),t++}if(r.message!==void 0&&typeof r.message!="string"){let n={instancePath:i+"/con\
+tested/"+s+"/message",schemaPath:"#/properties/contested/items/properties/message/type",keyword:"type",params:{type:"string"}};e===null?e=[n]:e.push(n),t++}}else{
+let n={instancePath:i+"/contested/"+s,schemaPath:"#/properties/contested/items/type",keyword:"type",params:{type:"object"}};e===null?e=[n]:e.push(n),t++}}}else{
+let u={instancePath:i+"/contested",schemaPath:"#/properties/contested/type",keyword:"type",params:{type:"array"}};e===null?e=[u]:e.push(u),t++}}}else{let p={instancePath:i,
+schemaPath:"#/type",keyword:"type",params:{type:"object"}};e===null?e=[p]:e.push(p),t++}return N.errors=e,t===0}N.evaluated={props:{name:!0,files:!0,appliedAt:!0,
+generation:!0,watch:!0,window:!0,state:!0,message:!0,drift:!0,contested:!0},dynamicProps:!1,dynamicItems:!1};function T(d,{instancePath:i="",parentData:F,parentDataProperty:I,
+rootData:v=d,dynamicAnchors:A={}}={}){let e=null,t=0,w=T.evaluated;if(w.dynamicProps&&(w.props=void 0),w.dynamicItems&&(w.items=void 0),d&&typeof d=="object"&&!Array.
+isArray(d)){if(d.kind===void 0){let s={instancePath:i,schemaPath:"#/required",keyword:"required",params:{missingProperty:"kind"}};e===null?e=[s]:e.push(s),t++}if(d.
+formatVersion===void 0){let s={instancePath:i,schemaPath:"#/required",keyword:"required",params:{missingProperty:"formatVersion"}};e===null?e=[s]:e.push(s),t++}
+if(d.product===void 0){let s={instancePath:i,schemaPath:"#/required",keyword:"required",params:{missingProperty:"product"}};e===null?e=[s]:e.push(s),t++}if(d.version===
+void 0){let s={instancePath:i,schemaPath:"#/required",keyword:"required",params:{missingProperty:"version"}};e===null?e=[s]:e.push(s),t++}if(d.pid===void 0){let s={
+instancePath:i,schemaPath:"#/required",keyword:"required",params:{missingProperty:"pid"}};e===null?e=[s]:e.push(s),t++}if(d.home===void 0){let s={instancePath:i,
+schemaPath:"#/required",keyword:"required",params:{missingProperty:"home"}};e===null?e=[s]:e.push(s),t++}if(d.startedAt===void 0){let s={instancePath:i,schemaPath:"\
+#/required",keyword:"required",params:{missingProperty:"startedAt"}};e===null?e=[s]:e.push(s),t++}if(d.driver===void 0){let s={instancePath:i,schemaPath:"#/requ\
+ired",keyword:"required",params:{missingProperty:"driver"}};e===null?e=[s]:e.push(s),t++}if(d.power===void 0){let s={instancePath:i,schemaPath:"#/required",keyword:"\
+required",params:{missingProperty:"power"}};e===null?e=[s]:e.push(s),t++}if(d.generation===void 0){let s={instancePath:i,schemaPath:"#/required",keyword:"requir\
+ed",params:{missingProperty:"generation"}};e===null?e=[s]:e.push(s),t++}if(d.observedGeneration===void 0){let s={instancePath:i,schemaPath:"#/required",keyword:"\
+required",params:{missingProperty:"observedGeneration"}};e===null?e=[s]:e.push(s),t++}if(d.converged===void 0){let s={instancePath:i,schemaPath:"#/required",keyword:"\
+required",params:{missingProperty:"converged"}};e===null?e=[s]:e.push(s),t++}if(d.backendState===void 0){let s={instancePath:i,schemaPath:"#/required",keyword:"\
+required",params:{missingProperty:"backendState"}};e===null?e=[s]:e.push(s),t++}if(d.conditions===void 0){let s={instancePath:i,schemaPath:"#/required",keyword:"\
+required",params:{missingProperty:"conditions"}};e===null?e=[s]:e.push(s),t++}if(d.machine===void 0){let s={instancePath:i,schemaPath:"#/required",keyword:"requ\
+ired",params:{missingProperty:"machine"}};e===null?e=[s]:e.push(s),t++}if(d.engine===void 0){let s={instancePath:i,schemaPath:"#/required",keyword:"required",params:{
+missingProperty:"engine"}};e===null?e=[s]:e.push(s),t++}if(d.engines===void 0){let s={instancePath:i,schemaPath:"#/required",keyword:"required",params:{missingProperty:"\
+engines"}};e===null?e=[s]:e.push(s),t++}if(d.cluster===void 0){let s={instancePath:i,schemaPath:"#/required",keyword:"required",params:{missingProperty:"cluster"}};
+e===null?e=[s]:e.push(s),t++}if(d.phases===void 0){let s={instancePath:i,schemaPath:"#/required",keyword:"required",params:{missingProperty:"phases"}};e===null?
+e=[s]:e.push(s),t++}if(d.counters===void 0){let s={instancePath:i,schemaPath:"#/required",keyword:"required",params:{missingProperty:"counters"}};e===null?e=[s]:
+e.push(s),t++}if(d.notices===void 0){let s={instancePath:i,schemaPath:"#/required",keyword:"required",params:{missingProperty:"notices"}};e===null?e=[s]:e.push(
+s),t++}if(d.kind!==void 0&&d.kind!=="Status"){let s={instancePath:i+"/kind",schemaPath:"#/properties/kind/const",keyword:"const",params:{allowedValue:"Status"}};
+e===null?e=[s]:e.push(s),t++}if(d.formatVersion!==void 0&&d.formatVersion!==1){let s={instancePath:i+"/formatVersion",schemaPath:"#/properties/formatVersion/con\
+st",keyword:"const",params:{allowedValue:1}};e===null?e=[s]:e.push(s),t++}if(d.product!==void 0&&typeof d.product!="string"){let s={instancePath:i+"/product",schemaPath:"\
+#/properties/product/type",keyword:"type",params:{type:"string"}};e===null?e=[s]:e.push(s),t++}if(d.version!==void 0&&typeof d.version!="string"){let s={instancePath:i+
+"/version",schemaPath:"#/properties/version/type",keyword:"type",params:{type:"string"}};e===null?e=[s]:e.push(s),t++}if(d.settingsVersion!==void 0){let s=d.settingsVersion;
+if(!(typeof s=="number"&&!(s%1)&&!isNaN(s)&&isFinite(s))){let r={instancePath:i+"/settingsVersion",schemaPath:"#/properties/settingsVersion/type",keyword:"type",
+params:{type:"integer"}};e===null?e=[r]:e.push(r),t++}}if(d.pid!==void 0){let s=d.pid;if(!(typeof s=="number"&&!(s%1)&&!isNaN(s)&&isFinite(s))){let r={instancePath:i+
+"/pid",schemaPath:"#/properties/pid/type",keyword:"type",params:{type:"integer"}};e===null?e=[r]:e.push(r),t++}if(typeof s=="number"&&isFinite(s)&&(s<0||isNaN(s))){
+let r={instancePath:i+"/pid",schemaPath:"#/properties/pid/minimum",keyword:"minimum",params:{comparison:">=",limit:0}};e===null?e=[r]:e.push(r),t++}}if(d.home!==
+void 0&&typeof d.home!="string"){let s={instancePath:i+"/home",schemaPath:"#/properties/home/type",keyword:"type",params:{type:"string"}};e===null?e=[s]:e.push(
+s),t++}if(d.startedAt!==void 0){let s=d.startedAt,r=t,n=!1,o=t;if(typeof s=="string"){if(!q.test(s)){let l={instancePath:i+"/startedAt",schemaPath:"#/$defs/time\
+/pattern",keyword:"pattern",params:{pattern:"^\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\d(\\.\\d+)?Z$"}};e===null?e=[l]:e.push(l),t++}}else{let l={instancePath:i+
+"/startedAt",schemaPath:"#/$defs/time/type",keyword:"type",params:{type:"string"}};e===null?e=[l]:e.push(l),t++}var p=o===t;n=n||p;let a=t;if(s!==""){let l={instancePath:i+
+"/startedAt",schemaPath:"#/properties/startedAt/anyOf/1/const",keyword:"const",params:{allowedValue:""}};e===null?e=[l]:e.push(l),t++}var p=a===t;if(n=n||p,n)t=
+r,e!==null&&(r?e.length=r:e=null);else{let l={instancePath:i+"/startedAt",schemaPath:"#/properties/startedAt/anyOf",keyword:"anyOf",params:{}};e===null?e=[l]:e.
+push(l),t++}}if(d.driver!==void 0){let s=d.driver;if(s&&typeof s=="object"&&!Array.isArray(s)){if(s.name===void 0){let r={instancePath:i+"/driver",schemaPath:"#\
+/properties/driver/required",keyword:"required",params:{missingProperty:"name"}};e===null?e=[r]:e.push(r),t++}if(s.simulated===void 0){let r={instancePath:i+"/d\
+river",schemaPath:"#/properties/driver/required",keyword:"required",params:{missingProperty:"simulated"}};e===null?e=[r]:e.push(r),t++}if(s.reason===void 0){let r={
+instancePath:i+"/driver",schemaPath:"#/properties/driver/required",keyword:"required",params:{missingProperty:"reason"}};e===null?e=[r]:e.push(r),t++}if(s.name!==
+void 0&&typeof s.name!="string"){let r={instancePath:i+"/driver/name",schemaPath:"#/properties/driver/properties/name/type",keyword:"type",params:{type:"string"}};
+e===null?e=[r]:e.push(r),t++}if(s.simulated!==void 0&&typeof s.simulated!="boolean"){let r={instancePath:i+"/driver/simulated",schemaPath:"#/properties/driver/p\
+roperties/simulated/type",keyword:"type",params:{type:"boolean"}};e===null?e=[r]:e.push(r),t++}if(s.reason!==void 0&&typeof s.reason!="string"){let r={instancePath:i+
+"/driver/reason",schemaPath:"#/properties/driver/properties/reason/type",keyword:"type",params:{type:"string"}};e===null?e=[r]:e.push(r),t++}}else{let r={instancePath:i+
+"/driver",schemaPath:"#/properties/driver/type",keyword:"type",params:{type:"object"}};e===null?e=[r]:e.push(r),t++}}if(d.power!==void 0){let s=d.power;if(!(s===
+"started"||s==="stopped")){let r={instancePath:i+"/power",schemaPath:"#/properties/power/enum",keyword:"enum",params:{allowedValues:k.properties.power.enum}};e===
+null?e=[r]:e.push(r),t++}}if(d.generation!==void 0){let s=d.generation;if(!(typeof s=="number"&&!(s%1)&&!isNaN(s)&&isFinite(s))){let r={instancePath:i+"/generat\
+ion",schemaPath:"#/properties/generation/type",keyword:"type",params:{type:"integer"}};e===null?e=[r]:e.push(r),t++}if(typeof s=="number"&&isFinite(s)&&(s<1||isNaN(
+s))){let r={instancePath:i+"/generation",schemaPath:"#/properties/generation/minimum",keyword:"minimum",params:{comparison:">=",limit:1}};e===null?e=[r]:e.push(
+r),t++}}if(d.observedGeneration!==void 0){let s=d.observedGeneration;if(!(typeof s=="number"&&!(s%1)&&!isNaN(s)&&isFinite(s))){let r={instancePath:i+"/observedG\
+eneration",schemaPath:"#/properties/observedGeneration/type",keyword:"type",params:{type:"integer"}};e===null?e=[r]:e.push(r),t++}if(typeof s=="number"&&isFinite(
+s)&&(s<0||isNaN(s))){let r={instancePath:i+"/observedGeneration",schemaPath:"#/properties/observedGeneration/minimum",keyword:"minimum",params:{comparison:">=",
+limit:0}};e===null?e=[r]:e.push(r),t++}}if(d.converged!==void 0&&typeof d.converged!="boolean"){let s={instancePath:i+"/converged",schemaPath:"#/properties/conv\
+erged/type",keyword:"type",params:{type:"boolean"}};e===null?e=[s]:e.push(s),t++}if(d.backendState!==void 0){let s=d.backendState;if(!(s==="STOPPED"||s==="START\
+ING"||s==="STARTED"||s==="STOPPING"||s==="ERROR"||s==="DISABLED")){let r={instancePath:i+"/backendState",schemaPath:"#/properties/backendState/enum",keyword:"en\
+um",params:{allowedValues:k.properties.backendState.enum}};e===null?e=[r]:e.push(r),t++}}if(d.conditions!==void 0){let s=d.conditions;if(Array.isArray(s)){let r=s.
+length;for(let n=0;n<r;n++)$(s[n],{instancePath:i+"/conditions/"+n,parentData:s,parentDataProperty:n,rootData:v,dynamicAnchors:A})||(e=e===null?$.errors:e.concat(
+$.errors),t=e.length)}else{let r={instancePath:i+"/conditions",schemaPath:"#/properties/conditions/type",keyword:"type",params:{type:"array"}};e===null?e=[r]:e.
+push(r),t++}}if(d.machine!==void 0){let s=d.machine;if(s&&typeof s=="object"&&!Array.isArray(s)){if(s.state===void 0){let r={instancePath:i+"/machine",schemaPath:"\
+#/properties/machine/required",keyword:"required",params:{missingProperty:"state"}};e===null?e=[r]:e.push(r),t++}if(s.state!==void 0){let r=s.state;if(!(r==="ab\
+sent"||r==="off"||r==="on"||r==="broken"||r==="unknown")){let n={instancePath:i+"/machine/state",schemaPath:"#/properties/machine/properties/state/enum",keyword:"\
+enum",params:{allowedValues:k.properties.machine.properties.state.enum}};e===null?e=[n]:e.push(n),t++}}if(s.spec!==void 0){let r=s.spec;if(!(r&&typeof r=="objec\
+t"&&!Array.isArray(r))){let n={instancePath:i+"/machine/spec",schemaPath:"#/properties/machine/properties/spec/type",keyword:"type",params:{type:"object"}};e===
+null?e=[n]:e.push(n),t++}}if(s.accelerator!==void 0){let r=s.accelerator;if(!(r==="kvm"||r==="hvf"||r==="tcg")){let n={instancePath:i+"/machine/accelerator",schemaPath:"\
+#/properties/machine/properties/accelerator/enum",keyword:"enum",params:{allowedValues:k.properties.machine.properties.accelerator.enum}};e===null?e=[n]:e.push(
+n),t++}}if(s.emulatedBecause!==void 0&&typeof s.emulatedBecause!="string"){let r={instancePath:i+"/machine/emulatedBecause",schemaPath:"#/properties/machine/pro\
+perties/emulatedBecause/type",keyword:"type",params:{type:"string"}};e===null?e=[r]:e.push(r),t++}if(s.flaw!==void 0&&typeof s.flaw!="string"){let r={instancePath:i+
+"/machine/flaw",schemaPath:"#/properties/machine/properties/flaw/type",keyword:"type",params:{type:"string"}};e===null?e=[r]:e.push(r),t++}if(s.shared!==void 0){
+let r=s.shared;if(r&&typeof r=="object"&&!Array.isArray(r)){if(r.path!==void 0&&typeof r.path!="string"){let n={instancePath:i+"/machine/shared/path",schemaPath:"\
+#/properties/machine/properties/shared/properties/path/type",keyword:"type",params:{type:"string"}};e===null?e=[n]:e.push(n),t++}if(r.by!==void 0&&typeof r.by!=
+"string"){let n={instancePath:i+"/machine/shared/by",schemaPath:"#/properties/machine/properties/shared/properties/by/type",keyword:"type",params:{type:"string"}};
+e===null?e=[n]:e.push(n),t++}if(r.missing!==void 0&&typeof r.missing!="string"){let n={instancePath:i+"/machine/shared/missing",schemaPath:"#/properties/machine\
+/properties/shared/properties/missing/type",keyword:"type",params:{type:"string"}};e===null?e=[n]:e.push(n),t++}if(r.mounts!==void 0){let n=r.mounts;if(Array.isArray(
+n)){let o=n.length;for(let a=0;a<o;a++){let l=n[a];if(l&&typeof l=="object"&&!Array.isArray(l)){if(l.path===void 0){let m={instancePath:i+"/machine/shared/mount\
+s/"+a,schemaPath:"#/properties/machine/properties/shared/properties/mounts/items/required",keyword:"required",params:{missingProperty:"path"}};e===null?e=[m]:e.
+push(m),t++}if(l.path!==void 0&&typeof l.path!="string"){let m={instancePath:i+"/machine/shared/mounts/"+a+"/path",schemaPath:"#/properties/machine/properties/s\
+hared/properties/mounts/items/properties/path/type",keyword:"type",params:{type:"string"}};e===null?e=[m]:e.push(m),t++}if(l.mode!==void 0){let m=l.mode;if(!(m===
+"read-only"||m==="writable"||m==="writable-notify"||m==="none")){let c={instancePath:i+"/machine/shared/mounts/"+a+"/mode",schemaPath:"#/properties/machine/prop\
+erties/shared/properties/mounts/items/properties/mode/enum",keyword:"enum",params:{allowedValues:k.properties.machine.properties.shared.properties.mounts.items.
+properties.mode.enum}};e===null?e=[c]:e.push(c),t++}}if(l.by!==void 0&&typeof l.by!="string"){let m={instancePath:i+"/machine/shared/mounts/"+a+"/by",schemaPath:"\
+#/properties/machine/properties/shared/properties/mounts/items/properties/by/type",keyword:"type",params:{type:"string"}};e===null?e=[m]:e.push(m),t++}if(l.missing!==
+void 0&&typeof l.missing!="string"){let m={instancePath:i+"/machine/shared/mounts/"+a+"/missing",schemaPath:"#/properties/machine/properties/shared/properties/m\
+ounts/items/properties/missing/type",keyword:"type",params:{type:"string"}};e===null?e=[m]:e.push(m),t++}}else{let m={instancePath:i+"/machine/shared/mounts/"+a,
+schemaPath:"#/properties/machine/properties/shared/properties/mounts/items/type",keyword:"type",params:{type:"object"}};e===null?e=[m]:e.push(m),t++}}}else{let o={
+instancePath:i+"/machine/shared/mounts",schemaPath:"#/properties/machine/properties/shared/properties/mounts/type",keyword:"type",params:{type:"array"}};e===null?
+e=[o]:e.push(o),t++}}}else{let n={instancePath:i+"/machine/shared",schemaPath:"#/properties/machine/properties/shared/type",keyword:"type",params:{type:"object"}};
+e===null?e=[n]:e.push(n),t++}}if(s.openHostPorts!==void 0){let r=s.openHostPorts;if(r&&typeof r=="object"&&!Array.isArray(r)){if(r.tcp===void 0){let n={instancePath:i+
+"/machine/openHostPorts",schemaPath:"#/properties/machine/properties/openHostPorts/required",keyword:"required",params:{missingProperty:"tcp"}};e===null?e=[n]:e.
+push(n),t++}if(r.udp===void 0){let n={instancePath:i+"/machine/openHostPorts",schemaPath:"#/properties/machine/properties/openHostPorts/required",keyword:"requi\
+red",params:{missingProperty:"udp"}};e===null?e=[n]:e.push(n),t++}if(r.tcp!==void 0){let n=r.tcp;if(Array.isArray(n)){let o=n.length;for(let a=0;a<o;a++)if(typeof n[a]!=
+"string"){let l={instancePath:i+"/machine/openHostPorts/tcp/"+a,schemaPath:"#/properties/machine/properties/openHostPorts/properties/tcp/items/type",keyword:"ty\
+pe",params:{type:"string"}};e===null?e=[l]:e.push(l),t++}}else{let o={instancePath:i+"/machine/openHostPorts/tcp",schemaPath:"#/properties/machine/properties/op\
+enHostPorts/properties/tcp/type",keyword:"type",params:{type:"array"}};e===null?e=[o]:e.push(o),t++}}if(r.udp!==void 0){let n=r.udp;if(Array.isArray(n)){let o=n.
+length;for(let a=0;a<o;a++)if(typeof n[a]!="string"){let l={instancePath:i+"/machine/openHostPorts/udp/"+a,schemaPath:"#/properties/machine/properties/openHostP\
+orts/properties/udp/items/type",keyword:"type",params:{type:"string"}};e===null?e=[l]:e.push(l),t++}}else{let o={instancePath:i+"/machine/openHostPorts/udp",schemaPath:"\
+#/properties/machine/properties/openHostPorts/properties/udp/type",keyword:"type",params:{type:"array"}};e===null?e=[o]:e.push(o),t++}}}else{let n={instancePath:i+
+"/machine/openHostPorts",schemaPath:"#/properties/machine/properties/openHostPorts/type",keyword:"type",params:{type:"object"}};e===null?e=[n]:e.push(n),t++}}if(s.
+room!==void 0){let r=s.room;if(r&&typeof r=="object"&&!Array.isArray(r))for(let n in r){let o=r[n];if(o&&typeof o=="object"&&!Array.isArray(o)){if(o.least===void 0){
+let a={instancePath:i+"/machine/room/"+n.replace(/~/g,"~0").replace(/\//g,"~1"),schemaPath:"#/properties/machine/properties/room/additionalProperties/required",
+keyword:"required",params:{missingProperty:"least"}};e===null?e=[a]:e.push(a),t++}if(o.most===void 0){let a={instancePath:i+"/machine/room/"+n.replace(/~/g,"~0").
+replace(/\//g,"~1"),schemaPath:"#/properties/machine/properties/room/additionalProperties/required",keyword:"required",params:{missingProperty:"most"}};e===null?
+e=[a]:e.push(a),t++}if(o.least!==void 0){let a=o.least;if(!(typeof a=="number"&&isFinite(a))){let l={instancePath:i+"/machine/room/"+n.replace(/~/g,"~0").replace(
+/\//g,"~1")+"/least",schemaPath:"#/properties/machine/properties/room/additionalProperties/properties/least/type",keyword:"type",params:{type:"number"}};e===null?
+e=[l]:e.push(l),t++}}if(o.most!==void 0){let a=o.most;if(!(typeof a=="number"&&isFinite(a))){let l={instancePath:i+"/machine/room/"+n.replace(/~/g,"~0").replace(
+/\//g,"~1")+"/most",schemaPath:"#/properties/machine/properties/room/additionalProperties/properties/most/type",keyword:"type",params:{type:"number"}};e===null?
+e=[l]:e.push(l),t++}}}else{let a={instancePath:i+"/machine/room/"+n.replace(/~/g,"~0").replace(/\//g,"~1"),schemaPath:"#/properties/machine/properties/room/addi\
+tionalProperties/type",keyword:"type",params:{type:"object"}};e===null?e=[a]:e.push(a),t++}}else{let n={instancePath:i+"/machine/room",schemaPath:"#/properties/\
+machine/properties/room/type",keyword:"type",params:{type:"object"}};e===null?e=[n]:e.push(n),t++}}if(s.paused!==void 0){let r=s.paused;if(r&&typeof r=="object"&&
+!Array.isArray(r)){if(r.since===void 0){let n={instancePath:i+"/machine/paused",schemaPath:"#/properties/machine/properties/paused/required",keyword:"required",
+params:{missingProperty:"since"}};e===null?e=[n]:e.push(n),t++}if(r.since!==void 0){let n=r.since;if(typeof n=="string"){if(!q.test(n)){let o={instancePath:i+"/\
+machine/paused/since",schemaPath:"#/$defs/time/pattern",keyword:"pattern",params:{pattern:"^\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\d(\\.\\d+)?Z$"}};e===null?e=
+[o]:e.push(o),t++}}else{let o={instancePath:i+"/machine/paused/since",schemaPath:"#/$defs/time/type",keyword:"type",params:{type:"string"}};e===null?e=[o]:e.push(
 o),t++}}}else{let n={instancePath:i+"/machine/paused",schemaPath:"#/properties/machine/properties/paused/type",keyword:"type",params:{type:"object"}};e===null?e=
 [n]:e.push(n),t++}}if(s.started!==void 0){let r=s.started;if(r&&typeof r=="object"&&!Array.isArray(r)){if(r.how===void 0){let n={instancePath:i+"/machine/starte\
 d",schemaPath:"#/properties/machine/properties/started/required",keyword:"required",params:{missingProperty:"how"}};e===null?e=[n]:e.push(n),t++}if(r.phases===void 0){
@@ -359,10 +362,10 @@ keyword:"required",params:{missingProperty:"name"}};e===null?e=[m]:e.push(m),t++
 #/properties/machine/properties/started/properties/phases/items/required",keyword:"required",params:{missingProperty:"ms"}};e===null?e=[m]:e.push(m),t++}if(l.name!==
 void 0&&typeof l.name!="string"){let m={instancePath:i+"/machine/started/phases/"+a+"/name",schemaPath:"#/properties/machine/properties/started/properties/phase\
 s/items/properties/name/type",keyword:"type",params:{type:"string"}};e===null?e=[m]:e.push(m),t++}if(l.ms!==void 0){let m=l.ms;if(!(typeof m=="number"&&!(m%1)&&
-!isNaN(m)&&isFinite(m))){let f={instancePath:i+"/machine/started/phases/"+a+"/ms",schemaPath:"#/properties/machine/properties/started/properties/phases/items/pr\
-operties/ms/type",keyword:"type",params:{type:"integer"}};e===null?e=[f]:e.push(f),t++}if(typeof m=="number"&&isFinite(m)&&(m<0||isNaN(m))){let f={instancePath:i+
+!isNaN(m)&&isFinite(m))){let c={instancePath:i+"/machine/started/phases/"+a+"/ms",schemaPath:"#/properties/machine/properties/started/properties/phases/items/pr\
+operties/ms/type",keyword:"type",params:{type:"integer"}};e===null?e=[c]:e.push(c),t++}if(typeof m=="number"&&isFinite(m)&&(m<0||isNaN(m))){let c={instancePath:i+
 "/machine/started/phases/"+a+"/ms",schemaPath:"#/properties/machine/properties/started/properties/phases/items/properties/ms/minimum",keyword:"minimum",params:{
-comparison:">=",limit:0}};e===null?e=[f]:e.push(f),t++}}}else{let m={instancePath:i+"/machine/started/phases/"+a,schemaPath:"#/properties/machine/properties/sta\
+comparison:">=",limit:0}};e===null?e=[c]:e.push(c),t++}}}else{let m={instancePath:i+"/machine/started/phases/"+a,schemaPath:"#/properties/machine/properties/sta\
 rted/properties/phases/items/type",keyword:"type",params:{type:"object"}};e===null?e=[m]:e.push(m),t++}}}else{let o={instancePath:i+"/machine/started/phases",schemaPath:"\
 #/properties/machine/properties/started/properties/phases/type",keyword:"type",params:{type:"array"}};e===null?e=[o]:e.push(o),t++}}}else{let n={instancePath:i+
 "/machine/started",schemaPath:"#/properties/machine/properties/started/type",keyword:"type",params:{type:"object"}};e===null?e=[n]:e.push(n),t++}}if(s.reason!==
@@ -446,8 +449,8 @@ if(o.state!==void 0){let a=o.state;if(!(a==="forwarded"||a==="failed")){let l={i
 es/state/enum",keyword:"enum",params:{allowedValues:k.properties.ports.items.properties.state.enum}};e===null?e=[l]:e.push(l),t++}}if(o.claimedBy!==void 0&&typeof o.
 claimedBy!="string"){let a={instancePath:i+"/ports/"+n+"/claimedBy",schemaPath:"#/properties/ports/items/properties/claimedBy/type",keyword:"type",params:{type:"\
 string"}};e===null?e=[a]:e.push(a),t++}if(o.addresses!==void 0){let a=o.addresses;if(Array.isArray(a)){let l=a.length;for(let m=0;m<l;m++)if(typeof a[m]!="strin\
-g"){let f={instancePath:i+"/ports/"+n+"/addresses/"+m,schemaPath:"#/properties/ports/items/properties/addresses/items/type",keyword:"type",params:{type:"string"}};
-e===null?e=[f]:e.push(f),t++}}else{let l={instancePath:i+"/ports/"+n+"/addresses",schemaPath:"#/properties/ports/items/properties/addresses/type",keyword:"type",
+g"){let c={instancePath:i+"/ports/"+n+"/addresses/"+m,schemaPath:"#/properties/ports/items/properties/addresses/items/type",keyword:"type",params:{type:"string"}};
+e===null?e=[c]:e.push(c),t++}}else{let l={instancePath:i+"/ports/"+n+"/addresses",schemaPath:"#/properties/ports/items/properties/addresses/type",keyword:"type",
 params:{type:"array"}};e===null?e=[l]:e.push(l),t++}}if(o.reason!==void 0&&typeof o.reason!="string"){let a={instancePath:i+"/ports/"+n+"/reason",schemaPath:"#/\
 properties/ports/items/properties/reason/type",keyword:"type",params:{type:"string"}};e===null?e=[a]:e.push(a),t++}}else{let a={instancePath:i+"/ports/"+n,schemaPath:"\
 #/properties/ports/items/type",keyword:"type",params:{type:"object"}};e===null?e=[a]:e.push(a),t++}}}else{let r={instancePath:i+"/ports",schemaPath:"#/propertie\
@@ -455,7 +458,7 @@ s/ports/type",keyword:"type",params:{type:"array"}};e===null?e=[r]:e.push(r),t++
 s)){if(s.name===void 0){let r={instancePath:i+"/engine",schemaPath:"#/properties/engine/required",keyword:"required",params:{missingProperty:"name"}};e===null?e=
 [r]:e.push(r),t++}if(s.state===void 0){let r={instancePath:i+"/engine",schemaPath:"#/properties/engine/required",keyword:"required",params:{missingProperty:"sta\
 te"}};e===null?e=[r]:e.push(r),t++}if(s.name!==void 0){let r=s.name;if(!(r==="moby"||r==="containerd")){let n={instancePath:i+"/engine/name",schemaPath:"#/$defs\
-/engineName/enum",keyword:"enum",params:{allowedValues:G.enum}};e===null?e=[n]:e.push(n),t++}}if(s.state!==void 0){let r=s.state;if(!(r==="stopped"||r==="runnin\
+/engineName/enum",keyword:"enum",params:{allowedValues:S.enum}};e===null?e=[n]:e.push(n),t++}}if(s.state!==void 0){let r=s.state;if(!(r==="stopped"||r==="runnin\
 g"||r==="unresponsive"||r==="unknown")){let n={instancePath:i+"/engine/state",schemaPath:"#/$defs/engineState/enum",keyword:"enum",params:{allowedValues:B.enum}};
 e===null?e=[n]:e.push(n),t++}}if(s.endpoint!==void 0&&typeof s.endpoint!="string"){let r={instancePath:i+"/engine/endpoint",schemaPath:"#/properties/engine/prop\
 erties/endpoint/type",keyword:"type",params:{type:"string"}};e===null?e=[r]:e.push(r),t++}if(s.version!==void 0&&typeof s.version!="string"){let r={instancePath:i+
@@ -477,27 +480,27 @@ g/"+a+"/name",schemaPath:"#/$defs/workload/properties/running/items/properties/n
 returns!==void 0&&typeof l.returns!="boolean"){let m={instancePath:i+"/engine/workload/running/"+a+"/returns",schemaPath:"#/$defs/workload/properties/running/it\
 ems/properties/returns/type",keyword:"type",params:{type:"boolean"}};e===null?e=[m]:e.push(m),t++}if(l.pod!==void 0&&l.pod!==!0){let m={instancePath:i+"/engine/\
 workload/running/"+a+"/pod",schemaPath:"#/$defs/workload/properties/running/items/properties/pod/const",keyword:"const",params:{allowedValue:!0}};e===null?e=[m]:
-e.push(m),t++}if(l.ports!==void 0){let m=l.ports;if(Array.isArray(m)){let f=m.length;for(let h=0;h<f;h++){let P=m[h];if(P&&typeof P=="object"&&!Array.isArray(P)){
-if(P.protocol===void 0){let c={instancePath:i+"/engine/workload/running/"+a+"/ports/"+h,schemaPath:"#/$defs/workload/properties/running/items/properties/ports/i\
-tems/required",keyword:"required",params:{missingProperty:"protocol"}};e===null?e=[c]:e.push(c),t++}if(P.port===void 0){let c={instancePath:i+"/engine/workload/\
+e.push(m),t++}if(l.ports!==void 0){let m=l.ports;if(Array.isArray(m)){let c=m.length;for(let h=0;h<c;h++){let P=m[h];if(P&&typeof P=="object"&&!Array.isArray(P)){
+if(P.protocol===void 0){let f={instancePath:i+"/engine/workload/running/"+a+"/ports/"+h,schemaPath:"#/$defs/workload/properties/running/items/properties/ports/i\
+tems/required",keyword:"required",params:{missingProperty:"protocol"}};e===null?e=[f]:e.push(f),t++}if(P.port===void 0){let f={instancePath:i+"/engine/workload/\
 running/"+a+"/ports/"+h,schemaPath:"#/$defs/workload/properties/running/items/properties/ports/items/required",keyword:"required",params:{missingProperty:"port"}};
-e===null?e=[c]:e.push(c),t++}if(P.protocol!==void 0){let c=P.protocol;if(!(c==="tcp"||c==="udp")){let g={instancePath:i+"/engine/workload/running/"+a+"/ports/"+
-h+"/protocol",schemaPath:"#/$defs/workload/properties/running/items/properties/ports/items/properties/protocol/enum",keyword:"enum",params:{allowedValues:W.properties.
-running.items.properties.ports.items.properties.protocol.enum}};e===null?e=[g]:e.push(g),t++}}if(P.port!==void 0){let c=P.port;if(!(typeof c=="number"&&!(c%1)&&
-!isNaN(c)&&isFinite(c))){let g={instancePath:i+"/engine/workload/running/"+a+"/ports/"+h+"/port",schemaPath:"#/$defs/workload/properties/running/items/propertie\
-s/ports/items/properties/port/type",keyword:"type",params:{type:"integer"}};e===null?e=[g]:e.push(g),t++}if(typeof c=="number"&&isFinite(c)){if(c>65535||isNaN(c)){
+e===null?e=[f]:e.push(f),t++}if(P.protocol!==void 0){let f=P.protocol;if(!(f==="tcp"||f==="udp")){let g={instancePath:i+"/engine/workload/running/"+a+"/ports/"+
+h+"/protocol",schemaPath:"#/$defs/workload/properties/running/items/properties/ports/items/properties/protocol/enum",keyword:"enum",params:{allowedValues:R.properties.
+running.items.properties.ports.items.properties.protocol.enum}};e===null?e=[g]:e.push(g),t++}}if(P.port!==void 0){let f=P.port;if(!(typeof f=="number"&&!(f%1)&&
+!isNaN(f)&&isFinite(f))){let g={instancePath:i+"/engine/workload/running/"+a+"/ports/"+h+"/port",schemaPath:"#/$defs/workload/properties/running/items/propertie\
+s/ports/items/properties/port/type",keyword:"type",params:{type:"integer"}};e===null?e=[g]:e.push(g),t++}if(typeof f=="number"&&isFinite(f)){if(f>65535||isNaN(f)){
 let g={instancePath:i+"/engine/workload/running/"+a+"/ports/"+h+"/port",schemaPath:"#/$defs/workload/properties/running/items/properties/ports/items/properties/\
-port/maximum",keyword:"maximum",params:{comparison:"<=",limit:65535}};e===null?e=[g]:e.push(g),t++}if(c<1||isNaN(c)){let g={instancePath:i+"/engine/workload/run\
+port/maximum",keyword:"maximum",params:{comparison:"<=",limit:65535}};e===null?e=[g]:e.push(g),t++}if(f<1||isNaN(f)){let g={instancePath:i+"/engine/workload/run\
 ning/"+a+"/ports/"+h+"/port",schemaPath:"#/$defs/workload/properties/running/items/properties/ports/items/properties/port/minimum",keyword:"minimum",params:{comparison:"\
->=",limit:1}};e===null?e=[g]:e.push(g),t++}}}}else{let c={instancePath:i+"/engine/workload/running/"+a+"/ports/"+h,schemaPath:"#/$defs/workload/properties/runni\
-ng/items/properties/ports/items/type",keyword:"type",params:{type:"object"}};e===null?e=[c]:e.push(c),t++}}}else{let f={instancePath:i+"/engine/workload/running\
-/"+a+"/ports",schemaPath:"#/$defs/workload/properties/running/items/properties/ports/type",keyword:"type",params:{type:"array"}};e===null?e=[f]:e.push(f),t++}}}else{
+>=",limit:1}};e===null?e=[g]:e.push(g),t++}}}}else{let f={instancePath:i+"/engine/workload/running/"+a+"/ports/"+h,schemaPath:"#/$defs/workload/properties/runni\
+ng/items/properties/ports/items/type",keyword:"type",params:{type:"object"}};e===null?e=[f]:e.push(f),t++}}}else{let c={instancePath:i+"/engine/workload/running\
+/"+a+"/ports",schemaPath:"#/$defs/workload/properties/running/items/properties/ports/type",keyword:"type",params:{type:"array"}};e===null?e=[c]:e.push(c),t++}}}else{
 let m={instancePath:i+"/engine/workload/running/"+a,schemaPath:"#/$defs/workload/properties/running/items/type",keyword:"type",params:{type:"object"}};e===null?
 e=[m]:e.push(m),t++}}}else{let o={instancePath:i+"/engine/workload/running",schemaPath:"#/$defs/workload/properties/running/type",keyword:"type",params:{type:"a\
 rray"}};e===null?e=[o]:e.push(o),t++}}}else{let n={instancePath:i+"/engine/workload",schemaPath:"#/$defs/workload/type",keyword:"type",params:{type:"object"}};e===
 null?e=[n]:e.push(n),t++}}}else{let r={instancePath:i+"/engine",schemaPath:"#/properties/engine/type",keyword:"type",params:{type:"object"}};e===null?e=[r]:e.push(
 r),t++}}if(d.engines!==void 0){let s=d.engines;if(s&&typeof s=="object"&&!Array.isArray(s)){for(let r in s){let n=t;if(!(r==="moby"||r==="containerd")){let o={instancePath:i+
-"/engines",schemaPath:"#/$defs/engineName/enum",keyword:"enum",params:{allowedValues:G.enum},propertyName:r};e===null?e=[o]:e.push(o),t++}var u=n===t;if(!u){let o={
+"/engines",schemaPath:"#/$defs/engineName/enum",keyword:"enum",params:{allowedValues:S.enum},propertyName:r};e===null?e=[o]:e.push(o),t++}var u=n===t;if(!u){let o={
 instancePath:i+"/engines",schemaPath:"#/properties/engines/propertyNames",keyword:"propertyNames",params:{propertyName:r}};e===null?e=[o]:e.push(o),t++}}for(let r in s){
 let n=s[r];if(n&&typeof n=="object"&&!Array.isArray(n)){if(n.state===void 0){let o={instancePath:i+"/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1"),schemaPath:"\
 #/properties/engines/additionalProperties/required",keyword:"required",params:{missingProperty:"state"}};e===null?e=[o]:e.push(o),t++}if(n.state!==void 0){let o=n.
@@ -520,29 +523,29 @@ minimum",params:{comparison:">=",limit:0}};e===null?e=[l]:e.push(l),t++}}if(o.im
 a))){let l={instancePath:i+"/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1")+"/workload/images",schemaPath:"#/$defs/workload/properties/images/type",keyword:"\
 type",params:{type:"integer"}};e===null?e=[l]:e.push(l),t++}if(typeof a=="number"&&isFinite(a)&&(a<0||isNaN(a))){let l={instancePath:i+"/engines/"+r.replace(/~/g,
 "~0").replace(/\//g,"~1")+"/workload/images",schemaPath:"#/$defs/workload/properties/images/minimum",keyword:"minimum",params:{comparison:">=",limit:0}};e===null?
-e=[l]:e.push(l),t++}}if(o.running!==void 0){let a=o.running;if(Array.isArray(a)){let l=a.length;for(let m=0;m<l;m++){let f=a[m];if(f&&typeof f=="object"&&!Array.
-isArray(f)){if(f.name===void 0){let h={instancePath:i+"/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1")+"/workload/running/"+m,schemaPath:"#/$defs/workload/p\
-roperties/running/items/required",keyword:"required",params:{missingProperty:"name"}};e===null?e=[h]:e.push(h),t++}if(f.name!==void 0&&typeof f.name!="string"){
+e=[l]:e.push(l),t++}}if(o.running!==void 0){let a=o.running;if(Array.isArray(a)){let l=a.length;for(let m=0;m<l;m++){let c=a[m];if(c&&typeof c=="object"&&!Array.
+isArray(c)){if(c.name===void 0){let h={instancePath:i+"/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1")+"/workload/running/"+m,schemaPath:"#/$defs/workload/p\
+roperties/running/items/required",keyword:"required",params:{missingProperty:"name"}};e===null?e=[h]:e.push(h),t++}if(c.name!==void 0&&typeof c.name!="string"){
 let h={instancePath:i+"/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1")+"/workload/running/"+m+"/name",schemaPath:"#/$defs/workload/properties/running/items/\
-properties/name/type",keyword:"type",params:{type:"string"}};e===null?e=[h]:e.push(h),t++}if(f.returns!==void 0&&typeof f.returns!="boolean"){let h={instancePath:i+
+properties/name/type",keyword:"type",params:{type:"string"}};e===null?e=[h]:e.push(h),t++}if(c.returns!==void 0&&typeof c.returns!="boolean"){let h={instancePath:i+
 "/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1")+"/workload/running/"+m+"/returns",schemaPath:"#/$defs/workload/properties/running/items/properties/returns/\
-type",keyword:"type",params:{type:"boolean"}};e===null?e=[h]:e.push(h),t++}if(f.pod!==void 0&&f.pod!==!0){let h={instancePath:i+"/engines/"+r.replace(/~/g,"~0").
+type",keyword:"type",params:{type:"boolean"}};e===null?e=[h]:e.push(h),t++}if(c.pod!==void 0&&c.pod!==!0){let h={instancePath:i+"/engines/"+r.replace(/~/g,"~0").
 replace(/\//g,"~1")+"/workload/running/"+m+"/pod",schemaPath:"#/$defs/workload/properties/running/items/properties/pod/const",keyword:"const",params:{allowedValue:!0}};
-e===null?e=[h]:e.push(h),t++}if(f.ports!==void 0){let h=f.ports;if(Array.isArray(h)){let P=h.length;for(let c=0;c<P;c++){let g=h[c];if(g&&typeof g=="object"&&!Array.
-isArray(g)){if(g.protocol===void 0){let y={instancePath:i+"/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1")+"/workload/running/"+m+"/ports/"+c,schemaPath:"#/\
+e===null?e=[h]:e.push(h),t++}if(c.ports!==void 0){let h=c.ports;if(Array.isArray(h)){let P=h.length;for(let f=0;f<P;f++){let g=h[f];if(g&&typeof g=="object"&&!Array.
+isArray(g)){if(g.protocol===void 0){let y={instancePath:i+"/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1")+"/workload/running/"+m+"/ports/"+f,schemaPath:"#/\
 $defs/workload/properties/running/items/properties/ports/items/required",keyword:"required",params:{missingProperty:"protocol"}};e===null?e=[y]:e.push(y),t++}if(g.
-port===void 0){let y={instancePath:i+"/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1")+"/workload/running/"+m+"/ports/"+c,schemaPath:"#/$defs/workload/proper\
+port===void 0){let y={instancePath:i+"/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1")+"/workload/running/"+m+"/ports/"+f,schemaPath:"#/$defs/workload/proper\
 ties/running/items/properties/ports/items/required",keyword:"required",params:{missingProperty:"port"}};e===null?e=[y]:e.push(y),t++}if(g.protocol!==void 0){let y=g.
-protocol;if(!(y==="tcp"||y==="udp")){let b={instancePath:i+"/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1")+"/workload/running/"+m+"/ports/"+c+"/protocol",schemaPath:"\
-#/$defs/workload/properties/running/items/properties/ports/items/properties/protocol/enum",keyword:"enum",params:{allowedValues:W.properties.running.items.properties.
+protocol;if(!(y==="tcp"||y==="udp")){let b={instancePath:i+"/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1")+"/workload/running/"+m+"/ports/"+f+"/protocol",schemaPath:"\
+#/$defs/workload/properties/running/items/properties/ports/items/properties/protocol/enum",keyword:"enum",params:{allowedValues:R.properties.running.items.properties.
 ports.items.properties.protocol.enum}};e===null?e=[b]:e.push(b),t++}}if(g.port!==void 0){let y=g.port;if(!(typeof y=="number"&&!(y%1)&&!isNaN(y)&&isFinite(y))){
-let b={instancePath:i+"/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1")+"/workload/running/"+m+"/ports/"+c+"/port",schemaPath:"#/$defs/workload/properties/ru\
+let b={instancePath:i+"/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1")+"/workload/running/"+m+"/ports/"+f+"/port",schemaPath:"#/$defs/workload/properties/ru\
 nning/items/properties/ports/items/properties/port/type",keyword:"type",params:{type:"integer"}};e===null?e=[b]:e.push(b),t++}if(typeof y=="number"&&isFinite(y)){
-if(y>65535||isNaN(y)){let b={instancePath:i+"/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1")+"/workload/running/"+m+"/ports/"+c+"/port",schemaPath:"#/$defs/\
+if(y>65535||isNaN(y)){let b={instancePath:i+"/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1")+"/workload/running/"+m+"/ports/"+f+"/port",schemaPath:"#/$defs/\
 workload/properties/running/items/properties/ports/items/properties/port/maximum",keyword:"maximum",params:{comparison:"<=",limit:65535}};e===null?e=[b]:e.push(
-b),t++}if(y<1||isNaN(y)){let b={instancePath:i+"/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1")+"/workload/running/"+m+"/ports/"+c+"/port",schemaPath:"#/$de\
+b),t++}if(y<1||isNaN(y)){let b={instancePath:i+"/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1")+"/workload/running/"+m+"/ports/"+f+"/port",schemaPath:"#/$de\
 fs/workload/properties/running/items/properties/ports/items/properties/port/minimum",keyword:"minimum",params:{comparison:">=",limit:1}};e===null?e=[b]:e.push(b),
-t++}}}}else{let y={instancePath:i+"/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1")+"/workload/running/"+m+"/ports/"+c,schemaPath:"#/$defs/workload/propertie\
+t++}}}}else{let y={instancePath:i+"/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1")+"/workload/running/"+m+"/ports/"+f,schemaPath:"#/$defs/workload/propertie\
 s/running/items/properties/ports/items/type",keyword:"type",params:{type:"object"}};e===null?e=[y]:e.push(y),t++}}}else{let P={instancePath:i+"/engines/"+r.replace(
 /~/g,"~0").replace(/\//g,"~1")+"/workload/running/"+m+"/ports",schemaPath:"#/$defs/workload/properties/running/items/properties/ports/type",keyword:"type",params:{
 type:"array"}};e===null?e=[P]:e.push(P),t++}}}else{let h={instancePath:i+"/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1")+"/workload/running/"+m,schemaPath:"\
@@ -598,31 +601,35 @@ e.push(r),t++}if(s.defaultsBy!==void 0&&typeof s.defaultsBy!="string"){let r={in
 /defaultsBy/type",keyword:"type",params:{type:"string"}};e===null?e=[r]:e.push(r),t++}}else{let r={instancePath:i+"/policies",schemaPath:"#/properties/policies/\
 type",keyword:"type",params:{type:"object"}};e===null?e=[r]:e.push(r),t++}}if(d.hostIntegration!==void 0){let s=d.hostIntegration;if(s&&typeof s=="object"&&!Array.
 isArray(s)){if(s.files===void 0){let r={instancePath:i+"/hostIntegration",schemaPath:"#/properties/hostIntegration/required",keyword:"required",params:{missingProperty:"\
-files"}};e===null?e=[r]:e.push(r),t++}for(let r in s)if(!(r==="offBecause"||r==="files")){let n={instancePath:i+"/hostIntegration",schemaPath:"#/properties/host\
-Integration/additionalProperties",keyword:"additionalProperties",params:{additionalProperty:r}};e===null?e=[n]:e.push(n),t++}if(s.offBecause!==void 0&&typeof s.
-offBecause!="string"){let r={instancePath:i+"/hostIntegration/offBecause",schemaPath:"#/properties/hostIntegration/properties/offBecause/type",keyword:"type",params:{
-type:"string"}};e===null?e=[r]:e.push(r),t++}if(s.files!==void 0){let r=s.files;if(Array.isArray(r)){let n=r.length;for(let o=0;o<n;o++){let a=r[o];if(a&&typeof a==
-"object"&&!Array.isArray(a)){if(a.part===void 0){let l={instancePath:i+"/hostIntegration/files/"+o,schemaPath:"#/properties/hostIntegration/properties/files/ite\
-ms/required",keyword:"required",params:{missingProperty:"part"}};e===null?e=[l]:e.push(l),t++}if(a.file===void 0){let l={instancePath:i+"/hostIntegration/files/"+
-o,schemaPath:"#/properties/hostIntegration/properties/files/items/required",keyword:"required",params:{missingProperty:"file"}};e===null?e=[l]:e.push(l),t++}if(a.
-state===void 0){let l={instancePath:i+"/hostIntegration/files/"+o,schemaPath:"#/properties/hostIntegration/properties/files/items/required",keyword:"required",params:{
-missingProperty:"state"}};e===null?e=[l]:e.push(l),t++}for(let l in a)if(!(l==="part"||l==="file"||l==="state"||l==="message")){let m={instancePath:i+"/hostInte\
-gration/files/"+o,schemaPath:"#/properties/hostIntegration/properties/files/items/additionalProperties",keyword:"additionalProperties",params:{additionalProperty:l}};
-e===null?e=[m]:e.push(m),t++}if(a.part!==void 0){let l=a.part;if(!(l==="path"||l==="docker-context"||l==="kubeconfig"||l==="autostart")){let m={instancePath:i+"\
-/hostIntegration/files/"+o+"/part",schemaPath:"#/properties/hostIntegration/properties/files/items/properties/part/enum",keyword:"enum",params:{allowedValues:k.
-properties.hostIntegration.properties.files.items.properties.part.enum}};e===null?e=[m]:e.push(m),t++}}if(a.file!==void 0&&typeof a.file!="string"){let l={instancePath:i+
-"/hostIntegration/files/"+o+"/file",schemaPath:"#/properties/hostIntegration/properties/files/items/properties/file/type",keyword:"type",params:{type:"string"}};
-e===null?e=[l]:e.push(l),t++}if(a.state!==void 0){let l=a.state;if(!(l==="managed"||l==="clean"||l==="left"||l==="failed")){let m={instancePath:i+"/hostIntegrat\
-ion/files/"+o+"/state",schemaPath:"#/properties/hostIntegration/properties/files/items/properties/state/enum",keyword:"enum",params:{allowedValues:k.properties.
-hostIntegration.properties.files.items.properties.state.enum}};e===null?e=[m]:e.push(m),t++}}if(a.message!==void 0&&typeof a.message!="string"){let l={instancePath:i+
-"/hostIntegration/files/"+o+"/message",schemaPath:"#/properties/hostIntegration/properties/files/items/properties/message/type",keyword:"type",params:{type:"str\
-ing"}};e===null?e=[l]:e.push(l),t++}}else{let l={instancePath:i+"/hostIntegration/files/"+o,schemaPath:"#/properties/hostIntegration/properties/files/items/type",
-keyword:"type",params:{type:"object"}};e===null?e=[l]:e.push(l),t++}}}else{let n={instancePath:i+"/hostIntegration/files",schemaPath:"#/properties/hostIntegrati\
-on/properties/files/type",keyword:"type",params:{type:"array"}};e===null?e=[n]:e.push(n),t++}}}else{let r={instancePath:i+"/hostIntegration",schemaPath:"#/prope\
-rties/hostIntegration/type",keyword:"type",params:{type:"object"}};e===null?e=[r]:e.push(r),t++}}if(d.notices!==void 0){let s=d.notices;if(Array.isArray(s)){let r=s.
-length;for(let n=0;n<r;n++)if(typeof s[n]!="string"){let o={instancePath:i+"/notices/"+n,schemaPath:"#/properties/notices/items/type",keyword:"type",params:{type:"\
-string"}};e===null?e=[o]:e.push(o),t++}}else{let r={instancePath:i+"/notices",schemaPath:"#/properties/notices/type",keyword:"type",params:{type:"array"}};e===null?
-e=[r]:e.push(r),t++}}}else{let s={instancePath:i,schemaPath:"#/type",keyword:"type",params:{type:"object"}};e===null?e=[s]:e.push(s),t++}return T.errors=e,t===0}
-T.evaluated={props:{kind:!0,formatVersion:!0,product:!0,version:!0,settingsVersion:!0,pid:!0,home:!0,startedAt:!0,driver:!0,power:!0,generation:!0,observedGeneration:!0,
-converged:!0,backendState:!0,conditions:!0,machine:!0,access:!0,maintenance:!0,apply:!0,kept:!0,transaction:!0,ports:!0,engine:!0,engines:!0,cluster:!0,phases:!0,
-counters:!0,policies:!0,hostIntegration:!0,notices:!0},dynamicProps:!1,dynamicItems:!1};export{x as default,H as validate};
+files"}};e===null?e=[r]:e.push(r),t++}for(let r in s)if(!(r==="offBecause"||r==="observedGeneration"||r==="files")){let n={instancePath:i+"/hostIntegration",schemaPath:"\
+#/properties/hostIntegration/additionalProperties",keyword:"additionalProperties",params:{additionalProperty:r}};e===null?e=[n]:e.push(n),t++}if(s.offBecause!==
+void 0&&typeof s.offBecause!="string"){let r={instancePath:i+"/hostIntegration/offBecause",schemaPath:"#/properties/hostIntegration/properties/offBecause/type",
+keyword:"type",params:{type:"string"}};e===null?e=[r]:e.push(r),t++}if(s.observedGeneration!==void 0){let r=s.observedGeneration;if(!(typeof r=="number"&&!(r%1)&&
+!isNaN(r)&&isFinite(r))){let n={instancePath:i+"/hostIntegration/observedGeneration",schemaPath:"#/properties/hostIntegration/properties/observedGeneration/type",
+keyword:"type",params:{type:"integer"}};e===null?e=[n]:e.push(n),t++}if(typeof r=="number"&&isFinite(r)&&(r<0||isNaN(r))){let n={instancePath:i+"/hostIntegratio\
+n/observedGeneration",schemaPath:"#/properties/hostIntegration/properties/observedGeneration/minimum",keyword:"minimum",params:{comparison:">=",limit:0}};e===null?
+e=[n]:e.push(n),t++}}if(s.files!==void 0){let r=s.files;if(Array.isArray(r)){let n=r.length;for(let o=0;o<n;o++){let a=r[o];if(a&&typeof a=="object"&&!Array.isArray(
+a)){if(a.part===void 0){let l={instancePath:i+"/hostIntegration/files/"+o,schemaPath:"#/properties/hostIntegration/properties/files/items/required",keyword:"req\
+uired",params:{missingProperty:"part"}};e===null?e=[l]:e.push(l),t++}if(a.file===void 0){let l={instancePath:i+"/hostIntegration/files/"+o,schemaPath:"#/propert\
+ies/hostIntegration/properties/files/items/required",keyword:"required",params:{missingProperty:"file"}};e===null?e=[l]:e.push(l),t++}if(a.state===void 0){let l={
+instancePath:i+"/hostIntegration/files/"+o,schemaPath:"#/properties/hostIntegration/properties/files/items/required",keyword:"required",params:{missingProperty:"\
+state"}};e===null?e=[l]:e.push(l),t++}for(let l in a)if(!(l==="part"||l==="file"||l==="state"||l==="message")){let m={instancePath:i+"/hostIntegration/files/"+o,
+schemaPath:"#/properties/hostIntegration/properties/files/items/additionalProperties",keyword:"additionalProperties",params:{additionalProperty:l}};e===null?e=[
+m]:e.push(m),t++}if(a.part!==void 0){let l=a.part;if(!(l==="path"||l==="docker-context"||l==="kubeconfig"||l==="autostart")){let m={instancePath:i+"/hostIntegra\
+tion/files/"+o+"/part",schemaPath:"#/properties/hostIntegration/properties/files/items/properties/part/enum",keyword:"enum",params:{allowedValues:k.properties.hostIntegration.
+properties.files.items.properties.part.enum}};e===null?e=[m]:e.push(m),t++}}if(a.file!==void 0&&typeof a.file!="string"){let l={instancePath:i+"/hostIntegration\
+/files/"+o+"/file",schemaPath:"#/properties/hostIntegration/properties/files/items/properties/file/type",keyword:"type",params:{type:"string"}};e===null?e=[l]:e.
+push(l),t++}if(a.state!==void 0){let l=a.state;if(!(l==="managed"||l==="clean"||l==="left"||l==="failed")){let m={instancePath:i+"/hostIntegration/files/"+o+"/s\
+tate",schemaPath:"#/properties/hostIntegration/properties/files/items/properties/state/enum",keyword:"enum",params:{allowedValues:k.properties.hostIntegration.properties.
+files.items.properties.state.enum}};e===null?e=[m]:e.push(m),t++}}if(a.message!==void 0&&typeof a.message!="string"){let l={instancePath:i+"/hostIntegration/fil\
+es/"+o+"/message",schemaPath:"#/properties/hostIntegration/properties/files/items/properties/message/type",keyword:"type",params:{type:"string"}};e===null?e=[l]:
+e.push(l),t++}}else{let l={instancePath:i+"/hostIntegration/files/"+o,schemaPath:"#/properties/hostIntegration/properties/files/items/type",keyword:"type",params:{
+type:"object"}};e===null?e=[l]:e.push(l),t++}}}else{let n={instancePath:i+"/hostIntegration/files",schemaPath:"#/properties/hostIntegration/properties/files/typ\
+e",keyword:"type",params:{type:"array"}};e===null?e=[n]:e.push(n),t++}}}else{let r={instancePath:i+"/hostIntegration",schemaPath:"#/properties/hostIntegration/t\
+ype",keyword:"type",params:{type:"object"}};e===null?e=[r]:e.push(r),t++}}if(d.notices!==void 0){let s=d.notices;if(Array.isArray(s)){let r=s.length;for(let n=0;n<
+r;n++)if(typeof s[n]!="string"){let o={instancePath:i+"/notices/"+n,schemaPath:"#/properties/notices/items/type",keyword:"type",params:{type:"string"}};e===null?
+e=[o]:e.push(o),t++}}else{let r={instancePath:i+"/notices",schemaPath:"#/properties/notices/type",keyword:"type",params:{type:"array"}};e===null?e=[r]:e.push(r),
+t++}}}else{let s={instancePath:i,schemaPath:"#/type",keyword:"type",params:{type:"object"}};e===null?e=[s]:e.push(s),t++}return T.errors=e,t===0}T.evaluated={props:{
+kind:!0,formatVersion:!0,product:!0,version:!0,settingsVersion:!0,pid:!0,home:!0,startedAt:!0,driver:!0,power:!0,generation:!0,observedGeneration:!0,converged:!0,
+backendState:!0,conditions:!0,machine:!0,access:!0,maintenance:!0,apply:!0,kept:!0,transaction:!0,ports:!0,engine:!0,engines:!0,cluster:!0,phases:!0,counters:!0,
+policies:!0,hostIntegration:!0,notices:!0},dynamicProps:!1,dynamicItems:!1};export{x as default,H as validate};
