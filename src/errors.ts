@@ -22,6 +22,8 @@ export const ERRORS = {
   ERR_PLAN_INVALID: { status: 400, exit: 3, retry: false },
   ERR_CONSENT_NEEDED: { status: 409, exit: 5, retry: false },
   ERR_WRONG_TARGET: { status: 409, exit: 3, retry: false },
+  /** A stored file or a running service of another version of this program. */
+  ERR_OTHER_VERSION: { status: 409, exit: 3, retry: false },
   ERR_UNAUTHORIZED: { status: 401, exit: 1, retry: false },
   ERR_FORBIDDEN: { status: 403, exit: 1, retry: false },
   ERR_NOT_FOUND: { status: 404, exit: 1, retry: false },

@@ -6,7 +6,7 @@ import { backendLock } from '../state/backend-lock.ts';
 import { type LockHolder, lockHolder } from '../state/home-lock.ts';
 import { lockStanding } from '../state/lock-standing.ts';
 import type { Places } from '../state/places.ts';
-import { loadState } from '../state/state-file.ts';
+import { driversToStop } from '../state/state-file.ts';
 
 /** The state of a home's service according to its lock, independent of any listener. */
 export type HomeService =
@@ -42,16 +42,17 @@ export async function homeService(where: Places, now: number = Date.now()): Prom
   const since = holder?.startedAt === undefined ? modified(where.connectionFile) : Date.parse(holder.startedAt);
   if (since === undefined) return { kind: 'none' };
   if (since < now - uptime() * 1000) return { kind: 'none', cut: 'reboot' };
-  const state = await loadState(where.stateFile);
-  if (state.kind !== 'loaded') return { kind: 'none' };
-  if (state.state.driver === SIMULATED && !holder?.left) return { kind: 'none', cut: 'killed' };
+  const drivers = await driversToStop(where);
+  const driver = drivers.find((each) => each !== SIMULATED) ?? drivers[0];
+  if (driver === undefined) return { kind: 'none' };
+  if (driver === SIMULATED && !holder?.left) return { kind: 'none', cut: 'killed' };
   if (holder?.movedFrom !== undefined && (await isOfThisBoot(holder))) {
     throw homeMoved(holder.movedFrom, where.serviceLock, { pid: holder.pid, alive: false });
   }
   const work = await backendLock(where.backendLock).read();
   return {
     kind: 'left',
-    driver: state.state.driver,
+    driver,
     ...(holder ? { pid: holder.pid } : {}),
     ...(work?.abandoned && work.action !== undefined ? { interrupted: work.action } : {}),
   };

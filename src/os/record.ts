@@ -1,26 +1,52 @@
-import { indentedJson, type JsonObject, parseObject } from '../json.ts';
+import { RdError } from '../errors.ts';
+import { indentedJson, isObject, type JsonObject, parseObject } from '../json.ts';
 import { type AtomicWriteOptions, readIfThere, writeFileAtomic } from './atomic-file.ts';
 import { ioError } from './io-error.ts';
 import type { ReadOptions } from './regular-file.ts';
 
 /**
+ * Every file of ours says its format as `format`; a file without one has format 1, as all have so far. Members that a format gains are filled
+ * in where they are absent; only a change that an older release would misread makes a new format.
+ */
+const FORMAT = 1;
+
+/**
+ * Refuses a parsed file, or line of a file, whose format only a newer release knows: what is in it must be neither ignored nor replaced.
+ * @throws RdError `ERR_OTHER_VERSION` naming the file and its format.
+ */
+export function refuseNewer(value: unknown, path: string): void {
+  if (!isObject(value) || typeof value.format !== 'number' || value.format <= FORMAT) return;
+  throw new RdError(
+    'ERR_OTHER_VERSION',
+    `${path} has format ${value.format}, but this rdctl reads format ${FORMAT} only: a newer release wrote it`,
+    {
+      advice:
+        'Use that release, or install it with `rdctl upgrade`. To begin anew with this one, remove everything: `rdctl reset --factory`.',
+    },
+  );
+}
+
+/**
  * Reads a record of ours: a file with one JSON object.
  * @returns undefined for a missing file, `damaged` for anything but an object, such as the empty file that a power failure can leave.
- * @throws RdError `ERR_IO` when it cannot be read.
+ * @throws RdError `ERR_IO` when it cannot be read, `ERR_OTHER_VERSION` as `refuseNewer`.
  */
 export async function readRecord(path: string, options: ReadOptions = {}): Promise<JsonObject | 'damaged' | undefined> {
   try {
     const text = await readIfThere(path, options);
-    return text === undefined ? undefined : (parseObject(text) ?? 'damaged');
+    if (text === undefined) return undefined;
+    const record = parseObject(text) ?? 'damaged';
+    refuseNewer(record, path);
+    return record;
   } catch (cause) {
     throw ioError('read', path, cause);
   }
 }
 
-/** As `readRecord`, for records that nothing depends on: undefined unless it holds an object. Never throws. */
+/** The object in a record that nothing depends on, of whatever release; undefined without one. Never throws. */
 export async function readableRecord(path: string): Promise<JsonObject | undefined> {
-  const record = await readRecord(path).catch(() => undefined);
-  return record === 'damaged' ? undefined : record;
+  const text = await readIfThere(path).catch(() => undefined);
+  return text === undefined ? undefined : parseObject(text);
 }
 
 /** Replaces a record as `writeFileAtomic` does. */

@@ -50,7 +50,7 @@ export function checkDriverName({ driver, env }: DriverChoice): void {
 /** Chooses and opens the driver. `reason` is a clause. */
 export async function openDriver(
   { driver: named, env }: DriverChoice,
-  state: ServiceState | undefined,
+  state: Pick<ServiceState, 'driver'> | undefined,
   places: Places,
   log: LogFile,
 ): Promise<{ driver: Driver; reason: string }> {

@@ -13,6 +13,7 @@ import { adoptPlaces, refuseRunning } from '../state/drop-in.ts';
 import { checkPlaces, type ResetSummary, factoryReset as removeFiles } from '../state/factory-reset.ts';
 import { lockHolder, lockHome, sweepLock } from '../state/home-lock.ts';
 import { lockStanding } from '../state/lock-standing.ts';
+import { refuseNewerFiles } from '../state/newer-files.ts';
 import { sweepDrafts } from '../state/own-files.ts';
 import { requirePrivate } from '../state/ownership.ts';
 import { places as homePlaces, type Places } from '../state/places.ts';
@@ -66,6 +67,7 @@ export async function openHome(options: ServiceOptions, undo: Undo[]): Promise<H
   // Missing directories may have been created by another user meanwhile, for example in /tmp.
   requirePrivate(places);
   await refuseRunning(places);
+  await refuseNewerFiles(places);
   // Until ours is written, a stale connection file could lead to our port, with another password.
   await removeStaleConnectionFile(places.connectionFile, undefined);
   // The copied file points to the service of the original home.

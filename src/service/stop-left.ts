@@ -18,7 +18,7 @@ import { lockHolder, lockHome } from '../state/home-lock.ts';
 import { requirePrivate } from '../state/ownership.ts';
 import { places as homePlaces } from '../state/places.ts';
 import { removeServiceSocket } from '../state/service-socket.ts';
-import { loadState, type ServiceState } from '../state/state-file.ts';
+import { driversToStop } from '../state/state-file.ts';
 import { settleAndClose } from './backend.ts';
 import { openDriver } from './driver.ts';
 
@@ -53,8 +53,7 @@ export async function stopLeft({
   const lock = await lockHome(places.serviceLock, places.data);
   try {
     requirePrivate(places);
-    const loaded = await loadState(places.stateFile);
-    if (loaded.kind === 'loaded') await stopBackend(loaded.state);
+    for (const driver of await driversToStop(places)) await stopBackend(driver);
     await removeStaleConnectionFile(places.connectionFile, previousHolder?.pid);
     await removeServiceSocket(places);
     await lock.release();
@@ -63,12 +62,18 @@ export async function stopLeft({
     await lock.leave();
   }
 
-  async function stopBackend(state: ServiceState): Promise<void> {
+  async function stopBackend(name: string): Promise<void> {
     const log = await openLog(places.logs, 'info', () => undefined);
     try {
       // The backend belongs to the recorded driver, whichever one a new service would use.
-      const { driver } = await openDriver({ env: { ...env, RDCTL_DRIVER: undefined } }, state, places, log);
-      await stopDriver(driver, state, log).finally(() => driver.release?.());
+      const { driver } = await openDriver({ env: { ...env, RDCTL_DRIVER: undefined } }, { driver: name }, places, log);
+      await stopDriver(driver, log)
+        .catch((error: unknown) => {
+          // Nothing real runs, and its file may be damaged.
+          if (!driver.simulated) throw error;
+          log.write('warn', 'the simulation was not stopped', { error });
+        })
+        .finally(() => driver.release?.());
       const { simulated } = driver;
       const targets = integrationTargets({
         env,
@@ -85,11 +90,11 @@ export async function stopLeft({
     }
   }
 
-  async function stopDriver(driver: Driver, { generation }: ServiceState, log: LogFile): Promise<void> {
+  async function stopDriver(driver: Driver, log: LogFile): Promise<void> {
     const settings = defaultSettings({ platform, arch: arch() });
     const controllers = createControllers({
       driver,
-      desired: { settings, machine: DEFAULT_MACHINE_OPTIONS, power: 'stopped', generation },
+      desired: { settings, machine: DEFAULT_MACHINE_OPTIONS, power: 'stopped', generation: 0 },
       clock: systemClock,
       random: Math.random,
       log: log.write,

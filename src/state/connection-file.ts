@@ -1,7 +1,7 @@
 import { rm, unlink } from 'node:fs/promises';
 import { ioError, systemCode } from '../os/io-error.ts';
 import { type ProcessTable, processTable } from '../os/process-table.ts';
-import { readableRecord, readRecord, writeRecord } from '../os/record.ts';
+import { readableRecord, writeRecord } from '../os/record.ts';
 
 /** The document of `schemas/connection.json`, in the order in which it is written. */
 export interface ConnectionDocument {
@@ -21,8 +21,8 @@ export async function writeConnectionFile(
 
 /** Removes this process's announcement; leaves another one alone. */
 export async function removeConnectionFile(path: string, pid: number, port: number): Promise<void> {
-  const record = await readRecord(path);
-  if (record === undefined || record === 'damaged' || record.pid !== pid || record.port !== port) return;
+  const record = await readableRecord(path);
+  if (record?.pid !== pid || record.port !== port) return;
   await unlink(path).catch((cause: unknown) => {
     if (systemCode(cause) !== 'ENOENT') throw ioError('remove', path, cause);
   });
@@ -41,8 +41,8 @@ export async function isStale(
 
 /** Removes a stale file of a killed service (`pid` if known) or one that names no process. Keeps that of a live process. */
 export async function removeStaleConnectionFile(path: string, pid: number | undefined): Promise<void> {
-  const record = await readRecord(path);
-  if (typeof record === 'object' && typeof record.pid === 'number' && !(await isStale(path, pid))) return;
+  const record = await readableRecord(path);
+  if (typeof record?.pid === 'number' && !(await isStale(path, pid))) return;
   await rm(path, { force: true }).catch((cause: unknown) => {
     throw ioError('remove', path, cause);
   });

@@ -2,6 +2,7 @@ import { RdError } from '../errors.ts';
 import { isObject, type JsonObject, parseObject } from '../json.ts';
 import { type FileOperations, readIfThere, writeFileAtomic } from '../os/atomic-file.ts';
 import { ioError } from '../os/io-error.ts';
+import { refuseNewer } from '../os/record.ts';
 import { openToAppend } from '../os/regular-file.ts';
 import { SerialQueue } from '../os/serial-queue.ts';
 import type { HistoryEntry, RecordedLoss, RecordedOutcome } from '../plan/history.ts';
@@ -151,7 +152,9 @@ export async function readWholeHistory(path: string): Promise<{ entries: History
 
 async function textOf(path: string): Promise<string> {
   try {
-    return (await readIfThere(path)) ?? '';
+    const text = (await readIfThere(path)) ?? '';
+    refuseNewer(parseObject(text.slice(0, Math.max(0, text.indexOf('\n')))), path);
+    return text;
   } catch (cause) {
     throw ioError('read', path, cause);
   }

@@ -270,9 +270,10 @@ async function living(directory: string, system: LockEnvironment): Promise<Entry
   }
   const entries: Entry[] = [];
   for (const name of names.filter((each) => each.endsWith('.json'))) {
-    const entry = readEntry(directory, name);
+    const entry = await entryOrDamaged(directory, name, system);
+    if (entry === 'damaged') await remove(join(directory, name));
     // Gone meanwhile.
-    if (!entry) continue;
+    if (!entry || entry === 'damaged') continue;
     const place = placeStatus(entry.at, directory);
     if (place !== 'copied' && !entry.left && (await system.processes.isAlive(entry))) {
       if (entry.at && place === 'moved') throw homeMoved(entry.at.path, directory, { pid: entry.pid, alive: true });
@@ -280,4 +281,18 @@ async function living(directory: string, system: LockEnvironment): Promise<Entry
     } else await remove(join(directory, name));
   }
   return entries;
+}
+
+/** The entries, with their writer. */
+const ENTRY = /^(\d+)-[0-9a-f]{16}\.json$/;
+
+/** `damaged`: one of ours, as its name says, that cannot be read and whose process has ended. Throws as `readEntry` for any other. */
+async function entryOrDamaged(directory: string, name: string, system: LockEnvironment) {
+  try {
+    return readEntry(directory, name);
+  } catch (error) {
+    const writer = Number(ENTRY.exec(name)?.[1] ?? Number.NaN);
+    if (writer > 0 && !(await system.processes.isAlive({ pid: writer }))) return 'damaged';
+    throw error;
+  }
 }

@@ -1,9 +1,13 @@
-import type { JsonObject } from '../json.ts';
-import type { FileOperations } from '../os/atomic-file.ts';
+import { readdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { type JsonObject, parseObject } from '../json.ts';
+import { type FileOperations, readIfThere } from '../os/atomic-file.ts';
 import { readableRecord, readRecord, writeRecord } from '../os/record.ts';
 import type { FirstRun } from '../plan/layers.ts';
+import { DRIVER_NAMES } from '../product.ts';
 import type { MachineOptions } from '../settings/machine-options.gen.ts';
 import { storedMachineOptions } from '../settings/machine-options.ts';
+import type { Places } from './places.ts';
 import { reserveBeside } from './reserve.ts';
 
 /** What a service persists besides the settings. */
@@ -25,12 +29,25 @@ export type LoadedState =
 
 const FORMAT = 1;
 
-/** Reads the state file. @throws RdError `ERR_IO` when it cannot be read. */
+/** Reads the state file. @throws RdError `ERR_IO` when it cannot be read, `ERR_OTHER_VERSION` for that of a newer release. */
 export async function loadState(path: string): Promise<LoadedState> {
   const record = await readRecord(path);
   if (record === undefined) return { kind: 'missing' };
   const state = record === 'damaged' ? undefined : stateIn(record);
   return state ? { kind: 'loaded', state } : { kind: 'broken' };
+}
+
+/**
+ * The drivers whose backend may run, for a command that only stops it: that of the state file, of whatever release; without a usable one
+ * every driver that has kept files. Never throws.
+ */
+export async function driversToStop({ state, stateFile }: Pick<Places, 'state' | 'stateFile'>): Promise<string[]> {
+  const text = await readIfThere(stateFile).catch(() => '');
+  if (text === undefined) return [];
+  const driver = parseObject(text)?.driver;
+  if (typeof driver === 'string') return [driver];
+  const names: string[] = await readdir(join(state, 'drivers')).catch(() => []);
+  return DRIVER_NAMES.filter((name) => names.includes(name));
 }
 
 /** Writes the state durably. On a full disk it uses reserved space: the intent to stop can always be recorded. */

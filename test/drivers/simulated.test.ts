@@ -70,7 +70,7 @@ describe('the machine file', () => {
       writeFileSync(join(directory, 'machine.json'), text);
       const driver = await open(directory);
       const failure = expect.objectContaining({
-        code: 'ERR_DRIVER_TERMINAL',
+        code: text.includes('2') ? 'ERR_OTHER_VERSION' : 'ERR_DRIVER_TERMINAL',
         message: expect.stringContaining(join(directory, 'machine.json')),
       });
       await expect(driver.machine.observe(never)).rejects.toEqual(failure);

@@ -118,7 +118,10 @@ async function readSnapshot(id: string, directory: string): Promise<Snapshot | s
   const present = await Promise.all(marks.map(isThere));
   const mark = marks.find((_, index) => present[index]);
   if (mark === undefined) return 'it is not complete';
-  const value = await readRecord(join(directory, METADATA), { limit: MAX_BYTES }).catch(() => undefined);
+  const value = await readRecord(join(directory, METADATA), { limit: MAX_BYTES }).catch((error: unknown) =>
+    error instanceof RdError && error.code === 'ERR_OTHER_VERSION' ? 'newer' : undefined,
+  );
+  if (value === 'newer') return `a newer release wrote its ${METADATA}`;
   if (value === undefined) return `its ${METADATA} cannot be read`;
   if (value === 'damaged') return `its ${METADATA} is not JSON`;
   if (typeof value.name !== 'string' || typeof value.created !== 'string') {

@@ -12,7 +12,9 @@ import {
 } from 'node:fs';
 import { basename, join } from 'node:path';
 import { RdError } from '../../../errors.ts';
-import { hasShape, parseJson } from '../../../json.ts';
+import { hasShape, isObject, parseJson } from '../../../json.ts';
+import { refuseNewer } from '../../../os/record.ts';
+import { parseMachineSpec } from '../shared/machine-spec.ts';
 import { emptyModel, type Model } from './model.ts';
 
 const BLOCK = 4096;
@@ -30,7 +32,7 @@ export interface ModelStore {
 
 /**
  * Keeps the model in `machine.json` of a directory, written atomically, so that the machine outlives the service in any case. `load` throws
- * `ERR_DRIVER_TERMINAL` for an invalid file.
+ * `ERR_DRIVER_TERMINAL` for an invalid file, `ERR_OTHER_VERSION` for that of a newer release.
  */
 export function fileStore(directory: string): ModelStore {
   const file = join(directory, 'machine.json');
@@ -128,8 +130,21 @@ function readIfPresent(file: string): string | undefined {
 
 function parse(text: string, file: string): Model {
   const value = parseJson(text);
-  if (hasShape(value, emptyModel())) return value;
+  refuseNewer(value, file);
+  const model = hasShape(value, emptyModel()) ? withWholeSpecs(value) : undefined;
+  if (model) return model;
   throw new RdError('ERR_DRIVER_TERMINAL', `The state of the simulated machine in ${file} is damaged.`, {
     advice: 'Delete the file; this deletes the simulated machine with its images and its cluster.',
   });
+}
+
+/** The specs as this release knows them; undefined where one of something that runs is damaged. */
+function withWholeSpecs(model: Model): Model | undefined {
+  const { machine, engines, cluster } = model;
+  const running = [engines.moby, engines.containerd].map(({ process }) => process);
+  if (running.some((process) => process.state === 'running' && !isObject(process.spec))) return undefined;
+  if (cluster.state === 'running' && !isObject(cluster.spec)) return undefined;
+  if (machine.state !== 'on') return model;
+  const spec = parseMachineSpec(machine.spec);
+  return spec && { ...model, machine: { state: 'on', spec } };
 }
