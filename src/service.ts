@@ -178,6 +178,7 @@ function contextOf(options: ServiceOptions, parts: Parts): ApiContext {
     kubernetesVersions: backend.kubernetesVersions,
     idle: options.idle ?? false,
     isBackendLocked: backend.isLocked,
+    isLockedByOther: backend.isLockedByOther,
     requestStop: life.requestStop,
     userFiles: integration,
     streams,

@@ -48,6 +48,8 @@ export interface ApiContext {
   idle: boolean;
   /** True while the lock file of a snapshot operation exists. */
   isBackendLocked(): Promise<boolean>;
+  /** The lock file is that of another program. */
+  isLockedByOther(): Promise<boolean>;
   /** Begins an orderly shutdown. Resolves once clients that look for the service of this home can see that it is exiting. */
   requestStop(reason: string): Promise<void>;
   /** Throws if these directories must not be reset. */

@@ -71,6 +71,7 @@ function withToken(text: string, token: string | undefined): string {
 const MEANS: Readonly<Record<Author['how'], string>> = {
   start: '`rdctl start`',
   policy: 'a deployment profile',
+  edit: 'an edit of settings.json',
   apply: 'a saved plan',
   rollback: 'a rollback',
   return: 'a return after a failed apply',

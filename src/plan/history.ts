@@ -41,6 +41,8 @@ export interface Author {
   how:
     | 'start'
     | 'policy'
+    /** Something else changed the settings file while no service ran. */
+    | 'edit'
     | 'apply'
     | 'rollback'
     | 'return'

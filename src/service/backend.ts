@@ -31,7 +31,7 @@ import {
   type DesiredStoreInput,
   type Recorded,
 } from '../state/desired-store.ts';
-import { finishWrite, saveDesired, stateOf } from '../state/desired-write.ts';
+import { finishWrite, recordWritten, saveDesired, stateOf, writtenSettings } from '../state/desired-write.ts';
 import { readWholeHistory } from '../state/history-file.ts';
 import type { Places } from '../state/places.ts';
 import { saveSettings } from '../state/settings-file.ts';
@@ -66,6 +66,7 @@ export interface Backend {
   events: ServiceEvents;
   /** True while the lock file of a snapshot operation exists. */
   isLocked(): Promise<boolean>;
+  isLockedByOther(): Promise<boolean>;
 }
 
 /** What the backend needs from the service. */
@@ -121,21 +122,29 @@ export async function openBackend(
     locks: startup.locks,
   });
   const history = await openServiceHistory(places, state, options.power, log);
-  const initial = {
-    settings,
+  const known = await readWholeHistory(places.historyFile);
+  const written = state && !recovered.undone ? await writtenSettings(places, host, known.entries) : undefined;
+  const found = {
+    settings: startup.stored,
     machine: state?.machine ?? DEFAULT_MACHINE_OPTIONS,
     power: options.power === 'keep' ? (state?.power ?? 'started') : options.power,
     // Incremented on every start, so that a crash between the writes of the two files never gives two states the same number.
     generation: Math.max(state?.generation ?? 0, history.last) + 1,
   };
-  const events = createServiceEvents({
-    history: await readWholeHistory(places.historyFile),
-    generation: initial.generation,
-    now: systemClock.now,
-  });
+  const edits = written ? recordedChanges({ ...found, settings: written }, found) : [];
+  const isBoth = edits.length > 0 && recordedChanges(found, { ...found, settings }).length > 0;
+  const initial = { ...found, settings, generation: found.generation + (isBoth ? 1 : 0) };
+  const events = createServiceEvents({ history: known, generation: initial.generation, now: systemClock.now });
   events.emit(serviceEvent('started'));
   // A history without a state outlived a reset.
   if (!state && history.last > 0) await history.beginAgain(initial.generation);
+  if (written && edits.length > 0) {
+    const edit: Author = { how: 'edit' };
+    await history.writing({ ...found, settings: written }, found, edit);
+    events.emit(changeEvent(found, edit, edits));
+    hooks.onWritten(edit);
+    if (startup.isFromFile) notices.push(editedNotice(places.settingsFile, edits));
+  }
   // An apply launches a service stopped, so the power at the start is nobody's wish.
   // A release that was installed meanwhile may have other fields.
   const undone = recovered.undone?.version === settings.version ? recovered.undone : undefined;
@@ -154,6 +163,7 @@ export async function openBackend(
     await saveState(places.stateFile, stateOf(driver.name, initial));
     const previous = startup.fileIsGarbled ? undefined : places.previousSettingsFile;
     if (isChanged) await saveSettings(places.settingsFile, previous, settings);
+    if (isChanged || !written || edits.length > 0) await recordWritten(places, initial);
   }
   hooks.onWritten(starter);
   const layers = await serviceLayers(policies, places, { host, firstRun, now: Date.now() });
@@ -244,6 +254,7 @@ export async function openBackend(
     ...{ driver, reason, host, policies, layers, kubernetesVersions },
     ...{ controllers, store, history, maintenance, recovered, integration, transactions, events },
     isLocked: () => lock.isHeld(),
+    isLockedByOther: async () => ((await lock.read()) ?? { holder: true }).holder === undefined,
   };
 }
 
@@ -254,6 +265,15 @@ function changeEvent(
   { loss }: Pick<Recorded, 'loss'> = {},
 ): EventBody {
   return { type: 'change', change: { generation, by, changes, ...(loss ? { loss } : {}) } };
+}
+
+/** Settings that one notice names; the rest are counted. */
+const NAMED = 3;
+
+function editedNotice(file: string, edits: readonly RecordedChange[]): string {
+  const names = [...new Set(edits.map(({ path }) => `"${path}"`))];
+  const more = names.length > NAMED ? ` and ${names.length - NAMED} more` : '';
+  return `${file} was changed while no service ran, and is in force: ${names.slice(0, NAMED).join(', ')}${more}. \`rdctl history\` shows what was there before.`;
 }
 
 /** The deployment profiles in force. Throws `ERR_PROFILE_INVALID` for one that cannot be used. */

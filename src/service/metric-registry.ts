@@ -11,6 +11,7 @@ import { processMetrics } from './process-metrics.ts';
 const HOWS: Readonly<Record<Author['how'], true>> = {
   start: true,
   policy: true,
+  edit: true,
   apply: true,
   rollback: true,
   return: true,

@@ -2,14 +2,19 @@ import { isObject } from '../json.ts';
 import { type FileOperations, fileOperations, readIfThere } from '../os/atomic-file.ts';
 import { ioError, systemCode } from '../os/io-error.ts';
 import { readableRecord, writeRecord } from '../os/record.ts';
+import type { HistoryEntry } from '../plan/history.ts';
 import type { Desired } from '../reconcile/contract.ts';
+import { FIELDS } from '../settings/fields.gen.ts';
 import type { Settings } from '../settings/settings.gen.ts';
 import type { Places } from './places.ts';
 import { withReserve } from './reserve.ts';
-import { saveSettings, settingsTarget } from './settings-file.ts';
+import { type FileHost, recordedSettings, saveSettings, settingsTarget } from './settings-file.ts';
 import { type ServiceState, saveState } from './state-file.ts';
 
-type Files = Pick<Places, 'state' | 'stateFile' | 'stagedSettingsFile' | 'settingsFile' | 'previousSettingsFile'>;
+type Files = Pick<
+  Places,
+  'state' | 'stateFile' | 'stagedSettingsFile' | 'writtenSettingsFile' | 'settingsFile' | 'previousSettingsFile'
+>;
 
 /**
  * Makes a desired state durable as a whole, although it is in two files: new settings are staged, the state file names the new generation
@@ -61,7 +66,7 @@ export async function saveDesired(
     throw error;
   }
   // Left behind, it has no effect: the settings file is another one than it was staged for.
-  await removeStaged(files, operations).catch(() => undefined);
+  await keepWritten(files, operations).catch(() => undefined);
 }
 
 /**
@@ -82,13 +87,52 @@ export async function finishWrite(
     const settings = staged.settings as Settings;
     await saveSettings(files.settingsFile, files.previousSettingsFile, settings, operations);
   }
-  await removeStaged(files, operations);
+  if (isDecided) await keepWritten(files, operations);
+  else await removeStaged(files, operations);
   return isUntouched ? 'completed' : 'nothing to do';
+}
+
+/**
+ * The settings that the service wrote last, to compare the file with: undefined when none are recorded, or when the history has a later
+ * change of settings, as after a release that kept no such record.
+ */
+export async function writtenSettings(
+  { writtenSettingsFile }: Pick<Files, 'writtenSettingsFile'>,
+  host: FileHost,
+  history: readonly HistoryEntry[],
+): Promise<Settings | undefined> {
+  const { generation, settings = null } = (await readableRecord(writtenSettingsFile)) ?? {};
+  if (typeof generation !== 'number') return undefined;
+  const isOutdated = history.some(
+    (entry) => entry.generation > generation && entry.outcome?.result !== 'not applied' && changesSettings(entry),
+  );
+  return isOutdated ? undefined : recordedSettings(settings, host);
+}
+
+function changesSettings({ changes }: HistoryEntry): boolean {
+  return changes.some(({ path }) => FIELDS.some((field) => field.path === path));
+}
+
+/** Records what is in the settings file, where `saveDesired` has not written it. */
+export async function recordWritten(
+  { writtenSettingsFile }: Pick<Files, 'writtenSettingsFile'>,
+  { generation, settings }: Pick<Desired, 'generation' | 'settings'>,
+): Promise<void> {
+  await writeRecord(writtenSettingsFile, { generation, settings });
 }
 
 /** What is stored of a desired state beside its settings. */
 export function stateOf(driver: string, { power, generation, machine }: Desired): ServiceState {
   return { driver, power, generation, machine };
+}
+
+async function keepWritten(
+  { stagedSettingsFile, writtenSettingsFile }: Files,
+  operations = fileOperations,
+): Promise<void> {
+  await operations.rename(stagedSettingsFile, writtenSettingsFile).catch((cause: unknown) => {
+    throw ioError('write', writtenSettingsFile, cause);
+  });
 }
 
 async function removeStaged({ stagedSettingsFile }: Files, operations = fileOperations): Promise<void> {

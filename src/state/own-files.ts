@@ -68,7 +68,7 @@ function isOwnData({ connectionFile, backendLock, snapshots, guestImages }: Plac
 
 /** In the state directory. */
 const isOwnState = named(
-  /^(?:state|settings\.staged|proven|transaction|first-run|restore|copy|covering|port-forwards|kept|before-apply-[0-9a-f]{16})\.json$/,
+  /^(?:state|settings\.(?:staged|written)|proven|transaction|first-run|restore|copy|covering|port-forwards|kept|before-apply-[0-9a-f]{16})\.json$/,
   /^history\.jsonl$/,
   /^(?:apply\.lock|copy\.json\.new|drivers|reserve|run|tokens)$/,
 );

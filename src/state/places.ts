@@ -24,6 +24,8 @@ export interface Places {
   stateFile: string;
   /** Settings of a write in progress; see `src/state/desired-write.ts`. */
   stagedSettingsFile: string;
+  /** The settings that were written last, which tell an edited file; see there, too. */
+  writtenSettingsFile: string;
   /** Every write of the desired state; see `src/state/history-file.ts`. */
   historyFile: string;
   /** Directory of the tokens for other programs; see `src/state/tokens.ts`. */
@@ -88,6 +90,7 @@ export function places(env: Environment, platform: Platform, homedir: string): P
     previousSettingsFile: join(bases.config, 'settings.previous.json'),
     stateFile: join(bases.state, 'state.json'),
     stagedSettingsFile: join(bases.state, 'settings.staged.json'),
+    writtenSettingsFile: join(bases.state, 'settings.written.json'),
     historyFile: join(bases.state, 'history.jsonl'),
     tokens: join(bases.state, 'tokens'),
     provenFile: join(bases.state, 'proven.json'),

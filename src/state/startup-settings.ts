@@ -24,6 +24,8 @@ export interface StartupSettings {
   stored: Settings;
   /** The file is not JSON: it must not become the backup of the next write. */
   fileIsGarbled: boolean;
+  /** They are those of the settings file; otherwise a notice says which ones they are. */
+  isFromFile: boolean;
   /** The file does not hold these settings yet. */
   unsaved: boolean;
   /** Record of locked fields. */
@@ -64,6 +66,7 @@ export async function startupSettings(
     settings,
     stored,
     fileIsGarbled: kind === 'garbled',
+    isFromFile: kind === 'loaded',
     unsaved: kind !== 'loaded' || changedPaths(stored, settings).length > 0,
     locks: locked ? lockRecord(locked.settings) : {},
     firstRun: kind !== 'loaded' && !recovered?.settings,

@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, unlinkSync, writeFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
@@ -174,6 +174,26 @@ describe('other commands', () => {
     expect(await put('{"vmState":"STARTED","locked":false}')).toMatchObject({ status: 202 });
     await running.converged();
     expect(await state()).toEqual({ vmState: 'STARTED', locked: false });
+  });
+
+  test('snapshot create and restore, which only look at files, are told that they cannot, and take their lock back', async () => {
+    const running = await startService({ power: 'started' });
+    await running.converged();
+    const { backendLock } = running.here;
+    writeFileSync(backendLock, '{\n  "action": "Creating snapshot "one""\n}\n');
+    const put = (body: string) => exchange(running, 'PUT', '/v1/backend_state', body);
+    const { generation } = await running.client.status();
+    const reply = await put('{"vmState":"STOPPED","locked":true}');
+    // It prints code and reason, and no body, then removes its lock.
+    expect(reply).toMatchObject({ status: 409, reason: expect.stringContaining('snapshots of this desktop') });
+    expect(reply.body).toContain('Use `rdctl snapshot`');
+    expect(await running.client.status()).toMatchObject({ generation, backendState: 'STARTED' });
+    // Left behind by a killed one, it prevents no stop.
+    expect(await put('{"vmState":"STOPPED","locked":false}')).toMatchObject({ status: 202 });
+    unlinkSync(backendLock);
+    expect(await put('{"vmState":"STARTED","locked":false}')).toMatchObject({ status: 202 });
+    await running.converged();
+    expect(await put('{"vmState":"STOPPED","locked":true}')).toMatchObject({ status: 202 });
   });
 
   test('api', async () => {

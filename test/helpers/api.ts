@@ -206,6 +206,7 @@ export function startApi(options: TestApiOptions = {}): TestApi {
     }),
     watch: NO_WATCH,
     isBackendLocked: async () => options.backendLocked ?? false,
+    isLockedByOther: async () => false,
     requestStop: async (reason) => void stops.push(reason),
     snapshots: options.snapshots ?? NO_SNAPSHOTS,
     resetBackend: options.resetBackend ?? (async () => undefined),

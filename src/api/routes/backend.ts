@@ -37,7 +37,7 @@ const PUT_DOC = documented({
   description:
     'Returns immediately; the desired state persists across restarts of the service. Poll the state, or wait for the generation.',
   body: {
-    description: 'The desired state; the member `locked` is accepted and ignored',
+    description: 'The desired state; `locked` is true while a program works on the data',
     required: true,
     schema: {
       type: 'object',
@@ -53,9 +53,19 @@ const PUT_DOC = documented({
       headers: { 'Rdctl-Generation': 'Version of the desired state after this write' },
     },
     400: { description: 'unknown state, or invalid JSON', body: 'text' },
+    409: {
+      description:
+        'the request stops the backend for a snapshot that another program is making or restoring, as `locked` and its lock file say',
+      body: 'text',
+    },
     503: { description: 'the service is shutting down', body: 'text' },
   },
 });
+
+/** Of the data of a desktop that this service runs, the compatible tool copies nothing, and what it restores is in nobody's use. */
+const SNAPSHOT_OF_ANOTHER =
+  "another program cannot make or restore snapshots of this desktop: its data is not in Rancher Desktop's files";
+const SNAPSHOT_HERE = 'Use `rdctl snapshot` of the rdctl that runs this service; nothing was stopped.';
 
 const POWERS: ReadonlyMap<unknown, Power> = new Map([
   ['STARTED', 'started'],
@@ -71,7 +81,12 @@ export function backendStateRoutes(app: FastifyInstance, context: ApiContext): v
   });
 
   app.put('/v1/backend_state', PUT_DOC, async (request, reply) => {
-    const power = requestedPower(bytesOf(request));
+    const { power, locked } = requestedState(bytesOf(request));
+    if (power === 'stopped' && locked && (await context.isLockedByOther())) {
+      // All that the compatible tool shows of such an answer.
+      reply.raw.statusMessage = SNAPSHOT_OF_ANOTHER;
+      throw new RdError('ERR_BACKEND_LOCKED', SNAPSHOT_OF_ANOTHER, { advice: SNAPSHOT_HERE });
+    }
     const { now } = await store.write(({ desired }) => {
       // Starting again after a failed start is a new desired state: the new generation clears the terminal error.
       const retry = power === 'started' && controllers.status().backendState === 'ERROR';
@@ -88,12 +103,12 @@ export function backendStateRoutes(app: FastifyInstance, context: ApiContext): v
   });
 }
 
-/** The member `locked`, which the compatible tool sends for snapshots, has no effect there either. */
-function requestedPower(bytes: Buffer): Power {
+/** The compatible tool sends `locked` when it stops the backend for a snapshot. */
+function requestedState(bytes: Buffer): { power: Power; locked: boolean } {
   const value = parseJson(bytes);
   const state = isObject(value) ? value.vmState : undefined;
   const power = POWERS.get(state);
-  if (power) return power;
+  if (power) return { power, locked: isObject(value) && value.locked === true };
   throw new RdError(
     'ERR_BODY_INVALID',
     `invalid desired VM state "${typeof state === 'string' ? state : JSON.stringify(state)}"`,
