@@ -28,12 +28,19 @@ interface Step {
   power: Power;
 }
 
-const META = join('contexts', 'meta', createHash('sha256').update('rdctl').digest('hex'), 'meta.json');
+const metaOf = (name: string) =>
+  join('contexts', 'meta', createHash('sha256').update(name).digest('hex'), 'meta.json');
+const META = metaOf('rdctl');
 
 /** What users do with their files. */
 const MEANWHILE = {
   nothing: () => undefined,
-  'another context is selected': (home: string) => putConfig(home, { currentContext: 'work' }),
+  'another context is selected': (home: string) => {
+    put(join(home, '.docker', metaOf('work')), '{"Name":"work"}');
+    putConfig(home, { currentContext: 'work' });
+  },
+  'a context that is gone is selected': (home: string) => putConfig(home, { currentContext: 'gone' }),
+  'the configuration of docker is empty': (home: string) => put(join(home, '.docker', 'config.json'), ''),
   'the default is selected': (home: string) => putConfig(home, {}),
   'ours is selected': (home: string) => {
     if (existsSync(join(home, '.docker', META))) putConfig(home, { auths: {}, currentContext: 'rdctl' });

@@ -9,8 +9,10 @@ export type Selection =
   | { how: 'created' }
   /** There was no such key. */
   | { how: 'inserted' }
-  /** The key was `default` or empty. */
+  /** The key was `default`, empty, or the name of no context. */
   | { how: 'replaced'; previous: string }
+  /** The file was empty but for this white space, which docker takes for a missing file. */
+  | { how: 'filled'; previous: string }
   /** The user selected it; the previous value is unknown. */
   | { how: 'chosen' };
 
@@ -27,8 +29,9 @@ export function currentContext(text: string | undefined): string {
 
 /** Selects a context. The rest of the text stays byte for byte. */
 export function select(text: string | undefined, name: string): { text: string; selection: Selection } {
-  if (text === undefined) {
-    return { text: `${JSON.stringify({ [KEY]: name }, null, 2)}\n`, selection: { how: 'created' } };
+  if (text === undefined || isEmpty(text)) {
+    const whole = `${JSON.stringify({ [KEY]: name }, null, 2)}\n`;
+    return { text: whole, selection: text === undefined ? { how: 'created' } : { how: 'filled', previous: text } };
   }
   const previous = parse(text)[KEY];
   if (typeof previous !== 'string') {
@@ -42,7 +45,9 @@ export function deselect(text: string, selection: Selection): string | undefined
   if (selection.how === 'replaced') return withValue(text, KEY, selection.previous);
   if (selection.how === 'chosen') return withValue(text, KEY, 'default');
   const rest = withoutMember(text, KEY);
-  return selection.how === 'created' && membersOf(rest).length === 0 ? undefined : rest;
+  if (membersOf(rest).length > 0) return rest;
+  if (selection.how === 'filled') return selection.previous;
+  return selection.how === 'created' ? undefined : rest;
 }
 
 /** Parsed from our context's metadata. */
@@ -50,10 +55,37 @@ export function selectionFrom(value: unknown): Selection | undefined {
   if (!isObject(value)) return undefined;
   const { how, previous } = value;
   if (how === 'created' || how === 'inserted' || how === 'chosen') return { how };
-  return how === 'replaced' && typeof previous === 'string' ? { how, previous } : undefined;
+  if (typeof previous !== 'string') return undefined;
+  if (how === 'filled') return isEmpty(previous) ? { how, previous } : undefined;
+  return how === 'replaced' ? { how, previous } : undefined;
+}
+
+/** The program of a credential helper, and the registries that it is for; none: all others. */
+export interface CredentialHelper {
+  program: string;
+  registries: string[];
+}
+
+/** The helpers that `config.json` names, each once. Throws as `currentContext`. */
+export function credentialHelpers(text: string | undefined): CredentialHelper[] {
+  const { credsStore, credHelpers } = text === undefined ? {} : parse(text);
+  const byProgram = new Map<string, string[]>();
+  const add = (name: unknown, ...registries: string[]) => {
+    if (typeof name !== 'string' || name === '') return;
+    const program = `docker-credential-${name}`;
+    byProgram.set(program, [...(byProgram.get(program) ?? []), ...registries]);
+  };
+  add(credsStore);
+  for (const [registry, name] of isObject(credHelpers) ? Object.entries(credHelpers) : []) add(name, registry);
+  return [...byProgram].map(([program, registries]) => ({ program, registries }));
+}
+
+function isEmpty(text: string): boolean {
+  return /^[ \t\r\n]*$/.test(text);
 }
 
 function parse(text: string): Record<string, unknown> {
+  if (isEmpty(text)) return {};
   const value = parseJson(text);
   // It may contain credentials, which parser errors would quote.
   if (value === undefined) throw unusable('it is not JSON');

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { join } from 'node:path';
 import { isObject, parseJson } from '../../json.ts';
 import { readIfThere } from '../../os/atomic-file.ts';
+import { isThere } from '../../os/regular-file.ts';
 import { acceptsConnections } from '../../os/socket.ts';
 import { PRODUCT } from '../../product.ts';
 import { currentContext, deselect, type Selection, select, selectionFrom } from './docker-config.ts';
@@ -20,8 +21,8 @@ interface ContextRecord {
 }
 
 /**
- * Creates our engine's context, and selects it where that overrides nothing: `config.json` selects `default` or nothing, and no system
- * engine responds there. A selection that a user made after ours stays. Restores what `releaseContext` undid, unless another context is
+ * Creates our engine's context, and selects it where that overrides nothing: `config.json` selects `default`, nothing or a context that does
+ * not exist, and no system engine responds there. A selection that a user made after ours stays. Restores what `releaseContext` undid, unless another context is
  * selected by now. Never throws.
  */
 export async function provideContext(
@@ -49,12 +50,14 @@ export async function provideContext(
     const current = currentContext(text);
     const { givenBack, ...settled } = record;
     const { selection } = settled;
-    if (current === name || current !== 'default') {
+    // With a name of no context, every command of docker fails.
+    const isNothing = current !== name && current !== 'default' && !(await isThere(metaFile(targets, current)));
+    if (current !== 'default' && !isNothing) {
       // A selection made meanwhile takes precedence from now on.
       if (givenBack) await writeRecord(settled, targets, context);
       return current === name ? 'managed' : { left: `the context ${current} is selected there` };
     }
-    if (selection && !givenBack) return { left: `default was selected again after ${name}` };
+    if (selection && !givenBack && !isNothing) return { left: `default was selected again after ${name}` };
     const chosen = selection?.how === 'chosen' ? selection : undefined;
     if (!chosen && (await acceptsConnections({ path: targets.systemSocket }))) {
       return {
@@ -156,8 +159,8 @@ export async function contextEndpoint(targets: IntegrationTargets): Promise<stri
 }
 
 /** Docker names a context's directory after the digest of its name. */
-function metaFile({ dockerConfig, identity: { dockerContext } }: IntegrationTargets): string {
-  const digest = createHash('sha256').update(dockerContext).digest('hex');
+function metaFile({ dockerConfig, identity }: IntegrationTargets, context: string = identity.dockerContext): string {
+  const digest = createHash('sha256').update(context).digest('hex');
   return join(dockerConfig, 'contexts', 'meta', digest, 'meta.json');
 }
 

@@ -251,6 +251,24 @@ test.each([
   expect(found.fixes).toEqual(passes ? [] : [{ description: 'Choose it: `docker context use rdctl`' }]);
 });
 
+test('programs for credentials that docker is told to use and cannot find are each reported', async () => {
+  const home = temporaryDirectory();
+  const programs = temporaryDirectory();
+  symlinkSync(process.execPath, join(programs, 'docker-credential-pass'));
+  const check = (text: string) => {
+    mkdirSync(join(home, '.docker'), { recursive: true });
+    writeFileSync(join(home, '.docker', 'config.json'), text);
+    return look('DOCKER_CREDENTIAL_HELPERS', { home, env: { PATH: programs } });
+  };
+  for (const text of ['', '{}', '{', '{"credsStore":"pass","credHelpers":{"a.example.com":"pass"}}', '{"credsStore":7}']) {
+    expect(await check(text), text).toMatchObject([{ passed: true }]);
+  }
+  expect(await check('{"credsStore":"no-such","credHelpers":{"a.example":"pass","b.example":"gone"}}')).toMatchObject([
+    { sub: 'docker-credential-no-such', passed: false, description: expect.stringContaining('all registries') },
+    { sub: 'docker-credential-gone', passed: false, description: expect.stringContaining('b.example') },
+  ]);
+});
+
 test('variables that point docker elsewhere are each reported', async () => {
   const env = { DOCKER_HOST: 'tcp://x', DOCKER_CONTEXT: '', DOCKER_CONFIG: temporaryDirectory() };
   const found = await look('DOCKER_CONTEXT', { env, home: '/nowhere' });

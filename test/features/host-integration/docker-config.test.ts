@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { currentContext, deselect, select } from '../../../src/features/host-integration/docker-config.ts';
+import { currentContext, deselect, select, selectionFrom } from '../../../src/features/host-integration/docker-config.ts';
 import { runs } from '../../helpers/rounds.ts';
 
 test.each([
@@ -10,6 +10,9 @@ test.each([
   ['{\n\t"auths": {},\n\t"b": [1,\n2]\n}\n', '{\n\t"auths": {},\n\t"b": [1,\n2],\n\t"currentContext": "rdctl"\n}\n'],
   ['{"currentContext" :  "default", "x":1}', '{"currentContext" :  "rdctl", "x":1}'],
   ['{"x":{"currentContext":"inner"},"currentContext":""}', '{"x":{"currentContext":"inner"},"currentContext":"rdctl"}'],
+  ['', '{\n  "currentContext": "rdctl"\n}\n'],
+  [' \r\n\t', '{\n  "currentContext": "rdctl"\n}\n'],
+  ['{"currentContext":"gone"}', '{"currentContext":"rdctl"}'],
   ['{"a":"}{,:\\"","b":-1.5e3}', '{"a":"}{,:\\"","b":-1.5e3,"currentContext": "rdctl"}'],
 ])('%j becomes %j, and back', (before, after) => {
   const { text, selection } = select(before, 'rdctl');
@@ -24,6 +27,13 @@ test('a file created for the selection is removed with it, unless it has been ed
   expect(deselect('{"auths":{},"currentContext":"rdctl"}', selection)).toBe('{"auths":{}}');
 });
 
+test('a file filled for the selection keeps what was added meanwhile, and its record survives', () => {
+  const { text, selection } = select('\n', 'rdctl');
+  expect(deselect(text, selectionFrom(JSON.parse(JSON.stringify(selection))) ?? { how: 'chosen' })).toBe('\n');
+  expect(deselect('{"auths":{},"currentContext":"rdctl"}', selection)).toBe('{"auths":{}}');
+  expect(selectionFrom({ how: 'filled', previous: 'rm -rf' })).toBeUndefined();
+});
+
 test('is removed from wherever docker has moved it', () => {
   for (const text of ['{"currentContext":"rdctl","x":1}', '{"x":1,"currentContext":"rdctl"}']) {
     expect(deselect(text, { how: 'inserted' })).toBe('{"x":1}');
@@ -33,6 +43,8 @@ test('is removed from wherever docker has moved it', () => {
 
 test.each([
   [undefined, 'default'],
+  ['', 'default'],
+  ['\n', 'default'],
   ['{}', 'default'],
   ['{"currentContext":""}', 'default'],
   ['{"currentContext":"work"}', 'work'],
@@ -42,7 +54,6 @@ test.each([
 
 test.each([
   ['not JSON', 'it is not JSON'],
-  ['', 'it is not JSON'],
   ['[]', 'does not hold an object'],
   ['{"currentContext":1}', 'is not a string'],
   ['{"currentContext":"a","currentContext":"b"}', 'is in it twice'],

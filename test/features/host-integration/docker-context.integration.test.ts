@@ -43,6 +43,12 @@ function writeConfig(text: string): void {
   writeFileSync(config, text);
 }
 
+/** A context of the user's own. */
+function makeContext(name: string): void {
+  mkdirSync(join(metaOf(name), '..'), { recursive: true });
+  writeFileSync(metaOf(name), JSON.stringify({ Name: name, Endpoints: { docker: { Host: 'tcp://x' } } }));
+}
+
 async function startSystemEngine(): Promise<void> {
   const server = createServer();
   await new Promise<void>((resolve) => server.listen(targets.systemSocket, resolve));
@@ -158,6 +164,7 @@ describe('foreign configuration', () => {
   });
 
   test('a context selected by the user stays selected', async () => {
+    makeContext('work');
     writeConfig('{"currentContext":"work"}');
     const [made, left] = await provideContext(ENDPOINT, targets);
     expect(made).toMatchObject({ state: 'managed' });
@@ -166,7 +173,22 @@ describe('foreign configuration', () => {
     expect(readFileSync(config, 'utf8')).toBe('{"currentContext":"work"}');
   });
 
+  test('a selected context that is gone is no choice: ours is selected, and a system engine stays the default', async () => {
+    makeContext('work');
+    writeConfig('{"currentContext":"work"}');
+    await provideContext(ENDPOINT, targets);
+    rmSync(join(metaOf('work'), '..'), { recursive: true });
+    await provideContext(ENDPOINT, targets);
+    expect(selected()).toBe('rdctl');
+    await withdrawContext(targets);
+    expect(readFileSync(config, 'utf8')).toBe('{"currentContext":"work"}');
+    await startSystemEngine();
+    expect((await provideContext(ENDPOINT, targets))[1]).toMatchObject({ state: 'left' });
+    expect(readFileSync(config, 'utf8')).toBe('{"currentContext":"work"}');
+  });
+
   test('a user who switches to default or another context is not switched back', async () => {
+    makeContext('work');
     writeConfig('{}');
     await provideContext(ENDPOINT, targets);
     for (const choice of ['{}', '{"currentContext":"work"}']) {
@@ -234,7 +256,8 @@ test('a context that cannot be deselected is not removed, because docker could n
 describe('a stopped engine', () => {
   const dockerLogin = '{\n\t"auths": {\n\t\t"registry.example.com": {}\n\t}\n}';
 
-  test.each([dockerLogin, '{"currentContext":"default"}\n', '{ "currentContext" : "" , "a": 1 }', '{}'])(
+  const texts = [dockerLogin, '{"currentContext":"default"}\n', '{ "currentContext" : "" , "a": 1 }', '{}', '', ' \n'];
+  test.each([...texts, '{ "currentContext" : "gone" }'])(
     'gives the selection back and takes it again, twice, byte for byte: %j',
     async (text) => {
       writeConfig(text);
@@ -291,6 +314,7 @@ describe('a stopped engine', () => {
   test.each(['while it runs', 'while it is stopped'])(
     'keeps another choice made %s, also at the next start',
     async (when) => {
+      makeContext('work');
       writeConfig('{}');
       await provideContext(ENDPOINT, targets);
       if (when === 'while it is stopped') await releaseContext(targets);

@@ -1,4 +1,5 @@
-import { readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { createHash } from 'node:crypto';
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { followedIntegration } from '../../helpers/followed-integration.ts';
@@ -33,9 +34,13 @@ test('a removed docker context is drift; another context that was selected is no
   const { home, fileDrift, repair } = await scene();
   const config = join(home, '.docker', 'config.json');
   expect(JSON.parse(readFileSync(config, 'utf8'))).toEqual({ currentContext: 'rdctl' });
+  const meta = (name: string) =>
+    join(home, '.docker', 'contexts', 'meta', createHash('sha256').update(name).digest('hex'));
+  mkdirSync(meta('work'));
+  writeFileSync(join(meta('work'), 'meta.json'), '{"Name":"work"}');
   writeFileSync(config, '{ "currentContext": "work" }');
   expect(await fileDrift()).toEqual([]);
-  rmSync(join(home, '.docker', 'contexts'), { recursive: true });
+  rmSync(meta('rdctl'), { recursive: true });
   expect((await fileDrift()).map(({ part }) => part)).toContain('docker');
   await repair(['docker']);
   expect(await fileDrift()).toEqual([]);

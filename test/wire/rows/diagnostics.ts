@@ -68,6 +68,7 @@ export const diagnosticsRows: readonly Row[] = [
     'Utilities',
     'RD_BIN_DOCKER_CLI_SYMLINK_DOCKER-BUILDX',
     'RD_BIN_DOCKER_CLI_SYMLINK_DOCKER-COMPOSE',
+    'DOCKER_CREDENTIAL_HELPERS',
     'MOCK_CHECKER',
     'PATH_MANAGEMENT',
     'RD_BIN_IN_BASH_PATH',

@@ -4,7 +4,8 @@ import { join } from 'node:path';
 import { readIfThere } from '../../../os/atomic-file.ts';
 import { systemCode } from '../../../os/io-error.ts';
 import { findProgram, programPath, shellWord } from '../../../os/program.ts';
-import { currentContext } from '../../host-integration/docker-config.ts';
+import { quotedName } from '../../../settings/printable.ts';
+import { type CredentialHelper, credentialHelpers, currentContext } from '../../host-integration/docker-config.ts';
 import { type Check, type CheckContext, type Finding, failed, passed } from '../check.ts';
 
 /** Where the docker command looks beside the user's directory. */
@@ -130,5 +131,38 @@ function variables({ env }: CheckContext): Finding[] {
       [{ description: `Unset it: \`unset ${name}\`` }],
       `DOCKER_CONTEXT_ENV_${name}`,
     ),
+  );
+}
+
+/** The programs that `config.json` names for credentials can be started: without them, pulls fail, also those of public images. */
+export const dockerCredentialHelpers: Check = {
+  id: 'DOCKER_CREDENTIAL_HELPERS',
+  category: 'Utilities',
+  applies: ({ platform }) => platform !== 'win32',
+  async run(context) {
+    const file = join(configDirectory(context), 'config.json');
+    const helpers = await readIfThere(file, { follow: true })
+      .then(credentialHelpers)
+      // DOCKER_CONTEXT reports a file that cannot be understood.
+      .catch(() => []);
+    const searchPath = programPath(context.env.PATH);
+    const missing: CredentialHelper[] = [];
+    for (const helper of helpers) {
+      if ((await findProgram(helper.program, searchPath)) === undefined) missing.push(helper);
+    }
+    if (missing.length === 0) return [passed('Every program for credentials that `docker` is told to use is there.')];
+    return missing.map(({ program, registries }) => missingHelper(file, quotedName(program), registries));
+  },
+};
+
+function missingHelper(file: string, program: string, registries: readonly string[]): Finding {
+  const [key, whose] =
+    registries.length === 0
+      ? ['credsStore', 'all registries']
+      : ['credHelpers', registries.map((name) => quotedName(name)).join(', ')];
+  return failed(
+    `\`${file}\` names the program ${program} for the credentials of ${whose} (\`${key}\`), and it is not on the \`PATH\`: \`docker login\` and pulls from there fail, also of public images.`,
+    [{ description: `Install it, or remove it from \`${key}\` in \`${file}\`.` }],
+    program.replaceAll('"', ''),
   );
 }

@@ -1,6 +1,6 @@
 import { type Check, type CheckContext, failed, foreignCheck, passed } from '../check.ts';
 import { diskSpace, secretFiles } from './disk.ts';
-import { dockerCliPlugin, dockerContext } from './docker-cli.ts';
+import { dockerCliPlugin, dockerContext, dockerCredentialHelpers } from './docker-cli.ts';
 import { clock, engineAnswers, mobyImageStore } from './engine.ts';
 import { kubeContext, kubeVersionsAvailable } from './kubernetes.ts';
 import { connectedToInternet, portInUse } from './network.ts';
@@ -14,6 +14,7 @@ export function allChecks(platform: CheckContext['platform']): readonly Check[] 
     portInUse,
     plugin('docker-buildx'),
     plugin('docker-compose'),
+    dockerCredentialHelpers,
     foreignCheck('MOCK_CHECKER', 'Utilities'),
     pathManagement,
     shellPath('RD_BIN_IN_BASH_PATH', 'bash', ['-l', '-c']),
