@@ -107,7 +107,8 @@ settings are changed as with \`set\`, and a stopped backend is started. --dry-ru
 /** Prints to stderr which files of the user the start of a service is about to change. */
 async function nameFiles(request: Parameters<typeof filesOfStart>[1], io: Io): Promise<void> {
   const { filesOfStart } = await import('./apply/files-at-start.ts');
-  const files = await filesOfStart(io, request);
+  const { files, advice } = await filesOfStart(io, request);
+  if (advice !== undefined) io.err(`notice: ${advice}\n`);
   if (files.length === 0) return;
   const { userFilesText } = await import('../views/plan-text.ts');
   io.err(`${userFilesText('The start changes your files:', files, style(io.color))}\n`);

@@ -25,7 +25,7 @@ interface ValidationReport {
 /** Events of an apply outside of the client's loop. */
 type SurroundingEvent =
   | { type: 'lock-held'; pid: number; since: string }
-  | { type: 'starting'; driver?: string; files: readonly UserFileChange[] }
+  | { type: 'starting'; driver?: string; files: readonly UserFileChange[]; advice?: string }
   | { type: 'started'; target: Target };
 
 /**
@@ -120,6 +120,7 @@ function printEvent(
       return;
     case 'starting':
       io.err(`Starting the service${event.driver ? ` with driver ${event.driver}` : ''}.\n`);
+      if (event.advice !== undefined) io.err(`notice: ${event.advice}\n`);
       if (event.files.length > 0) io.err(`${userFilesText('Its start changes your files:', event.files, paint)}\n`);
       return;
     case 'started':

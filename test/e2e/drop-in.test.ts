@@ -172,7 +172,7 @@ test.skipIf(reason !== undefined)("names in the user's environment are those of 
   });
   const text = readFileSync(user.at('.bashrc'), 'utf8');
   expect(text).toContain('### MANAGED BY RANCHER DESKTOP START (DO NOT EDIT)\n');
-  expect(text).toContain(`export PATH="${user.at('.rd', 'bin')}:$PATH"`);
+  expect(text).toContain('export PATH="$HOME/.rd/bin:$PATH"');
   expect(existsSync(user.at('.rd', 'bin', 'rdctl'))).toBe(true);
   expect(await user.rdctl('reset', '--factory', '--cache')).toMatchObject({ exit: 0 });
   expect(fingerprint(user.home)).toEqual(before);

@@ -96,7 +96,7 @@ describe.skipIf(reason !== undefined)("the user's environment", () => {
 
     // The launcher is what the block puts on the PATH.
     const bin = at('.local', 'share', 'rdctl', 'bin');
-    expect(readFileSync(at('.profile'), 'utf8')).toContain(`export PATH="${bin}:$PATH"`);
+    expect(readFileSync(at('.profile'), 'utf8')).toContain('export PATH="$HOME/.local/share/rdctl/bin:$PATH"');
     expect(readFileSync(join(bin, 'rdctl'), 'utf8').startsWith('#!/bin/sh\n')).toBe(true);
 
     expect(await rdctl('set', '--application.auto-start=true')).toMatchObject({ exit: 0 });

@@ -22,5 +22,6 @@ export function testTargets(options: { shells?: readonly string[]; dropIn?: bool
     bin,
     self: ['/usr/bin/node', '/opt/rdctl/rdctl.cjs'],
     searchPath: programs,
+    configDirectory: join(home, '.config'),
   };
 }

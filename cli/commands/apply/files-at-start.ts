@@ -1,8 +1,11 @@
 import { recordedState, storedSettings } from '../../../src/client/offline.ts';
 import { homeOf } from '../../../src/client/session/home.ts';
 import { RdError } from '../../../src/errors.ts';
+import type { PathStrategy } from '../../../src/features/host-integration/shell-files.ts';
+import type { IntegrationTargets } from '../../../src/features/host-integration/targets.ts';
 import type { JsonObject } from '../../../src/json.ts';
 import type { UserFileChange } from '../../../src/plan/user-files.ts';
+import { mergeSettings } from '../../../src/settings/merge.ts';
 import { requireAdopted } from '../../../src/state/drop-in.ts';
 import { hostOf, hostTargets, policiesOf } from '../../arguments/environment.ts';
 import type { Io } from '../../command.ts';
@@ -12,21 +15,42 @@ import { nextDriver } from '../plan/next-driver.ts';
  * The shell files and the autostart entry that a service changes by starting, before anything is planned; the plan of a service that runs has them no more. Empty
  * where the service will refuse to start or to use what is stored, because then it says so itself.
  */
-export async function filesAtStart(io: Io, flag: string | undefined): Promise<UserFileChange[]> {
+export async function filesAtStart(io: Io, flag: string | undefined): Promise<FilesAtStart> {
   const targets = hostTargets(io);
-  if ('offBecause' in targets) return [];
+  if ('offBecause' in targets) return NONE;
   return unlessRefused(async () => {
     const home = homeOf(io);
     await requireAdopted(home);
     const host = hostOf(io);
     const policies = await policiesOf(io, host);
     const { settings, driver } = await storedSettings(home, host.platform, host, policies);
-    if (!(await hasRealDriver(io, driver, flag))) return [];
+    if (!(await hasRealDriver(io, driver, flag))) return NONE;
     const { previewChanges } = await import('../../../src/features/host-integration/parts.ts');
     const { foreseen } = await previewChanges(targets);
     const { pathManagementStrategy, autoStart } = settings.application;
-    return [...foreseen.path[pathManagementStrategy], ...(autoStart ? foreseen.autostart.on : [])];
+    return {
+      files: [...foreseen.path[pathManagementStrategy], ...(autoStart ? foreseen.autostart.on : [])],
+      ...(await shellAdvice(targets, pathManagementStrategy)),
+    };
   });
+}
+
+/** What the start of a service does to the user's files, and the line for a login shell that it does not set up. */
+export interface FilesAtStart {
+  files: UserFileChange[];
+  advice?: string;
+}
+
+const NONE: FilesAtStart = { files: [] };
+
+async function shellAdvice(targets: IntegrationTargets, strategy: PathStrategy): Promise<{ advice?: string }> {
+  if (strategy !== 'rcfiles' || targets.platform === 'win32') return {};
+  const [{ shellToSetUp }, { adviceText }] = await Promise.all([
+    import('../../../src/features/host-integration/shell-files.ts'),
+    import('../../../src/features/host-integration/login-shell.ts'),
+  ]);
+  const advice = await shellToSetUp(targets);
+  return advice ? { advice: adviceText(advice) } : {};
 }
 
 interface StartRequest {
@@ -38,16 +62,21 @@ interface StartRequest {
 }
 
 /** All files of the user that `rdctl start` changes, until its backend runs. Empty as `filesAtStart`. */
-export async function filesOfStart(io: Io, { driver, settings, adopt }: StartRequest): Promise<UserFileChange[]> {
-  if ('offBecause' in hostTargets(io)) return [];
+export async function filesOfStart(io: Io, { driver, settings, adopt }: StartRequest): Promise<FilesAtStart> {
+  const targets = hostTargets(io);
+  if ('offBecause' in targets) return NONE;
   return unlessRefused(async () => {
     const home = homeOf(io);
     if (!adopt) await requireAdopted(home);
-    if (!(await hasRealDriver(io, (await recordedState(home)).driver, driver))) return [];
+    if (!(await hasRealDriver(io, (await recordedState(home)).driver, driver))) return NONE;
     const { estimate } = await import('../plan/estimate.ts');
     const request = { settings, state: 'started' as const, prune: [], wishes: [] };
     const { summary, userFiles = [] } = await estimate(request, io, { driver, how: 'set', name: undefined });
-    return summary.blocked > 0 ? [] : userFiles;
+    if (summary.blocked > 0) return NONE;
+    const host = hostOf(io);
+    const stored = await storedSettings(home, host.platform, host, await policiesOf(io, host));
+    const next = mergeSettings(stored.settings, settings).application.pathManagementStrategy;
+    return { files: userFiles, ...(await shellAdvice(targets, next)) };
   });
 }
 
@@ -57,9 +86,9 @@ async function hasRealDriver(io: Io, recorded: string | undefined, flag: string 
   return driver !== undefined && driver !== 'simulated' && warnings.length === 0;
 }
 
-async function unlessRefused(files: () => Promise<UserFileChange[]>): Promise<UserFileChange[]> {
+async function unlessRefused(files: () => Promise<FilesAtStart>): Promise<FilesAtStart> {
   return files().catch((error: unknown) => {
-    if (error instanceof RdError) return [];
+    if (error instanceof RdError) return NONE;
     throw error;
   });
 }

@@ -292,8 +292,8 @@ async function serviceFor(
   const shouldRun = wasUnclean(home) && recorded.power === 'started';
   const first = firstStart(state, { saved: wanted.saved !== undefined, running: mayRun(home), shouldRun });
   const { filesAtStart } = await import('./files-at-start.ts');
-  const files = await filesAtStart(caller.io, driver);
-  view.event({ type: 'starting', ...(driver === undefined ? {} : { driver }), files });
+  const found = await filesAtStart(caller.io, driver);
+  view.event({ type: 'starting', ...(driver === undefined ? {} : { driver }), ...found });
   const [{ launchService }, { createClient }, { withinTime }] = await Promise.all([
     import('../../../src/client/session/launch.ts'),
     import('../../../src/client/client.ts'),

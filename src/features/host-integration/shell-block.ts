@@ -22,16 +22,22 @@ interface Block {
 /**
  * Puts the block with these lines into the text of a shell file: replaces an existing one, otherwise appends. A text that has it is
  * returned unchanged. `undefined` stands for a missing file. Texts are latin1, so that every other byte is preserved.
+ * @param isKept whether the lines of an existing block mean the same, and stay as a person or an earlier release wrote them.
  * @throws RdError `ERR_IO` when our marks are in an unexpected order.
  */
-export function withBlock(text: string | undefined, lines: readonly string[], marks: BlockMarks): string {
+export function withBlock(
+  text: string | undefined,
+  lines: readonly string[],
+  marks: BlockMarks,
+  isKept: (lines: readonly string[]) => boolean = () => false,
+): string {
   if (text === undefined) return blockText([CREATED, ...lines], marks);
   const [first, ...others] = blocksIn(text, marks);
   if (first) {
     // Merged dotfiles may duplicate it: the first stays.
     const rest = cut(text, others);
     const block = blockText([...first.lines.filter(isNote), ...lines], marks);
-    if (blockText(first.lines, marks) === block) return rest;
+    if (blockText(first.lines, marks) === block || isKept(first.lines)) return rest;
     return rest.slice(0, first.from) + block + rest.slice(first.to);
   }
   if (text === '' || text.endsWith('\n')) return text + blockText(lines, marks);

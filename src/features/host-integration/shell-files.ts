@@ -1,9 +1,11 @@
 import { posix } from 'node:path';
-import { RdError } from '../../errors.ts';
-import { findProgram, shellWord } from '../../os/program.ts';
+import { readIfThere } from '../../os/atomic-file.ts';
+import { findProgram } from '../../os/program.ts';
 import { isThere } from '../../os/regular-file.ts';
+import { adviceText, loginShellAdvice, type ShellAdvice } from './login-shell.ts';
 import { type IntegrationOutcome, outcomeOf } from './outcome.ts';
 import { withBlock, withoutBlock } from './shell-block.ts';
+import { namesDirectory, PATH_LINES } from './shell-lines.ts';
 import type { IntegrationTargets } from './targets.ts';
 import { type EditContext, editUserFile, isFreeOf } from './user-file.ts';
 
@@ -14,8 +16,10 @@ type ShellName = 'bash' | 'zsh' | 'csh' | 'tcsh' | 'fish';
 
 interface ShellFile {
   path: string;
-  line: (directory: string) => string;
+  line: (directory: string, home: string) => string;
   shells: readonly ShellName[];
+  /** Its shell looks elsewhere: nothing is added, and what we added before the user moved it is removed. */
+  unread?: true;
 }
 
 /** A bash login shell reads only the first of these that exists. */
@@ -24,47 +28,82 @@ const BASH_LOGIN = ['.bash_profile', '.bash_login', '.profile'];
 /**
  * Adds our directory to the PATH of the user's shells, or removes it: a marked block in each of their files. Creates a missing file where
  * its shell is installed, and deletes it with the block. Never throws: a file that cannot be changed does not prevent the others.
- * @returns one outcome per checked file, in a fixed order.
+ * @returns one outcome per checked file, in a fixed order, and one for a login shell that reads none of them.
  */
 export async function managePath(
   strategy: PathStrategy,
   targets: IntegrationTargets,
   context: EditContext = {},
 ): Promise<IntegrationOutcome[]> {
-  const all = shellFiles(targets.home);
+  const all = await shellFiles(targets);
   const managed = strategy === 'rcfiles' ? await filesToManage(all, targets.searchPath) : new Set<string>();
   const outcomes: IntegrationOutcome[] = [];
   for (const file of all) {
     const outcome = await (managed.has(file.path) ? addBlock : removeBlock)(file, targets, context);
-    if (outcome) outcomes.push(outcome);
+    if (outcome && !(file.unread && outcome.state === 'clean')) outcomes.push(outcome);
   }
+  const advice = strategy === 'rcfiles' ? await loginShellAdvice(targets, managed) : undefined;
+  if (advice) outcomes.push({ part: 'path', file: advice.file, state: 'left', message: adviceText(advice) });
   return outcomes;
 }
 
-function shellFiles(home: string): ShellFile[] {
-  const file = (name: string, line: ShellFile['line'], ...shells: ShellName[]) => ({
-    path: posix.join(home, name),
-    line,
-    shells,
-  });
-  return [
-    file('.bashrc', PATH_LINES.posix, 'bash'),
-    ...BASH_LOGIN.map((name) => file(name, PATH_LINES.posix, 'bash')),
-    file('.zshrc', PATH_LINES.posix, 'zsh'),
-    file('.cshrc', PATH_LINES.csh, 'csh', 'tcsh'),
-    file('.tcshrc', PATH_LINES.csh, 'tcsh'),
-    file('.config/fish/config.fish', PATH_LINES.fish, 'fish'),
+/** What to add for the user's login shell, where `managePath` edits none of its files. */
+export async function shellToSetUp(targets: IntegrationTargets): Promise<ShellAdvice | undefined> {
+  return loginShellAdvice(targets, await filesToManage(await shellFiles(targets), targets.searchPath));
+}
+
+/** The files that shells read, and their usual places where they read none. */
+async function shellFiles({ home, zshDirectory, configDirectory }: IntegrationTargets): Promise<ShellFile[]> {
+  const file = (path: string, line: ShellFile['line'], ...shells: ShellName[]): ShellFile => ({ path, line, shells });
+  const moved = (usual: string, read: string, line: ShellFile['line'], shell: ShellName): ShellFile[] => [
+    file(read, line, shell),
+    ...(read === usual ? [] : [{ ...file(usual, line, shell), unread: true as const }]),
   ];
+  const inHome = (name: string) => posix.join(home, name);
+  const zsh = zshDirectory ?? (await assignedZdotdir(home, configDirectory)) ?? home;
+  return [
+    file(inHome('.bashrc'), PATH_LINES.posix, 'bash'),
+    ...BASH_LOGIN.map((name) => file(inHome(name), PATH_LINES.posix, 'bash')),
+    ...moved(inHome('.zshrc'), posix.join(zsh, '.zshrc'), PATH_LINES.posix, 'zsh'),
+    file(inHome('.cshrc'), PATH_LINES.csh, 'csh', 'tcsh'),
+    file(inHome('.tcshrc'), PATH_LINES.csh, 'tcsh'),
+    ...moved(
+      inHome('.config/fish/config.fish'),
+      posix.join(configDirectory, 'fish', 'config.fish'),
+      PATH_LINES.fish,
+      'fish',
+    ),
+  ];
+}
+
+/** `ZDOTDIR=VALUE` on a line of its own, exported or not. */
+const ZDOTDIR = /^[ \t]*(?:export[ \t]+)?ZDOTDIR=(["']?)([^\s"'`;&|()]+)\1[ \t]*;?[ \t]*(?:#.*)?$/gm;
+
+/**
+ * What `.zshenv` sets `ZDOTDIR` to: a service that was started at login does not have the variable. `undefined` where it sets none, or one
+ * that only zsh can tell.
+ */
+async function assignedZdotdir(home: string, configDirectory: string): Promise<string | undefined> {
+  const text = (await readIfThere(posix.join(home, '.zshenv'), { follow: true }).catch(() => undefined)) ?? '';
+  const value = [...text.matchAll(ZDOTDIR)].at(-1)?.[2];
+  const path = value
+    ?.replace(
+      /^(?:\$XDG_CONFIG_HOME|\$\{XDG_CONFIG_HOME(?::-(?:\$HOME|\$\{HOME\}|~)\/\.config)?\})(?=\/|$)/,
+      configDirectory,
+    )
+    .replace(/^(?:\$HOME|\$\{HOME\}|~)(?=\/|$)/, home);
+  return path !== undefined && posix.isAbsolute(path) && !path.includes('$') ? posix.normalize(path) : undefined;
 }
 
 /** A missing file is created only for an installed shell. */
 async function filesToManage(all: readonly ShellFile[], searchPath: string): Promise<Set<string>> {
   const there = new Set<string>();
-  for (const { path } of all) if (await isThere(path)) there.add(path);
+  const read = all.filter(({ unread }) => !unread);
+  for (const { path } of read) if (await isThere(path)) there.add(path);
   const login = all.filter(({ path }) => BASH_LOGIN.includes(posix.basename(path))).map(({ path }) => path);
   const firstLogin = login.find((path) => there.has(path)) ?? login[0];
   const managed = new Set<string>();
-  for (const { path, shells } of all) {
+  for (const { path, shells } of read) {
     if (login.includes(path) && path !== firstLogin) continue;
     // tcsh reads .cshrc only without a .tcshrc: a new one would hide the user's .cshrc.
     const hides = posix.basename(path) === '.tcshrc';
@@ -78,11 +117,13 @@ async function isAnyInstalled(shells: readonly ShellName[], searchPath: string):
   return false;
 }
 
-function addBlock({ path, line }: ShellFile, { home, bin, identity }: IntegrationTargets, context: EditContext) {
+function addBlock({ path, line }: ShellFile, targets: IntegrationTargets, context: EditContext) {
+  const { home, bin, identity } = targets;
   return outcomeOf({ part: 'path', file: path }, async () => {
-    const lines = [bytes(line(bin))];
-    await editUserFile(path, (text) => withBlock(text, lines, marksOf(identity)), {
-      within: [home],
+    const lines = [bytes(line(bin, home))];
+    const isKept = (written: readonly string[]) => namesDirectory(written, bytes(bin), bytes(home));
+    await editUserFile(path, (text) => withBlock(text, lines, marksOf(identity), isKept), {
+      within: linkRoots(targets),
       what: `adds ${bin} to PATH`,
       ...context,
     });
@@ -90,15 +131,19 @@ function addBlock({ path, line }: ShellFile, { home, bin, identity }: Integratio
   });
 }
 
+function linkRoots({ home, zshDirectory, configDirectory }: IntegrationTargets): string[] {
+  return [home, configDirectory, ...(zshDirectory === undefined ? [] : [zshDirectory])];
+}
+
 /** Most files do not exist, and have no outcome. */
 async function removeBlock({ path }: ShellFile, targets: IntegrationTargets, context: EditContext) {
   if (!(await isThere(path))) return undefined;
-  const { home, bin, identity } = targets;
+  const { bin, identity } = targets;
   return outcomeOf({ part: 'path', file: path }, async () => {
     if (await isFreeOf(path, bytes(identity.blockStart), context)) return 'clean';
     const change = (text: string | undefined) =>
       text === undefined ? undefined : withoutBlock(text, marksOf(identity));
-    await editUserFile(path, change, { within: [home], what: `removes ${bin} from PATH`, ...context });
+    await editUserFile(path, change, { within: linkRoots(targets), what: `removes ${bin} from PATH`, ...context });
     return 'clean';
   });
 }
@@ -110,38 +155,4 @@ function marksOf({ blockStart, blockEnd }: IntegrationTargets['identity']) {
 /** File texts are one character per byte. */
 function bytes(text: string): string {
   return Buffer.from(text, 'utf8').toString('latin1');
-}
-
-/** Contains nothing special to a shell, even between double quotes. */
-const PLAIN = /^[\w@%+=.,/~ -]+$/;
-
-/** Lines that put a directory first on the PATH, by kind of shell. */
-export const PATH_LINES = {
-  posix: (directory: string) => `export PATH="${inQuotes(directory, shellWord)}:$PATH"`,
-  csh: (directory: string) => `setenv PATH "${inQuotes(directory, cshQuoted)}:$PATH"`,
-  fish: (directory: string) => `set --export --prepend PATH ${quotedWhole(directory)}`,
-} as const;
-
-/** Text inside existing double quotes; closes and reopens them around special characters. */
-function inQuotes(directory: string, quote: (text: string) => string): string {
-  return PLAIN.test(checked(directory)) ? directory : `"${quote(directory)}"`;
-}
-
-/** csh expands history between single quotes too. */
-function cshQuoted(text: string): string {
-  return shellWord(text).replaceAll('!', '\\!');
-}
-
-function quotedWhole(directory: string): string {
-  if (PLAIN.test(checked(directory))) return `"${directory}"`;
-  return `'${directory.replaceAll('\\', '\\\\').replaceAll("'", "\\'")}'`;
-}
-
-/** @throws RdError `ERR_IO` for a directory that a PATH cannot contain. */
-function checked(directory: string): string {
-  if (!/[:\n\r\0]/.test(directory)) return directory;
-  const problem = 'it contains a colon or a line break';
-  throw new RdError('ERR_IO', `the directory ${JSON.stringify(directory)} cannot be on a PATH: ${problem}`, {
-    advice: 'Move the data directory (XDG_DATA_HOME) to a plain path.',
-  });
 }

@@ -25,6 +25,12 @@ export interface IntegrationTargets {
   self: readonly string[];
   /** Where the user's shells are found. */
   searchPath: string;
+  /** Directory of configuration files (`XDG_CONFIG_HOME`). */
+  configDirectory: string;
+  /** `ZDOTDIR`, where zsh looks for its files; absent: in the home directory, or where `.zshenv` says. */
+  zshDirectory?: string;
+  /** The program of the user's login shell. */
+  loginShell?: string;
 }
 
 export interface TargetInput {
@@ -49,7 +55,7 @@ export function integrationTargets(input: TargetInput): IntegrationTargets | { o
   if (self.length === 0) return { offBecause: 'the command that starts the service is not known' };
   const { join, isAbsolute } = platform === 'win32' ? win32 : posix;
   const identity = identityOf(places);
-  const { DOCKER_CONFIG, KUBECONFIG = '', XDG_CONFIG_HOME } = env;
+  const { DOCKER_CONFIG, KUBECONFIG = '', XDG_CONFIG_HOME, ZDOTDIR, SHELL } = env;
   const named = KUBECONFIG.split(platform === 'win32' ? ';' : ':').filter((path) => isAbsolute(path));
   const config = XDG_CONFIG_HOME && isAbsolute(XDG_CONFIG_HOME) ? XDG_CONFIG_HOME : join(homedir, '.config');
   const autostart = {
@@ -68,6 +74,9 @@ export function integrationTargets(input: TargetInput): IntegrationTargets | { o
     bin: places.bin,
     self,
     searchPath: programPath(env.PATH),
+    configDirectory: config,
+    ...(ZDOTDIR && isAbsolute(ZDOTDIR) ? { zshDirectory: ZDOTDIR } : {}),
+    ...(SHELL ? { loginShell: SHELL } : {}),
   };
 }
 

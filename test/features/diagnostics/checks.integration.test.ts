@@ -260,7 +260,13 @@ test('programs for credentials that docker is told to use and cannot find are ea
     writeFileSync(join(home, '.docker', 'config.json'), text);
     return look('DOCKER_CREDENTIAL_HELPERS', { home, env: { PATH: programs } });
   };
-  for (const text of ['', '{}', '{', '{"credsStore":"pass","credHelpers":{"a.example.com":"pass"}}', '{"credsStore":7}']) {
+  for (const text of [
+    '',
+    '{}',
+    '{',
+    '{"credsStore":"pass","credHelpers":{"a.example.com":"pass"}}',
+    '{"credsStore":7}',
+  ]) {
     expect(await check(text), text).toMatchObject([{ passed: true }]);
   }
   expect(await check('{"credsStore":"no-such","credHelpers":{"a.example":"pass","b.example":"gone"}}')).toMatchObject([

@@ -1,6 +1,11 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { currentContext, deselect, select, selectionFrom } from '../../../src/features/host-integration/docker-config.ts';
+import {
+  currentContext,
+  deselect,
+  select,
+  selectionFrom,
+} from '../../../src/features/host-integration/docker-config.ts';
 import { runs } from '../../helpers/rounds.ts';
 
 test.each([
