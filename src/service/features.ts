@@ -23,6 +23,9 @@ import { openPortForwards } from './port-forwards.ts';
 import { openWatch } from './watch/index.ts';
 import type { WatchFeed } from './watch/watch.ts';
 
+/** Notices in the status; the events and the log have all of them. */
+const MOST_NOTICES = 50;
+
 /** What a service does besides running the backend. */
 export interface Features {
   data: BackendData;
@@ -55,15 +58,18 @@ export async function openFeatures(
   const notice = (text: string) => {
     notices.push(text);
     statusChanged();
+    notices.splice(0, notices.length - MOST_NOTICES);
+    events.noteNotices(notices);
   };
+  const since = backend.layers.firstRun?.at;
   const data = createBackendData({
     ...{ places, driver, host, store, maintenance, controllers, recovered, history, notice },
+    ...(since === undefined ? {} : { since }),
     failed: history.failed,
     log: log.write,
   });
   undo.push(['snapshots', () => data.close()]);
-  const since = backend.layers.firstRun?.at;
-  if (since !== undefined) history.onOldest((generation) => data.covers.dropBefore(generation, since));
+  history.onOldest(data.covers.prune);
   let watch: (Watch & WatchFeed) | undefined;
   const portForwards = await openPortForwards({
     ...{ places, driver, controllers, store, history, transactions, notice },

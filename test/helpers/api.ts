@@ -103,7 +103,7 @@ export const NO_COVERS: Covers = {
   around: () => Promise.reject(new Error('not possible')),
   whenDue: () => Promise.reject(new Error('not possible')),
   within: () => Promise.reject(new Error('not possible')),
-  dropBefore: () => undefined,
+  prune: () => undefined,
   close: async () => undefined,
 };
 

@@ -1,6 +1,7 @@
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { readCatalogue } from '../../src/features/snapshots/catalogue.ts';
 import { cannotMount } from '../helpers/full-disk.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';
 import { ALLOW, coverScene, smallCoverScene } from './cover-scene.ts';
@@ -60,7 +61,7 @@ describe('an apply that destroys data', () => {
     expect(await names()).toEqual([]);
   });
 
-  test('covers a rollback, too, and keeps the newest three snapshots', async () => {
+  test('covers a rollback, too, and keeps the first and the last snapshot of a row, and says what it deletes', async () => {
     const { apply, run, entries, names } = await coverScene();
     for (const version of ['1.32.8', '1.31.2'] as const) expect((await apply(version, ...ALLOW)).exit).toBe(0);
     expect((await apply('1.33.4')).exit).toBe(0);
@@ -70,7 +71,9 @@ describe('an apply that destroys data', () => {
     expect((await apply('1.32.8', ...ALLOW)).exit).toBe(0);
     const made = (await entries()).flatMap(({ loss }) => (loss && 'snapshot' in loss ? [loss.snapshot] : []));
     expect(made).toHaveLength(4);
-    await expect.poll(names).toEqual(made.slice(1));
+    // All in a row: the first has what was there before, and the last what was there last.
+    await expect.poll(names).toEqual([made[0], made[3]]);
+    expect((await run('status')).out).toContain(`The snapshot "${made[1]}" is deleted, because`);
   });
 
   test('is refused when the disk fills up during the copy, and leaves nothing', async () => {
@@ -89,18 +92,32 @@ describe('an apply that destroys data', () => {
     expect(isClean()).toBe(true);
   });
 
-  test('leaves a snapshot that goes with its entry in the history', async () => {
+  test('leaves a snapshot that outlives its entry in the history until it is a week old', async () => {
     const { apply, entries, names, service, home, here } = await coverScene();
     expect((await apply('1.32.8', ...ALLOW)).exit).toBe(0);
-    expect(await names()).toHaveLength(1);
+    const [name] = await names();
     const [entry] = await entries();
     await service.stop('the test goes on');
-    writeFileSync(
-      here.historyFile,
-      `${JSON.stringify({ entry: { ...entry, generation: (entry?.generation ?? 0) + 1 } })}\n`,
-    );
+    const later = { ...entry, generation: (entry?.generation ?? 0) + 1, loss: undefined };
+    const outcome = { result: 'converged', at: new Date().toISOString() };
+    const lines = [{ entry: later }, { generation: later.generation, outcome }];
+    writeFileSync(here.historyFile, lines.map((line) => `${JSON.stringify(line)}\n`).join(''));
     const again = await coverScene({ home });
-    await expect.poll(again.names).toEqual([]);
+    await again.service.stop('a week passes');
+    expect(await readCatalogue(here.snapshots)).toMatchObject({ snapshots: [{ name }] });
+    const { snapshots } = await readCatalogue(here.snapshots);
+    const metadata = join(snapshots[0]?.directory ?? '', 'metadata.json');
+    const weekAgo = new Date(Date.now() - 8 * 24 * 3_600_000).toISOString();
+    const firstRun = join(here.state, 'first-run.json');
+    for (const [file, member] of [
+      [metadata, 'created'],
+      [firstRun, 'at'],
+    ] as const) {
+      writeFileSync(file, JSON.stringify({ ...JSON.parse(readFileSync(file, 'utf8')), [member]: weekAgo }));
+    }
+    const last = await coverScene({ home });
+    await expect.poll(last.names).toEqual([]);
+    expect((await last.client.status()).notices.join()).toContain('because the history no longer has its change');
   });
 
   test('does nothing when the tool leaves while the snapshot is made', async () => {

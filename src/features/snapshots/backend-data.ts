@@ -45,6 +45,8 @@ export interface BackendDataInput {
   controllers: Controllers;
   recovered: Pick<Recovered, 'unproven'>;
   history: LossHistory;
+  /** When this installation first ran. */
+  since?: string;
   /** Records that a reset failed, in the history. */
   failed(generation: number, reason: string): void;
   /** Shown in the status. */
@@ -79,6 +81,7 @@ export function createBackendData(input: BackendDataInput): BackendData {
     readSettings: (file) => restoredSettings(file, { host, driver, store }),
     copy,
     coverRecord: coverRecord(places),
+    ofCovers: { entries: input.history.entries, notice, ...(input.since === undefined ? {} : { since: input.since }) },
     log,
   });
   const { covers } = snapshots;

@@ -51,7 +51,7 @@ export interface CoverOutlook {
   noSpace?: RdError;
 }
 
-/** Snapshots made before changes that destroy data. They have names of their own, and only the newest are kept. */
+/** Snapshots made before changes that destroy data. They have names of their own; `retention.ts` says how long they stay. */
 export interface Covers {
   /** Why there are none, as a clause. */
   readonly impossible?: string;
@@ -74,11 +74,8 @@ export interface Covers {
     work: Pick<MaintenanceWork, 'signal' | 'progress'>,
     change: (snapshot: string) => Promise<T>,
   ): Promise<T>;
-  /**
-   * Deletes those of changes before generation `oldest`, which the history no longer has. `since`: when this installation first ran; older
-   * ones outlived a factory reset, and their numbers mean something else.
-   */
-  dropBefore(oldest: number, since: string): void;
+  /** Deletes, in the background, those that are not needed any more (`retention.ts`). */
+  prune(): void;
   /** Resolves when old ones are deleted. */
   close(): Promise<void>;
 }

@@ -3,16 +3,15 @@ import { RdError } from '../../errors.ts';
 import { systemCode } from '../../os/io-error.ts';
 import type { LogFile } from '../../os/log-file.ts';
 import { sizeText } from '../../os/size.ts';
-import { deleteSnapshot, readCatalogue, type Snapshot } from './catalogue.ts';
+import type { HistoryEntry } from '../../plan/history.ts';
+import { deleteSnapshot, readCatalogue } from './catalogue.ts';
 import type { Covered, CoverOutlook, Covers } from './contract.ts';
 import { removeCoverRecord, writeCoverRecord } from './cover-record.ts';
 import { draftOf, type SnapshotMaking } from './creation.ts';
 import type { MaintenanceWork } from './maintenance.ts';
 import { quoted } from './name.ts';
+import { obsoleteCovers } from './retention.ts';
 import { type Room, roomFor } from './tree.ts';
-
-/** Snapshots of this kind that are kept: each may hold gigabytes. */
-const MOST_COVERS = 3;
 
 export interface CoverInput {
   making: SnapshotMaking;
@@ -24,6 +23,12 @@ export interface CoverInput {
   restoring(): string | undefined;
   /** Path of the record of a snapshot whose change is not made yet. */
   record: string;
+  /** The history, oldest first. Throws `ERR_IO`. */
+  entries(): Promise<HistoryEntry[]>;
+  /** When this installation first ran. */
+  since?: string;
+  /** Shown in the status. */
+  notice(text: string): void;
   log: LogFile['write'];
 }
 
@@ -31,7 +36,8 @@ export interface CoverInput {
  * Covers a change that destroys data with a snapshot. The change is made while the snapshot keeps everything else from the data, so nothing
  * is lost between the two. Without the change, the snapshot goes, too: also after a kill, by a record that names it.
  */
-export function createCovers({ making, exclusively, isOn, restoring, record, log }: CoverInput): Covers {
+export function createCovers(input: CoverInput): Covers {
+  const { making, exclusively, isOn, restoring, record, notice, log } = input;
   const { root, driver, maintenance, rest, interrupting } = making;
   const { keeps, copyLive } = driver;
   let pruning: Promise<void> = Promise.resolve();
@@ -117,21 +123,26 @@ export function createCovers({ making, exclusively, isOn, restoring, record, log
     });
   }
 
-  /** Deletes the covers that `old` selects, oldest first, in the background. */
-  function pruneLater(old: (covers: readonly Snapshot[]) => readonly Snapshot[], why: string): void {
-    const prune = async () => {
-      const { snapshots } = await readCatalogue(root);
-      for (const snapshot of old(snapshots.filter(({ covers }) => covers !== undefined))) {
-        if (snapshot.id === restoring()) continue;
-        await deleteSnapshot(root, snapshot);
-        log('info', 'a snapshot made before data was destroyed is deleted', { name: snapshot.name, why });
-      }
-    };
-    pruning = pruning.then(prune).catch((error: unknown) => log('warn', 'old snapshots were not deleted', { error }));
+  /** Never fails what it follows. */
+  function prune(): void {
+    pruning = pruning
+      .then(pruneNow)
+      .catch((error: unknown) => log('warn', 'old snapshots were not deleted', { error }));
   }
 
-  function keepNewest(): void {
-    pruneLater((covers) => covers.slice(0, -MOST_COVERS), `only the newest ${MOST_COVERS} are kept`);
+  async function pruneNow(): Promise<void> {
+    const { snapshots } = await readCatalogue(root);
+    const covers = snapshots.filter(({ covers }) => covers !== undefined);
+    if (covers.length < 1) return;
+    const { since } = input;
+    const facts = { covers, entries: await input.entries(), now: Date.now() };
+    for (const { cover, why } of obsoleteCovers({ ...facts, ...(since === undefined ? {} : { since }) })) {
+      const { id, name, description } = cover;
+      if (id === restoring()) continue;
+      await deleteSnapshot(root, cover);
+      log('info', 'a snapshot made before data was destroyed is deleted', { name, why });
+      notice(`The snapshot ${quoted(name)} is deleted, because ${why}. ${description}.`);
+    }
   }
 
   return {
@@ -159,7 +170,7 @@ export function createCovers({ making, exclusively, isOn, restoring, record, log
           if (isLive) return maintenance.runLive(action, either, (work) => make(input, work, begin));
           return interrupting(() => maintenance.run(action, either, (work) => make(input, work, begin)));
         });
-        keepNewest();
+        prune();
         return result;
       }),
     whenDue: (covered, change, signal) =>
@@ -170,7 +181,7 @@ export function createCovers({ making, exclusively, isOn, restoring, record, log
         await requireRoom(isLive);
         const work = (at: Pick<MaintenanceWork, 'signal' | 'progress'>) => make({ name, covered, isLive }, at, begin);
         const result = await (isLive ? maintenance.runLive : maintenance.run)(action, signal, work);
-        keepNewest();
+        prune();
         return result;
       }),
     within: (covered, work, change) =>
@@ -178,14 +189,10 @@ export function createCovers({ making, exclusively, isOn, restoring, record, log
         const name = await nameFor(covered.generation);
         await requireRoom(false);
         const result = await make({ name, covered, isLive: false }, work, begin);
-        keepNewest();
+        prune();
         return result;
       }),
-    dropBefore(oldest, since) {
-      const isOld = ({ covers = oldest, created }: Snapshot) =>
-        covers < oldest && Date.parse(created) >= Date.parse(since);
-      pruneLater((covers) => covers.filter(isOld), 'the history no longer has its change');
-    },
+    prune,
     close: () => pruning,
   };
 }

@@ -9,7 +9,7 @@ import { LOCKED } from '../../state/backend-lock.ts';
 import { createBackendRest } from './backend-wait.ts';
 import { deleteSnapshot, findSnapshot, readCatalogue, SETTINGS } from './catalogue.ts';
 import type { Covers, Snapshots } from './contract.ts';
-import { createCovers } from './cover.ts';
+import { type CoverInput, createCovers } from './cover.ts';
 import { makeSnapshot, type SnapshotMaking } from './creation.ts';
 import type { KeptState } from './kept-state.ts';
 import type { Maintenance } from './maintenance.ts';
@@ -34,6 +34,7 @@ export interface SnapshotsInput {
   copy?: SnapshotMaking['copy'];
   /** Path of the record of a snapshot that covers a change. */
   coverRecord: string;
+  ofCovers: Pick<CoverInput, 'entries' | 'since' | 'notice'>;
   clock?: Clock;
 }
 
@@ -97,6 +98,7 @@ export function createSnapshots(input: SnapshotsInput): SnapshotService {
     isOn: () => input.controllers.status().machine.state === 'on',
     restoring: () => operation?.reads,
     record: input.coverRecord,
+    ...input.ofCovers,
     log,
   });
 

@@ -81,6 +81,7 @@ async function scene({ live = true, power = 'started' }: { live?: boolean; power
   const unused = async () => Promise.reject(new Error('not part of this test'));
   const snapshots = createSnapshots({
     root,
+    ofCovers: { entries: async () => [], notice: () => undefined },
     coverRecord: join(home, 'covering.json'),
     driver,
     maintenance,
