@@ -1,5 +1,5 @@
 import { nearest } from '../src/settings/nearest.ts';
-import { quote, usage } from './arguments/values.ts';
+import { classicMistake, quote } from './arguments/values.ts';
 import type { Command, FlagTable, Invocation } from './command.ts';
 import { lastWord } from './usage-line.ts';
 
@@ -43,8 +43,9 @@ export function subcommandOf({ subcommands = [] }: Pick<Command, 'subcommands'>,
 function unknownSubcommand(word: string, { name, subcommands }: Pick<Command, 'name' | 'subcommands'>) {
   const words = (subcommands ?? []).map((each) => lastWord(each.name));
   const close = nearest(word, words);
-  return usage(
+  return classicMistake(
     `unknown command ${quote(word)} for "rdctl ${name}"`,
+    `rdctl ${name} has no command ${quote(word)}`,
     close === undefined ? undefined : `Did you mean ${close}?`,
   );
 }

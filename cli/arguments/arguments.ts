@@ -1,7 +1,7 @@
 import type { RdError } from '../../src/errors.ts';
 import { nearest } from '../../src/settings/nearest.ts';
 import type { Flag, FlagTable, GivenFlag, GlobalFlags } from '../command.ts';
-import { LiteralError, parseBoolean, parseDuration, parseInteger, quote, usage } from './values.ts';
+import { classicMistake, LiteralError, parseBoolean, parseDuration, parseInteger, quote, usage } from './values.ts';
 
 /** Flags of every command, before or after its name. */
 export const GLOBAL_FLAGS = {
@@ -82,18 +82,18 @@ export function parseArguments(argv: readonly string[], table: FlagTable): Parse
       parsed.args.push(word);
     } else if (word.startsWith('--')) {
       const [, name = '', , inline] = /^--([^=]*)(=([\s\S]*))?$/.exec(word) ?? [];
-      if (name === '' || name.startsWith('-')) throw usage(`bad flag syntax: ${word}`);
+      if (name === '' || name.startsWith('-')) throw classicMistake(`bad flag syntax: ${word}`, `not a flag: ${word}`);
       const entry = flags.long.get(name);
       if (!entry) throw unknownFlag(name, flags);
       if (inline === undefined && entry.flag.type !== 'boolean' && at + 1 >= argv.length) {
-        throw usage(`flag needs an argument: --${name}`);
+        throw classicMistake(`flag needs an argument: --${name}`, `--${name} needs a value`);
       }
       set(entry, name, inline ?? (entry.flag.type === 'boolean' ? 'true' : (argv[++at] ?? '')));
     } else {
       for (let rest = word.slice(1); rest !== ''; ) {
         const letter = rest.charAt(0);
         const entry = flags.short.get(letter);
-        if (!entry) throw usage(`unknown shorthand flag: '${letter}' in -${rest}`);
+        if (!entry) throw classicMistake(`unknown shorthand flag: '${letter}' in -${rest}`, `unknown flag: -${letter}`);
         if (rest.length > 2 && rest[1] === '=') {
           set(entry, entry.name, rest.slice(2));
           rest = '';
@@ -105,7 +105,8 @@ export function parseArguments(argv: readonly string[], table: FlagTable): Parse
           rest = '';
         } else {
           const value = argv[++at];
-          if (value === undefined) throw usage(`flag needs an argument: '${letter}' in -${rest}`);
+          if (value === undefined)
+            throw classicMistake(`flag needs an argument: '${letter}' in -${rest}`, `-${letter} needs a value`);
           set(entry, entry.name, value);
           rest = '';
         }
@@ -120,14 +121,22 @@ export function parseArguments(argv: readonly string[], table: FlagTable): Parse
 /** For commands without positionals. Throws `ERR_USAGE`. */
 export function noArguments(args: readonly string[], command: string, advice?: string): void {
   const [extra] = args;
-  if (extra !== undefined) throw usage(`unknown command ${quote(extra)} for "rdctl ${command}"`, advice);
+  if (extra === undefined) return;
+  throw classicMistake(
+    `unknown command ${quote(extra)} for "rdctl ${command}"`,
+    `${command} takes no arguments, and ${quote(extra)} is one`,
+    advice,
+  );
 }
 
 /** For commands with exactly one positional, which it returns. Throws `ERR_USAGE`. */
 export function oneArgument(args: readonly string[]): string {
   const [only] = args;
-  if (only === undefined || args.length > 1) throw usage(`accepts 1 arg(s), received ${args.length}`);
-  return only;
+  if (only !== undefined && args.length === 1) return only;
+  throw classicMistake(
+    `accepts 1 arg(s), received ${args.length}`,
+    args.length === 0 ? 'an argument is missing' : `only one argument is expected, not ${args.length}`,
+  );
 }
 
 export interface NamedFlag {
@@ -159,20 +168,27 @@ function literal({ name, flag }: NamedFlag, typed: string, text: string): boolea
     if (flag.type === 'integer') return flag.port ? parsePort(text) : parseInteger(text);
     if (flag.type === 'duration') return parseDuration(text);
     if (flag.type === 'string' && flag.values && !flag.values.includes(text)) {
-      throw new LiteralError(`value ${quote(text)} is not one of the allowed values: [${flag.values.join(' ')}]`);
+      throw new LiteralError(
+        `value ${quote(text)} is not one of the allowed values: [${flag.values.join(' ')}]`,
+        `must be ${flag.values.length === 1 ? '' : 'one of '}${flag.values.join(', ')}`,
+      );
     }
     return text;
   } catch (cause) {
     if (!(cause instanceof LiteralError)) throw cause;
     const shown = flag.short !== undefined && typed === name ? `-${flag.short}, --${typed}` : `--${typed}`;
-    throw usage(`invalid argument ${quote(text)} for "${shown}" flag: ${cause.message}`);
+    throw classicMistake(
+      `invalid argument ${quote(text)} for "${shown}" flag: ${cause.message}`,
+      `--${typed} ${quote(text)}: ${cause.plain}`,
+    );
   }
 }
 
 function parsePort(text: string): number {
   const port = parseInteger(text);
-  if (port < 0 || port > 65_535) throw new LiteralError('must be a port from 1 to 65535');
-  return port;
+  if (port >= 0 && port <= 65_535) return port;
+  const must = 'must be a port from 1 to 65535';
+  throw new LiteralError(must, must);
 }
 
 function unknownFlag(name: string, flags: FlagIndex): RdError {

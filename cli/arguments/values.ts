@@ -12,11 +12,38 @@ export function usage(message: string, advice?: string): RdError {
   return new RdError('ERR_USAGE', message, advice === undefined ? {} : { advice });
 }
 
-/**
- * Parse errors of flag literals. Scripts match these messages, so they are thrown without a prefix and the caller
- * prepends the flag name.
- */
-export class LiteralError extends Error {}
+/** A usage error of a command line that scripts match in the words of Rancher Desktop's `rdctl`, where it has the command. */
+class ClassicMistake extends RdError {
+  /** What is said where it has not. */
+  readonly plain: string;
+
+  constructor(message: string, plain: string, advice?: string) {
+    super('ERR_USAGE', message, advice === undefined ? {} : { advice });
+    this.plain = plain;
+  }
+}
+
+/** A usage error in both wordings; `inWordsOf` chooses. */
+export function classicMistake(message: string, plain: string, advice?: string): RdError {
+  return new ClassicMistake(message, plain, advice);
+}
+
+/** An error as a classic command, or one that is ours alone, says it. */
+export function inWordsOf(command: { classic: boolean } | undefined, error: unknown): unknown {
+  if (!(error instanceof ClassicMistake) || command?.classic !== false) return error;
+  return usage(error.plain, error.advice);
+}
+
+/** Parse errors of flag literals in both wordings, without the name of the flag, which the caller prepends. */
+export class LiteralError extends Error {
+  /** What the value has to be: `must be true or false`. */
+  readonly plain: string;
+
+  constructor(message: string, plain: string) {
+    super(message);
+    this.plain = plain;
+  }
+}
 
 const TRUE = new Set(['1', 't', 'T', 'true', 'True', 'TRUE']);
 const FALSE = new Set(['0', 'f', 'F', 'false', 'False', 'FALSE']);
@@ -24,17 +51,19 @@ const FALSE = new Set(['0', 'f', 'F', 'false', 'False', 'FALSE']);
 export function parseBoolean(text: string): boolean {
   if (TRUE.has(text)) return true;
   if (FALSE.has(text)) return false;
-  throw new LiteralError(`strconv.ParseBool: parsing ${quote(text)}: invalid syntax`);
+  throw new LiteralError(`strconv.ParseBool: parsing ${quote(text)}: invalid syntax`, 'must be true or false');
 }
 
 // An underscore may follow a base prefix or separate digits. Leading zeros are decimal: `010` is ten, not octal.
 const INTEGER =
   /^([+-]?)(?:0[xX](_?[0-9a-fA-F]+(?:_[0-9a-fA-F]+)*)|0[oO](_?[0-7]+(?:_[0-7]+)*)|0[bB](_?[01]+(?:_[01]+)*)|([0-9]+(?:_[0-9]+)*))$/;
 
+const WHOLE = 'must be a whole number';
+
 /** Decimal, `0x`, `0o`, `0b`, with `_` between digits. Values that a JSON number cannot hold exactly are out of range. */
 export function parseInteger(text: string): number {
   const match = INTEGER.exec(text);
-  if (!match) throw new LiteralError(`strconv.ParseInt: parsing ${quote(text)}: invalid syntax`);
+  if (!match) throw new LiteralError(`strconv.ParseInt: parsing ${quote(text)}: invalid syntax`, WHOLE);
   const [, sign, hex, octal, binary, decimal] = match;
   const digits =
     hex !== undefined
@@ -46,7 +75,7 @@ export function parseInteger(text: string): number {
           : (decimal ?? '');
   const size = Number(digits.replaceAll('_', ''));
   if (!Number.isSafeInteger(size)) {
-    throw new LiteralError(`strconv.ParseInt: parsing ${quote(text)}: value out of range`);
+    throw new LiteralError(`strconv.ParseInt: parsing ${quote(text)}: value out of range`, 'is out of range');
   }
   return sign === '-' && size !== 0 ? -size : size;
 }
@@ -62,27 +91,29 @@ const UNITS: Readonly<Record<string, number>> = {
   h: 3_600_000,
 };
 
+const DURATION = 'must be a duration with a unit, such as 30s, 10m or 1h30m';
+
 /** Parses `300ms`, `1.5s`, `1h30m` to milliseconds; a bare `0` needs no unit. */
 export function parseDuration(text: string): number {
   const sign = text.startsWith('-') ? -1 : 1;
   let rest = text.replace(/^[+-]/, '');
   if (rest === '0') return 0;
-  if (rest === '') throw new LiteralError(`time: invalid duration ${quote(text)}`);
+  if (rest === '') throw new LiteralError(`time: invalid duration ${quote(text)}`, DURATION);
   let total = 0;
   while (rest !== '') {
     const amount = /^(?:[0-9]+\.?[0-9]*|\.[0-9]+)/.exec(rest)?.[0];
-    if (amount === undefined) throw new LiteralError(`time: invalid duration ${quote(text)}`);
+    if (amount === undefined) throw new LiteralError(`time: invalid duration ${quote(text)}`, DURATION);
     const unit = /^[^0-9.]*/.exec(rest.slice(amount.length))?.[0] ?? '';
-    if (unit === '') throw new LiteralError(`time: missing unit in duration ${quote(text)}`);
+    if (unit === '') throw new LiteralError(`time: missing unit in duration ${quote(text)}`, DURATION);
     const factor = Object.hasOwn(UNITS, unit) ? UNITS[unit] : undefined;
     if (factor === undefined) {
-      throw new LiteralError(`time: unknown unit ${quote(unit)} in duration ${quote(text)}`);
+      throw new LiteralError(`time: unknown unit ${quote(unit)} in duration ${quote(text)}`, DURATION);
     }
     total += Number(amount) * factor;
     rest = rest.slice(amount.length + unit.length);
   }
   // The limit of 64-bit nanoseconds.
-  if (total > 9_223_372_036_854) throw new LiteralError(`time: invalid duration ${quote(text)}`);
+  if (total > 9_223_372_036_854) throw new LiteralError(`time: invalid duration ${quote(text)}`, DURATION);
   return sign * total;
 }
 

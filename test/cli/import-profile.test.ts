@@ -288,7 +288,7 @@ describe('refusals', () => {
     [['x', '--force'], '--force requires'],
     [['x', '--report', './x'], '--report ./x names an input or output file'],
     [['x', '--out-file', 'y', '--report', 'y'], '--report y names an input or output file'],
-    [['x', '-o', 'xml'], 'not one of the allowed values'],
+    [['x', '-o', 'xml'], 'must be one of yaml, json'],
   ])('%j', async (argv, message) => {
     expect(await importProfile(argv)).toMatchObject({ exit: 1, out: '', err: expect.stringContaining(message) });
   });

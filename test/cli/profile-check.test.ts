@@ -167,7 +167,7 @@ describe('exit code', () => {
     [['x', '--release=1.7'], '--release "1.7": must be from 1.8 to 1.24'],
     [['x', '--release=newest'], '--release "newest": must be from 1.8 to 1.24'],
     [['x', '--platform=beos'], '--platform "beos": must be one of macos, linux, windows'],
-    [['x', '--part=both'], 'value "both" is not one of the allowed values: [locked defaults]'],
+    [['x', '--part=both'], '--part "both": must be one of locked, defaults'],
   ])('%j is a usage error', async (args, message) => {
     const { exit, out, err } = await check(args, { cwd: temporaryDirectory() });
     expect({ exit, out }).toEqual({ exit: 1, out: '' });
