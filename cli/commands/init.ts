@@ -1,3 +1,4 @@
+import { parse } from 'node:path';
 import { type ProfileText, profileText } from '../../profiles/document/write.ts';
 import { liveSettings } from '../../src/client/live-settings.ts';
 import { defaultSettings } from '../../src/settings/defaults.ts';
@@ -14,8 +15,8 @@ export const init = defineCommand({
   name: 'init',
   summary: 'Write a profile from the current settings',
   usage: '',
-  description: `Writes only settings that differ from the defaults, unless --all is given. Settings that the driver does
-not support are left out, so applying the profile on this computer changes nothing. If no service is running, the
+  description: `Writes only settings that differ from the defaults, unless --all is given; where none does, a few to begin with.
+Settings that the driver does not support are left out, so applying the profile on this computer changes nothing. If no service is running, the
 profile contains the stored settings, or the defaults. Secrets are left out.
 The first line points editors to the schema, if it is on this computer, for completion and validation. --with-schema writes the schema beside the profile
 and points there, which works in any repository. On a terminal and without flags, asks what to write.
@@ -49,6 +50,7 @@ and points there, which works in any repository. On a terminal and without flags
       : { path, name: flags['out-file'], withSchema: flags['with-schema'] ?? false };
     const text = profileText({
       ...profile,
+      name: profileName(answers.path),
       ...('engine' in answers ? withAnswers(found.settings, answers) : {}),
       schema: answers.withSchema ? `./${SCHEMA_FILE}` : (flags.schema ?? schemaAddress(io, answers.path)),
     });
@@ -62,6 +64,11 @@ and points there, which works in any repository. On a terminal and without flags
     return 0;
   },
 });
+
+/** Of `team.yaml`: `team`. */
+function profileName(path: string | undefined): string {
+  return (path === undefined ? '' : parse(path).name) || 'desktop';
+}
 
 function checkSchemaFlags(flags: { 'out-file'?: string; schema?: string; 'with-schema'?: boolean }): void {
   if (!flags['with-schema']) return;

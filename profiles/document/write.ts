@@ -1,5 +1,6 @@
 import { isObject, type JsonObject, type JsonValue } from '../../src/json.ts';
 import { sameValue } from '../../src/settings/canonical.ts';
+import type { Field } from '../../src/settings/field.ts';
 import { FIELDS } from '../../src/settings/fields.gen.ts';
 import { leafAt } from '../../src/settings/leaf-paths.ts';
 import { escapedInLines, withoutHidden } from '../../src/settings/printable.ts';
@@ -7,6 +8,8 @@ import { SCHEMA_VERSION, type SettingPath } from '../../src/settings/settings.ge
 import { API_VERSION, type DesiredState, KIND } from './shape.ts';
 
 export interface ProfileText {
+  /** `metadata.name`. */
+  name: string;
   /** Complete settings at the newest version. */
   settings: JsonObject;
   defaults: JsonObject;
@@ -39,18 +42,39 @@ export function profileText(input: ProfileText): string {
     `# Written by \`rdctl init\` from ${origin}. A setting that is not mentioned is left alone.`,
     `apiVersion: ${API_VERSION}`,
     `kind: ${KIND}`,
+    `metadata: { name: ${scalar(input.name)} }`,
     'settings:',
     `  version: ${SCHEMA_VERSION}`,
   ];
-  if (chosen.length === 0) lines.push('  # Everything is at its default. `rdctl init --all` writes every setting.');
-  const settingLines = sectionLines(chosen, (field, name, pad) => {
+  const written = (field: Field, name: string, pad: string): string[] => {
     const value = leafAt(settings, field.path);
     const described = commentLines(field.description, pad);
     if (field.sensitive) return [...described, ...secretLines(field.path, pad)];
     return value === undefined ? described : [...described, ...valueLines(name, value, pad)];
-  });
+  };
+  const settingLines = sectionLines(chosen, written);
+  if (chosen.length === 0) settingLines.push(...firstLines(leaveOut, written));
   const power = ['# started, stopped, or unmanaged to leave the backend as it is.', `state: ${state}`];
   return `${dropEmptySections([...lines, ...settingLines, ...power]).join('\n')}\n`;
+}
+
+/** Settings that people change first. Every driver supports the one that is not a comment. */
+const FIRST = 'containerEngine.name';
+const NEXT = ['kubernetes.enabled', 'virtualMachine.memoryInGB', 'virtualMachine.numberCPUs'];
+
+/** Where everything is at its default: a setting to begin with, and in comments what else may be of interest. */
+function firstLines(
+  leaveOut: readonly string[],
+  written: (field: Field, name: string, pad: string) => readonly string[],
+): string[] {
+  const fields = (paths: readonly string[]) =>
+    FIELDS.filter(({ path }) => paths.includes(path) && !leaveOut.includes(path));
+  return [
+    '  # Everything is at its default. `rdctl init --all` writes every setting.',
+    ...sectionLines(fields([FIRST]), written),
+    '  # To manage one of these as well, remove the first # and the space behind it from its lines:',
+    ...sectionLines(fields(NEXT), written).map((line) => line.replace(/^ {2}/, '  # ')),
+  ];
 }
 
 /** The default variable to read a secret from: `PROXY_PASSWORD`. */

@@ -28,8 +28,9 @@ test('asks on a terminal, and writes a valid profile with the answers, also wher
     out: '',
     err: 'Wrote rdctl.yaml. Check it with: rdctl plan -f rdctl.yaml\n',
   });
-  const { settings, state } = parse(readFileSync(join(cwd, 'rdctl.yaml'), 'utf8'));
-  expect({ settings, state }).toEqual({
+  const { settings, state, metadata } = parse(readFileSync(join(cwd, 'rdctl.yaml'), 'utf8'));
+  expect({ settings, state, metadata }).toEqual({
+    metadata: { name: 'rdctl' },
     settings: { version: 19, containerEngine: { name: 'containerd' }, kubernetes: { enabled: false } },
     state: 'started',
   });
@@ -38,6 +39,30 @@ test('asks on a terminal, and writes a valid profile with the answers, also wher
   expect(validate('rdctl.yaml')).toBe('It exists; choose another name.');
   expect(validate('-')).toMatch(/is not a file name/);
   expect(validate('other.yaml')).toBeUndefined();
+});
+
+test('in a fresh home: a named profile to begin with, whose comments are settings, and which changes no setting', async () => {
+  const cwd = temporaryDirectory();
+  const home = env();
+  expect((await rdctl(['init', '--out-file', 'team.yaml'], { env: home, cwd })).exit).toBe(0);
+  const text = readFileSync(join(cwd, 'team.yaml'), 'utf8');
+  expect(parse(text)).toMatchObject({
+    metadata: { name: 'team' },
+    settings: { version: 19, containerEngine: { name: 'moby' } },
+  });
+  expect(parse((await rdctl(['init'], { env: home, cwd })).out).metadata).toEqual({ name: 'desktop' });
+  // As the comment says.
+  const whole = text.replace(/^ {2}# (?=[ a-z])/gm, '  ');
+  writeFileSync(join(cwd, 'whole.yaml'), whole);
+  const { kubernetes, virtualMachine } = parse(whole).settings;
+  expect({ kubernetes, virtualMachine }).toEqual({
+    kubernetes: { enabled: true },
+    virtualMachine: { memoryInGB: expect.any(Number), numberCPUs: expect.any(Number) },
+  });
+  for (const file of ['team.yaml', 'whole.yaml']) {
+    const planned = await rdctl(['plan', file, '-o', 'json', '--driver', 'simulated'], { env: home, cwd });
+    expect(JSON.parse(planned.out).changes.map(({ path }: { path: string }) => path)).toEqual(['state']);
+  }
 });
 
 test('Ctrl-C writes nothing', async () => {

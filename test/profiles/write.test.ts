@@ -14,6 +14,7 @@ const SECRET = 'experimental.virtualMachine.proxy.password';
 
 function write(settings: JsonObject, all = false) {
   return profileText({
+    name: 'test',
     settings,
     defaults: DEFAULTS,
     all,
@@ -108,8 +109,8 @@ test('what is written reads as the settings it was made from', async () => {
 });
 
 describe('what is omitted', () => {
-  test('defaults, unless all are requested', async () => {
-    expect((await read(write(DEFAULTS)))?.settings).toEqual({ version: 19 });
+  test('defaults but one to begin with, unless all are requested', async () => {
+    expect((await read(write(DEFAULTS)))?.settings).toEqual({ version: 19, containerEngine: { name: 'moby' } });
     const all = leaves((await read(write(DEFAULTS, true)))?.settings ?? {}).map(([path]) => path);
     expect(
       leaves(DEFAULTS)
@@ -136,8 +137,8 @@ test('a comment explains each setting, and lines stay short', () => {
 });
 
 test('without a schema on this computer, the first line says how to get one', () => {
-  const profile = { settings: DEFAULTS, defaults: DEFAULTS, all: false, state: 'started', origin: 'a test' } as const;
-  const [first] = profileText({ ...profile, schema: undefined }).split('\n');
+  const profile = { name: 'test', settings: DEFAULTS, defaults: DEFAULTS, all: false, origin: 'a test' };
+  const [first] = profileText({ ...profile, state: 'started', schema: undefined }).split('\n');
   expect(first).toMatch(/^# .*`rdctl init --out-file FILE --with-schema`/);
   expect(importedText({ settings: {}, locked: [], schema: undefined, sources: ['a.plist'] })).not.toContain('$schema');
 });
