@@ -1,24 +1,38 @@
 import { existsSync } from 'node:fs';
+import { runningService } from '../src/client/session/find.ts';
 import { placesOf } from '../src/client/session/home.ts';
-import type { Io } from './command.ts';
+import type { Caller } from './command.ts';
 import { type DriverReport, driverLines, driverReports } from './commands/doctor/drivers.ts';
+import { statusText } from './views/status-text.ts';
+import { style } from './views/text.ts';
 
-/** What to do on a computer where nothing has run yet; undefined once a service has. */
-export async function firstMinute(io: Io): Promise<string | undefined> {
-  if (existsSync(placesOf(io).stateFile)) return undefined;
+/** Where this computer is, and what to type next: the status of what runs, or how to start. */
+export async function firstMinute(caller: Caller): Promise<string> {
+  const { io } = caller;
+  const service = await runningService(caller);
+  if (service) return statusText(service.status, style(io.color));
+  if (existsSync(placesOf(io).stateFile)) return STOPPED;
   return firstMinuteText(await driverReports(io));
 }
+
+const COMMANDS = 'All commands:          rdctl --help';
+
+const STOPPED = `No service is running.
+Start it again:        rdctl up
+What was changed:      rdctl history
+${COMMANDS}
+`;
 
 /** The drivers, what they miss, and the command to type. */
 export function firstMinuteText(reports: readonly DriverReport[]): string {
   const first = reports.find(({ usable }) => usable);
-  const next = first ? `Start an engine:       rdctl up` : `Try it without engine: rdctl up --driver simulated`;
+  const next = first ? 'Start an engine:       rdctl up' : 'Try it without engine: rdctl up --or-simulate';
   return [
     `Nothing has run here yet. ${first ? `The first start uses ${first.name}.` : 'No driver can run yet:'}`,
     ...driverLines(reports),
     next,
     'Write a profile:       rdctl init',
-    'All commands:          rdctl --help',
+    COMMANDS,
     '',
   ].join('\n');
 }

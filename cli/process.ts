@@ -4,6 +4,7 @@ import { forTerminal } from '../src/settings/printable.ts';
 import type { Io } from './command.ts';
 import { reportFailure } from './errors.ts';
 import { run } from './run.ts';
+import { asTyped } from './views/as-typed.ts';
 import { fold } from './views/fold.ts';
 
 // The only file that touches the process. Everything imported here runs before any command, so it is limited to modules
@@ -19,7 +20,7 @@ interface Writer {
 }
 
 /** Writes synchronously: setting up a stream costs more than the rest of a short command. */
-function writer(fd: 1 | 2): Writer {
+function writer(fd: 1 | 2, called: string): Writer {
   let stream: NodeJS.WriteStream | undefined;
   let gone = false;
 
@@ -28,7 +29,8 @@ function writer(fd: 1 | 2): Writer {
     send(isTerminal(fd) ? forTerminal(Buffer.from(data).toString('utf8')) : data);
   }
 
-  function say(text: string): void {
+  function say(said: string): void {
+    const text = called === PROGRAM ? said : asTyped(said, called);
     send(isTerminal(fd) ? folded(forTerminal(text), fd) : text);
   }
 
@@ -125,9 +127,19 @@ export function runProcess(self: readonly string[], argv: readonly string[]): vo
   run(argv, io).then(end);
 }
 
+const PROGRAM = 'rdctl';
+
+/** How this tool is called, if not by its name alone: the script of a clone says so, to this process only. */
+function calledAs(): string {
+  const { RDCTL_COMMAND } = process.env;
+  delete process.env.RDCTL_COMMAND;
+  return RDCTL_COMMAND || PROGRAM;
+}
+
 function processIo(self: readonly string[], platform: Platform): Io {
-  const stdout = writer(1);
-  const stderr = writer(2);
+  const called = calledAs();
+  const stdout = writer(1, called);
+  const stderr = writer(2, called);
   return {
     out: stdout.write,
     say: stdout.say,

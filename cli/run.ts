@@ -2,7 +2,7 @@ import type { Connection } from '../src/client/connection.ts';
 import { discover } from '../src/client/discovery.ts';
 import { nearest } from '../src/settings/nearest.ts';
 import { commandIndex, parseArguments } from './arguments/arguments.ts';
-import { quote } from './arguments/values.ts';
+import { inWordsOf, quote } from './arguments/values.ts';
 import type { Command, CommandEntry, FlagTable, GlobalFlags, Io } from './command.ts';
 import { COMMANDS } from './commands.ts';
 import { reportFailure } from './errors.ts';
@@ -48,7 +48,7 @@ export async function run(
       connect: () => connect(globals, output, command?.endsService !== true),
     });
   } catch (error) {
-    return reportFailure({ error, command, verbose, json }, output);
+    return reportFailure({ error: inWordsOf(command, error), command, verbose, json }, output);
   }
 }
 
@@ -74,14 +74,18 @@ function asksForJson(argv: readonly string[]): boolean {
   );
 }
 
-/** Without a command: what can run here until something has, the help afterwards. */
+/** Without a command: what runs, or what can run here. */
 async function rootCommand(argv: readonly string[], io: Io, commands: readonly CommandEntry[]): Promise<number> {
   const { args, flags, help } = parseArguments(argv, ROOT_FLAGS);
   const [word] = args;
   if (word !== undefined) return unknownCommand(word, io, commands);
   if (flags.version) return run(['version'], io, commands);
-  const first = help || argv.length > 0 ? undefined : await (await import('./first-minute.ts')).firstMinute(io);
-  io.say(first ?? (await import('./views/help-text.ts')).rootHelp(commands, io.columns));
+  if (help || argv.length > 0) io.say((await import('./views/help-text.ts')).rootHelp(commands, io.columns));
+  // Looking starts nothing.
+  else
+    io.say(
+      await (await import('./first-minute.ts')).firstMinute({ io, globals: {}, connect: () => connect({}, io, false) }),
+    );
   return 0;
 }
 
@@ -95,6 +99,17 @@ const MEANT: ReadonlyMap<string, string> = new Map([
   ['restart', 'down, then up'],
   ['uninstall', 'reset --factory'],
   ['config', 'list-settings'],
+  ['delete', 'reset'],
+  ['destroy', 'reset'],
+  ['remove', 'reset'],
+  ['rm', 'reset'],
+  ['create', 'init'],
+  ['new', 'init'],
+  ['check', 'validate'],
+  ['lint', 'validate'],
+  ['update', 'upgrade'],
+  ['undo', 'rollback'],
+  ['ssh', 'shell'],
   ['list', 'list-settings'],
   ['ls', 'list-settings'],
   ['docker', 'shell docker'],

@@ -164,7 +164,7 @@ export function schemaAddress(io: Io, path: string | undefined): string | undefi
 }
 
 /** The directory of this package, derived from the running program; absent when it runs outside of one. */
-export function packageRoot({ self }: Io): string | undefined {
+export function packageRoot({ self }: Pick<Io, 'self'>): string | undefined {
   const script = self.at(-1);
   if (script === undefined || !existsSync(script)) return undefined;
   for (let at = dirname(realpathSync(script)); ; at = dirname(at)) {

@@ -1,5 +1,6 @@
 import { type DesiredDocument, type LoadedDocument, type Locate, loadDesired } from '../../profiles/document/load.ts';
 import { type ErrorCode, RdError, type SettingsFinding } from '../../src/errors.ts';
+import { systemCode } from '../../src/os/io-error.ts';
 import type { PlanRequest } from '../../src/plan/change.ts';
 import { type WantedForwards, withForwards } from '../../src/plan/port-forwards.ts';
 import { FIELDS } from '../../src/settings/fields.gen.ts';
@@ -8,15 +9,40 @@ import { pointerNames, pointerOf } from '../../src/settings/leaf-paths.ts';
 import type { Io } from '../command.ts';
 import type { View } from '../views/view.ts';
 import { documentContext } from './environment.ts';
+import { exampleNamed, exampleOffered } from './example-files.ts';
 
-/** Loads the `-f` sources of a command. Throws `ERR_USAGE` without any and `ERR_IO` for one that cannot be read. */
+/**
+ * Loads the `-f` sources of a command. A name of no file here may be that of an example. Throws `ERR_USAGE` without any and `ERR_IO` for one
+ * that cannot be read.
+ */
 export async function loadFiles(files: readonly string[] | undefined, io: Io): Promise<LoadedDocument> {
   if (files === undefined || files.length === 0) {
     throw new RdError('ERR_USAGE', 'no profile specified', {
       advice: 'Specify one with -f FILE, or -f - for standard input.',
     });
   }
-  return loadDesired(files, documentContext(io));
+  return loadDesired(
+    files.map((name) => withExample(name, io)),
+    documentContext(io),
+  ).catch((error: unknown) => {
+    throw withOffer(error, files, io);
+  });
+}
+
+function withExample(name: string, io: Io): string {
+  const example = exampleNamed(name, io);
+  if (example === undefined) return name;
+  io.err(`notice: ${name} is an example, read from ${example}\n`);
+  return example;
+}
+
+/** Of a file that is not there, says that there is an example of that name. */
+function withOffer(error: unknown, files: readonly string[], io: Io): unknown {
+  if (!(error instanceof RdError) || systemCode(error.cause) !== 'ENOENT') return error;
+  const [name] = files.filter((each) => error.message.startsWith(`${each} `));
+  const example = name === undefined ? undefined : exampleOffered(name, io);
+  if (example === undefined) return error;
+  return new RdError(error.code, error.message, { cause: error.cause, advice: `There is an example: -f ${example}` });
 }
 
 /** What the documents say about port forwards, for plan and apply. */

@@ -7,20 +7,21 @@ import { runningService, targetOf } from '../../src/client/session/find.ts';
 import { homeOf } from '../../src/client/session/home.ts';
 import { RdError } from '../../src/errors.ts';
 import { EVENT_KINDS } from '../../src/events/event.ts';
+import { isObject, parseJson } from '../../src/json.ts';
 import { NO_FORWARDS } from '../../src/plan/port-forwards.ts';
 import { refuseExposed } from '../../src/state/ownership.ts';
 import type { Places } from '../../src/state/places.ts';
 import { desiredOf, FILE_FLAG, forwardsOf } from '../arguments/profile-files.ts';
 import { TARGET_FLAG } from '../arguments/shared-flags.ts';
 import { usage } from '../arguments/values.ts';
-import { type Caller, defineCommand } from '../command.ts';
+import { type Caller, defineCommand, type Io } from '../command.ts';
 import { OUTPUT_FLAG, type View, viewFor } from '../views/view.ts';
 import { applyNow, type RequestedState, RUN_FLAGS, runOptions } from './apply/run.ts';
 
 export const apply = defineCommand({
   name: 'apply',
   summary: 'Make the desktop match a profile, and wait until it does',
-  usage: '-f FILE... | PLAN [-f FILE...] | --previous',
+  usage: '[-f] FILE... | PLAN [-f FILE...] | --previous',
   description: `Makes a plan, sends it to the service, and waits until the desktop has converged. If nothing differs,
 nothing is sent. The service completes a plan that it has accepted, even if this command is interrupted. If no service is
 running, one is started. PLAN is a file written by \`rdctl plan --out-file\` that no other user can write.
@@ -30,7 +31,7 @@ Apply asks before it destroys data; without a terminal, it refuses. --allow cons
 Exit codes: 0 success; 1 failure; 3 refused: invalid profile, setting that is locked, unsupported or set back by a kept profile, wrong target;
 4 timed out; 5 consent required; 6 the plan is stale.
 
-  rdctl apply -f team.yaml
+  rdctl apply team.yaml
   rdctl apply team.plan`,
   flags: {
     file: FILE_FLAG,
@@ -51,10 +52,11 @@ Exit codes: 0 success; 1 failure; 3 refused: invalid profile, setting that is lo
     const view = viewFor(flags.output, io);
     const where = homeOf(io);
     checkDriver(flags.driver, io.env);
-    if (flags['dry-run']) return dryRun(invocation, view, { ...flags, isPlan: args.length > 0 });
+    const { files, plans } = await sortedOut(flags.file ?? [], args, io);
+    if (flags['dry-run']) return dryRun(invocation, view, { ...flags, file: files, isPlan: plans.length > 0 });
     const wanted: RequestedState = await requestedState({
-      files: flags.file ?? [],
-      args,
+      files,
+      plans,
       previous: flags.previous ?? false,
       caller: invocation,
       view,
@@ -97,11 +99,11 @@ async function dryRun(
     timeout,
     previous,
     isPlan,
-  }: { file?: string[]; driver?: string; timeout?: number; previous?: boolean; isPlan: boolean },
+  }: { file?: readonly string[]; driver?: string; timeout?: number; previous?: boolean; isPlan: boolean },
 ): Promise<number> {
   if (previous)
     throw usage('--dry-run takes a profile', 'Show what a rollback would change with: rdctl rollback --plan');
-  if (isPlan) throw usage('--dry-run takes a profile with -f FILE; a saved plan says what it changes');
+  if (isPlan) throw usage('--dry-run takes a profile; a saved plan says what it changes');
   const { showPlan } = await import('./plan.ts');
   const flags = { ...(driver === undefined ? {} : { driver }), ...(timeout === undefined ? {} : { timeout }) };
   return showPlan(await desiredOf(file, caller.io, view), caller, view, flags);
@@ -131,10 +133,37 @@ const PLAN_EXPOSED = {
   otherwise: 'Save it in a directory that only you can write to, and review it again before applying it',
 } as const;
 
+/**
+ * Tells profiles from saved plans among the arguments: what its name says is YAML, standard input and an example are profiles. Anything else has to
+ * be a saved plan, so that whoever can write it cannot make a profile of it.
+ */
+async function sortedOut(
+  named: readonly string[],
+  args: readonly string[],
+  io: Io,
+): Promise<{ files: readonly string[]; plans: readonly string[] }> {
+  const { exampleNamed } = await import('../arguments/example-files.ts');
+  const isPlan = await Promise.all(
+    args.map(async (name) => {
+      if (name === '-' || exampleNamed(name, io) !== undefined) return false;
+      return !/\.ya?ml$/i.test(name) || isSavedPlan(await readFile(resolve(io.cwd, name), 'utf8').catch(() => ''));
+    }),
+  );
+  return {
+    files: [...named, ...args.filter((_, at) => !isPlan[at])],
+    plans: args.filter((_, at) => isPlan[at]),
+  };
+}
+
+function isSavedPlan(text: string): boolean {
+  const document = parseJson(text);
+  return isObject(document) && document.kind === 'Plan';
+}
+
 interface WantedInput {
   files: readonly string[];
-  /** Positional arguments: at most one saved plan. */
-  args: readonly string[];
+  /** At most one. */
+  plans: readonly string[];
   previous: boolean;
   caller: Caller;
   view: View;
@@ -142,9 +171,9 @@ interface WantedInput {
 }
 
 /** Reads the requested state before contacting anything. Throws `ERR_USAGE` unless exactly one source is given. */
-async function requestedState({ files, args, previous, caller, view, where }: WantedInput): Promise<RequestedState> {
+async function requestedState({ files, plans, previous, caller, view, where }: WantedInput): Promise<RequestedState> {
   const { io } = caller;
-  const [planFile, extra] = args;
+  const [planFile, extra] = plans;
   if (extra !== undefined) throw new RdError('ERR_USAGE', 'only one saved plan can be applied at a time');
   const asked = [planFile !== undefined, previous, files.length > 0 && planFile === undefined].filter(Boolean).length;
   if (asked !== 1 || (previous && files.length > 0)) {
@@ -206,7 +235,7 @@ async function planText(path: string, name: string): Promise<string> {
       code === 'ENOENT' ? 'no such file or directory' : code === 'EISDIR' ? 'is a directory' : String(code);
     throw new RdError('ERR_IO', `${name} could not be read: ${reason}`, {
       cause,
-      advice: 'Specify a profile with -f FILE; a saved plan is given without -f.',
+      advice: `If it is a profile: rdctl apply -f ${name}`,
     });
   }
 }

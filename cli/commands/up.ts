@@ -5,7 +5,7 @@ import { RdError } from '../../src/errors.ts';
 import { SCHEMA_VERSION } from '../../src/settings/settings.gen.ts';
 import { desiredOf, forwardsOf } from '../arguments/profile-files.ts';
 import { usage } from '../arguments/values.ts';
-import { defineCommand, type Io } from '../command.ts';
+import { type Caller, defineCommand, type Io } from '../command.ts';
 import { OUTPUT_FLAG, type View, viewFor } from '../views/view.ts';
 import { applyNow, RUN_FLAGS, runOptions } from './apply/run.ts';
 import type { Planned } from './plan/plan-for.ts';
@@ -16,7 +16,8 @@ export const up = defineCommand({
   summary: 'Start the desktop, with a profile or as it is',
   usage: '[PROFILE]',
   description: `Starts the service and the backend, and waits until they run. With a profile, applies it, as \`rdctl apply -f PROFILE\`
-does; without one, no setting changes.
+does; without one, no setting changes. Examples are found by their name, such as moby or examples/moby.yaml.
+Without --or-simulate, a real engine runs or the command fails.
 Exit codes: as those of \`rdctl apply\`.
 
   rdctl up
@@ -26,6 +27,7 @@ Exit codes: as those of \`rdctl apply\`.
     'skip-unsupported': { type: 'boolean', summary: 'Skip settings that the driver does not support, and list them' },
     'dry-run': { type: 'boolean', summary: 'Only show the plan' },
     driver: { type: 'string', summary: 'Driver to use at the first start of the service', placeholder: 'NAME' },
+    'or-simulate': { type: 'boolean', summary: 'Run a simulation if no engine can run here' },
     output: OUTPUT_FLAG,
   },
   classic: false,
@@ -35,10 +37,15 @@ Exit codes: as those of \`rdctl apply\`.
     if (extra !== undefined) throw usage('up takes one profile', 'Layer several with rdctl apply -f FILE -f FILE.');
     const view = viewFor(flags.output, io);
     checkDriver(flags.driver, io.env);
+    if (flags['or-simulate'] && flags.driver !== undefined) {
+      throw usage('--driver and --or-simulate are mutually exclusive');
+    }
     const profile = file === undefined ? undefined : await profileToStart(file, io, view);
     const { request, ...desired } = profile ?? DEFAULTS;
     const started = { ...request, state: 'started' } as const;
-    if (flags['dry-run']) return showPlan({ ...desired, request: started }, invocation, view, flags);
+    const driver = flags['or-simulate'] ? await orSimulated(invocation, file) : flags.driver;
+    const chosen = driver === undefined ? {} : { driver };
+    if (flags['dry-run']) return showPlan({ ...desired, request: started }, invocation, view, { ...flags, ...chosen });
     await applyNow({
       wanted: {
         asked: { request: started, portForwards: forwardsOf(desired) },
@@ -49,11 +56,16 @@ Exit codes: as those of \`rdctl apply\`.
       where: homeOf(io),
       ...runOptions(flags),
       skipUnsupported: flags['skip-unsupported'] ?? false,
-      ...(flags.driver === undefined ? {} : { driver: flags.driver }),
+      ...chosen,
     });
     return 0;
   },
 });
+
+async function orSimulated(caller: Caller, file: string | undefined): Promise<string | undefined> {
+  const { realOrSimulated } = await import('./up/simulation.ts');
+  return realOrSimulated(caller, file);
+}
 
 /** Whatever is stored. */
 const DEFAULTS: Planned = {

@@ -5,10 +5,12 @@ const WIDTHS = { least: 40, most: 100 };
 const CONTROL = '[\\u0000-\\u001f\\u007f-\\u009f]';
 /** What `styleText` puts around text. */
 const STYLE = new RegExp(`${CONTROL}\\[[\\d;]*m`, 'g');
+/** Begins what is there to be copied. */
+const PROGRAM = "(?:sudo|apt-get|brew|mount|RDCTL_HOME=\\S+|'[^']*/rdctl'|(?:\\S*/)?rdctl) ";
 /** What stays on one line: a command in backticks, one that ends its line after a colon, and any other word. */
-const WORD = /(?:`[^`]+`|(?<= \S+: )(?:sudo )?rdctl .*|\S)+/g;
-/** JSON, examples and stack traces, and lines that move the cursor. */
-const VERBATIM = new RegExp(`^ *(?:[{}[\\]]|"[^"]*"(?::|,?$))|^ +(?:rdctl|sudo|at) (?!.*\\[flags\\])|${CONTROL}`);
+const WORD = new RegExp(`(?:\`[^\`]+\`|(?<= \\S+: )${PROGRAM}.*|\\S)+`, 'g');
+/** JSON, examples, stack traces, what to do (`fix: …`), and lines that move the cursor. */
+const VERBATIM = new RegExp(`^ *(?:[{}[\\]]|"[^"]*"(?::|,?$))|^ +(?:${PROGRAM}|at |fix: )(?!.*\\[flags\\])|${CONTROL}`);
 /** The mark of a list, which the text stands beside. */
 const MARK = /^ *(?:[-*!~+\u00b1] )?/;
 /** `warning: …`, `Target: …`, `team.yaml:7:5: …` */

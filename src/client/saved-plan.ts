@@ -62,7 +62,7 @@ export function readSavedPlan(text: string, label: string): SavedPlan {
   const invalid = (what: string, cause?: unknown) =>
     new RdError('ERR_PLAN_INVALID', `${label} is not a saved plan: ${what}.`, {
       cause,
-      advice: 'Create one with `rdctl plan -f FILE --out-file PLAN`; to apply a profile, use `rdctl apply -f FILE`.',
+      advice: `If it is a profile: rdctl apply -f ${label}`,
     });
   let document: JsonValue;
   try {

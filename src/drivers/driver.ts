@@ -304,8 +304,11 @@ export interface MachineAccess {
   before: string[];
 }
 
-/** Whether and why a driver can run here. */
-export type Probe = { usable: true; detail: string } | { usable: false; reason: string; fix: string };
+/**
+ * Whether and why a driver can run here. `fix` is one line; where it is `copyable`, it is a command line for a shell, after which the driver can
+ * run, and which calls this tool `rdctl`.
+ */
+export type Probe = { usable: true; detail: string } | { usable: false; reason: string; fix: string; copyable?: true };
 
 /** What the composition root passes to a driver. */
 export interface DriverContext {

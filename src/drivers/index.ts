@@ -73,7 +73,7 @@ async function runnable(factory: DriverFactory, env: DriverContext['env']): Prom
   const probe = await factory.probe(env);
   if (probe.usable) return factory;
   throw new RdError('ERR_NO_DRIVER', `the driver ${factory.name} cannot run here: ${probe.reason}`, {
-    advice: `Fix: ${probe.fix}`,
+    advice: `${probe.copyable ? 'Fix it with' : 'Fix'}: ${probe.fix}`,
   });
 }
 

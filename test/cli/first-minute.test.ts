@@ -1,20 +1,32 @@
 import { expect, test } from 'vitest';
-import { type DriverReport, driverLines } from '../../cli/commands/doctor/drivers.ts';
+import type { DriverReport } from '../../cli/commands/doctor/drivers.ts';
+import { simulationLine } from '../../cli/commands/up/simulation.ts';
 import { firstMinuteText } from '../../cli/first-minute.ts';
+import { hostVerdict } from '../../src/drivers/machines/host/index.ts';
+import { qemuVerdict } from '../../src/drivers/machines/qemu/support.ts';
 
-const QEMU: DriverReport = {
-  name: 'qemu',
-  usable: false,
-  reason: 'not installed: qemu-system-x86_64, qemu-img, ssh',
-  fix: 'apt-get install --no-install-recommends qemu-system-x86 qemu-utils openssh-client',
-};
-const HOST: DriverReport = { name: 'host', usable: true, detail: 'root on Linux with dockerd and containerd' };
+const LINUX = {
+  platform: 'linux',
+  arch: 'x64',
+  root: false,
+  missingPrograms: [],
+  missingBuilders: [],
+  images: [],
+} as const;
+const MISSING = { missingPrograms: ['qemu-img'], missingBuilders: ['mmdebstrap'] };
 
-test('where a driver can run, the command to type starts it', () => {
-  expect(firstMinuteText([QEMU, HOST])).toBe(`Nothing has run here yet. The first start uses host.
-  qemu  not installed: qemu-system-x86_64, qemu-img, ssh
-        fix: apt-get install --no-install-recommends
-        qemu-system-x86 qemu-utils openssh-client
+const qemu = (facts: object = {}): DriverReport => ({ name: 'qemu', ...qemuVerdict({ ...LINUX, ...facts }) });
+const host = (facts: object = {}): DriverReport => ({
+  name: 'host',
+  ...hostVerdict({ ...LINUX, capable: true, controlGroups: true, ...facts }),
+});
+
+test('where a driver can run, the command to type starts it; what another one misses is one line to copy', () => {
+  expect(
+    firstMinuteText([qemu(MISSING), host({ root: true })]),
+  ).toBe(`Nothing has run here yet. The first start uses host.
+  qemu  not installed: qemu-img
+        fix: sudo apt-get update && sudo apt-get install --no-install-recommends qemu-system-x86 qemu-utils openssh-client openssh-sftp-server mmdebstrap uidmap e2fsprogs ca-certificates && rdctl image build
   host  can run: root on Linux with dockerd and containerd
 Start an engine:       rdctl up
 Write a profile:       rdctl init
@@ -23,17 +35,45 @@ All commands:          rdctl --help
 });
 
 test('where none can, the simulation is offered', () => {
-  const text = firstMinuteText([QEMU]);
+  const text = firstMinuteText([qemu()]);
   expect(text).toMatch(/^Nothing has run here yet\. No driver can run yet:\n/);
-  expect(text).toMatch(/^Try it without engine: rdctl up --driver simulated$/m);
+  expect(text).toMatch(/^Try it without engine: rdctl up --or-simulate$/m);
 });
 
-test('every line fits 60 columns, and no word is lost', () => {
-  for (const report of [QEMU, HOST]) {
-    const lines = driverLines([report]);
-    expect(Math.max(...lines.map((line) => line.length))).toBeLessThanOrEqual(60);
-    const words = lines.join(' ').split(/\s+/);
-    for (const word of `${report.reason ?? ''} ${report.fix ?? ''} ${report.detail ?? ''}`.trim().split(/\s+/))
-      expect(words).toContain(word);
-  }
+test.each<[string, DriverReport[], string]>([
+  [
+    'a user without an image',
+    [qemu(), host()],
+    'rdctl reset --factory && rdctl image build && rdctl up examples/moby.yaml',
+  ],
+  [
+    'a user without QEMU, to whom the engines of root are second',
+    [qemu(MISSING), host()],
+    `rdctl reset --factory && ${qemu(MISSING).fix} && rdctl up examples/moby.yaml`,
+  ],
+  ['a user where QEMU cannot run', [qemu({ arch: 'riscv64' }), host()], 'sudo rdctl up examples/moby.yaml'],
+  [
+    'root without anything, for whom the host needs the least',
+    [qemu({ ...MISSING, root: true }), host({ root: true, missingPrograms: ['dockerd'] })],
+    `rdctl reset --factory && ${host({ root: true, missingPrograms: ['dockerd'] }).fix} && rdctl up examples/moby.yaml`,
+  ],
+  [
+    'a computer where an engine can run by now',
+    [host({ root: true })],
+    'rdctl reset --factory && rdctl up examples/moby.yaml',
+  ],
+])('a simulation says that it is one, and the command that makes it real: %s', (_, reports, command) => {
+  const line = simulationLine(reports, 'examples/moby.yaml');
+  expect(line).toMatch(/^notice: SIMULATED, [^\n]*$/);
+  expect(line.slice(line.indexOf(': ', 'notice: '.length) + 2)).toBe(command);
+});
+
+test('where no command makes it real, the one that says what is missing', () => {
+  expect(simulationLine([qemu({ arch: 'riscv64' }), host({ platform: 'darwin' })], undefined)).toMatch(
+    /: rdctl doctor$/,
+  );
+});
+
+test('the profile in the command is one word for a shell', () => {
+  expect(simulationLine([host({ root: true })], "my team's.yaml")).toMatch(/ && rdctl up 'my team'\\''s\.yaml'$/);
 });

@@ -251,18 +251,28 @@ describe('the probe', () => {
 
   test.each([
     [{ platform: 'darwin' as const }, /^needs Linux, and this is macOS$/, /^run rdctl on Linux$/],
-    [{ root: false }, /root/, /sudo/],
+    [{ root: false }, /root/, /^sudo rdctl up$/],
     [
       { missingPrograms: ['dockerd'] },
       /not installed: dockerd/,
-      /^apt-get install .*docker\.io containerd iptables iproute2 mount$/,
+      /^apt-get update && apt-get install --no-install-recommends docker\.io '\?exact-name\(docker-cli\)' iproute2 /,
     ],
-    [{ root: false, missingPrograms: ['dockerd'] }, /root.*not installed: dockerd/, /^sudo apt-get install/],
+    [
+      { root: false, missingPrograms: ['dockerd'] },
+      /root.*not installed: dockerd/,
+      /^sudo apt-get update && sudo apt-get install .* && sudo rdctl up$/,
+    ],
     [{ capable: false }, /CAP_NET_ADMIN/, /outside the container/],
     [{ controlGroups: false }, /control groups/, /mount/],
   ])('with %j says why not and what to do', (change, reason, fix) => {
     const answer = hostVerdict({ ...fine, ...change });
-    expect(answer).toEqual({ usable: false, reason: expect.stringMatching(reason), fix: expect.stringMatching(fix) });
+    expect(answer).toMatchObject({
+      usable: false,
+      reason: expect.stringMatching(reason),
+      fix: expect.stringMatching(fix),
+    });
+    // A sentence is not offered as a command.
+    expect('copyable' in answer).toBe(/^(?:sudo |apt-get |mount )/.test('fix' in answer ? answer.fix : ''));
   });
 });
 

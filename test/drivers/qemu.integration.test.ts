@@ -216,7 +216,14 @@ describe('the machine record', () => {
 });
 
 describe('the probe', () => {
-  const facts = { platform: 'linux', arch: 'x64', missingPrograms: [], images: ['x86_64'] } as const;
+  const facts = {
+    platform: 'linux',
+    arch: 'x64',
+    root: false,
+    missingPrograms: [],
+    missingBuilders: [],
+    images: ['x86_64'],
+  } as const;
   const mac = { ...facts, platform: 'darwin', arch: 'arm64', images: ['aarch64'] } as const;
 
   test.each([
@@ -229,7 +236,8 @@ describe('the probe', () => {
       {
         usable: false,
         reason: 'there is no guest image',
-        fix: 'rdctl image build, or rdctl image fetch URL --sha256 SUM',
+        fix: 'rdctl image build',
+        copyable: true,
       },
     ],
     [
@@ -243,8 +251,23 @@ describe('the probe', () => {
     ],
     [
       'a computer without programs',
-      { ...facts, missingPrograms: ['ssh', 'qemu-img'], images: [] },
-      { usable: false, reason: 'not installed: ssh, qemu-img', fix: expect.stringContaining(' qemu-system-x86 ') },
+      { ...facts, missingPrograms: ['ssh', 'qemu-img'], missingBuilders: ['mmdebstrap'], images: [] },
+      {
+        usable: false,
+        reason: 'not installed: ssh, qemu-img',
+        fix: 'sudo apt-get update && sudo apt-get install --no-install-recommends qemu-system-x86 qemu-utils openssh-client openssh-sftp-server mmdebstrap uidmap e2fsprogs ca-certificates && rdctl image build',
+        copyable: true,
+      },
+    ],
+    [
+      'root on a computer without what builds images',
+      { ...facts, root: true, missingBuilders: ['mmdebstrap'], images: [] },
+      { fix: expect.stringMatching(/^apt-get update && apt-get install \S+ mmdebstrap .* && rdctl image build$/) },
+    ],
+    [
+      'a computer that has an image and no QEMU',
+      { ...facts, missingPrograms: ['qemu-img'], missingBuilders: ['mmdebstrap'] },
+      { fix: expect.stringMatching(/ openssh-sftp-server$/) },
     ],
     [
       'arm64 without programs',

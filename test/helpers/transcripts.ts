@@ -26,7 +26,7 @@ export function shown(file: string, heading: string): Shown[] {
       .map((each): Shown => {
         // A command continues on lines that start with the prompt for continuation.
         const [command = '', ...printed] = each.trimEnd().replaceAll('\\\n> ', '').split('\n');
-        return { command: command.replace(/^npx /, ''), printed };
+        return { command: command.replace(/^\.\/(?=rdctl )/, ''), printed };
       }),
   );
 }

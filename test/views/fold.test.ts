@@ -39,6 +39,11 @@ const FOLDED: readonly (readonly [name: string, text: string, folded: string])[]
     'There is none. Create one with:\nrdctl token create --name NAME --scope read',
   ],
   [
+    'before a command of another program',
+    'host: it is not installed; fix: sudo apt-get update && sudo apt-get install docker.io',
+    'host: it is not installed; fix:\n  sudo apt-get update && sudo apt-get install docker.io',
+  ],
+  [
     'a message that begins with our name',
     'Error: rdctl needs a version of dockerd that is newer',
     'Error: rdctl needs a version of dockerd\n  that is newer',
@@ -58,6 +63,7 @@ test.each([
   ['a table', '2026-11-25 23:16:35  set  converged  memory: 6 → 5'],
   ['JSON', '  "message": "the container engine is not running",'],
   ['an example', '  rdctl set --virtual-machine.memory-in-gb 5'],
+  ['a fix', '        fix: sudo apt-get update && sudo apt-get install docker.io'],
   ['a stack trace', '    at Object.run (/usr/lib/rdctl/process.cjs:12:34)'],
   ['a path', '/home/developer/.local/share/rdctl/config/settings.json'],
   ['a line that is redrawn', '\r\u001b[2K  downloading the image of the machine now'],

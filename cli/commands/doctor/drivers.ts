@@ -1,6 +1,5 @@
 import { DRIVERS } from '../../../src/drivers/index.ts';
 import type { Io } from '../../command.ts';
-import { wrap } from '../../views/fold.ts';
 import { plainText } from '../../views/text.ts';
 
 /** Whether a driver can run on this computer. */
@@ -12,6 +11,8 @@ export interface DriverReport {
   /** Why it cannot run, and what to do. */
   reason?: string;
   fix?: string;
+  /** The fix is a command line. */
+  copyable?: true;
 }
 
 /** Probes every driver that runs something, in order of preference. */
@@ -20,15 +21,11 @@ export async function driverReports({ env }: Pick<Io, 'env'>): Promise<DriverRep
   return Promise.all(real.map(async ({ name, probe }) => ({ name, ...(await probe(env)) })));
 }
 
-/** Columns that the lines fit into. */
-const WIDTH = 60;
-
-/** What a driver found or misses, and below it what to do, in lines of at most 60 columns. */
+/** What a driver found or misses, and below it what to do, whole: it is there to be copied. */
 export function driverLines(reports: readonly DriverReport[]): string[] {
   const indent = 4 + Math.max(...reports.map(({ name }) => name.length));
   return reports.flatMap(({ name, usable, detail = '', reason = '', fix = '' }) => {
-    const texts = usable ? [`can run: ${detail}`] : [reason, `fix: ${fix}`];
-    const lines = texts.flatMap((text) => wrap(plainText(text).split(' '), WIDTH - indent));
-    return lines.map((line, at) => `${(at === 0 ? `  ${name}` : '').padEnd(indent)}${line}`);
+    const lines = usable ? [`can run: ${detail}`] : [reason, `fix: ${fix}`];
+    return lines.map((line, at) => `${(at === 0 ? `  ${name}` : '').padEnd(indent)}${plainText(line)}`);
   });
 }

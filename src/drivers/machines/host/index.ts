@@ -7,6 +7,7 @@ import { platformText } from '../../../settings/field.ts';
 import type { Driver, DriverContext, DriverFactory, DriverInfo, Probe, SupportMatrix } from '../../driver.ts';
 import type { Run, Shell } from '../../shell.ts';
 import { engineSupport, storageSupport, unsupported, withoutCluster } from '../shared/engine-support.ts';
+import { installLine } from '../shared/install-line.ts';
 import { lifelines } from '../shared/lifelines.ts';
 import { hostForwarding } from './firewall.ts';
 import { hostMachine } from './machine.ts';
@@ -117,7 +118,8 @@ export interface HostFacts {
 }
 
 const PROGRAMS = ['dockerd', 'containerd', 'ctr', 'runc', 'ip', 'iptables', 'umount', 'nsenter', 'unshare'];
-const INSTALL = 'apt-get install --no-install-recommends docker.io containerd iptables iproute2 mount';
+/** With containerd, runc and iptables, which docker.io depends on. Debian 12 has the client in docker.io, Debian 13 in docker-cli. */
+const PACKAGES = ['docker.io', "'?exact-name(docker-cli)'", 'iproute2', 'mount', 'ca-certificates'];
 
 /** Pure: the verdict on these facts, the cheapest fix first. */
 export function hostVerdict({ platform, root, missingPrograms, capable, controlGroups }: HostFacts): Probe {
@@ -131,10 +133,10 @@ export function hostVerdict({ platform, root, missingPrograms, capable, controlG
   const missing = missingPrograms.length > 0 ? `not installed: ${missingPrograms.join(', ')}` : undefined;
   if (!root) {
     const reason = 'needs root for networks and control groups';
-    const fix = missing ? `sudo ${INSTALL}; then run rdctl with sudo` : 'run rdctl with sudo';
-    return { usable: false, reason: missing ? `${reason}, and ${missing}` : reason, fix };
+    const fix = missing ? `${installLine(PACKAGES, root)} && sudo rdctl up` : 'sudo rdctl up';
+    return { usable: false, reason: missing ? `${reason}, and ${missing}` : reason, fix, copyable: true };
   }
-  if (missing) return { usable: false, reason: missing, fix: INSTALL };
+  if (missing) return { usable: false, reason: missing, fix: installLine(PACKAGES, root), copyable: true };
   if (!capable) {
     return {
       usable: false,
@@ -148,6 +150,7 @@ export function hostVerdict({ platform, root, missingPrograms, capable, controlG
       usable: false,
       reason: 'no control groups are mounted at /sys/fs/cgroup',
       fix: 'mount -t cgroup2 none /sys/fs/cgroup',
+      copyable: true,
     };
   }
   return { usable: true, detail: 'root on Linux with dockerd and containerd' };

@@ -5,6 +5,7 @@ import type { SettingPath } from '../../../settings/settings.gen.ts';
 import type { Probe, Support, SupportMatrix } from '../../driver.ts';
 import { ARCHITECTURES, type Architecture, guestArchitecture } from '../../guest-images/architecture.ts';
 import { ENFORCED, engineSupport, K3S_SUPPORT, unsupported } from '../shared/engine-support.ts';
+import { installLine } from '../shared/install-line.ts';
 import type { QemuHost } from './arguments.ts';
 import { DISK_MOST_BYTES, GIB } from './live/facts.ts';
 import { GUEST_SYSTEM_PATHS } from './mounts/directories.ts';
@@ -133,20 +134,26 @@ export interface QemuFacts {
   platform: NodeJS.Platform;
   /** `process.arch` */
   arch: string;
+  root: boolean;
   missingPrograms: readonly string[];
+  /** Of those that build a guest image. */
+  missingBuilders: readonly string[];
   /** Architectures of the guest images in the store of this home. */
   images: readonly string[];
 }
 
-/** Includes sftp-server, for the default mount type; macOS comes with everything of OpenSSH. */
-function installCommand(platform: NodeJS.Platform, architecture: Architecture): string {
-  if (platform === 'darwin') return 'brew install qemu';
-  const { qemu } = ARCHITECTURES[architecture];
-  return `apt-get install --no-install-recommends ${qemu.package} qemu-utils openssh-client openssh-sftp-server`;
+/** Includes sftp-server, for the default mount type. */
+function packagesFor({ package: qemu }: { package: string }): string[] {
+  return [qemu, 'qemu-utils', 'openssh-client', 'openssh-sftp-server'];
 }
 
+/** uidmap is for users other than root. */
+const BUILD_PACKAGES = ['mmdebstrap', 'uidmap', 'e2fsprogs', 'ca-certificates'];
+const BUILD = 'rdctl image build';
+
 /** Pure: the verdict on these facts, the cheapest fix first. */
-export function qemuVerdict({ platform, arch, missingPrograms, images }: QemuFacts): Probe {
+export function qemuVerdict(facts: QemuFacts): Probe {
+  const { platform, arch, missingPrograms, images } = facts;
   const architecture = guestArchitecture(arch);
   if ((platform !== 'linux' && platform !== 'darwin') || architecture === undefined) {
     return {
@@ -155,20 +162,31 @@ export function qemuVerdict({ platform, arch, missingPrograms, images }: QemuFac
       fix: 'run rdctl on Linux or macOS',
     };
   }
-  if (missingPrograms.length > 0) {
-    const reason = `not installed: ${missingPrograms.join(', ')}`;
-    return { usable: false, reason, fix: installCommand(platform, architecture) };
-  }
-  if (!images.includes(architecture)) {
-    const fetch = 'rdctl image fetch URL --sha256 SUM';
-    const reason =
-      images.length === 0
-        ? 'there is no guest image'
-        : `there is no guest image for ${architecture}, only for ${[...new Set(images)].join(', ')}`;
-    // Images are built on Linux.
-    return { usable: false, reason, fix: platform === 'linux' ? `rdctl image build, or ${fetch}` : fetch };
-  }
-  return { usable: true, detail: 'QEMU and a guest image' };
+  const hasImage = images.includes(architecture);
+  if (missingPrograms.length === 0 && hasImage) return { usable: true, detail: 'QEMU and a guest image' };
+  const noImage =
+    images.length === 0
+      ? 'there is no guest image'
+      : `there is no guest image for ${architecture}, only for ${[...new Set(images)].join(', ')}`;
+  const reason = missingPrograms.length > 0 ? `not installed: ${missingPrograms.join(', ')}` : noImage;
+  if (platform === 'linux')
+    return { usable: false, reason, fix: linuxFix(facts, architecture, hasImage), copyable: true };
+  // Images are built on Linux.
+  const fetch = hasImage ? [] : ['rdctl image fetch URL --sha256 SUM'];
+  const install = missingPrograms.length > 0 ? ['brew install qemu'] : [];
+  return { usable: false, reason, fix: [...install, ...fetch].join(' && ') };
+}
+
+function linuxFix(
+  { root, missingPrograms, missingBuilders }: QemuFacts,
+  architecture: Architecture,
+  hasImage: boolean,
+): string {
+  const packages = [
+    ...(missingPrograms.length > 0 ? packagesFor(ARCHITECTURES[architecture].qemu) : []),
+    ...(missingBuilders.length > 0 && !hasImage ? BUILD_PACKAGES : []),
+  ];
+  return [...(packages.length > 0 ? [installLine(packages, root)] : []), ...(hasImage ? [] : [BUILD])].join(' && ');
 }
 
 export async function qemuFacts(
@@ -177,8 +195,15 @@ export async function qemuFacts(
 ): Promise<QemuFacts> {
   const { platform, arch } = process;
   const path = programPath(env.PATH);
+  const root = process.getuid?.() === 0;
   const { qemu } = ARCHITECTURES[guestArchitecture(arch) ?? 'x86_64'];
-  const programs = [qemu.program, 'qemu-img', 'ssh', 'ssh-keygen'];
-  const found = await Promise.all(programs.map((name) => findProgram(name, path)));
-  return { platform, arch, missingPrograms: programs.filter((_, index) => found[index] === undefined), images };
+  const missing = async (programs: readonly string[]) => {
+    const found = await Promise.all(programs.map((name) => findProgram(name, path)));
+    return programs.filter((_, index) => found[index] === undefined);
+  };
+  const [missingPrograms, missingBuilders] = await Promise.all([
+    missing([qemu.program, 'qemu-img', 'ssh', 'ssh-keygen']),
+    missing(['mmdebstrap', 'mke2fs', ...(root ? [] : ['newuidmap'])]),
+  ]);
+  return { platform, arch, root, missingPrograms, missingBuilders, images };
 }
