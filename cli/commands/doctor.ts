@@ -1,8 +1,9 @@
 import { readFindings } from '../../src/client/diagnostics.ts';
-import { runningService } from '../../src/client/session/find.ts';
+import { runningService, type Service } from '../../src/client/session/find.ts';
+import { RdError } from '../../src/errors.ts';
 import type { StatusDocument } from '../../src/reconcile/status-document.ts';
 import { noArguments } from '../arguments/arguments.ts';
-import { defineCommand } from '../command.ts';
+import { defineCommand, type Io } from '../command.ts';
 import { statusText } from '../views/status-text.ts';
 import { jsonText, style } from '../views/text.ts';
 import { OUTPUT_FLAG } from '../views/view.ts';
@@ -26,7 +27,7 @@ Exit codes: 0 a driver can run, and no check failed; 2 otherwise.
     noArguments(args, 'doctor');
     const drivers = await driverReports(io);
     const service = await runningService(invocation);
-    const found = service && (await checksOf(service.client));
+    const found = service && (await checksOf(service.client).catch((error: unknown) => unchecked(error, service, io)));
     const failed = found?.checks.some(({ passed, mute }) => !passed && !mute) ?? false;
     if (flags.output === 'json') {
       io.out(jsonText({ kind: 'Doctor', formatVersion: 1, drivers, status: service?.status, diagnostics: found }));
@@ -36,6 +37,12 @@ Exit codes: 0 a driver can run, and no check failed; 2 otherwise.
     return failed || !(service || drivers.some(({ usable }) => usable)) ? 2 : 0;
   },
 });
+
+/** Another application may have no checks; what is known of it and of the drivers is shown all the same. */
+function unchecked(error: unknown, { client, status }: Service, io: Io): undefined {
+  if (!(error instanceof RdError) || !client.foreign) throw error;
+  io.err(`notice: ${status.product} has no checks that rdctl can run: ${error.message}.\n`);
+}
 
 async function checksOf(client: Parameters<typeof readFindings>[0]) {
   const { settings } = await client.settings();

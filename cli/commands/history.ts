@@ -1,5 +1,6 @@
 import { changesBetween } from '../../src/client/history.ts';
-import { homeOf } from '../../src/client/session/home.ts';
+import { type Caller, homeOf } from '../../src/client/session/home.ts';
+import { noteOtherApplication } from '../../src/client/session/other-application.ts';
 import { RdError } from '../../src/errors.ts';
 import type { HistoryEntry } from '../../src/plan/history.ts';
 import { readHistory } from '../../src/state/history-file.ts';
@@ -26,10 +27,10 @@ Exit codes: 0 success; 1 there is no such generation in the history.
   rdctl history show 12`,
   flags: { output: OUTPUT_FLAG },
   classic: false,
-  async run({ args, flags, io }) {
+  async run({ args, flags, globals, io }) {
     const [word, ...more] = args;
     if (word === undefined || more.length > 0) throw usage('history show takes one generation');
-    const entries = await readHistory(homeOf(io).historyFile);
+    const entries = await historyHere({ globals, io });
     const entry = entryAt(entries, generationIn(word));
     if (flags.output === 'json') io.out(jsonText(documentOf('HistoryEntry', entry)));
     else io.say(entryText(entry, entry.loss ? await storedNames(io) : []));
@@ -47,10 +48,10 @@ Exit codes: 0 no differences; 1 there is no such generation in the history; 2 th
   rdctl history diff 10 12`,
   flags: { output: OUTPUT_FLAG },
   classic: false,
-  async run({ args, flags, io }) {
+  async run({ args, flags, globals, io }) {
     const [from, to, ...more] = args;
     if (from === undefined || to === undefined || more.length > 0) throw usage('history diff takes two generations');
-    const entries = await readHistory(homeOf(io).historyFile);
+    const entries = await historyHere({ globals, io });
     const a = entryAt(entries, generationIn(from)).generation;
     const b = entryAt(entries, generationIn(to)).generation;
     if (a > b) throw usage('history diff takes the older generation first');
@@ -74,15 +75,24 @@ Secrets are masked. \`rdctl rollback\` goes back to an earlier generation.
   flags: FLAGS,
   classic: false,
   subcommands: [historyShow, historyDiff],
-  async otherwise({ args, flags, io }) {
+  async otherwise({ args, flags, globals, io }) {
     if (args.length > 0) throw usage(`history has no command ${JSON.stringify(args[0])}`);
-    const entries = selected(await readHistory(homeOf(io).historyFile), flags);
+    const entries = selected(await historyHere({ globals, io }), flags);
     if (flags.output === 'json') io.out(jsonText(documentOf('History', { entries })));
     else if (entries.length === 0) noEntries(io, flags);
     else io.out(historyText(entries));
     return 0;
   },
 });
+
+/** The history of this home. Another application that runs has none, which is said. */
+async function historyHere(caller: Pick<Caller, 'globals' | 'io'>): Promise<HistoryEntry[]> {
+  await noteOtherApplication(
+    caller,
+    'It keeps no history; this one is of what rdctl itself has run here. `rdctl status` shows that application.',
+  );
+  return readHistory(homeOf(caller.io).historyFile);
+}
 
 /** Names of the snapshots of this home. */
 export async function storedNames(io: Io): Promise<string[]> {

@@ -1,4 +1,5 @@
 import { homeOf } from '../../src/client/session/home.ts';
+import { noteOtherApplication } from '../../src/client/session/other-application.ts';
 import type { HomeLogs, LogName, LogPlace } from '../../src/drivers/log-places.ts';
 import { RdError } from '../../src/errors.ts';
 import { systemClock } from '../../src/os/clock.ts';
@@ -35,12 +36,16 @@ Exit codes: 130 after Ctrl-C; 1 there is no such log.
     output: { type: 'string', short: 'o', summary: 'Output format', values: ['text', 'json'] },
   },
   classic: false,
-  async run({ args, flags, io }) {
+  async run({ args, flags, globals, io }) {
     const [name = 'service', ...more] = args;
     if (more.length > 0) throw usage('logs takes one log');
     const { lines, since, follow = false } = flags;
     if (lines !== undefined && lines < 0) throw usage('--lines must not be negative');
     const here = homeOf(io);
+    await noteOtherApplication(
+      { globals, io },
+      'Its logs are not read; these are of what rdctl itself has run here. `RDCTL_COMPAT=rancher-desktop rdctl paths` names the directory of its logs.',
+    );
     const { homeLogs } = await import('../../src/drivers/log-places.ts');
     const home = await homeLogs(here);
     const place = await placeOf(name, home);

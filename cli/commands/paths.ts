@@ -1,5 +1,6 @@
 import { dirname, join } from 'node:path';
 import { placesOf } from '../../src/client/session/home.ts';
+import { noteOtherApplication } from '../../src/client/session/other-application.ts';
 import { type Environment, userHome } from '../../src/os/user-directories.ts';
 import { COMPATIBLE } from '../../src/product.ts';
 import type { Places } from '../../src/state/places.ts';
@@ -17,9 +18,16 @@ Rancher Desktop.`,
     output: { type: 'string', short: 'o', summary: 'Output format', values: ['json'] },
   },
   classic: true,
-  async run({ args, io }) {
+  async run({ args, globals, io }) {
     noArguments(args, 'paths');
-    io.out(`${JSON.stringify(pathsOf(placesOf(io), io))}\n`);
+    const here = placesOf(io);
+    if (here.dropIn === undefined) {
+      await noteOtherApplication(
+        { globals, io },
+        'These are the directories of rdctl; `RDCTL_COMPAT=rancher-desktop rdctl paths` prints those of that application.',
+      );
+    }
+    io.out(`${JSON.stringify(pathsOf(here, io))}\n`);
     return 0;
   },
 });

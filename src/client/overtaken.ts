@@ -37,7 +37,9 @@ const EXTENSIONS = 'application.extensions.installed';
 export async function refuseSuperseded({ client, request, generation, how }: Asked): Promise<void> {
   const { portForwards: _, ...asked } = request;
   const { plan } = await client.planWithLive(asked, how ? { how } : {});
-  const missing = plan.changes.filter((change) => change.path !== EXTENSIONS && !change.blocked && !isRuntimeChange(change));
+  const missing = plan.changes.filter(
+    (change) => change.path !== EXTENSIONS && !change.blocked && !isRuntimeChange(change),
+  );
   if (missing.length === 0) return;
   const paths = [...new Set(missing.map(({ path }) => path))];
   const later = (await client.history()).filter(

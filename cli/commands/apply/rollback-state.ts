@@ -46,9 +46,13 @@ async function snapshotsOf(service: Service | undefined, { io }: Caller): Promis
 async function historyOf(service: Service | undefined, historyFile: string): Promise<HistoryEntry[]> {
   if (!service) return readHistory(historyFile);
   if (!service.client.foreign) return service.client.history();
-  throw new RdError('ERR_WRONG_TARGET', `Only ${PRODUCT.name} has a history; the running application is another one.`, {
-    advice: 'Undo its last apply with: rdctl apply --previous --target …',
-  });
+  throw new RdError(
+    'ERR_WRONG_TARGET',
+    `Only ${PRODUCT.name} has a history; the running application is ${service.status.product}.`,
+    {
+      advice: 'Undo its last apply with: rdctl apply --previous --target …',
+    },
+  );
 }
 
 /** A generation whose later changes are all known. */

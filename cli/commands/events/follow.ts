@@ -2,13 +2,14 @@ import type { StreamMessage } from '../../../src/client/event-stream.ts';
 import { followEvents } from '../../../src/client/session/follow.ts';
 import { RdError } from '../../../src/errors.ts';
 import type { EventKind } from '../../../src/events/event.ts';
+import { COMPATIBLE } from '../../../src/product.ts';
 import type { Caller } from '../../command.ts';
 import { signalExit } from '../../errors.ts';
 import { plainText } from '../../views/text.ts';
 
 /** Another application is running. */
 export function noEvents(): RdError {
-  return new RdError('ERR_WRONG_TARGET', 'The running application has no events.', {
+  return new RdError('ERR_WRONG_TARGET', `${COMPATIBLE.productName}, the running application, has no events.`, {
     advice: 'Look at it with `rdctl status`.',
   });
 }
