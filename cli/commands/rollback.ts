@@ -3,6 +3,7 @@ import { runningService } from '../../src/client/session/find.ts';
 import { homeOf } from '../../src/client/session/home.ts';
 import { usage } from '../arguments/values.ts';
 import { defineCommand } from '../command.ts';
+import { stopText } from '../views/consent.ts';
 import { showNotices } from '../views/service-activity.ts';
 import { OUTPUT_FLAG, viewFor } from '../views/view.ts';
 import { rollbackState } from './apply/rollback-state.ts';
@@ -13,8 +14,8 @@ export const rollback = defineCommand({
   name: 'rollback',
   summary: 'Go back to an earlier state of settings and power',
   usage: '[GENERATION]',
-  description: `Undoes every change after a generation of \`rdctl history\`; without one, the last change. It is an apply like any other: planned,
-shown, and recorded in the history, so it can be undone as well. Secrets and data are not brought back: for data, there are snapshots.
+  description: `Undoes every change after a generation of \`rdctl history\`; without one, the last change that stands, and says which. It is an apply like
+any other: planned, shown, and recorded in the history, so it can be undone as well. It asks before it stops what runs; --yes consents. Secrets and data are not brought back: for data, there are snapshots.
 Settings that the driver no longer supports are skipped and named.
 Exit codes: as those of \`rdctl apply\`; 1 if there is nothing to undo.
 
@@ -42,7 +43,8 @@ Exit codes: as those of \`rdctl apply\`; 1 if there is nothing to undo.
         io,
         { ...flags, how: 'rollback' },
       );
-      view.plan(plan);
+      const stop = stopText(plan);
+      view.plan(stop === undefined ? plan : { ...plan, warnings: [...plan.warnings, `${stop}.`] });
       return plan.summary.blocked > 0 ? 3 : 0;
     }
     await applyNow({

@@ -15,31 +15,52 @@ export function sinceReset(entries: readonly HistoryEntry[]): readonly HistoryEn
   return entries.slice(entries.findLastIndex(({ by }) => by.how === 'factory reset') + 1);
 }
 
-/** The generation before the last change that took effect, and before the apply that it belongs to. Throws `ERR_NOT_FOUND` without one. */
-export function beforeLast(entries: readonly HistoryEntry[]): number {
-  const last = lastStanding(entries);
-  if (last?.loss && last.changes.length === 0) throw onlyLoss(last.generation, last.loss);
-  if (last) return (last.by.continues ?? last.generation) - 1;
-  throw new RdError('ERR_NOT_FOUND', 'There is nothing to undo: the history of this home is empty.', {
-    advice: 'Changes are recorded from the first apply on; see them with `rdctl history`.',
-  });
+/** What a rollback without a generation undoes. */
+export interface LastChange {
+  /** The generation to go back to. */
+  to: number;
+  /** The change that is undone; of an apply, its first entry. */
+  change: HistoryEntry;
+  /** Newer changes that failed and that the service has undone already. */
+  returned: HistoryEntry[];
 }
 
-/** The last change that took effect and was not undone by the service: a return undoes everything since the generation that it goes back to. */
+/**
+ * The last change that stands, and the apply that it belongs to: what the service went back on does not stand, while a failed change does
+ * that was kept. Throws `ERR_NOT_FOUND` without one.
+ */
+export function lastChange(entries: readonly HistoryEntry[]): LastChange {
+  const last = lastStanding(entries);
+  if (!last) {
+    throw new RdError('ERR_NOT_FOUND', 'There is nothing to undo: no change of this home stands.', {
+      advice: 'Changes are recorded from the first apply on; see them with `rdctl history`.',
+    });
+  }
+  if (last.changes.length === 0) throw onlyData(last);
+  const begun = last.by.continues ?? last.generation;
+  return {
+    to: begun - 1,
+    change: entries.find(({ generation }) => generation === begun) ?? last,
+    returned: entries.filter(({ generation, outcome }) => generation > begun && outcome?.result === 'returned'),
+  };
+}
+
+/** A return undoes everything since the generation that it goes back to. */
 function lastStanding(entries: readonly HistoryEntry[]): HistoryEntry | undefined {
-  const last = entries.findLast(({ outcome }) => outcome?.result !== 'not applied');
+  const last = entries.findLast(({ outcome }) => !['not applied', 'returned'].includes(outcome?.result ?? ''));
   if (last?.by.how !== 'return' || last.by.to === undefined) return last;
   const { to } = last.by;
   return lastStanding(entries.filter(({ generation }) => generation <= to));
 }
 
-/** A reset changes no settings. */
-function onlyLoss(generation: number, loss: RecordedLoss): RdError {
+/** A reset changes no settings, and neither does the restore of a snapshot with the same ones. */
+function onlyData({ generation, loss, by }: HistoryEntry): RdError {
   const back =
-    'snapshot' in loss ? `Get the data back with \`rdctl snapshot restore ${loss.snapshot}\`, or undo` : 'Undo';
+    loss && 'snapshot' in loss ? `Get the data back with \`rdctl snapshot restore ${loss.snapshot}\`, or undo` : 'Undo';
+  const did = by.how === 'restore' ? 'replaced' : 'deleted';
   return new RdError(
     'ERR_NOT_FOUND',
-    `The last change, generation ${generation}, deleted data and changed no settings: a rollback cannot undo it.`,
+    `The last change, generation ${generation}, ${did} data and changed no settings: a rollback cannot undo it.`,
     { advice: `${back} earlier changes with \`rdctl rollback GENERATION\`.` },
   );
 }

@@ -46,9 +46,9 @@ export async function withRollbackAdvice(error: unknown, service: Service, where
 /** A rollback may be rejected: a disk that has grown never shrinks. */
 async function rollbackAdvice({ client }: Service): Promise<string> {
   try {
-    const { beforeLast, rollbackRequest, sinceReset } = await import('../../../src/client/history.ts');
+    const { lastChange, rollbackRequest, sinceReset } = await import('../../../src/client/history.ts');
     const entries = sinceReset(await client.history());
-    await client.plan(rollbackRequest(entries, beforeLast(entries)).request);
+    await client.plan(rollbackRequest(entries, lastChange(entries).to).request);
   } catch (error) {
     // No other failure here means that the rollback would be rejected.
     if (error instanceof RdError && error.code === 'ERR_SETTINGS_INVALID') {

@@ -1,4 +1,4 @@
-import { beforeLast, lossesAfter, rollbackRequest, sinceReset } from '../../../src/client/history.ts';
+import { type LastChange, lastChange, lossesAfter, rollbackRequest, sinceReset } from '../../../src/client/history.ts';
 import { runningService, type Service } from '../../../src/client/session/find.ts';
 import { homeOf } from '../../../src/client/session/home.ts';
 import { RdError } from '../../../src/errors.ts';
@@ -6,7 +6,7 @@ import type { HistoryEntry } from '../../../src/plan/history.ts';
 import { PRODUCT } from '../../../src/product.ts';
 import { readHistory } from '../../../src/state/history-file.ts';
 import type { Caller } from '../../command.ts';
-import { returnText } from '../../views/history-text.ts';
+import { authorText, changesBrief, returnText, timeText } from '../../views/history-text.ts';
 import type { View } from '../../views/view.ts';
 import { entryAt, generationIn, storedNames } from '../history.ts';
 import type { RequestedState } from './run.ts';
@@ -21,7 +21,9 @@ export async function rollbackState(word: string | undefined, caller: Caller, vi
   const service = await runningService(caller);
   const { data: home, historyFile } = homeOf(caller.io);
   const entries = sinceReset(await historyOf(service, historyFile));
-  const to = word === undefined ? beforeLast(entries) : targetIn(entries, generationIn(word));
+  const last = word === undefined ? lastChange(entries) : undefined;
+  if (last) caller.io.err(`${undoneText(last)}\n`);
+  const to = last?.to ?? targetIn(entries, generationIn(word ?? ''));
   const asked = rollbackRequest(entries, to);
   view.warnings(
     asked.secrets.map((path) => `${path} is a secret, which the history does not hold: it stays as it is.`),
@@ -35,6 +37,14 @@ export async function rollbackState(word: string | undefined, caller: Caller, vi
     ),
   );
   return { asked, isRollback: true, home: service?.status.home ?? home, author: async () => ({ to }) };
+}
+
+/** Which change goes, and which are gone already. */
+function undoneText({ change, returned }: LastChange): string {
+  const gone = returned.map(({ generation }) => generation);
+  const skipped = gone.length === 0 ? '' : ` Generation ${gone.join(', ')} failed and is undone already.`;
+  const failed = change.outcome?.result === 'failed' ? ', which failed' : '';
+  return `Undoing generation ${change.generation} (${authorText(change)}, ${timeText(change.at)})${failed}: ${changesBrief(change)}.${skipped}`;
 }
 
 async function snapshotsOf(service: Service | undefined, { io }: Caller): Promise<string[]> {

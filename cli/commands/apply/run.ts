@@ -180,6 +180,7 @@ async function applyWith(service: Found, options: ApplyOptions, { leftMs, decide
   const { request, portForwards } = wanted.asked;
   if (!portForwards) view.warnings([FORWARDS_UNKNOWN]);
   let sent = false;
+  let agreedToStop = false;
   const input: ApplyInput = {
     // Leave time for the steps after the plan.
     client: patientClient(client, io, () => Math.min(PLAN_WAIT_MS, leftMs() / 2)),
@@ -211,6 +212,13 @@ async function applyWith(service: Found, options: ApplyOptions, { leftMs, decide
     async inspect(plan, live) {
       if (wanted.saved) checkFresh?.(wanted.saved, plan, live);
       if (plan.changes.length === 0) return;
+      if (wanted.isRollback && !agreedToStop) {
+        const { consentToStop } = await import('../../views/consent.ts');
+        const asked = systemClock.now();
+        await consentToStop(plan, options.allowed, io);
+        agreedToStop = true;
+        decided(systemClock.now() - asked);
+      }
       const { takeoversOf } = await import('../plan/managers.ts');
       if (wanted.profile) view.warnings(await takeoversOf(plan, wanted.profile, where));
       // A service of ours has a history.

@@ -107,6 +107,45 @@ test('with --on-failure keep it stays, and a rollback is offered', async () => {
   expect((await run('rollback')).exit).toBe(0);
 });
 
+test('a rollback after a change that was undone undoes the last one that succeeded, says which, and asks before it stops what runs', async () => {
+  const { run, profile, entries, client } = await scene({ power: 'stopped' });
+  expect((await run('up')).exit).toBe(0);
+  const [started] = await entries();
+  expect((await run('apply', '-f', profile(CHANGE))).exit).toBe(1);
+  await expect.poll(entries).toMatchObject([{}, { outcome: { result: 'returned' } }, { by: { how: 'return' } }]);
+  const said = `Undoing generation ${started?.generation} (apply, `;
+  const plan = await run('rollback', '--plan');
+  expect(plan.err).toContain(said);
+  expect(plan.err).toContain('failed and is undone already.');
+  expect(plan.out).toContain('warning: This stops the desktop, because it was off before the change that is undone.');
+  const refused = await run('rollback');
+  expect(refused.exit).not.toBe(0);
+  expect(refused.err).toContain('This stops the desktop');
+  expect(refused.err).toContain('--yes');
+  expect((await client.status()).power).toBe('started');
+  expect(await run('rollback', '--yes')).toMatchObject({ exit: 0, err: expect.stringContaining(said) });
+  expect((await client.status()).power).toBe('stopped');
+});
+
+test('a rollback after a change that failed and was kept undoes that one alone', async () => {
+  const { run, client, converged, entries } = await scene();
+  await run('set', '--virtual-machine.memory-in-gb', '4');
+  await converged();
+  const { generation } = await client.status();
+  await run('set', '--container-engine.name', 'containerd');
+  await expect(converged(generation + 1)).rejects.toMatchObject({ code: 'ERR_CONVERGE_FAILED' });
+  await expect.poll(async () => (await entries()).at(-1)?.outcome?.result).toBe('failed');
+  const { exit, err } = await run('rollback');
+  expect({ exit, err }).toMatchObject({
+    exit: 0,
+    err: expect.stringContaining(', which failed: containerEngine.name'),
+  });
+  expect((await client.settings()).settings).toMatchObject({
+    containerEngine: { name: 'moby' },
+    virtualMachine: { memoryInGB: 4 },
+  });
+});
+
 test('a first start is kept, and says why', async () => {
   const { run, profile, entries, client } = await scene({ power: 'stopped' });
   const { exit, err } = await run('apply', '-f', profile({ ...CHANGE, state: 'started' }));
