@@ -9,7 +9,6 @@ import type { GuestImage } from '../src/drivers/guest-images/image.ts';
 import { ceilings } from '../src/drivers/machines/qemu/start.ts';
 import { ownHost } from '../src/drivers/machines/qemu/support.ts';
 import { type BareMachine, bareMachine, pings } from './bare-machine.ts';
-import { IDLE_CONTAINER, idleLoad } from './idle.ts';
 import { compare, type Result, result } from './measure.ts';
 import { benchImage, inGuest, MACHINE, openMachine } from './our-machine.ts';
 
@@ -33,8 +32,6 @@ const never = new AbortController().signal;
 interface Figures {
   cold: number;
   resume: number;
-  /** See `idleLoad`. */
-  idle: number;
   memory: number;
   copy: number;
   restore: number;
@@ -47,7 +44,7 @@ interface Figures {
 export async function machine(rounds: number): Promise<Result[]> {
   const image = await benchImage();
   const ours: Figures[] = [];
-  const bare: Omit<Figures, 'resume' | 'idle'>[] = [];
+  const bare: Omit<Figures, 'resume'>[] = [];
   for (let round = 0; round < rounds; round += 1) {
     bare.push(await bareRound(image));
     ours.push(await ourRound(image));
@@ -94,23 +91,12 @@ export async function machine(rounds: number): Promise<Result[]> {
       1.5,
     ),
     line('restore to engine', 'stop, copy back, start / the same by hand', 'restore', 'restore', 1.15),
-    result({
-      name: 'machine: idle, with an idle container',
-      compared: 'processor time of QEMU in a second / a core',
-      ...compare(
-        ours.map(({ idle }) => idle),
-        ours.map(() => 1000),
-      ),
-      aim: { sign: '<=', value: 0.05 },
-      unit: 'ms',
-      rounds,
-    }),
   ];
 }
 
 /** A new machine in a new home, through the interface that the service uses. */
 async function ourRound(image: GuestImage): Promise<Figures> {
-  const { driver, home, directory } = await openMachine(image);
+  const { driver, home } = await openMachine(image);
   const start = async () => {
     await driver.machine.perform({ do: 'start', spec: MACHINE }, never);
     await driver.engines.moby.perform({ do: 'start', spec: MOBY }, never);
@@ -129,9 +115,6 @@ async function ourRound(image: GuestImage): Promise<Figures> {
     const resume = await timed(start);
     const seen = await driver.machine.observe(never);
     if (seen.state !== 'on' || seen.started?.how !== 'resume') throw new Error('the machine did not resume');
-    await inGuest(driver, IDLE_CONTAINER);
-    const idle = await idleLoad(driver, directory);
-    await inGuest(driver, 'docker rm --force idle');
     const data = driver.keeps.find((path) => path.endsWith('.qcow2')) ?? '';
     const saved = join(home, 'saved.qcow2');
     const copy = await timed(async () => driver.copyLive?.([{ from: data, to: saved }], never));
@@ -141,7 +124,7 @@ async function ourRound(image: GuestImage): Promise<Figures> {
       await start();
     });
     const memory = await timed(() => driver.machine.perform({ do: 'adjust', spec: MORE }, never));
-    return { cold, resume, idle, memory, copy, restore };
+    return { cold, resume, memory, copy, restore };
   } finally {
     await stop();
     await driver.release?.();
@@ -150,7 +133,7 @@ async function ourRound(image: GuestImage): Promise<Figures> {
 }
 
 /** The same with the programs alone. */
-async function bareRound(image: GuestImage): Promise<Omit<Figures, 'resume' | 'idle'>> {
+async function bareRound(image: GuestImage): Promise<Omit<Figures, 'resume'>> {
   const { memoryGiB, cpus, diskBytes } = MACHINE;
   const bare = await bareMachine({ image, memoryGiB, cpus, diskBytes, ...ceilings(MACHINE, ownHost().architecture) });
   try {

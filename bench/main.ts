@@ -5,6 +5,7 @@ import { events } from './events.ts';
 import { fleet } from './fleet.ts';
 import { goClient } from './go-client.ts';
 import { history } from './history.ts';
+import { idle } from './idle.ts';
 import { machine } from './machine.ts';
 import type { Result } from './measure.ts';
 import { ports } from './ports.ts';
@@ -20,7 +21,7 @@ const PORT_ROUNDS = 20;
 
 /**
  * `npm run bench [-- --json] [-- --quick]`: every ratio with its aim; with `--machine` those of virtual machines instead, which take many
- * minutes and want an image, and with `--ports` only those of forwarded ports. Exits 0 also when an aim is missed: it measures.
+ * minutes and want an image, and with `--ports` or `--idle` only those of forwarded ports or idle machines. Exits 0 also when an aim is missed: it measures.
  */
 async function main(args: readonly string[]): Promise<void> {
   if (!existsSync(TOOL)) throw new Error('dist/ is missing: run npm run build first');
@@ -34,8 +35,9 @@ async function main(args: readonly string[]): Promise<void> {
   };
   const isMachine = args.includes('--machine');
   if (isMachine) note(await machine(quick ? 1 : MACHINE_ROUNDS));
+  if (isMachine || args.includes('--idle')) note(await idle(quick ? 1 : MACHINE_ROUNDS));
   if (isMachine || args.includes('--ports')) note(await ports(rounds(PORT_ROUNDS)));
-  else await withoutMachine(note, rounds);
+  else if (!args.includes('--idle')) await withoutMachine(note, rounds);
   if (args.includes('--json')) console.log(JSON.stringify(results, undefined, 2));
   else print(results);
 }

@@ -5,7 +5,7 @@ import type { SettingPath } from '../settings/settings.gen.ts';
 
 /**
  * The interface between the service and any backend. Only plain data crosses it. A driver is a machine with its engines and, where
- * supported, a cluster. `observe` inspects the world each time and never reports from memory; `perform` must be repeatable, because a crash
+ * supported, a cluster. `observe` inspects the world each time and never reports from memory (but see `Look`); `perform` must be repeatable, because a crash
  * can happen between the work and the next observation. It is one file, to show everything that crosses the interface in one place.
  */
 
@@ -192,8 +192,14 @@ export interface MachineDriver {
   /** `progress` is called on progress of a step that may exceed its limit. */
   perform(step: MachineStep, signal: AbortSignal, progress?: () => void): Promise<void>;
 }
+/**
+ * How closely an engine is observed. `routine`: its workload may be as of the last event that the engine has reported, because listing
+ * images and containers is expensive. `full`: everything is read now, as for a plan.
+ */
+export type Look = 'full' | 'routine';
 export interface EngineDriver {
-  observe(signal: AbortSignal): Promise<EngineStatus>;
+  /** `how`: `full` where absent. */
+  observe(signal: AbortSignal, how?: Look): Promise<EngineStatus>;
   perform(step: EngineStep, signal: AbortSignal): Promise<void>;
   /** As the driver's. */
   release?(): Promise<void>;

@@ -48,9 +48,9 @@ export interface Shell {
   listens(path: string): Promise<boolean>;
   /**
    * Holds a connection to that socket of a running program, where that is cheap, to detect its end immediately (`Driver.watch`). `hello`
-   * keeps the program from closing an idle connection.
+   * keeps the program from closing an idle connection; `listen` is called for each connection, to get what it says.
    */
-  hold(path: string, hello: string | Uint8Array): Promise<void>;
+  hold(path: string, hello: string | Uint8Array, listen?: () => LineListener): Promise<void>;
   /** A host socket that leads to that socket in the machine. */
   localSocket(path: string): Promise<string>;
   /**
@@ -81,6 +81,12 @@ export interface Shell {
 
 /** Runs a program; see `Shell.run`. */
 export type Run = Shell['run'];
+
+/** Gets what comes over a held connection, and its end. */
+export interface LineListener {
+  heard(bytes: Uint8Array): void;
+  ended(): void;
+}
 
 /** A path, or a port of the machine's 127.0.0.1; 0 for a free one. */
 export type ServerPlace = { socket: string } | { port: number };

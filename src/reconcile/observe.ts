@@ -1,15 +1,15 @@
-import type { Driver } from '../drivers/driver.ts';
+import type { Driver, Look } from '../drivers/driver.ts';
 import { messageOf, RdError } from '../errors.ts';
 import type { Clock } from '../os/clock.ts';
 import type { Observed } from '../plan/backend.ts';
 import { type LookHistory, lookLimitMs, NO_LOOKS, timeoutText, waitingText, withLook } from './look-limit.ts';
 
 /** Observes all parts in parallel. Throws the drivers' errors. */
-export async function observe(driver: Driver, signal: AbortSignal): Promise<Observed> {
+export async function observe(driver: Driver, signal: AbortSignal, how: Look = 'full'): Promise<Observed> {
   const [machine, moby, containerd, cluster] = await Promise.all([
     driver.machine.observe(signal),
-    driver.engines.moby.observe(signal),
-    driver.engines.containerd.observe(signal),
+    driver.engines.moby.observe(signal, how),
+    driver.engines.containerd.observe(signal, how),
     driver.cluster ? driver.cluster.observe(signal) : ({ state: 'unsupported' } as const),
   ]);
   return { machine, engines: { moby, containerd }, cluster };
@@ -20,7 +20,7 @@ export async function observe(driver: Driver, signal: AbortSignal): Promise<Obse
  * loop. Throws `ERR_DRIVER_FAILED` then, and when the signal aborts. `timedOut` is called at the limit.
  */
 async function observeInTime(
-  { driver, clock }: Pick<ObserverInput, 'driver' | 'clock'>,
+  { driver, clock, how }: Pick<ObserverInput, 'driver' | 'clock'> & { how: Look },
   history: LookHistory,
   signal: AbortSignal,
   timedOut: () => void,
@@ -35,7 +35,7 @@ async function observeInTime(
     giveUp();
   });
   try {
-    return await Promise.race([observe(driver, stop.signal), givenUp(stop.signal, `${timeoutText(history)}.`)]);
+    return await Promise.race([observe(driver, stop.signal, how), givenUp(stop.signal, `${timeoutText(history)}.`)]);
   } finally {
     done.abort();
     signal.removeEventListener('abort', giveUp);
@@ -160,10 +160,12 @@ export function createObserver({ driver, clock, check, closing, wake }: Observer
       const pending = next;
       if (!ended) next = pendingObservation();
       const known = exits;
+      // What somebody asked for, such as a plan, names what runs now.
+      const how = pending.callers > 0 || seen === undefined ? 'full' : 'routine';
       isDue = false;
       try {
         check();
-        seen = await observeInTime({ driver, clock }, history, either.signal, () => {
+        seen = await observeInTime({ driver, clock, how }, history, either.signal, () => {
           history = withLook(history, 'timed out');
         });
         history = withLook(history, clock.now() - since);

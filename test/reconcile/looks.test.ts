@@ -1,6 +1,9 @@
 import { describe, expect, test } from 'vitest';
+import type { Driver, EngineDriver } from '../../src/drivers/driver.ts';
+import { FULL_LOOK_MS, followedWorkload } from '../../src/drivers/engines/followed-workload.ts';
 import type { Model } from '../../src/drivers/machines/simulated/model.ts';
 import { RdError } from '../../src/errors.ts';
+import type { Clock } from '../../src/os/clock.ts';
 import type { Observed } from '../../src/plan/backend.ts';
 import { IDLE_MS } from '../../src/reconcile/controllers.ts';
 import { LOOK_LIMIT_MS } from '../../src/reconcile/look-limit.ts';
@@ -60,6 +63,35 @@ describe('looking', () => {
     }
     expect(steps()).toEqual([]);
     expect(controllers.status().converged).toBe(true);
+  });
+
+  test('in an idle hour the loop reads the workload of an engine four times, and once for each request', async () => {
+    let reads = 0;
+    let checks = 0;
+    const around = (driver: Driver, clock: Clock): Driver => {
+      const { moby } = driver.engines;
+      const workload = followedWorkload(async () => {
+        reads += 1;
+        return { containers: 3, runningContainers: 3, images: 3, running: [] };
+      }, clock);
+      workload.follow().heard(Buffer.from('HTTP/1.1 200 OK\r\n\r\n'));
+      const observe: EngineDriver['observe'] = async (signal, how = 'full') => {
+        checks += 1;
+        const status = await moby.observe(signal);
+        return status.state === 'running' ? { ...status, workload: await workload.look(how, signal) } : status;
+      };
+      return { ...driver, engines: { ...driver.engines, moby: { ...moby, observe } } };
+    };
+    const { controllers, clock } = start({ model: runningModel(NO_CLUSTER), around });
+    await clock.turn();
+    await clock.advance(3_600_000);
+    expect(checks).toBeGreaterThanOrEqual(3_600_000 / IDLE_MS);
+    expect(reads).toBeLessThanOrEqual(1 + 3_600_000 / FULL_LOOK_MS);
+    const before = reads;
+    expect(await Promise.all([controllers.look(never), controllers.look(never)])).toEqual([true, true]);
+    expect(reads).toBe(before + 1);
+    await clock.advance(IDLE_MS);
+    expect(reads).toBe(before + 1);
   });
 
   /** The engine dies. */

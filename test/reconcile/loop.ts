@@ -1,8 +1,9 @@
 import { onTestFinished } from 'vitest';
-import type { DriverInfo } from '../../src/drivers/driver.ts';
+import type { Driver, DriverInfo } from '../../src/drivers/driver.ts';
 import { emptyModel, type Model } from '../../src/drivers/machines/simulated/model.ts';
 import type { Fault, FaultSource } from '../../src/drivers/machines/simulated/options.ts';
 import { type ErrorCode, RdError } from '../../src/errors.ts';
+import type { Clock } from '../../src/os/clock.ts';
 import type { Desired, LoopStatus } from '../../src/reconcile/contract.ts';
 import { createControllers } from '../../src/reconcile/controllers.ts';
 import { DEFAULT_MACHINE_OPTIONS } from '../../src/settings/machine-options.gen.ts';
@@ -22,6 +23,8 @@ interface Setup {
   latency?: number;
   info?: Partial<DriverInfo>;
   clusterReadyMs?: number;
+  /** What the loop drives instead of the simulation. */
+  around?(driver: Driver, clock: Clock): Driver;
 }
 
 /** A loop over a simulation, on a clock that the test advances. */
@@ -30,6 +33,7 @@ export function start({
   power = 'started',
   model = emptyModel(),
   latency = 0,
+  around = (driver) => driver,
   ...rest
 }: Setup = {}) {
   const clock = createVirtualClock();
@@ -43,7 +47,7 @@ export function start({
   const states: string[] = [];
   const desired = { settings, machine: DEFAULT_MACHINE_OPTIONS, power, generation: 1 };
   const controllers = createControllers({
-    driver: simulation.driver,
+    driver: around(simulation.driver, clock),
     desired,
     clock,
     random: () => 0.5,

@@ -141,9 +141,6 @@ export const POD = 'io.kubernetes.pod.uid';
 /** Swarm restarts are not visible in the container. */
 const SWARM = 'com.docker.swarm.service.id';
 
-/** A request prefix after which HTTP servers such as dockerd keep a connection open. */
-export const HTTP_HELLO = 'GET /_ping HTTP/1.1\r\nHost: localhost\r\n\r\n';
-
 /**
  * The version of a dockerd that passes its health check; undefined for one that does not. `/version` runs two programs each time, which
  * an idle guest would notice.

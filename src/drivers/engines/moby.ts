@@ -1,13 +1,14 @@
 import { dirname, join } from 'node:path';
 import { RdError } from '../../errors.ts';
-import type { EngineDriver, EngineSpec, EngineStatus } from '../driver.ts';
+import type { EngineDriver, EngineSpec, EngineStatus, Look } from '../driver.ts';
 import type { EngineArea, EngineNetwork, PlacedFile, Shell } from '../shell.ts';
 import { authzPlugin } from './authz-plugin.ts';
 import { type ContainerdDaemon, containerdDaemon, GRPC_HELLO } from './containerd-daemon.ts';
 import { engineRecord } from './engine-record.ts';
 import { adoptGuard, type EngineProgram, endedPrograms, engineSteps, startReady } from './engine-steps.ts';
+import { EVENTS_HELLO, followedWorkload } from './followed-workload.ts';
 import { outboundProxy } from './gateways.ts';
-import { getMoby, HTTP_HELLO, healthyVersion, mobyWorkload, usesSnapshotter } from './moby-api.ts';
+import { getMoby, healthyVersion, mobyWorkload, usesSnapshotter } from './moby-api.ts';
 import {
   gatewayEnvironment,
   isolatedConfig,
@@ -52,7 +53,12 @@ export function mobyEngine(shell: Shell, cgroup: string): EngineDriver {
     cgroup,
   };
 
-  async function observe(signal: AbortSignal): Promise<EngineStatus> {
+  const workload = followedWorkload(
+    async (signal) => mobyWorkload(await shell.localSocket(places.socket), signal),
+    shell.clock,
+  );
+
+  async function observe(signal: AbortSignal, how: Look = 'full'): Promise<EngineStatus> {
     const started = await record.read();
     if (started === undefined) return { state: 'stopped' };
     const ended = await endedPrograms(shell, [containerd.program, dockerd], area);
@@ -64,7 +70,10 @@ export function mobyEngine(shell: Shell, cgroup: string): EngineDriver {
     if (unguarded) return unguarded;
     const socket = await shell.localSocket(places.socket);
     // Before the first query: from then on an exit cannot go unnoticed.
-    await Promise.all([shell.hold(places.socket, HTTP_HELLO), shell.hold(places.containerd.socket, GRPC_HELLO)]);
+    await Promise.all([
+      shell.hold(places.socket, EVENTS_HELLO, workload.follow),
+      shell.hold(places.containerd.socket, GRPC_HELLO),
+    ]);
     const queriesBefore = guard.queries();
     const version = await healthyVersion(socket, signal);
     if (version === undefined) {
@@ -78,7 +87,7 @@ export function mobyEngine(shell: Shell, cgroup: string): EngineDriver {
       await shell.remove(places.pluginSpec);
     }
     const endpoint = `unix://${socket}`;
-    return { state: 'running', spec: started.spec, endpoint, version, workload: await mobyWorkload(socket, signal) };
+    return { state: 'running', spec: started.spec, endpoint, version, workload: await workload.look(how, signal) };
   }
 
   async function start(spec: EngineSpec, signal: AbortSignal): Promise<void> {

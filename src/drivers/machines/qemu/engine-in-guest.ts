@@ -1,6 +1,6 @@
 import { RdError } from '../../../errors.ts';
 import type { Clock } from '../../../os/clock.ts';
-import type { EngineDriver, EngineStatus, MachineStart } from '../../driver.ts';
+import type { EngineDriver, EngineStatus, Look, MachineStart } from '../../driver.ts';
 import { patience } from './slowness.ts';
 
 /** What an engine knows about the guest without a query. */
@@ -26,11 +26,11 @@ export function engineInGuest(
 ): EngineDriver {
   const silence = patience('engine', clock);
 
-  async function observe(signal: AbortSignal): Promise<EngineStatus> {
+  async function observe(signal: AbortSignal, how?: Look): Promise<EngineStatus> {
     if (!(await isUp())) return { state: 'stopped' };
     if (!(await isConnected(signal))) return { state: 'unresponsive', message: 'the guest does not respond' };
     try {
-      const status = await engine.observe(signal);
+      const status = await engine.observe(signal, how);
       if (status.state !== 'unresponsive' || !status.silent) silence.reset();
       else silence.endure(status.message, await started());
       return status;

@@ -150,9 +150,9 @@ export function qemuShell({
       return stdout.trim() !== '';
     },
     localSocket,
-    async hold(path, hello) {
+    async hold(path, hello, listen) {
       const local = sockets.get(path);
-      if (local !== undefined) await hold(local, hello);
+      if (local !== undefined) await hold(local, hello, listen);
     },
     ...guestReach(guest, places, claim, portConflict),
     offer: guestOffers(places, guest, claim),

@@ -1,13 +1,14 @@
 import { connect, type Socket } from 'node:net';
 import type { Clock } from '../../../os/clock.ts';
+import type { LineListener } from '../../shell.ts';
 
 /** Connections to running programs, held only to detect their end immediately. */
 export interface Lifelines {
   /**
    * Holds one connection per Unix socket, and only while there is a watcher. Resolves when it is open or has failed. `hello` keeps the
-   * program from closing an idle connection.
+   * program from closing an idle connection; `listen` is called if this opens a connection, to get what it says.
    */
-  hold(path: string, hello?: string | Uint8Array): Promise<void>;
+  hold(path: string, hello?: string | Uint8Array, listen?: () => LineListener): Promise<void>;
   /** How many connections it holds to a socket: 1 or 0. */
   held(path: string): number;
   /** As `Driver.watch`. */
@@ -42,7 +43,7 @@ export function lifelines({ now }: Pick<Clock, 'now'>): Lifelines {
   }
 
   return {
-    hold(path, hello) {
+    hold(path, hello, listen) {
       if (watchers.size === 0 || held.has(path) || !mayConnect(path)) return Promise.resolve();
       return new Promise((resolve) => {
         const socket = connect({ path });
@@ -60,7 +61,10 @@ export function lifelines({ now }: Pick<Clock, 'now'>): Lifelines {
             resolve();
           });
         }
-        socket.resume();
+        if (listen === undefined) return void socket.resume();
+        const listener = listen();
+        socket.on('data', (bytes: Buffer) => listener.heard(bytes));
+        socket.once('close', () => listener.ended());
       });
     },
     held: (path) => (held.has(path) ? 1 : 0),

@@ -5,6 +5,7 @@ import type {
   Driver,
   EngineDriver,
   ImageStore,
+  Look,
   MachineDriver,
   MachineStatus,
 } from '../../../driver.ts';
@@ -81,20 +82,20 @@ function pausableMachine(
 function observation<T>(
   pauses: Pick<Pauses, 'observe' | 'wake'>,
   isUp: () => Promise<boolean>,
-  observe: (signal: AbortSignal) => Promise<T>,
-): (signal: AbortSignal) => Promise<T> {
+  observe: (signal: AbortSignal, how?: Look) => Promise<T>,
+): (signal: AbortSignal, how?: Look) => Promise<T> {
   let last: T | undefined;
-  return async function seen(signal): Promise<T> {
+  return async function seen(signal, how): Promise<T> {
     const look = async () => {
       last = undefined;
-      last = await observe(signal);
+      last = await observe(signal, how);
       return last;
     };
     return pauses.observe(look, async () => {
       // A QEMU that was killed is no longer paused.
       if (last !== undefined && (await isUp())) return last;
       await pauses.wake();
-      return seen(signal);
+      return seen(signal, how);
     });
   };
 }
