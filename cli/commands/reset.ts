@@ -143,7 +143,11 @@ async function resetBackend(
   const consent = await consentToReset(mode, allowed, whose, io);
   const body = JSON.stringify(foreign ? { mode } : { mode, snapshot, ...(consent ? { consent } : {}) });
   const timeoutMs = snapshot && !foreign ? COPY_LIMIT_MS : LIMIT_MS;
-  return sentenceOf(client, { method: 'PUT', path: '/v1/k8s_reset', body, timeoutMs, signal: io.signal });
+  const request = { method: 'PUT', path: '/v1/k8s_reset', body, timeoutMs, signal: io.signal } as const;
+  if (foreign) return sentenceOf(client, request);
+  const { serviceLine, workText } = await import('../views/service-activity.ts');
+  const stopShowing = serviceLine(client, io, { text: workText, afterMs: 1_000, prints: true });
+  return sentenceOf(client, request).finally(stopShowing);
 }
 
 /** How a person has consented; undefined where nobody could be asked. Throws `ERR_CONSENT_NEEDED`. */

@@ -1,6 +1,7 @@
 import type { Client } from '../../src/client/client.ts';
+import { blockingCondition } from '../../src/client/converge.ts';
 import { answerLimit } from '../../src/client/http.ts';
-import { steadyClock } from '../../src/os/clock.ts';
+import { type Clock, steadyClock } from '../../src/os/clock.ts';
 import { statusLine } from '../../src/os/status-line.ts';
 import type { Plan, PlanRequest } from '../../src/plan/change.ts';
 import { NO_SNAPSHOT } from '../../src/plan/losses.ts';
@@ -42,18 +43,35 @@ export function patientClient(client: Client, io: Io, waitMs: () => number): Cli
   };
 }
 
-function waitingText({ phases, maintenance, conditions }: StatusDocument): string {
+function waitingText(status: StatusDocument): string {
+  const step = stepText(status);
+  const trouble = status.conditions.find(({ type, status: is }) => type === 'Converged' && is !== 'True');
+  return `Waiting for the current state: ${step ?? status.maintenance ?? trouble?.message ?? 'querying the driver …'}`;
+}
+
+function stepText({ phases }: StatusDocument): string | undefined {
   const step = phases.findLast(({ ms }) => ms === undefined);
-  const trouble = conditions.find(({ type, status }) => type === 'Converged' && status !== 'True');
-  return `Waiting for the current state: ${step ? `${step.name} …` : (maintenance ?? trouble?.message ?? 'querying the driver …')}`;
+  return step && `${step.name} …`;
+}
+
+/** What a service works on that comes back after work on its data; `undefined` for one that is back. */
+export function workText(status: StatusDocument): string | undefined {
+  if (status.maintenance !== undefined) return status.maintenance;
+  const open = blockingCondition(status);
+  return open && [stepText(status), open.message].filter((text) => text !== undefined).join(' ');
 }
 
 /** Of a line that can be cleared: one row of the terminal. */
 const MAX_LENGTH = 100;
 
+/** Elsewhere than on a terminal, a line is printed after so long, and no sooner after the line before. */
+const PRINT_MS = 15_000;
+
 export interface ServiceLine {
   /** The text of the line; `undefined` draws nothing. */
   text(status: StatusDocument): string | undefined;
+  /** Where stderr is no terminal, print what the service does once it takes long, line by line. */
+  prints?: true;
   /** Delay before the line is first drawn, in milliseconds. */
   afterMs?: number;
 }
@@ -62,13 +80,20 @@ export interface ServiceLine {
  * Draws a line on the terminal with what the service does while a command waits for it. Returns a function that removes
  * it.
  */
-export function serviceLine(client: Client, io: Io, { text, afterMs = 0 }: ServiceLine): () => Promise<void> {
+export function serviceLine(
+  client: Client,
+  io: Io,
+  { text, afterMs = 0, prints }: ServiceLine,
+  clock: Clock = steadyClock,
+): () => Promise<void> {
   // Other applications have no such status.
-  if (!io.progress || client.foreign) return async () => {};
+  if (client.foreign || !(io.progress || prints)) return async () => {};
   const ending = new AbortController();
   const line = statusLine(io);
+  let printed = { text: '', at: Number.NEGATIVE_INFINITY };
   const showing = (async () => {
-    if (afterMs > 0) await steadyClock.sleep(afterMs, ending.signal);
+    const quietMs = io.progress ? afterMs : PRINT_MS;
+    if (quietMs > 0) await clock.sleep(quietMs, ending.signal);
     if (ending.signal.aborted) return;
     // The command itself reports a service that is away.
     await client.watch?.(draw, ending.signal).catch(() => undefined);
@@ -76,8 +101,15 @@ export function serviceLine(client: Client, io: Io, { text, afterMs = 0 }: Servi
 
   function draw(status: StatusDocument): void {
     const shown = text(status);
-    if (shown !== undefined && !ending.signal.aborted)
-      line.draw(plainText(shown).slice(0, Math.min(io.columns ?? MAX_LENGTH, MAX_LENGTH)));
+    if (shown === undefined || ending.signal.aborted) return;
+    if (!io.progress) print(plainText(shown));
+    else line.draw(plainText(shown).slice(0, Math.min(io.columns ?? MAX_LENGTH, MAX_LENGTH)));
+  }
+
+  function print(shown: string): void {
+    if (shown === printed.text || clock.now() - printed.at < PRINT_MS) return;
+    printed = { text: shown, at: clock.now() };
+    io.err(`  ${shown}\n`);
   }
 
   return async () => {

@@ -15,11 +15,10 @@ import type { SnapshotRecord } from '../../../src/features/snapshots/contract.ts
 import { quoted } from '../../../src/features/snapshots/name.ts';
 import { steadyClock } from '../../../src/os/clock.ts';
 import type { PlanRequest } from '../../../src/plan/change.ts';
-import type { StatusDocument } from '../../../src/reconcile/status-document.ts';
 import { refuseRunning, requireAdopted } from '../../../src/state/drop-in.ts';
 import { lockHome } from '../../../src/state/home-lock.ts';
 import type { Caller, FlagTable, Io } from '../../command.ts';
-import { printInterruptions, serviceLine } from '../../views/service-activity.ts';
+import { printInterruptions, serviceLine, workText } from '../../views/service-activity.ts';
 import { plainText } from '../../views/text.ts';
 
 /** `--json` of every snapshot command, before or after the subcommand. */
@@ -88,7 +87,8 @@ async function cancelOnSignal(
   };
   if (io.signal.aborted) throw new RdError('ERR_CANCELLED', 'Nothing was started.');
   io.signal.addEventListener('abort', onSignal, { once: true });
-  const stopShowing = json || client.connection.foreign ? async () => {} : serviceLine(client, io, { text: workText });
+  const stopShowing =
+    json || client.connection.foreign ? async () => {} : serviceLine(client, io, { text: workText, prints: true });
   try {
     await work(calls);
   } catch (error) {
@@ -111,11 +111,6 @@ async function cancelOnSignal(
 const LOOK_MS = 40;
 /** Time that a killed service may take to disappear. */
 const EXIT_LIMIT_MS = 3000;
-
-function workText({ maintenance, conditions }: StatusDocument): string | undefined {
-  const held = conditions.find(({ type }) => type === 'Converged');
-  return maintenance ?? (held?.status === 'True' ? undefined : held?.message);
-}
 
 /** Whether a request failed because the service of this home has exited. */
 async function hasEnded({ connection }: Client, error: RdError, { globals, io }: Caller): Promise<boolean> {

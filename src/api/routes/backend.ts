@@ -170,6 +170,7 @@ const RESET_DOC = documented({
     409: { description: 'a snapshot operation is in progress', body: 'text' },
     502: { description: 'the backend did not stop or did not start again', body: 'text' },
     503: { description: 'the backend is starting or stopping; nothing was done', body: 'text' },
+    504: { description: 'the data was reset, and the backend is not running again after ten minutes', body: 'text' },
     507: { description: 'there is no room for the snapshot that was asked for; nothing was done', body: 'text' },
   },
 });

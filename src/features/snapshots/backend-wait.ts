@@ -49,7 +49,7 @@ export function statusMatches(
 }
 
 /** As `statusMatches`, with a time limit. @returns false when it passes. */
-async function statusMatchesInTime(
+export async function statusMatchesInTime(
   controllers: Pick<Controllers, 'status' | 'onChange'>,
   is: (status: LoopStatus) => boolean,
   { clock, limitMs, signal }: { clock: Clock; limitMs: number; signal: AbortSignal },
@@ -82,6 +82,13 @@ export function failureOf({ conditions }: LoopStatus): string {
   return conditions.find(({ type }) => type === 'Converged')?.message ?? 'the status says why';
 }
 
+/** What a backend that has not converged waits for, as `start --wait` names it: a part before the whole. */
+export function missingIn({ conditions }: Pick<LoopStatus, 'conditions'>): string {
+  const open = conditions.filter(({ concern }) => concern !== 'none');
+  const { type, reason, message } = open.find((each) => each.type !== 'Converged') ?? open[0] ?? {};
+  return type === undefined ? 'the status says why' : `${type}: ${reason}. ${message}`;
+}
+
 /** Waits for the loop before and after work on the data of the backend. */
 export interface BackendRest {
   /**
@@ -112,9 +119,9 @@ export interface BackendRestInput {
 }
 
 const MINUTE = 60_000;
-/** The second is also the limit of `start --wait`. */
 const BEGIN_LIMIT = 2 * MINUTE;
-const END_LIMIT = 10 * MINUTE;
+/** Also the limit of `start --wait`. */
+export const END_LIMIT = 10 * MINUTE;
 
 export function createBackendRest(input: BackendRestInput): BackendRest {
   const { controllers, maintenance, desired, log, closing, clock = systemClock } = input;

@@ -1,5 +1,6 @@
 import type { Driver } from '../../drivers/driver.ts';
 import { messageOf, RdError } from '../../errors.ts';
+import { type Clock, systemClock } from '../../os/clock.ts';
 import type { LogFile } from '../../os/log-file.ts';
 import { isThere } from '../../os/regular-file.ts';
 import { installedVersion } from '../../plan/backend.ts';
@@ -8,7 +9,7 @@ import type { Author, RecordedLoss } from '../../plan/history.ts';
 import { COMPATIBLE } from '../../product.ts';
 import type { Controllers } from '../../reconcile/contract.ts';
 import type { DesiredStore } from '../../state/desired-store.ts';
-import { failureOf, statusMatches } from './backend-wait.ts';
+import { END_LIMIT, failureOf, missingIn, statusMatchesInTime } from './backend-wait.ts';
 import type { Covers } from './contract.ts';
 import type { KeptState } from './kept-state.ts';
 import type { Maintenance, MaintenanceWork } from './maintenance.ts';
@@ -25,7 +26,8 @@ export interface ResetRequest {
 /**
  * Resolves when the backend has converged again. Without a cluster, `fast` is a restart.
  * @throws RdError `ERR_NOT_READY` while the backend starts or stops, `ERR_BACKEND_LOCKED`, `ERR_NO_SPACE` and `ERR_SNAPSHOT` without the
- *   required snapshot: nothing was reset then; `ERR_CONVERGE_FAILED` when it does not converge.
+ *   required snapshot: nothing was reset then; `ERR_CONVERGE_FAILED` when it does not converge, and `ERR_DEADLINE` when it has not in ten minutes; the data
+ *   was reset then.
  */
 export type Resets = (mode: ResetMode, request: ResetRequest) => Promise<void>;
 
@@ -42,6 +44,7 @@ interface ResetsInput {
   log: LogFile['write'];
   /** Aborted when the service stops. */
   closing: AbortSignal;
+  clock?: Clock;
 }
 
 const ACTIONS: Readonly<Record<ResetMode, string>> = {
@@ -51,7 +54,7 @@ const ACTIONS: Readonly<Record<ResetMode, string>> = {
 
 /** The work of `PUT /v1/k8s_reset`: recorded in the history, and covered by a snapshot, before anything is deleted. */
 export function createResets(input: ResetsInput): Resets {
-  const { driver, maintenance, controllers, keptState, covers, store, closing, log } = input;
+  const { driver, maintenance, controllers, keptState, covers, store, closing, log, clock = systemClock } = input;
   const desired = () => store.snapshot().desired;
 
   /** What it destroys now, as in plans; empty where there is nothing. */
@@ -113,15 +116,21 @@ export function createResets(input: ResetsInput): Resets {
       }
     });
     log('info', 'reset done', { mode });
-    await statusMatches(
+    const isOver = await statusMatchesInTime(
       controllers,
       (status) => {
         if (maintenance.heldBy() !== undefined || status.generation !== desired().generation) return false;
         return status.converged || status.backendState === 'ERROR';
       },
-      closing,
+      { clock, limitMs: END_LIMIT, signal: closing },
     );
     const status = controllers.status();
+    if (!isOver) {
+      const text = `the data was reset, and the backend is not up again after ${END_LIMIT / 60_000} minutes`;
+      throw new RdError('ERR_DEADLINE', `${text} (${missingIn(status)})`, {
+        advice: 'The service keeps working on it; check `rdctl status` and the logs.',
+      });
+    }
     if (status.backendState !== 'ERROR') return;
     throw new RdError(
       'ERR_CONVERGE_FAILED',
