@@ -25,6 +25,7 @@ function scene() {
   };
   const shell = qemuShell({
     hold: async () => undefined,
+    held: () => 0,
     places: qemuPlaces('/d', '/r'),
     guest,
     environment: {},

@@ -189,6 +189,7 @@ async function openQemu(context: DriverContext, programs: GuestPrograms): Promis
     claim: ports.claim,
     portConflict,
     hold: lines.hold,
+    held: lines.held,
     clock: steadyClock,
     log,
   });

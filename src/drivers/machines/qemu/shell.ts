@@ -3,6 +3,7 @@ import { rm } from 'node:fs/promises';
 import { basename, join, posix } from 'node:path';
 import type { Clock } from '../../../os/clock.ts';
 import type { DaemonState } from '../../../os/daemon.ts';
+import { isThere } from '../../../os/regular-file.ts';
 import { lastLines, type RunOptions, type RunResult } from '../../../os/run.ts';
 import { acceptsConnections } from '../../../os/socket.ts';
 import type { DriverContext } from '../../driver.ts';
@@ -24,6 +25,8 @@ export interface QemuShellParts {
   claim: ClaimPort;
   portConflict: PortConflict;
   hold: Shell['hold'];
+  /** How many connections are held to a socket of this host. */
+  held(path: string): number;
   clock: Clock;
   log: DriverContext['log'];
 }
@@ -54,6 +57,7 @@ export function qemuShell({
   claim,
   portConflict,
   hold,
+  held,
   clock,
   log,
 }: QemuShellParts): Shell & { release(): void } {
@@ -190,7 +194,10 @@ export function qemuShell({
 
   async function localSocket(path: string): Promise<string> {
     const known = sockets.get(path);
-    if (known !== undefined && (await acceptsConnections({ path: known }))) return known;
+    // A held connection goes all the way into the guest; another one, only to look, would cost as much as a request.
+    const isOpen = async (path: string) =>
+      (held(path) > 0 && (await isThere(path))) || (await acceptsConnections({ path }));
+    if (known !== undefined && (await isOpen(known))) return known;
     const local = join(places.run, socketName(path));
     if (!(await acceptsConnections({ path: local }))) {
       await rm(local, { force: true });
