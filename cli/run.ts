@@ -1,5 +1,6 @@
 import type { Connection } from '../src/client/connection.ts';
 import { discover } from '../src/client/discovery.ts';
+import { PRODUCT } from '../src/product.ts';
 import { nearest } from '../src/settings/nearest.ts';
 import { commandIndex, parseArguments } from './arguments/arguments.ts';
 import { inWordsOf, quote } from './arguments/values.ts';
@@ -132,10 +133,17 @@ function unknownCommand(name: string, io: Io, commands: readonly CommandEntry[])
 
 async function connect(globals: GlobalFlags, io: Io, mayStart: boolean): Promise<Connection> {
   const find = () => discover(globals, io.env, io.platform, { signal: () => io.signal });
-  return find().catch(async (error: unknown) => {
+  const connection = await find().catch(async (error: unknown) => {
     const { startedByUse } = await import('../src/client/session/activation.ts');
     if (mayStart && (await startedByUse(error, globals, io))) return find();
     const { rediscover } = await import('../src/client/session/missing.ts');
     return rediscover(find, error, globals, io);
   });
+  // A command that ends the service ends that of any version.
+  if (mayStart && connection.revision !== PRODUCT.revision) {
+    const { otherVersion } = await import('../src/client/session/other-version.ts');
+    const other = await otherVersion(connection, globals, io);
+    if (other) throw other;
+  }
+  return connection;
 }

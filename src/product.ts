@@ -7,6 +7,11 @@ export const PRODUCT = {
   name: 'rdctl',
   /** Release; a test holds it equal to that in `package.json`. */
   version: '0.1.0',
+  /**
+   * Of what the tool and the service say to each other, under `/v2`. It increases where an older one would not understand a newer one; the first
+   * ones had none. A test holds a digest of the interface, so that nobody forgets it.
+   */
+  revision: 1,
   /** Connection file in our data directory. */
   connectionFile: 'app-engine.json',
   /** First port that the service tries. */

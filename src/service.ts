@@ -102,6 +102,7 @@ async function start(options: ServiceOptions, undo: Undo[]): Promise<RunningServ
       ...credentials,
       file: places.connectionFile,
       pid: process.pid,
+      revision: PRODUCT.revision,
       foreign: false,
       reached,
     },

@@ -108,7 +108,12 @@ const TABLE: readonly Rule[] = [
   },
   {
     module: 'src/drivers/machines/simulated/',
-    may: ['src/drivers/machines/simulated/', 'src/drivers/machines/shared/', 'src/drivers/image-layers/', 'src/allowed-images/'],
+    may: [
+      'src/drivers/machines/simulated/',
+      'src/drivers/machines/shared/',
+      'src/drivers/image-layers/',
+      'src/allowed-images/',
+    ],
     types: ['src/drivers/driver.ts'],
     because: 'a driver is removed by deleting its folder',
   },

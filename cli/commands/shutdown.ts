@@ -81,7 +81,9 @@ export async function stopService({ wait = true, target }: StopInput, caller: Ca
       if (connection.foreign) requireNamed('shutdown', connection, target, caller);
       asked = { client, pid, answer: await client.shutdown({ signal: io.signal }) };
     } catch (error) {
-      if ((await shutdownUnreachable(error, connection, wait, caller)) === 'done') return;
+      const { otherVersion } = await import('../../src/client/session/other-version.ts');
+      const other = connection && !io.signal.aborted && (await otherVersion(connection, globals, io));
+      if ((await shutdownUnreachable(other || error, connection, wait, caller)) === 'done') return;
       continue;
     }
     const { client, pid, answer } = asked;
@@ -116,7 +118,9 @@ async function shutdownUnreachable(
     if (!namesService(globals, io)) await warnLeftover(globals.port, io);
     return 'done';
   }
-  if (!STALE_FILE_ERRORS.includes(error.code) || (connection?.foreign && !refused)) throw error;
+  const isOther = error.code === 'ERR_OTHER_VERSION';
+  const isStale = isOther || STALE_FILE_ERRORS.includes(error.code);
+  if (!isStale || (connection?.foreign && !refused)) throw error;
   const home = await homeService(homeOf(io));
   if (home.kind === 'none' || home.kind === 'left') warnStale(error, connection, io);
   switch (home.kind) {
@@ -124,7 +128,7 @@ async function shutdownUnreachable(
       // The password was given explicitly, or the service hangs: a signal would be wrong or useless.
       if (connection?.passwordFrom !== undefined || error.code === 'ERR_DEADLINE') throw error;
       if ((!connection && refused) || (connection && (await hasMoved(connection, connect)))) return 'again';
-      await endBySignal(home.holder, processText(home), wait, io);
+      await endBySignal(home.holder, processText(home), isOther, wait, io);
       if (wait) await refuseLeft(io);
       return 'done';
     case 'passing':
@@ -186,7 +190,13 @@ async function warnLeftover(port: number | undefined, io: Io): Promise<void> {
   io.err(`${leftoverText(home, ': `rdctl shutdown` without --port stops it.')}\n`);
 }
 
-async function endBySignal(holder: ProcessIdentity, who: string, wait: boolean, io: Io): Promise<void> {
+async function endBySignal(
+  holder: ProcessIdentity,
+  who: string,
+  isOther: boolean,
+  wait: boolean,
+  io: Io,
+): Promise<void> {
   const { terminate } = await import('../../src/os/process-table.ts');
   if (!(await terminate(holder))) {
     throw new RdError(
@@ -197,7 +207,10 @@ async function endBySignal(holder: ProcessIdentity, who: string, wait: boolean, 
       },
     );
   }
-  io.err(`The connection file of the service (${who}) does not point to it; sent SIGTERM.\n`);
+  const why = isOther
+    ? `The service (${who}) is another version of rdctl`
+    : `The connection file of the service (${who}) does not point to it`;
+  io.err(`${why}; sent SIGTERM.\n`);
   if (wait) await waitUntilGone(() => processTable.isAlive(holder), holder.pid, io);
 }
 

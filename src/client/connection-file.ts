@@ -21,6 +21,8 @@ export interface ConnectionFile {
   port: number;
   host: string;
   pid?: number;
+  /** Of its interface; absent in files of others and of our first releases. */
+  revision?: number;
   /** How its listener is verified, unless the user names host or port. */
   reached: Reached;
 }
@@ -91,7 +93,10 @@ function parse(path: string, text: string): unknown {
   }
 }
 
-function fieldsOf(path: string, value: unknown): Pick<ConnectionFile, 'user' | 'password' | 'port' | 'host' | 'pid'> {
+function fieldsOf(
+  path: string,
+  value: unknown,
+): Pick<ConnectionFile, 'user' | 'password' | 'port' | 'host' | 'pid' | 'revision'> {
   if (!isObject(value)) throw unusable(path, 'it is not a JSON object');
   // Field names in this file are case-insensitive.
   const fields = new Map(Object.entries(value).map(([name, each]) => [name.toLowerCase(), each]));
@@ -105,7 +110,9 @@ function fieldsOf(path: string, value: unknown): Pick<ConnectionFile, 'user' | '
   if (port < 0 || port > 65_535) throw unusable(path, '"port" is not between 1 and 65535');
   const pid = fields.get('pid');
   const process = typeof pid === 'number' && Number.isSafeInteger(pid) && pid > 0 ? { pid } : {};
-  return { user: text('user'), password: text('password'), host: text('host'), port, ...process };
+  const revision = fields.get('revision');
+  const facts = { ...process, ...(typeof revision === 'number' ? { revision } : {}) };
+  return { user: text('user'), password: text('password'), host: text('host'), port, ...facts };
 }
 
 function unusable(path: string, reason: string, cause?: unknown): RdError {

@@ -13,6 +13,8 @@ export interface Connection {
   file?: string;
   /** The process named in the file. */
   pid?: number;
+  /** The revision of its interface, as the file says. */
+  revision?: number;
   /** Found in Rancher Desktop's directory rather than ours. */
   foreign: boolean;
   reached: Reached;

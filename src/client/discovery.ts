@@ -86,6 +86,7 @@ export async function discover(
     ...(passwordFrom === undefined ? {} : { passwordFrom }),
     ...(file ? { file: file.path } : {}),
     ...(file?.pid === undefined ? {} : { pid: file.pid }),
+    ...(file?.revision === undefined ? {} : { revision: file.revision }),
     foreign: file?.foreign ?? false,
     reached: file && !flags.host && given.port === undefined ? withPassword(file.reached, password) : { by: 'word' },
   };

@@ -93,7 +93,8 @@ export async function openHome(options: ServiceOptions, undo: Undo[]): Promise<H
       for (const end of streams) end();
     },
   ]);
-  await lock.update({ port, ...(options.idle ? { idle: true } : {}) });
+  const { version, revision } = PRODUCT;
+  await lock.update({ port, version, revision, ...(options.idle ? { idle: true } : {}) });
   const forget = () => removeConnectionFile(places.connectionFile, process.pid, port);
   undo.push([
     'connection file',

@@ -2,6 +2,7 @@ import { rm, unlink } from 'node:fs/promises';
 import { ioError, systemCode } from '../os/io-error.ts';
 import { type ProcessTable, processTable } from '../os/process-table.ts';
 import { readableRecord, writeRecord } from '../os/record.ts';
+import { PRODUCT } from '../product.ts';
 
 /** The document of `schemas/connection.json`, in the order in which it is written. */
 export interface ConnectionDocument {
@@ -16,7 +17,7 @@ export async function writeConnectionFile(
   path: string,
   { user, password, port, pid }: ConnectionDocument,
 ): Promise<void> {
-  await writeRecord(path, { user, password, port, pid });
+  await writeRecord(path, { user, password, port, pid, revision: PRODUCT.revision });
 }
 
 /** Removes this process's announcement; leaves another one alone. */

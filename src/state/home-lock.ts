@@ -14,7 +14,7 @@ import { isFull, reserveBeside } from './reserve.ts';
 
 export interface Lock {
   /** Adds facts that became known after the lock was taken. */
-  update(facts: Pick<Holder, 'port' | 'announced' | 'idle' | 'ending'>): Promise<void>;
+  update(facts: Pick<Holder, 'port' | 'version' | 'revision' | 'announced' | 'idle' | 'ending'>): Promise<void>;
   /** Releases the lock. Idempotent. */
   release(): Promise<void>;
   /** As `release`, when the backend did not stop: the next reader sees that, as after a killed service. */

@@ -13,6 +13,9 @@ export interface Holder extends ProcessIdentity {
   since: string;
   /** Port of a service, once it listens. */
   port?: number;
+  /** Of a service: its release, and the revision of its interface. Absent for those from before there were revisions. */
+  version?: string;
+  revision?: number;
   /** The connection file of the service exists: true from its writing to its removal. */
   announced?: boolean;
   /** It serves a single command, which ends it. */
@@ -79,6 +82,8 @@ function parseEntry(path: string, name: string, value: JsonObject | 'damaged'): 
     held: value.held === true,
     ...(typeof value.started === 'string' ? { started: value.started } : {}),
     ...(typeof value.port === 'number' ? { port: value.port } : {}),
+    ...(typeof value.version === 'string' ? { version: value.version } : {}),
+    ...(typeof value.revision === 'number' ? { revision: value.revision } : {}),
     ...(typeof value.announced === 'boolean' ? { announced: value.announced } : {}),
     ...(value.idle === true ? { idle: true } : {}),
     ...(value.ending === true ? { ending: true } : {}),

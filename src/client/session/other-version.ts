@@ -1,0 +1,41 @@
+import { RdError } from '../../errors.ts';
+import { PRODUCT } from '../../product.ts';
+import { type LockHolder, lockHolder } from '../../state/home-lock.ts';
+import type { Connection } from '../connection.ts';
+import type { ConnectionFlags } from '../discovery.ts';
+import { homeOf, namesService, type SessionIo } from './home.ts';
+
+/**
+ * Why the service of this home is not asked: its interface is that of another version of this program, so that what it says might be
+ * misunderstood. Undefined where the lock does not say so: for other applications, services that were named, and files that someone wrote.
+ * Sends nothing.
+ */
+export async function otherVersion(
+  { foreign, file, pid, revision }: Connection,
+  globals: ConnectionFlags,
+  io: SessionIo,
+): Promise<RdError | undefined> {
+  if (foreign || revision === PRODUCT.revision || namesService(globals, io)) return undefined;
+  const where = homeOf(io);
+  if (file !== where.connectionFile) return undefined;
+  const holder = await lockHolder(where.serviceLock);
+  if (!holder?.alive || holder.pid !== pid || holder.revision === PRODUCT.revision) return undefined;
+  return refusal(holder);
+}
+
+function refusal({ pid, startedAt, version, revision = 0 }: LockHolder): RdError {
+  const isNewer = revision > PRODUCT.revision;
+  const name = version === undefined ? 'rdctl' : `rdctl ${version}`;
+  const since = startedAt === undefined ? '' : `, running since ${startedAt}`;
+  const which = revision === 0 ? '' : ` with interface revision ${revision}`;
+  const own = `rdctl ${PRODUCT.version} with interface revision ${PRODUCT.revision}`;
+  return new RdError(
+    'ERR_OTHER_VERSION',
+    `the running service (pid ${pid}${since}) is ${isNewer ? 'a newer' : 'an older'} ${name}${which}, and this tool is ${own}; nothing was changed`,
+    {
+      advice: isNewer
+        ? 'Use the tool that started it. To go on with this one, run `rdctl shutdown`, then `rdctl start`; files that only the newer one can read are named then.'
+        : 'Run `rdctl shutdown`, then `rdctl start`: settings, images, containers and volumes stay.',
+    },
+  );
+}
