@@ -63,6 +63,21 @@ test('a service that was killed leaves what a real driver runs', async () => {
   );
 });
 
+test.each(['', '{"format":1', '{"format":2}'])(
+  'a state file of %j does not hide what a real driver left running',
+  async (text) => {
+    const where = home();
+    dead(where);
+    writeFileSync(where.stateFile, text);
+    expect(await homeService(where)).toEqual({ kind: 'none' });
+    mkdirSync(join(where.state, 'drivers', 'host'), { recursive: true });
+    expect(await homeService(where)).toEqual({ kind: 'left', driver: 'host', pid: 2 ** 30 });
+    // A newer release may know other drivers; it names the one.
+    writeFileSync(where.stateFile, '{"format":2,"driver":"qemu"}');
+    expect(await homeService(where)).toEqual({ kind: 'left', driver: 'qemu', pid: 2 ** 30 });
+  },
+);
+
 test('finds the same by a connection file without a lock; nothing survives a reboot', async () => {
   const where = home();
   await recorded(where, 'host');
