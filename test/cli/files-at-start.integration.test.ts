@@ -12,7 +12,8 @@ const at = (home: string, more: Record<string, string> = {}) =>
 test('a first start names the shell files that it changes, with what is done to each', async () => {
   const home = temporaryDirectory();
   writeFileSync(join(home, '.bashrc'), '# mine\n');
-  const files = await filesAtStart(at(home), undefined);
+  const { files, advice } = await filesAtStart(at(home, { SHELL: '/usr/bin/nu' }), undefined);
+  expect(advice).toContain(join(home, '.config', 'nushell', 'config.nu'));
   const bin = join(home, '.local/share/rdctl/bin');
   expect(files).toContainEqual({ action: 'update', file: join(home, '.bashrc'), what: `adds ${bin} to PATH` });
   expect(files).toContainEqual({ action: 'create', file: join(home, '.zshrc'), what: `adds ${bin} to PATH` });
@@ -22,7 +23,7 @@ test.each([
   ['a home of its own', { RDCTL_HOME: '/nonexistent' }, undefined],
   ['the simulated driver', {}, 'simulated'],
 ])('%s changes none', async (_, env, driver) => {
-  expect(await filesAtStart(at(temporaryDirectory(), env), driver)).toEqual([]);
+  expect(await filesAtStart(at(temporaryDirectory(), env), driver)).toEqual({ files: [] });
 });
 
 test('settings that keep the shell files as they are', async () => {
@@ -31,7 +32,7 @@ test('settings that keep the shell files as they are', async () => {
   const config = join(home, '.config', 'rdctl');
   mkdirSync(config, { recursive: true });
   writeFileSync(join(config, 'settings.json'), '{"version":19,"application":{"pathManagementStrategy":"manual"}}');
-  expect(await filesAtStart(io, undefined)).toEqual([]);
+  expect(await filesAtStart(io, undefined)).toEqual({ files: [] });
 });
 
 /** `rdctl start` of a program that is no service, so that whatever has been printed and changed was so before it ran. */
