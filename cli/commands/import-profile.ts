@@ -7,7 +7,7 @@ import { importerFor, nameMismatch } from '../../profiles/formats/index.ts';
 import { RdError } from '../../src/errors.ts';
 import { PLATFORM_NAMES, type Platform } from '../../src/settings/field.ts';
 import { formatFindings } from '../../src/settings/issue.ts';
-import { SIZE_LIMIT } from '../../src/settings/source-text.ts';
+import { isUtf16, SIZE_LIMIT } from '../../src/settings/source-text.ts';
 import { outFilePath, schemaAddress, writeOutFile } from '../arguments/files.ts';
 import { usage } from '../arguments/values.ts';
 import { defineCommand, type Invocation, type Io } from '../command.ts';
@@ -217,7 +217,7 @@ function chosen(parts: FoundPart[], wanted: Part | undefined, notices: string[])
 /** Reports syntax errors of intended JSON, which a comparison would read as YAML. */
 async function readerOfBroken({ bytes, label }: Source): Promise<Importer> {
   const { isBrokenJson, jsonImporter } = await import('../../profiles/formats/json.ts');
-  if (isBrokenJson(bytes)) return jsonImporter;
+  if (isBrokenJson(bytes) || isUtf16(bytes)) return jsonImporter;
   throw new RdError('ERR_PROFILE_INVALID', `${label} is not a deployment file`, {
     details: ['Supported are property lists, .mobileconfig, .reg, Registry.pol, and JSON settings.'],
     advice: 'A profile in YAML or JSON needs no import: check it with `rdctl validate`.',

@@ -3,11 +3,11 @@ import { isObject, type JsonObject } from '../../src/json.ts';
 import { PLATFORM_NAMES, PLATFORMS, type Platform } from '../../src/settings/field.ts';
 import { formatFinding, formatFindings } from '../../src/settings/issue.ts';
 import { pointerTo } from '../../src/settings/leaf-paths.ts';
-import { type ParsedDocument, parseDocument } from '../../src/settings/parse.ts';
+import type { ParsedDocument } from '../../src/settings/parse.ts';
 import { releaseIndex } from '../../src/settings/releases.ts';
 import { readDeploymentInput } from '../document/deployment-input.ts';
 import { selectSettings } from '../document/selection.ts';
-import { oversized, type Source } from '../document/source.ts';
+import { parsedSource, READ_AS_JSON, type Source } from '../document/source.ts';
 import { withoutReferences } from '../document/written-settings.ts';
 import { type ImportedPart, type Importer, type Loss, PARTS, type Part, partOfName } from '../formats/format.ts';
 import { type Content, importerFor, nameMismatch } from '../formats/index.ts';
@@ -49,7 +49,7 @@ export interface CheckInput {
 export async function checkInput(source: Source, part: Part | undefined): Promise<CheckInput> {
   const importer = await importerFor(source);
   if (importer) return deploymentInput(source, importer, part);
-  const document = oversized(source) ?? parseDocument(source.bytes, source.label);
+  const document = parsedSource(source, READ_AS_JSON.both);
   const value = settingsOf(document);
   if ('apiVersion' in value || 'kind' in value || isObject(value.settings)) return profileInput(source, document);
   const said = partOfName(source.label);
@@ -97,7 +97,7 @@ async function deploymentInput(source: Source, importer: Importer, part: Part | 
     ...(name === 'json' && hasByteOrderMark(bytes) ? { unreadable: MARKED } : {}),
     ...(place ? { goesTo: place } : {}),
     // A file that is too long for a document is read all the same, without the places in it.
-    place: name === 'json' && !oversized(source) ? placeIn(parseDocument(bytes, label), '') : () => undefined,
+    place: name === 'json' ? placeIn(parsedSource(source, READ_AS_JSON.both), '') : () => undefined,
   };
 }
 

@@ -12,13 +12,13 @@ import { FIELDS } from '../../src/settings/fields.gen.ts';
 import { type Finding, formatFinding, formatFindings } from '../../src/settings/issue.ts';
 import { pointerNames, pointerTo, setLeaf, valueAt } from '../../src/settings/leaf-paths.ts';
 import { versionProblem } from '../../src/settings/migrate.ts';
-import { type ParsedDocument, parseDocument, positioned } from '../../src/settings/parse.ts';
+import { type ParsedDocument, positioned } from '../../src/settings/parse.ts';
 import { SCHEMA_VERSION } from '../../src/settings/settings.gen.ts';
 import { looksLikeJson, SIZE_LIMIT } from '../../src/settings/source-text.ts';
 import { entryPath, membersAt } from '../formats/tree.ts';
 import { inTextOrder, reporter } from './report.ts';
 import { readShape, type Shape } from './shape.ts';
-import { oversized, type Source } from './source.ts';
+import { parsedSource, READ_AS_JSON, type Source } from './source.ts';
 import {
   idleLock,
   idleLocks,
@@ -206,7 +206,7 @@ async function examine(input: ToExamine, platform: Platform): Promise<Examined> 
 }
 
 function readable(source: Source): ParsedDocument {
-  const document = oversized(source) ?? parseDocument(source.bytes, source.label);
+  const document = parsedSource(source, READ_AS_JSON.input);
   const [first, ...more] = document.findings;
   if (first) {
     throw new RdError('ERR_PROFILE_INVALID', `error in json: ${formatFinding(placed(first, source))}`, {

@@ -6,7 +6,7 @@ import { type Finding, formatFinding } from '../../src/settings/issue.ts';
 import { leaves, pointerTo } from '../../src/settings/leaf-paths.ts';
 import { layerMachineOptions, type PartialMachineOptions } from '../../src/settings/machine-options.ts';
 import { namesBefore } from '../../src/settings/migrate.ts';
-import { type ParsedDocument, parseDocument } from '../../src/settings/parse.ts';
+import type { ParsedDocument } from '../../src/settings/parse.ts';
 import { SCHEMA_VERSION } from '../../src/settings/settings.gen.ts';
 import type { WatchRules } from '../../src/settings/watch-rules.ts';
 import { inTextOrder, reporter } from './report.ts';
@@ -21,7 +21,7 @@ import {
   type Shape,
 } from './shape.ts';
 import {
-  oversized,
+  parsedSource,
   readSource,
   resolveSecrets,
   type SecretOrigin,
@@ -215,7 +215,7 @@ export interface DocumentPart {
 
 /** Parses one document of either form, resolves its secrets and checks its settings strictly. */
 export async function readPart(source: Source, context: HostFacts & SecretsContext): Promise<DocumentPart> {
-  const parsed = oversized(source) ?? parseDocument(source.bytes, source.label);
+  const parsed = parsedSource(source);
   const findings: Finding[] = [...parsed.findings];
   const report = reporter(parsed, findings);
   const shape = readShape(parsed, report);

@@ -6,6 +6,7 @@ import { MACHINE_FIELDS } from '../../src/settings/machine-options.gen.ts';
 import { type PartialMachineOptions, readMachineOptions } from '../../src/settings/machine-options.ts';
 import { nearest } from '../../src/settings/nearest.ts';
 import type { ParsedDocument } from '../../src/settings/parse.ts';
+import { calledElsewhere } from '../../src/settings/unknown-keys.ts';
 import { child, describe, type Report, reportUnknown, reportValue } from './report.ts';
 import { type ApplyBlock, readApply, readWatch, type WatchBlock } from './watch-block.ts';
 
@@ -66,7 +67,13 @@ function readProfile(value: JsonObject, report: Report): Shape {
   expectWord(value, 'apiVersion', API_VERSION, report);
   expectWord(value, 'kind', KIND, report);
   for (const key of Object.keys(value)) {
-    if (!PROFILE_KEYS.includes(key)) reportUnknown(child('', key), key, PROFILE_KEYS, report);
+    if (PROFILE_KEYS.includes(key)) continue;
+    const setting = calledElsewhere(key, value[key]);
+    if (setting === undefined) reportUnknown(child('', key), key, PROFILE_KEYS, report);
+    else {
+      const suggestion = `settings.${setting}`;
+      report(child('', key), `unknown key ${JSON.stringify(key)}`, { part: 'key', suggestion });
+    }
   }
   const shape: Shape = {
     form: 'profile',

@@ -4,9 +4,12 @@ import { dirname, resolve } from 'node:path';
 import { messageOf, RdError } from '../../src/errors.ts';
 import { isObject, type JsonObject, type JsonValue } from '../../src/json.ts';
 import { FIELDS } from '../../src/settings/fields.gen.ts';
+import type { Finding } from '../../src/settings/issue.ts';
 import { type ParsedDocument, parseDocument } from '../../src/settings/parse.ts';
 import type { SettingPath } from '../../src/settings/settings.gen.ts';
-import { SIZE_LIMIT, tooLong } from '../../src/settings/source-text.ts';
+import { isUtf16, looksLikeJson, SIZE_LIMIT, tooLong } from '../../src/settings/source-text.ts';
+import { decoded } from '../formats/format.ts';
+import { COMMENTS, jsonProblem, otherProduct, parsedJson } from '../formats/json.ts';
 import { child, type Report } from './report.ts';
 
 /** What reading a source depends on. */
@@ -43,11 +46,42 @@ export async function readSource(name: string, context: SourceContext, limit = S
 }
 
 /** A document with the finding that the file is too large; `undefined` for one that is not. */
-export function oversized({ bytes, size, label }: Source): ParsedDocument | undefined {
+function oversized({ bytes, size, label }: Source): ParsedDocument | undefined {
   if (size <= SIZE_LIMIT) return undefined;
   const message = `the document ${tooLong(size, SIZE_LIMIT)}`;
   const finding = { file: label, line: 1, column: 1, pointer: '', message };
   return { ...parseDocument(bytes, label), value: undefined, findings: [finding] };
+}
+
+/** Which texts are read as JSON; all others are YAML, also in its flow style. */
+export const READ_AS_JSON = {
+  /** What is named so. */
+  named: ({ label }: Source) => /\.json$/i.test(label),
+  /** The same, and what is in braces and not named as YAML: the input of the compatible tool. */
+  input: (source: Source, text: string) =>
+    READ_AS_JSON.named(source) || (looksLikeJson(text) && !/\.ya?ml$/i.test(source.label)),
+  /** What is named so and in braces: of anything else, it can be said who would not read it. */
+  both: (source: Source, text: string) => READ_AS_JSON.named(source) && looksLikeJson(text),
+} as const;
+
+/** The document of a source; with a finding where it is too large, another product's, or YAML where JSON is read. */
+export function parsedSource(
+  source: Source,
+  isJson: (source: Source, text: string) => boolean = READ_AS_JSON.named,
+): ParsedDocument {
+  const large = oversized(source);
+  if (large) return large;
+  const { bytes, label } = source;
+  const document = parseDocument(bytes, label);
+  const refuse = (finding: Finding): ParsedDocument => ({ ...document, value: undefined, findings: [finding] });
+  const product = otherProduct(document.value);
+  if (product !== undefined) return refuse({ file: label, line: 1, column: 1, pointer: '', message: product });
+  const text = isUtf16(bytes) ? undefined : decoded(bytes);
+  if (text === undefined || !isJson(source, text) || parsedJson(text) !== undefined) return document;
+  const problem = jsonProblem(text);
+  // The position of a comment; all else that is no YAML either has been worded already.
+  if (!problem || (document.findings.length > 0 && problem.message !== COMMENTS)) return document;
+  return refuse({ file: label, pointer: '', ...problem });
 }
 
 async function readBounded(path: string, name: string, limit: number): Promise<Pick<Source, 'bytes' | 'size'>> {

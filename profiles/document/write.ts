@@ -189,7 +189,8 @@ function commentLines(text: string, pad: string): string[] {
 /** Plain where YAML 1.1 and 1.2 both read it as this text, else in JSON quotes, which are YAML too. */
 export function scalar(text: string): string {
   const plain =
-    /^[A-Za-z/][\w./*-]*$|^9p(?:2000[.\w]*)?$/.test(text) && !/^(?:true|false|null|yes|no|on|off|y|n)$/i.test(text);
+    /^(?!\/[*/])[A-Za-z/][\w./*-]*$|^9p(?:2000[.\w]*)?$/.test(text) &&
+    !/^(?:true|false|null|yes|no|on|off|y|n)$/i.test(text);
   return plain ? text : jsonText(text);
 }
 

@@ -3,7 +3,7 @@ import { isObject, isTooDeep, type JsonObject, type JsonValue, MOST_LEVELS } fro
 import { formatFinding } from '../../src/settings/issue.ts';
 import { put } from '../../src/settings/own.ts';
 import { quotedName } from '../../src/settings/printable.ts';
-import { lineLookup } from '../../src/settings/source-text.ts';
+import { IS_UTF16, isUtf16, lineLookup } from '../../src/settings/source-text.ts';
 import { decoded, type Exporter, type Importer, partOfName } from './format.ts';
 import { type DeploymentTree, isTree } from './tree.ts';
 
@@ -25,6 +25,8 @@ export const jsonImporter: Importer = {
         details,
       });
     const value = jsonObject(bytes, label, wrong, 'it has a duplicate key');
+    const product = otherProduct(value);
+    if (product !== undefined) throw wrong(product);
     const part = partOfName(label);
     const note = `${label} begins with a byte order mark; the application does not start with such a file.`;
     const notes = hasByteOrderMark(bytes) ? { notes: [note] } : {};
@@ -43,6 +45,7 @@ export function jsonObject(
   wrong: (reason: string, details?: readonly string[]) => Error,
   ambiguous: string,
 ): JsonObject {
+  if (isUtf16(bytes)) throw wrong(`it ${IS_UTF16}`);
   const text = decoded(bytes);
   if (text === undefined) throw wrong('it is not UTF-8');
   if (isTooDeep(text)) throw wrong(`it nests deeper than ${MOST_LEVELS} levels`);
@@ -55,6 +58,20 @@ export function jsonObject(
   }
   if (!isObject(value)) throw wrong('it does not contain an object');
   return value;
+}
+
+/**
+ * Whose file this is, as a clause, where it is certainly not ours. Docker Desktop's `admin-settings.json` has some names in common with our
+ * settings, and locks with the value: read as ours, what it leaves to users would be locked.
+ */
+export function otherProduct(value: JsonValue | undefined): string | undefined {
+  if (!isObject(value) || 'apiVersion' in value || 'kind' in value) return undefined;
+  const isAdmin =
+    'configurationFileVersion' in value ||
+    Object.values(value).some((each) => isObject(each) && typeof each.locked === 'boolean' && 'value' in each);
+  return isAdmin
+    ? 'it is the admin-settings.json of Docker Desktop, whose names and locks mean something else'
+    : undefined;
 }
 
 /** True for text that starts like JSON and is not valid JSON; it may be YAML. */
@@ -108,6 +125,9 @@ interface JsonProblem {
   column: number;
   message: string;
 }
+
+/** The problem with a comment. */
+export const COMMENTS = 'comments are not allowed in JSON';
 
 const BLANKS = /[ \t\r\n]*/y;
 const SCALAR = /(?:true|false|null|-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?)(?![A-Za-z0-9_.+-])/y;
@@ -214,7 +234,7 @@ class Reading {
   private unexpected(otherwise: string): string {
     const char = this.text[this.at];
     if (char === undefined) return `the text ends here: ${otherwise}`;
-    return char === '/' || char === '#' ? 'comments are not allowed in JSON' : otherwise;
+    return char === '/' || char === '#' ? COMMENTS : otherwise;
   }
 
   private skip(expression: RegExp): boolean {

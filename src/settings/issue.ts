@@ -4,6 +4,7 @@ import { fieldAt } from './fields.ts';
 import { nearest } from './nearest.ts';
 import { escapedHidden } from './printable.ts';
 import type { Settings } from './settings.gen.ts';
+import { wholeNumber } from './unknown-keys.ts';
 
 /** Why a value is rejected. */
 export type IssueCode =
@@ -178,6 +179,7 @@ function otherKind(written: string, expected = ''): string | undefined {
   }
   const inner = unquoted(written);
   if (expected.startsWith('true')) return BOOLEAN_WORDS[inner.toLowerCase()];
+  if (expected.startsWith('an integer') && /[a-z]$/i.test(inner)) return wholeNumber(inner);
   if (inner === written) return undefined;
   return expected.startsWith('an integer') && /^-?\d{1,15}$/.test(inner) ? inner : undefined;
 }

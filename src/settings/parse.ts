@@ -1,7 +1,7 @@
 import { Composer, CST, type Document, Lexer, type ParsedNode, Parser, type YAMLError } from 'yaml';
 import { type JsonValue, MOST_LEVELS } from '../json.ts';
 import type { Finding } from './issue.ts';
-import { jsonMessage, lineLookup, looksLikeJson, readSource } from './source-text.ts';
+import { jsonMessage, lineLookup, looksLikeJson, readSource, unclosed } from './source-text.ts';
 import { type Conversion, jsonOf } from './yaml-value.ts';
 
 type ParsedYaml = Document.Parsed<ParsedNode>;
@@ -142,12 +142,19 @@ function yamlMessage({ code, message }: YAMLError): string {
       return 'tabs are not allowed as indentation; use spaces';
     case 'BAD_SCALAR_START':
       return 'a value cannot start with this character; quote the value';
-    default: {
-      const [words = ''] = message.split(/(?<=\S): /, 1);
-      // The parser's messages start with a capital; ours follow a colon.
-      return words.charAt(0).toLowerCase() + words.slice(1);
-    }
+    case 'MISSING_CHAR':
+    case 'BAD_INDENT':
+      if (/with an? [}\]]|closing ["']quote/.test(message)) return unclosed(message);
+      return firstWords(message);
+    default:
+      return firstWords(message);
   }
+}
+
+function firstWords(message: string): string {
+  const [words = ''] = message.split(/(?<=\S): /, 1);
+  // The parser's messages start with a capital; ours follow a colon.
+  return words.charAt(0).toLowerCase() + words.slice(1);
 }
 
 /**

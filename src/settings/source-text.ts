@@ -47,17 +47,26 @@ export function lineLookup(text: string): (offset: number) => { line: number; co
   };
 }
 
+/**
+ * True for UTF-16, with a byte order mark or without: editors and the shell of Windows write it. It is not read as a document; registry files
+ * and property lists have their own rules.
+ */
+export function isUtf16(bytes: Uint8Array): boolean {
+  const [a, b, c, d] = bytes;
+  if ((a === 0xff && b === 0xfe) || (a === 0xfe && b === 0xff)) return true;
+  return (a === 0 && b !== 0 && c === 0 && d !== 0) || (a !== 0 && b === 0 && c !== 0 && d === 0);
+}
+
+/** Why UTF-16 is refused, as the end of a sentence. */
+export const IS_UTF16 = 'is UTF-16; save it as UTF-8';
+
 function decode(bytes: Uint8Array): SourceText {
+  if (isUtf16(bytes)) return { problem: `the document ${IS_UTF16}`, text: '', offset: 0 };
   try {
     return { text: new TextDecoder('utf-8', { fatal: true }).decode(bytes) };
   } catch {
     const text = new TextDecoder('utf-8').decode(bytes);
-    const wide = (bytes[0] === 0xff && bytes[1] === 0xfe) || (bytes[0] === 0xfe && bytes[1] === 0xff);
-    return {
-      problem: `the document is not UTF-8${wide ? ' but UTF-16' : ''}`,
-      text,
-      offset: firstDifference(bytes, text),
-    };
+    return { problem: 'the document is not UTF-8', text, offset: firstDifference(bytes, text) };
   }
 }
 
@@ -106,7 +115,7 @@ export function jsonMessage({ code, message }: SyntaxProblem): string | undefine
   switch (code) {
     case 'MISSING_CHAR':
     case 'BAD_INDENT':
-      return missing(message);
+      return unclosed(message);
     case 'BLOCK_IN_FLOW':
     case 'MULTILINE_IMPLICIT_KEY':
       return 'a "," is missing after this value';
@@ -119,7 +128,8 @@ export function jsonMessage({ code, message }: SyntaxProblem): string | undefine
   }
 }
 
-function missing(message: string): string {
+/** What the parser misses, worded for people. */
+export function unclosed(message: string): string {
   if (/closing ["']quote/.test(message)) return 'a string is not closed: a quotation mark is missing';
   const bracket = /must .*end with an? ([}\]])/.exec(message)?.[1];
   if (bracket === '}') return 'an object is not closed: a "}" is missing here';

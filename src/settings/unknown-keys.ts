@@ -1,4 +1,4 @@
-import { isObject, type JsonObject } from '../json.ts';
+import { isObject, type JsonObject, type JsonValue } from '../json.ts';
 import { FIELDS } from './fields.gen.ts';
 import { type SchemaNode, schemaTree } from './fields.ts';
 import { pointerTo } from './leaf-paths.ts';
@@ -42,16 +42,39 @@ function collect(
     const node = members.get(name);
     const names = [...above, name];
     const value = own(object, name);
-    if (!node) unknown.push(unknownKey(names, unknown.length < MAX_SUGGESTIONS ? members : undefined));
+    if (!node) unknown.push(unknownKey(names, value, unknown.length < MAX_SUGGESTIONS ? members : undefined));
     else if ('section' in node && isObject(value)) collect(value, node.section, names, search);
   }
 }
 
 /** Without siblings there is no suggestion. */
-function unknownKey(names: readonly string[], siblings: ReadonlyMap<string, SchemaNode> | undefined): UnknownKey {
+function unknownKey(
+  names: readonly string[],
+  value: JsonValue | undefined,
+  siblings: ReadonlyMap<string, SchemaNode> | undefined,
+): UnknownKey {
   const name = names.at(-1) ?? '';
-  const suggestion = siblings && (nearest(name, siblings.keys()) ?? elsewhere(name));
+  const suggestion = siblings && (calledElsewhere(name, value) ?? nearest(name, siblings.keys()) ?? elsewhere(name));
   return { pointer: pointerTo(names), path: names.join('.'), ...(suggestion === undefined ? {} : { suggestion }) };
+}
+
+/** What other desktops and machines call a setting. */
+const OTHER_NAMES: Readonly<Record<string, string>> = {
+  ...{ memory: 'virtualMachine.memoryInGB', ram: 'virtualMachine.memoryInGB', memorygb: 'virtualMachine.memoryInGB' },
+  ...{ cpus: 'virtualMachine.numberCPUs', cpu: 'virtualMachine.numberCPUs', cores: 'virtualMachine.numberCPUs' },
+};
+
+/** The setting that others call so, with its value where that is a whole number: `memory: 8GB` is `virtualMachine.memoryInGB: 8`. */
+export function calledElsewhere(name: string, value: JsonValue | undefined): string | undefined {
+  const key = name.toLowerCase();
+  const path = Object.hasOwn(OTHER_NAMES, key) ? OTHER_NAMES[key] : undefined;
+  const number = path === undefined ? undefined : wholeNumber(String(value));
+  return number === undefined ? path : `${path}: ${number}`;
+}
+
+/** The number in `8`, `8GB`, `8 GiB`. */
+export function wholeNumber(text: string): string | undefined {
+  return /^([1-9]\d{0,5}) ?(?:G|GB|GiB)?$/i.exec(text)?.[1];
 }
 
 let byName: ReadonlyMap<string, readonly string[]> | undefined;

@@ -83,7 +83,10 @@ function members(node: YAMLMap, pointer: string, state: State): JsonObject {
       continue;
     }
     const at = `${pointer}${pointerTo([name])}`;
-    if (FORBIDDEN.has(name)) {
+    const misread = misreadKey(name, pair);
+    if (misread !== undefined) {
+      state.problems.push({ offset, pointer, message: misread });
+    } else if (FORBIDDEN.has(name)) {
       state.problems.push({ offset, pointer: at, message: `the key "${name}" is not allowed` });
     } else if (seen.has(name)) {
       state.problems.push({ offset, pointer: at, message: `the key "${name}" appears twice` });
@@ -93,6 +96,17 @@ function members(node: YAMLMap, pointer: string, state: State): JsonObject {
     }
   }
   return result;
+}
+
+/** Why a key without quotes is certainly not what its author means. */
+function misreadKey(name: string, { key, value }: Pair): string | undefined {
+  if (!isScalar(key) || key.type !== 'PLAIN') return undefined;
+  const comment = /^\/[*/]/.exec(name)?.[0];
+  if (comment !== undefined) {
+    return `a key begins with "${comment}": JSON has no comments; in YAML, a comment begins with "#"`;
+  }
+  if (name !== '<<' || !(isAlias(value) || isMap(value) || isSeq(value))) return undefined;
+  return 'merge keys ("<<") belong to YAML 1.1; write the keys here, or give several files, of which later ones win';
 }
 
 /** Keys are taken literally: `1.30: x` has the key `1.30`. */

@@ -31,12 +31,20 @@ const profile = (settings: object, more: object = {}) =>
 describe('invalid documents', () => {
   test.each<[string, string | Uint8Array, string]>([
     ['cut off', '{"password":"hush"', 'error in json: p.yaml:1:19: an object is not closed: a "}" is missing here'],
-    ['YAML with a mistake', 'a: 1\nb: "hush', 'error in json: p.yaml:2:9: as YAML, missing closing "quote'],
+    [
+      'YAML with a mistake',
+      'a: 1\nb: "hush',
+      'error in json: p.yaml:2:9: as YAML, a string is not closed: a quotation',
+    ],
     ['a list', '[]', 'error in json: p.yaml: the settings must be an object'],
     ['a word', 'hush', 'error in json: p.yaml: the settings must be an object'],
     ['nothing', ' \n', 'error in json: p.yaml:1:1: the document is empty'],
     ['bytes', Uint8Array.of(0x7b, 0xff, 0xfe), 'error in json: p.yaml:1:2: the document is not UTF-8'],
-    ['UTF-16', Buffer.from('\ufeff{}', 'utf16le'), 'error in json: p.yaml:1:1: the document is not UTF-8 but UTF-16'],
+    [
+      'UTF-16',
+      Buffer.from('\ufeff{}', 'utf16le'),
+      'error in json: p.yaml:1:1: the document is UTF-16; save it as UTF-8',
+    ],
     ['NUL', '{\0}', 'error in json: p.yaml:1:2: the document contains the control character U+0000'],
     ['deep', '['.repeat(200), 'error in json: p.yaml:1:101: the document is nested too deeply'],
     [

@@ -18,7 +18,8 @@ describe('readable documents', () => {
     ['keys as they are written', '1.30: a\ntrue: b\n', { '1.30': 'a', true: 'b' }],
     ['an alias', 'a: &x {n: 1}\nb: *x\nc: *x\n', { a: { n: 1 }, b: { n: 1 }, c: { n: 1 } }],
     ['words that are booleans elsewhere', 'a: yes\nb: off\n', { a: 'yes', b: 'off' }],
-    ['no merge keys', '<<: {a: 1}\n', { '<<': { a: 1 } }],
+    ['a name that merges elsewhere', '"<<": {a: 1}\nb: {<<: false}\n', { '<<': { a: 1 }, b: { '<<': false } }],
+    ['names in quotes that begin comments elsewhere', '{"/*": 1, "//": 2}', { '/*': 1, '//': 2 }],
     ['a scalar', 'null\n', null],
   ])('%s', (_, source, value) => {
     const document = parseDocument(source, 'p.yaml');
@@ -143,8 +144,15 @@ describe('documents with errors', () => {
     expect(findings(source).join()).not.toMatch(/[hu]{1,2}sh/);
   });
 
-  test('a flow collection in a block is reported in terms of YAML', () => {
-    expect(findings('a: {b: 1\n')).toEqual([expect.stringContaining('flow map')]);
+  test.each([
+    ['a: {b: 1\n', 'p.yaml:2:1: an object is not closed: a "}" is missing here'],
+    ['a: [b, 1\n', 'p.yaml:2:1: a list is not closed: a "]" is missing here'],
+    ['a: "b\n', 'p.yaml:2:1: a string is not closed: a quotation mark is missing'],
+    ['a: &x {b: 1}\nc:\n  <<: *x\n', 'p.yaml:3:3: merge keys ("<<") belong to YAML 1.1'],
+    ['{ /* x */ "a": 1 }', 'p.yaml:1:3: a key begins with "/*": JSON has no comments'],
+    ['a: 1\n// b: 2\n', 'p.yaml:2:1: a key begins with "//": JSON has no comments'],
+  ])('%j is reported in words of its author', (text, message) => {
+    expect(findings(text)).toEqual([expect.stringContaining(message)]);
   });
 
   test('unlimited indentation', () => {
@@ -164,9 +172,10 @@ describe('documents with errors', () => {
       'p.yaml:2:2: the document is not UTF-8',
     ]);
     expect(findings(Buffer.from('\ufeffa: \ufffd\n'))).toEqual([]);
-    expect(findings(Buffer.from('\ufeffa: 1\n', 'utf16le'))).toEqual([
-      'p.yaml:1:1: the document is not UTF-8 but UTF-16',
-    ]);
+    const wide = Buffer.from('a: 1\n', 'utf16le');
+    for (const bytes of [wide, Buffer.from('\ufeffa: 1\n', 'utf16le'), Buffer.from(wide).swap16()]) {
+      expect(findings(bytes)).toEqual(['p.yaml:1:1: the document is UTF-16; save it as UTF-8']);
+    }
   });
 
   test('a document that cannot be parsed has no value, one with a duplicate key has', () => {

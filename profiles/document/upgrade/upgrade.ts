@@ -6,10 +6,11 @@ import { FIELDS } from '../../../src/settings/fields.gen.ts';
 import { type Finding, formatFindings } from '../../../src/settings/issue.ts';
 import { leafAt, leaves, pointerOf } from '../../../src/settings/leaf-paths.ts';
 import { equal } from '../../../src/settings/own.ts';
-import { type ParsedDocument, parseDocument } from '../../../src/settings/parse.ts';
+import type { ParsedDocument } from '../../../src/settings/parse.ts';
 import type { SettingPath } from '../../../src/settings/settings.gen.ts';
 import { inTextOrder, reporter } from '../report.ts';
 import { readShape, type Shape } from '../shape.ts';
+import { parsedSource, READ_AS_JSON } from '../source.ts';
 import { flow } from '../write.ts';
 import { withoutReferences } from '../written-settings.ts';
 import { type Change, NEWEST, platformDependent, upgradeOf } from './changes.ts';
@@ -196,7 +197,8 @@ interface ReadDocument {
 
 /** Reads and checks a document as `rdctl validate` does, without looking up the secrets that it refers to. */
 async function readDocument(source: string | Uint8Array, label: string, context: CheckContext): Promise<ReadDocument> {
-  const parsed = parseDocument(source, label);
+  const bytes = typeof source === 'string' ? Buffer.from(source) : source;
+  const parsed = parsedSource({ name: label, label, bytes, size: bytes.length }, READ_AS_JSON.both);
   const findings: Finding[] = [...parsed.findings];
   const shape = readShape(parsed, reporter(parsed, findings));
   const document = { parsed, value: asObject(parsed.value), shape, settings: {}, findings };
