@@ -28,8 +28,7 @@ interface Step {
   power: Power;
 }
 
-const metaOf = (name: string) =>
-  join('contexts', 'meta', createHash('sha256').update(name).digest('hex'), 'meta.json');
+const metaOf = (name: string) => join('contexts', 'meta', createHash('sha256').update(name).digest('hex'), 'meta.json');
 const META = metaOf('rdctl');
 
 /** What users do with their files. */
