@@ -23,7 +23,10 @@ function factsText(event: EventDocument, paint: Style): string {
   switch (event.type) {
     case 'change': {
       const { generation, changes, loss } = event.change;
-      const what = changes.length === 0 && !loss ? 'another attempt' : changesBrief(event.change);
+      const what =
+        changes.length === 0 && !loss && event.change.by.how !== 'restore'
+          ? 'another attempt'
+          : changesBrief(event.change);
       return `generation ${generation} by ${authorText(event.change)}: ${what}`;
     }
     case 'outcome': {

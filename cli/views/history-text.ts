@@ -89,11 +89,16 @@ function changeText(change: RecordedChange): string {
 }
 
 /** The first changes on one line, and how many more there are; or what was lost, where nothing else changed. */
-export function changesBrief({ changes, loss }: Pick<HistoryEntry, 'changes' | 'loss'>): string {
+export function changesBrief({ by, changes, loss }: Pick<HistoryEntry, 'by' | 'changes' | 'loss'>): string {
   if (changes.length === 0 && loss) return loss.items.map(plainText).join(', ');
+  if (changes.length === 0 && by.how === 'restore') return restoredText(by);
   const named = changes.slice(0, NAMED).map(changeText);
   const more = changes.length - named.length;
   return [...named, ...(more > 0 ? [`and ${count(more, 'more change')}`] : [])].join(', ');
+}
+
+function restoredText({ snapshot }: Author): string {
+  return snapshot === undefined ? 'puts the replaced data back' : `replaces the data by that of ${plainText(snapshot)}`;
 }
 
 /** `apply team, token ci-bot`: how, from what, and with whose token. */
@@ -104,6 +109,7 @@ export function authorText({ by }: Pick<HistoryEntry, 'by'>): string {
 }
 
 function meansText(by: HistoryEntry['by']): string {
+  if (by.how === 'restore' && by.snapshot !== undefined) return `restore ${plainText(by.snapshot)}`;
   const from = by.profile ?? by.files?.map(({ path }) => basename(path)).join(', ');
   if (by.how === 'rollback' || by.how === 'return') return by.to === undefined ? by.how : `${by.how} to ${by.to}`;
   return from === undefined || from === '' ? by.how : `${by.how} ${plainText(from)}`;

@@ -113,13 +113,18 @@ export async function writeFilesAtomic(
 }
 
 /**
- * Creates a file in an existing directory so that it appears complete or not at all.
+ * Creates a file in an existing directory so that it appears complete or not at all. `writeNew`: creates its draft.
  * @throws the system error; `EEXIST` when the name is taken.
  */
-export async function createFileAtomic(path: string, data: string, mode = 0o600): Promise<void> {
+export async function createFileAtomic(
+  path: string,
+  data: string,
+  mode = 0o600,
+  { writeNew }: Pick<FileOperations, 'writeNew'> = fileOperations,
+): Promise<void> {
   const temporary = `${temporaryPrefix(path)}${randomBytes(6).toString('hex')}.tmp`;
   try {
-    await fileOperations.writeNew(temporary, data, mode);
+    await writeNew(temporary, data, mode);
     // Unlike a rename, a link fails when the name is taken.
     await link(temporary, path).catch(async (error: unknown) => {
       if (systemCode(error) === 'EEXIST') throw error;

@@ -64,6 +64,8 @@ export interface Author {
   files?: { path: string; sha256: string }[];
   /** The generation that a rollback or a return goes back to. */
   to?: number;
+  /** The snapshot that was restored; a restore without one puts the replaced data back. */
+  snapshot?: string;
   /** Where it destroys data: to what the caller says that a person has consented. */
   consent?: Consent;
   /** The generation of the apply that this write finishes: an extension that it installed or removed. */

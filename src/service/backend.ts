@@ -34,6 +34,7 @@ import {
 import { finishWrite, recordWritten, saveDesired, stateOf, writtenSettings } from '../state/desired-write.ts';
 import { readWholeHistory } from '../state/history-file.ts';
 import type { Places } from '../state/places.ts';
+import { withReserve } from '../state/reserve.ts';
 import { saveSettings } from '../state/settings-file.ts';
 import { type SettingsHost, startupSettings } from '../state/startup-settings.ts';
 import { recordedFirstRun, recordFirstRun, saveState } from '../state/state-file.ts';
@@ -172,7 +173,7 @@ export async function openBackend(
 
   const files = transactionFiles(places, host);
   const [proven, left] = [await files.readProven(), await files.readTransaction()];
-  const lock = backendLock(places.backendLock);
+  const lock = backendLock(places.backendLock, undefined, withReserve(places.state));
   const { initialHold } = recovered;
   const hold = initialHold?.hold ?? (options.idle ? IDLE : undefined);
   const controllers = createControllers({

@@ -173,9 +173,10 @@ export function serviceHistory(
       const power = by.how === 'apply' || by.how === 'rollback' ? powerBefore : undefined;
       const ofBackend = recordedChanges(power === undefined ? before : { ...before, power }, next);
       const changes = withSources([...ofBackend, ...(announced ?? [])], sources);
+      const isOfData = loss !== undefined || by.how === 'restore';
       // A retry after a failure is a new generation without a change.
-      if (changes.length === 0 && !loss) return changes;
-      const isForLoop = ofBackend.length > 0 || loss !== undefined;
+      if (changes.length === 0 && !isOfData) return changes;
+      const isForLoop = ofBackend.length > 0 || isOfData;
       // What a return undoes is concluded by itself.
       const supersedes = isForLoop && by.continues === undefined && by.how !== 'return';
       superseding = supersedes ? next.generation : undefined;

@@ -1,7 +1,6 @@
-import { unlink } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { RdError } from '../errors.ts';
-import { createFileAtomic, removeLeftovers } from '../os/atomic-file.ts';
+import { createFileAtomic, type FileOperations, fileOperations, removeLeftovers } from '../os/atomic-file.ts';
 import { makeDirectory } from '../os/directory.ts';
 import { ioError, systemCode } from '../os/io-error.ts';
 import { type ProcessIdentity, type ProcessTable, processTable } from '../os/process-table.ts';
@@ -38,7 +37,12 @@ interface BackendLockFacts {
 export const LOCKED =
   'backend lock file already exists; if there is no snapshot operation in progress, you can remove this error with `rdctl snapshot unlock`';
 
-export function backendLock(path: string, processes: ProcessTable = processTable): BackendLock {
+/** `operations`: with a reserve, the lock can be taken on a full disk, where a reset is what makes room. */
+export function backendLock(
+  path: string,
+  processes: ProcessTable = processTable,
+  operations: FileOperations = fileOperations,
+): BackendLock {
   async function read(): Promise<BackendLockFacts | undefined> {
     if (!(await isThere(path))) return undefined;
     // An unreadable file exists all the same.
@@ -52,7 +56,7 @@ export function backendLock(path: string, processes: ProcessTable = processTable
   }
 
   async function remove(): Promise<void> {
-    await unlink(path).catch((cause: unknown) => {
+    await operations.unlink(path).catch((cause: unknown) => {
       if (!isMissing(cause)) throw ioError('remove', path, cause);
     });
   }
@@ -67,7 +71,7 @@ export function backendLock(path: string, processes: ProcessTable = processTable
         await makeDirectory(dirname(path));
         await removeLeftovers(path);
         // A lock without its holder would look foreign after a kill, so it appears complete.
-        await createFileAtomic(path, `${JSON.stringify({ action, ...self }, null, 2)}\n`, 0o644);
+        await createFileAtomic(path, `${JSON.stringify({ action, ...self }, null, 2)}\n`, 0o644, operations);
       } catch (cause) {
         if (systemCode(cause) === 'EEXIST') throw new RdError('ERR_BACKEND_LOCKED', LOCKED, { cause });
         throw ioError('create', path, cause);

@@ -2,7 +2,7 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { readCatalogue } from '../../src/features/snapshots/catalogue.ts';
-import { cannotMount } from '../helpers/full-disk.ts';
+import { cannotMount, fillDisk } from '../helpers/full-disk.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';
 import { ALLOW, coverScene, smallCoverScene } from './cover-scene.ts';
 
@@ -206,6 +206,26 @@ describe('a reset', () => {
     expect(isClean()).toBe(true);
   });
 
+  test('and the restore of a snapshot with the settings in force are both in the history', async () => {
+    const { run, reset, names, entries, converged } = await coverScene();
+    expect((await reset({ mode: 'wipe' })).status).toBe(200);
+    const [snapshot = ''] = await names();
+    expect((await run('snapshot', 'restore', snapshot)).exit).toBe(0);
+    await converged();
+    await expect
+      .poll(async () => (await entries()).at(-1))
+      .toMatchObject({
+        by: { how: 'restore', snapshot },
+        changes: [],
+        outcome: { result: 'converged' },
+      });
+    expect((await run('history')).out).toMatch(
+      new RegExp(`restore ${snapshot} +converged +replaces the data by that of ${snapshot}`),
+    );
+    const undone = await run('rollback');
+    expect(undone).toMatchObject({ exit: 1, err: expect.stringContaining('replaced data and changed no settings') });
+  });
+
   test('that fails is recorded as failed, and keeps its snapshot', async () => {
     const { reset, entries, here, names } = await coverScene();
     // In the way of the data that is set aside.
@@ -263,5 +283,26 @@ describe.skipIf(cannotMount())('without room for the snapshot', () => {
       uncovered: expect.stringContaining('a snapshot of the data'),
     });
     expect((await client.status()).notices.join()).toContain('Data was reset without a snapshot of it');
+  });
+
+  test.each([
+    ['fast', 'compatible'],
+    ['wipe', 'compatible'],
+    ['wipe', 'declined'],
+  ] as const)('a %s reset works on a disk without a byte left (%s), twice', async (mode, snapshot) => {
+    const { reset, home, model, client, entries, converged } = await smallCoverScene();
+    const roomAgain = await fillDisk(home);
+    const body = { mode, ...(snapshot === 'declined' ? { snapshot: false } : {}) };
+    for (let time = 1; time <= 2; time += 1) {
+      const { status, body: reply } = await reset(body);
+      expect({ status, reply: reply.toString() }).toEqual({ status: 200, reply: expect.stringContaining(mode) });
+      await converged();
+      expect((await client.backendState()).locked).toBe(false);
+      await fillDisk(home);
+    }
+    expect(model().engines.moby.containers).toEqual(expect.any(Array));
+    roomAgain();
+    expect((await reset(body)).status).toBe(200);
+    expect((await entries()).at(-1)).toMatchObject({ by: { how: 'reset' }, loss: { uncovered: expect.any(String) } });
   });
 });

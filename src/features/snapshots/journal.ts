@@ -1,10 +1,10 @@
-import { unlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { messageOf, RdError } from '../../errors.ts';
 import { isObject, type JsonObject } from '../../json.ts';
 import { ioError, systemCode } from '../../os/io-error.ts';
 import { readRecord, writeRecord } from '../../os/record.ts';
 import type { Places } from '../../state/places.ts';
+import { reserveBeside } from '../../state/reserve.ts';
 
 /**
  * Progress of replacing kept state. Written before the step that it names, so that a reader knows what may have been done.
@@ -71,13 +71,16 @@ export async function readJournal(path: string, kept: readonly string[]): Promis
 }
 
 export async function writeJournal(path: string, journal: Journal): Promise<void> {
-  await writeRecord(path, { format: FORMAT, ...journal });
+  // A reset makes room, also on a full disk.
+  await writeRecord(path, { format: FORMAT, ...journal }, { operations: reserveBeside(path) });
 }
 
 export async function removeJournal(path: string): Promise<void> {
-  await unlink(path).catch((cause: unknown) => {
-    if (systemCode(cause) !== 'ENOENT') throw ioError('remove', path, cause);
-  });
+  await reserveBeside(path)
+    .unlink(path)
+    .catch((cause: unknown) => {
+      if (systemCode(cause) !== 'ENOENT') throw ioError('remove', path, cause);
+    });
 }
 
 /** Throws the problem as a clause. */

@@ -90,13 +90,15 @@ export function createKeptState(input: KeptStateInput): KeptState {
     log('warn', 'replaced data could not be removed', { error });
   }
 
-  async function writeSettings(next: (now: { settings: Settings }) => JsonObject | undefined): Promise<void> {
+  async function writeSettings(
+    next: (now: { settings: Settings }) => JsonObject | undefined,
+    snapshot?: string,
+  ): Promise<void> {
+    const by = { how: 'restore' as const, ...(snapshot === undefined ? {} : { snapshot }) };
     await store.write(({ desired }) => {
       const settings = next(desired);
       // A journal holds settings that this service had.
-      return settings
-        ? { next: { settings: settings as Settings }, answer: undefined, by: { how: 'restore' } }
-        : { answer: undefined };
+      return settings ? { next: { settings: settings as Settings }, answer: undefined, by } : { answer: undefined };
     });
   }
 
@@ -120,7 +122,7 @@ export function createKeptState(input: KeptStateInput): KeptState {
           settings: { before: store.snapshot().desired.settings, after: settings },
         };
         await operations.writeJournal(journal);
-        await writeSettings(() => settings);
+        await writeSettings(() => settings, snapshot);
         proving = joined({ ...journal, phase: 'proving' });
         await operations.writeJournal(proving);
       } catch (error) {
