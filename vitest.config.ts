@@ -47,6 +47,9 @@ export default defineConfig({
   test: {
     // Two cores: the real programs of the end-to-end tests and the other tests must not starve each other.
     maxWorkers: 2,
+    ...(process.env.RDCTL_TEST_JSON
+      ? { reporters: ['default', 'json'], outputFile: { json: process.env.RDCTL_TEST_JSON } }
+      : {}),
     // A golden file that is missing would be written and pass; `-u` writes and changes them.
     update: 'none',
     projects: [
