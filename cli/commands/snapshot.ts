@@ -51,10 +51,10 @@ the file system supports copy-on-write, the copy takes no space until data chang
     const { flags, args, io } = invocation;
     const name = oneArgument(args);
     const from = flags['description-from'];
-    if (flags.description !== undefined && from !== undefined) {
-      throw usage('only one of --description and --description-from can be used');
+    if (flags.description && from) {
+      throw usage('can\'t specify more than one option from "--description" and "--description-from"');
     }
-    const description = from === undefined ? (flags.description ?? '') : (await readInput(from, io)).toString('utf8');
+    const description = !from ? (flags.description ?? '') : (await readInput(from, io)).toString('utf8');
     const json = flags.json ?? false;
     return reporting(json, io, async () => {
       checkName(name);

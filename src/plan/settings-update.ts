@@ -26,6 +26,8 @@ export interface UpdateContext {
   kubernetesVersions(): readonly string[] | undefined;
   /** Record of locked fields; without one, locks are not checked. */
   locks?: JsonObject;
+  /** As for the validator. */
+  locksFirst?: boolean;
 }
 
 /** A write: any version from 1 on, migrated; a version is required. Pure. */
@@ -52,7 +54,7 @@ export function decideProposal(sent: JsonObject, current: Settings, context: Upd
 
 /** The facts of this service for the validator. */
 export function validateContext(current: Settings, context: UpdateContext): ValidateContext {
-  const { host, locks } = context;
+  const { host, locks, locksFirst } = context;
   const kubernetesVersions = context.kubernetesVersions();
   const diskBytes = context.driver.diskBytes?.();
   return {
@@ -61,6 +63,7 @@ export function validateContext(current: Settings, context: UpdateContext): Vali
     arch: host.arch,
     ...(host.osVersion === undefined ? {} : { osVersion: host.osVersion }),
     ...(locks === undefined ? {} : { locked: locks }),
+    ...(locksFirst === undefined ? {} : { locksFirst }),
     ...(diskBytes === undefined ? {} : { diskBytes }),
     ...(kubernetesVersions === undefined ? {} : { kubernetesVersions }),
   };

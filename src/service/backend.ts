@@ -342,7 +342,8 @@ export async function settleAndClose(
 
 /** The initial settings, with the caller's changes. Throws if the driver cannot enforce a requested protection. */
 function initialSettings(settings: Settings, changes: JsonObject | undefined, context: UpdateContext): Settings {
-  const update = changes && decideUpdate({ version: SCHEMA_VERSION, ...changes }, settings, context);
+  const update =
+    changes && decideUpdate({ version: SCHEMA_VERSION, ...changes }, settings, { ...context, locksFirst: true });
   if (update?.kind === 'refused') {
     throw new RdError('ERR_SETTINGS_INVALID', [TEXTS.updateErrors, ...update.problems].join('\n'), {
       advice: 'Nothing was started or changed.',

@@ -59,6 +59,8 @@ export interface ValidateContext {
    * of documents for several computers. The API reports only the prohibition.
    */
   valuesFirst?: boolean;
+  /** Report a locked setting as such whatever is wrong with its value, as for arguments of a start. */
+  locksFirst?: boolean;
   /** `process.arch`. */
   arch: string;
   /** Product version of macOS, such as `14.5`; without it rules about old releases do not apply. */

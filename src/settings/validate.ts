@@ -70,6 +70,9 @@ function leafProblems(field: Field, desired: JsonValue, { payload, context }: Wa
     result: (path) => leafAt(payload, path) ?? leafAt(context.current, path),
     context,
   };
+  const lock: Problem = { code: 'locked', message: `field "${field.path}" is locked`, fatal: true };
+  const locked = changed && isLocked(context.locked ?? {}, field.path);
+  if (locked && context.locksFirst) return [lock];
   const wrong = context.valuesFirst ? intrinsicProblems(input) : [];
   if (wrong.length > 0) return wrong;
   if (changed && !field.platforms.includes(context.platform)) {
@@ -77,8 +80,7 @@ function leafProblems(field: Field, desired: JsonValue, { payload, context }: Wa
   }
   const problems = ruleProblems(input);
   const isRefused = problems.length > 0 && !ALWAYS_FULLY_CHECKED.has(field.path);
-  if (isRefused || !changed || !isLocked(context.locked ?? {}, field.path)) return problems;
-  return [...problems, { code: 'locked', message: `field "${field.path}" is locked`, fatal: true }];
+  return isRefused || !locked ? problems : [...problems, lock];
 }
 
 function ruleProblems(input: RuleInput): Problem[] {

@@ -86,8 +86,8 @@ function listProblems(field: Field, value: JsonValue): Problem[] {
 function mapProblems(field: Field, value: JsonValue): Problem[] {
   if (field.type === 'map<string,string>') return [];
   if (!isObject(value)) {
-    const got = typeof value === 'string' ? value : JSON.stringify(value);
-    const message = `Proposed field "${field.path}" should be an object, got <${got}>.`;
+    // As text, not as JSON: the items of an array joined by commas.
+    const message = `Proposed field "${field.path}" should be an object, got <${String(value)}>.`;
     return [{ code: 'type', message, fatal: false, expected: expectedValue(field) }];
   }
   return badEntries(value).map((key) => ({

@@ -80,6 +80,10 @@ describe('values', () => {
       ['--application.path-management-strategy=x'],
       `invalid value for option --application.path-management-strategy: "x"; must be 'manual' or 'rcfiles'`,
     ],
+    [
+      ['--virtual-machine.mount.type=foo'],
+      `invalid value for option --virtual-machine.mount.type: "foo"; must be 'reverse-sshfs', '9p', or 'virtiofs'`,
+    ],
   ])('%j', (argv, message) => expect(() => given(argv)).toThrow(message));
 
   test('the first error in schema order is reported', () => {

@@ -127,7 +127,7 @@ describe('requests', () => {
     [['unlock', 'x'], 'unknown command "x" for "rdctl snapshot unlock"'],
     [
       ['create', 'a', '--description=b', '--description-from=c'],
-      'only one of --description and --description-from can be used',
+      'can\'t specify more than one option from "--description" and "--description-from"',
     ],
     [['creat', 'a'], 'unknown command "creat" for "rdctl snapshot"'],
   ])('%j is a usage error, also with --json', async (argv, message) => {

@@ -194,6 +194,21 @@ test('locked fields are enforced at every start and cannot be changed; defaults 
   expect(plan.changes[0]?.blocked?.message).toContain(locked);
 });
 
+test('an argument of a start for a locked field is refused as locked, whatever its value is', async () => {
+  const locked = write('a', 'locked', {
+    version: 19,
+    kubernetes: { version: '1.30.2' },
+    images: { namespace: 'team' },
+  });
+  const settings = { kubernetes: { version: 'karl' }, images: { namespace: 7 } };
+  const refused = startService({ power: 'stopped', policies: { locked }, settings });
+  await expect(refused).rejects.toThrow('field "kubernetes.version" is locked');
+  await expect(refused).rejects.toThrow('field "images.namespace" is locked');
+  await expect(refused).rejects.not.toThrow('not found');
+  // The value in force is no change.
+  await startService({ power: 'stopped', policies: { locked }, settings: { images: { namespace: 'team' } } });
+});
+
 test('a bad profile fails the start before any file is changed', async () => {
   const locked = write('a', 'locked', '{');
   const home = temporaryDirectory();

@@ -69,6 +69,9 @@ describe('invalid values', () => {
     ['kubernetes.options', null, 'Setting "kubernetes.options" should wrap an inner object, but got <null>.'],
     ['kubernetes', [], 'Setting "kubernetes" should wrap an inner object, but got <[]>.'],
     ['diagnostics.mutedChecks', 'x', 'Proposed field "diagnostics.mutedChecks" should be an object, got <x>.'],
+    ['diagnostics.mutedChecks', ['x', 'y'], 'Proposed field "diagnostics.mutedChecks" should be an object, got <x,y>.'],
+    ['diagnostics.mutedChecks', [], 'Proposed field "diagnostics.mutedChecks" should be an object, got <>.'],
+    ['diagnostics.mutedChecks', null, 'Proposed field "diagnostics.mutedChecks" should be an object, got <null>.'],
     ['diagnostics.mutedChecks', { A: 'x' }, 'Invalid value for "diagnostics.mutedChecks.A": <"x">'],
     [
       'application.extensions.allowed.list',

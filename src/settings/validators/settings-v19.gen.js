@@ -57,46 +57,46 @@ l-machine.use-rosetta",aliases:["experimental.virtual-machine.use-rosetta"]},"x-
 erly":["experimental.virtualMachine.useRosetta"]},mount:{description:"Shared directories.",type:"object",additionalProperties:!1,required:["type"],properties:{type:{
 description:"How directories of this computer are mounted in the virtual machine.",type:"string",enum:["9p","reverse-sshfs","virtiofs"],default:"reverse-sshfs",
 "x-rd-default-on":[{platform:"darwin",kernel:23,value:"virtiofs"}],"x-rd-since":16,"x-rd-platforms":["darwin","linux"],"x-rd-effect":{lima:"restart",wsl:"none"},
-"x-rd-flag":{name:"virtual-machine.mount.type",aliases:["experimental.virtual-machine.mount.type"]},"x-rd-requires":["`9p` needs `virtualMachine.type` `qemu`.",
-"`virtiofs` needs `vz` on macOS and `qemu` on Linux."],"x-rd-formerly":["experimental.virtualMachine.mount.type"]}}}}},WSL:{description:"Windows Subsystem for L\
-inux.",type:"object",additionalProperties:!1,required:["integrations"],properties:{integrations:{description:"WSL distributions that can use the engine and the \
-cluster tools: name to true or false.",type:"object",additionalProperties:{type:"boolean"},default:{},"x-rd-format":"distro-to-boolean","x-rd-since":5,"x-rd-mac\
-hine-only":!0,"x-rd-flag":{name:"wsl.integrations",aliases:["WSL.integrations"]},"x-rd-platforms":["win32"],"x-rd-effect":{lima:"none",wsl:"restart"},"x-rd-form\
-erly":["kubernetes.WSLIntegrations"]}}},kubernetes:{description:"The cluster.",type:"object",additionalProperties:!1,required:["version","port","enabled","optio\
-ns","ingress"],properties:{version:{description:"Kubernetes version, as `X.Y.Z`. If empty, the service chooses one at the first start.",type:"string",default:"",
-"x-rd-format":"kubernetes-version","x-rd-since":1,"x-rd-effect":{lima:"restart-or-reset",wsl:"restart-or-reset"},"x-rd-flag":{name:"kubernetes.version",aliases:[
-"kubernetes-version"]},"x-rd-requires":["Must be an available version, or empty."]},port:{description:"Port of the Kubernetes API server.",type:"integer",minimum:1,
-maximum:65535,default:6443,"x-rd-since":3,"x-rd-effect":{lima:"restart",wsl:"restart"},"x-rd-flag":{name:"kubernetes.port"}},enabled:{description:"Runs a Kubern\
-etes cluster.",type:"boolean",default:!0,"x-rd-since":4,"x-rd-effect":{lima:"restart",wsl:"restart"},"x-rd-flag":{name:"kubernetes.enabled",aliases:["kubernetes\
--enabled"]}},options:{description:"Cluster components.",type:"object",additionalProperties:!1,required:["traefik","flannel"],properties:{traefik:{description:"I\
-nstalls the Traefik ingress controller in the cluster.",type:"boolean",default:!0,"x-rd-since":4,"x-rd-effect":{lima:"restart",wsl:"restart"},"x-rd-flag":{name:"\
-kubernetes.options.traefik"}},flannel:{description:"Uses Flannel as the pod network. Turn it off to install a different one.",type:"boolean",default:!0,"x-rd-si\
-nce":4,"x-rd-effect":{lima:"restart",wsl:"restart"},"x-rd-flag":{name:"kubernetes.options.flannel",aliases:["flannel-enabled"]}}}},ingress:{description:"Publish\
-ed services.",type:"object",additionalProperties:!1,required:["localhostOnly"],properties:{localhostOnly:{description:"Restricts published cluster services to t\
-he loopback address.",type:"boolean",default:!1,"x-rd-since":6,"x-rd-platforms":["win32"],"x-rd-effect":{lima:"none",wsl:"restart"},"x-rd-flag":{name:"kubernete\
-s.ingress.localhost-only"}}}}}},portForwarding:{description:"Port forwards.",type:"object",additionalProperties:!1,required:["includeKubernetesServices"],properties:{
-includeKubernetesServices:{description:"Includes the Kubernetes system services in the list of port forwards.",type:"boolean",default:!1,"x-rd-since":2,"x-rd-fl\
-ag":{name:"port-forwarding.include-kubernetes-services"}}}},images:{description:"The list of images.",type:"object",additionalProperties:!1,required:["showAll",
-"namespace"],properties:{showAll:{description:"Includes system images in the list of images.",type:"boolean",default:!0,"x-rd-since":2,"x-rd-flag":{name:"images\
-.show-all"}},namespace:{description:"Namespace shown in the list of images (containerd only).",type:"string",default:"default","x-rd-since":3,"x-rd-flag":{name:"\
-images.namespace"}}}},containers:{description:"The list of containers.",type:"object",additionalProperties:!1,required:["showAll","namespace"],properties:{showAll:{
-description:"Includes system containers in the list of containers.",type:"boolean",default:!0,"x-rd-since":10,"x-rd-flag":{name:"containers.show-all"}},namespace:{
-description:"Namespace shown in the list of containers (containerd only).",type:"string",default:"default","x-rd-since":10,"x-rd-flag":{name:"containers.namespa\
-ce"}}}},diagnostics:{description:"Diagnostics.",type:"object",additionalProperties:!1,required:["showMuted","mutedChecks","connectivity"],properties:{showMuted:{
-description:"Also shows muted diagnostics.",type:"boolean",default:!1,"x-rd-since":4,"x-rd-flag":{name:"diagnostics.show-muted"}},mutedChecks:{description:"Mute\
-d diagnostics: check ID to true or false.",type:"object",additionalProperties:{type:"boolean"},default:{},"x-rd-format":"check-id-to-boolean","x-rd-since":4,"x-\
-rd-machine-only":!0,"x-rd-flag":{name:"diagnostics.muted-checks"}},connectivity:{description:"Connectivity checks.",type:"object",additionalProperties:!1,required:[
-"interval","timeout"],properties:{interval:{description:"Interval between connectivity checks; 0 turns them off.",type:"integer",minimum:0,maximum:2147483647,default:5e3,
-"x-rd-unit":"ms","x-rd-since":16,"x-rd-flag":{name:"diagnostics.connectivity.interval"}},timeout:{description:"Timeout of each connectivity check.",type:"intege\
-r",minimum:1,maximum:2147483647,default:5e3,"x-rd-unit":"ms","x-rd-since":16,"x-rd-flag":{name:"diagnostics.connectivity.timeout"}}}}}},experimental:{description:"\
-Experimental settings, which may change.",type:"object",additionalProperties:!1,required:["containerEngine","kubernetes","virtualMachine"],properties:{containerEngine:{
-description:"The container engine.",type:"object",additionalProperties:!1,required:["webAssembly"],properties:{webAssembly:{description:"WebAssembly.",type:"obj\
-ect",additionalProperties:!1,required:["enabled"],properties:{enabled:{description:"Installs the WebAssembly shims for the container engine.",type:"boolean",default:!1,
-"x-rd-since":11,"x-rd-effect":{lima:"restart",wsl:"restart"},"x-rd-flag":{name:"experimental.container-engine.web-assembly.enabled"},"x-rd-requires":["Cannot be\
- on with the engine `moby` and the storage driver `classic`."]}}}}},kubernetes:{description:"The cluster.",type:"object",additionalProperties:!1,required:["opti\
-ons"],properties:{options:{description:"Cluster components.",type:"object",additionalProperties:!1,required:["spinkube"],properties:{spinkube:{description:"Inst\
-alls the Spin operator in the cluster.",type:"boolean",default:!1,"x-rd-since":11,"x-rd-effect":{lima:"restart",wsl:"restart"},"x-rd-flag":{name:"experimental.k\
-ubernetes.options.spinkube"},"x-rd-requires":["While the cluster is on, needs `experimental.containerEngine.webAssembly.enabled`."]}}}}},virtualMachine:{description:"\
+"x-rd-flag":{name:"virtual-machine.mount.type",aliases:["experimental.virtual-machine.mount.type"],values:["reverse-sshfs","9p","virtiofs"]},"x-rd-requires":["`\
+9p` needs `virtualMachine.type` `qemu`.","`virtiofs` needs `vz` on macOS and `qemu` on Linux."],"x-rd-formerly":["experimental.virtualMachine.mount.type"]}}}}},
+WSL:{description:"Windows Subsystem for Linux.",type:"object",additionalProperties:!1,required:["integrations"],properties:{integrations:{description:"WSL distr\
+ibutions that can use the engine and the cluster tools: name to true or false.",type:"object",additionalProperties:{type:"boolean"},default:{},"x-rd-format":"di\
+stro-to-boolean","x-rd-since":5,"x-rd-machine-only":!0,"x-rd-flag":{name:"wsl.integrations",aliases:["WSL.integrations"]},"x-rd-platforms":["win32"],"x-rd-effec\
+t":{lima:"none",wsl:"restart"},"x-rd-formerly":["kubernetes.WSLIntegrations"]}}},kubernetes:{description:"The cluster.",type:"object",additionalProperties:!1,required:[
+"version","port","enabled","options","ingress"],properties:{version:{description:"Kubernetes version, as `X.Y.Z`. If empty, the service chooses one at the first\
+ start.",type:"string",default:"","x-rd-format":"kubernetes-version","x-rd-since":1,"x-rd-effect":{lima:"restart-or-reset",wsl:"restart-or-reset"},"x-rd-flag":{
+name:"kubernetes.version",aliases:["kubernetes-version"]},"x-rd-requires":["Must be an available version, or empty."]},port:{description:"Port of the Kubernetes\
+ API server.",type:"integer",minimum:1,maximum:65535,default:6443,"x-rd-since":3,"x-rd-effect":{lima:"restart",wsl:"restart"},"x-rd-flag":{name:"kubernetes.port"}},
+enabled:{description:"Runs a Kubernetes cluster.",type:"boolean",default:!0,"x-rd-since":4,"x-rd-effect":{lima:"restart",wsl:"restart"},"x-rd-flag":{name:"kuber\
+netes.enabled",aliases:["kubernetes-enabled"]}},options:{description:"Cluster components.",type:"object",additionalProperties:!1,required:["traefik","flannel"],
+properties:{traefik:{description:"Installs the Traefik ingress controller in the cluster.",type:"boolean",default:!0,"x-rd-since":4,"x-rd-effect":{lima:"restart",
+wsl:"restart"},"x-rd-flag":{name:"kubernetes.options.traefik"}},flannel:{description:"Uses Flannel as the pod network. Turn it off to install a different one.",
+type:"boolean",default:!0,"x-rd-since":4,"x-rd-effect":{lima:"restart",wsl:"restart"},"x-rd-flag":{name:"kubernetes.options.flannel",aliases:["flannel-enabled"]}}}},
+ingress:{description:"Published services.",type:"object",additionalProperties:!1,required:["localhostOnly"],properties:{localhostOnly:{description:"Restricts pu\
+blished cluster services to the loopback address.",type:"boolean",default:!1,"x-rd-since":6,"x-rd-platforms":["win32"],"x-rd-effect":{lima:"none",wsl:"restart"},
+"x-rd-flag":{name:"kubernetes.ingress.localhost-only"}}}}}},portForwarding:{description:"Port forwards.",type:"object",additionalProperties:!1,required:["includ\
+eKubernetesServices"],properties:{includeKubernetesServices:{description:"Includes the Kubernetes system services in the list of port forwards.",type:"boolean",
+default:!1,"x-rd-since":2,"x-rd-flag":{name:"port-forwarding.include-kubernetes-services"}}}},images:{description:"The list of images.",type:"object",additionalProperties:!1,
+required:["showAll","namespace"],properties:{showAll:{description:"Includes system images in the list of images.",type:"boolean",default:!0,"x-rd-since":2,"x-rd\
+-flag":{name:"images.show-all"}},namespace:{description:"Namespace shown in the list of images (containerd only).",type:"string",default:"default","x-rd-since":3,
+"x-rd-flag":{name:"images.namespace"}}}},containers:{description:"The list of containers.",type:"object",additionalProperties:!1,required:["showAll","namespace"],
+properties:{showAll:{description:"Includes system containers in the list of containers.",type:"boolean",default:!0,"x-rd-since":10,"x-rd-flag":{name:"containers\
+.show-all"}},namespace:{description:"Namespace shown in the list of containers (containerd only).",type:"string",default:"default","x-rd-since":10,"x-rd-flag":{
+name:"containers.namespace"}}}},diagnostics:{description:"Diagnostics.",type:"object",additionalProperties:!1,required:["showMuted","mutedChecks","connectivity"],
+properties:{showMuted:{description:"Also shows muted diagnostics.",type:"boolean",default:!1,"x-rd-since":4,"x-rd-flag":{name:"diagnostics.show-muted"}},mutedChecks:{
+description:"Muted diagnostics: check ID to true or false.",type:"object",additionalProperties:{type:"boolean"},default:{},"x-rd-format":"check-id-to-boolean","\
+x-rd-since":4,"x-rd-machine-only":!0,"x-rd-flag":{name:"diagnostics.muted-checks"}},connectivity:{description:"Connectivity checks.",type:"object",additionalProperties:!1,
+required:["interval","timeout"],properties:{interval:{description:"Interval between connectivity checks; 0 turns them off.",type:"integer",minimum:0,maximum:2147483647,
+default:5e3,"x-rd-unit":"ms","x-rd-since":16,"x-rd-flag":{name:"diagnostics.connectivity.interval"}},timeout:{description:"Timeout of each connectivity check.",
+type:"integer",minimum:1,maximum:2147483647,default:5e3,"x-rd-unit":"ms","x-rd-since":16,"x-rd-flag":{name:"diagnostics.connectivity.timeout"}}}}}},experimental:{
+description:"Experimental settings, which may change.",type:"object",additionalProperties:!1,required:["containerEngine","kubernetes","virtualMachine"],properties:{
+containerEngine:{description:"The container engine.",type:"object",additionalProperties:!1,required:["webAssembly"],properties:{webAssembly:{description:"WebAss\
+embly.",type:"object",additionalProperties:!1,required:["enabled"],properties:{enabled:{description:"Installs the WebAssembly shims for the container engine.",type:"\
+boolean",default:!1,"x-rd-since":11,"x-rd-effect":{lima:"restart",wsl:"restart"},"x-rd-flag":{name:"experimental.container-engine.web-assembly.enabled"},"x-rd-r\
+equires":["Cannot be on with the engine `moby` and the storage driver `classic`."]}}}}},kubernetes:{description:"The cluster.",type:"object",additionalProperties:!1,
+required:["options"],properties:{options:{description:"Cluster components.",type:"object",additionalProperties:!1,required:["spinkube"],properties:{spinkube:{description:"\
+Installs the Spin operator in the cluster.",type:"boolean",default:!1,"x-rd-since":11,"x-rd-effect":{lima:"restart",wsl:"restart"},"x-rd-flag":{name:"experiment\
+al.kubernetes.options.spinkube"},"x-rd-requires":["While the cluster is on, needs `experimental.containerEngine.webAssembly.enabled`."]}}}}},virtualMachine:{description:"\
 The virtual machine.",type:"object",additionalProperties:!1,required:["diskSize","mount","proxy","sshPortForwarder"],properties:{diskSize:{description:"Size of \
 the disk of the virtual machine, such as `100GiB`. A disk never shrinks.",type:"string",maxLength:64,pattern:"^[0-9]+(\\.[0-9]+)? ?[kKmMgGtTpPeEzZyY]?([iI]?[bB])\
 ?$",default:"100GiB","x-rd-format":"byte-size","x-rd-since":16,"x-rd-platforms":["darwin","linux"],"x-rd-effect":{lima:"restart",wsl:"none"},"x-rd-flag":{name:"\
