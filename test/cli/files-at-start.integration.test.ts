@@ -1,9 +1,10 @@
 import { chmodSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { filesAtStart } from '../../cli/commands/apply/files-at-start.ts';
+import { filesAtStart, giveBackFiles } from '../../cli/commands/apply/files-at-start.ts';
 import { RdError } from '../../src/errors.ts';
 import { fakeIo, rdctl, type Stage } from '../helpers/cli.ts';
+import { followedIntegration } from '../helpers/followed-integration.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';
 
 const at = (home: string, more: Record<string, string> = {}) =>
@@ -75,4 +76,18 @@ test.each<[string, string[], (home: string) => Stage]>([
   const home = temporaryDirectory();
   mkdirSync(join(home, '.local/share/rancher-desktop/lima'), { recursive: true });
   expect((await startOf(home, argv, stage(home))).err).toMatch(/^Error: /);
+});
+
+test('what a start has changed in the files it named is given back, byte for byte, and only there', async () => {
+  const home = temporaryDirectory();
+  writeFileSync(join(home, '.bashrc'), 'mine');
+  const user = followedIntegration(home);
+  await expect.poll(() => readFileSync(join(home, '.bashrc'), 'utf8')).toContain('MANAGED BY RDCTL');
+  await user.close();
+  const had = readFileSync(join(home, '.bashrc'), 'utf8');
+  writeFileSync(join(home, '.zshrc'), had);
+  const io = at(home);
+  await giveBackFiles(io, [{ file: join(home, '.bashrc'), action: 'update', what: 'adds it to PATH' }]);
+  expect(readFileSync(join(home, '.bashrc'), 'utf8')).toBe('mine');
+  expect(readFileSync(join(home, '.zshrc'), 'utf8')).toBe(had);
 });

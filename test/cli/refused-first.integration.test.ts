@@ -62,6 +62,28 @@ describe('before anything is created', () => {
     }
   });
 
+  test.each([
+    ['apply', '-f', '-'],
+    ['apply', '-f', '-', '--skip-locked'],
+    ['up', '-'],
+  ])('%s %s %s refuses what the driver of the next service does not support, and starts none', async (...argv) => {
+    const home = join(temporaryDirectory(), 'home');
+    const factory = DRIVERS.find(({ name }) => name === 'host');
+    if (!factory) throw new Error('there is a host driver');
+    const text = 'apiVersion: rdctl/v1\nkind: Profile\nsettings:\n  version: 19\n  virtualMachine: { memoryInGB: 6 }\n';
+    const stage = {
+      env: { RDCTL_HOME: home },
+      stdin: `${text}state: started\n`,
+      chooseDriver: async () => ({ factory }),
+    };
+    const refused = await rdctl(argv, stage as never);
+    expect(refused).toMatchObject({ exit: 3, out: '' });
+    expect(refused.err).toMatch(
+      /^Error: A change cannot be made, so nothing was changed\.\n<stdin>:5:\d+: "virtualMachine\./,
+    );
+    expect(existsSync(join(home, 'state', 'state.json'))).toBe(false);
+  });
+
   test('a plan for another home or driver is refused, and nothing is started or recorded', async () => {
     const { env, home } = await startService();
     const plan = join(temporaryDirectory(), 'plan.json');

@@ -41,16 +41,19 @@ describe('with nothing but Node', () => {
     });
   });
 
-  test('a refused apply reports that the service it started still runs', async () => {
-    const { rdctlWith, status } = toolHome();
+  test('a refused apply ends the service that it started, each time, and no other', async () => {
+    const { rdctl, rdctlWith, status } = toolHome();
     const stdin =
       'apiVersion: rdctl/v1\nkind: Profile\nmetadata: { name: x }\nsettings:\n  version: 19\n  kubernetes: { version: 1.2.3 }\nstate: started\n';
-    const refused = await rdctlWith({ stdin }, 'apply', '-f', '-', '--driver', 'simulated');
-    expect(refused.exit).toBe(3);
-    expect(refused.err).toContain('\nThe service that was started keeps running; `rdctl down` stops it.\nError: ');
+    for (const _ of ['once', 'twice']) {
+      const refused = await rdctlWith({ stdin }, 'apply', '-f', '-', '--driver', 'simulated');
+      expect(refused.exit).toBe(3);
+      expect(refused.err).toContain('\nThe service that was started for this has ended again.\nError: ');
+      expect((await rdctl('status')).err).toContain('No service is running');
+    }
+    expect(await rdctl('up')).toMatchObject({ exit: 0 });
+    expect((await rdctlWith({ stdin }, 'apply', '-f', '-')).exit).toBe(3);
     expect(await status()).toMatchObject({ converged: true });
-    const again = await rdctlWith({ stdin }, 'apply', '-f', '-');
-    expect(again.err).not.toContain('keeps running');
   });
 
   test('bare settings round-trip, before and after a service restart', async () => {

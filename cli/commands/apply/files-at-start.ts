@@ -92,3 +92,14 @@ async function unlessRefused(files: () => Promise<FilesAtStart>): Promise<FilesA
     throw error;
   });
 }
+
+/** Gives back what the start of a service has changed in these files, which it was about to change. Files that cannot be changed stay. */
+export async function giveBackFiles(io: Io, files: readonly UserFileChange[]): Promise<void> {
+  const targets = hostTargets(io);
+  if ('offBecause' in targets) return;
+  const { withdrawFromFiles } = await import('../../../src/features/host-integration/parts.ts');
+  await withdrawFromFiles(
+    files.map(({ file }) => file),
+    targets,
+  );
+}

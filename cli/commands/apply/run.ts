@@ -3,16 +3,8 @@ import { applyDesired } from '../../../src/client/apply.ts';
 import type { ApplyInput } from '../../../src/client/carry-out.ts';
 import type { Client } from '../../../src/client/client.ts';
 import type { SavedPlan } from '../../../src/client/saved-plan.ts';
-import { refuseOtherDriver } from '../../../src/client/session/driver.ts';
-import { stopOwnService } from '../../../src/client/session/exit.ts';
-import {
-  lastingService,
-  requireNamed,
-  runningService,
-  type Service,
-  targetOf,
-} from '../../../src/client/session/find.ts';
-import { RdError } from '../../../src/errors.ts';
+import { runningService, targetOf } from '../../../src/client/session/find.ts';
+import { type ErrorCode, RdError } from '../../../src/errors.ts';
 import { systemClock } from '../../../src/os/clock.ts';
 import type { PlanRequest, Target } from '../../../src/plan/change.ts';
 import type { Allowed } from '../../../src/plan/losses.ts';
@@ -28,6 +20,7 @@ import { PLAN_WAIT_MS, patientClient, showNotices } from '../../views/service-ac
 import type { View } from '../../views/view.ts';
 import { withRollbackAdvice, withServiceExit } from './failure.ts';
 import { checkKeep, type Keepable, type KeepChoice, keepRequest } from './keep.ts';
+import { endIdle, type Found, serviceFor, withdraw } from './service.ts';
 
 /** The requested state. */
 interface Asked {
@@ -118,17 +111,6 @@ export function runOptions(
 
 const FORWARDS_UNKNOWN = 'The previous port forwards were not recorded, so they are left unchanged.';
 
-/** A service, and how this apply started it. */
-interface Found extends Service {
-  started?: true;
-  /** The last service was killed rather than stopped; also set when this one is refused. */
-  wasCut?: boolean;
-  /** The last service was not stopped cleanly. */
-  again?: boolean;
-  /** Its backend stays off; the process ends with this apply. */
-  idle?: { pid: number };
-}
-
 /** Takes the home's lock, finds or starts the service, applies, and shows the result. */
 export async function applyNow(options: ApplyOptions): Promise<void> {
   const { caller, view, where, timeoutMs, wanted, choice = NOT_KEPT } = options;
@@ -151,9 +133,12 @@ export async function applyNow(options: ApplyOptions): Promise<void> {
         begun += ms;
       },
     });
+  } catch (error) {
+    if (service && !service.isTouched) await withdraw(service, io);
+    throw error;
   } finally {
     try {
-      if (service?.idle) await stopOwnService(service.client, service.idle.pid, { io, quiet: true });
+      if (service?.idle) await endIdle(service, io);
     } finally {
       await lock.release();
     }
@@ -181,6 +166,8 @@ async function applyWith(service: Found, options: ApplyOptions, { leftMs, decide
   if (!portForwards) view.warnings([FORWARDS_UNKNOWN]);
   let sent = false;
   let agreedToStop = false;
+  /** It is being asked to write; until it answers, nobody knows whether it has. */
+  let asks = false;
   const input: ApplyInput = {
     // Leave time for the steps after the plan.
     client: patientClient(client, io, () => Math.min(PLAN_WAIT_MS, leftMs() / 2)),
@@ -189,7 +176,10 @@ async function applyWith(service: Found, options: ApplyOptions, { leftMs, decide
       ...withForwards(request, portForwards ?? NO_FORWARDS),
       ...(options.snapshot ? {} : { snapshot: false }),
     },
-    ...(wanted.author ? { author: wanted.author } : {}),
+    async author(changes) {
+      asks = true;
+      return (await wanted.author?.(changes)) ?? {};
+    },
     ...(options.onFailure === 'keep' ? { onFailure: 'keep' as const } : {}),
     ...(keep ? { keep } : {}),
     ...(wanted.isRollback ? { how: 'rollback' as const } : {}),
@@ -230,19 +220,35 @@ async function applyWith(service: Found, options: ApplyOptions, { leftMs, decide
     },
     onEvent(event) {
       if (event.type === 'sent' || event.type === 'step') sent = true;
+      if (event.type === 'moved') asks = false;
       view.event(event, wanted.locate);
     },
   };
   const outcome = await applyDesired(input)
-    .catch(async (error: unknown) => {
-      if (service.wasCut && !sent) await client.setBackendState('STARTED').catch(() => undefined);
-      if (service.started && !sent) io.err('The service that was started keeps running; `rdctl down` stops it.\n');
+    .catch((error: unknown) => {
+      service.isTouched = sent || (asks && !isRefusal(error));
       throw error;
     })
     .catch((error: unknown) => withServiceExit(error, service, where, sent))
     .catch((error: unknown) => withRollbackAdvice(errorWithPositions(error, wanted.locate), service, where))
     .finally(() => view.endEvents());
+  service.isTouched = true;
   view.applied(outcome);
+}
+
+/** Answers after which nothing has been written. */
+const REFUSALS: readonly ErrorCode[] = [
+  'ERR_SETTING_LOCKED',
+  'ERR_SETTING_UNSUPPORTED',
+  'ERR_SETTING_KEPT',
+  'ERR_SETTINGS_INVALID',
+  'ERR_PROFILE_INVALID',
+  'ERR_PLAN_STALE',
+  'ERR_NO_SPACE',
+];
+
+function isRefusal(error: unknown): boolean {
+  return error instanceof RdError && REFUSALS.includes(error.code);
 }
 
 /** The requested power state. A plan for another target is rejected before a service is started or anything is recorded. */
@@ -272,60 +278,4 @@ function otherHome(home: string, target: Target): RdError {
       advice: 'Repeat the command.',
     },
   );
-}
-
-async function serviceFor(
-  { wanted, where, caller, view, start, driver, target }: ApplyOptions,
-  state: PlanRequest['state'],
-  leftMs: () => number,
-): Promise<Found> {
-  const running = await lastingService(caller, leftMs);
-  if (running) {
-    if (running.client.foreign) requireNamed('apply …', running.client.connection, target, caller);
-    else refuseOtherDriver(running.status.driver.name, driver);
-    return running;
-  }
-  if (!start) {
-    throw new RdError('ERR_NOT_RUNNING', 'No service is running, and --no-start is set.', {
-      advice: 'Start one with `rdctl start`, or omit --no-start.',
-    });
-  }
-  const [{ recordedState }, { homeService, mayRun, wasUnclean }] = await Promise.all([
-    import('../../../src/client/offline.ts'),
-    import('../../../src/client/home-service.ts'),
-  ]);
-  const recorded = await recordedState(where);
-  refuseOtherDriver(recorded.driver, driver);
-  const home = await homeService(where);
-  const shouldRun = wasUnclean(home) && recorded.power === 'started';
-  const first = firstStart(state, { saved: wanted.saved !== undefined, running: mayRun(home), shouldRun });
-  const { filesAtStart } = await import('./files-at-start.ts');
-  const found = await filesAtStart(caller.io, driver);
-  view.event({ type: 'starting', ...(driver === undefined ? {} : { driver }), ...found });
-  const [{ launchService }, { createClient }, { withinTime }] = await Promise.all([
-    import('../../../src/client/session/launch.ts'),
-    import('../../../src/client/client.ts'),
-    import('../../../src/client/http.ts'),
-  ]);
-  const { io, globals } = caller;
-  const { connection, pid } = await launchService({ io, globals, ...first, leftMs, driver });
-  const client = createClient(connection, withinTime(leftMs));
-  const status = await client.status({ signal: io.signal });
-  view.event({ type: 'started', target: targetOf(status) });
-  if (first.idle) return { client, status, ...(pid === undefined ? {} : { idle: { pid } }) };
-  if (first.power === 'keep') return { client, status, started: true, again: shouldRun };
-  return { client, status, started: true, wasCut: recorded.power === 'started' && shouldRun };
-}
-
-/**
- * A service started for a profile with a power state begins stopped, so that it does not start what the settings then
- * restart. A backend left running by an earlier service stays up, and a saved plan assumes the power as it is. A
- * profile that leaves power alone starts nothing that was stopped.
- */
-function firstStart(
-  state: PlanRequest['state'],
-  { saved, running, shouldRun }: { saved: boolean; running: boolean; shouldRun: boolean },
-): { power: 'keep' | 'stopped'; idle?: boolean } {
-  if (state === 'unmanaged') return running || shouldRun ? { power: 'keep' } : { power: 'keep', idle: true };
-  return saved || running ? { power: 'keep' } : { power: 'stopped' };
 }

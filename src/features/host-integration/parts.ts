@@ -9,7 +9,7 @@ import { contextEndpoint, provideContext, releaseContext, withdrawContext } from
 import { kubePort, previewKubeContext, provideKubeContext, withdrawKubeContext } from './kube-config.ts';
 import { manageAutostart } from './launcher.ts';
 import type { IntegrationOutcome } from './outcome.ts';
-import { managePath } from './shell-files.ts';
+import { managePath, removeBlocks } from './shell-files.ts';
 import type { IntegrationTargets } from './targets.ts';
 import type { DryRun, EditContext } from './user-file.ts';
 
@@ -82,6 +82,12 @@ function manageContext(
     case 'removed':
       return withdrawContext(targets, context);
   }
+}
+
+/** Removes our content from those of these files that belong to the PATH or start us at login. Never throws. */
+export async function withdrawFromFiles(files: readonly string[], targets: IntegrationTargets): Promise<void> {
+  await removeBlocks(files, targets);
+  if (files.some((file) => file === targets.autostartFile)) await manageAutostart(false, targets, {});
 }
 
 /** Removes all our content from the files of a user. Never throws; what could not be undone is `failed`. */

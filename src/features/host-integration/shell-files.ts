@@ -47,6 +47,11 @@ export async function managePath(
   return outcomes;
 }
 
+/** Removes our block from these of the user's shell files. Never throws. */
+export async function removeBlocks(paths: readonly string[], targets: IntegrationTargets): Promise<void> {
+  for (const file of await shellFiles(targets)) if (paths.includes(file.path)) await removeBlock(file, targets, {});
+}
+
 /** What to add for the user's login shell, where `managePath` edits none of its files. */
 export async function shellToSetUp(targets: IntegrationTargets): Promise<ShellAdvice | undefined> {
   return loginShellAdvice(targets, await filesToManage(await shellFiles(targets), targets.searchPath));

@@ -1,0 +1,50 @@
+import { refuseBlockedAtStart, type Skips } from '../../../src/client/blocked-at-start.ts';
+import { acceptedRequest, storedSettings } from '../../../src/client/offline.ts';
+import { homeOf } from '../../../src/client/session/home.ts';
+import { type ErrorCode, RdError } from '../../../src/errors.ts';
+import type { PlanRequest } from '../../../src/plan/change.ts';
+import type { PlannedHow } from '../../../src/plan/kept.ts';
+import { hostOf, policiesOf } from '../../arguments/environment.ts';
+import type { Io } from '../../command.ts';
+import { estimate } from '../plan/estimate.ts';
+import { nextDriver } from '../plan/next-driver.ts';
+
+interface StartRequest extends Skips {
+  request: PlanRequest;
+  driver: string | undefined;
+  how: PlannedHow;
+  /** Of the profile. */
+  name: string | undefined;
+}
+
+/** What says that the request is wrong; other errors are for the service to judge, which repairs some of their causes. */
+const REFUSALS: readonly ErrorCode[] = [
+  'ERR_SETTING_LOCKED',
+  'ERR_SETTING_UNSUPPORTED',
+  'ERR_SETTING_KEPT',
+  'ERR_SETTINGS_INVALID',
+];
+
+/**
+ * Refuses what the service would refuse, before one is started for it: its start records a driver and changes files of the user. Throws
+ * one of `REFUSALS`. Without a driver that can run, the start says so itself.
+ */
+export async function refuseAtStart({ request, driver, how, name, ...skips }: StartRequest, io: Io): Promise<void> {
+  const where = homeOf(io);
+  const host = hostOf(io);
+  try {
+    const stored = await storedSettings(where, host.platform, host, await policiesOf(io, host));
+    const { info } = await nextDriver(io, stored.driver, driver);
+    if (!info) return;
+    const plan = await estimate(request, io, { driver, how, name });
+    refuseBlockedAtStart({
+      request: acceptedRequest(request, stored, host),
+      stored,
+      driver: info,
+      estimate: plan,
+      ...skips,
+    });
+  } catch (error) {
+    if (!(error instanceof RdError) || REFUSALS.includes(error.code)) throw error;
+  }
+}

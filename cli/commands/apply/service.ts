@@ -1,0 +1,131 @@
+import { refuseOtherDriver } from '../../../src/client/session/driver.ts';
+import { stopOwnService } from '../../../src/client/session/exit.ts';
+import { lastingService, requireNamed, type Service, targetOf } from '../../../src/client/session/find.ts';
+import { RdError } from '../../../src/errors.ts';
+import type { PlanRequest } from '../../../src/plan/change.ts';
+import { NO_FORWARDS, withForwards } from '../../../src/plan/port-forwards.ts';
+import type { UserFileChange } from '../../../src/plan/user-files.ts';
+import { errorWithPositions } from '../../arguments/profile-files.ts';
+import type { Io } from '../../command.ts';
+import type { ApplyOptions } from './run.ts';
+
+/** A service, and how this apply started it. */
+export interface Found extends Service {
+  started?: true;
+  /** The last service was killed rather than stopped; also set when this one is refused. */
+  wasCut?: boolean;
+  /** The last service was not stopped cleanly. */
+  again?: boolean;
+  /** Its backend stays off; the process ends with this apply. */
+  idle?: { pid: number };
+  /** Nothing but this apply wants it to run. */
+  onlyForThis?: { pid: number };
+  /** Files of the user that its start has changed. */
+  files?: readonly UserFileChange[];
+  /** Something was sent to it, or may have been. */
+  isTouched?: boolean;
+}
+
+/** The running service, or one that is started for this apply; nothing is started for a request that it would refuse. */
+export async function serviceFor(
+  options: ApplyOptions,
+  state: PlanRequest['state'],
+  leftMs: () => number,
+): Promise<Found> {
+  const { wanted, where, caller, view, start, driver, target } = options;
+  const running = await lastingService(caller, leftMs);
+  if (running) {
+    if (running.client.foreign) requireNamed('apply …', running.client.connection, target, caller);
+    else refuseOtherDriver(running.status.driver.name, driver);
+    return running;
+  }
+  if (!start) {
+    throw new RdError('ERR_NOT_RUNNING', 'No service is running, and --no-start is set.', {
+      advice: 'Start one with `rdctl start`, or omit --no-start.',
+    });
+  }
+  const [{ recordedState }, { homeService, mayRun, wasUnclean }] = await Promise.all([
+    import('../../../src/client/offline.ts'),
+    import('../../../src/client/home-service.ts'),
+  ]);
+  const recorded = await recordedState(where);
+  refuseOtherDriver(recorded.driver, driver);
+  const home = await homeService(where);
+  const shouldRun = wasUnclean(home) && recorded.power === 'started';
+  const first = firstStart(state, { saved: wanted.saved !== undefined, running: mayRun(home), shouldRun });
+  const { refuseAtStart } = await import('./refuse-at-start.ts');
+  const { request, portForwards = NO_FORWARDS } = wanted.asked;
+  await refuseAtStart(
+    {
+      request: withForwards(request, portForwards),
+      ...{ driver, skipLocked: options.skipLocked, how: wanted.isRollback ? 'rollback' : 'apply' },
+      skipUnsupported: options.skipUnsupported || wanted.isRollback === true,
+      name: wanted.keepable?.desired.metadata.name,
+    },
+    caller.io,
+  ).catch((error: unknown) => {
+    throw errorWithPositions(error, wanted.locate);
+  });
+  const { filesAtStart } = await import('./files-at-start.ts');
+  const atStart = await filesAtStart(caller.io, driver);
+  const { files } = atStart;
+  view.event({ type: 'starting', ...(driver === undefined ? {} : { driver }), ...atStart });
+  const [{ launchService }, { createClient }, { withinTime }] = await Promise.all([
+    import('../../../src/client/session/launch.ts'),
+    import('../../../src/client/client.ts'),
+    import('../../../src/client/http.ts'),
+  ]);
+  const { io, globals } = caller;
+  const { connection, pid } = await launchService({ io, globals, ...first, leftMs, driver });
+  const client = createClient(connection, withinTime(leftMs));
+  const status = await client.status({ signal: io.signal });
+  view.event({ type: 'started', target: targetOf(status) });
+  // A service that another command started is not this one's to end.
+  const own = pid === undefined ? undefined : { pid };
+  if (first.idle) return { client, status, files, ...(own ? { idle: own } : {}) };
+  const held = { ...(own && !shouldRun && !mayRun(home) ? { onlyForThis: own, files } : {}), started: true } as const;
+  if (first.power === 'keep') return { client, status, ...held, again: shouldRun };
+  return { client, status, ...held, wasCut: recorded.power === 'started' && shouldRun };
+}
+
+/**
+ * A service started for a profile with a power state begins stopped, so that it does not start what the settings then
+ * restart. A backend left running by an earlier service stays up, and a saved plan assumes the power as it is. A
+ * profile that leaves power alone starts nothing that was stopped.
+ */
+function firstStart(
+  state: PlanRequest['state'],
+  { saved, running, shouldRun }: { saved: boolean; running: boolean; shouldRun: boolean },
+): { power: 'keep' | 'stopped'; idle?: boolean } {
+  if (state === 'unmanaged') return running || shouldRun ? { power: 'keep' } : { power: 'keep', idle: true };
+  return saved || running ? { power: 'keep' } : { power: 'stopped' };
+}
+
+/** Undoes what a refused apply has done by starting a service. */
+export async function withdraw({ client, files = [], ...service }: Found, io: Io): Promise<void> {
+  if (service.wasCut) await client.setBackendState('STARTED').catch(() => undefined);
+  const { onlyForThis } = service;
+  if (!onlyForThis) {
+    if (service.started) io.err('The service that was started keeps running; `rdctl down` stops it.\n');
+    return;
+  }
+  try {
+    await stopOwnService(client, onlyForThis.pid, { io, quiet: true });
+    await giveBack(files, io);
+    io.err('The service that was started for this has ended again.\n');
+  } catch (error) {
+    if (!(error instanceof RdError)) throw error;
+    io.err(`The service that was started has not ended: ${error.message}\n`);
+  }
+}
+
+/** Ends a service whose backend stays off. */
+export async function endIdle({ client, idle, files = [], isTouched = false }: Found, io: Io): Promise<void> {
+  if (!idle) return;
+  await stopOwnService(client, idle.pid, { io, quiet: true });
+  if (!isTouched) await giveBack(files, io);
+}
+
+async function giveBack(files: readonly UserFileChange[], io: Io): Promise<void> {
+  if (files.length > 0) await (await import('./files-at-start.ts')).giveBackFiles(io, files);
+}
