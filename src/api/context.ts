@@ -91,7 +91,7 @@ export interface ApiContext {
 }
 
 /** The user's files outside of our directories, which the service keeps in the desired state. */
-export interface UserFiles {
+interface UserFiles {
   report(): NonNullable<StatusDocument['hostIntegration']>;
   conditions(): Condition[];
   /** What plans need; undefined while no such file is touched. */
