@@ -73,7 +73,7 @@ describe('an apply that destroys data', () => {
     expect(made).toHaveLength(4);
     // All in a row: the first has what was there before, and the last what was there last.
     await expect.poll(names).toEqual([made[0], made[3]]);
-    expect((await run('status')).out).toContain(`The snapshot "${made[1]}" is deleted, because`);
+    await expect.poll(async () => (await run('status')).out).toContain(`The snapshot "${made[1]}" is deleted, because`);
   });
 
   test('is refused when the disk fills up during the copy, and leaves nothing', async () => {
@@ -117,7 +117,9 @@ describe('an apply that destroys data', () => {
     }
     const last = await coverScene({ home });
     await expect.poll(last.names).toEqual([]);
-    expect((await last.client.status()).notices.join()).toContain('because the history no longer has its change');
+    await expect
+      .poll(async () => (await last.client.status()).notices.join())
+      .toContain('because the history no longer has its change');
   });
 
   test('does nothing when the tool leaves while the snapshot is made', async () => {
