@@ -259,6 +259,8 @@ export interface DriverInfo {
   /** Settings that the driver applies live although the schema's default effect is `restart`. */
   readonly liveFields: readonly ManagedPath[];
   readonly hasCluster: boolean;
+  /** How long a backend must run as desired until that is proven, in milliseconds; 3000 where absent. */
+  readonly provingMs?: number;
 }
 
 /** An opened driver. */

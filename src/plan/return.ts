@@ -19,6 +19,9 @@ export type OnFailure = 'return' | 'keep';
 
 export type BackendPart = 'machine' | 'engine' | 'cluster';
 
+/** Each in the one before. */
+const PARTS: readonly BackendPart[] = ['machine', 'engine', 'cluster'];
+
 /** A terminal failure of the loop. `what`: the name of the step, such as `engine start`, or `observation`. */
 export interface TerminalFailure {
   what: string;
@@ -83,6 +86,9 @@ function otherCause(
   const environment = environmentCause(failure.error, isTouched);
   if (environment !== undefined) return environment;
   if (!isTouched && failedBefore === part) return `the ${part} had failed before, and the change does not affect it`;
+  // Also by what it runs in.
+  const isAffected = PARTS.slice(0, PARTS.indexOf(part) + 1).some((below) => touched.includes(below));
+  if (!isAffected && failure.what.endsWith(' run')) return `the change does not affect the ${part}`;
   const ranBefore = earlier.power === 'started' && isSame(earlier, { ...failed, power: 'started' });
   return ranBefore ? 'these settings ran before' : undefined;
 }
@@ -95,10 +101,9 @@ export function partOf(what: string): BackendPart | undefined {
 
 /** The parts whose specification differs; all of them when the backend is to start. */
 export function touchedParts(before: DesiredBackend, after: DesiredBackend, driver: DriverInfo): BackendPart[] {
-  if (before.power !== after.power) return ['machine', 'engine', 'cluster'];
+  if (before.power !== after.power) return [...PARTS];
   const [old, next] = [goalOf(before, driver), goalOf(after, driver)];
-  const parts = ['machine', 'engine', 'cluster'] as const;
-  return parts.filter((part) => !isDeepStrictEqual(old[part], next[part]));
+  return PARTS.filter((part) => !isDeepStrictEqual(old[part], next[part]));
 }
 
 const DISK_FULL = 'the disk is full';

@@ -24,6 +24,9 @@ const good = (meaning: string): Meaning => ({ concern: 'none', status: 'True', m
 const idle = (meaning: string): Meaning => ({ concern: 'none', status: 'False', meaning });
 const pending = (meaning: string): Meaning => ({ concern: 'patience', status: 'False', meaning });
 const failing = (meaning: string): Meaning => ({ concern: 'attention', status: 'False', meaning });
+const KEEPS_ENDING = {
+  KeepsEnding: failing('It ended again soon after its start; it is started once more after a pause.'),
+};
 
 /** Every condition with its possible reasons. */
 export const CONDITION_REASONS = {
@@ -35,6 +38,7 @@ export const CONDITION_REASONS = {
     Restarting: pending('The machine runs with outdated settings and is being restarted.'),
     Broken: failing('The machine is in a state that it can only be stopped from.'),
     StepFailed: failing('The last step of the machine failed; the message says why.'),
+    ...KEEPS_ENDING,
     ...UNKNOWN,
   },
   EngineReady: {
@@ -47,6 +51,7 @@ export const CONDITION_REASONS = {
     Switching: pending('The other engine is being stopped first.'),
     Unresponsive: failing("The engine's process does not respond; it is being stopped."),
     StepFailed: failing('The last step of an engine failed; the message says why.'),
+    ...KEEPS_ENDING,
     ...UNKNOWN,
   },
   ClusterReady: {
@@ -63,6 +68,7 @@ export const CONDITION_REASONS = {
     Resetting: pending('The data of the installed, newer cluster is being deleted before the start.'),
     Unresponsive: failing("The cluster's process does not respond; it is being stopped."),
     StepFailed: failing('The last step of the cluster failed; the message says why.'),
+    ...KEEPS_ENDING,
     ...UNKNOWN,
   },
   Converged: {
@@ -139,12 +145,17 @@ function messageOf(reason: string, meaning: string, { failure, consequences, hol
   if ((reason === 'Held' || reason === 'DataNotWhole') && hold) return hold.reason;
   const machine = consequences?.observed.machine;
   if (reason === 'Broken' && machine?.state === 'broken') return `${meaning} ${machine.message}`;
-  if (!failure || !['StepFailed', 'NotReadyInTime', 'ObservationFailed', 'Failed', 'Retrying'].includes(reason))
+  if (
+    !failure ||
+    !['StepFailed', 'KeepsEnding', 'NotReadyInTime', 'ObservationFailed', 'Failed', 'Retrying'].includes(reason)
+  )
     return meaning;
   const advice = failure.error.advice ?? 'Check the service log, fix the problem, and start again.';
-  const attempts = failure.attempts > 1 ? ` (${failure.attempts} attempts)` : '';
+  const isStep = !failure.what.endsWith(' run');
+  const attempts = failure.attempts > 1 && isStep ? ` (${failure.attempts} attempts)` : '';
   const what = `${failure.error.message.replace(/\.$/, '')}${attempts}.`;
-  return `${what} ${failure.terminal ? advice : 'Retrying.'}`;
+  if (!failure.terminal) return `${what} ${isStep ? 'Retrying.' : `It is started again after a pause. ${advice}`}`;
+  return `${what} ${advice}`;
 }
 
 function machineReason(input: ConditionInput): ReasonOf<'MachineReady'> {
@@ -152,7 +163,8 @@ function machineReason(input: ConditionInput): ReasonOf<'MachineReady'> {
   const { goal, observed, machine } = input.consequences;
   const { state } = observed.machine;
   if (state === 'on' && !machine.mustStop) return 'Running';
-  if (failedAt('machine', input)) return 'StepFailed';
+  const failed = failedAt('machine', input);
+  if (failed) return failed;
   if (state === 'broken') return 'Broken';
   if (state === 'on') return goal.on ? 'Restarting' : 'Stopping';
   return goal.on ? 'Starting' : 'PoweredOff';
@@ -164,7 +176,8 @@ function engineReason(input: ConditionInput): ReasonOf<'EngineReady'> {
   const { name } = goal.engine;
   const { state } = observed.engines[name];
   if (state === 'running' && !engines[name].mustStop) return 'Running';
-  if (failedAt('engine', input)) return 'StepFailed';
+  const failed = failedAt('engine', input);
+  if (failed) return failed;
   if (!goal.on) return busyEngines(observed).length > 0 ? 'Stopping' : 'PoweredOff';
   if (state === 'unresponsive') return 'Unresponsive';
   if (state === 'running') return 'Restarting';
@@ -179,7 +192,8 @@ function clusterReason(input: ConditionInput): ReasonOf<'ClusterReady'> {
   const { cluster } = observed;
   if (cluster.state === 'running' && cluster.ready && !due.mustStop) return 'Running';
   if (input.failure?.what === CLUSTER_ANSWER) return 'NotReadyInTime';
-  if (failedAt('cluster', input)) return 'StepFailed';
+  const failed = failedAt('cluster', input);
+  if (failed) return failed;
   if (!goal.on || !goal.cluster) {
     if (clusterHasProcess(observed)) return 'Stopping';
     return goal.on ? 'SwitchedOff' : 'PoweredOff';
@@ -209,6 +223,7 @@ function unknown({ failure }: ConditionInput): 'ObservationFailed' | 'NotObserve
   return failure ? 'ObservationFailed' : 'NotObserved';
 }
 
-function failedAt(part: string, { failure }: ConditionInput): boolean {
-  return failure?.what.startsWith(`${part} `) === true;
+function failedAt(part: string, { failure }: ConditionInput): 'StepFailed' | 'KeepsEnding' | undefined {
+  if (failure?.what === `${part} run`) return 'KeepsEnding';
+  return failure?.what.startsWith(`${part} `) ? 'StepFailed' : undefined;
 }

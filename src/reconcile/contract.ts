@@ -39,7 +39,7 @@ export interface Controllers {
    * ends, when the backend is off.
    */
   quiesce(signal: AbortSignal): Promise<LoopStatus>;
-  /** The failure that the loop has given up on, while the state is `ERROR`. */
+  /** The failure that the loop has given up on, while the state is `ERROR`; also the end of a part that keeps ending. */
   failure(): Pick<Failure, 'what' | 'error'> | undefined;
   /** Calls back after every pass that changed the status. Returns the unsubscribe function. */
   onChange(listener: (status: LoopStatus) => void): () => void;

@@ -14,6 +14,7 @@ import {
   type Spent,
 } from './attempts.ts';
 import { type Controllers, type Desired, heldGoal, type LoopStatus } from './contract.ts';
+import { createEnds, type End } from './ends.ts';
 import { createObserver } from './observe.ts';
 import { failureOf, performInTime, type StepOutcome } from './perform.ts';
 import { createPhaseLog, createReports, loopStatus } from './status.ts';
@@ -42,7 +43,8 @@ export interface ControllersInput {
  * Starts the loop: observe, decide one step, perform it, observe again. When converged it observes every `IDLE_MS` and
  * repairs drift; it observes at once when the driver reports an exit (`Driver.watch`), unless that part came up so
  * recently that it would be a hot loop. A failed step is retried with backoff; a terminal error, or the last attempt,
- * ends in state `ERROR` until `desire` is called or something else breaks (`createGivenUp`). `desire` ends every pause at
+ * ends in state `ERROR` until `desire` is called or something else breaks (`createGivenUp`). A part that keeps ending soon after its start
+ * is started again after growing pauses (`createEnds`), unless `givesUp`. `desire` ends every pause at
  * once and cancels a start that has become futile; `close` cancels any start.
  *
  * Every step has a limit (`STEP_LIMITS_MS`). If one does not even end when cancelled, the loop keeps observing, in
@@ -64,6 +66,7 @@ export function createControllers({
   const attempts = createAttempts();
   const clusterWait = createClusterWait(clock);
   const givenUp = createGivenUp();
+  const ends = createEnds(clock);
   const counters = { steps: 0, restarts: 0, resets: 0, failures: 0 };
   let desired = initial;
   let goal = heldGoal(desired, driver);
@@ -100,6 +103,7 @@ export function createControllers({
       desired = next;
       failure = undefined;
       attempts.forget();
+      ends.forget();
       clusterWait.forget();
       fresh = false;
       nudged = true;
@@ -128,7 +132,7 @@ export function createControllers({
       return step ? `${stepName(step)} is in progress` : observer.waitingFor();
     },
     quiesce: (signal) => reports.until(isSettled, [signal, closing.signal]),
-    failure: () => (failure?.terminal ? failure : undefined),
+    failure: () => (failure?.terminal || failure?.what.endsWith(' run') ? failure : undefined),
     onChange: reports.onChange,
     async close() {
       closing.abort();
@@ -165,9 +169,12 @@ export function createControllers({
     const step = nextStep(compare(now));
     if (step) calmSince = undefined;
     const isUnrelated = failure?.terminal === true && givenUp.isUnrelated(step, now);
+    const end = ends.look(now, step);
     if (!step) return idle(isReady(goal, now));
     clusterWait.forget();
     if (failure?.terminal && (stuck || !isUnrelated)) return IDLE_MS;
+    const pause = end && afterEnd(end, step);
+    if (pause) return pause;
     if (stuck) return retry(stepName(stuck.step), stuck.error, { step: stuck.step });
     const hotLoop = attempts.hotLoopError(stepName(step));
     if (hotLoop) return retry(stepName(step), hotLoop, { step });
@@ -218,6 +225,7 @@ export function createControllers({
     const mayExtend = () => !nudged && !closing.signal.aborted;
     const ending = await performInTime({ step, seen: before, driver, clock, abort, mayExtend });
     underway = undefined;
+    if (ending.how === 'done') ends.done(step, before);
     if ('error' in ending) end('failed', ending.error.message);
     else end(ending.how);
     return concluded(step, ending);
@@ -262,6 +270,20 @@ export function createControllers({
     log('warn', what === CLUSTER_ANSWER ? 'cluster does not respond' : 'step failed', values);
     if (!terminal) return backoffMs(failure.attempts, random);
     observedGeneration = desired.generation;
+    return IDLE_MS;
+  }
+
+  /** Milliseconds to wait before what has ended is started again. */
+  function afterEnd({ part, ms, times, pauseMs, error }: End, step: Step): number {
+    const generation = desired.generation;
+    log('warn', 'a part ended that was not stopped', { part, ranMs: ms, times, pauseMs, generation });
+    if (pauseMs === 0) return 0;
+    counters.failures++;
+    failure = { what: `${part} run`, error, attempts: times, terminal: false };
+    if (!givesUp(failure, 0)) return pauseMs;
+    failure = { ...failure, terminal: true };
+    givenUp.begin(step, observer.seen());
+    observedGeneration = generation;
     return IDLE_MS;
   }
 

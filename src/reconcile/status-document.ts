@@ -29,6 +29,8 @@ export interface TransactionReport {
   state: 'changing' | 'proving' | 'done' | 'returning' | 'returned' | 'failed' | 'kept' | 'superseded';
   /** Why the change failed, as a sentence. */
   reason?: string;
+  /** Why the return could not be written so far; it is tried again. */
+  unwritten?: string;
   /** Why the service did not go back, as a clause. */
   keptBecause?: string;
   /** The generation that the service goes back to. */

@@ -230,7 +230,10 @@ export function serviceHistory(
     onOutcome(listener) {
       passOn = listener;
     },
-    resume,
+    resume(generation) {
+      // One that has an outcome may still be proven.
+      if (newest?.generation !== generation || !newest.outcome) resume(generation);
+    },
     continueNewest() {
       if (!newest || newest.outcome || newest.loss || newest.by.how === 'restore' || unfinished?.alone) return;
       resume(newest.generation);

@@ -6,6 +6,7 @@ import { RdError } from '../../src/errors.ts';
 import type { Clock } from '../../src/os/clock.ts';
 import type { Observed } from '../../src/plan/backend.ts';
 import { IDLE_MS } from '../../src/reconcile/controllers.ts';
+import { STABLE_MS } from '../../src/reconcile/ends.ts';
 import { LOOK_LIMIT_MS } from '../../src/reconcile/look-limit.ts';
 import { failing, NO_CLUSTER, start } from './loop.ts';
 import { runningModel, settingsWith } from './worlds.ts';
@@ -104,7 +105,7 @@ describe('looking', () => {
     const { controllers, clock, simulation, steps } = start({ model: runningModel(NO_CLUSTER) });
     await clock.turn();
     for (const round of [1, 2, 3]) {
-      await clock.advance(2 * IDLE_MS);
+      await clock.advance(STABLE_MS);
       expect(controllers.status().converged).toBe(true);
       simulation.meddle(kill);
       expect(controllers.status().converged).toBe(false);
@@ -115,19 +116,33 @@ describe('looking', () => {
     expect(clock.sleepers()).toBe(1);
   });
 
-  test('an engine that dies right after its start is noticed at once, and not restarted in a hot loop', async () => {
-    const { controllers, clock, simulation, steps, condition } = start({ model: runningModel(NO_CLUSTER) });
+  test('an engine that keeps dying right after its start is noticed at once, logged, and restarted after growing pauses', async () => {
+    const { controllers, clock, simulation, steps, condition, log } = start({ model: runningModel(NO_CLUSTER) });
     await clock.turn();
+    const starts = () => steps().filter((step) => step === 'moby start done').length;
     for (let seconds = 0; seconds < 60; seconds++) {
-      simulation.meddle(kill);
+      simulation.meddle((model) => (model.engines.moby.process.state === 'running' ? kill(model) : model));
       expect(controllers.status().converged).toBe(false);
       await clock.advance(1_000);
     }
-    expect(steps().filter((step) => step === 'moby start done').length).toBeLessThanOrEqual(60_000 / IDLE_MS + 1);
+    // After 5 s each, and then after 5, 10, 20 s.
+    expect(starts()).toBe(5);
+    expect(log.filter((text) => text === 'a part ended that was not stopped')).toHaveLength(5);
+    simulation.meddle((model) => (model.engines.moby.process.state === 'running' ? kill(model) : model));
+    await clock.advance(2 * IDLE_MS);
+    expect(condition('EngineReady')).toMatchObject({
+      reason: 'KeepsEnding',
+      concern: 'attention',
+      message: expect.stringMatching(
+        /^the engine ended \d times within \d+ s, each time soon after its start\. It is started again/,
+      ),
+    });
+    expect(condition('Converged')?.reason).toBe('Retrying');
+    await clock.advance(40_000);
+    expect(controllers.status().converged).toBe(true);
+    await clock.advance(STABLE_MS);
     simulation.meddle(kill);
     await clock.turn();
-    expect(condition('EngineReady')?.reason).toBe('Unresponsive');
-    await clock.advance(IDLE_MS);
     expect(controllers.status().converged).toBe(true);
   });
 

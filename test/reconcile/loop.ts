@@ -45,13 +45,14 @@ export function start({
     ...rest,
   });
   const states: string[] = [];
+  const log: string[] = [];
   const desired = { settings, machine: DEFAULT_MACHINE_OPTIONS, power, generation: 1 };
   const controllers = createControllers({
     driver: around(simulation.driver, clock),
     desired,
     clock,
     random: () => 0.5,
-    log: () => undefined,
+    log: (_level, message) => void log.push(message),
   });
   const note = (status: LoopStatus) => {
     if (states.at(-1) !== status.backendState) states.push(status.backendState);
@@ -65,6 +66,7 @@ export function start({
     simulation,
     controllers,
     states,
+    log,
     desire: (next: Partial<Desired>) => {
       generation++;
       Object.assign(desired, next);

@@ -1,8 +1,8 @@
 import type { Clock } from '../../os/clock.ts';
 import type { LoopStatus } from '../../reconcile/contract.ts';
 
-/** How long a backend must run as desired until its state counts as proven, in milliseconds. */
-const PROVING_MS = 3_000;
+/** How long a backend must run as desired until its state counts as proven, in milliseconds; a simulation is faster. */
+export const PROVING_MS = 3_000;
 
 /** Watches whether the backend keeps running as desired. */
 export interface Proving {
@@ -11,8 +11,8 @@ export interface Proving {
   close(): void;
 }
 
-/** `proven` is called once for each version of the desired state that ran for `PROVING_MS` without a break. */
-export function createProving(clock: Clock, proven: (generation: number) => void): Proving {
+/** `proven` is called once for each version of the desired state that ran for `ms` without a break. */
+export function createProving(clock: Clock, proven: (generation: number) => void, ms = PROVING_MS): Proving {
   let watched: { generation: number; ended: AbortController } | undefined;
 
   function stop(): void {
@@ -23,7 +23,7 @@ export function createProving(clock: Clock, proven: (generation: number) => void
   async function watch(generation: number): Promise<void> {
     const ended = new AbortController();
     watched = { generation, ended };
-    await clock.sleep(PROVING_MS, ended.signal);
+    await clock.sleep(ms, ended.signal);
     if (!ended.signal.aborted) proven(generation);
   }
 

@@ -73,8 +73,12 @@ export function continued(transaction: Transaction, { next, by }: Write): Transa
     ...transaction,
     ...(isReturning ? { earlier: earlier && { ...earlier, ...wrote } } : { after: { ...after, ...wrote } }),
     at: next.generation,
-    report: by.how === 'return' ? { ...report, returnGeneration: next.generation } : report,
+    report: by.how === 'return' ? { ...written(report), returnGeneration: next.generation } : report,
   };
+}
+
+function written({ unwritten: _, ...report }: TransactionReport): TransactionReport {
+  return report;
 }
 
 /** The transaction that the last service left, unless the desired state has changed since. */

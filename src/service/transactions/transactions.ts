@@ -13,6 +13,7 @@ import {
   type TerminalFailure,
 } from '../../plan/return.ts';
 import type { Controllers, Desired, LoopStatus } from '../../reconcile/contract.ts';
+import { MANY_ENDS } from '../../reconcile/ends.ts';
 import type { TransactionReport } from '../../reconcile/status-document.ts';
 import type { DesiredStore } from '../../state/desired-store.ts';
 import type { TransactionFiles, TransactionRecord } from '../../state/transaction-files.ts';
@@ -54,8 +55,13 @@ export interface TransactionsInput {
   log: Log;
 }
 
-/** An attempt that took this long was given every chance, in milliseconds. */
+/** A second attempt that took this long was given every chance, in milliseconds. */
 const LONG_MS = 60_000;
+/** How long a proven change is watched for a part that keeps ending, in milliseconds. */
+const WATCH_MS = 60_000;
+/** The pauses between attempts to write a return, in milliseconds. */
+const FIRST_RETRY_MS = 500;
+const LONGEST_RETRY_MS = 15_000;
 
 export function createTransactions(input: TransactionsInput): Transactions {
   const { controllers, history, driver, locks, log } = input;
@@ -67,7 +73,8 @@ export function createTransactions(input: TransactionsInput): Transactions {
   /** A write is in progress, and with it the record. */
   let isPending = false;
   let isClosed = false;
-  const proving = createProving(input.clock, (generation) => void prove(generation));
+  const proving = createProving(input.clock, (generation) => void prove(generation), driver.provingMs);
+  const closing = new AbortController();
 
   function show(transaction: Transaction, change: Partial<TransactionReport> = {}): void {
     transaction.report = { ...transaction.report, ...change };
@@ -92,7 +99,19 @@ export function createTransactions(input: TransactionsInput): Transactions {
     const isNew = !proven || !isSame(proven, state);
     proven = state;
     if (isNew) await records.saveProven(state);
-    if (current?.at === generation && current.report.state === 'proving') end(current, { state: 'done' });
+    if (current?.at !== generation || current.report.state !== 'proving') return;
+    const transaction = current;
+    show(transaction, { state: 'done' });
+    // It may still turn out that a part keeps ending.
+    await input.clock.sleep(WATCH_MS, closing.signal);
+    if (!isClosed) forget(transaction);
+  }
+
+  /** A transaction that is done needs no way back any more. */
+  function forget(transaction: Transaction): void {
+    if (current !== transaction || transaction.report.state !== 'done') return;
+    current = undefined;
+    removeRecord();
   }
 
   function look(status: LoopStatus): void {
@@ -109,7 +128,7 @@ export function createTransactions(input: TransactionsInput): Transactions {
       else if (hasFailed) end(transaction, { state: 'failed' });
       else if (hasConverged) end(transaction, { state: 'returned' });
     } else if (hasFailed) decide(transaction, status);
-    else if (hasConverged !== (state === 'proving'))
+    else if (state !== 'done' && hasConverged !== (state === 'proving'))
       show(transaction, { state: hasConverged ? 'proving' : 'changing' });
   }
 
@@ -127,9 +146,14 @@ export function createTransactions(input: TransactionsInput): Transactions {
   function decide(transaction: Transaction, status: LoopStatus): void {
     const failure = controllers.failure();
     if (!failure) return;
-    const { generation } = transaction.report;
+    const { generation, state } = transaction.report;
     const reason = failureReason(status) ?? failure.error.message;
     const decision = decisionOn(transaction, failure);
+    // What ran for a while may fail for other reasons.
+    if (state === 'done' && ('keptBecause' in decision || !keepsEnding(failure))) {
+      forget(transaction);
+      return;
+    }
     if ('keptBecause' in decision) {
       log('info', 'a change failed and is kept', { generation, because: decision.keptBecause });
       end(transaction, { state: 'kept', reason, ...decision });
@@ -160,14 +184,21 @@ export function createTransactions(input: TransactionsInput): Transactions {
       .save(transaction, () => mayWrite() && !isPending)
       // The next service would see the change fail once more, and go back as well.
       .catch((error: unknown) => log('warn', 'a return was not recorded', { error }));
-    try {
-      await input.write(({ desired }) => {
-        if (!mayWrite() || desired.generation !== transaction.at) return { answer: undefined };
-        return { next: backendOf(to), by: { how: 'return', to: to.generation }, answer: undefined };
-      });
-    } catch (error) {
-      const isStopping = error instanceof RdError && error.code === 'ERR_NOT_READY';
-      if (mayWrite() && !isStopping) keep(transaction, `the return could not be written: ${messageOf(error)}`);
+    for (let pause = FIRST_RETRY_MS; mayWrite(); pause = Math.min(2 * pause, LONGEST_RETRY_MS)) {
+      try {
+        await input.write(({ desired }) => {
+          if (!mayWrite() || desired.generation !== transaction.at) return { answer: undefined };
+          return { next: backendOf(to), by: { how: 'return', to: to.generation }, answer: undefined };
+        });
+        break;
+      } catch (error) {
+        const isStopping = error instanceof RdError && error.code === 'ERR_NOT_READY';
+        if (!mayWrite() || isStopping) break;
+        // A disk that is full is so for a while.
+        log('warn', 'a return could not be written, and is tried again', { error });
+        if (transaction.report.unwritten === undefined) show(transaction, { unwritten: messageOf(error) });
+        await input.clock.sleep(pause, closing.signal);
+      }
     }
     if (transaction.report.returnGeneration !== undefined) await conclude(transaction, { result: 'returned' });
   }
@@ -240,7 +271,7 @@ export function createTransactions(input: TransactionsInput): Transactions {
             if (replaced && replaced === current) show(Object.assign(replaced, transaction));
             return;
           }
-          if (current) show(current, { state: 'superseded' });
+          if (current && current.report.state !== 'done') show(current, { state: 'superseded' });
           current = transaction;
           if (transaction) show(transaction);
           else if (replaced) removeRecord();
@@ -263,11 +294,17 @@ export function createTransactions(input: TransactionsInput): Transactions {
       const transaction = current;
       if (!transaction || transaction.report.state === 'returning' || input.isHeld()) return false;
       if (controllers.status().generation !== transaction.at) return false;
+      if (keepsEnding({ what })) {
+        if (attempts < MANY_ENDS) return false;
+        return transaction.report.state !== 'done' || 'to' in decisionOn(transaction, { what, error });
+      }
+      if (transaction.report.state === 'done') return false;
       // Log lines have times and process numbers.
       const attempt = `${what}: ${error.message.replace(/\d+/g, '#')}`;
-      const isSameAgain = attempts > 1 && transaction.attempt === attempt;
+      const isSameAgain = transaction.attempt === attempt || ms >= LONG_MS;
       transaction.attempt = attempt;
-      return (isSameAgain || ms >= LONG_MS) && 'to' in decisionOn(transaction, { what, error });
+      // What fails once may work the second time.
+      return attempts > 1 && isSameAgain && 'to' in decisionOn(transaction, { what, error });
     },
     report: () => report,
     wasReturned(generation, signal) {
@@ -290,9 +327,15 @@ export function createTransactions(input: TransactionsInput): Transactions {
     },
     async close() {
       isClosed = true;
+      closing.abort();
       unsubscribe();
       proving.close();
       await records.idle();
     },
   };
+}
+
+/** A part that ran, and ended by itself again and again. */
+function keepsEnding({ what }: Pick<TerminalFailure, 'what'>): boolean {
+  return what.endsWith(' run');
 }

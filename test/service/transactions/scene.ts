@@ -1,5 +1,6 @@
 import { mkdirSync } from 'node:fs';
 import { onTestFinished } from 'vitest';
+import type { DriverInfo } from '../../../src/drivers/driver.ts';
 import { emptyModel, type Model } from '../../../src/drivers/machines/simulated/model.ts';
 import type { Fault } from '../../../src/drivers/machines/simulated/options.ts';
 import { RdError } from '../../../src/errors.ts';
@@ -44,6 +45,7 @@ export interface SceneOptions {
   isRestoreUnproven?: boolean;
   operations?: FileOperations;
   append?: HistoryOptions['append'];
+  info?: Partial<DriverInfo>;
 }
 
 /** The loop, the store, the history and the transactions of a service, on the disk and on a clock that never waits. */
@@ -88,6 +90,7 @@ export async function openScene(options: SceneOptions = {}) {
     model,
     now: clock.now,
     sleep: clock.sleep,
+    ...(options.info ? { info: options.info } : {}),
     faults(part, step): Fault | undefined {
       if (isDead) return { kind: 'hang' };
       const name = `${part} ${step}`;

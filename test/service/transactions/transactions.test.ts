@@ -36,7 +36,7 @@ test('a machine that does not boot is given up after two attempts; secrets come 
   expect(scene.desired()).toEqual({ ...before, generation: before.generation + 2 });
 });
 
-test('a failure that differs each time gets all its attempts, and one that takes a minute gets one', async () => {
+test('a failure that differs each time gets all its attempts, and one that takes a minute gets two', async () => {
   let count = 0;
   const scene = await openScene({
     refuses: ({ settings: { virtualMachine } }, step) => {
@@ -52,7 +52,7 @@ test('a failure that differs each time gets all its attempts, and one that takes
   expect(count).toBe(1 + 6 + 1);
   await scene.write({ 'virtualMachine.memoryInGB': 4 });
   await scene.reaches('returned');
-  expect(scene.attempts.filter((name) => name === 'machine start')).toHaveLength(8 + 1 + 1);
+  expect(scene.attempts.filter((name) => name === 'machine start')).toHaveLength(8 + 2 + 1);
 });
 
 test('a failure of the network gets all its attempts and is kept', async () => {
@@ -86,26 +86,79 @@ test('what fails while it is proven is undone as well', async () => {
   expect(await scene.entries()).toMatchObject([{ outcome: { result: 'returned' } }, { by: { how: 'return' } }]);
 });
 
-test('a return that cannot be written leaves the change in place, and says why', async () => {
-  let isFull = false;
+test('a return that cannot be written is written once it can be, and says so until then', async () => {
+  let room = 4;
   const refuses = refusesMemory(5);
+  let hasFailed = false;
   const scene = await openScene({
     refuses(desired, step) {
       const error = refuses(desired, step);
-      isFull ||= error !== undefined;
+      hasFailed ||= error !== undefined;
       return error;
     },
     async append(path, text) {
-      if (isFull) throw Object.assign(new Error('no space left'), { code: 'ENOSPC' });
+      if (hasFailed && room > 0) {
+        room -= 1;
+        throw Object.assign(new Error('no space left'), { code: 'ENOSPC' });
+      }
       appendFileSync(path, text);
     },
   });
   await scene.converged();
+  const before = scene.desired();
   const generation = await scene.write(MEMORY);
-  const { keptBecause } = await scene.reaches('kept');
-  expect(keptBecause).toMatch(/^the return could not be written: .*no space/);
+  expect((await scene.reaches('returning')).to).toBe(before.generation);
+  const unwritten: string[] = [];
+  scene.transactions.onChange(() => unwritten.push(scene.transactions.report()?.unwritten ?? ''));
+  const report = await scene.reaches('returned');
+  expect(unwritten).toContainEqual(expect.stringContaining('no space left'));
+  expect(report).toEqual({
+    ...{ generation, onFailure: 'return', state: 'returned', reason: report.reason },
+    ...{ to: before.generation, returnGeneration: generation + 1 },
+  });
+  expect(scene.desired().settings).toEqual(before.settings);
+});
+
+for (const [when, provingMs] of [
+  ['while it is proven', undefined],
+  ['right after it was proven', 300],
+] as const) {
+  test(`an engine that ends again and again ${when} is a failure of the change`, async () => {
+    const scene = await openScene(provingMs === undefined ? {} : { info: { provingMs } });
+    await scene.converged();
+    const before = scene.desired();
+    const generation = await scene.write(MEMORY);
+    let deaths = 0;
+    for (let state = 'changing'; state !== 'returned'; state = scene.transactions.report()?.state ?? '') {
+      await scene.clock.sleep(2_000);
+      if (scene.desired().generation !== generation || !scene.controllers.status().converged) continue;
+      deaths += 1;
+      scene.meddle((model) => ({
+        ...model,
+        engines: { ...model.engines, moby: { ...model.engines.moby, process: { state: 'stopped' } } },
+      }));
+    }
+    expect(deaths).toBe(3);
+    expect(scene.transactions.report()?.reason).toMatch(/^the engine ended 3 times within \d+ s, each time soon after its start/);
+    expect(scene.desired().settings).toEqual(before.settings);
+    expect(await scene.entries()).toMatchObject([{ outcome: { result: 'returned' } }, { by: { how: 'return' } }]);
+  });
+}
+
+test('an engine that ends again and again is not blamed on a change that does not affect it', async () => {
+  const scene = await openScene();
+  await scene.converged();
+  const generation = await scene.write({ 'images.namespace': 'other' });
+  for (let state = 'changing'; state !== 'kept'; state = scene.transactions.report()?.state ?? '') {
+    await scene.clock.sleep(2_000);
+    if (!scene.controllers.status().converged) continue;
+    scene.meddle((model) => ({
+      ...model,
+      engines: { ...model.engines, moby: { ...model.engines.moby, process: { state: 'stopped' } } },
+    }));
+  }
+  expect(scene.transactions.report()?.keptBecause).toBe('the change does not affect the engine');
   expect(scene.desired().generation).toBe(generation);
-  expect(scene.controllers.status().backendState).toBe('ERROR');
 });
 
 test('another write supersedes it, and its own failure goes back to what ran before both', async () => {

@@ -92,6 +92,8 @@ const LATENCY: Readonly<Record<string, number>> = {
   'cluster reset': 200,
 };
 const OTHER_LATENCY = 50;
+/** A tenth of what others take, as with the steps. */
+const PROVING_MS = 300;
 
 /** The simulated driver: never chosen automatically; its machine is a file and outlives the service. */
 export const simulated: DriverFactory = {
@@ -109,7 +111,7 @@ export const simulated: DriverFactory = {
   async open({ directory, env, now }) {
     const { latencyMs, faults, firstWorkload } = simulationOptions(env);
     return simulatedDriver({
-      info: SIMULATED_INFO,
+      info: { ...SIMULATED_INFO, provingMs: Math.min(PROVING_MS, 10 * (latencyMs ?? PROVING_MS)) },
       store: fileStore(directory),
       now,
       sleep: (ms, signal) => delay(ms, undefined, { signal }),
