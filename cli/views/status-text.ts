@@ -16,6 +16,7 @@ export function statusText(status: StatusDocument, paint: Style): string {
     ['State', stateText(status, paint)],
     ['Maintenance', maintenance && plainText(maintenance)],
     ['Apply', applyText(status)],
+    ['Change', transactionText(status)],
     ['Kept', keptSummary(status.kept)],
     ['Machine', seenText(status, 'MachineReady', machineText(status))],
     ['Engine', seenText(status, 'EngineReady', engineText(engine))],
@@ -47,6 +48,32 @@ function applyText({ apply }: StatusDocument): string | undefined {
     return step ? `${step.what} ${plainText(step.name)} …` : 'waiting for the backend …';
   }
   return apply?.error && `failed: ${plainText([apply.error.message, ...apply.error.details].join(' '))}`;
+}
+
+/** What became of the last apply, while what it led to is in force. */
+function transactionText({ transaction, generation: now }: StatusDocument): string | undefined {
+  if (!transaction) return undefined;
+  const { generation, state, reason = '', keptBecause, unwritten, to, returnGeneration } = transaction;
+  const failed = `generation ${generation} failed and`;
+  const why = plainText(reason);
+  switch (state) {
+    case 'proving':
+      return `generation ${generation} is in force, not proven yet`;
+    case 'returning': {
+      const tried = unwritten === undefined ? '' : ` The return is not written yet: ${plainText(unwritten)}.`;
+      return `${failed} is being undone, back to generation ${to}: ${why}${tried}`;
+    }
+    case 'returned':
+      return now === returnGeneration ? `${failed} was undone by generation ${returnGeneration}: ${why}` : undefined;
+    case 'failed':
+      return now === returnGeneration
+        ? `${failed} was undone by generation ${returnGeneration}, which failed as well: ${why}`
+        : undefined;
+    case 'kept':
+      return now === generation ? `${failed} is kept, because ${plainText(keptBecause ?? '')}` : undefined;
+    default:
+      return undefined;
+  }
 }
 
 /** Another application reports less. */

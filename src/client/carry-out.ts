@@ -190,6 +190,8 @@ export async function settle(input: ApplyInput, { generation, request, found, wo
       feed,
       ...(idle ? {} : { generation }),
       onLater: () => refuseSuperseded({ client, request, generation, ...(how ? { how } : {}) }),
+      // What was started may end right away.
+      needsProof: (now) => withOwnPhases(now, found).phases.some(({ name }) => name.endsWith(' start')),
       isOver: (now) => (work === undefined || isWorkOver(now, work)) && areFilesDone(now, generation),
       timeoutMs: input.leftMs?.() ?? input.timeoutMs,
       askedMs: input.timeoutMs,

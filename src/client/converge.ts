@@ -107,6 +107,8 @@ export interface WaitInput<S extends Seen> {
   generation?: number;
   /** Called once for each later version that another write made; throws unless it leaves in force what was asked for. */
   onLater?(): Promise<void>;
+  /** Whether to wait until the change is proven, if the service proves it. */
+  needsProof?(status: S): boolean;
   /** True once nothing else needs waiting for. */
   isOver?(status: S): boolean;
   timeoutMs: number;
@@ -159,8 +161,8 @@ export async function waitConverged<S extends Seen>(input: WaitInput<S>): Promis
       const transaction = transactionAt(last, generation);
       const undone = undoneError(transaction, { now: why(last), hadSteps: last.apply?.generation === generation });
       if (undone) throw undone;
-      const isReturning = transaction?.state === 'returning';
-      const isThere = generation === undefined || (hasConverged(last, generation) && !isReturning);
+      const isOpen = isUndecided(transaction) && (transaction?.state === 'returning' || input.needsProof?.(last));
+      const isThere = generation === undefined || (hasConverged(last, generation) && !isOpen);
       if (isThere && isOver(last)) return last;
       // Also an apply of someone else, which a start waits out.
       if (!isThere && hasFailed(last, generation) && !isUndecided(last.transaction)) {

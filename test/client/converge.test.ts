@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { blockingCondition, polled, waitConverged } from '../../src/client/converge.ts';
+import { blockingCondition, polled, type WaitInput, waitConverged } from '../../src/client/converge.ts';
 import { RdError } from '../../src/errors.ts';
 import type { Condition } from '../../src/reconcile/contract.ts';
 import type { StatusDocument } from '../../src/reconcile/status-document.ts';
@@ -34,17 +34,23 @@ function answers(...list: (StatusDocument | Error)[]) {
 
 function wait(
   read: () => Promise<StatusDocument>,
-  rest: { timeoutMs?: number; generation?: number; seen?: StatusDocument[] } = {},
+  {
+    seen,
+    ...rest
+  }: Partial<Pick<WaitInput<StatusDocument>, 'timeoutMs' | 'generation' | 'needsProof' | 'onLater'>> & {
+    seen?: StatusDocument[];
+  } = {},
 ) {
   const clock = fakeClock();
   const { signal } = new AbortController();
   const promise = waitConverged({
     feed: polled({ read, clock, signal }),
-    generation: rest.generation ?? 3,
-    timeoutMs: rest.timeoutMs ?? 60_000,
+    generation: 3,
+    timeoutMs: 60_000,
+    ...rest,
     clock,
     signal,
-    onStatus: (status) => rest.seen?.push(status),
+    onStatus: (status) => seen?.push(status),
   });
   return { promise, clock };
 }
@@ -216,4 +222,45 @@ describe('the condition to blame', () => {
   ])('%s', (_what, conditions, expected) => {
     expect(blockingCondition(statusWith({ conditions }))).toBe(expected);
   });
+});
+
+test('a change that started something is waited for until it is proven, and another is not', async () => {
+  const transaction = { generation: 3, onFailure: 'return' as const };
+  const proving = statusWith({ transaction: { ...transaction, state: 'proving' } });
+  const done = statusWith({ transaction: { ...transaction, state: 'done' } });
+  const { promise, clock } = wait(answers(proving, proving, done), { needsProof: () => true });
+  expect((await promise).transaction?.state).toBe('done');
+  expect(clock.sleeps).toHaveLength(2);
+  const stored = wait(answers(proving), { needsProof: () => false });
+  expect((await stored.promise).transaction?.state).toBe('proving');
+});
+
+test('a service that is stopping reaches nothing any more, whatever is converged', async () => {
+  const stopping = condition({
+    type: 'Converged',
+    reason: 'ServiceStopping',
+    concern: 'patience',
+    message: 'stopping',
+  });
+  const ended = statusWith({ generation: 4, observedGeneration: 4, conditions: [stopping] });
+  await expect(wait(answers(ended)).promise).rejects.toMatchObject({ code: 'ERR_STOPPED' });
+});
+
+test('a later write is judged once, and the service that undoes or continues the change is none', async () => {
+  const later: number[] = [];
+  const onLater = async () => void later.push(later.length);
+  const of = (generation: number, transaction?: StatusDocument['transaction']) =>
+    statusWith({
+      ...WORKING,
+      generation,
+      observedGeneration: generation,
+      ...(transaction ? { transaction } : {}),
+    });
+  const own = { generation: 3, onFailure: 'return', state: 'changing' } as const;
+  const done = statusWith({ generation: 5, observedGeneration: 5 });
+  await wait(answers(of(3, own), of(4, own), of(5, { ...own, state: 'superseded' }), of(5), done), { onLater }).promise;
+  expect(later).toEqual([0]);
+  const superseded = new Error('superseded');
+  const refused = wait(answers(of(4, { ...own, state: 'superseded' })), { onLater: () => Promise.reject(superseded) });
+  await expect(refused.promise).rejects.toBe(superseded);
 });

@@ -319,3 +319,16 @@ describe('status', () => {
     expect(text).not.toContain('Converged:');
   });
 });
+
+test('the status says what became of the last change, while that is in force', () => {
+  const transaction = { generation: 3, onFailure: 'return', to: 2, reason: 'It ended.' } as const;
+  const shown = (generation: number, more: Partial<NonNullable<StatusDocument['transaction']>>) =>
+    statusText(statusWith({ generation, transaction: { ...transaction, state: 'done', ...more } }), style(false))
+      .split('\n')
+      .find((line) => line.startsWith('Change'));
+  expect(shown(4, { state: 'returned', returnGeneration: 4 })).toContain('was undone by generation 4: It ended.');
+  expect(shown(3, { state: 'kept', keptBecause: 'the disk is full' })).toContain('is kept, because the disk is full');
+  expect(shown(3, { state: 'returning', unwritten: 'no space left' })).toContain('not written yet: no space left');
+  expect(shown(5, { state: 'returned', returnGeneration: 4 })).toBeUndefined();
+  expect(shown(3, { state: 'done' })).toBeUndefined();
+});

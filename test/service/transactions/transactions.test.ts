@@ -119,31 +119,34 @@ test('a return that cannot be written is written once it can be, and says so unt
   expect(scene.desired().settings).toEqual(before.settings);
 });
 
-for (const [when, provingMs] of [
-  ['while it is proven', undefined],
-  ['right after it was proven', 300],
-] as const) {
-  test(`an engine that ends again and again ${when} is a failure of the change`, async () => {
-    const scene = await openScene(provingMs === undefined ? {} : { info: { provingMs } });
-    await scene.converged();
-    const before = scene.desired();
-    const generation = await scene.write(MEMORY);
-    let deaths = 0;
-    for (let state = 'changing'; state !== 'returned'; state = scene.transactions.report()?.state ?? '') {
-      await scene.clock.sleep(2_000);
-      if (scene.desired().generation !== generation || !scene.controllers.status().converged) continue;
-      deaths += 1;
-      scene.meddle((model) => ({
-        ...model,
-        engines: { ...model.engines, moby: { ...model.engines.moby, process: { state: 'stopped' } } },
-      }));
-    }
-    expect(deaths).toBe(3);
-    expect(scene.transactions.report()?.reason).toMatch(/^the engine ended 3 times within \d+ s, each time soon after its start/);
-    expect(scene.desired().settings).toEqual(before.settings);
-    expect(await scene.entries()).toMatchObject([{ outcome: { result: 'returned' } }, { by: { how: 'return' } }]);
-  });
+/** Ends the engine two seconds after it runs, until the service goes back. */
+async function keepsEnding(info: Parameters<typeof openScene>[0] = {}): Promise<void> {
+  const scene = await openScene(info);
+  await scene.converged();
+  const before = scene.desired();
+  const generation = await scene.write(MEMORY);
+  let deaths = 0;
+  for (let state = 'changing'; state !== 'returned'; state = scene.transactions.report()?.state ?? '') {
+    await scene.clock.sleep(2_000);
+    if (scene.desired().generation !== generation || !scene.controllers.status().converged) continue;
+    deaths += 1;
+    scene.meddle((model) => ({
+      ...model,
+      engines: { ...model.engines, moby: { ...model.engines.moby, process: { state: 'stopped' } } },
+    }));
+  }
+  expect(deaths).toBe(3);
+  expect(scene.transactions.report()?.reason).toMatch(
+    /^the engine ended 3 times within \d+ s, each time soon after its start/,
+  );
+  expect(scene.desired().settings).toEqual(before.settings);
+  expect(await scene.entries()).toMatchObject([{ outcome: { result: 'returned' } }, { by: { how: 'return' } }]);
 }
+
+test('an engine that ends again and again while it is proven is a failure of the change', () => keepsEnding());
+
+test('an engine that ends again and again right after it was proven is a failure of the change', () =>
+  keepsEnding({ info: { provingMs: 300 } }));
 
 test('an engine that ends again and again is not blamed on a change that does not affect it', async () => {
   const scene = await openScene();
