@@ -17,7 +17,7 @@ async function applying(options: TestServiceOptions = {}, ...flags: string[]) {
   const run = (...argv: string[]) => rdctl(argv, { env: running.env, cwd });
   const { generation } = await running.client.status();
   const outcome = run('apply', '-f', 'profile.json', ...flags);
-  await vi.waitFor(async () => expect((await running.client.status()).generation).toBe(generation + 1), 5000);
+  await vi.waitFor(async () => expect((await running.client.status()).generation).toBe(generation + 1), 20_000);
   const entries = async () => JSON.parse((await run('history', '-o', 'json')).out).entries;
   return { ...running, run, outcome, generation: generation + 1, entries };
 }
@@ -66,7 +66,7 @@ test('a start that waits is told of a stop of the backend and of the service', a
   const { client, service, env } = await startService({ power: 'stopped', env: SLOW });
   const begun = async () => {
     const outcome = rdctl(['start', '--wait'], { env });
-    await vi.waitFor(async () => expect((await client.status()).power).toBe('started'), 5000);
+    await vi.waitFor(async () => expect((await client.status()).power).toBe('started'), 20_000);
     return { outcome };
   };
   const first = await begun();
