@@ -42,68 +42,68 @@ with `onFailure: keep` is followed as well.",type:"object",required:["generation
 ed state that the apply created.",type:"integer"},onFailure:{enum:["return","keep"]},state:{description:"changing: the backend converges. proving: it has conver\
 ged and is watched for a moment. done: it ran for that moment. returning: the change failed, and the service goes back to an earlier state. returned: the backen\
 d runs in that state. failed: it failed in that state as well. kept: the change failed and stays. superseded: another write came first.",enum:["changing","provi\
-ng","done","returning","returned","failed","kept","superseded"]},reason:{description:"Why the change failed.",type:"string"},keptBecause:{description:"Why the c\
-hange was kept, as a clause.",type:"string"},to:{description:"The generation that the service goes back to.",type:"integer"},returnGeneration:{description:"The \
-generation of the return in the history.",type:"integer"}}},ports:{description:"Ports that programs in the machine listen on or rules of its packet filter publi\
-sh, including those of containers and of services of the cluster; absent while the machine is off, and with a driver that has no machine of its own.",type:"arra\
-y",items:{type:"object",required:["protocol","port","state"],properties:{protocol:{enum:["tcp","udp"]},port:{description:"The same in the machine and on this co\
-mputer.",type:"integer",minimum:1,maximum:65535},state:{enum:["forwarded","failed"]},claimedBy:{description:"What publishes it in the machine, where known: a se\
-rvice of the cluster, such as kube-system/traefik:web, or a container.",type:"string"},addresses:{description:"Where it is reachable on this computer: 127.0.0.1\
-, mostly also ::1; with application.adminAccess 0.0.0.0 and ::, which are all addresses. Absent where it failed.",type:"array",items:{type:"string"}},reason:{description:"\
-Why it failed, as a clause. It is retried.",type:"string"}}}},engine:{description:"The engine selected in the settings.",type:"object",required:["name","state"],
-properties:{name:{$ref:"#/$defs/engineName"},state:{$ref:"#/$defs/engineState"},endpoint:{description:"Address for clients, such as unix:///path/docker.sock.",type:"\
-string"},version:{type:"string"},workload:{$ref:"#/$defs/workload"}}},engines:{description:"The last observation; it may be out of date while EngineReady is Unk\
-nown.",type:"object",propertyNames:{$ref:"#/$defs/engineName"},additionalProperties:{type:"object",required:["state"],properties:{state:{$ref:"#/$defs/engineSta\
-te"},spec:{description:"The configuration that it was started with.",type:"object"},endpoint:{type:"string"},version:{type:"string"},workload:{$ref:"#/$defs/wor\
-kload"},message:{type:"string"}}}},cluster:{description:"The last observation; it may be out of date while ClusterReady is Unknown. `unknown`: no observation ha\
-s succeeded since the service started.",type:"object",required:["state"],properties:{state:{enum:["unsupported","absent","stopped","running","unresponsive","unk\
-nown"]},installedVersion:{type:"string"},spec:{description:"The configuration that it was started with.",type:"object"},ready:{type:"boolean"},kubeconfig:{description:"\
-Path of a file.",type:"string"},message:{type:"string"}}},phases:{description:"Steps since the last change of the desired state.",type:"array",items:{type:"obje\
-ct",required:["name","startedAt"],properties:{name:{type:"string"},startedAt:{$ref:"#/$defs/time"},ms:{description:"Absent while it is in progress.",type:"numbe\
-r",minimum:0},outcome:{enum:["done","failed"]},reason:{description:"Why it failed.",type:"string"}}}},counters:{description:"Since the service started.",type:"o\
-bject",required:["steps","restarts","resets","failures","settingsPuts","settingsWrites"],properties:{settingsPuts:{description:"PUT /v1/settings requests receiv\
-ed, including rejected ones."},settingsWrites:{description:"Requests among them that changed a setting."}},additionalProperties:{type:"integer",minimum:0}},policies:{
-description:"The administrator's deployment profiles: file paths or registry keys. Absent if there are none.",type:"object",properties:{lockedBy:{description:"T\
-he profile that locks settings.",type:"string"},defaultsBy:{description:"The profile that provides defaults for the first run.",type:"string"}}},hostIntegration:{
-description:"User files outside rdctl's directories: shell startup files, docker configuration, autostart entry.",type:"object",required:["files"],additionalProperties:!1,
-properties:{offBecause:{description:"Why rdctl does not touch these files, as a clause.",type:"string"},observedGeneration:{description:"The last version of the\
- desired state that these files have followed, failed ones included; absent while none is touched.",type:"integer",minimum:0},files:{type:"array",items:{type:"o\
-bject",required:["part","file","state"],additionalProperties:!1,properties:{part:{enum:["path","docker-context","kubeconfig","autostart"]},file:{type:"string"},
-state:{description:"`managed`: contains rdctl's entry; `clean`: contains no entry of rdctl; `left`: changed by someone else and left alone; `failed`: could not \
-be updated.",enum:["managed","clean","left","failed"]},message:{description:"The reason for `left` and `failed`.",type:"string"}}}}}},notices:{description:"Noti\
-ces from the start of the service, and what is wrong with kept profiles.",type:"array",items:{type:"string"}}},$defs:{time:{description:"RFC 3339.",type:"string",
-pattern:"^\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\d(\\.\\d+)?Z$"},healLevel:{description:"What the service does about drift: show it; also warn about it; or set\
- the field back.",enum:["report","warn","enforce"]},kept:{description:"A profile that the service keeps, and what differs from it.",type:"object",required:["nam\
-e","files","appliedAt","generation","watch","state","drift","contested"],properties:{name:{description:"metadata.name of the profile.",type:"string"},files:{description:"\
-Absolute paths, or - for standard input.",type:"array",items:{type:"string"}},appliedAt:{$ref:"#/$defs/time"},generation:{description:"Version of the desired st\
-ate that its last apply led to.",type:"integer"},watch:{type:"object",required:["heal","fields"],properties:{heal:{$ref:"#/$defs/healLevel"},fields:{type:"objec\
-t",additionalProperties:{$ref:"#/$defs/healLevel"}}}},window:{description:"Its maintenance window, as written.",type:"string"},state:{description:"The most that\
- its drift asks of a person. `unusable`: it cannot be compared, and `message` says why.",enum:["in sync","drifted","healing","deferred","paused","contested","un\
-usable"]},message:{type:"string"},drift:{type:"array",items:{$ref:"#/$defs/drift"}},contested:{description:"Fields that are no longer healed because another man\
-ager keeps writing them, also while they agree.",type:"array",items:{type:"object",required:["path","message"],properties:{path:{type:"string"},message:{type:"s\
-tring"}}}}}},drift:{description:"A field that differs from a kept profile.",type:"object",required:["path","severity","heal","state","since"],properties:{path:{
-type:"string"},key:{description:"Key of the entry where the setting is a map.",type:"string"},before:{description:"Its value now; absent if there is none."},after:{
-description:"What the profile says; absent if it removes the entry."},severity:{description:"What setting it back costs.",enum:["none","live","restart","reset"]},
-heal:{$ref:"#/$defs/healLevel"},pending:{description:"Part of an apply that waits for the maintenance window.",const:!0},state:{enum:["reported","healing","defe\
-rred","contested","paused","blocked","needs a person","failed"]},since:{$ref:"#/$defs/time"},until:{description:"For `deferred`: when it is set.",$ref:"#/$defs/\
-time"},what:{description:"For a file of the user, which is the key: what sets it back, as a clause.",type:"string"},message:{description:"Why nothing is done ab\
-out it, as a sentence.",type:"string"},by:{description:"The last write of the field by anything else, if it is known.",type:"object",required:["how","generation",
-"at","manager"],properties:{how:{type:"string"},program:{type:"string"},profile:{type:"string"},token:{type:"string"},manager:{description:"All of that as a phr\
-ase.",type:"string"},generation:{type:"integer"},at:{$ref:"#/$defs/time"}}},place:{description:"Where the profile mentions it, such as /home/me/team.yaml:7:5.",
-type:"string"}}},engineName:{enum:["moby","containerd"]},engineState:{description:"`unknown`: no observation has succeeded since the service started.",enum:["st\
-opped","running","unresponsive","unknown"]},workload:{description:"Images and containers; absent if they could not be read.",type:"object",properties:{runningContainers:{
-type:"integer",minimum:0},containers:{type:"integer",minimum:0},images:{type:"integer",minimum:0},running:{type:"array",items:{type:"object",required:["name"],properties:{
-name:{type:"string"},returns:{description:"Whether it starts automatically with the engine; absent if that depends on circumstances or could not be read.",type:"\
-boolean"},pod:{description:"True for a container of the cluster, which starts its containers itself.",const:!0},ports:{description:"Ports of the machine that le\
-ad to it; absent if there are none or they could not be read.",type:"array",items:{type:"object",required:["protocol","port"],properties:{protocol:{enum:["tcp",
-"udp"]},port:{type:"integer",minimum:1,maximum:65535}}}}}}}}},condition:{type:"object",required:["type","status","reason","concern","message","observedGeneratio\
-n","lastTransitionTime"],properties:{type:{description:"`Contested` is there only while it is true: two managers keep setting a field of a kept profile to diffe\
-rent values. `UserFilesReady` is there only while it is false: a file of the user could not be changed.",enum:["MachineReady","EngineReady","ClusterReady","Conv\
-erged","Contested","UserFilesReady"]},status:{enum:["True","False","Unknown"]},reason:{description:"Machine-readable reason.",type:"string",pattern:"^[A-Z][A-Za\
--z0-9]*$"},concern:{description:"What the user should do: nothing, because all is well; wait; or look into it, because something is wrong.",enum:["none","patien\
-ce","attention"]},message:{description:"Human-readable explanation.",type:"string"},observedGeneration:{type:"integer",minimum:0},lastTransitionTime:{$ref:"#/$d\
-efs/time"}}}}};var S={enum:["moby","containerd"]},B={description:"`unknown`: no observation has succeeded since the service started.",enum:["stopped","running","unresponsive",
-"unknown"]},R={description:"Images and containers; absent if they could not be read.",type:"object",properties:{runningContainers:{type:"integer",minimum:0},containers:{
+ng","done","returning","returned","failed","kept","superseded"]},reason:{description:"Why the change failed.",type:"string"},unwritten:{description:"Why the ret\
+urn could not be written so far; it is tried again.",type:"string"},keptBecause:{description:"Why the change was kept, as a clause.",type:"string"},to:{description:"\
+The generation that the service goes back to.",type:"integer"},returnGeneration:{description:"The generation of the return in the history.",type:"integer"}}},ports:{
+description:"Ports that programs in the machine listen on or rules of its packet filter publish, including those of containers and of services of the cluster; a\
+bsent while the machine is off, and with a driver that has no machine of its own.",type:"array",items:{type:"object",required:["protocol","port","state"],properties:{
+protocol:{enum:["tcp","udp"]},port:{description:"The same in the machine and on this computer.",type:"integer",minimum:1,maximum:65535},state:{enum:["forwarded",
+"failed"]},claimedBy:{description:"What publishes it in the machine, where known: a service of the cluster, such as kube-system/traefik:web, or a container.",type:"\
+string"},addresses:{description:"Where it is reachable on this computer: 127.0.0.1, mostly also ::1; with application.adminAccess 0.0.0.0 and ::, which are all \
+addresses. Absent where it failed.",type:"array",items:{type:"string"}},reason:{description:"Why it failed, as a clause. It is retried.",type:"string"}}}},engine:{
+description:"The engine selected in the settings.",type:"object",required:["name","state"],properties:{name:{$ref:"#/$defs/engineName"},state:{$ref:"#/$defs/eng\
+ineState"},endpoint:{description:"Address for clients, such as unix:///path/docker.sock.",type:"string"},version:{type:"string"},workload:{$ref:"#/$defs/workloa\
+d"}}},engines:{description:"The last observation; it may be out of date while EngineReady is Unknown.",type:"object",propertyNames:{$ref:"#/$defs/engineName"},additionalProperties:{
+type:"object",required:["state"],properties:{state:{$ref:"#/$defs/engineState"},spec:{description:"The configuration that it was started with.",type:"object"},endpoint:{
+type:"string"},version:{type:"string"},workload:{$ref:"#/$defs/workload"},message:{type:"string"}}}},cluster:{description:"The last observation; it may be out o\
+f date while ClusterReady is Unknown. `unknown`: no observation has succeeded since the service started.",type:"object",required:["state"],properties:{state:{enum:[
+"unsupported","absent","stopped","running","unresponsive","unknown"]},installedVersion:{type:"string"},spec:{description:"The configuration that it was started \
+with.",type:"object"},ready:{type:"boolean"},kubeconfig:{description:"Path of a file.",type:"string"},message:{type:"string"}}},phases:{description:"Steps since\
+ the last change of the desired state.",type:"array",items:{type:"object",required:["name","startedAt"],properties:{name:{type:"string"},startedAt:{$ref:"#/$def\
+s/time"},ms:{description:"Absent while it is in progress.",type:"number",minimum:0},outcome:{enum:["done","failed"]},reason:{description:"Why it failed.",type:"\
+string"}}}},counters:{description:"Since the service started.",type:"object",required:["steps","restarts","resets","failures","settingsPuts","settingsWrites"],properties:{
+settingsPuts:{description:"PUT /v1/settings requests received, including rejected ones."},settingsWrites:{description:"Requests among them that changed a settin\
+g."}},additionalProperties:{type:"integer",minimum:0}},policies:{description:"The administrator's deployment profiles: file paths or registry keys. Absent if th\
+ere are none.",type:"object",properties:{lockedBy:{description:"The profile that locks settings.",type:"string"},defaultsBy:{description:"The profile that provi\
+des defaults for the first run.",type:"string"}}},hostIntegration:{description:"User files outside rdctl's directories: shell startup files, docker configuratio\
+n, autostart entry.",type:"object",required:["files"],additionalProperties:!1,properties:{offBecause:{description:"Why rdctl does not touch these files, as a cl\
+ause.",type:"string"},observedGeneration:{description:"The last version of the desired state that these files have followed, failed ones included; absent while \
+none is touched.",type:"integer",minimum:0},files:{type:"array",items:{type:"object",required:["part","file","state"],additionalProperties:!1,properties:{part:{
+enum:["path","docker-context","kubeconfig","autostart"]},file:{type:"string"},state:{description:"`managed`: contains rdctl's entry; `clean`: contains no entry \
+of rdctl; `left`: changed by someone else and left alone; `failed`: could not be updated.",enum:["managed","clean","left","failed"]},message:{description:"The r\
+eason for `left` and `failed`.",type:"string"}}}}}},notices:{description:"Notices from the start of the service, and what is wrong with kept profiles.",type:"ar\
+ray",items:{type:"string"}}},$defs:{time:{description:"RFC 3339.",type:"string",pattern:"^\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\d(\\.\\d+)?Z$"},healLevel:{description:"\
+What the service does about drift: show it; also warn about it; or set the field back.",enum:["report","warn","enforce"]},kept:{description:"A profile that the \
+service keeps, and what differs from it.",type:"object",required:["name","files","appliedAt","generation","watch","state","drift","contested"],properties:{name:{
+description:"metadata.name of the profile.",type:"string"},files:{description:"Absolute paths, or - for standard input.",type:"array",items:{type:"string"}},appliedAt:{
+$ref:"#/$defs/time"},generation:{description:"Version of the desired state that its last apply led to.",type:"integer"},watch:{type:"object",required:["heal","f\
+ields"],properties:{heal:{$ref:"#/$defs/healLevel"},fields:{type:"object",additionalProperties:{$ref:"#/$defs/healLevel"}}}},window:{description:"Its maintenanc\
+e window, as written.",type:"string"},state:{description:"The most that its drift asks of a person. `unusable`: it cannot be compared, and `message` says why.",
+enum:["in sync","drifted","healing","deferred","paused","contested","unusable"]},message:{type:"string"},drift:{type:"array",items:{$ref:"#/$defs/drift"}},contested:{
+description:"Fields that are no longer healed because another manager keeps writing them, also while they agree.",type:"array",items:{type:"object",required:["p\
+ath","message"],properties:{path:{type:"string"},message:{type:"string"}}}}}},drift:{description:"A field that differs from a kept profile.",type:"object",required:[
+"path","severity","heal","state","since"],properties:{path:{type:"string"},key:{description:"Key of the entry where the setting is a map.",type:"string"},before:{
+description:"Its value now; absent if there is none."},after:{description:"What the profile says; absent if it removes the entry."},severity:{description:"What \
+setting it back costs.",enum:["none","live","restart","reset"]},heal:{$ref:"#/$defs/healLevel"},pending:{description:"Part of an apply that waits for the mainte\
+nance window.",const:!0},state:{enum:["reported","healing","deferred","contested","paused","blocked","needs a person","failed"]},since:{$ref:"#/$defs/time"},until:{
+description:"For `deferred`: when it is set.",$ref:"#/$defs/time"},what:{description:"For a file of the user, which is the key: what sets it back, as a clause.",
+type:"string"},message:{description:"Why nothing is done about it, as a sentence.",type:"string"},by:{description:"The last write of the field by anything else,\
+ if it is known.",type:"object",required:["how","generation","at","manager"],properties:{how:{type:"string"},program:{type:"string"},profile:{type:"string"},token:{
+type:"string"},manager:{description:"All of that as a phrase.",type:"string"},generation:{type:"integer"},at:{$ref:"#/$defs/time"}}},place:{description:"Where t\
+he profile mentions it, such as /home/me/team.yaml:7:5.",type:"string"}}},engineName:{enum:["moby","containerd"]},engineState:{description:"`unknown`: no observ\
+ation has succeeded since the service started.",enum:["stopped","running","unresponsive","unknown"]},workload:{description:"Images and containers; absent if the\
+y could not be read.",type:"object",properties:{runningContainers:{type:"integer",minimum:0},containers:{type:"integer",minimum:0},images:{type:"integer",minimum:0},
+running:{type:"array",items:{type:"object",required:["name"],properties:{name:{type:"string"},returns:{description:"Whether it starts automatically with the eng\
+ine; absent if that depends on circumstances or could not be read.",type:"boolean"},pod:{description:"True for a container of the cluster, which starts its cont\
+ainers itself.",const:!0},ports:{description:"Ports of the machine that lead to it; absent if there are none or they could not be read.",type:"array",items:{type:"\
+object",required:["protocol","port"],properties:{protocol:{enum:["tcp","udp"]},port:{type:"integer",minimum:1,maximum:65535}}}}}}}}},condition:{type:"object",required:[
+"type","status","reason","concern","message","observedGeneration","lastTransitionTime"],properties:{type:{description:"`Contested` is there only while it is tru\
+e: two managers keep setting a field of a kept profile to different values. `UserFilesReady` is there only while it is false: a file of the user could not be ch\
+anged.",enum:["MachineReady","EngineReady","ClusterReady","Converged","Contested","UserFilesReady"]},status:{enum:["True","False","Unknown"]},reason:{description:"\
+Machine-readable reason.",type:"string",pattern:"^[A-Z][A-Za-z0-9]*$"},concern:{description:"What the user should do: nothing, because all is well; wait; or loo\
+k into it, because something is wrong.",enum:["none","patience","attention"]},message:{description:"Human-readable explanation.",type:"string"},observedGeneration:{
+type:"integer",minimum:0},lastTransitionTime:{$ref:"#/$defs/time"}}}}};var S={enum:["moby","containerd"]},B={description:"`unknown`: no observation has succeeded since the service started.",enum:["stopped","running","unresponsive",
+"unknown"]},W={description:"Images and containers; absent if they could not be read.",type:"object",properties:{runningContainers:{type:"integer",minimum:0},containers:{
 type:"integer",minimum:0},images:{type:"integer",minimum:0},running:{type:"array",items:{type:"object",required:["name"],properties:{name:{type:"string"},returns:{
 description:"Whether it starts automatically with the engine; absent if that depends on circumstances or could not be read.",type:"boolean"},pod:{description:"T\
 rue for a container of the cluster, which starts its containers itself.",const:!0},ports:{description:"Ports of the machine that lead to it; absent if there are\
@@ -147,7 +147,7 @@ lLevel"}}}},window:{description:"Its maintenance window, as written.",type:"stri
 t cannot be compared, and `message` says why.",enum:["in sync","drifted","healing","deferred","paused","contested","unusable"]},message:{type:"string"},drift:{type:"\
 array",items:{$ref:"#/$defs/drift"}},contested:{description:"Fields that are no longer healed because another manager keeps writing them, also while they agree.",
 type:"array",items:{type:"object",required:["path","message"],properties:{path:{type:"string"},message:{type:"string"}}}}}},G={description:"What the service doe\
-s about drift: show it; also warn about it; or set the field back.",enum:["report","warn","enforce"]},W={description:"A field that differs from a kept profile.",
+s about drift: show it; also warn about it; or set the field back.",enum:["report","warn","enforce"]},R={description:"A field that differs from a kept profile.",
 type:"object",required:["path","severity","heal","state","since"],properties:{path:{type:"string"},key:{description:"Key of the entry where the setting is a map\
 .",type:"string"},before:{description:"Its value now; absent if there is none."},after:{description:"What the profile says; absent if it removes the entry."},severity:{
 description:"What setting it back costs.",enum:["none","live","restart","reset"]},heal:{$ref:"#/$defs/healLevel"},pending:{description:"Part of an apply that wa\
@@ -165,12 +165,12 @@ instancePath:i,schemaPath:"#/required",keyword:"required",params:{missingPropert
 schemaPath:"#/required",keyword:"required",params:{missingProperty:"since"}};e===null?e=[p]:e.push(p),t++}if(d.path!==void 0&&typeof d.path!="string"){let p={instancePath:i+
 "/path",schemaPath:"#/properties/path/type",keyword:"type",params:{type:"string"}};e===null?e=[p]:e.push(p),t++}if(d.key!==void 0&&typeof d.key!="string"){let p={
 instancePath:i+"/key",schemaPath:"#/properties/key/type",keyword:"type",params:{type:"string"}};e===null?e=[p]:e.push(p),t++}if(d.severity!==void 0){let p=d.severity;
-if(!(p==="none"||p==="live"||p==="restart"||p==="reset")){let u={instancePath:i+"/severity",schemaPath:"#/properties/severity/enum",keyword:"enum",params:{allowedValues:W.
+if(!(p==="none"||p==="live"||p==="restart"||p==="reset")){let u={instancePath:i+"/severity",schemaPath:"#/properties/severity/enum",keyword:"enum",params:{allowedValues:R.
 properties.severity.enum}};e===null?e=[u]:e.push(u),t++}}if(d.heal!==void 0){let p=d.heal;if(!(p==="report"||p==="warn"||p==="enforce")){let u={instancePath:i+"\
 /heal",schemaPath:"#/$defs/healLevel/enum",keyword:"enum",params:{allowedValues:G.enum}};e===null?e=[u]:e.push(u),t++}}if(d.pending!==void 0&&d.pending!==!0){let p={
 instancePath:i+"/pending",schemaPath:"#/properties/pending/const",keyword:"const",params:{allowedValue:!0}};e===null?e=[p]:e.push(p),t++}if(d.state!==void 0){let p=d.
 state;if(!(p==="reported"||p==="healing"||p==="deferred"||p==="contested"||p==="paused"||p==="blocked"||p==="needs a person"||p==="failed")){let u={instancePath:i+
-"/state",schemaPath:"#/properties/state/enum",keyword:"enum",params:{allowedValues:W.properties.state.enum}};e===null?e=[u]:e.push(u),t++}}if(d.since!==void 0){
+"/state",schemaPath:"#/properties/state/enum",keyword:"enum",params:{allowedValues:R.properties.state.enum}};e===null?e=[u]:e.push(u),t++}}if(d.since!==void 0){
 let p=d.since;if(typeof p=="string"){if(!q.test(p)){let u={instancePath:i+"/since",schemaPath:"#/$defs/time/pattern",keyword:"pattern",params:{pattern:"^\\d{4}-\\\
 d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\d(\\.\\d+)?Z$"}};e===null?e=[u]:e.push(u),t++}}else{let u={instancePath:i+"/since",schemaPath:"#/$defs/time/type",keyword:"type",
 params:{type:"string"}};e===null?e=[u]:e.push(u),t++}}if(d.until!==void 0){let p=d.until;if(typeof p=="string"){if(!q.test(p)){let u={instancePath:i+"/until",schemaPath:"\
@@ -428,208 +428,209 @@ roperties/onFailure/enum",keyword:"enum",params:{allowedValues:k.properties.tran
 let r=s.state;if(!(r==="changing"||r==="proving"||r==="done"||r==="returning"||r==="returned"||r==="failed"||r==="kept"||r==="superseded")){let n={instancePath:i+
 "/transaction/state",schemaPath:"#/properties/transaction/properties/state/enum",keyword:"enum",params:{allowedValues:k.properties.transaction.properties.state.
 enum}};e===null?e=[n]:e.push(n),t++}}if(s.reason!==void 0&&typeof s.reason!="string"){let r={instancePath:i+"/transaction/reason",schemaPath:"#/properties/trans\
-action/properties/reason/type",keyword:"type",params:{type:"string"}};e===null?e=[r]:e.push(r),t++}if(s.keptBecause!==void 0&&typeof s.keptBecause!="string"){let r={
-instancePath:i+"/transaction/keptBecause",schemaPath:"#/properties/transaction/properties/keptBecause/type",keyword:"type",params:{type:"string"}};e===null?e=[r]:
-e.push(r),t++}if(s.to!==void 0){let r=s.to;if(!(typeof r=="number"&&!(r%1)&&!isNaN(r)&&isFinite(r))){let n={instancePath:i+"/transaction/to",schemaPath:"#/prope\
-rties/transaction/properties/to/type",keyword:"type",params:{type:"integer"}};e===null?e=[n]:e.push(n),t++}}if(s.returnGeneration!==void 0){let r=s.returnGeneration;
-if(!(typeof r=="number"&&!(r%1)&&!isNaN(r)&&isFinite(r))){let n={instancePath:i+"/transaction/returnGeneration",schemaPath:"#/properties/transaction/properties/\
-returnGeneration/type",keyword:"type",params:{type:"integer"}};e===null?e=[n]:e.push(n),t++}}}else{let r={instancePath:i+"/transaction",schemaPath:"#/properties\
-/transaction/type",keyword:"type",params:{type:"object"}};e===null?e=[r]:e.push(r),t++}}if(d.ports!==void 0){let s=d.ports;if(Array.isArray(s)){let r=s.length;for(let n=0;n<
-r;n++){let o=s[n];if(o&&typeof o=="object"&&!Array.isArray(o)){if(o.protocol===void 0){let a={instancePath:i+"/ports/"+n,schemaPath:"#/properties/ports/items/re\
-quired",keyword:"required",params:{missingProperty:"protocol"}};e===null?e=[a]:e.push(a),t++}if(o.port===void 0){let a={instancePath:i+"/ports/"+n,schemaPath:"#\
-/properties/ports/items/required",keyword:"required",params:{missingProperty:"port"}};e===null?e=[a]:e.push(a),t++}if(o.state===void 0){let a={instancePath:i+"/\
-ports/"+n,schemaPath:"#/properties/ports/items/required",keyword:"required",params:{missingProperty:"state"}};e===null?e=[a]:e.push(a),t++}if(o.protocol!==void 0){
-let a=o.protocol;if(!(a==="tcp"||a==="udp")){let l={instancePath:i+"/ports/"+n+"/protocol",schemaPath:"#/properties/ports/items/properties/protocol/enum",keyword:"\
-enum",params:{allowedValues:k.properties.ports.items.properties.protocol.enum}};e===null?e=[l]:e.push(l),t++}}if(o.port!==void 0){let a=o.port;if(!(typeof a=="n\
-umber"&&!(a%1)&&!isNaN(a)&&isFinite(a))){let l={instancePath:i+"/ports/"+n+"/port",schemaPath:"#/properties/ports/items/properties/port/type",keyword:"type",params:{
-type:"integer"}};e===null?e=[l]:e.push(l),t++}if(typeof a=="number"&&isFinite(a)){if(a>65535||isNaN(a)){let l={instancePath:i+"/ports/"+n+"/port",schemaPath:"#/\
-properties/ports/items/properties/port/maximum",keyword:"maximum",params:{comparison:"<=",limit:65535}};e===null?e=[l]:e.push(l),t++}if(a<1||isNaN(a)){let l={instancePath:i+
-"/ports/"+n+"/port",schemaPath:"#/properties/ports/items/properties/port/minimum",keyword:"minimum",params:{comparison:">=",limit:1}};e===null?e=[l]:e.push(l),t++}}}
-if(o.state!==void 0){let a=o.state;if(!(a==="forwarded"||a==="failed")){let l={instancePath:i+"/ports/"+n+"/state",schemaPath:"#/properties/ports/items/properti\
-es/state/enum",keyword:"enum",params:{allowedValues:k.properties.ports.items.properties.state.enum}};e===null?e=[l]:e.push(l),t++}}if(o.claimedBy!==void 0&&typeof o.
-claimedBy!="string"){let a={instancePath:i+"/ports/"+n+"/claimedBy",schemaPath:"#/properties/ports/items/properties/claimedBy/type",keyword:"type",params:{type:"\
-string"}};e===null?e=[a]:e.push(a),t++}if(o.addresses!==void 0){let a=o.addresses;if(Array.isArray(a)){let l=a.length;for(let m=0;m<l;m++)if(typeof a[m]!="strin\
-g"){let c={instancePath:i+"/ports/"+n+"/addresses/"+m,schemaPath:"#/properties/ports/items/properties/addresses/items/type",keyword:"type",params:{type:"string"}};
-e===null?e=[c]:e.push(c),t++}}else{let l={instancePath:i+"/ports/"+n+"/addresses",schemaPath:"#/properties/ports/items/properties/addresses/type",keyword:"type",
-params:{type:"array"}};e===null?e=[l]:e.push(l),t++}}if(o.reason!==void 0&&typeof o.reason!="string"){let a={instancePath:i+"/ports/"+n+"/reason",schemaPath:"#/\
-properties/ports/items/properties/reason/type",keyword:"type",params:{type:"string"}};e===null?e=[a]:e.push(a),t++}}else{let a={instancePath:i+"/ports/"+n,schemaPath:"\
-#/properties/ports/items/type",keyword:"type",params:{type:"object"}};e===null?e=[a]:e.push(a),t++}}}else{let r={instancePath:i+"/ports",schemaPath:"#/propertie\
-s/ports/type",keyword:"type",params:{type:"array"}};e===null?e=[r]:e.push(r),t++}}if(d.engine!==void 0){let s=d.engine;if(s&&typeof s=="object"&&!Array.isArray(
-s)){if(s.name===void 0){let r={instancePath:i+"/engine",schemaPath:"#/properties/engine/required",keyword:"required",params:{missingProperty:"name"}};e===null?e=
-[r]:e.push(r),t++}if(s.state===void 0){let r={instancePath:i+"/engine",schemaPath:"#/properties/engine/required",keyword:"required",params:{missingProperty:"sta\
-te"}};e===null?e=[r]:e.push(r),t++}if(s.name!==void 0){let r=s.name;if(!(r==="moby"||r==="containerd")){let n={instancePath:i+"/engine/name",schemaPath:"#/$defs\
-/engineName/enum",keyword:"enum",params:{allowedValues:S.enum}};e===null?e=[n]:e.push(n),t++}}if(s.state!==void 0){let r=s.state;if(!(r==="stopped"||r==="runnin\
-g"||r==="unresponsive"||r==="unknown")){let n={instancePath:i+"/engine/state",schemaPath:"#/$defs/engineState/enum",keyword:"enum",params:{allowedValues:B.enum}};
-e===null?e=[n]:e.push(n),t++}}if(s.endpoint!==void 0&&typeof s.endpoint!="string"){let r={instancePath:i+"/engine/endpoint",schemaPath:"#/properties/engine/prop\
-erties/endpoint/type",keyword:"type",params:{type:"string"}};e===null?e=[r]:e.push(r),t++}if(s.version!==void 0&&typeof s.version!="string"){let r={instancePath:i+
-"/engine/version",schemaPath:"#/properties/engine/properties/version/type",keyword:"type",params:{type:"string"}};e===null?e=[r]:e.push(r),t++}if(s.workload!==void 0){
-let r=s.workload;if(r&&typeof r=="object"&&!Array.isArray(r)){if(r.runningContainers!==void 0){let n=r.runningContainers;if(!(typeof n=="number"&&!(n%1)&&!isNaN(
-n)&&isFinite(n))){let o={instancePath:i+"/engine/workload/runningContainers",schemaPath:"#/$defs/workload/properties/runningContainers/type",keyword:"type",params:{
-type:"integer"}};e===null?e=[o]:e.push(o),t++}if(typeof n=="number"&&isFinite(n)&&(n<0||isNaN(n))){let o={instancePath:i+"/engine/workload/runningContainers",schemaPath:"\
-#/$defs/workload/properties/runningContainers/minimum",keyword:"minimum",params:{comparison:">=",limit:0}};e===null?e=[o]:e.push(o),t++}}if(r.containers!==void 0){
-let n=r.containers;if(!(typeof n=="number"&&!(n%1)&&!isNaN(n)&&isFinite(n))){let o={instancePath:i+"/engine/workload/containers",schemaPath:"#/$defs/workload/pr\
-operties/containers/type",keyword:"type",params:{type:"integer"}};e===null?e=[o]:e.push(o),t++}if(typeof n=="number"&&isFinite(n)&&(n<0||isNaN(n))){let o={instancePath:i+
-"/engine/workload/containers",schemaPath:"#/$defs/workload/properties/containers/minimum",keyword:"minimum",params:{comparison:">=",limit:0}};e===null?e=[o]:e.push(
-o),t++}}if(r.images!==void 0){let n=r.images;if(!(typeof n=="number"&&!(n%1)&&!isNaN(n)&&isFinite(n))){let o={instancePath:i+"/engine/workload/images",schemaPath:"\
-#/$defs/workload/properties/images/type",keyword:"type",params:{type:"integer"}};e===null?e=[o]:e.push(o),t++}if(typeof n=="number"&&isFinite(n)&&(n<0||isNaN(n))){
-let o={instancePath:i+"/engine/workload/images",schemaPath:"#/$defs/workload/properties/images/minimum",keyword:"minimum",params:{comparison:">=",limit:0}};e===
-null?e=[o]:e.push(o),t++}}if(r.running!==void 0){let n=r.running;if(Array.isArray(n)){let o=n.length;for(let a=0;a<o;a++){let l=n[a];if(l&&typeof l=="object"&&!Array.
-isArray(l)){if(l.name===void 0){let m={instancePath:i+"/engine/workload/running/"+a,schemaPath:"#/$defs/workload/properties/running/items/required",keyword:"req\
-uired",params:{missingProperty:"name"}};e===null?e=[m]:e.push(m),t++}if(l.name!==void 0&&typeof l.name!="string"){let m={instancePath:i+"/engine/workload/runnin\
-g/"+a+"/name",schemaPath:"#/$defs/workload/properties/running/items/properties/name/type",keyword:"type",params:{type:"string"}};e===null?e=[m]:e.push(m),t++}if(l.
-returns!==void 0&&typeof l.returns!="boolean"){let m={instancePath:i+"/engine/workload/running/"+a+"/returns",schemaPath:"#/$defs/workload/properties/running/it\
-ems/properties/returns/type",keyword:"type",params:{type:"boolean"}};e===null?e=[m]:e.push(m),t++}if(l.pod!==void 0&&l.pod!==!0){let m={instancePath:i+"/engine/\
-workload/running/"+a+"/pod",schemaPath:"#/$defs/workload/properties/running/items/properties/pod/const",keyword:"const",params:{allowedValue:!0}};e===null?e=[m]:
-e.push(m),t++}if(l.ports!==void 0){let m=l.ports;if(Array.isArray(m)){let c=m.length;for(let h=0;h<c;h++){let P=m[h];if(P&&typeof P=="object"&&!Array.isArray(P)){
-if(P.protocol===void 0){let f={instancePath:i+"/engine/workload/running/"+a+"/ports/"+h,schemaPath:"#/$defs/workload/properties/running/items/properties/ports/i\
-tems/required",keyword:"required",params:{missingProperty:"protocol"}};e===null?e=[f]:e.push(f),t++}if(P.port===void 0){let f={instancePath:i+"/engine/workload/\
-running/"+a+"/ports/"+h,schemaPath:"#/$defs/workload/properties/running/items/properties/ports/items/required",keyword:"required",params:{missingProperty:"port"}};
-e===null?e=[f]:e.push(f),t++}if(P.protocol!==void 0){let f=P.protocol;if(!(f==="tcp"||f==="udp")){let g={instancePath:i+"/engine/workload/running/"+a+"/ports/"+
-h+"/protocol",schemaPath:"#/$defs/workload/properties/running/items/properties/ports/items/properties/protocol/enum",keyword:"enum",params:{allowedValues:R.properties.
-running.items.properties.ports.items.properties.protocol.enum}};e===null?e=[g]:e.push(g),t++}}if(P.port!==void 0){let f=P.port;if(!(typeof f=="number"&&!(f%1)&&
-!isNaN(f)&&isFinite(f))){let g={instancePath:i+"/engine/workload/running/"+a+"/ports/"+h+"/port",schemaPath:"#/$defs/workload/properties/running/items/propertie\
-s/ports/items/properties/port/type",keyword:"type",params:{type:"integer"}};e===null?e=[g]:e.push(g),t++}if(typeof f=="number"&&isFinite(f)){if(f>65535||isNaN(f)){
-let g={instancePath:i+"/engine/workload/running/"+a+"/ports/"+h+"/port",schemaPath:"#/$defs/workload/properties/running/items/properties/ports/items/properties/\
-port/maximum",keyword:"maximum",params:{comparison:"<=",limit:65535}};e===null?e=[g]:e.push(g),t++}if(f<1||isNaN(f)){let g={instancePath:i+"/engine/workload/run\
-ning/"+a+"/ports/"+h+"/port",schemaPath:"#/$defs/workload/properties/running/items/properties/ports/items/properties/port/minimum",keyword:"minimum",params:{comparison:"\
->=",limit:1}};e===null?e=[g]:e.push(g),t++}}}}else{let f={instancePath:i+"/engine/workload/running/"+a+"/ports/"+h,schemaPath:"#/$defs/workload/properties/runni\
-ng/items/properties/ports/items/type",keyword:"type",params:{type:"object"}};e===null?e=[f]:e.push(f),t++}}}else{let c={instancePath:i+"/engine/workload/running\
-/"+a+"/ports",schemaPath:"#/$defs/workload/properties/running/items/properties/ports/type",keyword:"type",params:{type:"array"}};e===null?e=[c]:e.push(c),t++}}}else{
-let m={instancePath:i+"/engine/workload/running/"+a,schemaPath:"#/$defs/workload/properties/running/items/type",keyword:"type",params:{type:"object"}};e===null?
-e=[m]:e.push(m),t++}}}else{let o={instancePath:i+"/engine/workload/running",schemaPath:"#/$defs/workload/properties/running/type",keyword:"type",params:{type:"a\
-rray"}};e===null?e=[o]:e.push(o),t++}}}else{let n={instancePath:i+"/engine/workload",schemaPath:"#/$defs/workload/type",keyword:"type",params:{type:"object"}};e===
-null?e=[n]:e.push(n),t++}}}else{let r={instancePath:i+"/engine",schemaPath:"#/properties/engine/type",keyword:"type",params:{type:"object"}};e===null?e=[r]:e.push(
-r),t++}}if(d.engines!==void 0){let s=d.engines;if(s&&typeof s=="object"&&!Array.isArray(s)){for(let r in s){let n=t;if(!(r==="moby"||r==="containerd")){let o={instancePath:i+
-"/engines",schemaPath:"#/$defs/engineName/enum",keyword:"enum",params:{allowedValues:S.enum},propertyName:r};e===null?e=[o]:e.push(o),t++}var u=n===t;if(!u){let o={
-instancePath:i+"/engines",schemaPath:"#/properties/engines/propertyNames",keyword:"propertyNames",params:{propertyName:r}};e===null?e=[o]:e.push(o),t++}}for(let r in s){
-let n=s[r];if(n&&typeof n=="object"&&!Array.isArray(n)){if(n.state===void 0){let o={instancePath:i+"/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1"),schemaPath:"\
-#/properties/engines/additionalProperties/required",keyword:"required",params:{missingProperty:"state"}};e===null?e=[o]:e.push(o),t++}if(n.state!==void 0){let o=n.
-state;if(!(o==="stopped"||o==="running"||o==="unresponsive"||o==="unknown")){let a={instancePath:i+"/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1")+"/state",
-schemaPath:"#/$defs/engineState/enum",keyword:"enum",params:{allowedValues:B.enum}};e===null?e=[a]:e.push(a),t++}}if(n.spec!==void 0){let o=n.spec;if(!(o&&typeof o==
-"object"&&!Array.isArray(o))){let a={instancePath:i+"/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1")+"/spec",schemaPath:"#/properties/engines/additionalProp\
-erties/properties/spec/type",keyword:"type",params:{type:"object"}};e===null?e=[a]:e.push(a),t++}}if(n.endpoint!==void 0&&typeof n.endpoint!="string"){let o={instancePath:i+
-"/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1")+"/endpoint",schemaPath:"#/properties/engines/additionalProperties/properties/endpoint/type",keyword:"type",
-params:{type:"string"}};e===null?e=[o]:e.push(o),t++}if(n.version!==void 0&&typeof n.version!="string"){let o={instancePath:i+"/engines/"+r.replace(/~/g,"~0").replace(
-/\//g,"~1")+"/version",schemaPath:"#/properties/engines/additionalProperties/properties/version/type",keyword:"type",params:{type:"string"}};e===null?e=[o]:e.push(
-o),t++}if(n.workload!==void 0){let o=n.workload;if(o&&typeof o=="object"&&!Array.isArray(o)){if(o.runningContainers!==void 0){let a=o.runningContainers;if(!(typeof a==
-"number"&&!(a%1)&&!isNaN(a)&&isFinite(a))){let l={instancePath:i+"/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1")+"/workload/runningContainers",schemaPath:"\
-#/$defs/workload/properties/runningContainers/type",keyword:"type",params:{type:"integer"}};e===null?e=[l]:e.push(l),t++}if(typeof a=="number"&&isFinite(a)&&(a<
-0||isNaN(a))){let l={instancePath:i+"/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1")+"/workload/runningContainers",schemaPath:"#/$defs/workload/properties/r\
-unningContainers/minimum",keyword:"minimum",params:{comparison:">=",limit:0}};e===null?e=[l]:e.push(l),t++}}if(o.containers!==void 0){let a=o.containers;if(!(typeof a==
-"number"&&!(a%1)&&!isNaN(a)&&isFinite(a))){let l={instancePath:i+"/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1")+"/workload/containers",schemaPath:"#/$defs\
-/workload/properties/containers/type",keyword:"type",params:{type:"integer"}};e===null?e=[l]:e.push(l),t++}if(typeof a=="number"&&isFinite(a)&&(a<0||isNaN(a))){
-let l={instancePath:i+"/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1")+"/workload/containers",schemaPath:"#/$defs/workload/properties/containers/minimum",keyword:"\
-minimum",params:{comparison:">=",limit:0}};e===null?e=[l]:e.push(l),t++}}if(o.images!==void 0){let a=o.images;if(!(typeof a=="number"&&!(a%1)&&!isNaN(a)&&isFinite(
-a))){let l={instancePath:i+"/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1")+"/workload/images",schemaPath:"#/$defs/workload/properties/images/type",keyword:"\
-type",params:{type:"integer"}};e===null?e=[l]:e.push(l),t++}if(typeof a=="number"&&isFinite(a)&&(a<0||isNaN(a))){let l={instancePath:i+"/engines/"+r.replace(/~/g,
-"~0").replace(/\//g,"~1")+"/workload/images",schemaPath:"#/$defs/workload/properties/images/minimum",keyword:"minimum",params:{comparison:">=",limit:0}};e===null?
-e=[l]:e.push(l),t++}}if(o.running!==void 0){let a=o.running;if(Array.isArray(a)){let l=a.length;for(let m=0;m<l;m++){let c=a[m];if(c&&typeof c=="object"&&!Array.
-isArray(c)){if(c.name===void 0){let h={instancePath:i+"/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1")+"/workload/running/"+m,schemaPath:"#/$defs/workload/p\
-roperties/running/items/required",keyword:"required",params:{missingProperty:"name"}};e===null?e=[h]:e.push(h),t++}if(c.name!==void 0&&typeof c.name!="string"){
-let h={instancePath:i+"/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1")+"/workload/running/"+m+"/name",schemaPath:"#/$defs/workload/properties/running/items/\
-properties/name/type",keyword:"type",params:{type:"string"}};e===null?e=[h]:e.push(h),t++}if(c.returns!==void 0&&typeof c.returns!="boolean"){let h={instancePath:i+
-"/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1")+"/workload/running/"+m+"/returns",schemaPath:"#/$defs/workload/properties/running/items/properties/returns/\
-type",keyword:"type",params:{type:"boolean"}};e===null?e=[h]:e.push(h),t++}if(c.pod!==void 0&&c.pod!==!0){let h={instancePath:i+"/engines/"+r.replace(/~/g,"~0").
-replace(/\//g,"~1")+"/workload/running/"+m+"/pod",schemaPath:"#/$defs/workload/properties/running/items/properties/pod/const",keyword:"const",params:{allowedValue:!0}};
-e===null?e=[h]:e.push(h),t++}if(c.ports!==void 0){let h=c.ports;if(Array.isArray(h)){let P=h.length;for(let f=0;f<P;f++){let g=h[f];if(g&&typeof g=="object"&&!Array.
-isArray(g)){if(g.protocol===void 0){let y={instancePath:i+"/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1")+"/workload/running/"+m+"/ports/"+f,schemaPath:"#/\
-$defs/workload/properties/running/items/properties/ports/items/required",keyword:"required",params:{missingProperty:"protocol"}};e===null?e=[y]:e.push(y),t++}if(g.
-port===void 0){let y={instancePath:i+"/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1")+"/workload/running/"+m+"/ports/"+f,schemaPath:"#/$defs/workload/proper\
-ties/running/items/properties/ports/items/required",keyword:"required",params:{missingProperty:"port"}};e===null?e=[y]:e.push(y),t++}if(g.protocol!==void 0){let y=g.
-protocol;if(!(y==="tcp"||y==="udp")){let b={instancePath:i+"/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1")+"/workload/running/"+m+"/ports/"+f+"/protocol",schemaPath:"\
-#/$defs/workload/properties/running/items/properties/ports/items/properties/protocol/enum",keyword:"enum",params:{allowedValues:R.properties.running.items.properties.
-ports.items.properties.protocol.enum}};e===null?e=[b]:e.push(b),t++}}if(g.port!==void 0){let y=g.port;if(!(typeof y=="number"&&!(y%1)&&!isNaN(y)&&isFinite(y))){
+action/properties/reason/type",keyword:"type",params:{type:"string"}};e===null?e=[r]:e.push(r),t++}if(s.unwritten!==void 0&&typeof s.unwritten!="string"){let r={
+instancePath:i+"/transaction/unwritten",schemaPath:"#/properties/transaction/properties/unwritten/type",keyword:"type",params:{type:"string"}};e===null?e=[r]:e.
+push(r),t++}if(s.keptBecause!==void 0&&typeof s.keptBecause!="string"){let r={instancePath:i+"/transaction/keptBecause",schemaPath:"#/properties/transaction/pro\
+perties/keptBecause/type",keyword:"type",params:{type:"string"}};e===null?e=[r]:e.push(r),t++}if(s.to!==void 0){let r=s.to;if(!(typeof r=="number"&&!(r%1)&&!isNaN(
+r)&&isFinite(r))){let n={instancePath:i+"/transaction/to",schemaPath:"#/properties/transaction/properties/to/type",keyword:"type",params:{type:"integer"}};e===null?
+e=[n]:e.push(n),t++}}if(s.returnGeneration!==void 0){let r=s.returnGeneration;if(!(typeof r=="number"&&!(r%1)&&!isNaN(r)&&isFinite(r))){let n={instancePath:i+"/\
+transaction/returnGeneration",schemaPath:"#/properties/transaction/properties/returnGeneration/type",keyword:"type",params:{type:"integer"}};e===null?e=[n]:e.push(
+n),t++}}}else{let r={instancePath:i+"/transaction",schemaPath:"#/properties/transaction/type",keyword:"type",params:{type:"object"}};e===null?e=[r]:e.push(r),t++}}
+if(d.ports!==void 0){let s=d.ports;if(Array.isArray(s)){let r=s.length;for(let n=0;n<r;n++){let o=s[n];if(o&&typeof o=="object"&&!Array.isArray(o)){if(o.protocol===
+void 0){let a={instancePath:i+"/ports/"+n,schemaPath:"#/properties/ports/items/required",keyword:"required",params:{missingProperty:"protocol"}};e===null?e=[a]:
+e.push(a),t++}if(o.port===void 0){let a={instancePath:i+"/ports/"+n,schemaPath:"#/properties/ports/items/required",keyword:"required",params:{missingProperty:"p\
+ort"}};e===null?e=[a]:e.push(a),t++}if(o.state===void 0){let a={instancePath:i+"/ports/"+n,schemaPath:"#/properties/ports/items/required",keyword:"required",params:{
+missingProperty:"state"}};e===null?e=[a]:e.push(a),t++}if(o.protocol!==void 0){let a=o.protocol;if(!(a==="tcp"||a==="udp")){let l={instancePath:i+"/ports/"+n+"/\
+protocol",schemaPath:"#/properties/ports/items/properties/protocol/enum",keyword:"enum",params:{allowedValues:k.properties.ports.items.properties.protocol.enum}};
+e===null?e=[l]:e.push(l),t++}}if(o.port!==void 0){let a=o.port;if(!(typeof a=="number"&&!(a%1)&&!isNaN(a)&&isFinite(a))){let l={instancePath:i+"/ports/"+n+"/por\
+t",schemaPath:"#/properties/ports/items/properties/port/type",keyword:"type",params:{type:"integer"}};e===null?e=[l]:e.push(l),t++}if(typeof a=="number"&&isFinite(
+a)){if(a>65535||isNaN(a)){let l={instancePath:i+"/ports/"+n+"/port",schemaPath:"#/properties/ports/items/properties/port/maximum",keyword:"maximum",params:{comparison:"\
+<=",limit:65535}};e===null?e=[l]:e.push(l),t++}if(a<1||isNaN(a)){let l={instancePath:i+"/ports/"+n+"/port",schemaPath:"#/properties/ports/items/properties/port/\
+minimum",keyword:"minimum",params:{comparison:">=",limit:1}};e===null?e=[l]:e.push(l),t++}}}if(o.state!==void 0){let a=o.state;if(!(a==="forwarded"||a==="failed")){
+let l={instancePath:i+"/ports/"+n+"/state",schemaPath:"#/properties/ports/items/properties/state/enum",keyword:"enum",params:{allowedValues:k.properties.ports.items.
+properties.state.enum}};e===null?e=[l]:e.push(l),t++}}if(o.claimedBy!==void 0&&typeof o.claimedBy!="string"){let a={instancePath:i+"/ports/"+n+"/claimedBy",schemaPath:"\
+#/properties/ports/items/properties/claimedBy/type",keyword:"type",params:{type:"string"}};e===null?e=[a]:e.push(a),t++}if(o.addresses!==void 0){let a=o.addresses;
+if(Array.isArray(a)){let l=a.length;for(let m=0;m<l;m++)if(typeof a[m]!="string"){let c={instancePath:i+"/ports/"+n+"/addresses/"+m,schemaPath:"#/properties/por\
+ts/items/properties/addresses/items/type",keyword:"type",params:{type:"string"}};e===null?e=[c]:e.push(c),t++}}else{let l={instancePath:i+"/ports/"+n+"/addresse\
+s",schemaPath:"#/properties/ports/items/properties/addresses/type",keyword:"type",params:{type:"array"}};e===null?e=[l]:e.push(l),t++}}if(o.reason!==void 0&&typeof o.
+reason!="string"){let a={instancePath:i+"/ports/"+n+"/reason",schemaPath:"#/properties/ports/items/properties/reason/type",keyword:"type",params:{type:"string"}};
+e===null?e=[a]:e.push(a),t++}}else{let a={instancePath:i+"/ports/"+n,schemaPath:"#/properties/ports/items/type",keyword:"type",params:{type:"object"}};e===null?
+e=[a]:e.push(a),t++}}}else{let r={instancePath:i+"/ports",schemaPath:"#/properties/ports/type",keyword:"type",params:{type:"array"}};e===null?e=[r]:e.push(r),t++}}
+if(d.engine!==void 0){let s=d.engine;if(s&&typeof s=="object"&&!Array.isArray(s)){if(s.name===void 0){let r={instancePath:i+"/engine",schemaPath:"#/properties/e\
+ngine/required",keyword:"required",params:{missingProperty:"name"}};e===null?e=[r]:e.push(r),t++}if(s.state===void 0){let r={instancePath:i+"/engine",schemaPath:"\
+#/properties/engine/required",keyword:"required",params:{missingProperty:"state"}};e===null?e=[r]:e.push(r),t++}if(s.name!==void 0){let r=s.name;if(!(r==="moby"||
+r==="containerd")){let n={instancePath:i+"/engine/name",schemaPath:"#/$defs/engineName/enum",keyword:"enum",params:{allowedValues:S.enum}};e===null?e=[n]:e.push(
+n),t++}}if(s.state!==void 0){let r=s.state;if(!(r==="stopped"||r==="running"||r==="unresponsive"||r==="unknown")){let n={instancePath:i+"/engine/state",schemaPath:"\
+#/$defs/engineState/enum",keyword:"enum",params:{allowedValues:B.enum}};e===null?e=[n]:e.push(n),t++}}if(s.endpoint!==void 0&&typeof s.endpoint!="string"){let r={
+instancePath:i+"/engine/endpoint",schemaPath:"#/properties/engine/properties/endpoint/type",keyword:"type",params:{type:"string"}};e===null?e=[r]:e.push(r),t++}
+if(s.version!==void 0&&typeof s.version!="string"){let r={instancePath:i+"/engine/version",schemaPath:"#/properties/engine/properties/version/type",keyword:"typ\
+e",params:{type:"string"}};e===null?e=[r]:e.push(r),t++}if(s.workload!==void 0){let r=s.workload;if(r&&typeof r=="object"&&!Array.isArray(r)){if(r.runningContainers!==
+void 0){let n=r.runningContainers;if(!(typeof n=="number"&&!(n%1)&&!isNaN(n)&&isFinite(n))){let o={instancePath:i+"/engine/workload/runningContainers",schemaPath:"\
+#/$defs/workload/properties/runningContainers/type",keyword:"type",params:{type:"integer"}};e===null?e=[o]:e.push(o),t++}if(typeof n=="number"&&isFinite(n)&&(n<
+0||isNaN(n))){let o={instancePath:i+"/engine/workload/runningContainers",schemaPath:"#/$defs/workload/properties/runningContainers/minimum",keyword:"minimum",params:{
+comparison:">=",limit:0}};e===null?e=[o]:e.push(o),t++}}if(r.containers!==void 0){let n=r.containers;if(!(typeof n=="number"&&!(n%1)&&!isNaN(n)&&isFinite(n))){let o={
+instancePath:i+"/engine/workload/containers",schemaPath:"#/$defs/workload/properties/containers/type",keyword:"type",params:{type:"integer"}};e===null?e=[o]:e.push(
+o),t++}if(typeof n=="number"&&isFinite(n)&&(n<0||isNaN(n))){let o={instancePath:i+"/engine/workload/containers",schemaPath:"#/$defs/workload/properties/containe\
+rs/minimum",keyword:"minimum",params:{comparison:">=",limit:0}};e===null?e=[o]:e.push(o),t++}}if(r.images!==void 0){let n=r.images;if(!(typeof n=="number"&&!(n%
+1)&&!isNaN(n)&&isFinite(n))){let o={instancePath:i+"/engine/workload/images",schemaPath:"#/$defs/workload/properties/images/type",keyword:"type",params:{type:"i\
+nteger"}};e===null?e=[o]:e.push(o),t++}if(typeof n=="number"&&isFinite(n)&&(n<0||isNaN(n))){let o={instancePath:i+"/engine/workload/images",schemaPath:"#/$defs/\
+workload/properties/images/minimum",keyword:"minimum",params:{comparison:">=",limit:0}};e===null?e=[o]:e.push(o),t++}}if(r.running!==void 0){let n=r.running;if(Array.
+isArray(n)){let o=n.length;for(let a=0;a<o;a++){let l=n[a];if(l&&typeof l=="object"&&!Array.isArray(l)){if(l.name===void 0){let m={instancePath:i+"/engine/workl\
+oad/running/"+a,schemaPath:"#/$defs/workload/properties/running/items/required",keyword:"required",params:{missingProperty:"name"}};e===null?e=[m]:e.push(m),t++}
+if(l.name!==void 0&&typeof l.name!="string"){let m={instancePath:i+"/engine/workload/running/"+a+"/name",schemaPath:"#/$defs/workload/properties/running/items/p\
+roperties/name/type",keyword:"type",params:{type:"string"}};e===null?e=[m]:e.push(m),t++}if(l.returns!==void 0&&typeof l.returns!="boolean"){let m={instancePath:i+
+"/engine/workload/running/"+a+"/returns",schemaPath:"#/$defs/workload/properties/running/items/properties/returns/type",keyword:"type",params:{type:"boolean"}};
+e===null?e=[m]:e.push(m),t++}if(l.pod!==void 0&&l.pod!==!0){let m={instancePath:i+"/engine/workload/running/"+a+"/pod",schemaPath:"#/$defs/workload/properties/r\
+unning/items/properties/pod/const",keyword:"const",params:{allowedValue:!0}};e===null?e=[m]:e.push(m),t++}if(l.ports!==void 0){let m=l.ports;if(Array.isArray(m)){
+let c=m.length;for(let h=0;h<c;h++){let P=m[h];if(P&&typeof P=="object"&&!Array.isArray(P)){if(P.protocol===void 0){let f={instancePath:i+"/engine/workload/runn\
+ing/"+a+"/ports/"+h,schemaPath:"#/$defs/workload/properties/running/items/properties/ports/items/required",keyword:"required",params:{missingProperty:"protocol"}};
+e===null?e=[f]:e.push(f),t++}if(P.port===void 0){let f={instancePath:i+"/engine/workload/running/"+a+"/ports/"+h,schemaPath:"#/$defs/workload/properties/running\
+/items/properties/ports/items/required",keyword:"required",params:{missingProperty:"port"}};e===null?e=[f]:e.push(f),t++}if(P.protocol!==void 0){let f=P.protocol;
+if(!(f==="tcp"||f==="udp")){let g={instancePath:i+"/engine/workload/running/"+a+"/ports/"+h+"/protocol",schemaPath:"#/$defs/workload/properties/running/items/pr\
+operties/ports/items/properties/protocol/enum",keyword:"enum",params:{allowedValues:W.properties.running.items.properties.ports.items.properties.protocol.enum}};
+e===null?e=[g]:e.push(g),t++}}if(P.port!==void 0){let f=P.port;if(!(typeof f=="number"&&!(f%1)&&!isNaN(f)&&isFinite(f))){let g={instancePath:i+"/engine/workload\
+/running/"+a+"/ports/"+h+"/port",schemaPath:"#/$defs/workload/properties/running/items/properties/ports/items/properties/port/type",keyword:"type",params:{type:"\
+integer"}};e===null?e=[g]:e.push(g),t++}if(typeof f=="number"&&isFinite(f)){if(f>65535||isNaN(f)){let g={instancePath:i+"/engine/workload/running/"+a+"/ports/"+
+h+"/port",schemaPath:"#/$defs/workload/properties/running/items/properties/ports/items/properties/port/maximum",keyword:"maximum",params:{comparison:"<=",limit:65535}};
+e===null?e=[g]:e.push(g),t++}if(f<1||isNaN(f)){let g={instancePath:i+"/engine/workload/running/"+a+"/ports/"+h+"/port",schemaPath:"#/$defs/workload/properties/r\
+unning/items/properties/ports/items/properties/port/minimum",keyword:"minimum",params:{comparison:">=",limit:1}};e===null?e=[g]:e.push(g),t++}}}}else{let f={instancePath:i+
+"/engine/workload/running/"+a+"/ports/"+h,schemaPath:"#/$defs/workload/properties/running/items/properties/ports/items/type",keyword:"type",params:{type:"object"}};
+e===null?e=[f]:e.push(f),t++}}}else{let c={instancePath:i+"/engine/workload/running/"+a+"/ports",schemaPath:"#/$defs/workload/properties/running/items/propertie\
+s/ports/type",keyword:"type",params:{type:"array"}};e===null?e=[c]:e.push(c),t++}}}else{let m={instancePath:i+"/engine/workload/running/"+a,schemaPath:"#/$defs/\
+workload/properties/running/items/type",keyword:"type",params:{type:"object"}};e===null?e=[m]:e.push(m),t++}}}else{let o={instancePath:i+"/engine/workload/runni\
+ng",schemaPath:"#/$defs/workload/properties/running/type",keyword:"type",params:{type:"array"}};e===null?e=[o]:e.push(o),t++}}}else{let n={instancePath:i+"/engi\
+ne/workload",schemaPath:"#/$defs/workload/type",keyword:"type",params:{type:"object"}};e===null?e=[n]:e.push(n),t++}}}else{let r={instancePath:i+"/engine",schemaPath:"\
+#/properties/engine/type",keyword:"type",params:{type:"object"}};e===null?e=[r]:e.push(r),t++}}if(d.engines!==void 0){let s=d.engines;if(s&&typeof s=="object"&&
+!Array.isArray(s)){for(let r in s){let n=t;if(!(r==="moby"||r==="containerd")){let o={instancePath:i+"/engines",schemaPath:"#/$defs/engineName/enum",keyword:"en\
+um",params:{allowedValues:S.enum},propertyName:r};e===null?e=[o]:e.push(o),t++}var u=n===t;if(!u){let o={instancePath:i+"/engines",schemaPath:"#/properties/engi\
+nes/propertyNames",keyword:"propertyNames",params:{propertyName:r}};e===null?e=[o]:e.push(o),t++}}for(let r in s){let n=s[r];if(n&&typeof n=="object"&&!Array.isArray(
+n)){if(n.state===void 0){let o={instancePath:i+"/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1"),schemaPath:"#/properties/engines/additionalProperties/requir\
+ed",keyword:"required",params:{missingProperty:"state"}};e===null?e=[o]:e.push(o),t++}if(n.state!==void 0){let o=n.state;if(!(o==="stopped"||o==="running"||o===
+"unresponsive"||o==="unknown")){let a={instancePath:i+"/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1")+"/state",schemaPath:"#/$defs/engineState/enum",keyword:"\
+enum",params:{allowedValues:B.enum}};e===null?e=[a]:e.push(a),t++}}if(n.spec!==void 0){let o=n.spec;if(!(o&&typeof o=="object"&&!Array.isArray(o))){let a={instancePath:i+
+"/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1")+"/spec",schemaPath:"#/properties/engines/additionalProperties/properties/spec/type",keyword:"type",params:{
+type:"object"}};e===null?e=[a]:e.push(a),t++}}if(n.endpoint!==void 0&&typeof n.endpoint!="string"){let o={instancePath:i+"/engines/"+r.replace(/~/g,"~0").replace(
+/\//g,"~1")+"/endpoint",schemaPath:"#/properties/engines/additionalProperties/properties/endpoint/type",keyword:"type",params:{type:"string"}};e===null?e=[o]:e.
+push(o),t++}if(n.version!==void 0&&typeof n.version!="string"){let o={instancePath:i+"/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1")+"/version",schemaPath:"\
+#/properties/engines/additionalProperties/properties/version/type",keyword:"type",params:{type:"string"}};e===null?e=[o]:e.push(o),t++}if(n.workload!==void 0){let o=n.
+workload;if(o&&typeof o=="object"&&!Array.isArray(o)){if(o.runningContainers!==void 0){let a=o.runningContainers;if(!(typeof a=="number"&&!(a%1)&&!isNaN(a)&&isFinite(
+a))){let l={instancePath:i+"/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1")+"/workload/runningContainers",schemaPath:"#/$defs/workload/properties/runningCon\
+tainers/type",keyword:"type",params:{type:"integer"}};e===null?e=[l]:e.push(l),t++}if(typeof a=="number"&&isFinite(a)&&(a<0||isNaN(a))){let l={instancePath:i+"/\
+engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1")+"/workload/runningContainers",schemaPath:"#/$defs/workload/properties/runningContainers/minimum",keyword:"min\
+imum",params:{comparison:">=",limit:0}};e===null?e=[l]:e.push(l),t++}}if(o.containers!==void 0){let a=o.containers;if(!(typeof a=="number"&&!(a%1)&&!isNaN(a)&&isFinite(
+a))){let l={instancePath:i+"/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1")+"/workload/containers",schemaPath:"#/$defs/workload/properties/containers/type",
+keyword:"type",params:{type:"integer"}};e===null?e=[l]:e.push(l),t++}if(typeof a=="number"&&isFinite(a)&&(a<0||isNaN(a))){let l={instancePath:i+"/engines/"+r.replace(
+/~/g,"~0").replace(/\//g,"~1")+"/workload/containers",schemaPath:"#/$defs/workload/properties/containers/minimum",keyword:"minimum",params:{comparison:">=",limit:0}};
+e===null?e=[l]:e.push(l),t++}}if(o.images!==void 0){let a=o.images;if(!(typeof a=="number"&&!(a%1)&&!isNaN(a)&&isFinite(a))){let l={instancePath:i+"/engines/"+r.
+replace(/~/g,"~0").replace(/\//g,"~1")+"/workload/images",schemaPath:"#/$defs/workload/properties/images/type",keyword:"type",params:{type:"integer"}};e===null?
+e=[l]:e.push(l),t++}if(typeof a=="number"&&isFinite(a)&&(a<0||isNaN(a))){let l={instancePath:i+"/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1")+"/workload/i\
+mages",schemaPath:"#/$defs/workload/properties/images/minimum",keyword:"minimum",params:{comparison:">=",limit:0}};e===null?e=[l]:e.push(l),t++}}if(o.running!==
+void 0){let a=o.running;if(Array.isArray(a)){let l=a.length;for(let m=0;m<l;m++){let c=a[m];if(c&&typeof c=="object"&&!Array.isArray(c)){if(c.name===void 0){let h={
+instancePath:i+"/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1")+"/workload/running/"+m,schemaPath:"#/$defs/workload/properties/running/items/required",keyword:"\
+required",params:{missingProperty:"name"}};e===null?e=[h]:e.push(h),t++}if(c.name!==void 0&&typeof c.name!="string"){let h={instancePath:i+"/engines/"+r.replace(
+/~/g,"~0").replace(/\//g,"~1")+"/workload/running/"+m+"/name",schemaPath:"#/$defs/workload/properties/running/items/properties/name/type",keyword:"type",params:{
+type:"string"}};e===null?e=[h]:e.push(h),t++}if(c.returns!==void 0&&typeof c.returns!="boolean"){let h={instancePath:i+"/engines/"+r.replace(/~/g,"~0").replace(
+/\//g,"~1")+"/workload/running/"+m+"/returns",schemaPath:"#/$defs/workload/properties/running/items/properties/returns/type",keyword:"type",params:{type:"boolea\
+n"}};e===null?e=[h]:e.push(h),t++}if(c.pod!==void 0&&c.pod!==!0){let h={instancePath:i+"/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1")+"/workload/running/"+
+m+"/pod",schemaPath:"#/$defs/workload/properties/running/items/properties/pod/const",keyword:"const",params:{allowedValue:!0}};e===null?e=[h]:e.push(h),t++}if(c.
+ports!==void 0){let h=c.ports;if(Array.isArray(h)){let P=h.length;for(let f=0;f<P;f++){let g=h[f];if(g&&typeof g=="object"&&!Array.isArray(g)){if(g.protocol===void 0){
+let y={instancePath:i+"/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1")+"/workload/running/"+m+"/ports/"+f,schemaPath:"#/$defs/workload/properties/running/it\
+ems/properties/ports/items/required",keyword:"required",params:{missingProperty:"protocol"}};e===null?e=[y]:e.push(y),t++}if(g.port===void 0){let y={instancePath:i+
+"/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1")+"/workload/running/"+m+"/ports/"+f,schemaPath:"#/$defs/workload/properties/running/items/properties/ports/i\
+tems/required",keyword:"required",params:{missingProperty:"port"}};e===null?e=[y]:e.push(y),t++}if(g.protocol!==void 0){let y=g.protocol;if(!(y==="tcp"||y==="ud\
+p")){let b={instancePath:i+"/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1")+"/workload/running/"+m+"/ports/"+f+"/protocol",schemaPath:"#/$defs/workload/prop\
+erties/running/items/properties/ports/items/properties/protocol/enum",keyword:"enum",params:{allowedValues:W.properties.running.items.properties.ports.items.properties.
+protocol.enum}};e===null?e=[b]:e.push(b),t++}}if(g.port!==void 0){let y=g.port;if(!(typeof y=="number"&&!(y%1)&&!isNaN(y)&&isFinite(y))){let b={instancePath:i+"\
+/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1")+"/workload/running/"+m+"/ports/"+f+"/port",schemaPath:"#/$defs/workload/properties/running/items/properties/\
+ports/items/properties/port/type",keyword:"type",params:{type:"integer"}};e===null?e=[b]:e.push(b),t++}if(typeof y=="number"&&isFinite(y)){if(y>65535||isNaN(y)){
 let b={instancePath:i+"/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1")+"/workload/running/"+m+"/ports/"+f+"/port",schemaPath:"#/$defs/workload/properties/ru\
-nning/items/properties/ports/items/properties/port/type",keyword:"type",params:{type:"integer"}};e===null?e=[b]:e.push(b),t++}if(typeof y=="number"&&isFinite(y)){
-if(y>65535||isNaN(y)){let b={instancePath:i+"/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1")+"/workload/running/"+m+"/ports/"+f+"/port",schemaPath:"#/$defs/\
-workload/properties/running/items/properties/ports/items/properties/port/maximum",keyword:"maximum",params:{comparison:"<=",limit:65535}};e===null?e=[b]:e.push(
-b),t++}if(y<1||isNaN(y)){let b={instancePath:i+"/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1")+"/workload/running/"+m+"/ports/"+f+"/port",schemaPath:"#/$de\
-fs/workload/properties/running/items/properties/ports/items/properties/port/minimum",keyword:"minimum",params:{comparison:">=",limit:1}};e===null?e=[b]:e.push(b),
-t++}}}}else{let y={instancePath:i+"/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1")+"/workload/running/"+m+"/ports/"+f,schemaPath:"#/$defs/workload/propertie\
-s/running/items/properties/ports/items/type",keyword:"type",params:{type:"object"}};e===null?e=[y]:e.push(y),t++}}}else{let P={instancePath:i+"/engines/"+r.replace(
-/~/g,"~0").replace(/\//g,"~1")+"/workload/running/"+m+"/ports",schemaPath:"#/$defs/workload/properties/running/items/properties/ports/type",keyword:"type",params:{
-type:"array"}};e===null?e=[P]:e.push(P),t++}}}else{let h={instancePath:i+"/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1")+"/workload/running/"+m,schemaPath:"\
-#/$defs/workload/properties/running/items/type",keyword:"type",params:{type:"object"}};e===null?e=[h]:e.push(h),t++}}}else{let l={instancePath:i+"/engines/"+r.replace(
-/~/g,"~0").replace(/\//g,"~1")+"/workload/running",schemaPath:"#/$defs/workload/properties/running/type",keyword:"type",params:{type:"array"}};e===null?e=[l]:e.
-push(l),t++}}}else{let a={instancePath:i+"/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1")+"/workload",schemaPath:"#/$defs/workload/type",keyword:"type",params:{
-type:"object"}};e===null?e=[a]:e.push(a),t++}}if(n.message!==void 0&&typeof n.message!="string"){let o={instancePath:i+"/engines/"+r.replace(/~/g,"~0").replace(
-/\//g,"~1")+"/message",schemaPath:"#/properties/engines/additionalProperties/properties/message/type",keyword:"type",params:{type:"string"}};e===null?e=[o]:e.push(
-o),t++}}else{let o={instancePath:i+"/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1"),schemaPath:"#/properties/engines/additionalProperties/type",keyword:"typ\
-e",params:{type:"object"}};e===null?e=[o]:e.push(o),t++}}}else{let r={instancePath:i+"/engines",schemaPath:"#/properties/engines/type",keyword:"type",params:{type:"\
-object"}};e===null?e=[r]:e.push(r),t++}}if(d.cluster!==void 0){let s=d.cluster;if(s&&typeof s=="object"&&!Array.isArray(s)){if(s.state===void 0){let r={instancePath:i+
-"/cluster",schemaPath:"#/properties/cluster/required",keyword:"required",params:{missingProperty:"state"}};e===null?e=[r]:e.push(r),t++}if(s.state!==void 0){let r=s.
-state;if(!(r==="unsupported"||r==="absent"||r==="stopped"||r==="running"||r==="unresponsive"||r==="unknown")){let n={instancePath:i+"/cluster/state",schemaPath:"\
-#/properties/cluster/properties/state/enum",keyword:"enum",params:{allowedValues:k.properties.cluster.properties.state.enum}};e===null?e=[n]:e.push(n),t++}}if(s.
-installedVersion!==void 0&&typeof s.installedVersion!="string"){let r={instancePath:i+"/cluster/installedVersion",schemaPath:"#/properties/cluster/properties/in\
-stalledVersion/type",keyword:"type",params:{type:"string"}};e===null?e=[r]:e.push(r),t++}if(s.spec!==void 0){let r=s.spec;if(!(r&&typeof r=="object"&&!Array.isArray(
-r))){let n={instancePath:i+"/cluster/spec",schemaPath:"#/properties/cluster/properties/spec/type",keyword:"type",params:{type:"object"}};e===null?e=[n]:e.push(n),
-t++}}if(s.ready!==void 0&&typeof s.ready!="boolean"){let r={instancePath:i+"/cluster/ready",schemaPath:"#/properties/cluster/properties/ready/type",keyword:"typ\
-e",params:{type:"boolean"}};e===null?e=[r]:e.push(r),t++}if(s.kubeconfig!==void 0&&typeof s.kubeconfig!="string"){let r={instancePath:i+"/cluster/kubeconfig",schemaPath:"\
-#/properties/cluster/properties/kubeconfig/type",keyword:"type",params:{type:"string"}};e===null?e=[r]:e.push(r),t++}if(s.message!==void 0&&typeof s.message!="s\
-tring"){let r={instancePath:i+"/cluster/message",schemaPath:"#/properties/cluster/properties/message/type",keyword:"type",params:{type:"string"}};e===null?e=[r]:
-e.push(r),t++}}else{let r={instancePath:i+"/cluster",schemaPath:"#/properties/cluster/type",keyword:"type",params:{type:"object"}};e===null?e=[r]:e.push(r),t++}}
-if(d.phases!==void 0){let s=d.phases;if(Array.isArray(s)){let r=s.length;for(let n=0;n<r;n++){let o=s[n];if(o&&typeof o=="object"&&!Array.isArray(o)){if(o.name===
-void 0){let a={instancePath:i+"/phases/"+n,schemaPath:"#/properties/phases/items/required",keyword:"required",params:{missingProperty:"name"}};e===null?e=[a]:e.
-push(a),t++}if(o.startedAt===void 0){let a={instancePath:i+"/phases/"+n,schemaPath:"#/properties/phases/items/required",keyword:"required",params:{missingProperty:"\
-startedAt"}};e===null?e=[a]:e.push(a),t++}if(o.name!==void 0&&typeof o.name!="string"){let a={instancePath:i+"/phases/"+n+"/name",schemaPath:"#/properties/phase\
-s/items/properties/name/type",keyword:"type",params:{type:"string"}};e===null?e=[a]:e.push(a),t++}if(o.startedAt!==void 0){let a=o.startedAt;if(typeof a=="strin\
-g"){if(!q.test(a)){let l={instancePath:i+"/phases/"+n+"/startedAt",schemaPath:"#/$defs/time/pattern",keyword:"pattern",params:{pattern:"^\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\
-\\d:\\d\\d(\\.\\d+)?Z$"}};e===null?e=[l]:e.push(l),t++}}else{let l={instancePath:i+"/phases/"+n+"/startedAt",schemaPath:"#/$defs/time/type",keyword:"type",params:{
-type:"string"}};e===null?e=[l]:e.push(l),t++}}if(o.ms!==void 0){let a=o.ms;if(typeof a=="number"&&isFinite(a)){if(a<0||isNaN(a)){let l={instancePath:i+"/phases/"+
-n+"/ms",schemaPath:"#/properties/phases/items/properties/ms/minimum",keyword:"minimum",params:{comparison:">=",limit:0}};e===null?e=[l]:e.push(l),t++}}else{let l={
-instancePath:i+"/phases/"+n+"/ms",schemaPath:"#/properties/phases/items/properties/ms/type",keyword:"type",params:{type:"number"}};e===null?e=[l]:e.push(l),t++}}
-if(o.outcome!==void 0){let a=o.outcome;if(!(a==="done"||a==="failed")){let l={instancePath:i+"/phases/"+n+"/outcome",schemaPath:"#/properties/phases/items/prope\
-rties/outcome/enum",keyword:"enum",params:{allowedValues:k.properties.phases.items.properties.outcome.enum}};e===null?e=[l]:e.push(l),t++}}if(o.reason!==void 0&&
-typeof o.reason!="string"){let a={instancePath:i+"/phases/"+n+"/reason",schemaPath:"#/properties/phases/items/properties/reason/type",keyword:"type",params:{type:"\
-string"}};e===null?e=[a]:e.push(a),t++}}else{let a={instancePath:i+"/phases/"+n,schemaPath:"#/properties/phases/items/type",keyword:"type",params:{type:"object"}};
-e===null?e=[a]:e.push(a),t++}}}else{let r={instancePath:i+"/phases",schemaPath:"#/properties/phases/type",keyword:"type",params:{type:"array"}};e===null?e=[r]:e.
-push(r),t++}}if(d.counters!==void 0){let s=d.counters;if(s&&typeof s=="object"&&!Array.isArray(s)){if(s.steps===void 0){let r={instancePath:i+"/counters",schemaPath:"\
-#/properties/counters/required",keyword:"required",params:{missingProperty:"steps"}};e===null?e=[r]:e.push(r),t++}if(s.restarts===void 0){let r={instancePath:i+
-"/counters",schemaPath:"#/properties/counters/required",keyword:"required",params:{missingProperty:"restarts"}};e===null?e=[r]:e.push(r),t++}if(s.resets===void 0){
-let r={instancePath:i+"/counters",schemaPath:"#/properties/counters/required",keyword:"required",params:{missingProperty:"resets"}};e===null?e=[r]:e.push(r),t++}
-if(s.failures===void 0){let r={instancePath:i+"/counters",schemaPath:"#/properties/counters/required",keyword:"required",params:{missingProperty:"failures"}};e===
-null?e=[r]:e.push(r),t++}if(s.settingsPuts===void 0){let r={instancePath:i+"/counters",schemaPath:"#/properties/counters/required",keyword:"required",params:{missingProperty:"\
-settingsPuts"}};e===null?e=[r]:e.push(r),t++}if(s.settingsWrites===void 0){let r={instancePath:i+"/counters",schemaPath:"#/properties/counters/required",keyword:"\
-required",params:{missingProperty:"settingsWrites"}};e===null?e=[r]:e.push(r),t++}for(let r in s)if(!(r==="settingsPuts"||r==="settingsWrites")){let n=s[r];if(!(typeof n==
-"number"&&!(n%1)&&!isNaN(n)&&isFinite(n))){let o={instancePath:i+"/counters/"+r.replace(/~/g,"~0").replace(/\//g,"~1"),schemaPath:"#/properties/counters/additio\
-nalProperties/type",keyword:"type",params:{type:"integer"}};e===null?e=[o]:e.push(o),t++}if(typeof n=="number"&&isFinite(n)&&(n<0||isNaN(n))){let o={instancePath:i+
-"/counters/"+r.replace(/~/g,"~0").replace(/\//g,"~1"),schemaPath:"#/properties/counters/additionalProperties/minimum",keyword:"minimum",params:{comparison:">=",
-limit:0}};e===null?e=[o]:e.push(o),t++}}}else{let r={instancePath:i+"/counters",schemaPath:"#/properties/counters/type",keyword:"type",params:{type:"object"}};e===
-null?e=[r]:e.push(r),t++}}if(d.policies!==void 0){let s=d.policies;if(s&&typeof s=="object"&&!Array.isArray(s)){if(s.lockedBy!==void 0&&typeof s.lockedBy!="stri\
-ng"){let r={instancePath:i+"/policies/lockedBy",schemaPath:"#/properties/policies/properties/lockedBy/type",keyword:"type",params:{type:"string"}};e===null?e=[r]:
-e.push(r),t++}if(s.defaultsBy!==void 0&&typeof s.defaultsBy!="string"){let r={instancePath:i+"/policies/defaultsBy",schemaPath:"#/properties/policies/properties\
-/defaultsBy/type",keyword:"type",params:{type:"string"}};e===null?e=[r]:e.push(r),t++}}else{let r={instancePath:i+"/policies",schemaPath:"#/properties/policies/\
-type",keyword:"type",params:{type:"object"}};e===null?e=[r]:e.push(r),t++}}if(d.hostIntegration!==void 0){let s=d.hostIntegration;if(s&&typeof s=="object"&&!Array.
-isArray(s)){if(s.files===void 0){let r={instancePath:i+"/hostIntegration",schemaPath:"#/properties/hostIntegration/required",keyword:"required",params:{missingProperty:"\
-files"}};e===null?e=[r]:e.push(r),t++}for(let r in s)if(!(r==="offBecause"||r==="observedGeneration"||r==="files")){let n={instancePath:i+"/hostIntegration",schemaPath:"\
-#/properties/hostIntegration/additionalProperties",keyword:"additionalProperties",params:{additionalProperty:r}};e===null?e=[n]:e.push(n),t++}if(s.offBecause!==
-void 0&&typeof s.offBecause!="string"){let r={instancePath:i+"/hostIntegration/offBecause",schemaPath:"#/properties/hostIntegration/properties/offBecause/type",
-keyword:"type",params:{type:"string"}};e===null?e=[r]:e.push(r),t++}if(s.observedGeneration!==void 0){let r=s.observedGeneration;if(!(typeof r=="number"&&!(r%1)&&
-!isNaN(r)&&isFinite(r))){let n={instancePath:i+"/hostIntegration/observedGeneration",schemaPath:"#/properties/hostIntegration/properties/observedGeneration/type",
-keyword:"type",params:{type:"integer"}};e===null?e=[n]:e.push(n),t++}if(typeof r=="number"&&isFinite(r)&&(r<0||isNaN(r))){let n={instancePath:i+"/hostIntegratio\
-n/observedGeneration",schemaPath:"#/properties/hostIntegration/properties/observedGeneration/minimum",keyword:"minimum",params:{comparison:">=",limit:0}};e===null?
-e=[n]:e.push(n),t++}}if(s.files!==void 0){let r=s.files;if(Array.isArray(r)){let n=r.length;for(let o=0;o<n;o++){let a=r[o];if(a&&typeof a=="object"&&!Array.isArray(
-a)){if(a.part===void 0){let l={instancePath:i+"/hostIntegration/files/"+o,schemaPath:"#/properties/hostIntegration/properties/files/items/required",keyword:"req\
-uired",params:{missingProperty:"part"}};e===null?e=[l]:e.push(l),t++}if(a.file===void 0){let l={instancePath:i+"/hostIntegration/files/"+o,schemaPath:"#/propert\
-ies/hostIntegration/properties/files/items/required",keyword:"required",params:{missingProperty:"file"}};e===null?e=[l]:e.push(l),t++}if(a.state===void 0){let l={
-instancePath:i+"/hostIntegration/files/"+o,schemaPath:"#/properties/hostIntegration/properties/files/items/required",keyword:"required",params:{missingProperty:"\
-state"}};e===null?e=[l]:e.push(l),t++}for(let l in a)if(!(l==="part"||l==="file"||l==="state"||l==="message")){let m={instancePath:i+"/hostIntegration/files/"+o,
-schemaPath:"#/properties/hostIntegration/properties/files/items/additionalProperties",keyword:"additionalProperties",params:{additionalProperty:l}};e===null?e=[
-m]:e.push(m),t++}if(a.part!==void 0){let l=a.part;if(!(l==="path"||l==="docker-context"||l==="kubeconfig"||l==="autostart")){let m={instancePath:i+"/hostIntegra\
-tion/files/"+o+"/part",schemaPath:"#/properties/hostIntegration/properties/files/items/properties/part/enum",keyword:"enum",params:{allowedValues:k.properties.hostIntegration.
-properties.files.items.properties.part.enum}};e===null?e=[m]:e.push(m),t++}}if(a.file!==void 0&&typeof a.file!="string"){let l={instancePath:i+"/hostIntegration\
-/files/"+o+"/file",schemaPath:"#/properties/hostIntegration/properties/files/items/properties/file/type",keyword:"type",params:{type:"string"}};e===null?e=[l]:e.
-push(l),t++}if(a.state!==void 0){let l=a.state;if(!(l==="managed"||l==="clean"||l==="left"||l==="failed")){let m={instancePath:i+"/hostIntegration/files/"+o+"/s\
-tate",schemaPath:"#/properties/hostIntegration/properties/files/items/properties/state/enum",keyword:"enum",params:{allowedValues:k.properties.hostIntegration.properties.
-files.items.properties.state.enum}};e===null?e=[m]:e.push(m),t++}}if(a.message!==void 0&&typeof a.message!="string"){let l={instancePath:i+"/hostIntegration/fil\
-es/"+o+"/message",schemaPath:"#/properties/hostIntegration/properties/files/items/properties/message/type",keyword:"type",params:{type:"string"}};e===null?e=[l]:
-e.push(l),t++}}else{let l={instancePath:i+"/hostIntegration/files/"+o,schemaPath:"#/properties/hostIntegration/properties/files/items/type",keyword:"type",params:{
-type:"object"}};e===null?e=[l]:e.push(l),t++}}}else{let n={instancePath:i+"/hostIntegration/files",schemaPath:"#/properties/hostIntegration/properties/files/typ\
-e",keyword:"type",params:{type:"array"}};e===null?e=[n]:e.push(n),t++}}}else{let r={instancePath:i+"/hostIntegration",schemaPath:"#/properties/hostIntegration/t\
-ype",keyword:"type",params:{type:"object"}};e===null?e=[r]:e.push(r),t++}}if(d.notices!==void 0){let s=d.notices;if(Array.isArray(s)){let r=s.length;for(let n=0;n<
-r;n++)if(typeof s[n]!="string"){let o={instancePath:i+"/notices/"+n,schemaPath:"#/properties/notices/items/type",keyword:"type",params:{type:"string"}};e===null?
-e=[o]:e.push(o),t++}}else{let r={instancePath:i+"/notices",schemaPath:"#/properties/notices/type",keyword:"type",params:{type:"array"}};e===null?e=[r]:e.push(r),
-t++}}}else{let s={instancePath:i,schemaPath:"#/type",keyword:"type",params:{type:"object"}};e===null?e=[s]:e.push(s),t++}return T.errors=e,t===0}T.evaluated={props:{
-kind:!0,formatVersion:!0,product:!0,version:!0,settingsVersion:!0,pid:!0,home:!0,startedAt:!0,driver:!0,power:!0,generation:!0,observedGeneration:!0,converged:!0,
-backendState:!0,conditions:!0,machine:!0,access:!0,maintenance:!0,apply:!0,kept:!0,transaction:!0,ports:!0,engine:!0,engines:!0,cluster:!0,phases:!0,counters:!0,
-policies:!0,hostIntegration:!0,notices:!0},dynamicProps:!1,dynamicItems:!1};export{x as default,H as validate};
+nning/items/properties/ports/items/properties/port/maximum",keyword:"maximum",params:{comparison:"<=",limit:65535}};e===null?e=[b]:e.push(b),t++}if(y<1||isNaN(y)){
+let b={instancePath:i+"/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1")+"/workload/running/"+m+"/ports/"+f+"/port",schemaPath:"#/$defs/workload/properties/ru\
+nning/items/properties/ports/items/properties/port/minimum",keyword:"minimum",params:{comparison:">=",limit:1}};e===null?e=[b]:e.push(b),t++}}}}else{let y={instancePath:i+
+"/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1")+"/workload/running/"+m+"/ports/"+f,schemaPath:"#/$defs/workload/properties/running/items/properties/ports/i\
+tems/type",keyword:"type",params:{type:"object"}};e===null?e=[y]:e.push(y),t++}}}else{let P={instancePath:i+"/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1")+
+"/workload/running/"+m+"/ports",schemaPath:"#/$defs/workload/properties/running/items/properties/ports/type",keyword:"type",params:{type:"array"}};e===null?e=[P]:
+e.push(P),t++}}}else{let h={instancePath:i+"/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1")+"/workload/running/"+m,schemaPath:"#/$defs/workload/properties/r\
+unning/items/type",keyword:"type",params:{type:"object"}};e===null?e=[h]:e.push(h),t++}}}else{let l={instancePath:i+"/engines/"+r.replace(/~/g,"~0").replace(/\//g,
+"~1")+"/workload/running",schemaPath:"#/$defs/workload/properties/running/type",keyword:"type",params:{type:"array"}};e===null?e=[l]:e.push(l),t++}}}else{let a={
+instancePath:i+"/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1")+"/workload",schemaPath:"#/$defs/workload/type",keyword:"type",params:{type:"object"}};e===null?
+e=[a]:e.push(a),t++}}if(n.message!==void 0&&typeof n.message!="string"){let o={instancePath:i+"/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1")+"/message",schemaPath:"\
+#/properties/engines/additionalProperties/properties/message/type",keyword:"type",params:{type:"string"}};e===null?e=[o]:e.push(o),t++}}else{let o={instancePath:i+
+"/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1"),schemaPath:"#/properties/engines/additionalProperties/type",keyword:"type",params:{type:"object"}};e===null?
+e=[o]:e.push(o),t++}}}else{let r={instancePath:i+"/engines",schemaPath:"#/properties/engines/type",keyword:"type",params:{type:"object"}};e===null?e=[r]:e.push(
+r),t++}}if(d.cluster!==void 0){let s=d.cluster;if(s&&typeof s=="object"&&!Array.isArray(s)){if(s.state===void 0){let r={instancePath:i+"/cluster",schemaPath:"#/\
+properties/cluster/required",keyword:"required",params:{missingProperty:"state"}};e===null?e=[r]:e.push(r),t++}if(s.state!==void 0){let r=s.state;if(!(r==="unsu\
+pported"||r==="absent"||r==="stopped"||r==="running"||r==="unresponsive"||r==="unknown")){let n={instancePath:i+"/cluster/state",schemaPath:"#/properties/cluste\
+r/properties/state/enum",keyword:"enum",params:{allowedValues:k.properties.cluster.properties.state.enum}};e===null?e=[n]:e.push(n),t++}}if(s.installedVersion!==
+void 0&&typeof s.installedVersion!="string"){let r={instancePath:i+"/cluster/installedVersion",schemaPath:"#/properties/cluster/properties/installedVersion/type",
+keyword:"type",params:{type:"string"}};e===null?e=[r]:e.push(r),t++}if(s.spec!==void 0){let r=s.spec;if(!(r&&typeof r=="object"&&!Array.isArray(r))){let n={instancePath:i+
+"/cluster/spec",schemaPath:"#/properties/cluster/properties/spec/type",keyword:"type",params:{type:"object"}};e===null?e=[n]:e.push(n),t++}}if(s.ready!==void 0&&
+typeof s.ready!="boolean"){let r={instancePath:i+"/cluster/ready",schemaPath:"#/properties/cluster/properties/ready/type",keyword:"type",params:{type:"boolean"}};
+e===null?e=[r]:e.push(r),t++}if(s.kubeconfig!==void 0&&typeof s.kubeconfig!="string"){let r={instancePath:i+"/cluster/kubeconfig",schemaPath:"#/properties/clust\
+er/properties/kubeconfig/type",keyword:"type",params:{type:"string"}};e===null?e=[r]:e.push(r),t++}if(s.message!==void 0&&typeof s.message!="string"){let r={instancePath:i+
+"/cluster/message",schemaPath:"#/properties/cluster/properties/message/type",keyword:"type",params:{type:"string"}};e===null?e=[r]:e.push(r),t++}}else{let r={instancePath:i+
+"/cluster",schemaPath:"#/properties/cluster/type",keyword:"type",params:{type:"object"}};e===null?e=[r]:e.push(r),t++}}if(d.phases!==void 0){let s=d.phases;if(Array.
+isArray(s)){let r=s.length;for(let n=0;n<r;n++){let o=s[n];if(o&&typeof o=="object"&&!Array.isArray(o)){if(o.name===void 0){let a={instancePath:i+"/phases/"+n,schemaPath:"\
+#/properties/phases/items/required",keyword:"required",params:{missingProperty:"name"}};e===null?e=[a]:e.push(a),t++}if(o.startedAt===void 0){let a={instancePath:i+
+"/phases/"+n,schemaPath:"#/properties/phases/items/required",keyword:"required",params:{missingProperty:"startedAt"}};e===null?e=[a]:e.push(a),t++}if(o.name!==void 0&&
+typeof o.name!="string"){let a={instancePath:i+"/phases/"+n+"/name",schemaPath:"#/properties/phases/items/properties/name/type",keyword:"type",params:{type:"str\
+ing"}};e===null?e=[a]:e.push(a),t++}if(o.startedAt!==void 0){let a=o.startedAt;if(typeof a=="string"){if(!q.test(a)){let l={instancePath:i+"/phases/"+n+"/starte\
+dAt",schemaPath:"#/$defs/time/pattern",keyword:"pattern",params:{pattern:"^\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\d(\\.\\d+)?Z$"}};e===null?e=[l]:e.push(l),t++}}else{
+let l={instancePath:i+"/phases/"+n+"/startedAt",schemaPath:"#/$defs/time/type",keyword:"type",params:{type:"string"}};e===null?e=[l]:e.push(l),t++}}if(o.ms!==void 0){
+let a=o.ms;if(typeof a=="number"&&isFinite(a)){if(a<0||isNaN(a)){let l={instancePath:i+"/phases/"+n+"/ms",schemaPath:"#/properties/phases/items/properties/ms/mi\
+nimum",keyword:"minimum",params:{comparison:">=",limit:0}};e===null?e=[l]:e.push(l),t++}}else{let l={instancePath:i+"/phases/"+n+"/ms",schemaPath:"#/properties/\
+phases/items/properties/ms/type",keyword:"type",params:{type:"number"}};e===null?e=[l]:e.push(l),t++}}if(o.outcome!==void 0){let a=o.outcome;if(!(a==="done"||a===
+"failed")){let l={instancePath:i+"/phases/"+n+"/outcome",schemaPath:"#/properties/phases/items/properties/outcome/enum",keyword:"enum",params:{allowedValues:k.properties.
+phases.items.properties.outcome.enum}};e===null?e=[l]:e.push(l),t++}}if(o.reason!==void 0&&typeof o.reason!="string"){let a={instancePath:i+"/phases/"+n+"/reaso\
+n",schemaPath:"#/properties/phases/items/properties/reason/type",keyword:"type",params:{type:"string"}};e===null?e=[a]:e.push(a),t++}}else{let a={instancePath:i+
+"/phases/"+n,schemaPath:"#/properties/phases/items/type",keyword:"type",params:{type:"object"}};e===null?e=[a]:e.push(a),t++}}}else{let r={instancePath:i+"/phas\
+es",schemaPath:"#/properties/phases/type",keyword:"type",params:{type:"array"}};e===null?e=[r]:e.push(r),t++}}if(d.counters!==void 0){let s=d.counters;if(s&&typeof s==
+"object"&&!Array.isArray(s)){if(s.steps===void 0){let r={instancePath:i+"/counters",schemaPath:"#/properties/counters/required",keyword:"required",params:{missingProperty:"\
+steps"}};e===null?e=[r]:e.push(r),t++}if(s.restarts===void 0){let r={instancePath:i+"/counters",schemaPath:"#/properties/counters/required",keyword:"required",params:{
+missingProperty:"restarts"}};e===null?e=[r]:e.push(r),t++}if(s.resets===void 0){let r={instancePath:i+"/counters",schemaPath:"#/properties/counters/required",keyword:"\
+required",params:{missingProperty:"resets"}};e===null?e=[r]:e.push(r),t++}if(s.failures===void 0){let r={instancePath:i+"/counters",schemaPath:"#/properties/cou\
+nters/required",keyword:"required",params:{missingProperty:"failures"}};e===null?e=[r]:e.push(r),t++}if(s.settingsPuts===void 0){let r={instancePath:i+"/counter\
+s",schemaPath:"#/properties/counters/required",keyword:"required",params:{missingProperty:"settingsPuts"}};e===null?e=[r]:e.push(r),t++}if(s.settingsWrites===void 0){
+let r={instancePath:i+"/counters",schemaPath:"#/properties/counters/required",keyword:"required",params:{missingProperty:"settingsWrites"}};e===null?e=[r]:e.push(
+r),t++}for(let r in s)if(!(r==="settingsPuts"||r==="settingsWrites")){let n=s[r];if(!(typeof n=="number"&&!(n%1)&&!isNaN(n)&&isFinite(n))){let o={instancePath:i+
+"/counters/"+r.replace(/~/g,"~0").replace(/\//g,"~1"),schemaPath:"#/properties/counters/additionalProperties/type",keyword:"type",params:{type:"integer"}};e===null?
+e=[o]:e.push(o),t++}if(typeof n=="number"&&isFinite(n)&&(n<0||isNaN(n))){let o={instancePath:i+"/counters/"+r.replace(/~/g,"~0").replace(/\//g,"~1"),schemaPath:"\
+#/properties/counters/additionalProperties/minimum",keyword:"minimum",params:{comparison:">=",limit:0}};e===null?e=[o]:e.push(o),t++}}}else{let r={instancePath:i+
+"/counters",schemaPath:"#/properties/counters/type",keyword:"type",params:{type:"object"}};e===null?e=[r]:e.push(r),t++}}if(d.policies!==void 0){let s=d.policies;
+if(s&&typeof s=="object"&&!Array.isArray(s)){if(s.lockedBy!==void 0&&typeof s.lockedBy!="string"){let r={instancePath:i+"/policies/lockedBy",schemaPath:"#/prope\
+rties/policies/properties/lockedBy/type",keyword:"type",params:{type:"string"}};e===null?e=[r]:e.push(r),t++}if(s.defaultsBy!==void 0&&typeof s.defaultsBy!="str\
+ing"){let r={instancePath:i+"/policies/defaultsBy",schemaPath:"#/properties/policies/properties/defaultsBy/type",keyword:"type",params:{type:"string"}};e===null?
+e=[r]:e.push(r),t++}}else{let r={instancePath:i+"/policies",schemaPath:"#/properties/policies/type",keyword:"type",params:{type:"object"}};e===null?e=[r]:e.push(
+r),t++}}if(d.hostIntegration!==void 0){let s=d.hostIntegration;if(s&&typeof s=="object"&&!Array.isArray(s)){if(s.files===void 0){let r={instancePath:i+"/hostInt\
+egration",schemaPath:"#/properties/hostIntegration/required",keyword:"required",params:{missingProperty:"files"}};e===null?e=[r]:e.push(r),t++}for(let r in s)if(!(r===
+"offBecause"||r==="observedGeneration"||r==="files")){let n={instancePath:i+"/hostIntegration",schemaPath:"#/properties/hostIntegration/additionalProperties",keyword:"\
+additionalProperties",params:{additionalProperty:r}};e===null?e=[n]:e.push(n),t++}if(s.offBecause!==void 0&&typeof s.offBecause!="string"){let r={instancePath:i+
+"/hostIntegration/offBecause",schemaPath:"#/properties/hostIntegration/properties/offBecause/type",keyword:"type",params:{type:"string"}};e===null?e=[r]:e.push(
+r),t++}if(s.observedGeneration!==void 0){let r=s.observedGeneration;if(!(typeof r=="number"&&!(r%1)&&!isNaN(r)&&isFinite(r))){let n={instancePath:i+"/hostIntegr\
+ation/observedGeneration",schemaPath:"#/properties/hostIntegration/properties/observedGeneration/type",keyword:"type",params:{type:"integer"}};e===null?e=[n]:e.
+push(n),t++}if(typeof r=="number"&&isFinite(r)&&(r<0||isNaN(r))){let n={instancePath:i+"/hostIntegration/observedGeneration",schemaPath:"#/properties/hostIntegr\
+ation/properties/observedGeneration/minimum",keyword:"minimum",params:{comparison:">=",limit:0}};e===null?e=[n]:e.push(n),t++}}if(s.files!==void 0){let r=s.files;
+if(Array.isArray(r)){let n=r.length;for(let o=0;o<n;o++){let a=r[o];if(a&&typeof a=="object"&&!Array.isArray(a)){if(a.part===void 0){let l={instancePath:i+"/hos\
+tIntegration/files/"+o,schemaPath:"#/properties/hostIntegration/properties/files/items/required",keyword:"required",params:{missingProperty:"part"}};e===null?e=
+[l]:e.push(l),t++}if(a.file===void 0){let l={instancePath:i+"/hostIntegration/files/"+o,schemaPath:"#/properties/hostIntegration/properties/files/items/required",
+keyword:"required",params:{missingProperty:"file"}};e===null?e=[l]:e.push(l),t++}if(a.state===void 0){let l={instancePath:i+"/hostIntegration/files/"+o,schemaPath:"\
+#/properties/hostIntegration/properties/files/items/required",keyword:"required",params:{missingProperty:"state"}};e===null?e=[l]:e.push(l),t++}for(let l in a)if(!(l===
+"part"||l==="file"||l==="state"||l==="message")){let m={instancePath:i+"/hostIntegration/files/"+o,schemaPath:"#/properties/hostIntegration/properties/files/ite\
+ms/additionalProperties",keyword:"additionalProperties",params:{additionalProperty:l}};e===null?e=[m]:e.push(m),t++}if(a.part!==void 0){let l=a.part;if(!(l==="p\
+ath"||l==="docker-context"||l==="kubeconfig"||l==="autostart")){let m={instancePath:i+"/hostIntegration/files/"+o+"/part",schemaPath:"#/properties/hostIntegrati\
+on/properties/files/items/properties/part/enum",keyword:"enum",params:{allowedValues:k.properties.hostIntegration.properties.files.items.properties.part.enum}};
+e===null?e=[m]:e.push(m),t++}}if(a.file!==void 0&&typeof a.file!="string"){let l={instancePath:i+"/hostIntegration/files/"+o+"/file",schemaPath:"#/properties/ho\
+stIntegration/properties/files/items/properties/file/type",keyword:"type",params:{type:"string"}};e===null?e=[l]:e.push(l),t++}if(a.state!==void 0){let l=a.state;
+if(!(l==="managed"||l==="clean"||l==="left"||l==="failed")){let m={instancePath:i+"/hostIntegration/files/"+o+"/state",schemaPath:"#/properties/hostIntegration/\
+properties/files/items/properties/state/enum",keyword:"enum",params:{allowedValues:k.properties.hostIntegration.properties.files.items.properties.state.enum}};e===
+null?e=[m]:e.push(m),t++}}if(a.message!==void 0&&typeof a.message!="string"){let l={instancePath:i+"/hostIntegration/files/"+o+"/message",schemaPath:"#/properti\
+es/hostIntegration/properties/files/items/properties/message/type",keyword:"type",params:{type:"string"}};e===null?e=[l]:e.push(l),t++}}else{let l={instancePath:i+
+"/hostIntegration/files/"+o,schemaPath:"#/properties/hostIntegration/properties/files/items/type",keyword:"type",params:{type:"object"}};e===null?e=[l]:e.push(l),
+t++}}}else{let n={instancePath:i+"/hostIntegration/files",schemaPath:"#/properties/hostIntegration/properties/files/type",keyword:"type",params:{type:"array"}};
+e===null?e=[n]:e.push(n),t++}}}else{let r={instancePath:i+"/hostIntegration",schemaPath:"#/properties/hostIntegration/type",keyword:"type",params:{type:"object"}};
+e===null?e=[r]:e.push(r),t++}}if(d.notices!==void 0){let s=d.notices;if(Array.isArray(s)){let r=s.length;for(let n=0;n<r;n++)if(typeof s[n]!="string"){let o={instancePath:i+
+"/notices/"+n,schemaPath:"#/properties/notices/items/type",keyword:"type",params:{type:"string"}};e===null?e=[o]:e.push(o),t++}}else{let r={instancePath:i+"/not\
+ices",schemaPath:"#/properties/notices/type",keyword:"type",params:{type:"array"}};e===null?e=[r]:e.push(r),t++}}}else{let s={instancePath:i,schemaPath:"#/type",
+keyword:"type",params:{type:"object"}};e===null?e=[s]:e.push(s),t++}return T.errors=e,t===0}T.evaluated={props:{kind:!0,formatVersion:!0,product:!0,version:!0,settingsVersion:!0,
+pid:!0,home:!0,startedAt:!0,driver:!0,power:!0,generation:!0,observedGeneration:!0,converged:!0,backendState:!0,conditions:!0,machine:!0,access:!0,maintenance:!0,
+apply:!0,kept:!0,transaction:!0,ports:!0,engine:!0,engines:!0,cluster:!0,phases:!0,counters:!0,policies:!0,hostIntegration:!0,notices:!0},dynamicProps:!1,dynamicItems:!1};export{x as default,H as validate};
