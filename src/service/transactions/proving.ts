@@ -2,7 +2,7 @@ import type { Clock } from '../../os/clock.ts';
 import type { LoopStatus } from '../../reconcile/contract.ts';
 
 /** How long a backend must run as desired until its state counts as proven, in milliseconds; a simulation is faster. */
-export const PROVING_MS = 3_000;
+const PROVING_MS = 3_000;
 
 /** Watches whether the backend keeps running as desired. */
 export interface Proving {
