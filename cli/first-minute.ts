@@ -1,4 +1,5 @@
 import { existsSync } from 'node:fs';
+import { homeService, isEnding } from '../src/client/home-service.ts';
 import { runningService } from '../src/client/session/find.ts';
 import { placesOf } from '../src/client/session/home.ts';
 import type { Caller } from './command.ts';
@@ -11,13 +12,16 @@ export async function firstMinute(caller: Caller): Promise<string> {
   const { io } = caller;
   const service = await runningService(caller);
   if (service) return statusText(service.status, style(io.color));
-  if (existsSync(placesOf(io).stateFile)) return STOPPED;
+  const here = placesOf(io);
+  if (existsSync(here.stateFile)) return isEnding(await homeService(here)) ? STOPPED.replace(NONE, ENDING) : STOPPED;
   return firstMinuteText(await driverReports(io));
 }
 
 const COMMANDS = 'All commands:          rdctl --help';
 
-const STOPPED = `No service is running.
+const NONE = 'No service is running.';
+const ENDING = 'The last service is ending.';
+const STOPPED = `${NONE}
 Start it again:        rdctl up
 What was changed:      rdctl history
 ${COMMANDS}

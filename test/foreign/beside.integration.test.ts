@@ -40,7 +40,7 @@ describe('what reads the files of rdctl', () => {
 
 test('what asks the application names it', async () => {
   const app = await foreignApp({ version: 19 });
-  for (const argv of [['status'], ['doctor'], ['events'], ['kept'], ['release'], ['rollback', '--plan']]) {
+  for (const argv of [[], ['status'], ['doctor'], ['events'], ['kept'], ['release'], ['rollback', '--plan']]) {
     const { out, err } = await rdctl(argv, { env: app.env });
     expect(out + err, argv.join(' ')).toContain('Rancher Desktop');
     expect(out + err, argv.join(' ')).not.toMatch(/No service is running|nothing runs|was changed in this home/);
