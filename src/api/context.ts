@@ -173,6 +173,8 @@ export interface Keep {
   maintenance?: MaintenanceWindow;
   /** Where the profile mentions a field, by path: `/home/me/team.yaml:7:5`. */
   places: Record<string, string>;
+  /** See `SentKeep`. */
+  whole?: PlanRequest;
   /** This apply does not wait for the window. */
   now?: boolean;
 }

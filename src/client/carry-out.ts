@@ -113,7 +113,7 @@ interface Done {
 /** Has the service carry out the plan, and waits for convergence as requested. */
 export async function carryOut(
   input: ApplyInput,
-  { plan, request, consent }: MadePlan,
+  { plan, request, consent, skipped }: MadePlan,
   found: StatusDocument,
 ): Promise<Carried> {
   const { client, onEvent, signal } = input;
@@ -131,7 +131,7 @@ export async function carryOut(
   const options = {
     ...{ signal, author },
     ...(input.onFailure ? { onFailure: input.onFailure } : {}),
-    ...(keep ? { keep } : {}),
+    ...(keep ? { keep: { ...keep, ...(skipped.length > 0 ? { whole: input.request } : {}) } } : {}),
     // With a snapshot, it answers when that is complete. Without an answer in time, nothing is changed.
     ...(plan.snapshot ? { timeoutMs: input.leftMs?.() ?? input.timeoutMs } : {}),
   };

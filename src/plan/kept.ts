@@ -45,6 +45,8 @@ export interface SentKeep {
   watch: WatchRules;
   maintenance?: SentWindow;
   places?: Record<string, string>;
+  /** The request with what this apply skips, because it is kept as well; absent where nothing is skipped. */
+  whole?: PlanRequest;
   /** This apply does not wait for the window. */
   now?: boolean;
 }

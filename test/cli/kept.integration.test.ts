@@ -259,3 +259,20 @@ test.each([
   expect(await run('apply', '-f', 'p.yaml', '--keep')).toMatchObject({ exit, err: expect.stringContaining(message) });
   expect(await kept()).toEqual([]);
 });
+
+test('a profile of which something was skipped is not in sync, and says what, also after another apply', async () => {
+  const locked = join(temporaryDirectory(), 'locked.json');
+  writeFileSync(locked, JSON.stringify({ version: 19, images: { namespace: 'theirs' } }));
+  const { run, write, until } = await scene({ policies: { locked } });
+  write('skip.yaml', TEAM);
+  for (const _ of ['once', 'twice']) {
+    expect(await run('apply', '-f', 'skip.yaml', '--keep', '--skip-locked')).toMatchObject({ exit: 0 });
+    expect(await until(([team]) => team?.drift.length === 1)).toMatchObject([
+      {
+        state: 'drifted',
+        drift: [{ path: 'images.namespace', state: 'blocked', message: expect.stringContaining('locked') }],
+      },
+    ]);
+  }
+  expect((await run('kept')).out).toContain('team: drifted');
+});

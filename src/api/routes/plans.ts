@@ -140,7 +140,13 @@ const APPLY_REQUEST = {
     ...PLAN_REQUEST.properties,
     tag: { type: 'string' },
     author: AUTHOR,
-    keep: KEEP_SCHEMA,
+    keep: {
+      ...KEEP_SCHEMA,
+      properties: {
+        ...KEEP_SCHEMA.properties,
+        whole: { ...PLAN_REQUEST, description: 'What is kept, if this apply skips part of it.' },
+      },
+    },
     onFailure: {
       description:
         'What happens if the backend fails because of the change. `return`, the default: the service goes back to the last state that ran, as `transaction` in the status shows; `keep`: the change stays.',

@@ -55,7 +55,8 @@ export function createKeeper({ planner, watched, save, generation, clock, zone, 
       sources?: readonly StatedSource[],
     ): Promise<Written> {
       const request = planner.check(body);
-      refuseShared(keep.name, request, watched);
+      const whole = keep.whole ? planner.check(keep.whole) : request;
+      refuseShared(keep.name, whole, watched);
       const plan = planner.plan(request);
       if (plan.tag !== tag) {
         throw new RdError('ERR_PLAN_STALE', 'the plan is stale; nothing was changed', {
@@ -68,7 +69,7 @@ export function createKeeper({ planner, watched, save, generation, clock, zone, 
       if (deferral) refuseUnattended(deferral, now, zone);
       const changes = openChanges(plan);
       const profile: KeptProfile = {
-        ...{ name: keep.name, request, watch: keep.watch, files: by.files ?? [], places: keep.places },
+        ...{ name: keep.name, request: whole, watch: keep.watch, files: by.files ?? [], places: keep.places },
         ...(keep.maintenance ? { maintenance: keep.maintenance } : {}),
         appliedAt: new Date(now).toISOString(),
         generation: generation(),
