@@ -2,6 +2,7 @@ import type { EventDocument } from '../../src/events/event.ts';
 import type { StatusDocument } from '../../src/reconcile/status-document.ts';
 import { authorText, changesBrief, timeText } from './history-text.ts';
 import { durationText, plainText, type Style } from './text.ts';
+import { phaseText } from './work-text.ts';
 
 /** Columns of the longest type, and a gap. */
 const TYPE_WIDTH = 'maintenance'.length + 2;
@@ -15,7 +16,7 @@ export function eventLine(event: EventDocument, paint: Style): string {
 export function statusLineText({ converged, generation, backendState, phases, conditions }: StatusDocument): string {
   const step = phases.findLast(({ ms }) => ms === undefined);
   const reason = conditions.find(({ type }) => type === 'Converged')?.reason ?? '';
-  const state = converged ? 'converged' : `${plainText(reason)}${step ? `, ${plainText(step.name)} …` : ''}`;
+  const state = converged ? 'converged' : `${plainText(reason)}${step ? `, ${phaseText(step)}` : ''}`;
   return `${backendState}, generation ${generation}: ${state}`;
 }
 
@@ -41,7 +42,7 @@ function factsText(event: EventDocument, paint: Style): string {
     }
     case 'phase': {
       const { name, ms, outcome, reason } = event.phase;
-      if (ms === undefined) return `${plainText(name)} …`;
+      if (ms === undefined) return phaseText(event.phase);
       const word = outcome === 'failed' ? paint.bad('failed') : 'done';
       return `${plainText(name)} ${word} (${durationText(ms)})${colon(reason)}`;
     }

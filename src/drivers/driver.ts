@@ -152,7 +152,15 @@ export type EngineStatus =
 export type ClusterStatus =
   | { state: 'absent' }
   | { state: 'stopped'; installedVersion: string }
-  | { state: 'running'; installedVersion: string; spec: ClusterSpec; ready: boolean; kubeconfig?: string }
+  | {
+      state: 'running';
+      installedVersion: string;
+      spec: ClusterSpec;
+      ready: boolean;
+      kubeconfig?: string;
+      /** Why it is not ready, as a clause, where known. */
+      message?: string;
+    }
   | { state: 'unresponsive'; installedVersion: string; message: string };
 
 /** What a stop would interrupt and a switch would hide; unreadable parts are absent. */
@@ -219,7 +227,8 @@ export interface ClusterDriver {
   /** Exact versions that can be installed, newest first; `''` selects the first. */
   versions(signal: AbortSignal): Promise<readonly string[]>;
   observe(signal: AbortSignal): Promise<ClusterStatus>;
-  perform(step: ClusterStep, signal: AbortSignal): Promise<void>;
+  /** `onWait` is called with what the step waits for, as a clause; repetitions are allowed. */
+  perform(step: ClusterStep, signal: AbortSignal, onWait?: (what: string) => void): Promise<void>;
   /**
    * Optional power: a connection to the endpoint that currently serves the port, resolved on every call. Supports half-close; the signal
    * applies until it is open. Throws `ERR_NOT_READY` while the cluster does not respond or nothing serves the port, `ERR_NOT_FOUND` for an

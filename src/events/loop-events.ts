@@ -42,8 +42,9 @@ function isHeld({ conditions }: LoopStatus): boolean {
 function phaseEvents(before: LoopStatus, { phases, generation }: LoopStatus): EventBody[] {
   return phases.flatMap((phase): EventBody[] => {
     const known = samePhase(before.phases, phase);
-    const isNew = known === undefined || (known.ms === undefined && phase.ms !== undefined);
-    return isNew ? [{ type: 'phase', phase: { ...phase, generation } }] : [];
+    const hasEnded = known?.ms === undefined && phase.ms !== undefined;
+    const waitsAnew = phase.waitingFor !== undefined && phase.waitingFor !== known?.waitingFor;
+    return known === undefined || hasEnded || waitsAnew ? [{ type: 'phase', phase: { ...phase, generation } }] : [];
   });
 }
 

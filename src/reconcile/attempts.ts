@@ -134,8 +134,8 @@ export const CLUSTER_ANSWER = 'cluster answer';
 
 /** Measures how long a started cluster has not answered. */
 export interface ClusterWait {
-  /** Called with every observation of such a cluster. Returns an error once it has taken too long. */
-  look(): RdError | undefined;
+  /** Called with every observation of such a cluster, and why it is not ready. Returns an error once it has taken too long. */
+  look(reason?: string): RdError | undefined;
   /** It answered, or its time starts over. */
   forget(): void;
 }
@@ -143,10 +143,10 @@ export interface ClusterWait {
 export function createClusterWait(clock: Clock): ClusterWait {
   let since: number | undefined;
   return {
-    look() {
+    look(reason) {
       since ??= clock.now();
       if (clock.now() - since < CLUSTER_ANSWER_MS) return undefined;
-      const text = `the cluster was started but has not responded for ${minutesText(CLUSTER_ANSWER_MS)}; it is left running and monitored.`;
+      const text = `the cluster was started but has not responded for ${minutesText(CLUSTER_ANSWER_MS)}${reason === undefined ? '' : ` (${reason})`}; it is left running and monitored.`;
       return new RdError('ERR_DRIVER_TERMINAL', text, {
         advice:
           'Check its log (the cause is often memory or the network), then retry with `rdctl apply`, or set kubernetes.enabled to false.',

@@ -144,6 +144,9 @@ function condition<T extends ConditionType>(
 function messageOf(reason: string, meaning: string, { failure, consequences, hold }: ConditionInput): string {
   if ((reason === 'Held' || reason === 'DataNotWhole') && hold) return hold.reason;
   const machine = consequences?.observed.machine;
+  const cluster = consequences?.observed.cluster;
+  if (reason === 'NotAnsweringYet' && cluster?.state === 'running' && cluster.message !== undefined)
+    return `${meaning.slice(0, -1)}: ${cluster.message.replace(/\.$/, '')}.`;
   if (reason === 'Broken' && machine?.state === 'broken') return `${meaning} ${machine.message}`;
   if (
     !failure ||

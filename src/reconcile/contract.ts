@@ -88,6 +88,8 @@ export interface Phase {
   outcome?: 'done' | 'failed';
   /** Why it failed. */
   reason?: string;
+  /** While it runs: what it waits for, as a clause, where its driver says so. */
+  waitingFor?: string;
 }
 
 /** No observation has succeeded since the service started. */

@@ -170,7 +170,7 @@ export function createControllers({
     if (step) calmSince = undefined;
     const isUnrelated = failure?.terminal === true && givenUp.isUnrelated(step, now);
     const end = ends.look(now, step);
-    if (!step) return idle(isReady(goal, now));
+    if (!step) return idle(now);
     clusterWait.forget();
     if (failure?.terminal && (stuck || !isUnrelated)) return IDLE_MS;
     const pause = end && afterEnd(end, step);
@@ -194,8 +194,8 @@ export function createControllers({
     return seen && reason === undefined ? seen : assumed({ seen, last, driver, reason: reason ?? '' });
   }
 
-  function idle(ready: boolean): number {
-    if (!ready) return awaitCluster();
+  function idle(now: Observed): number {
+    if (!isReady(goal, now)) return awaitCluster(now);
     failure = undefined;
     attempts.forget();
     clusterWait.forget();
@@ -205,8 +205,8 @@ export function createControllers({
     return IDLE_MS;
   }
 
-  function awaitCluster(): number {
-    const overdue = clusterWait.look();
+  function awaitCluster({ cluster }: Observed): number {
+    const overdue = clusterWait.look(cluster.state === 'running' ? cluster.message : undefined);
     if (overdue && failure?.what === CLUSTER_ANSWER) return IDLE_MS;
     failure = undefined;
     return overdue ? retry(CLUSTER_ANSWER, overdue) : POLL_MS;
@@ -219,15 +219,19 @@ export function createControllers({
       if (goal.on) counters.restarts++;
       serving = false;
     }
-    const end = phases.begin(stepName(step));
+    const phase = phases.begin(stepName(step));
     publish();
     // A change of the desired state, or closing, waits for one limit at most.
     const mayExtend = () => !nudged && !closing.signal.aborted;
-    const ending = await performInTime({ step, seen: before, driver, clock, abort, mayExtend });
+    const onWait = (what: string) => {
+      phase.waitsFor(what);
+      publish();
+    };
+    const ending = await performInTime({ step, seen: before, driver, clock, abort, mayExtend, onWait });
     underway = undefined;
     if (ending.how === 'done') ends.done(step, before);
-    if ('error' in ending) end('failed', ending.error.message);
-    else end(ending.how);
+    if ('error' in ending) phase.end('failed', ending.error.message);
+    else phase.end(ending.how);
     return concluded(step, ending);
   }
 

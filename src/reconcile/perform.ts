@@ -5,13 +5,13 @@ import { installedVersion, type Observed } from '../plan/backend.ts';
 import { MINUTE_MS, minutesText, type Spent } from './attempts.ts';
 import { type Step, type StepName, stepName } from './step.ts';
 
-/** Dispatches a step to its driver; throws the driver's errors. `progress`: as the driver's. */
+/** Dispatches a step to its driver; throws the driver's errors. `progress`, `onWait`: as the driver's. */
 async function perform(
   step: Step,
   seen: Observed,
   driver: Driver,
   signal: AbortSignal,
-  progress: () => void,
+  { progress, onWait }: { progress(): void; onWait(what: string): void },
 ): Promise<void> {
   switch (step.part) {
     case 'machine':
@@ -19,7 +19,7 @@ async function perform(
     case 'engine':
       return driver.engines[step.engine].perform(step.step, signal);
     case 'cluster':
-      return performCluster(step.step, seen, driver, signal);
+      return performCluster(step.step, seen, driver, signal, onWait);
   }
 }
 
@@ -27,11 +27,17 @@ async function perform(
  * Performs a step; a start with an empty version gets the installed one, so that nothing is upgraded unasked, or the
  * newest available. The choice shows as the running cluster's version and is not written to the settings.
  */
-async function performCluster(step: ClusterStep, seen: Observed, driver: Driver, signal: AbortSignal): Promise<void> {
+async function performCluster(
+  step: ClusterStep,
+  seen: Observed,
+  driver: Driver,
+  signal: AbortSignal,
+  onWait: (what: string) => void,
+): Promise<void> {
   if (!driver.cluster) throw new RdError('ERR_INTERNAL', `The ${driver.name} driver has no cluster to ${step.do}.`);
   if (step.do !== 'start') return driver.cluster.perform(step, signal);
   const version = await chosenVersion(step.spec, seen, driver, signal);
-  await driver.cluster.perform({ do: 'start', spec: { ...step.spec, version } }, signal);
+  await driver.cluster.perform({ do: 'start', spec: { ...step.spec, version } }, signal, onWait);
 }
 
 async function chosenVersion(spec: ClusterSpec, seen: Observed, driver: Driver, signal: AbortSignal): Promise<string> {
@@ -64,6 +70,8 @@ export interface PerformInput {
   abort: AbortController;
   /** Whether a step that reports progress may extend its limit. */
   mayExtend(): boolean;
+  /** Called with what the step waits for. */
+  onWait(what: string): void;
 }
 
 /**
@@ -85,6 +93,7 @@ export async function performInTime({
   clock,
   abort,
   mayExtend,
+  onWait,
 }: PerformInput): Promise<StepOutcome> {
   const name = stepName(step);
   const limit = STEP_LIMITS_MS[name];
@@ -100,7 +109,7 @@ export async function performInTime({
     spent: { ms, budgetMs: ATTEMPTS_BUDGET * limit },
   });
   let late = false;
-  const work = perform(step, seen, driver, abort.signal, progress).then(
+  const work = perform(step, seen, driver, abort.signal, { progress, onWait }).then(
     (): StepOutcome => ({ how: 'done' }),
     (error: unknown): StepOutcome => {
       const ms = clock.now() - since;

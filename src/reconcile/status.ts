@@ -126,11 +126,15 @@ export interface PhaseLog {
   list(): Phase[];
   /** Drops finished phases and keeps running ones. */
   restart(): void;
-  /**
-   * Records a start; the returned function records the end. `dropped`: it was cancelled and is removed. `reason`: why
-   * it failed.
-   */
-  begin(name: string): (outcome: 'done' | 'failed' | 'dropped', reason?: string) => void;
+  /** Records a start. */
+  begin(name: string): RunningPhase;
+}
+
+interface RunningPhase {
+  /** `what`: a clause. Without effect once it has ended. */
+  waitsFor(what: string): void;
+  /** `dropped`: it was cancelled and is removed. `reason`: why it failed. */
+  end(outcome: 'done' | 'failed' | 'dropped', reason?: string): void;
 }
 
 export function createPhaseLog(clock: Clock): PhaseLog {
@@ -144,14 +148,20 @@ export function createPhaseLog(clock: Clock): PhaseLog {
       const started = clock.now();
       const phase: Phase = { name, startedAt: new Date(started).toISOString() };
       phases = [...phases, phase].slice(-MAX_PHASES);
-      return (outcome, reason) => {
-        if (outcome === 'dropped') {
-          phases = phases.filter((other) => other !== phase);
-          return;
-        }
-        phase.ms = clock.now() - started;
-        phase.outcome = outcome;
-        if (reason !== undefined) phase.reason = reason;
+      return {
+        waitsFor(what) {
+          if (phase.outcome === undefined) phase.waitingFor = what;
+        },
+        end(outcome, reason) {
+          if (outcome === 'dropped') {
+            phases = phases.filter((other) => other !== phase);
+            return;
+          }
+          delete phase.waitingFor;
+          phase.ms = clock.now() - started;
+          phase.outcome = outcome;
+          if (reason !== undefined) phase.reason = reason;
+        },
       };
     },
   };

@@ -42,11 +42,13 @@ test.each<[string, Faults, RegExp]>([
   say(faults);
   const step = { do: 'start', spec: spec() } as const;
   const isUp = (log: string) => faults.start === 'hang' || log.includes('k3s is up and running');
-  await expect(impatient(isUp).perform(step, NEVER)).rejects.toMatchObject({
+  const waits: string[] = [];
+  await expect(impatient(isUp).perform(step, NEVER, (what) => waits.push(what))).rejects.toMatchObject({
     code: 'ERR_DRIVER_FAILED',
     message: expect.stringMatching(reason),
   });
-  expect(await look()).toMatchObject({ state: 'running', ready: false });
+  expect(waits.at(-1)).toMatch(reason);
+  expect(await look()).toMatchObject({ state: 'running', ready: false, message: expect.stringMatching(reason) });
   say();
   if (!faults.start && !faults.authority) await start();
   else await start({ traefik: false });

@@ -25,7 +25,8 @@ function story(...reports: Partial<StatusDocument>[]): string[] {
     const { events, memory: next } = loopEvents(memory, statusWith(report));
     memory = next;
     return events.map((event) => {
-      if (event.type === 'phase') return `${event.phase.name} ${event.phase.outcome ?? 'begins'}`;
+      if (event.type === 'phase')
+        return `${event.phase.name} ${event.phase.outcome ?? event.phase.waitingFor ?? 'begins'}`;
       if (event.type === 'condition') return `${event.condition.type} ${event.condition.reason}`;
       return event.type === 'drift' ? `drift: ${event.drift.message}` : event.type;
     });
@@ -50,6 +51,14 @@ describe('the loop', () => {
       'EngineReady Running',
       'Converged UpToDate',
     ]);
+  });
+
+  test('a step says what it waits for, once each time it changes', () => {
+    const waits = (waitingFor: string) => ({ conditions: UP, phases: [{ ...started, waitingFor }] });
+    const reports = [{ conditions: UP, phases: [started] }, waits('no node'), waits('no node'), waits('no network')];
+    expect(story(...reports, { conditions: UP, phases: [done] }).filter((event) => event.startsWith('engine'))).toEqual(
+      ['engine start begins', 'engine start no node', 'engine start no network', 'engine start done'],
+    );
   });
 
   test('a part that stops by itself is drift', () => {

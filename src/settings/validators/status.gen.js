@@ -61,49 +61,50 @@ f date while ClusterReady is Unknown. `unknown`: no observation has succeeded si
 with.",type:"object"},ready:{type:"boolean"},kubeconfig:{description:"Path of a file.",type:"string"},message:{type:"string"}}},phases:{description:"Steps since\
  the last change of the desired state.",type:"array",items:{type:"object",required:["name","startedAt"],properties:{name:{type:"string"},startedAt:{$ref:"#/$def\
 s/time"},ms:{description:"Absent while it is in progress.",type:"number",minimum:0},outcome:{enum:["done","failed"]},reason:{description:"Why it failed.",type:"\
-string"}}}},counters:{description:"Since the service started.",type:"object",required:["steps","restarts","resets","failures","settingsPuts","settingsWrites"],properties:{
-settingsPuts:{description:"PUT /v1/settings requests received, including rejected ones."},settingsWrites:{description:"Requests among them that changed a settin\
-g."}},additionalProperties:{type:"integer",minimum:0}},policies:{description:"The administrator's deployment profiles: file paths or registry keys. Absent if th\
-ere are none.",type:"object",properties:{lockedBy:{description:"The profile that locks settings.",type:"string"},defaultsBy:{description:"The profile that provi\
-des defaults for the first run.",type:"string"}}},hostIntegration:{description:"User files outside rdctl's directories: shell startup files, docker configuratio\
-n, autostart entry.",type:"object",required:["files"],additionalProperties:!1,properties:{offBecause:{description:"Why rdctl does not touch these files, as a cl\
-ause.",type:"string"},observedGeneration:{description:"The last version of the desired state that these files have followed, failed ones included; absent while \
-none is touched.",type:"integer",minimum:0},files:{type:"array",items:{type:"object",required:["part","file","state"],additionalProperties:!1,properties:{part:{
-enum:["path","docker-context","kubeconfig","autostart"]},file:{type:"string"},state:{description:"`managed`: contains rdctl's entry; `clean`: contains no entry \
-of rdctl; `left`: changed by someone else and left alone; `failed`: could not be updated.",enum:["managed","clean","left","failed"]},message:{description:"The r\
-eason for `left` and `failed`.",type:"string"}}}}}},notices:{description:"Notices from the start of the service, and what is wrong with kept profiles.",type:"ar\
-ray",items:{type:"string"}}},$defs:{time:{description:"RFC 3339.",type:"string",pattern:"^\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\d(\\.\\d+)?Z$"},healLevel:{description:"\
-What the service does about drift: show it; also warn about it; or set the field back.",enum:["report","warn","enforce"]},kept:{description:"A profile that the \
-service keeps, and what differs from it.",type:"object",required:["name","files","appliedAt","generation","watch","state","drift","contested"],properties:{name:{
-description:"metadata.name of the profile.",type:"string"},files:{description:"Absolute paths, or - for standard input.",type:"array",items:{type:"string"}},appliedAt:{
-$ref:"#/$defs/time"},generation:{description:"Version of the desired state that its last apply led to.",type:"integer"},watch:{type:"object",required:["heal","f\
-ields"],properties:{heal:{$ref:"#/$defs/healLevel"},fields:{type:"object",additionalProperties:{$ref:"#/$defs/healLevel"}}}},window:{description:"Its maintenanc\
-e window, as written.",type:"string"},state:{description:"The most that its drift asks of a person. `unusable`: it cannot be compared, and `message` says why.",
-enum:["in sync","drifted","healing","deferred","paused","contested","unusable"]},message:{type:"string"},drift:{type:"array",items:{$ref:"#/$defs/drift"}},contested:{
-description:"Fields that are no longer healed because another manager keeps writing them, also while they agree.",type:"array",items:{type:"object",required:["p\
-ath","message"],properties:{path:{type:"string"},message:{type:"string"}}}}}},drift:{description:"A field that differs from a kept profile.",type:"object",required:[
-"path","severity","heal","state","since"],properties:{path:{type:"string"},key:{description:"Key of the entry where the setting is a map.",type:"string"},before:{
-description:"Its value now; absent if there is none."},after:{description:"What the profile says; absent if it removes the entry."},severity:{description:"What \
-setting it back costs.",enum:["none","live","restart","reset"]},heal:{$ref:"#/$defs/healLevel"},pending:{description:"Part of an apply that waits for the mainte\
-nance window.",const:!0},state:{enum:["reported","healing","deferred","contested","paused","blocked","needs a person","failed"]},since:{$ref:"#/$defs/time"},until:{
-description:"For `deferred`: when it is set.",$ref:"#/$defs/time"},what:{description:"For a file of the user, which is the key: what sets it back, as a clause.",
-type:"string"},message:{description:"Why nothing is done about it, as a sentence.",type:"string"},by:{description:"The last write of the field by anything else,\
- if it is known.",type:"object",required:["how","generation","at","manager"],properties:{how:{type:"string"},program:{type:"string"},profile:{type:"string"},token:{
-type:"string"},manager:{description:"All of that as a phrase.",type:"string"},generation:{type:"integer"},at:{$ref:"#/$defs/time"}}},place:{description:"Where t\
-he profile mentions it, such as /home/me/team.yaml:7:5.",type:"string"}}},engineName:{enum:["moby","containerd"]},engineState:{description:"`unknown`: no observ\
-ation has succeeded since the service started.",enum:["stopped","running","unresponsive","unknown"]},workload:{description:"Images and containers; absent if the\
-y could not be read.",type:"object",properties:{runningContainers:{type:"integer",minimum:0},containers:{type:"integer",minimum:0},images:{type:"integer",minimum:0},
-running:{type:"array",items:{type:"object",required:["name"],properties:{name:{type:"string"},returns:{description:"Whether it starts automatically with the eng\
-ine; absent if that depends on circumstances or could not be read.",type:"boolean"},pod:{description:"True for a container of the cluster, which starts its cont\
-ainers itself.",const:!0},ports:{description:"Ports of the machine that lead to it; absent if there are none or they could not be read.",type:"array",items:{type:"\
-object",required:["protocol","port"],properties:{protocol:{enum:["tcp","udp"]},port:{type:"integer",minimum:1,maximum:65535}}}}}}}}},condition:{type:"object",required:[
-"type","status","reason","concern","message","observedGeneration","lastTransitionTime"],properties:{type:{description:"`Contested` is there only while it is tru\
-e: two managers keep setting a field of a kept profile to different values. `UserFilesReady` is there only while it is false: a file of the user could not be ch\
-anged.",enum:["MachineReady","EngineReady","ClusterReady","Converged","Contested","UserFilesReady"]},status:{enum:["True","False","Unknown"]},reason:{description:"\
-Machine-readable reason.",type:"string",pattern:"^[A-Z][A-Za-z0-9]*$"},concern:{description:"What the user should do: nothing, because all is well; wait; or loo\
-k into it, because something is wrong.",enum:["none","patience","attention"]},message:{description:"Human-readable explanation.",type:"string"},observedGeneration:{
-type:"integer",minimum:0},lastTransitionTime:{$ref:"#/$defs/time"}}}}};var S={enum:["moby","containerd"]},B={description:"`unknown`: no observation has succeeded since the service started.",enum:["stopped","running","unresponsive",
-"unknown"]},W={description:"Images and containers; absent if they could not be read.",type:"object",properties:{runningContainers:{type:"integer",minimum:0},containers:{
+string"},waitingFor:{description:"While it is in progress: what it waits for, as a clause, where known.",type:"string"}}}},counters:{description:"Since the serv\
+ice started.",type:"object",required:["steps","restarts","resets","failures","settingsPuts","settingsWrites"],properties:{settingsPuts:{description:"PUT /v1/set\
+tings requests received, including rejected ones."},settingsWrites:{description:"Requests among them that changed a setting."}},additionalProperties:{type:"inte\
+ger",minimum:0}},policies:{description:"The administrator's deployment profiles: file paths or registry keys. Absent if there are none.",type:"object",properties:{
+lockedBy:{description:"The profile that locks settings.",type:"string"},defaultsBy:{description:"The profile that provides defaults for the first run.",type:"st\
+ring"}}},hostIntegration:{description:"User files outside rdctl's directories: shell startup files, docker configuration, autostart entry.",type:"object",required:[
+"files"],additionalProperties:!1,properties:{offBecause:{description:"Why rdctl does not touch these files, as a clause.",type:"string"},observedGeneration:{description:"\
+The last version of the desired state that these files have followed, failed ones included; absent while none is touched.",type:"integer",minimum:0},files:{type:"\
+array",items:{type:"object",required:["part","file","state"],additionalProperties:!1,properties:{part:{enum:["path","docker-context","kubeconfig","autostart"]},
+file:{type:"string"},state:{description:"`managed`: contains rdctl's entry; `clean`: contains no entry of rdctl; `left`: changed by someone else and left alone;\
+ `failed`: could not be updated.",enum:["managed","clean","left","failed"]},message:{description:"The reason for `left` and `failed`.",type:"string"}}}}}},notices:{
+description:"Notices from the start of the service, and what is wrong with kept profiles.",type:"array",items:{type:"string"}}},$defs:{time:{description:"RFC 33\
+39.",type:"string",pattern:"^\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\d(\\.\\d+)?Z$"},healLevel:{description:"What the service does about drift: show it; also wa\
+rn about it; or set the field back.",enum:["report","warn","enforce"]},kept:{description:"A profile that the service keeps, and what differs from it.",type:"obj\
+ect",required:["name","files","appliedAt","generation","watch","state","drift","contested"],properties:{name:{description:"metadata.name of the profile.",type:"\
+string"},files:{description:"Absolute paths, or - for standard input.",type:"array",items:{type:"string"}},appliedAt:{$ref:"#/$defs/time"},generation:{description:"\
+Version of the desired state that its last apply led to.",type:"integer"},watch:{type:"object",required:["heal","fields"],properties:{heal:{$ref:"#/$defs/healLe\
+vel"},fields:{type:"object",additionalProperties:{$ref:"#/$defs/healLevel"}}}},window:{description:"Its maintenance window, as written.",type:"string"},state:{description:"\
+The most that its drift asks of a person. `unusable`: it cannot be compared, and `message` says why.",enum:["in sync","drifted","healing","deferred","paused","c\
+ontested","unusable"]},message:{type:"string"},drift:{type:"array",items:{$ref:"#/$defs/drift"}},contested:{description:"Fields that are no longer healed becaus\
+e another manager keeps writing them, also while they agree.",type:"array",items:{type:"object",required:["path","message"],properties:{path:{type:"string"},message:{
+type:"string"}}}}}},drift:{description:"A field that differs from a kept profile.",type:"object",required:["path","severity","heal","state","since"],properties:{
+path:{type:"string"},key:{description:"Key of the entry where the setting is a map.",type:"string"},before:{description:"Its value now; absent if there is none."},
+after:{description:"What the profile says; absent if it removes the entry."},severity:{description:"What setting it back costs.",enum:["none","live","restart","\
+reset"]},heal:{$ref:"#/$defs/healLevel"},pending:{description:"Part of an apply that waits for the maintenance window.",const:!0},state:{enum:["reported","heali\
+ng","deferred","contested","paused","blocked","needs a person","failed"]},since:{$ref:"#/$defs/time"},until:{description:"For `deferred`: when it is set.",$ref:"\
+#/$defs/time"},what:{description:"For a file of the user, which is the key: what sets it back, as a clause.",type:"string"},message:{description:"Why nothing is\
+ done about it, as a sentence.",type:"string"},by:{description:"The last write of the field by anything else, if it is known.",type:"object",required:["how","ge\
+neration","at","manager"],properties:{how:{type:"string"},program:{type:"string"},profile:{type:"string"},token:{type:"string"},manager:{description:"All of tha\
+t as a phrase.",type:"string"},generation:{type:"integer"},at:{$ref:"#/$defs/time"}}},place:{description:"Where the profile mentions it, such as /home/me/team.y\
+aml:7:5.",type:"string"}}},engineName:{enum:["moby","containerd"]},engineState:{description:"`unknown`: no observation has succeeded since the service started.",
+enum:["stopped","running","unresponsive","unknown"]},workload:{description:"Images and containers; absent if they could not be read.",type:"object",properties:{
+runningContainers:{type:"integer",minimum:0},containers:{type:"integer",minimum:0},images:{type:"integer",minimum:0},running:{type:"array",items:{type:"object",
+required:["name"],properties:{name:{type:"string"},returns:{description:"Whether it starts automatically with the engine; absent if that depends on circumstance\
+s or could not be read.",type:"boolean"},pod:{description:"True for a container of the cluster, which starts its containers itself.",const:!0},ports:{description:"\
+Ports of the machine that lead to it; absent if there are none or they could not be read.",type:"array",items:{type:"object",required:["protocol","port"],properties:{
+protocol:{enum:["tcp","udp"]},port:{type:"integer",minimum:1,maximum:65535}}}}}}}}},condition:{type:"object",required:["type","status","reason","concern","messa\
+ge","observedGeneration","lastTransitionTime"],properties:{type:{description:"`Contested` is there only while it is true: two managers keep setting a field of a\
+ kept profile to different values. `UserFilesReady` is there only while it is false: a file of the user could not be changed.",enum:["MachineReady","EngineReady",
+"ClusterReady","Converged","Contested","UserFilesReady"]},status:{enum:["True","False","Unknown"]},reason:{description:"Machine-readable reason.",type:"string",
+pattern:"^[A-Z][A-Za-z0-9]*$"},concern:{description:"What the user should do: nothing, because all is well; wait; or look into it, because something is wrong.",
+enum:["none","patience","attention"]},message:{description:"Human-readable explanation.",type:"string"},observedGeneration:{type:"integer",minimum:0},lastTransitionTime:{
+$ref:"#/$defs/time"}}}}};var S={enum:["moby","containerd"]},W={description:"`unknown`: no observation has succeeded since the service started.",enum:["stopped","running","unresponsive",
+"unknown"]},B={description:"Images and containers; absent if they could not be read.",type:"object",properties:{runningContainers:{type:"integer",minimum:0},containers:{
 type:"integer",minimum:0},images:{type:"integer",minimum:0},running:{type:"array",items:{type:"object",required:["name"],properties:{name:{type:"string"},returns:{
 description:"Whether it starts automatically with the engine; absent if that depends on circumstances or could not be read.",type:"boolean"},pod:{description:"T\
 rue for a container of the cluster, which starts its containers itself.",const:!0},ports:{description:"Ports of the machine that lead to it; absent if there are\
@@ -461,7 +462,7 @@ ngine/required",keyword:"required",params:{missingProperty:"name"}};e===null?e=[
 #/properties/engine/required",keyword:"required",params:{missingProperty:"state"}};e===null?e=[r]:e.push(r),t++}if(s.name!==void 0){let r=s.name;if(!(r==="moby"||
 r==="containerd")){let n={instancePath:i+"/engine/name",schemaPath:"#/$defs/engineName/enum",keyword:"enum",params:{allowedValues:S.enum}};e===null?e=[n]:e.push(
 n),t++}}if(s.state!==void 0){let r=s.state;if(!(r==="stopped"||r==="running"||r==="unresponsive"||r==="unknown")){let n={instancePath:i+"/engine/state",schemaPath:"\
-#/$defs/engineState/enum",keyword:"enum",params:{allowedValues:B.enum}};e===null?e=[n]:e.push(n),t++}}if(s.endpoint!==void 0&&typeof s.endpoint!="string"){let r={
+#/$defs/engineState/enum",keyword:"enum",params:{allowedValues:W.enum}};e===null?e=[n]:e.push(n),t++}}if(s.endpoint!==void 0&&typeof s.endpoint!="string"){let r={
 instancePath:i+"/engine/endpoint",schemaPath:"#/properties/engine/properties/endpoint/type",keyword:"type",params:{type:"string"}};e===null?e=[r]:e.push(r),t++}
 if(s.version!==void 0&&typeof s.version!="string"){let r={instancePath:i+"/engine/version",schemaPath:"#/properties/engine/properties/version/type",keyword:"typ\
 e",params:{type:"string"}};e===null?e=[r]:e.push(r),t++}if(s.workload!==void 0){let r=s.workload;if(r&&typeof r=="object"&&!Array.isArray(r)){if(r.runningContainers!==
@@ -487,7 +488,7 @@ ing/"+a+"/ports/"+h,schemaPath:"#/$defs/workload/properties/running/items/proper
 e===null?e=[f]:e.push(f),t++}if(P.port===void 0){let f={instancePath:i+"/engine/workload/running/"+a+"/ports/"+h,schemaPath:"#/$defs/workload/properties/running\
 /items/properties/ports/items/required",keyword:"required",params:{missingProperty:"port"}};e===null?e=[f]:e.push(f),t++}if(P.protocol!==void 0){let f=P.protocol;
 if(!(f==="tcp"||f==="udp")){let g={instancePath:i+"/engine/workload/running/"+a+"/ports/"+h+"/protocol",schemaPath:"#/$defs/workload/properties/running/items/pr\
-operties/ports/items/properties/protocol/enum",keyword:"enum",params:{allowedValues:W.properties.running.items.properties.ports.items.properties.protocol.enum}};
+operties/ports/items/properties/protocol/enum",keyword:"enum",params:{allowedValues:B.properties.running.items.properties.ports.items.properties.protocol.enum}};
 e===null?e=[g]:e.push(g),t++}}if(P.port!==void 0){let f=P.port;if(!(typeof f=="number"&&!(f%1)&&!isNaN(f)&&isFinite(f))){let g={instancePath:i+"/engine/workload\
 /running/"+a+"/ports/"+h+"/port",schemaPath:"#/$defs/workload/properties/running/items/properties/ports/items/properties/port/type",keyword:"type",params:{type:"\
 integer"}};e===null?e=[g]:e.push(g),t++}if(typeof f=="number"&&isFinite(f)){if(f>65535||isNaN(f)){let g={instancePath:i+"/engine/workload/running/"+a+"/ports/"+
@@ -507,7 +508,7 @@ nes/propertyNames",keyword:"propertyNames",params:{propertyName:r}};e===null?e=[
 n)){if(n.state===void 0){let o={instancePath:i+"/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1"),schemaPath:"#/properties/engines/additionalProperties/requir\
 ed",keyword:"required",params:{missingProperty:"state"}};e===null?e=[o]:e.push(o),t++}if(n.state!==void 0){let o=n.state;if(!(o==="stopped"||o==="running"||o===
 "unresponsive"||o==="unknown")){let a={instancePath:i+"/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1")+"/state",schemaPath:"#/$defs/engineState/enum",keyword:"\
-enum",params:{allowedValues:B.enum}};e===null?e=[a]:e.push(a),t++}}if(n.spec!==void 0){let o=n.spec;if(!(o&&typeof o=="object"&&!Array.isArray(o))){let a={instancePath:i+
+enum",params:{allowedValues:W.enum}};e===null?e=[a]:e.push(a),t++}}if(n.spec!==void 0){let o=n.spec;if(!(o&&typeof o=="object"&&!Array.isArray(o))){let a={instancePath:i+
 "/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1")+"/spec",schemaPath:"#/properties/engines/additionalProperties/properties/spec/type",keyword:"type",params:{
 type:"object"}};e===null?e=[a]:e.push(a),t++}}if(n.endpoint!==void 0&&typeof n.endpoint!="string"){let o={instancePath:i+"/engines/"+r.replace(/~/g,"~0").replace(
 /\//g,"~1")+"/endpoint",schemaPath:"#/properties/engines/additionalProperties/properties/endpoint/type",keyword:"type",params:{type:"string"}};e===null?e=[o]:e.
@@ -539,7 +540,7 @@ ems/properties/ports/items/required",keyword:"required",params:{missingProperty:
 "/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1")+"/workload/running/"+m+"/ports/"+f,schemaPath:"#/$defs/workload/properties/running/items/properties/ports/i\
 tems/required",keyword:"required",params:{missingProperty:"port"}};e===null?e=[y]:e.push(y),t++}if(g.protocol!==void 0){let y=g.protocol;if(!(y==="tcp"||y==="ud\
 p")){let b={instancePath:i+"/engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1")+"/workload/running/"+m+"/ports/"+f+"/protocol",schemaPath:"#/$defs/workload/prop\
-erties/running/items/properties/ports/items/properties/protocol/enum",keyword:"enum",params:{allowedValues:W.properties.running.items.properties.ports.items.properties.
+erties/running/items/properties/ports/items/properties/protocol/enum",keyword:"enum",params:{allowedValues:B.properties.running.items.properties.ports.items.properties.
 protocol.enum}};e===null?e=[b]:e.push(b),t++}}if(g.port!==void 0){let y=g.port;if(!(typeof y=="number"&&!(y%1)&&!isNaN(y)&&isFinite(y))){let b={instancePath:i+"\
 /engines/"+r.replace(/~/g,"~0").replace(/\//g,"~1")+"/workload/running/"+m+"/ports/"+f+"/port",schemaPath:"#/$defs/workload/properties/running/items/properties/\
 ports/items/properties/port/type",keyword:"type",params:{type:"integer"}};e===null?e=[b]:e.push(b),t++}if(typeof y=="number"&&isFinite(y)){if(y>65535||isNaN(y)){
@@ -582,55 +583,57 @@ nimum",keyword:"minimum",params:{comparison:">=",limit:0}};e===null?e=[l]:e.push
 phases/items/properties/ms/type",keyword:"type",params:{type:"number"}};e===null?e=[l]:e.push(l),t++}}if(o.outcome!==void 0){let a=o.outcome;if(!(a==="done"||a===
 "failed")){let l={instancePath:i+"/phases/"+n+"/outcome",schemaPath:"#/properties/phases/items/properties/outcome/enum",keyword:"enum",params:{allowedValues:k.properties.
 phases.items.properties.outcome.enum}};e===null?e=[l]:e.push(l),t++}}if(o.reason!==void 0&&typeof o.reason!="string"){let a={instancePath:i+"/phases/"+n+"/reaso\
-n",schemaPath:"#/properties/phases/items/properties/reason/type",keyword:"type",params:{type:"string"}};e===null?e=[a]:e.push(a),t++}}else{let a={instancePath:i+
-"/phases/"+n,schemaPath:"#/properties/phases/items/type",keyword:"type",params:{type:"object"}};e===null?e=[a]:e.push(a),t++}}}else{let r={instancePath:i+"/phas\
-es",schemaPath:"#/properties/phases/type",keyword:"type",params:{type:"array"}};e===null?e=[r]:e.push(r),t++}}if(d.counters!==void 0){let s=d.counters;if(s&&typeof s==
-"object"&&!Array.isArray(s)){if(s.steps===void 0){let r={instancePath:i+"/counters",schemaPath:"#/properties/counters/required",keyword:"required",params:{missingProperty:"\
-steps"}};e===null?e=[r]:e.push(r),t++}if(s.restarts===void 0){let r={instancePath:i+"/counters",schemaPath:"#/properties/counters/required",keyword:"required",params:{
-missingProperty:"restarts"}};e===null?e=[r]:e.push(r),t++}if(s.resets===void 0){let r={instancePath:i+"/counters",schemaPath:"#/properties/counters/required",keyword:"\
-required",params:{missingProperty:"resets"}};e===null?e=[r]:e.push(r),t++}if(s.failures===void 0){let r={instancePath:i+"/counters",schemaPath:"#/properties/cou\
-nters/required",keyword:"required",params:{missingProperty:"failures"}};e===null?e=[r]:e.push(r),t++}if(s.settingsPuts===void 0){let r={instancePath:i+"/counter\
-s",schemaPath:"#/properties/counters/required",keyword:"required",params:{missingProperty:"settingsPuts"}};e===null?e=[r]:e.push(r),t++}if(s.settingsWrites===void 0){
-let r={instancePath:i+"/counters",schemaPath:"#/properties/counters/required",keyword:"required",params:{missingProperty:"settingsWrites"}};e===null?e=[r]:e.push(
-r),t++}for(let r in s)if(!(r==="settingsPuts"||r==="settingsWrites")){let n=s[r];if(!(typeof n=="number"&&!(n%1)&&!isNaN(n)&&isFinite(n))){let o={instancePath:i+
-"/counters/"+r.replace(/~/g,"~0").replace(/\//g,"~1"),schemaPath:"#/properties/counters/additionalProperties/type",keyword:"type",params:{type:"integer"}};e===null?
-e=[o]:e.push(o),t++}if(typeof n=="number"&&isFinite(n)&&(n<0||isNaN(n))){let o={instancePath:i+"/counters/"+r.replace(/~/g,"~0").replace(/\//g,"~1"),schemaPath:"\
-#/properties/counters/additionalProperties/minimum",keyword:"minimum",params:{comparison:">=",limit:0}};e===null?e=[o]:e.push(o),t++}}}else{let r={instancePath:i+
-"/counters",schemaPath:"#/properties/counters/type",keyword:"type",params:{type:"object"}};e===null?e=[r]:e.push(r),t++}}if(d.policies!==void 0){let s=d.policies;
-if(s&&typeof s=="object"&&!Array.isArray(s)){if(s.lockedBy!==void 0&&typeof s.lockedBy!="string"){let r={instancePath:i+"/policies/lockedBy",schemaPath:"#/prope\
-rties/policies/properties/lockedBy/type",keyword:"type",params:{type:"string"}};e===null?e=[r]:e.push(r),t++}if(s.defaultsBy!==void 0&&typeof s.defaultsBy!="str\
-ing"){let r={instancePath:i+"/policies/defaultsBy",schemaPath:"#/properties/policies/properties/defaultsBy/type",keyword:"type",params:{type:"string"}};e===null?
-e=[r]:e.push(r),t++}}else{let r={instancePath:i+"/policies",schemaPath:"#/properties/policies/type",keyword:"type",params:{type:"object"}};e===null?e=[r]:e.push(
-r),t++}}if(d.hostIntegration!==void 0){let s=d.hostIntegration;if(s&&typeof s=="object"&&!Array.isArray(s)){if(s.files===void 0){let r={instancePath:i+"/hostInt\
-egration",schemaPath:"#/properties/hostIntegration/required",keyword:"required",params:{missingProperty:"files"}};e===null?e=[r]:e.push(r),t++}for(let r in s)if(!(r===
-"offBecause"||r==="observedGeneration"||r==="files")){let n={instancePath:i+"/hostIntegration",schemaPath:"#/properties/hostIntegration/additionalProperties",keyword:"\
-additionalProperties",params:{additionalProperty:r}};e===null?e=[n]:e.push(n),t++}if(s.offBecause!==void 0&&typeof s.offBecause!="string"){let r={instancePath:i+
-"/hostIntegration/offBecause",schemaPath:"#/properties/hostIntegration/properties/offBecause/type",keyword:"type",params:{type:"string"}};e===null?e=[r]:e.push(
-r),t++}if(s.observedGeneration!==void 0){let r=s.observedGeneration;if(!(typeof r=="number"&&!(r%1)&&!isNaN(r)&&isFinite(r))){let n={instancePath:i+"/hostIntegr\
-ation/observedGeneration",schemaPath:"#/properties/hostIntegration/properties/observedGeneration/type",keyword:"type",params:{type:"integer"}};e===null?e=[n]:e.
-push(n),t++}if(typeof r=="number"&&isFinite(r)&&(r<0||isNaN(r))){let n={instancePath:i+"/hostIntegration/observedGeneration",schemaPath:"#/properties/hostIntegr\
-ation/properties/observedGeneration/minimum",keyword:"minimum",params:{comparison:">=",limit:0}};e===null?e=[n]:e.push(n),t++}}if(s.files!==void 0){let r=s.files;
-if(Array.isArray(r)){let n=r.length;for(let o=0;o<n;o++){let a=r[o];if(a&&typeof a=="object"&&!Array.isArray(a)){if(a.part===void 0){let l={instancePath:i+"/hos\
-tIntegration/files/"+o,schemaPath:"#/properties/hostIntegration/properties/files/items/required",keyword:"required",params:{missingProperty:"part"}};e===null?e=
-[l]:e.push(l),t++}if(a.file===void 0){let l={instancePath:i+"/hostIntegration/files/"+o,schemaPath:"#/properties/hostIntegration/properties/files/items/required",
-keyword:"required",params:{missingProperty:"file"}};e===null?e=[l]:e.push(l),t++}if(a.state===void 0){let l={instancePath:i+"/hostIntegration/files/"+o,schemaPath:"\
-#/properties/hostIntegration/properties/files/items/required",keyword:"required",params:{missingProperty:"state"}};e===null?e=[l]:e.push(l),t++}for(let l in a)if(!(l===
-"part"||l==="file"||l==="state"||l==="message")){let m={instancePath:i+"/hostIntegration/files/"+o,schemaPath:"#/properties/hostIntegration/properties/files/ite\
-ms/additionalProperties",keyword:"additionalProperties",params:{additionalProperty:l}};e===null?e=[m]:e.push(m),t++}if(a.part!==void 0){let l=a.part;if(!(l==="p\
-ath"||l==="docker-context"||l==="kubeconfig"||l==="autostart")){let m={instancePath:i+"/hostIntegration/files/"+o+"/part",schemaPath:"#/properties/hostIntegrati\
-on/properties/files/items/properties/part/enum",keyword:"enum",params:{allowedValues:k.properties.hostIntegration.properties.files.items.properties.part.enum}};
-e===null?e=[m]:e.push(m),t++}}if(a.file!==void 0&&typeof a.file!="string"){let l={instancePath:i+"/hostIntegration/files/"+o+"/file",schemaPath:"#/properties/ho\
-stIntegration/properties/files/items/properties/file/type",keyword:"type",params:{type:"string"}};e===null?e=[l]:e.push(l),t++}if(a.state!==void 0){let l=a.state;
-if(!(l==="managed"||l==="clean"||l==="left"||l==="failed")){let m={instancePath:i+"/hostIntegration/files/"+o+"/state",schemaPath:"#/properties/hostIntegration/\
-properties/files/items/properties/state/enum",keyword:"enum",params:{allowedValues:k.properties.hostIntegration.properties.files.items.properties.state.enum}};e===
-null?e=[m]:e.push(m),t++}}if(a.message!==void 0&&typeof a.message!="string"){let l={instancePath:i+"/hostIntegration/files/"+o+"/message",schemaPath:"#/properti\
-es/hostIntegration/properties/files/items/properties/message/type",keyword:"type",params:{type:"string"}};e===null?e=[l]:e.push(l),t++}}else{let l={instancePath:i+
-"/hostIntegration/files/"+o,schemaPath:"#/properties/hostIntegration/properties/files/items/type",keyword:"type",params:{type:"object"}};e===null?e=[l]:e.push(l),
-t++}}}else{let n={instancePath:i+"/hostIntegration/files",schemaPath:"#/properties/hostIntegration/properties/files/type",keyword:"type",params:{type:"array"}};
-e===null?e=[n]:e.push(n),t++}}}else{let r={instancePath:i+"/hostIntegration",schemaPath:"#/properties/hostIntegration/type",keyword:"type",params:{type:"object"}};
-e===null?e=[r]:e.push(r),t++}}if(d.notices!==void 0){let s=d.notices;if(Array.isArray(s)){let r=s.length;for(let n=0;n<r;n++)if(typeof s[n]!="string"){let o={instancePath:i+
-"/notices/"+n,schemaPath:"#/properties/notices/items/type",keyword:"type",params:{type:"string"}};e===null?e=[o]:e.push(o),t++}}else{let r={instancePath:i+"/not\
-ices",schemaPath:"#/properties/notices/type",keyword:"type",params:{type:"array"}};e===null?e=[r]:e.push(r),t++}}}else{let s={instancePath:i,schemaPath:"#/type",
-keyword:"type",params:{type:"object"}};e===null?e=[s]:e.push(s),t++}return T.errors=e,t===0}T.evaluated={props:{kind:!0,formatVersion:!0,product:!0,version:!0,settingsVersion:!0,
-pid:!0,home:!0,startedAt:!0,driver:!0,power:!0,generation:!0,observedGeneration:!0,converged:!0,backendState:!0,conditions:!0,machine:!0,access:!0,maintenance:!0,
-apply:!0,kept:!0,transaction:!0,ports:!0,engine:!0,engines:!0,cluster:!0,phases:!0,counters:!0,policies:!0,hostIntegration:!0,notices:!0},dynamicProps:!1,dynamicItems:!1};export{x as default,H as validate};
+n",schemaPath:"#/properties/phases/items/properties/reason/type",keyword:"type",params:{type:"string"}};e===null?e=[a]:e.push(a),t++}if(o.waitingFor!==void 0&&typeof o.
+waitingFor!="string"){let a={instancePath:i+"/phases/"+n+"/waitingFor",schemaPath:"#/properties/phases/items/properties/waitingFor/type",keyword:"type",params:{
+type:"string"}};e===null?e=[a]:e.push(a),t++}}else{let a={instancePath:i+"/phases/"+n,schemaPath:"#/properties/phases/items/type",keyword:"type",params:{type:"o\
+bject"}};e===null?e=[a]:e.push(a),t++}}}else{let r={instancePath:i+"/phases",schemaPath:"#/properties/phases/type",keyword:"type",params:{type:"array"}};e===null?
+e=[r]:e.push(r),t++}}if(d.counters!==void 0){let s=d.counters;if(s&&typeof s=="object"&&!Array.isArray(s)){if(s.steps===void 0){let r={instancePath:i+"/counters",
+schemaPath:"#/properties/counters/required",keyword:"required",params:{missingProperty:"steps"}};e===null?e=[r]:e.push(r),t++}if(s.restarts===void 0){let r={instancePath:i+
+"/counters",schemaPath:"#/properties/counters/required",keyword:"required",params:{missingProperty:"restarts"}};e===null?e=[r]:e.push(r),t++}if(s.resets===void 0){
+let r={instancePath:i+"/counters",schemaPath:"#/properties/counters/required",keyword:"required",params:{missingProperty:"resets"}};e===null?e=[r]:e.push(r),t++}
+if(s.failures===void 0){let r={instancePath:i+"/counters",schemaPath:"#/properties/counters/required",keyword:"required",params:{missingProperty:"failures"}};e===
+null?e=[r]:e.push(r),t++}if(s.settingsPuts===void 0){let r={instancePath:i+"/counters",schemaPath:"#/properties/counters/required",keyword:"required",params:{missingProperty:"\
+settingsPuts"}};e===null?e=[r]:e.push(r),t++}if(s.settingsWrites===void 0){let r={instancePath:i+"/counters",schemaPath:"#/properties/counters/required",keyword:"\
+required",params:{missingProperty:"settingsWrites"}};e===null?e=[r]:e.push(r),t++}for(let r in s)if(!(r==="settingsPuts"||r==="settingsWrites")){let n=s[r];if(!(typeof n==
+"number"&&!(n%1)&&!isNaN(n)&&isFinite(n))){let o={instancePath:i+"/counters/"+r.replace(/~/g,"~0").replace(/\//g,"~1"),schemaPath:"#/properties/counters/additio\
+nalProperties/type",keyword:"type",params:{type:"integer"}};e===null?e=[o]:e.push(o),t++}if(typeof n=="number"&&isFinite(n)&&(n<0||isNaN(n))){let o={instancePath:i+
+"/counters/"+r.replace(/~/g,"~0").replace(/\//g,"~1"),schemaPath:"#/properties/counters/additionalProperties/minimum",keyword:"minimum",params:{comparison:">=",
+limit:0}};e===null?e=[o]:e.push(o),t++}}}else{let r={instancePath:i+"/counters",schemaPath:"#/properties/counters/type",keyword:"type",params:{type:"object"}};e===
+null?e=[r]:e.push(r),t++}}if(d.policies!==void 0){let s=d.policies;if(s&&typeof s=="object"&&!Array.isArray(s)){if(s.lockedBy!==void 0&&typeof s.lockedBy!="stri\
+ng"){let r={instancePath:i+"/policies/lockedBy",schemaPath:"#/properties/policies/properties/lockedBy/type",keyword:"type",params:{type:"string"}};e===null?e=[r]:
+e.push(r),t++}if(s.defaultsBy!==void 0&&typeof s.defaultsBy!="string"){let r={instancePath:i+"/policies/defaultsBy",schemaPath:"#/properties/policies/properties\
+/defaultsBy/type",keyword:"type",params:{type:"string"}};e===null?e=[r]:e.push(r),t++}}else{let r={instancePath:i+"/policies",schemaPath:"#/properties/policies/\
+type",keyword:"type",params:{type:"object"}};e===null?e=[r]:e.push(r),t++}}if(d.hostIntegration!==void 0){let s=d.hostIntegration;if(s&&typeof s=="object"&&!Array.
+isArray(s)){if(s.files===void 0){let r={instancePath:i+"/hostIntegration",schemaPath:"#/properties/hostIntegration/required",keyword:"required",params:{missingProperty:"\
+files"}};e===null?e=[r]:e.push(r),t++}for(let r in s)if(!(r==="offBecause"||r==="observedGeneration"||r==="files")){let n={instancePath:i+"/hostIntegration",schemaPath:"\
+#/properties/hostIntegration/additionalProperties",keyword:"additionalProperties",params:{additionalProperty:r}};e===null?e=[n]:e.push(n),t++}if(s.offBecause!==
+void 0&&typeof s.offBecause!="string"){let r={instancePath:i+"/hostIntegration/offBecause",schemaPath:"#/properties/hostIntegration/properties/offBecause/type",
+keyword:"type",params:{type:"string"}};e===null?e=[r]:e.push(r),t++}if(s.observedGeneration!==void 0){let r=s.observedGeneration;if(!(typeof r=="number"&&!(r%1)&&
+!isNaN(r)&&isFinite(r))){let n={instancePath:i+"/hostIntegration/observedGeneration",schemaPath:"#/properties/hostIntegration/properties/observedGeneration/type",
+keyword:"type",params:{type:"integer"}};e===null?e=[n]:e.push(n),t++}if(typeof r=="number"&&isFinite(r)&&(r<0||isNaN(r))){let n={instancePath:i+"/hostIntegratio\
+n/observedGeneration",schemaPath:"#/properties/hostIntegration/properties/observedGeneration/minimum",keyword:"minimum",params:{comparison:">=",limit:0}};e===null?
+e=[n]:e.push(n),t++}}if(s.files!==void 0){let r=s.files;if(Array.isArray(r)){let n=r.length;for(let o=0;o<n;o++){let a=r[o];if(a&&typeof a=="object"&&!Array.isArray(
+a)){if(a.part===void 0){let l={instancePath:i+"/hostIntegration/files/"+o,schemaPath:"#/properties/hostIntegration/properties/files/items/required",keyword:"req\
+uired",params:{missingProperty:"part"}};e===null?e=[l]:e.push(l),t++}if(a.file===void 0){let l={instancePath:i+"/hostIntegration/files/"+o,schemaPath:"#/propert\
+ies/hostIntegration/properties/files/items/required",keyword:"required",params:{missingProperty:"file"}};e===null?e=[l]:e.push(l),t++}if(a.state===void 0){let l={
+instancePath:i+"/hostIntegration/files/"+o,schemaPath:"#/properties/hostIntegration/properties/files/items/required",keyword:"required",params:{missingProperty:"\
+state"}};e===null?e=[l]:e.push(l),t++}for(let l in a)if(!(l==="part"||l==="file"||l==="state"||l==="message")){let m={instancePath:i+"/hostIntegration/files/"+o,
+schemaPath:"#/properties/hostIntegration/properties/files/items/additionalProperties",keyword:"additionalProperties",params:{additionalProperty:l}};e===null?e=[
+m]:e.push(m),t++}if(a.part!==void 0){let l=a.part;if(!(l==="path"||l==="docker-context"||l==="kubeconfig"||l==="autostart")){let m={instancePath:i+"/hostIntegra\
+tion/files/"+o+"/part",schemaPath:"#/properties/hostIntegration/properties/files/items/properties/part/enum",keyword:"enum",params:{allowedValues:k.properties.hostIntegration.
+properties.files.items.properties.part.enum}};e===null?e=[m]:e.push(m),t++}}if(a.file!==void 0&&typeof a.file!="string"){let l={instancePath:i+"/hostIntegration\
+/files/"+o+"/file",schemaPath:"#/properties/hostIntegration/properties/files/items/properties/file/type",keyword:"type",params:{type:"string"}};e===null?e=[l]:e.
+push(l),t++}if(a.state!==void 0){let l=a.state;if(!(l==="managed"||l==="clean"||l==="left"||l==="failed")){let m={instancePath:i+"/hostIntegration/files/"+o+"/s\
+tate",schemaPath:"#/properties/hostIntegration/properties/files/items/properties/state/enum",keyword:"enum",params:{allowedValues:k.properties.hostIntegration.properties.
+files.items.properties.state.enum}};e===null?e=[m]:e.push(m),t++}}if(a.message!==void 0&&typeof a.message!="string"){let l={instancePath:i+"/hostIntegration/fil\
+es/"+o+"/message",schemaPath:"#/properties/hostIntegration/properties/files/items/properties/message/type",keyword:"type",params:{type:"string"}};e===null?e=[l]:
+e.push(l),t++}}else{let l={instancePath:i+"/hostIntegration/files/"+o,schemaPath:"#/properties/hostIntegration/properties/files/items/type",keyword:"type",params:{
+type:"object"}};e===null?e=[l]:e.push(l),t++}}}else{let n={instancePath:i+"/hostIntegration/files",schemaPath:"#/properties/hostIntegration/properties/files/typ\
+e",keyword:"type",params:{type:"array"}};e===null?e=[n]:e.push(n),t++}}}else{let r={instancePath:i+"/hostIntegration",schemaPath:"#/properties/hostIntegration/t\
+ype",keyword:"type",params:{type:"object"}};e===null?e=[r]:e.push(r),t++}}if(d.notices!==void 0){let s=d.notices;if(Array.isArray(s)){let r=s.length;for(let n=0;n<
+r;n++)if(typeof s[n]!="string"){let o={instancePath:i+"/notices/"+n,schemaPath:"#/properties/notices/items/type",keyword:"type",params:{type:"string"}};e===null?
+e=[o]:e.push(o),t++}}else{let r={instancePath:i+"/notices",schemaPath:"#/properties/notices/type",keyword:"type",params:{type:"array"}};e===null?e=[r]:e.push(r),
+t++}}}else{let s={instancePath:i,schemaPath:"#/type",keyword:"type",params:{type:"object"}};e===null?e=[s]:e.push(s),t++}return T.errors=e,t===0}T.evaluated={props:{
+kind:!0,formatVersion:!0,product:!0,version:!0,settingsVersion:!0,pid:!0,home:!0,startedAt:!0,driver:!0,power:!0,generation:!0,observedGeneration:!0,converged:!0,
+backendState:!0,conditions:!0,machine:!0,access:!0,maintenance:!0,apply:!0,kept:!0,transaction:!0,ports:!0,engine:!0,engines:!0,cluster:!0,phases:!0,counters:!0,
+policies:!0,hostIntegration:!0,notices:!0},dynamicProps:!1,dynamicItems:!1};export{x as default,H as validate};

@@ -130,8 +130,8 @@ export function k3sCluster(shell: Shell, options: K3sOptions): ClusterDriver {
     const { spec } = started;
     const credentials = await storedCredentials();
     const health = await healthOf(spec, credentials, signal);
-    if (!health.ready || !credentials) return { state: 'running', installedVersion, spec, ready: false };
-    const kubeconfig = await offerKubeconfig(spec, credentials);
+    if (!health.ready) return { state: 'running', installedVersion, spec, ready: false, message: health.waiting };
+    const kubeconfig = credentials && (await offerKubeconfig(spec, credentials));
     return {
       state: 'running',
       installedVersion,
@@ -141,7 +141,7 @@ export function k3sCluster(shell: Shell, options: K3sOptions): ClusterDriver {
     };
   }
 
-  async function start(spec: ClusterSpec, signal: AbortSignal): Promise<void> {
+  async function start(spec: ClusterSpec, signal: AbortSignal, onWait?: (what: string) => void): Promise<void> {
     refuseUnsupported(spec);
     const started = await record.read();
     const running = (await shell.find(PROGRAM)).state === 'running';
@@ -152,7 +152,7 @@ export function k3sCluster(shell: Shell, options: K3sOptions): ClusterDriver {
       shell,
       PROGRAM,
       async () => healthOf(spec, await storedCredentials(), signal),
-      options.readyMs ?? READY_MS,
+      { limitMs: options.readyMs ?? READY_MS, ...(onWait ? { onWait } : {}) },
       signal,
     );
     const credentials = await storedCredentials();
@@ -275,10 +275,10 @@ export function k3sCluster(shell: Shell, options: K3sOptions): ClusterDriver {
       const kept = [...(await artifacts.kept(architecture)), ...(there && there !== 'unknown' ? [there] : [])];
       return (kept.length > 0 ? newestFirst(kept) : known.releases).map(({ version }) => version);
     },
-    async perform(step, signal) {
+    async perform(step, signal, onWait) {
       switch (step.do) {
         case 'start':
-          return start(step.spec, signal);
+          return start(step.spec, signal, onWait);
         case 'stop':
           return stop(signal);
         case 'reset':

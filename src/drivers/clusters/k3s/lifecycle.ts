@@ -45,14 +45,14 @@ const ENGINES: readonly string[] = ['moby', 'containerd'];
 const POLL_MS = 500;
 
 /**
- * Waits until the cluster is ready, and watches its process.
+ * Waits until the cluster is ready, saying what for, and watches its process.
  * @throws RdError `ERR_DRIVER_FAILED` with the last lines of its log when it exits or times out; `ERR_CANCELLED`.
  */
 export async function waitUntilReady(
   shell: Shell,
   name: string,
   health: () => Promise<Health>,
-  limitMs: number,
+  { limitMs, onWait }: { limitMs: number; onWait?: (what: string) => void },
   signal: AbortSignal,
 ): Promise<void> {
   const deadline = shell.clock.now() + limitMs;
@@ -60,6 +60,7 @@ export async function waitUntilReady(
     if (signal.aborted) throw new RdError('ERR_CANCELLED', 'waiting for the cluster was canceled');
     const now = await health();
     if (now.ready) return;
+    onWait?.(now.waiting);
     if ((await shell.find(name)).state !== 'running')
       throw await programFailure(shell, name, 'k3s exited during its start');
     if (shell.clock.now() >= deadline) {

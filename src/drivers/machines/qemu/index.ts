@@ -229,7 +229,7 @@ async function openQemu(context: DriverContext, programs: GuestPrograms): Promis
       },
       cluster: {
         ...cluster,
-        perform: (step, signal) => state.unlessHalted(signal, (until) => cluster.perform(step, until)),
+        perform: (step, signal, onWait) => state.unlessHalted(signal, (until) => cluster.perform(step, until, onWait)),
       },
     },
     pauses,

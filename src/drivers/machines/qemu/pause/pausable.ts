@@ -134,7 +134,7 @@ function pausableCluster(cluster: ClusterDriver, pauses: Pauses, isUp: () => Pro
   return {
     ...cluster,
     observe: observation(pauses, isUp, cluster.observe),
-    perform: (step, signal) => pauses.awake(() => cluster.perform(step, signal)),
+    perform: (step, signal, onWait) => pauses.awake(() => cluster.perform(step, signal, onWait)),
     ...(connect ? { connect: (target, signal) => pauses.awake(() => connect(target, signal)) } : {}),
   };
 }
