@@ -6,7 +6,7 @@ import {
   uninstallExtension,
 } from '../../src/client/extensions.ts';
 import { isObject, type JsonObject } from '../../src/json.ts';
-import { statusLine } from '../../src/os/status-line.ts';
+import { waitingLine } from '../../src/os/waiting-line.ts';
 import { noArguments, oneArgument } from '../arguments/arguments.ts';
 import { mistake } from '../arguments/values.ts';
 import { defineCommand, type Invocation, type Io } from '../command.ts';
@@ -16,7 +16,7 @@ import { jsonText, plainText } from '../views/text.ts';
 interface ExtensionChange {
   /** How the line on stdout begins: `Installing`. */
   word: string;
-  /** Shown on a terminal while waiting. */
+  /** Shown on a terminal while waiting; elsewhere printed when it takes long. */
   meanwhile: string;
   call: typeof installExtension;
   /** Shown when nothing changed: `is already installed`. */
@@ -30,9 +30,9 @@ async function changeExtension(
 ): Promise<number> {
   const id = oneArgument(args);
   const client = createClient(await connect());
-  const line = statusLine(io);
-  line.draw(`${meanwhile} ${plainText(id)} …`);
-  const reply = await call(client, id, { signal: io.signal }).finally(line.clear);
+  const line = waitingLine(io);
+  line.show(`${meanwhile} ${plainText(id)} …`);
+  const reply = await call(client, id, { signal: io.signal }).finally(line.end);
   if (reply.status < 200 || reply.status > 299) return refused(reply, io);
   io.out(`${word} image ${id}: ${reply.text}\n`);
   if (reply.status === 204) io.err(`note: nothing to do, ${plainText(id)} ${already}\n`);

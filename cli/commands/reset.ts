@@ -145,7 +145,8 @@ async function resetBackend(
   const timeoutMs = snapshot && !foreign ? COPY_LIMIT_MS : LIMIT_MS;
   const request = { method: 'PUT', path: '/v1/k8s_reset', body, timeoutMs, signal: io.signal } as const;
   if (foreign) return sentenceOf(client, request);
-  const { serviceLine, workText } = await import('../views/service-activity.ts');
+  const { serviceLine } = await import('../views/service-activity.ts');
+  const { workText } = await import('../views/work-text.ts');
   const stopShowing = serviceLine(client, io, { text: workText, afterMs: 1_000, prints: true });
   return sentenceOf(client, request).finally(stopShowing);
 }

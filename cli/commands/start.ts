@@ -11,6 +11,7 @@ import { areFilesDone, hasFailedFiles, userFilesError } from '../../src/client/u
 import { type ErrorCode, RdError } from '../../src/errors.ts';
 import type { JsonObject } from '../../src/json.ts';
 import { type Clock, steadyClock } from '../../src/os/clock.ts';
+import { type WaitingLine, waitingLine } from '../../src/os/waiting-line.ts';
 import type { PlanRequest } from '../../src/plan/change.ts';
 import { COMPATIBLE } from '../../src/product.ts';
 import { SCHEMA_VERSION } from '../../src/settings/settings.gen.ts';
@@ -28,6 +29,7 @@ import { formatDuration, platformName, quote, usage } from '../arguments/values.
 import { type Caller, defineCommand, type Io } from '../command.ts';
 import { driverText, showNotices } from '../views/service-activity.ts';
 import { plainText, style } from '../views/text.ts';
+import { workText } from '../views/work-text.ts';
 import type { filesOfStart } from './apply/files-at-start.ts';
 import { writeSettings } from './set.ts';
 
@@ -205,14 +207,15 @@ const POLL_MS = 2000;
  * @throws RdError `ERR_CONVERGE_FAILED`, `ERR_USER_FILES`, `ERR_DEADLINE`, `ERR_CANCELLED`.
  */
 export async function waitStarted(input: WaitInput): Promise<void> {
-  const { client, timeoutMs, clock = steadyClock } = input;
+  const { client, timeoutMs, io, clock = steadyClock } = input;
+  const line = waitingLine(io, { afterMs: 1_000 }, clock);
   try {
-    if (client.connection.foreign) await waitForeign(input, clock);
+    if (client.connection.foreign) await waitForeign(input, clock, line);
     else
-      await waitOwn(input, clock).catch((error: unknown) => {
+      await waitOwn(input, clock, line).catch((error: unknown) => {
         // Another application given by flags is only recognized here.
         if (!(error instanceof RdError) || error.code !== 'ERR_NOT_FOUND') throw error;
-        return waitForeign(input, clock);
+        return waitForeign(input, clock, line);
       });
   } catch (error) {
     if (error instanceof RdError && error.code === 'ERR_DEADLINE') {
@@ -224,13 +227,19 @@ export async function waitStarted(input: WaitInput): Promise<void> {
       throw new RdError('ERR_CONVERGE_FAILED', message, { cause: error, details: [error.message] });
     }
     throw error;
+  } finally {
+    line.end();
   }
 }
 
-async function waitOwn({ client, generation, sent, timeoutMs, io }: WaitInput, clock: Clock): Promise<void> {
+async function waitOwn(
+  { client, generation, sent, timeoutMs, io }: WaitInput,
+  clock: Clock,
+  line: WaitingLine,
+): Promise<void> {
   const { signal } = io;
   const wanted = generation ?? (await generationInForce(client, signal));
-  let noticed = false;
+  let noticed: string | undefined;
   const started: PlanRequest = { settings: sent ?? { version: SCHEMA_VERSION }, state: 'started', prune: [] };
   const feed = watched(client, { clock, signal });
   try {
@@ -242,11 +251,16 @@ async function waitOwn({ client, generation, sent, timeoutMs, io }: WaitInput, c
       timeoutMs,
       clock,
       signal,
-      onStatus({ conditions }) {
-        const held = conditions.find(({ reason }) => reason === 'Held');
-        // A held backend may need user action, which no other output mentions.
-        if (held && !noticed) io.err(`notice: ${plainText(held.message)}\n`);
-        noticed ||= held !== undefined;
+      onStatus(status) {
+        const held = status.conditions.find(({ reason }) => reason === 'Held');
+        // A held backend may need user action, at once.
+        if (held && noticed === undefined) {
+          noticed = plainText(held.message);
+          line.interrupt();
+          io.err(`notice: ${noticed}\n`);
+        }
+        const work = workText(status);
+        if (work !== noticed) line.show(work);
       },
     });
     const error = userFilesError(status);
@@ -264,7 +278,7 @@ async function generationInForce(client: Client, signal: AbortSignal): Promise<n
 }
 
 /** There are no generations there: ready counts only once no sent setting requires a restart. */
-async function waitForeign({ client, sent, timeoutMs, io }: WaitInput, clock: Clock): Promise<void> {
+async function waitForeign({ client, sent, timeoutMs, io }: WaitInput, clock: Clock, line: WaitingLine): Promise<void> {
   const { signal } = io;
   const deadline = clock.now() + timeoutMs;
   for (;;) {
@@ -277,6 +291,7 @@ async function waitForeign({ client, sent, timeoutMs, io }: WaitInput, clock: Cl
     );
     if (state === 'ERROR') throw new RdError('ERR_CONVERGE_FAILED', 'The backend is in state ERROR.');
     if ((state === 'STARTED' || state === 'DISABLED') && !(sent && (await restartDue(client, sent, signal)))) return;
+    line.show(`The backend of ${COMPATIBLE.productName} is in state ${plainText(state ?? 'unknown')}.`);
     const left = deadline - clock.now();
     if (left <= 0) throw new RdError('ERR_DEADLINE', `The last state seen was ${state ?? 'unknown'}.`);
     await clock.sleep(Math.min(POLL_MS, left), signal);

@@ -1,51 +1,59 @@
 import { type Clock, steadyClock } from '../../src/os/clock.ts';
 import { sizeText } from '../../src/os/size.ts';
 import { statusLine } from '../../src/os/status-line.ts';
+import { waitingLine } from '../../src/os/waiting-line.ts';
 import type { Phase } from '../../src/reconcile/contract.ts';
 import type { StatusDocument } from '../../src/reconcile/status-document.ts';
 import type { Io } from '../command.ts';
 import { phasesText, why } from './status-text.ts';
 import { durationText, type Style } from './text.ts';
+import { workText } from './work-text.ts';
 
 /** Shows phases on stderr as they begin and end. */
 export interface Progress {
   show(status: StatusDocument): void;
   /** Phases not printed yet: each is shown once, even when stdout and stderr are the same. */
   unshown(phases: readonly Phase[]): Phase[];
-  /** Clears an unfinished line. Call before writing anything else. */
+  /** Call before writing anything else: clears an unfinished line. */
+  interrupt(): void;
+  /** Clears an unfinished line for good. */
   end(): void;
 }
 
 /**
- * On a terminal, one transient line with the current phase, and a table after a failure; elsewhere one line per
- * finished phase.
+ * On a terminal, one transient line with the current work, and a table after a failure; elsewhere one line per
+ * finished phase, and one with the current work when that takes long.
  */
-export function progress(io: Io, paint: Style): Progress {
+export function progress(io: Io, paint: Style, clock: Clock = steadyClock): Progress {
   const finished = new Set<string>();
   const idOf = (phase: Phase) => `${phase.name} ${phase.startedAt}`;
-  const line = statusLine(io);
+  const line = waitingLine(io, { paint: paint.dim }, clock);
   let unfinished: readonly Phase[] = [];
 
   return {
-    show({ phases, converged }) {
+    show(status) {
+      const { phases, converged } = status;
+      const work = workText(status);
       if (io.progress) {
         unfinished = converged ? [] : phases;
-        const present = phases.findLast((phase) => phase.ms === undefined);
-        if (present) line.draw(paint.dim(`  ${present.name} …`));
+        line.show(work && `  ${work}`);
         return;
       }
       for (const phase of phases) {
         const id = idOf(phase);
         if (phase.ms === undefined || finished.has(id)) continue;
         finished.add(id);
+        line.interrupt();
         io.err(
           `  ${phase.name}: ${phase.outcome === 'failed' ? 'failed' : 'done'} (${durationText(phase.ms)})${why(phase)}\n`,
         );
       }
+      line.show(work);
     },
     unshown: (phases) => phases.filter((phase) => !finished.has(idOf(phase))),
+    interrupt: line.interrupt,
     end() {
-      line.clear();
+      line.end();
       if (unfinished.length > 0) io.err(`${phasesText(unfinished)}\n`);
       unfinished = [];
     },

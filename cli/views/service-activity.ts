@@ -1,20 +1,20 @@
 import type { Client } from '../../src/client/client.ts';
-import { blockingCondition } from '../../src/client/converge.ts';
 import { answerLimit } from '../../src/client/http.ts';
 import { type Clock, steadyClock } from '../../src/os/clock.ts';
-import { statusLine } from '../../src/os/status-line.ts';
+import { PRINT_MS, waitingLine } from '../../src/os/waiting-line.ts';
 import type { Plan, PlanRequest } from '../../src/plan/change.ts';
 import { NO_SNAPSHOT } from '../../src/plan/losses.ts';
 import type { StatusDocument } from '../../src/reconcile/status-document.ts';
 import type { Io } from '../command.ts';
 import { foreseenText } from './foreseen-text.ts';
 import { plainText } from './text.ts';
+import { phaseText } from './work-text.ts';
 
 export const PLAN_WAIT_MS = 60_000;
 const QUIET_MS = 1_000;
 
 /**
- * A client whose `planWithLive` waits for a successful observation, e.g. while a step is running, and shows on a terminal what the
+ * A client whose `planWithLive` waits for a successful observation, e.g. while a step is running, and shows what the
  * service does meanwhile, as `apply` does while a snapshot is made. `waitMs` is evaluated per plan; after that time the plan is made without an observation, and
  * says so.
  */
@@ -23,7 +23,7 @@ export function patientClient(client: Client, io: Io, waitMs: () => number): Cli
     ...client,
     async planWithLive(request, options) {
       const wait = waitMs();
-      const stopShowing = serviceLine(client, io, { text: waitingText, afterMs: QUIET_MS });
+      const stopShowing = serviceLine(client, io, { text: waitingText, afterMs: QUIET_MS, prints: true });
       try {
         const timeoutMs = wait + answerLimit({ method: 'POST' });
         return await client.planWithLive(request, { signal: io.signal, timeoutMs, ...options, waitMs: wait });
@@ -33,7 +33,11 @@ export function patientClient(client: Client, io: Io, waitMs: () => number): Cli
     },
     async apply(request, tag, options) {
       // A snapshot may take minutes.
-      const stopShowing = serviceLine(client, io, { text: ({ maintenance }) => maintenance, afterMs: QUIET_MS });
+      const stopShowing = serviceLine(client, io, {
+        text: ({ maintenance }) => maintenance,
+        afterMs: QUIET_MS,
+        prints: true,
+      });
       try {
         return await client.apply(request, tag, options);
       } finally {
@@ -44,28 +48,10 @@ export function patientClient(client: Client, io: Io, waitMs: () => number): Cli
 }
 
 function waitingText(status: StatusDocument): string {
-  const step = stepText(status);
+  const step = status.phases.findLast(({ ms }) => ms === undefined);
   const trouble = status.conditions.find(({ type, status: is }) => type === 'Converged' && is !== 'True');
-  return `Waiting for the current state: ${step ?? status.maintenance ?? trouble?.message ?? 'querying the driver …'}`;
+  return `Waiting for the current state: ${(step && phaseText(step)) ?? status.maintenance ?? trouble?.message ?? 'querying the driver …'}`;
 }
-
-function stepText({ phases }: StatusDocument): string | undefined {
-  const step = phases.findLast(({ ms }) => ms === undefined);
-  return step && `${step.name} …`;
-}
-
-/** What a service works on that comes back after work on its data; `undefined` for one that is back. */
-export function workText(status: StatusDocument): string | undefined {
-  if (status.maintenance !== undefined) return status.maintenance;
-  const open = blockingCondition(status);
-  return open && [stepText(status), open.message].filter((text) => text !== undefined).join(' ');
-}
-
-/** Of a line that can be cleared: one row of the terminal. */
-const MAX_LENGTH = 100;
-
-/** Elsewhere than on a terminal, a line is printed after so long, and no sooner after the line before. */
-const PRINT_MS = 15_000;
 
 export interface ServiceLine {
   /** The text of the line; `undefined` draws nothing. */
@@ -89,33 +75,23 @@ export function serviceLine(
   // Other applications have no such status.
   if (client.foreign || !(io.progress || prints)) return async () => {};
   const ending = new AbortController();
-  const line = statusLine(io);
-  let printed = { text: '', at: Number.NEGATIVE_INFINITY };
+  const line = waitingLine(io, { afterMs, drawsOnly: !prints }, clock);
   const showing = (async () => {
     const quietMs = io.progress ? afterMs : PRINT_MS;
     if (quietMs > 0) await clock.sleep(quietMs, ending.signal);
     if (ending.signal.aborted) return;
+    const draw = (status: StatusDocument) => {
+      const shown = text(status);
+      line.show(shown && plainText(shown));
+    };
     // The command itself reports a service that is away.
     await client.watch?.(draw, ending.signal).catch(() => undefined);
   })();
 
-  function draw(status: StatusDocument): void {
-    const shown = text(status);
-    if (shown === undefined || ending.signal.aborted) return;
-    if (!io.progress) print(plainText(shown));
-    else line.draw(plainText(shown).slice(0, Math.min(io.columns ?? MAX_LENGTH, MAX_LENGTH)));
-  }
-
-  function print(shown: string): void {
-    if (shown === printed.text || clock.now() - printed.at < PRINT_MS) return;
-    printed = { text: shown, at: clock.now() };
-    io.err(`  ${shown}\n`);
-  }
-
   return async () => {
     ending.abort();
     await showing;
-    line.clear();
+    line.end();
   };
 }
 

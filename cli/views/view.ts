@@ -114,6 +114,7 @@ function printEvent(
   event: ApplyEvent | SurroundingEvent,
   locate: Locate | undefined,
 ): void {
+  if (event.type !== 'progress') steps.interrupt();
   switch (event.type) {
     case 'lock-held':
       io.err(`Waiting for another apply (pid ${event.pid}, since ${event.since}).\n`);

@@ -99,7 +99,7 @@ export function watched(
 }
 
 /** The status with the steps of an apply, and with what becomes of it if it fails. */
-type Seen = LoopStatus & { apply?: ApplyWork; transaction?: TransactionReport };
+type Seen = LoopStatus & { apply?: ApplyWork; transaction?: TransactionReport; maintenance?: string };
 
 export interface WaitInput<S extends Seen> {
   feed: StatusFeed<S>;
@@ -273,6 +273,6 @@ function isConnectionError(error: unknown): error is RdError {
 }
 
 function fingerprint(status: Seen): string {
-  const { generation, backendState, phases, conditions, apply, transaction } = status;
-  return JSON.stringify([generation, backendState, phases, conditions, apply, transaction]);
+  const { generation, backendState, phases, conditions, apply, transaction, maintenance } = status;
+  return JSON.stringify([generation, backendState, phases, conditions, apply, transaction, maintenance]);
 }

@@ -1,5 +1,5 @@
 /** The part of a terminal that a status line needs: stderr, and whether progress can be drawn there. */
-interface Terminal {
+export interface Terminal {
   err(text: string): void;
   progress: boolean;
 }

@@ -4,16 +4,16 @@ import type { Client } from '../../src/client/client.ts';
 import { RdError } from '../../src/errors.ts';
 import type { Clock } from '../../src/os/clock.ts';
 import { fakeIo } from '../helpers/cli.ts';
+import { createVirtualClock } from '../reconcile/virtual-clock.ts';
 
-/** Time that passes only while something sleeps. */
-function fakePace(): Clock & { slept: number } {
+/** Time that passes as fast as it is waited for. */
+function pace(): Clock & { slept: number } {
+  const clock = createVirtualClock({ auto: true });
+  const began = clock.now();
   return {
-    slept: 0,
-    now() {
-      return this.slept;
-    },
-    async sleep(ms) {
-      this.slept += ms;
+    ...clock,
+    get slept() {
+      return clock.now() - began;
     },
   };
 }
@@ -50,7 +50,7 @@ const status = (generation: number, observedGeneration: number, converged: boole
 
 describe('for an rdctl service', () => {
   test('a stale STARTED of the previous generation is not enough', async () => {
-    const clock = fakePace();
+    const clock = pace();
     const client = scripted(
       { status: [status(2, 1, true), status(2, 1, true), status(2, 2, false), status(2, 2, true)] },
       false,
@@ -61,7 +61,7 @@ describe('for an rdctl service', () => {
   });
 
   test('without a change of its own it waits for the settings in force', async () => {
-    await wait(scripted({ status: [status(7, 6, false), status(7, 6, false), status(7, 7, true)] }, false), fakePace());
+    await wait(scripted({ status: [status(7, 6, false), status(7, 6, false), status(7, 7, true)] }, false), pace());
   });
 
   test('the files of the user are waited for, and named when they cannot be changed', async () => {
@@ -69,7 +69,7 @@ describe('for an rdctl service', () => {
       ...status(2, 2, true),
       hostIntegration: { observedGeneration, files: [{ part: 'path', file: '/h/.profile', state, message: 'x' }] },
     });
-    const clock = fakePace();
+    const clock = pace();
     await wait(scripted({ status: [files(1, 'managed'), files(2, 'managed')] }, false), clock, 2);
     expect(clock.slept).toBeGreaterThan(0);
     const failing = scripted({ status: [files(2, 'failed')] }, false);
@@ -89,12 +89,33 @@ describe('for an rdctl service', () => {
       { status: [held('It waits: free it.'), held('It still waits.'), status(1, 1, true)] },
       false,
     );
-    await waitStarted({ client, generation: 1, sent: SENT, timeoutMs: 600_000, io, clock: fakePace() });
+    await waitStarted({ client, generation: 1, sent: SENT, timeoutMs: 600_000, io, clock: pace() });
     expect(io.text).toEqual({ out: '', err: 'notice: It waits: free it.\n' });
   });
 
+  test('says on stderr what a long wait is for, and nothing of a short one', async () => {
+    const working = {
+      ...status(1, 0, false, 'STARTING'),
+      phases: [{ name: 'cluster start', startedAt: '2026-01-01T00:00:00Z', waitingFor: 'no node has joined' }],
+    };
+    for (const [ms, err] of [
+      [14_000, ''],
+      [16_000, '  cluster start … no node has joined\n'],
+    ] as const) {
+      const io = fakeIo();
+      const clock = createVirtualClock({ auto: true });
+      const began = clock.now();
+      const client = scripted({ status: [working, status(1, 1, true)] }, false);
+      const { status: read } = client;
+      client.status = async (options) => (clock.now() - began < ms ? (working as never) : read(options));
+      await read();
+      await waitStarted({ client, generation: 1, sent: SENT, timeoutMs: 600_000, io, clock });
+      expect(io.text).toEqual({ out: '', err });
+    }
+  });
+
   test('a failed backend', async () => {
-    const failing = wait(scripted({ status: [status(1, 1, false, 'ERROR')] }, false), fakePace(), 1);
+    const failing = wait(scripted({ status: [status(1, 1, false, 'ERROR')] }, false), pace(), 1);
     await expect(failing).rejects.toMatchObject({
       code: 'ERR_CONVERGE_FAILED',
       message: 'the Rancher Desktop backend failed to start; check the application logs',
@@ -102,7 +123,7 @@ describe('for an rdctl service', () => {
   });
 
   test('at the deadline', async () => {
-    const clock = fakePace();
+    const clock = pace();
     await expect(wait(scripted({ status: [status(1, 0, false)] }, false), clock, 1, 5000)).rejects.toMatchObject({
       code: 'ERR_DEADLINE',
       message: 'timed out after 5s waiting for Rancher Desktop to start',
@@ -117,7 +138,7 @@ describe('for the compatible application', () => {
   const always = { 'kubernetes.port': { current: 6443, severity: 'restart' } };
 
   test('ready counts only when nothing that was sent requires a restart', async () => {
-    const clock = fakePace();
+    const clock = pace();
     const client = scripted(
       {
         backendState: [
@@ -139,15 +160,15 @@ describe('for the compatible application', () => {
       { backendState: [state('STARTED')], proposal: [new RdError('ERR_SETTINGS_INVALID', 'asked')] },
       true,
     );
-    await waitStarted({ client, generation: 1, sent: undefined, timeoutMs: 1, io: fakeIo(), clock: fakePace() });
-    await expect(wait(client, fakePace())).rejects.toThrow('asked');
+    await waitStarted({ client, generation: 1, sent: undefined, timeoutMs: 1, io: fakeIo(), clock: pace() });
+    await expect(wait(client, pace())).rejects.toThrow('asked');
   });
 
   test('on an error and at the deadline', async () => {
-    await expect(wait(scripted({ backendState: [state('ERROR')] }, true), fakePace())).rejects.toMatchObject({
+    await expect(wait(scripted({ backendState: [state('ERROR')] }, true), pace())).rejects.toMatchObject({
       code: 'ERR_CONVERGE_FAILED',
     });
-    const clock = fakePace();
+    const clock = pace();
     await expect(
       wait(scripted({ backendState: [state('STARTING')] }, true), clock, undefined, 3000),
     ).rejects.toMatchObject({

@@ -18,8 +18,9 @@ import type { PlanRequest } from '../../../src/plan/change.ts';
 import { refuseRunning, requireAdopted } from '../../../src/state/drop-in.ts';
 import { lockHome } from '../../../src/state/home-lock.ts';
 import type { Caller, FlagTable, Io } from '../../command.ts';
-import { printInterruptions, serviceLine, workText } from '../../views/service-activity.ts';
+import { printInterruptions, serviceLine } from '../../views/service-activity.ts';
 import { plainText } from '../../views/text.ts';
+import { workText } from '../../views/work-text.ts';
 
 /** `--json` of every snapshot command, before or after the subcommand. */
 export const JSON_FLAG = {

@@ -1,6 +1,6 @@
 import { RdError } from '../../errors.ts';
 import { type Clock, steadyClock } from '../../os/clock.ts';
-import { statusLine } from '../../os/status-line.ts';
+import { waitingLine } from '../../os/waiting-line.ts';
 import { type LockHolder, lockHolder } from '../../state/home-lock.ts';
 import type { Client } from '../client.ts';
 import { SERVICE_STOP_MS } from '../home-service.ts';
@@ -52,7 +52,7 @@ export async function waitForOtherService(
   io: SessionIo,
   { quiet, leftMs, clock = steadyClock }: ExitingServiceOptions = {},
 ): Promise<void> {
-  const line = statusLine({ err: io.err, progress: io.progress && !quiet });
+  const line = waitingLine(io, { afterMs: QUIET_MS }, clock);
   let waiting: { on: string; since: number } | undefined;
   try {
     for (;;) {
@@ -62,7 +62,7 @@ export async function waitForOtherService(
       const on = reason(holder);
       if (waiting?.on !== on) {
         waiting = { on, since: clock.now() };
-        line.clear();
+        line.interrupt();
         if (!quiet) io.err(`notice: ${on}; waiting for it to exit.\n`);
       }
       const waited = clock.now() - waiting.since;
@@ -77,11 +77,12 @@ export async function waitForOtherService(
           hungServiceAdvice(holder.pid, io),
         );
       }
-      if (waited >= QUIET_MS) line.draw(waitedText(`Waiting for service ${holder.pid} to exit`, waited, holder));
+      if (waited >= QUIET_MS && !quiet)
+        line.show(waitedText(`Waiting for service ${holder.pid} to exit`, waited, holder));
       await clock.sleep(LOOK_MS, io.signal);
     }
   } finally {
-    line.clear();
+    line.end();
   }
 }
 
@@ -94,7 +95,7 @@ export interface ExitWait {
   io: SessionIo;
   /** Message prefix when it hangs, before the duration. */
   late: string;
-  /** Shown on a terminal. */
+  /** Shown on a terminal; elsewhere printed when it takes long. */
   waiting: string;
   /** Message when a signal aborts the wait; without it, signals do not. */
   cancelled?: string;
@@ -109,18 +110,18 @@ export interface ExitWait {
  */
 export async function waitForExit(wait: ExitWait): Promise<void> {
   const { lives, io, late, waiting, cancelled, quiet, clock = steadyClock } = wait;
-  const line = statusLine({ err: io.err, progress: io.progress && !quiet });
+  const line = waitingLine(io, { afterMs: QUIET_MS }, clock);
   const begun = clock.now();
   try {
     while (await lives()) {
       if (io.signal.aborted && cancelled !== undefined) throw new RdError('ERR_CANCELLED', cancelled);
       const waited = clock.now() - begun;
       if (waited >= SERVICE_STOP_MS) throw hangs(late, wait.advice);
-      if (waited >= QUIET_MS) line.draw(waitedText(waiting, waited, { ending: true }));
+      if (waited >= QUIET_MS && !quiet) line.show(waitedText(waiting, waited, { ending: true }));
       await (cancelled === undefined ? clock.sleep(LOOK_MS) : clock.sleep(LOOK_MS, io.signal));
     }
   } finally {
-    line.clear();
+    line.end();
   }
 }
 
