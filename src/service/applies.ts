@@ -202,7 +202,7 @@ function errorLine({ message, cause }: RdError): string {
 }
 
 function serviceStopped(): RdError {
-  return new RdError('ERR_CANCELLED', 'The service stopped before the apply finished.', {
+  return new RdError('ERR_STOPPED', 'The service stopped before the apply finished.', {
     advice: 'Apply again to finish it.',
   });
 }

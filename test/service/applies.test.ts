@@ -146,7 +146,7 @@ test('stops when the service ends', async () => {
     throw new RdError('ERR_NOT_READY', 'called off');
   });
   running.applies.reserve(planWith([INSTALL, OPEN]), REQUEST)?.begin(7, { by: { how: 'apply' } });
-  expect(await ended(running)).toMatchObject({ state: 'failed', error: { code: 'ERR_CANCELLED' } });
+  expect(await ended(running)).toMatchObject({ state: 'failed', error: { code: 'ERR_STOPPED' } });
   expect(running.calls).toEqual([OPENED]);
 });
 
