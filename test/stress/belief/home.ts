@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect } from 'vitest';
 import { type Client, createClient } from '../../../src/client/client.ts';
@@ -125,10 +125,15 @@ export function openHome({ kind, begin, earlier }: Pick<Story, 'kind' | 'begin' 
         return free();
       }
       case 'file in the way': {
-        if (existsSync(dockerConfig)) rmSync(dockerConfig);
+        // Without its text, docker would count as told to leave our context.
+        const aside = `${dockerConfig}.aside`;
+        const had = existsSync(dockerConfig);
+        if (had) renameSync(dockerConfig, aside);
         mkdirSync(join(dockerConfig, 'in the way'), { recursive: true });
         await moment();
-        return rmSync(dockerConfig, { recursive: true, force: true });
+        rmSync(dockerConfig, { recursive: true });
+        if (had) renameSync(aside, dockerConfig);
+        return;
       }
     }
   }
