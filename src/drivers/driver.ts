@@ -201,13 +201,18 @@ export interface MachineDriver {
   perform(step: MachineStep, signal: AbortSignal, progress?: () => void): Promise<void>;
 }
 /**
- * How closely an engine is observed. `routine`: its workload may be as of the last event that the engine has reported, because listing
- * images and containers is expensive. `full`: everything is read now, as for a plan.
+ * How closely an engine or a cluster is observed. `routine`: what is expensive to read may be as last read, where a change would have been
+ * noticed, and otherwise for less than a minute. `full`: everything is read now, as for a plan.
  */
 export type Look = 'full' | 'routine';
 export interface EngineDriver {
   /** `how`: `full` where absent. */
   observe(signal: AbortSignal, how?: Look): Promise<EngineStatus>;
+  /**
+   * How many milliseconds an observation that found it running may stand for `routine` ones. 0 as soon as the end of a program, or another
+   * change that was reported since, would make it false.
+   */
+  standsMs?(): Promise<number>;
   perform(step: EngineStep, signal: AbortSignal): Promise<void>;
   /** As the driver's. */
   release?(): Promise<void>;
@@ -226,7 +231,8 @@ export interface ServicePort {
 export interface ClusterDriver {
   /** Exact versions that can be installed, newest first; `''` selects the first. */
   versions(signal: AbortSignal): Promise<readonly string[]>;
-  observe(signal: AbortSignal): Promise<ClusterStatus>;
+  /** `how`: `full` where absent. */
+  observe(signal: AbortSignal, how?: Look): Promise<ClusterStatus>;
   /** `onWait` is called with what the step waits for, as a clause; repetitions are allowed. */
   perform(step: ClusterStep, signal: AbortSignal, onWait?: (what: string) => void): Promise<void>;
   /**

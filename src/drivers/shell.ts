@@ -51,6 +51,8 @@ export interface Shell {
    * keeps the program from closing an idle connection; `listen` is called for each connection, to get what it says.
    */
   hold(path: string, hello: string | Uint8Array, listen?: () => LineListener): Promise<void>;
+  /** Whether it is still held, by the host socket that clients use. */
+  holds(path: string): Promise<boolean>;
   /** A host socket that leads to that socket in the machine. */
   localSocket(path: string): Promise<string>;
   /**

@@ -10,7 +10,7 @@ export async function observe(driver: Driver, signal: AbortSignal, how: Look = '
     driver.machine.observe(signal),
     driver.engines.moby.observe(signal, how),
     driver.engines.containerd.observe(signal, how),
-    driver.cluster ? driver.cluster.observe(signal) : ({ state: 'unsupported' } as const),
+    driver.cluster ? driver.cluster.observe(signal, how) : ({ state: 'unsupported' } as const),
   ]);
   return { machine, engines: { moby, containerd }, cluster };
 }

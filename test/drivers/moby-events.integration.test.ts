@@ -44,11 +44,12 @@ async function countingDockerd({ events = true } = {}) {
     server.closeAllConnections();
     server.close();
   });
-  const { shell } = scriptedShell();
+  const { shell, crash } = scriptedShell();
   const hold: Shell['hold'] = async (at, ...rest) => {
     if (at.endsWith('docker.sock')) await lines.hold(path, ...rest);
   };
-  const engine: EngineDriver = mobyEngine({ ...shell, hold, localSocket: async () => path }, '/g');
+  const holds: Shell['holds'] = async (at) => at.endsWith('docker.sock') && lines.held(path) > 0;
+  const engine: EngineDriver = mobyEngine({ ...shell, hold, holds, localSocket: async () => path }, '/g');
   await engine.perform({ do: 'start', spec: engineSpec('moby') }, NEVER);
   const names = async (how?: Look) => {
     const status = await engine.observe(NEVER, how);
@@ -56,7 +57,7 @@ async function countingDockerd({ events = true } = {}) {
   };
   const count = (route: string) => asked.filter((each) => each === route).length;
   return {
-    ...{ names, count, containers, lines, path, followers },
+    ...{ engine, crash, names, count, containers, lines, path, followers },
     report: (action: string) => {
       for (const follower of followers) follower.write(`${JSON.stringify({ Type: 'container', Action: action })}\n`);
     },
@@ -102,4 +103,32 @@ test('a dockerd that reports no events is looked at in full each time', async ()
     expect(await names('routine')).toHaveLength(1 + round);
     expect(count('/images/json')).toBe(round);
   }
+});
+
+test('a look stands while dockerd is followed: not after an event, and not without its connection', async () => {
+  const { engine, names, followers, report } = await countingDockerd();
+  const stands = async () => ((await engine.standsMs?.()) ?? 0) > 0;
+  const isFollowed = () => expect.poll(async () => (await names('routine')) && stands()).toBe(true);
+  expect(await stands()).toBe(false);
+  await isFollowed();
+  report('start');
+  await expect.poll(stands).toBe(false);
+  await isFollowed();
+  for (const follower of followers) follower.destroy();
+  await expect.poll(stands).toBe(false);
+});
+
+test('no look stands on a dockerd that reports no events', async () => {
+  const { engine, names } = await countingDockerd({ events: false });
+  for (let round = 0; round < 3; round += 1) {
+    await names('routine');
+    expect(await engine.standsMs?.()).toBe(0);
+  }
+});
+
+test('no look stands once the containerd of dockerd has ended, which dockerd outlives', async () => {
+  const { engine, crash, names } = await countingDockerd();
+  await expect.poll(async () => (await names('routine')) && engine.standsMs?.()).toBeGreaterThan(0);
+  crash('moby-containerd');
+  expect(await engine.standsMs?.()).toBe(0);
 });

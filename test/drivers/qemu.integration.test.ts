@@ -446,6 +446,7 @@ describe('an engine in a guest', () => {
     isConnected: async () => true,
     started: async () => undefined,
     unlessHalted: (signal, work) => work(signal),
+    onReconnect: () => undefined,
   };
   const clock = { now: () => 0 };
 

@@ -66,6 +66,7 @@ export function scriptedShell() {
     },
     localSocket: async (path) => path,
     hold: async () => undefined,
+    holds: async () => false,
     localPort: async () => undefined,
     closePort: async () => undefined,
     async dial(host, port) {

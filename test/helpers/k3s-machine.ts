@@ -62,6 +62,7 @@ export async function k3sMachine(change: (shell: Shell) => Shell = (shell) => sh
   const logged: string[] = [];
   const onHost = hostShell({
     hold: async () => undefined,
+    held: () => 0,
     places: {
       ...{ id: '12345678', record: '', data, run: runDirectory, runElsewhere: false },
       ...{ bridge: '', chain: '', tag: '', cgroup: '' },

@@ -19,6 +19,8 @@ import { registryGateway } from './gateways.ts';
 import { pullGuard } from './pull-guard.ts';
 
 const GRACE_MS = 10_000;
+/** Its end is noticed at once, but not what it runs. */
+const STANDS_MS = 30_000;
 
 /**
  * containerd as the engine. Tasks end with the engine; images and container records stay, in every namespace (clients such as nerdctl use
@@ -80,6 +82,7 @@ export function containerdEngine(shell: Shell, pods?: PodNetwork): EngineDriver 
 
   return {
     observe,
+    standsMs: async () => ((await shell.holds(places.socket)) ? STANDS_MS : 0),
     perform: engineSteps({ record, guard, observe, start, stop }),
     release: () => guard.release(),
     images: containerdImages({

@@ -24,6 +24,8 @@ export interface FollowedWorkload {
   follow(): LineListener;
   /** A `routine` look reads the workload only if it may have changed: after an event, without a connection for events, and rarely besides. */
   look(how: Look, signal: AbortSignal): Promise<Workload>;
+  /** Whether a `routine` look would read nothing now. */
+  isCurrent(): boolean;
 }
 
 /** Reads the workload of a dockerd no more often than its events call for: to list images is expensive. */
@@ -42,6 +44,7 @@ export function followedWorkload(
     isFollowing() && last?.changes === changes && clock.now() - last.at < FULL_LOOK_MS ? last.workload : undefined;
 
   return {
+    isCurrent: () => current() !== undefined,
     follow() {
       const own = { head: '' as string | undefined };
       line = own;

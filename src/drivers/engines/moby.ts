@@ -25,6 +25,8 @@ import { type Gateway, pullGuard } from './pull-guard.ts';
 /** Containers with a restart policy start before dockerd responds. */
 const READY_MS = 120_000;
 const CONTAINERD_GRACE_MS = 10_000;
+/** A dockerd that hangs keeps its connections, and only a query shows it. */
+const STANDS_MS = 60_000;
 /** dockerd's own stop timeout for containers, plus a margin for itself. */
 const GRACE_MS = (SHUTDOWN_SECONDS + 10) * 1000;
 
@@ -152,8 +154,14 @@ export function mobyEngine(shell: Shell, cgroup: string): EngineDriver {
     await record.remove(places.run, places.isolated.run, places.isolated.data);
   }
 
+  // No connection leads from a host to the containerd in its guest, and dockerd outlives it.
+  const containerdRuns = async () =>
+    (await shell.holds(places.containerd.socket)) || (await shell.find(containerd.program.name)).state === 'running';
+  const isFollowed = async () => workload.isCurrent() && (await shell.holds(places.socket)) && (await containerdRuns());
+
   return {
     observe,
+    standsMs: async () => ((await isFollowed()) ? STANDS_MS : 0),
     perform: engineSteps({ record, guard, observe, start, stop }),
     release: () => guard.release(),
     images: mobyImages(() => shell.localSocket(places.socket)),

@@ -75,6 +75,7 @@ function openHost(context: DriverContext, enginesOf: EnginesOf, networksOf: (dat
     clock: steadyClock,
     network,
     hold: lines.hold,
+    held: lines.held,
     log: context.log,
   });
   const engines = enginesOf(shell, places.cgroup);

@@ -25,11 +25,13 @@ export interface HostShellParts {
   clock: Clock;
   network: () => Promise<EngineNetwork>;
   hold: Shell['hold'];
+  /** How many connections are held to a socket. */
+  held(path: string): number;
   log: DriverContext['log'];
 }
 
 /** This host as engines see it. */
-export function hostShell({ places, logs, run, environment, clock, network, hold, log }: HostShellParts): Shell {
+export function hostShell({ places, logs, run, environment, clock, network, hold, held, log }: HostShellParts): Shell {
   const recordOf = (name: string) => join(places.run, `${name}.pid.json`);
   const logOf = (name: string) => join(logs, `${name}.log`);
 
@@ -40,6 +42,7 @@ export function hostShell({ places, logs, run, environment, clock, network, hold
     stream: (argv, options) => stream(argv, { ...options, env: environment }),
     network,
     hold,
+    holds: async (path) => held(path) > 0,
     log,
     environment,
     async offer(server, at) {

@@ -2,6 +2,7 @@ import { RdError } from '../../../errors.ts';
 import type { Clock } from '../../../os/clock.ts';
 import type { EngineDriver, EngineStatus, Look, MachineStart } from '../../driver.ts';
 import { patience } from './slowness.ts';
+import { standing } from './standing.ts';
 
 /** What an engine knows about the guest without a query. */
 export interface GuestState {
@@ -13,7 +14,12 @@ export interface GuestState {
   started(): Promise<MachineStart | undefined>;
   /** Runs work in the guest; fails as soon as the guest is halted for good. */
   unlessHalted<T>(signal: AbortSignal, work: (signal: AbortSignal) => Promise<T>): Promise<T>;
+  /** Calls back after a new connection to the guest, which may have booted since. */
+  onReconnect(listener: () => Promise<void>): void;
 }
+
+/** For how long a part that does not run is taken for stopped: only this service starts one. */
+export const STOPPED_STANDS_MS = 60_000;
 
 /**
  * An engine in a guest that may be off, unreachable or busy. In a guest that is off the engine is stopped; in an unreachable one its state is
@@ -21,16 +27,21 @@ export interface GuestState {
  */
 export function engineInGuest(
   engine: EngineDriver,
-  { isUp, isConnected, started, unlessHalted }: GuestState,
+  { isUp, isConnected, started, unlessHalted, onReconnect }: GuestState,
   clock: Pick<Clock, 'now'>,
 ): EngineDriver {
   const silence = patience('engine', clock);
+  const last = standing(clock, engine.observe, async ({ state }) => {
+    if (state === 'stopped') return STOPPED_STANDS_MS;
+    return state === 'running' && engine.standsMs ? engine.standsMs() : 0;
+  });
+  onReconnect(async () => last.forget());
 
   async function observe(signal: AbortSignal, how?: Look): Promise<EngineStatus> {
     if (!(await isUp())) return { state: 'stopped' };
     if (!(await isConnected(signal))) return { state: 'unresponsive', message: 'the guest does not respond' };
     try {
-      const status = await engine.observe(signal, how);
+      const status = await last.observe(signal, how);
       if (status.state !== 'unresponsive' || !status.silent) silence.reset();
       else silence.endure(status.message, await started());
       return status;
@@ -47,8 +58,12 @@ export function engineInGuest(
     observe,
     async perform(step, signal) {
       silence.reset();
-      if (step.do === 'stop' && !(await isUp())) return engine.release?.();
-      return unlessHalted(signal, (until) => engine.perform(step, until));
+      return last.change(async () => {
+        if (step.do === 'stop' && !(await isUp())) return engine.release?.();
+        return unlessHalted(signal, (until) => engine.perform(step, until));
+      });
     },
+    // The next observation resumes what this ends.
+    release: () => last.change(async () => engine.release?.()),
   };
 }

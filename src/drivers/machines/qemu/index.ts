@@ -15,6 +15,7 @@ import { storageSupport } from '../shared/engine-support.ts';
 import { lifelines } from '../shared/lifelines.ts';
 import { accelerators } from './accelerator.ts';
 import { NETWORK } from './arguments.ts';
+import { clusterInGuest } from './cluster-in-guest.ts';
 import { checkDiskCopy, dataBytes } from './disks.ts';
 import { engineInGuest, type GuestState } from './engine-in-guest.ts';
 import { GUEST_PATH, guestConnection } from './guest.ts';
@@ -199,6 +200,7 @@ async function openQemu(context: DriverContext, programs: GuestPrograms): Promis
     isConnected: machine.answers,
     started: machine.started,
     unlessHalted: (signal, work) => unlessHalted({ monitor, clock: steadyClock }, signal, work),
+    onReconnect: guest.onReconnect,
   };
   const memo = join(directory, 'k3s-release');
   const cluster = programs.cluster(shell, {
@@ -227,10 +229,7 @@ async function openQemu(context: DriverContext, programs: GuestPrograms): Promis
         moby: engineInGuest(guestEngines.moby, state, steadyClock),
         containerd: engineInGuest(guestEngines.containerd, state, steadyClock),
       },
-      cluster: {
-        ...cluster,
-        perform: (step, signal, onWait) => state.unlessHalted(signal, (until) => cluster.perform(step, until, onWait)),
-      },
+      cluster: clusterInGuest(cluster, state, steadyClock),
     },
     pauses,
     machine.isUp,

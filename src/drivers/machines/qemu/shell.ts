@@ -158,6 +158,10 @@ export function qemuShell({
       const local = sockets.get(path);
       if (local !== undefined) await hold(local, hello, listen);
     },
+    async holds(path) {
+      const local = sockets.get(path);
+      return local !== undefined && holdsLocal(local);
+    },
     ...guestReach(guest, places, claim, portConflict),
     offer: guestOffers(places, guest, claim),
     network: async () => GUEST_NETWORK,
@@ -192,12 +196,12 @@ export function qemuShell({
     return run(['sh', '-c', PLACE_SCRIPT, 'place', ...words], { ...options, input });
   }
 
+  const holdsLocal = async (local: string) => held(local) > 0 && (await isThere(local));
+
   async function localSocket(path: string): Promise<string> {
     const known = sockets.get(path);
     // A held connection goes all the way into the guest; another one, only to look, would cost as much as a request.
-    const isOpen = async (path: string) =>
-      (held(path) > 0 && (await isThere(path))) || (await acceptsConnections({ path }));
-    if (known !== undefined && (await isOpen(known))) return known;
+    if (known !== undefined && ((await holdsLocal(known)) || (await acceptsConnections({ path: known })))) return known;
     const local = join(places.run, socketName(path));
     if (!(await acceptsConnections({ path: local }))) {
       await rm(local, { force: true });

@@ -25,8 +25,8 @@ interface Parts {
 export function pausable({ machine, engines, cluster }: Parts, pauses: Pauses, isUp: () => Promise<boolean>): Parts {
   let clusterRuns = false;
 
-  async function observeCluster(signal: AbortSignal): Promise<ClusterStatus> {
-    const status = await cluster.observe(signal);
+  async function observeCluster(signal: AbortSignal, how?: Look): Promise<ClusterStatus> {
+    const status = await cluster.observe(signal, how);
     clusterRuns = status.state === 'running' || status.state === 'unresponsive';
     return status;
   }
