@@ -168,7 +168,8 @@ describe('a forwarder', () => {
     at.listens(80, 81, 82);
     await opened(at).toEqual([81, 82]);
     at.state.now += RETRY_MS;
-    at.say('.\n');
+    // With the next observation, not only with a report.
+    ports.watch(SSH);
     await opened(at).toEqual([80, 81, 82]);
     const warnings = at.logged.filter((message) => message === 'a port of the guest cannot be forwarded');
     expect(warnings).toHaveLength(1);

@@ -16,7 +16,7 @@ export type ClaimPort = (port: number) => Promise<() => void>;
 
 /** Forwards a host port for each port that a guest program listens on or rules of the guest publish. An unavailable port is reported, never an error. */
 export interface PortForwarder {
-  /** Called when an observation finds a responsive guest: starts the watch and sets the method. */
+  /** Called when an observation finds a responsive guest: starts the watch, sets the method, and tries again what failed. */
   watch(method: ForwardMethod): void;
   /** Moves the forwards to this method. @returns once they have moved. */
   switchTo(method: ForwardMethod): Promise<void>;
@@ -197,6 +197,7 @@ export function portForwarder(parts: PortForwarderParts): PortForwarder {
     watch(next) {
       method = next;
       watch.begin();
+      if (listening !== undefined) void reconcile();
     },
     switchTo(next) {
       method = next;

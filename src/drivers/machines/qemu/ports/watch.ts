@@ -4,12 +4,12 @@ import { type GuestAddress, type Listening, publishedByRules } from './rules.ts'
 export type WatchLine = { listening: Listening[] } | { published: Listening[] } | 'heartbeat';
 
 /**
- * For bash. Prints `ports` and the kernel's tables of listening sockets when they change, again two seconds later, and `.` every five
- * seconds: a write is the only way to notice that the reader is gone. Counts the sockets once a second, and lists them when the number has
- * changed, else every 15 seconds: processes are expensive in an emulated guest. A `read` of a pipe that nobody writes to waits without one.
+ * For bash. Prints `ports` and the kernel's tables of listening sockets when they change, again two seconds later, and `.` every 30
+ * seconds: a write is the only way to notice that the reader is gone. Counts the sockets every two seconds, and lists them when the number has
+ * changed, else every 30 seconds: processes are expensive in an emulated guest. A `read` of a pipe that nobody writes to waits without one.
  *
  * Prints `rules` and the packet filter rules that publish ports, first and when they change. Almost every rule counts as a use of the
- * kernel's `nf_tables`, so they are listed when that number has changed in two seconds; while there are some, also every minute. `COMMIT` ends a whole list.
+ * kernel's `nf_tables`, so they are listed when that number has changed; while there are some, also every minute. `COMMIT` ends a whole list.
  */
 export const WATCH_SCRIPT = `before=none
 counted=none
@@ -20,7 +20,7 @@ rules=
 exec 3<> <(:)
 while :; do
   uses=$used
-  [ "$((second % 2))" != 0 ] || [ ! -r /sys/module/nf_tables/refcnt ] || read -r uses < /sys/module/nf_tables/refcnt
+  [ ! -r /sys/module/nf_tables/refcnt ] || read -r uses < /sys/module/nf_tables/refcnt
   if [ "$uses" != "$used" ] || { [ "$rules" != COMMIT ] && [ "$((second % 60))" = 0 ]; }; then
     used=$uses
     now=$(iptables-save -t nat 2>/dev/null | grep -E '^(COMMIT|-A (KUBE-NODEPORTS|CNI-HOSTPORT-DNAT) .*|-A CNI-DN-[0-9a-f]+ .* DNAT .*|-A KUBE-SERVICES .* (loadbalancer|external) IP".*)$')
@@ -34,7 +34,7 @@ while :; do
   [ ! -r /proc/net/sockstat6 ] || mapfile -t ipv6 < /proc/net/sockstat6
   # "TCP: inuse 7 orphan 0 tw 0 alloc 7 mem 1", of which memory and orphans say nothing about listeners; "UDP: inuse 3 mem 1".
   count="\${ipv4[1]%% orphan*} \${ipv4[2]%% mem*} \${ipv6[0]} \${ipv6[1]}"
-  if [ "$count" != "$counted" ] || [ "$second" = "$again" ] || [ "$((second % 15))" = 0 ]; then
+  if [ "$count" != "$counted" ] || [ "$second" = "$again" ] || [ "$((second % 30))" = 0 ]; then
     counted="$count"
     now=$(grep -ohE '[0-9A-F]{8,32}:[0-9A-F]{4} [0-9A-F]{8,32}:0000 (0A|07) ' /proc/net/tcp /proc/net/tcp6 /proc/net/udp /proc/net/udp6 2>/dev/null)
     if [ "$now" != "$before" ] || [ "$second" = "$again" ]; then
@@ -43,9 +43,9 @@ while :; do
       before=$now
     fi
   fi
-  [ "$((second % 5))" != 0 ] || echo . || exit 0
-  second=$((second + 1))
-  read -r -t 1 -u 3
+  [ "$((second % 30))" != 0 ] || echo . || exit 0
+  second=$((second + 2))
+  read -r -t 2 -u 3
 done
 `;
 
