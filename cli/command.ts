@@ -18,8 +18,8 @@ export type Flag = {
   | { type: 'boolean' }
   /** `port`: from 1 to 65535; 0 counts as not given. */
   | { type: 'integer'; port?: true }
-  /** Milliseconds; written `300ms`, `10m`, `1h30m`. */
-  | { type: 'duration' }
+  /** Milliseconds; written `300ms`, `10m`, `1h30m`. `any`: also none and negative ones, as the compatible tool takes them. */
+  | { type: 'duration'; any?: true }
   | {
       type: 'string';
       values?: readonly string[];

@@ -30,7 +30,7 @@ ${COMMANDS}
 /** The drivers, what they miss, and the command to type. */
 export function firstMinuteText(reports: readonly DriverReport[]): string {
   const first = reports.find(({ usable }) => usable);
-  const next = first ? 'Start an engine:       rdctl up' : 'Try it without engine: rdctl up --or-simulate';
+  const next = first ? 'Start an engine:       rdctl up' : 'Without an engine:     rdctl up --or-simulate';
   return [
     `Nothing has run here yet. ${first ? `The first start uses ${first.name}.` : 'No driver can run yet:'}`,
     ...driverLines(reports),

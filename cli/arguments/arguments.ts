@@ -166,7 +166,7 @@ function literal({ name, flag }: NamedFlag, typed: string, text: string): boolea
   try {
     if (flag.type === 'boolean') return parseBoolean(text);
     if (flag.type === 'integer') return flag.port ? parsePort(text) : parseInteger(text);
-    if (flag.type === 'duration') return parseDuration(text);
+    if (flag.type === 'duration') return flag.any ? parseDuration(text) : parsePositive(text);
     if (flag.type === 'string' && flag.values && !flag.values.includes(text)) {
       throw new LiteralError(
         `value ${quote(text)} is not one of the allowed values: [${flag.values.join(' ')}]`,
@@ -188,6 +188,14 @@ function parsePort(text: string): number {
   const port = parseInteger(text);
   if (port >= 0 && port <= 65_535) return port;
   const must = 'must be a port from 1 to 65535';
+  throw new LiteralError(must, must);
+}
+
+/** Less than a millisecond is no time to wait, nor to look back. */
+function parsePositive(text: string): number {
+  const ms = parseDuration(text);
+  if (ms >= 1) return ms;
+  const must = 'must be longer than 0, such as 30s, 10m or 1h30m';
   throw new LiteralError(must, must);
 }
 

@@ -1,5 +1,6 @@
-import { existsSync, realpathSync } from 'node:fs';
+import { existsSync, readdirSync, realpathSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
+import { nearest } from '../../src/settings/nearest.ts';
 import type { Io } from '../command.ts';
 import { packageRoot } from './files.ts';
 
@@ -18,6 +19,33 @@ export function exampleNamed(name: string, io: Pick<Io, 'cwd' | 'self'>): string
 export function exampleOffered(name: string, io: Pick<Io, 'self'>): string | undefined {
   const [, bare] = PERHAPS.exec(basename(name)) ?? [];
   return exampleFile(bare, io) === undefined ? undefined : `examples/${bare}.yaml`;
+}
+
+/** The file beside a missing one, or the example, whose name is closest, without the extension. */
+export function closestTo(name: string, io: Pick<Io, 'cwd' | 'self'>): string | undefined {
+  const directory = dirname(name);
+  const stem = stemOf(basename(name));
+  const files = namesIn(resolve(io.cwd, directory)).filter((each) => EXTENSION.test(each));
+  const close = nearest(stem, files.map(stemOf));
+  const file = files.find((each) => stemOf(each) === close);
+  if (file !== undefined) return directory === '.' ? file : join(directory, file);
+  const examples = directories(io).flatMap(namesIn);
+  const example = nearest(stem, examples.filter((each) => each.endsWith('.yaml')).map(stemOf));
+  return example && `examples/${example}.yaml`;
+}
+
+const EXTENSION = /\.(?:ya?ml|json|plan)$/;
+
+function stemOf(file: string): string {
+  return file.replace(EXTENSION, '');
+}
+
+function namesIn(directory: string): string[] {
+  try {
+    return readdirSync(directory);
+  } catch {
+    return [];
+  }
 }
 
 function exampleFile(name: string | undefined, io: Pick<Io, 'self'>): string | undefined {

@@ -9,7 +9,7 @@ import { pointerNames, pointerOf } from '../../src/settings/leaf-paths.ts';
 import type { Io } from '../command.ts';
 import type { View } from '../views/view.ts';
 import { documentContext } from './environment.ts';
-import { exampleNamed, exampleOffered } from './example-files.ts';
+import { closestTo, exampleNamed, exampleOffered } from './example-files.ts';
 
 /**
  * Loads the `-f` sources of a command. A name of no file here may be that of an example. Throws `ERR_USAGE` without any and `ERR_IO` for one
@@ -36,13 +36,20 @@ function withExample(name: string, io: Io): string {
   return example;
 }
 
-/** Of a file that is not there, says that there is an example of that name. */
+/** Of a file that is not there, says that there is an example of that name, or which one is meant. */
 function withOffer(error: unknown, files: readonly string[], io: Io): unknown {
   if (!(error instanceof RdError) || systemCode(error.cause) !== 'ENOENT') return error;
   const [name] = files.filter((each) => error.message.startsWith(`${each} `));
-  const example = name === undefined ? undefined : exampleOffered(name, io);
-  if (example === undefined) return error;
-  return new RdError(error.code, error.message, { cause: error.cause, advice: `There is an example: -f ${example}` });
+  const advice = name === undefined ? undefined : adviceFor(name, io);
+  return advice === undefined ? error : new RdError(error.code, error.message, { cause: error.cause, advice });
+}
+
+/** What may be meant by the name of no file. */
+export function adviceFor(name: string, io: Io): string | undefined {
+  const example = exampleOffered(name, io);
+  if (example !== undefined) return `There is an example: -f ${example}`;
+  const close = closestTo(name, io);
+  return close === undefined ? undefined : `Did you mean ${close}?`;
 }
 
 /** What the documents say about port forwards, for plan and apply. */

@@ -11,7 +11,7 @@ import { isObject, parseJson } from '../../src/json.ts';
 import { NO_FORWARDS } from '../../src/plan/port-forwards.ts';
 import { refuseExposed } from '../../src/state/ownership.ts';
 import type { Places } from '../../src/state/places.ts';
-import { desiredOf, FILE_FLAG, forwardsOf } from '../arguments/profile-files.ts';
+import { adviceFor, desiredOf, FILE_FLAG, forwardsOf } from '../arguments/profile-files.ts';
 import { TARGET_FLAG } from '../arguments/shared-flags.ts';
 import { usage } from '../arguments/values.ts';
 import { type Caller, defineCommand, type Io } from '../command.ts';
@@ -196,7 +196,7 @@ async function requestedState({ files, plans, previous, caller, view, where }: W
   }
   const { readSavedPlan, replayRequest } = await import('../../src/client/saved-plan.ts');
   const path = resolve(io.cwd, planFile);
-  const text = await planText(path, planFile);
+  const text = await planText(path, planFile, io);
   refuseExposed([path], PLAN_EXPOSED);
   const saved = readSavedPlan(text, planFile);
   const { locate, author } = profile ?? {};
@@ -225,7 +225,7 @@ function nameOf({ files, metadata }: DesiredDocument): { files: readonly string[
   return { files, ...(metadata.name === undefined ? {} : { profile: metadata.name }) };
 }
 
-async function planText(path: string, name: string): Promise<string> {
+async function planText(path: string, name: string, io: Io): Promise<string> {
   try {
     return await readFile(path, 'utf8');
   } catch (cause) {
@@ -235,7 +235,9 @@ async function planText(path: string, name: string): Promise<string> {
       code === 'ENOENT' ? 'no such file or directory' : code === 'EISDIR' ? 'is a directory' : String(code);
     throw new RdError('ERR_IO', `${name} could not be read: ${reason}`, {
       cause,
-      advice: `If it is a profile: rdctl apply -f ${name}`,
+      advice:
+        (code === 'ENOENT' ? adviceFor(name, io) : undefined) ??
+        'Specify a profile, the name of an example, or a plan saved with `rdctl plan --out-file`.',
     });
   }
 }

@@ -22,8 +22,8 @@ export const createProfile = defineCommand({
   summary: 'Write a deployment profile for macOS, Windows or Linux',
   usage: '',
   description: `Writes settings as a deployment profile for Rancher Desktop. The
-input is JSON or YAML: bare settings, or a profile, whose locked settings form the locked part and all others the defaults
-part. Invalid settings are errors. Unknown names are left out with a warning; in a profile, they are errors.
+input is YAML, or JSON in braces or in a file named *.json: bare settings, or a profile, whose locked settings form the locked
+part and all others the defaults part. Invalid settings are errors. Unknown names are left out with a warning; in a profile, they are errors.
 With --check, settings that the newest release would refuse or ignore are reported as warnings (rdctl profile check covers all
 releases); --strict includes --check.
 Notes are additional information, not warnings.

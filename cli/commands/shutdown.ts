@@ -57,6 +57,11 @@ export const down = defineCommand({
   description: `The same as \`rdctl shutdown\`. Images, containers, volumes and settings stay; \`rdctl up\` starts the desktop again.
 
   rdctl down`,
+  async run(invocation) {
+    noArguments(invocation.args, 'down');
+    await stopService(invocation.flags, invocation);
+    return 0;
+  },
 });
 
 interface StopInput {

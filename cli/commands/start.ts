@@ -57,7 +57,7 @@ settings are changed as with \`set\`, and a stopped backend is started. --dry-ru
     },
     'no-modal-dialogs': { type: 'boolean', summary: 'Accepted for compatibility; has no effect' },
     wait: { type: 'boolean', summary: 'Wait until the backend is ready' },
-    'wait-timeout': { type: 'duration', summary: 'How long --wait waits (default 10m0s)' },
+    'wait-timeout': { type: 'duration', any: true, summary: 'How long --wait waits (default 10m0s)' },
   },
   classic: true,
   async run(invocation) {

@@ -34,7 +34,7 @@ Exit codes: as those of \`rdctl apply\`.
   async run(invocation) {
     const { flags, args, io } = invocation;
     const [file, extra] = args;
-    if (extra !== undefined) throw usage('up takes one profile', 'Layer several with rdctl apply -f FILE -f FILE.');
+    if (extra !== undefined) throw usage('up takes one profile', 'Layer several with `rdctl apply -f FILE -f FILE`.');
     const view = viewFor(flags.output, io);
     checkDriver(flags.driver, io.env);
     if (flags['or-simulate'] && flags.driver !== undefined) {

@@ -1,8 +1,8 @@
 import { COMMANDS } from '../commands.ts';
 
-/** Where a command stands in text: at the start of an indented line, after a colon, in backticks, or behind another command. */
+/** Where a command stands in text: at the start of an indented line, after a colon, in quotes, or behind another command. */
 const COMMAND = new RegExp(
-  `(?<=^ +|\`|[:;] +|sudo |&& |=\\S+ )rdctl(?= (?:--help|${COMMANDS.map(({ name }) => name).join('|')})(?![\\w-])|\`)`,
+  `(?<=^ +|[\`']|[:;] +|sudo |&& |=\\S+ )rdctl(?= (?:--help|COMMAND|…|${COMMANDS.map(({ name }) => name).join('|')})(?![\\w-])|\`)`,
   'gm',
 );
 

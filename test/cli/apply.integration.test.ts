@@ -243,14 +243,14 @@ describe('a saved plan', () => {
   });
 
   test.each([
-    ['a profile', CONTAINERD, 3],
-    ['nothing', undefined, 1],
-  ])('%s in its place: exit', async (_what, text, code) => {
+    ['a profile', CONTAINERD, 3, 'rdctl apply -f plan.json'],
+    ['nothing', undefined, 1, 'plan.json could not be read: no such file or directory'],
+  ])('%s in its place: exit', async (_what, text, code, said) => {
     const { rdctl, proxy, file } = await stage();
     if (text !== undefined) file('plan.json', text);
     const { exit, err } = await rdctl(['apply', 'plan.json']);
     expect(exit).toBe(code);
-    expect(err).toContain('rdctl apply -f plan.json');
+    expect(err).toContain(said);
     expect(proxy.requests).toEqual([]);
   });
 });

@@ -37,7 +37,7 @@ All commands:          rdctl --help
 test('where none can, the simulation is offered', () => {
   const text = firstMinuteText([qemu()]);
   expect(text).toMatch(/^Nothing has run here yet\. No driver can run yet:\n/);
-  expect(text).toMatch(/^Try it without engine: rdctl up --or-simulate$/m);
+  expect(text).toMatch(/^Without an engine: {5}rdctl up --or-simulate$/m);
 });
 
 test.each<[string, DriverReport[], string]>([

@@ -15,7 +15,7 @@ const FOREIGN =
 const WRONG: Readonly<Record<Flag['type'], readonly string[]>> = {
   boolean: ['', 'maybe', '2'],
   integer: ['', 'x', '1.5', '99999999999999999999'],
-  duration: ['', '5', '5y', 'x', '99999999999h'],
+  duration: ['', '5', '5y', 'x', '99999999999h', '0', '-5s', '1ns'],
   string: ['\u0001', ''],
   strings: [],
 };
@@ -69,6 +69,19 @@ describe('commands that are ours alone', async () => {
     expect(lines).toBeGreaterThan(500);
   });
 
+  test('say in our words that an argument is missing', async () => {
+    const cwd = temporaryDirectory();
+    const env = { HOME: cwd, RDCTL_HOME: join(cwd, 'home') };
+    const needy = commands.filter(([, { usage, subcommands }]) => !subcommands && /^[A-Z]/.test(usage));
+    expect(needy.length).toBeGreaterThan(5);
+    await checkEach(needy, async ({ name }) => {
+      const { exit, out, err } = await rdctl(name.split(' '), { env, cwd });
+      expect(exit, err).toBe(1);
+      expect(err).toMatch(/^Error: .*\n(?:.*\n)*Usage:\n {2}rdctl /m);
+      expect(`${err}${out}`).not.toMatch(FOREIGN);
+    });
+  });
+
   test('say in our words what is wrong with an argument', async () => {
     const cwd = temporaryDirectory();
     const env = { HOME: cwd, RDCTL_HOME: join(cwd, 'home') };
@@ -83,6 +96,9 @@ describe('commands that are ours alone', async () => {
 test.each([
   [['logs', '-n', 'x'], '--lines "x": must be a whole number'],
   [['apply', '--timeout', '5'], '--timeout "5": must be a duration with a unit, such as 30s, 10m or 1h30m'],
+  [['up', '--timeout', '0'], '--timeout "0": must be longer than 0, such as 30s, 10m or 1h30m'],
+  [['rollback', '--plan', '--timeout=-1s'], '--timeout "-1s": must be longer than 0, such as 30s, 10m or 1h30m'],
+  [['down', 'now'], 'down takes no arguments, and "now" is one'],
   [['plan', '-o', 'xml'], '--output "xml": must be one of text, json, yaml'],
   [['status', '--watch=perhaps'], '--watch "perhaps": must be true or false'],
   [['up', '--timeout'], '--timeout needs a value'],

@@ -11,6 +11,9 @@ test.each([
   ['fix: sudo rdctl up', 'fix: sudo ./rdctl up'],
   ['  rdctl apply -f team.yaml\n  rdctl up\n', '  ./rdctl apply -f team.yaml\n  ./rdctl up\n'],
   ['another home: RDCTL_HOME=DIR rdctl up', 'another home: RDCTL_HOME=DIR ./rdctl up'],
+  ['RDCTL_HOME=DIR rdctl … --driver host', 'RDCTL_HOME=DIR ./rdctl … --driver host'],
+  ["Run 'rdctl COMMAND --help' for details", "Run './rdctl COMMAND --help' for details"],
+  ["Run 'rdctl image fetch --help' for its flags.", "Run './rdctl image fetch --help' for its flags."],
 ])('%s: as it is called here', (text, typed) => {
   expect(asTyped(text, './rdctl')).toBe(typed);
 });
