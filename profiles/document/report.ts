@@ -46,7 +46,7 @@ export function reportUnknown(pointer: string, key: string, known: readonly stri
   const suggestion = nearest(key, known);
   report(pointer, `unknown key ${JSON.stringify(key)}`, {
     part: 'key',
-    ...(suggestion === undefined ? {} : { suggestion }),
+    ...(suggestion === undefined ? { expected: `one of ${known.join(', ')}` } : { suggestion }),
   });
 }
 

@@ -70,7 +70,7 @@ export function otherProduct(value: JsonValue | undefined): string | undefined {
     'configurationFileVersion' in value ||
     Object.values(value).some((each) => isObject(each) && typeof each.locked === 'boolean' && 'value' in each);
   return isAdmin
-    ? 'it is the admin-settings.json of Docker Desktop, whose names and locks mean something else'
+    ? 'it is the admin-settings.json of Docker Desktop, whose names and locks mean something else; write its settings as a profile (docs/profiles.md)'
     : undefined;
 }
 

@@ -247,14 +247,15 @@ function isStopping({ conditions }: LoopStatus): boolean {
 export function stoppedError(cause?: unknown): RdError {
   return new RdError('ERR_STOPPED', 'The service was stopped before the change was in force.', {
     ...(cause === undefined ? {} : { cause }),
-    advice: 'What was sent is kept and takes effect at the next start; apply again to start the service and finish.',
+    advice:
+      'Unless it was reset, what was sent takes effect at the next start. Run the same command again to start the service and finish.',
   });
 }
 
 function serviceGoneError(cause: RdError): RdError {
-  return new RdError(cause.code, `Lost the connection to the service during the apply: ${cause.message}.`, {
+  return new RdError(cause.code, `Lost the connection to the service: ${cause.message}.`, {
     cause,
-    advice: 'Changes already sent are kept. Apply again to start the service and finish.',
+    advice: 'Changes already sent are kept. Run the same command again to start the service and finish.',
   });
 }
 

@@ -1,3 +1,4 @@
+import { statSync } from 'node:fs';
 import type { ErrorCode } from '../errors.ts';
 import { messageOf, RdError } from '../errors.ts';
 
@@ -27,6 +28,8 @@ const REASONS: Readonly<Record<string, { reason: string; advice: string }>> = {
   EMFILE: { reason: 'too many open files', advice: 'Raise the limit on open files (ulimit -n) and try again.' },
 };
 
+const CIRCLE = { reason: 'the link leads to itself', advice: 'Remove the link, or put the file itself there.' };
+
 /** The `code` of a system error: `ENOENT`, `EACCES`, …; absent for anything else. */
 export function systemCode(error: unknown): string | undefined {
   if (!(error instanceof Error) || !('code' in error)) return undefined;
@@ -36,11 +39,22 @@ export function systemCode(error: unknown): string | undefined {
 /** One sentence for a failed file operation. `action` is an infinitive: `write`, `read`, `create`. An RdError is returned unchanged. */
 export function ioError(action: string, path: string, cause: unknown, code: ErrorCode = 'ERR_IO'): RdError {
   if (cause instanceof RdError) return cause;
-  const known = REASONS[systemCode(cause) ?? ''];
+  const known = isCircle(path, cause) ? CIRCLE : REASONS[systemCode(cause) ?? ''];
   const reason = known?.reason ?? messageOf(cause);
   return new RdError(code, `could not ${action} ${path}: ${reason}`, {
     cause,
     advice:
       known?.advice ?? 'Check the file system there and try again, or set RDCTL_HOME to a directory on another one.',
   });
+}
+
+/** Where links are not followed, the system gives the same code for any link. */
+function isCircle(path: string, cause: unknown): boolean {
+  if (systemCode(cause) !== 'ELOOP') return false;
+  try {
+    statSync(path);
+    return false;
+  } catch (error) {
+    return systemCode(error) === 'ELOOP';
+  }
 }

@@ -212,19 +212,26 @@ function isReturn({ by }: Writer): boolean {
   return by.how === 'rollback' || by.how === 'return';
 }
 
+/** What is not a command. */
+const KINDS: Readonly<Partial<Record<Author['how'], string>>> = {
+  api: 'the API',
+  power: 'a change of power',
+  return: 'an automatic return',
+};
+
 /** What made a write, as a phrase. Two writes with the same phrase are by the same manager. */
 export function managerOf(by: Author | undefined): string {
   if (!by) return 'an unknown writer';
   const { how, token, profile, files, program } = by;
   if (how === 'policy') return 'the deployment profile';
-  const kind = how === 'api' ? 'the API' : how === 'power' ? 'a change of power' : `\`${how}\``;
+  const kind = KINDS[how] ?? `\`${how}\``;
   const name = profile ?? (files ?? []).map(({ path }) => path).join(', ');
   const who = [...(token === undefined ? [] : [`token ${token}`]), ...(program === undefined ? [] : [program])];
   return `${kind}${name === '' ? '' : ` of ${name}`}${who.length === 0 ? '' : ` (${who.join(', ')})`}`;
 }
 
 function pausedText({ name }: KeptProfile, { by, generation }: Writer): string {
-  const what = by.how === 'return' ? 'an automatic return' : 'a rollback';
+  const what = by.how === 'return' ? KINDS.return : 'a rollback';
   return `Healing is paused since ${what} (generation ${generation}); apply ${name} again to continue.`;
 }
 

@@ -2,7 +2,7 @@ import { Composer, CST, type Document, Lexer, type ParsedNode, Parser, type YAML
 import { type JsonValue, MOST_LEVELS } from '../json.ts';
 import type { Finding } from './issue.ts';
 import { jsonMessage, lineLookup, looksLikeJson, readSource, unclosed } from './source-text.ts';
-import { type Conversion, jsonOf } from './yaml-value.ts';
+import { type Conversion, foreignComment, jsonOf } from './yaml-value.ts';
 
 type ParsedYaml = Document.Parsed<ParsedNode>;
 
@@ -125,12 +125,12 @@ function syntaxProblems(text: string, problems: readonly YAMLError[]): { offset:
   const more = otherText ? `, and ${problems.length - 1} more syntax errors; is this file YAML?` : '';
   return (json || otherText ? problems.slice(0, 1) : problems).map((problem) => ({
     offset: problem.pos[0],
-    message: `${(json ? jsonMessage(problem) : undefined) ?? yamlMessage(problem)}${more}`,
+    message: `${(json ? jsonMessage(problem) : undefined) ?? yamlMessage(problem, text)}${more}`,
   }));
 }
 
 /** The parser's message without what it quotes: a password that starts with `!` parses as a tag. */
-function yamlMessage({ code, message }: YAMLError): string {
+function yamlMessage({ code, message, pos }: YAMLError, text: string): string {
   switch (code) {
     case 'TAG_RESOLVE_FAILED':
       return 'unknown tag; "!" starts a tag';
@@ -142,6 +142,9 @@ function yamlMessage({ code, message }: YAMLError): string {
       return 'tabs are not allowed as indentation; use spaces';
     case 'BAD_SCALAR_START':
       return 'a value cannot start with this character; quote the value';
+    case 'MULTILINE_IMPLICIT_KEY':
+      // A comment in a line of its own is the beginning of the key below.
+      return foreignComment(text.slice(pos[0], pos[0] + 2)) ?? firstWords(message);
     case 'MISSING_CHAR':
     case 'BAD_INDENT':
       if (/with an? [}\]]|closing ["']quote/.test(message)) return unclosed(message);

@@ -98,13 +98,18 @@ function members(node: YAMLMap, pointer: string, state: State): JsonObject {
   return result;
 }
 
+/** What is wrong with a key that begins as a comment of another language does; undefined for any other. */
+export function foreignComment(key: string): string | undefined {
+  const begin = /^\/[*/]/.exec(key)?.[0];
+  if (begin === undefined) return undefined;
+  return `a key begins with "${begin}": JSON has no comments; in YAML, a comment begins with "#"`;
+}
+
 /** Why a key without quotes is certainly not what its author means. */
 function misreadKey(name: string, { key, value }: Pair): string | undefined {
   if (!isScalar(key) || key.type !== 'PLAIN') return undefined;
-  const comment = /^\/[*/]/.exec(name)?.[0];
-  if (comment !== undefined) {
-    return `a key begins with "${comment}": JSON has no comments; in YAML, a comment begins with "#"`;
-  }
+  const comment = foreignComment(name);
+  if (comment !== undefined) return comment;
   if (name !== '<<' || !(isAlias(value) || isMap(value) || isSeq(value))) return undefined;
   return 'merge keys ("<<") belong to YAML 1.1; write the keys here, or give several files, of which later ones win';
 }

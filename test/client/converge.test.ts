@@ -175,7 +175,7 @@ describe('waiting', () => {
     await expect(promise).rejects.toMatchObject({
       code: 'ERR_NOT_RUNNING',
       cause: away,
-      advice: expect.stringContaining('Apply again'),
+      advice: expect.stringContaining('same command again'),
     });
     expect(clock.now()).toBeGreaterThanOrEqual(4000);
     expect(clock.now()).toBeLessThan(6000);

@@ -151,6 +151,8 @@ describe('documents with errors', () => {
     ['a: &x {b: 1}\nc:\n  <<: *x\n', 'p.yaml:3:3: merge keys ("<<") belong to YAML 1.1'],
     ['{ /* x */ "a": 1 }', 'p.yaml:1:3: a key begins with "/*": JSON has no comments'],
     ['a: 1\n// b: 2\n', 'p.yaml:2:1: a key begins with "//": JSON has no comments'],
+    ['a:\n  // x\n  b: 1\n', 'p.yaml:2:3: a key begins with "//": JSON has no comments'],
+    ['/*\n x\n*/\na: 1\n', 'p.yaml:1:1: a key begins with "/*": JSON has no comments'],
   ])('%j is reported in words of its author', (text, message) => {
     expect(findings(text)).toEqual([expect.stringContaining(message)]);
   });

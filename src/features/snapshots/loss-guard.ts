@@ -83,7 +83,7 @@ export function createLossGuard({
           await record(cause, { items, snapshot });
           waits = undefined;
           notice(
-            `This change ${items}; a snapshot was made before, to get it back: rdctl snapshot restore ${snapshot}`,
+            `${nameOf(generation, cause)} ${items}; a snapshot was made before, to get it back: rdctl snapshot restore ${snapshot}`,
           );
         },
         closing,
@@ -95,7 +95,7 @@ export function createLossGuard({
         return false;
       }
       log('warn', 'data is deleted without a snapshot', { error });
-      notice(`This change ${items}, without a snapshot of it: ${messageOf(error)}.`);
+      notice(`${nameOf(generation, cause)} ${items}, without a snapshot of it: ${messageOf(error)}.`);
       return recordBare(cause, { items, uncovered: messageOf(error) });
     }
   }
@@ -132,6 +132,11 @@ export function createLossGuard({
       await settling;
     },
   };
+}
+
+/** The change, where it is read later: above other plans, and in the status. */
+function nameOf(generation: number, cause: HistoryEntry | undefined): string {
+  return `Generation ${generation} (${cause?.by.how ?? 'service'})`;
 }
 
 /** The data of a snapshot needs its version: with a lower one, it would be deleted as soon as it is restored. */
