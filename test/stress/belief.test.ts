@@ -77,7 +77,7 @@ async function play(home: BeliefHome, round: Round): Promise<Verdict> {
     application: { extensions: { installed: extension === undefined ? {} : { 'simulated/hello': extension } } },
   });
   if (files) {
-    expect(files, told).toEqual({ context: engine === 'moby' ? 'rdctl' : undefined, shell: true });
+    expect(files, told).toEqual({ context: engine === 'moby' ? 'rdctl' : 'default', shell: true });
     const { generation, hostIntegration } = status ?? {};
     expect(hostIntegration?.observedGeneration, told).toBe(generation);
   }

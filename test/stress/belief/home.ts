@@ -27,7 +27,7 @@ export interface BeliefHome {
   meanwhile(deed: Deed): Promise<void>;
   entries(): Promise<HistoryEntry[]>;
   /** Whether a user's docker and shells use what runs; undefined where the service leaves them alone. */
-  userFiles(): { context: string | undefined; shell: boolean } | undefined;
+  userFiles(): { context: string; shell: boolean } | undefined;
   close(): Promise<void>;
 }
 
@@ -163,10 +163,8 @@ export function openHome({ kind, begin, earlier }: Pick<Story, 'kind' | 'begin' 
     entries: () => readHistory(join(home, 'state', 'history.jsonl')),
     userFiles() {
       if (kind !== 'inside') return undefined;
-      const context = existsSync(dockerConfig)
-        ? JSON.parse(readFileSync(dockerConfig, 'utf8')).currentContext
-        : undefined;
-      return { context, shell: readFileSync(join(user, '.bashrc'), 'utf8').includes('MANAGED BY RDCTL') };
+      const config = existsSync(dockerConfig) ? JSON.parse(readFileSync(dockerConfig, 'utf8')) : {};
+      return { context: config.currentContext ?? 'default', shell: readFileSync(join(user, '.bashrc'), 'utf8').includes('MANAGED BY RDCTL') };
     },
     async close() {
       for (const stop of ends) await stop();
