@@ -127,7 +127,8 @@ export function createMaintenance(input: MaintenanceInput): Maintenance {
         signal,
         progress: (doing) => holdWith(off(doing)),
         async resetCluster() {
-          holdWith({ keep: 'cluster reset', reason: `${action}: deleting the data of the cluster.` });
+          task = `${action}: deleting the data of the cluster.`;
+          holdWith({ keep: 'cluster reset', reason: task });
           await statusConfirmed(controllers, isWithoutCluster, 'delete the data of its cluster', signal);
         },
         keepOff: (reason) => {
