@@ -58,6 +58,8 @@ export function openHome({ kind, begin, earlier }: Pick<Story, 'kind' | 'begin' 
   const modelFile = join(home, 'state', 'drivers', 'simulated', 'machine.json');
   let inside: TestService | undefined;
   let serial = 0;
+  /** Someone else changed the files of the user, which the service then respects. */
+  let isMeddledWith = false;
 
   async function servicePid(): Promise<number | undefined> {
     const holder = await lockHolder(join(home, 'state', 'service.lock'));
@@ -125,6 +127,7 @@ export function openHome({ kind, begin, earlier }: Pick<Story, 'kind' | 'begin' 
         return free();
       }
       case 'file in the way': {
+        isMeddledWith = true;
         // Without its text, docker would count as told to leave our context.
         const aside = `${dockerConfig}.aside`;
         const had = existsSync(dockerConfig);
@@ -162,9 +165,12 @@ export function openHome({ kind, begin, earlier }: Pick<Story, 'kind' | 'begin' 
     },
     entries: () => readHistory(join(home, 'state', 'history.jsonl')),
     userFiles() {
-      if (kind !== 'inside') return undefined;
+      if (kind !== 'inside' || isMeddledWith) return undefined;
       const config = existsSync(dockerConfig) ? JSON.parse(readFileSync(dockerConfig, 'utf8')) : {};
-      return { context: config.currentContext ?? 'default', shell: readFileSync(join(user, '.bashrc'), 'utf8').includes('MANAGED BY RDCTL') };
+      return {
+        context: config.currentContext ?? 'default',
+        shell: readFileSync(join(user, '.bashrc'), 'utf8').includes('MANAGED BY RDCTL'),
+      };
     },
     async close() {
       for (const stop of ends) await stop();
