@@ -64,11 +64,8 @@ async function requireFiles(client: Client, settings: readonly GivenSetting[], i
     settings.some(({ row }) => row.path === path) ? [part] : [],
   );
   if (client.foreign || parts.length === 0) return;
-  const status = await client.status({ signal: io.signal }).catch((error: unknown) => {
-    // Another application given by flags is only recognized here.
-    if (error instanceof RdError && error.code === 'ERR_NOT_FOUND') return undefined;
-    throw error;
-  });
+  // The write was answered; another application given by flags has no such status, and a service may be ending.
+  const status = await client.status({ signal: io.signal }).catch(() => undefined);
   const error = status && userFilesError(status, parts);
   if (error) throw error;
 }

@@ -143,6 +143,7 @@ describe('set', () => {
         path: '/v1/settings',
         body: '{"version":19,"containerEngine":{"name":"docker"},"kubernetes":{"enabled":false}}',
       },
+      { method: 'GET', path: '/v2/status' },
     ]);
     expect(server.received[2]?.headers['content-type']).toBe('application/json');
   });

@@ -14,6 +14,7 @@ import { missingService, rediscover } from '../../src/client/session/missing.ts'
 import { RdError } from '../../src/errors.ts';
 import { type Clock, steadyClock } from '../../src/os/clock.ts';
 import { processTable } from '../../src/os/process-table.ts';
+import { PRODUCT } from '../../src/product.ts';
 import { type Lock, lockHome } from '../../src/state/home-lock.ts';
 import { builtTool } from '../helpers/built-tool.ts';
 import { fakeIo, rdctl, rdctlProgram } from '../helpers/cli.ts';
@@ -247,7 +248,7 @@ describe('a service that will not stay', () => {
 
 test('a service that is ending is no stale one: every command says so', async () => {
   const { home, env, take } = newHome();
-  await (await take()).update({ port: 1, announced: true, ending: true });
+  await (await take()).update({ port: 1, revision: PRODUCT.revision, announced: true, ending: true });
   const profile = join(home, 'profile.yaml');
   writeFileSync(profile, 'version: 19\n');
   const plan = await rdctl(['plan', profile], { env });

@@ -285,7 +285,6 @@ test('loads what it can from a file with an error, reports it, and keeps the fil
     ['{', 0],
     ['[]', 0],
     ['{"format":1,"portForwards":[{"namespace":1}]}', 0],
-    ['{"format":2,"portForwards":[]}', 0],
     [JSON.stringify({ format: 1, portForwards: [{ ...good, hostPort: 'x' }, good, 7] }), 1],
   ] as const) {
     const folder = temporaryDirectory();
