@@ -9,6 +9,7 @@ import { proofOf } from './client/service-proof.ts';
 import { steadyClock, systemClock } from './os/clock.ts';
 import { ioError } from './os/io-error.ts';
 import { userHome } from './os/user-directories.ts';
+import type { Author } from './plan/history.ts';
 import { PRODUCT } from './product.ts';
 import { type Backend, openBackend } from './service/backend.ts';
 import { serviceEvent } from './service/events.ts';
@@ -107,7 +108,7 @@ async function start(options: ServiceOptions, undo: Undo[]): Promise<RunningServ
       reached,
     },
     stopped: life.stopped,
-    stop: life.stop,
+    stop: (why) => life.stop(why, { how: 'power' }),
     resetSummary: reset.summary,
     backendStopped: () => ending.backendStopped,
   };
@@ -116,14 +117,14 @@ async function start(options: ServiceOptions, undo: Undo[]): Promise<RunningServ
 /** The shutdown of the service. */
 interface Life {
   isStopping(): boolean;
-  /** Closes everything. Idempotent; resolves with `stopped`. */
-  stop(why: string): Promise<void>;
+  /** Closes everything. Idempotent; resolves with `stopped`. `by`: as in the history, which has no stop without it. */
+  stop(why: string, by?: Author): Promise<void>;
   /** Begins to stop. Resolves once nobody can reach this service any more, and the next one can be started. */
-  requestStop(why: string): Promise<void>;
+  requestStop(why: string, by?: Author): Promise<void>;
   stopped: Promise<void>;
 }
 
-function lifeOf({ withdraw, log }: Home, undo: Undo[]): Life {
+function lifeOf({ withdraw, log, ending }: Home, undo: Undo[]): Life {
   let stopping: Promise<void> | undefined;
   let withdrawn = Promise.resolve();
   let ended = () => {};
@@ -131,8 +132,9 @@ function lifeOf({ withdraw, log }: Home, undo: Undo[]): Life {
     ended = resolve;
   });
   const failed = (what: string, error: unknown) => log.write('error', 'stopping failed', { what, error });
-  const stop = (why: string): Promise<void> => {
+  const stop = (why: string, by?: Author): Promise<void> => {
     if (!stopping) {
+      if (by) ending.by = by;
       log.write('info', 'stopping', { reason: why });
       // First, because the rest may take minutes, and the next service waits for this one to exit.
       withdrawn = withdraw(failed);
@@ -144,8 +146,8 @@ function lifeOf({ withdraw, log }: Home, undo: Undo[]): Life {
   return {
     isStopping: () => stopping !== undefined,
     stop,
-    requestStop(why) {
-      void stop(why);
+    requestStop(why, by) {
+      void stop(why, by);
       return withdrawn;
     },
     stopped,

@@ -50,8 +50,8 @@ export interface ApiContext {
   isBackendLocked(): Promise<boolean>;
   /** The lock file is that of another program. */
   isLockedByOther(): Promise<boolean>;
-  /** Begins an orderly shutdown. Resolves once clients that look for the service of this home can see that it is exiting. */
-  requestStop(reason: string): Promise<void>;
+  /** Begins an orderly shutdown, by whom the history says. Resolves once clients that look for the service of this home can see that it is exiting. */
+  requestStop(reason: string, by?: Author): Promise<void>;
   /** Throws if these directories must not be reset. */
   checkFactoryReset(request: { cache: boolean }): void;
   /** Begins to stop as `requestStop`, and ends by removing this installation. `cache`: downloads, too. */

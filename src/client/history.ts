@@ -1,7 +1,14 @@
 import { RdError } from '../errors.ts';
 import { isObject, type JsonObject, type JsonValue } from '../json.ts';
 import type { PlanRequest, Sensitive } from '../plan/change.ts';
-import { FORWARDS_PATH, type HistoryEntry, type RecordedChange, type RecordedLoss } from '../plan/history.ts';
+import {
+  FORWARDS_PATH,
+  type HistoryEntry,
+  isRunEntry,
+  lastingChanges,
+  type RecordedChange,
+  type RecordedLoss,
+} from '../plan/history.ts';
 import { forwardKeyOf, forwardName, type WantedForwards } from '../plan/port-forwards.ts';
 import { FIELDS } from '../settings/fields.gen.ts';
 import { leafAt, setLeaf } from '../settings/leaf-paths.ts';
@@ -19,7 +26,7 @@ export function sinceReset(entries: readonly HistoryEntry[]): readonly HistoryEn
 export interface LastChange {
   /** The generation to go back to. */
   to: number;
-  /** The change that is undone; of an apply, its first entry. */
+  /** The change that is undone, without what cannot be; of an apply, its first entry. */
   change: HistoryEntry;
   /** Newer changes that failed and that the service has undone already. */
   returned: HistoryEntry[];
@@ -27,7 +34,7 @@ export interface LastChange {
 
 /**
  * The last change that stands, and the apply that it belongs to: what the service went back on does not stand, while a failed change does
- * that was kept. Throws `ERR_NOT_FOUND` without one.
+ * that was kept, and a start or stop alone is no change. Throws `ERR_NOT_FOUND` without one.
  */
 export function lastChange(entries: readonly HistoryEntry[]): LastChange {
   const last = lastStanding(entries);
@@ -38,16 +45,19 @@ export function lastChange(entries: readonly HistoryEntry[]): LastChange {
   }
   if (last.changes.length === 0) throw onlyData(last);
   const begun = last.by.continues ?? last.generation;
+  const change = entries.find(({ generation }) => generation === begun) ?? last;
   return {
     to: begun - 1,
-    change: entries.find(({ generation }) => generation === begun) ?? last,
+    change: { ...change, changes: lastingChanges(change) },
     returned: entries.filter(({ generation, outcome }) => generation > begun && outcome?.result === 'returned'),
   };
 }
 
 /** A return undoes everything since the generation that it goes back to. */
 function lastStanding(entries: readonly HistoryEntry[]): HistoryEntry | undefined {
-  const last = entries.findLast(({ outcome }) => !['not applied', 'returned'].includes(outcome?.result ?? ''));
+  const last = entries.findLast(
+    (entry) => !['not applied', 'returned'].includes(entry.outcome?.result ?? '') && !isRunEntry(entry),
+  );
   if (last?.by.how !== 'return' || last.by.to === undefined) return last;
   const { to } = last.by;
   return lastStanding(entries.filter(({ generation }) => generation <= to));
@@ -91,7 +101,7 @@ export function rollbackRequest(entries: readonly HistoryEntry[], to: number): R
   const secrets = new Set<string>();
   let state: PlanRequest['state'] = 'unmanaged';
   const undone = entries.filter(({ generation, outcome }) => generation > to && outcome?.result !== 'not applied');
-  for (const { path, key, before } of undone.toReversed().flatMap(({ changes }) => changes)) {
+  for (const { path, key, before } of undone.toReversed().flatMap(lastingChanges)) {
     if (path === 'state') {
       if (before === 'started' || before === 'stopped') state = before;
     } else if (path === FORWARDS_PATH && key !== undefined) {
@@ -132,7 +142,7 @@ export function changesBetween(entries: readonly HistoryEntry[], a: number, b: n
   const between = entries.filter(
     ({ generation, outcome }) => generation > a && generation <= b && outcome?.result !== 'not applied',
   );
-  for (const change of between.flatMap(({ changes }) => changes)) {
+  for (const change of between.flatMap(lastingChanges)) {
     const name = JSON.stringify([change.path, change.key]);
     const first = net.get(name);
     const { before: _, ...rest } = change;

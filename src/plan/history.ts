@@ -6,13 +6,14 @@ import { equal } from '../settings/own.ts';
 import type { DesiredBackend } from './backend.ts';
 import type { Plan, Sensitive } from './change.ts';
 import type { Consent } from './losses.ts';
+import { isRuntimeChange } from './runtime-changes.ts';
 
 /** The path of changes of port forwards, and their name in `prune`. */
 export const FORWARDS_PATH = 'portForwards';
 
 /** A setting, map entry, power state or port forward that a write changed; secrets are masked. */
 export interface RecordedChange {
-  /** As in plans: a dotted setting path, a path of the `machine` block, `state`, or `portForwards`. */
+  /** As in plans: a dotted setting path, a path of the `machine` block, `state`, `portForwards`, or `service` (see `runChange`). */
   path: string;
   /** Key of the entry where the setting is a map; the name of a port forward. */
   key?: string;
@@ -101,7 +102,7 @@ export interface RecordedOutcome {
   phases?: { name: string; ms?: number; outcome?: 'done' | 'failed' }[];
 }
 
-/** One write of the desired state, or a reset. */
+/** One write of the desired state, a reset, or a start or stop of the desktop without one. */
 export interface HistoryEntry {
   /** Version of the desired state since this write. Starts of the service count as well, so numbers have gaps. */
   generation: number;
@@ -113,6 +114,21 @@ export interface HistoryEntry {
   loss?: RecordedLoss;
   /** Absent while the backend converges, and after a service that was killed meanwhile. */
   outcome?: RecordedOutcome;
+}
+
+/** The start of a desktop that its desired power left on, or the stop of one by the end of its service: nothing that could be undone. */
+export function runChange(after: 'started' | 'stopped'): RecordedChange {
+  return { path: 'service', before: after === 'started' ? 'stopped' : 'started', after };
+}
+
+/** True for an entry that only says who started or stopped the desktop. */
+export function isRunEntry({ changes, loss }: Pick<HistoryEntry, 'changes' | 'loss'>): boolean {
+  return changes.length > 0 && changes.every(isRuntimeChange) && loss === undefined;
+}
+
+/** The changes of an entry that a rollback can undo. */
+export function lastingChanges({ changes }: Pick<HistoryEntry, 'changes'>): RecordedChange[] {
+  return changes.filter((change) => !isRuntimeChange(change));
 }
 
 /** The changes of port forwards that carry out a plan. */

@@ -17,7 +17,7 @@ import { systemClock } from '../os/clock.ts';
 import type { LogFile } from '../os/log-file.ts';
 import { userHome } from '../os/user-directories.ts';
 import { unprotected } from '../plan/blocks.ts';
-import { type Author, type RecordedChange, recordedChanges } from '../plan/history.ts';
+import { type Author, lastingChanges, type RecordedChange, recordedChanges } from '../plan/history.ts';
 import type { FirstRun, LayerFacts } from '../plan/layers.ts';
 import { decideUpdate, type UpdateContext } from '../plan/settings-update.ts';
 import type { Controllers, Desired, LoopStatus } from '../reconcile/contract.ts';
@@ -42,7 +42,7 @@ import { transactionFiles } from '../state/transaction-files.ts';
 import { clusterVersions, openDriver, storedState } from './driver.ts';
 import { writeDurably } from './durable-write.ts';
 import { createServiceEvents, type ServiceEvents, serviceEvent } from './events.ts';
-import { openServiceHistory, type ServiceHistory } from './history.ts';
+import { openServiceHistory, recordedPhases, type ServiceHistory } from './history.ts';
 import type { Home } from './home.ts';
 import type { ServiceOptions, Undo } from './options.ts';
 import type { Transactions } from './transactions/contract.ts';
@@ -89,7 +89,7 @@ export interface BackendHooks {
  */
 export async function openBackend(
   options: ServiceOptions,
-  { places, log, notices, ending, check }: Home,
+  { places, log, notices, adopts, ending, check }: Home,
   undo: Undo[],
   hooks: BackendHooks,
 ): Promise<Backend> {
@@ -152,9 +152,11 @@ export async function openBackend(
   const before = { ...initial, settings: undone ?? (state ? startup.stored : settings) };
   const byPolicy = !undone && settings === startup.settings && recordedChanges(before, initial).length > 0;
   const starter: Author = { how: byPolicy ? 'policy' : 'start' };
-  const changes = await history.writing(before, initial, starter);
+  const isOn = initial.power === 'started' && !options.idle;
+  const isStart = isOn && !adopts && !byPolicy && state !== undefined;
+  const changes = await history.writing(before, initial, starter, { isStart });
   if (changes.length > 0) events.emit(changeEvent(initial, starter, changes));
-  else if (!undone && initial.power === state?.power) history.continueNewest();
+  if (lastingChanges({ changes }).length === 0 && !undone && initial.power === state?.power) history.continueNewest();
   const isChanged = startup.unsaved || settings !== startup.settings;
   if (state && isChanged && !startup.fileIsGarbled) {
     // A copy, because what was never saved differs from the file, too.
@@ -244,7 +246,14 @@ export async function openBackend(
   undo.push([
     'backend',
     async () => {
-      ending.backendStopped = await stopBackend(controllers, store, log, options.stopLimitMs);
+      await store.idle();
+      const { desired } = store.snapshot();
+      const by = desired.power === 'started' && !options.idle ? ending.by : undefined;
+      const recordEnd = by && history.stopping(desired.generation + 1, by);
+      const { hasStopped, phases } = await stopBackend(controllers, desired, log, options.stopLimitMs);
+      ending.backendStopped = hasStopped;
+      const failure = { result: 'failed', reason: 'The backend did not stop.' } as const;
+      await recordEnd?.({ ...(hasStopped ? { result: 'converged' } : failure), phases });
     },
   ]);
   undo.push(['maintenance', () => maintenance.close()]);
@@ -310,21 +319,20 @@ function setLogLevel(log: LogFile, settings: Settings): void {
   log.setLevel(settings.application.debug ? 'debug' : 'info');
 }
 
-/** Stops the backend within a limit, without changing the stored desired power. Returns whether it has stopped. */
+/** Stops the backend within a limit, without changing the stored desired power. Returns whether it has stopped, and its steps. */
 async function stopBackend(
   controllers: Controllers,
-  store: DesiredStore,
+  desired: Desired,
   log: LogFile,
   limitMs = BACKEND_STOP_MS,
-): Promise<boolean> {
-  await store.idle();
-  const { desired } = store.snapshot();
+): Promise<{ hasStopped: boolean; phases: ReturnType<typeof recordedPhases> }> {
   const hold = { keep: 'off', reason: 'The service is stopping.', stopping: true } as const;
   controllers.desire({ ...desired, power: 'stopped', generation: desired.generation + 1, hold });
-  const { backendState } = await settleAndClose(controllers, AbortSignal.timeout(limitMs), limitMs);
+  const status = await settleAndClose(controllers, AbortSignal.timeout(limitMs), limitMs);
+  const { backendState } = status;
   const hasStopped = backendState === 'STOPPED';
   if (!hasStopped) log.write('error', 'the backend did not stop', { backendState });
-  return hasStopped;
+  return { hasStopped, phases: recordedPhases(status) };
 }
 
 /** Closes the loop once it has settled or the signal aborts. Waits for a step in progress, up to the limit. */

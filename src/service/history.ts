@@ -6,10 +6,12 @@ import {
   type Author,
   FORWARDS_PATH,
   type HistoryEntry,
+  isRunEntry,
   type RecordedChange,
   type RecordedLoss,
   type RecordedOutcome,
   recordedChanges,
+  runChange,
   withSources,
 } from '../plan/history.ts';
 import { type Measurement, MOST_MEASUREMENTS, measurementOf } from '../plan/prediction.ts';
@@ -31,10 +33,21 @@ export interface ServiceHistory {
   beginAgain(generation: number): Promise<void>;
   /**
    * Records a write before it takes effect. Throws `ERR_IO` when that is not possible: the write must not happen then. On a full disk only
-   * a change of power and a reset without a snapshot are let through, because stopping and making room must always be possible. After what
-   * is `announced`, `finished` follows. Returns the changes.
+   * a change of power and a reset without a snapshot are let through, because stopping and making room must always be possible; a start
+   * that changes nothing else always is. After what is `announced`, `finished` follows. `isStart`: the desktop was off, and the service
+   * starts it. Returns the changes.
    */
-  writing(before: Desired, next: Desired, by: Author, recorded?: Recorded): Promise<RecordedChange[]>;
+  writing(
+    before: Desired,
+    next: Desired,
+    by: Author,
+    recorded?: Recorded & { isStart?: boolean },
+  ): Promise<RecordedChange[]>;
+  /**
+   * Records that the service stops the desktop as it ends, with a generation that no state has. Returns what records the result. Holds up
+   * nothing: neither fails, on a full disk nothing is recorded.
+   */
+  stopping(generation: number, by: Author): (outcome: Outcome) => Promise<void>;
   /** The write of this generation is durable, and supersedes what had not been reached. */
   tookEffect(generation: number): void;
   /** Records that a write failed after its entry. */
@@ -75,6 +88,8 @@ type Outcome = Omit<RecordedOutcome, 'at'>;
 interface OpenEntry {
   /** It changes what the backend converges to; `outcome` follows. */
   isForLoop: boolean;
+  /** It only started the desktop. */
+  isRun?: boolean;
   outcome?: Outcome;
   /** What it announced is not finished. */
   hasSteps: boolean;
@@ -92,21 +107,25 @@ export async function openServiceHistory(
     log.write('warn', 'old changes were not dropped from the history', { error });
   const applied = state?.generation ?? Number.POSITIVE_INFINITY;
   const { initial, ...file } = await openHistory(places.historyFile, applied, systemClock.now, { onDropFailure });
+  const last = initial.at(-1);
   const newest = initial.findLast(
-    ({ generation, outcome }) => generation <= applied && outcome?.result !== 'not applied',
+    (entry) => entry.generation <= applied && entry.outcome?.result !== 'not applied' && !isRunEntry(entry),
   );
   return serviceHistory(file, log, {
     measured: initial.flatMap((entry) => measurementOf(entry) ?? []),
     // A history without a state outlived a reset, which removed the forwards as well.
     ...(newest && state ? { newest } : {}),
+    ...(last && state && last.generation <= applied && isRunEntry(last) ? { start: last } : {}),
     ...(state && launched === 'stopped' ? { launchedFrom: state.power } : {}),
   });
 }
 
 /** What the last service left. */
 interface Earlier {
-  /** Its newest entry that took effect. */
+  /** Its newest entry that took effect, and that did more than to start or stop the desktop. */
   newest?: HistoryEntry;
+  /** The start of the desktop after that, where nothing came later. */
+  start?: HistoryEntry;
   /** Its power, where an apply launched this one stopped, to begin from there. */
   launchedFrom?: Desired['power'];
   /** What changes took, oldest first. */
@@ -117,7 +136,7 @@ interface Earlier {
 export function serviceHistory(
   file: Omit<HistoryFile, 'initial'>,
   log: Pick<LogFile, 'write'>,
-  { newest, launchedFrom, measured: earlier = [] }: Earlier = {},
+  { newest, start, launchedFrom, measured: earlier = [] }: Earlier = {},
 ): ServiceHistory {
   let powerBefore = launchedFrom;
   let measured = earlier.slice(-MOST_MEASUREMENTS);
@@ -169,17 +188,21 @@ export function serviceHistory(
         by: { how: 'factory reset' },
         changes: [],
       }),
-    async writing(before, next, by, { announced, sources, loss } = {}) {
+    async writing(before, next, by, { announced, sources, loss, isStart = false } = {}) {
+      // Of an earlier write with this number, which failed.
+      superseding = undefined;
       const power = by.how === 'apply' || by.how === 'rollback' ? powerBefore : undefined;
       const ofBackend = recordedChanges(power === undefined ? before : { ...before, power }, next);
-      const changes = withSources([...ofBackend, ...(announced ?? [])], sources);
+      const starts = isStart || (power === 'started' && before.power === 'stopped' && next.power === 'started');
+      const run = starts ? [runChange('started')] : [];
+      const changes = withSources([...ofBackend, ...run, ...(announced ?? [])], sources);
       const isOfData = loss !== undefined || by.how === 'restore';
       // A retry after a failure is a new generation without a change.
       if (changes.length === 0 && !isOfData) return changes;
-      const isForLoop = ofBackend.length > 0 || isOfData;
+      const isWrite = ofBackend.length > 0 || isOfData;
       // What a return undoes is concluded by itself.
-      const supersedes = isForLoop && by.continues === undefined && by.how !== 'return';
-      superseding = supersedes ? next.generation : undefined;
+      if (isWrite && by.continues === undefined && by.how !== 'return') superseding = next.generation;
+      const isRun = isRunEntry({ changes }) && !isOfData;
       const at = new Date(systemClock.now()).toISOString();
       const { generation } = next;
       try {
@@ -187,13 +210,30 @@ export function serviceHistory(
       } catch (error) {
         const isFull = error instanceof RdError && ['ENOSPC', 'EDQUOT'].includes(systemCode(error.cause) ?? '');
         const onlyPower = changes.every(({ path }) => path === 'state');
-        if (!isFull || !onlyPower || (loss && 'snapshot' in loss)) throw error;
-        log.write('warn', 'the disk is full, so a change of power or a reset is not in the history', { generation });
+        if (!isRun && (!isFull || !onlyPower || (loss && 'snapshot' in loss))) throw error;
+        if (isFull) {
+          log.write('warn', 'the disk is full, so a change of power or a reset is not in the history', { generation });
+        } else log.write('warn', 'a start is not in the history', { generation, error });
         return changes;
       }
       if (by.how !== 'start' && by.how !== 'policy') powerBefore = undefined;
-      open.set(generation, { isForLoop, hasSteps: announced !== undefined });
+      open.set(generation, { isForLoop: isWrite || starts, isRun, hasSteps: announced !== undefined });
       return changes;
+    },
+    stopping(generation, by) {
+      const at = new Date(systemClock.now()).toISOString();
+      const written = file.add({ generation, at, by, changes: [runChange('stopped')] }).then(
+        () => true,
+        (error: unknown) => {
+          log.write('warn', 'the stop is not in the history', { error });
+          return false;
+        },
+      );
+      return async (outcome) => {
+        if (!(await written)) return;
+        for (const [earlier, { isRun }] of open) if (isRun) await end(earlier, { result: 'superseded' });
+        await end(generation, outcome);
+      };
     },
     tookEffect(generation) {
       if (superseding !== generation) return;
@@ -235,6 +275,7 @@ export function serviceHistory(
       if (newest?.generation !== generation || !newest.outcome) resume(generation);
     },
     continueNewest() {
+      if (start && !start.outcome) open.set(start.generation, { isForLoop: true, isRun: true, hasSteps: false });
       if (!newest || newest.outcome || newest.loss || newest.by.how === 'restore' || unfinished?.alone) return;
       resume(newest.generation);
     },

@@ -1,12 +1,13 @@
 import { rm } from 'node:fs/promises';
 import { bindListener, type Listener } from '../api/listener.ts';
-import { homeService, SERVICE_STOP_MS } from '../client/home-service.ts';
+import { homeService, mayRun, SERVICE_STOP_MS } from '../client/home-service.ts';
 import { messageOf, RdError } from '../errors.ts';
 import type { FollowingIntegration } from '../features/host-integration/integration.ts';
 import { steadyClock } from '../os/clock.ts';
 import { keepPlace } from '../os/directory-identity.ts';
 import { type LogFile, openLog } from '../os/log-file.ts';
 import { userHome } from '../os/user-directories.ts';
+import type { Author } from '../plan/history.ts';
 import { PRODUCT } from '../product.ts';
 import { removeConnectionFile, removeStaleConnectionFile } from '../state/connection-file.ts';
 import { adoptPlaces, refuseRunning } from '../state/drop-in.ts';
@@ -36,6 +37,8 @@ export interface Home {
   /** Functions that end open event streams. */
   streams: Set<() => void>;
   reset: PendingReset;
+  /** What an earlier service left running may still run. */
+  adopts: boolean;
   ending: Ending;
   /**
    * Ends what leads callers here, so that the next service can be started: the lock says "ending", nothing accepts a connection any more,
@@ -58,7 +61,8 @@ export async function openHome(options: ServiceOptions, undo: Undo[]): Promise<H
   const adopted = await adoptPlaces(places, { adopt: options.adopt ?? false, now: Date.now() });
   await waitForEnding(places, options);
   // A backend left by an earlier service still has to be stopped, even if this start fails early.
-  const ending: Ending = { backendStopped: (await homeService(places)).kind !== 'left' };
+  const found = await homeService(places);
+  const ending: Ending = { backendStopped: found.kind !== 'left' };
   const copied = lockStanding(places.serviceLock) === 'copied';
   const lock = await lockHome(places.serviceLock, places.data);
   const place = keepPlace(places.serviceLock, [places.data, places.config, places.logs, places.state, places.cache]);
@@ -109,7 +113,8 @@ export async function openHome(options: ServiceOptions, undo: Undo[]): Promise<H
     listener.refuse();
     await forget().catch((error: unknown) => onFailure('connection file', error));
   }
-  return { places, lock, log, listener, notices, streams, reset, ending, withdraw, check: place.check };
+  const adopts = mayRun(found);
+  return { places, lock, log, listener, notices, streams, reset, adopts, ending, withdraw, check: place.check };
 }
 
 /**
@@ -141,6 +146,8 @@ async function waitForEnding(places: Places, { clock = steadyClock, signal, say 
 interface Ending {
   /** False while the backend may run: the lock is then left behind, so that the next service finds the backend. */
   backendStopped: boolean;
+  /** Who stops the desktop, for the history. */
+  by?: Author;
   /** Set once it is open. */
   integration?: FollowingIntegration;
 }

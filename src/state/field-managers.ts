@@ -24,6 +24,8 @@ export function managersOf(entries: readonly HistoryEntry[], before: readonly Fi
     if (outcome?.result === 'not applied') continue;
     if (by.how === 'factory reset') managers.clear();
     for (const { before: _, ...field } of changes) {
+      // Who started or stopped the desktop manages nothing.
+      if (field.path === 'service') continue;
       // Set again, it becomes the last one.
       managers.delete(fieldName(field));
       managers.set(fieldName(field), { ...field, by, generation, at });

@@ -122,7 +122,10 @@ test('after an apply that launched the service stopped, the power of before is w
   await history.writing(launched, { ...NEXT, power: 'started' }, { how: 'apply' });
   await history.writing({ ...NEXT, power: 'started' }, { ...NEXT, power: 'stopped', generation: 3 }, { how: 'apply' });
   expect(changes).toEqual([
-    [{ path: 'images.namespace', before: 'default', after: 'web' }],
+    [
+      { path: 'images.namespace', before: 'default', after: 'web' },
+      { path: 'service', before: 'stopped', after: 'started' },
+    ],
     [{ path: 'state', before: 'started', after: 'stopped' }],
   ]);
 });
@@ -134,6 +137,14 @@ test('a write that fails after its entry supersedes nothing; one without room fo
   await history.notApplied(3);
   loop(2);
   expect(lines.slice(2)).toEqual(['3 not applied', '2 converged']);
+  const reused = scene();
+  await reused.history.writing(LIVE, NEXT, { how: 'set' });
+  await reused.history.writing(NEXT, { ...LIVE, generation: 3 }, { how: 'set' });
+  await reused.history.notApplied(3);
+  // The number is given again, to another attempt at the same state.
+  await reused.history.writing(NEXT, { ...NEXT, generation: 3 }, { how: 'power' });
+  reused.history.tookEffect(3);
+  expect(reused.lines.at(-1)).toBe('3 not applied');
   const full = scene(undefined, 'ENOSPC');
   await full.history.writing(LIVE, NEXT, { how: 'apply' });
   await full.history.writing(NEXT, { ...NEXT, power: 'stopped', generation: 3 }, { how: 'power' });
@@ -159,6 +170,26 @@ test('what a service left unfinished is finished by the next one, and nothing on
   destroyed.history.continueNewest();
   destroyed.loop(3);
   expect(destroyed.lines).toEqual([]);
+});
+
+test('a start alone supersedes nothing, is superseded by the stop, and neither needs room for its entry', async () => {
+  const { history, lines, loop } = scene();
+  await history.writing(LIVE, NEXT, { how: 'set' });
+  await history.writing(NEXT, { ...NEXT, generation: 3 }, { how: 'start' }, { isStart: true });
+  history.tookEffect(3);
+  expect(lines).toEqual(['2: images.namespace', '3: service']);
+  const ended = history.stopping(4, { how: 'power' });
+  await ended({ result: 'converged' });
+  expect(lines.slice(2)).toEqual(['4: service', '3 superseded', '4 converged']);
+  loop(3);
+  expect(lines.slice(5)).toEqual(['2 converged']);
+  for (const failure of ['ENOSPC', 'EACCES']) {
+    const full = scene(undefined, failure);
+    await full.history.writing(LIVE, NEXT, { how: 'set' });
+    await full.history.writing(NEXT, { ...NEXT, generation: 3 }, { how: 'start' }, { isStart: true });
+    await full.history.stopping(4, { how: 'power' })({ result: 'converged' });
+    expect(full.lines).toEqual(['2: images.namespace']);
+  }
 });
 
 test('a write that fails after its entry is marked', async () => {

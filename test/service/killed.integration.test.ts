@@ -6,6 +6,7 @@ import { build } from 'esbuild';
 import { beforeAll, expect, onTestFinished, test } from 'vitest';
 import { type Client, createClient } from '../../src/client/client.ts';
 import { discover } from '../../src/client/discovery.ts';
+import { readHistory } from '../../src/state/history-file.ts';
 import { places } from '../../src/state/places.ts';
 import { startService } from '../helpers/service.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';
@@ -93,8 +94,10 @@ test('what ran under a killed service is adopted, not restarted', async () => {
   const first = await startedSteps(client);
   expect(first).toBeGreaterThan(0);
   await killed(child);
-  const { client: next, converged } = await startService({ home });
+  const { client: next, converged, here } = await startService({ home });
   expect((await converged()).counters.steps).toBe(0);
+  // Nobody started it.
+  expect(await readHistory(here.historyFile)).toEqual([]);
   expect((await next.backendState()).vmState).toBe('STARTED');
 });
 

@@ -134,9 +134,9 @@ export function shutdownRoutes(app: FastifyInstance, { requestStop, log }: ApiCo
           },
         },
       }),
-      handler: async (_request, reply) => {
+      handler: async (request, reply) => {
         log('info', 'shutdown requested over the API');
-        await requestStop('a client asked for it');
+        await requestStop('a client asked for it', { how: 'power', ...callerOf(request) });
         return reply.code(202).header('Connection', 'close').type(TEXT_TYPE).send(TEXTS.shutdown);
       },
     });

@@ -1,4 +1,4 @@
-import type { HistoryEntry } from '../../plan/history.ts';
+import { type HistoryEntry, isRunEntry } from '../../plan/history.ts';
 import type { Snapshot } from './catalogue.ts';
 
 const HOUR = 3_600_000;
@@ -28,9 +28,11 @@ export interface RetentionInput<C extends CoverFacts> {
  */
 export function obsoleteCovers<C extends CoverFacts>(input: RetentionInput<C>): { cover: C; why: string }[] {
   const { covers, entries, now } = input;
-  const proven = entries.flatMap(({ by, outcome }) =>
-    outcome?.result === 'converged' && by.how !== 'return' ? [Date.parse(outcome.at)] : [],
-  );
+  const proven = entries.flatMap((entry) => {
+    const { by, outcome } = entry;
+    const isProof = outcome?.result === 'converged' && by.how !== 'return' && !isRunEntry(entry);
+    return isProof ? [Date.parse(outcome.at)] : [];
+  });
   const rows = rowsOf(input, proven);
   const begins = rows.map(([begin]) => begin);
   const kept = new Set([...begins.slice(-ROWS), covers.at(-1)]);

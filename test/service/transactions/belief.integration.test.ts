@@ -29,12 +29,15 @@ test('an apply whose service is stopped says so, and its change is unfinished un
   expect(exit).toBe(1);
   expect(err).toContain('The service was stopped before the change was in force.');
   expect(out).not.toContain('Converged');
-  expect(await entries()).toMatchObject([{ generation }]);
+  expect(await entries()).toMatchObject([{ generation }, { by: { how: 'power' } }]);
   expect((await entries())[0].outcome).toBeUndefined();
   const next = await startService({ home });
   await next.converged();
   expect((await next.client.status()).engine).toMatchObject({ name: 'containerd', state: 'running' });
-  await expect.poll(entries).toMatchObject([{ generation, outcome: { result: 'converged' } }]);
+  const converged = { outcome: { result: 'converged' } };
+  await expect
+    .poll(entries)
+    .toMatchObject([{ generation, ...converged }, converged, { by: { how: 'start' }, ...converged }]);
 });
 
 test('an apply whose change is undone by a later write names it, whoever wrote', async () => {
