@@ -17,6 +17,7 @@ import { type Features, openFeatures } from './service/features.ts';
 import { type Home, openHome } from './service/home.ts';
 import { createMetrics, type ServiceMetrics } from './service/metrics.ts';
 import { type RunningService, type ServiceOptions, type Undo, undoAll } from './service/options.ts';
+import type { WatchFeed } from './service/watch/watch.ts';
 import { writeConnectionFile } from './state/connection-file.ts';
 import { noteProgress, recordFailedStart } from './state/drop-in.ts';
 import { checkPlaces } from './state/factory-reset.ts';
@@ -57,11 +58,14 @@ async function start(options: ServiceOptions, undo: Undo[]): Promise<RunningServ
     now: steadyClock.now,
     sources: () => ({ ...about, driver: driver.name, status: controllers.status, streams: () => home.streams.size }),
   });
+  /** A transaction that the last service left may go back before there is a watch. */
+  const early: Parameters<WatchFeed['written']>[] = [];
   const backend = await openBackend(options, home, undo, {
     isStopping: life.isStopping,
     onDesired(next, what, written) {
       if (what === 'state') features?.diagnostics.settingsChanged();
-      features?.watch.written(next, written);
+      if (features) features.watch.written(next, written);
+      else early.push([next, written]);
     },
     onWritten: ({ how }) => metrics.wrote(how),
     mayDelete: (installed) => features?.data.mayDelete(installed) ?? false,
@@ -72,6 +76,7 @@ async function start(options: ServiceOptions, undo: Undo[]): Promise<RunningServ
   const unfollow = metrics.follow(controllers);
   let features: Features | undefined;
   features = await openFeatures(options, home, backend, undo);
+  for (const write of early) features.watch.written(...write);
   const credentials = { user: 'user', password: randomBytes(32).toString('base64url') };
   const context = contextOf(options, { home, backend, features, life, credentials, metrics, about });
   await createApp(context, listener.server).ready();

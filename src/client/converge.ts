@@ -1,7 +1,7 @@
 import { RdError } from '../errors.ts';
 import type { Clock } from '../os/clock.ts';
 import type { Condition, LoopStatus } from '../reconcile/contract.ts';
-import type { ApplyWork, StatusDocument, TransactionReport } from '../reconcile/status-document.ts';
+import type { StatusDocument } from '../reconcile/status-document.ts';
 import type { Client } from './client.ts';
 import { isOvertaken } from './overtaken.ts';
 import { isUndecided, transactionAt, undoneError } from './transaction-wait.ts';
@@ -99,7 +99,7 @@ export function watched(
 }
 
 /** The status with the steps of an apply, and with what becomes of it if it fails. */
-type Seen = LoopStatus & { apply?: ApplyWork; transaction?: TransactionReport; maintenance?: string };
+type Seen = LoopStatus & Pick<StatusDocument, 'apply' | 'transaction' | 'maintenance' | 'kept'>;
 
 export interface WaitInput<S extends Seen> {
   feed: StatusFeed<S>;
@@ -159,7 +159,11 @@ export async function waitConverged<S extends Seen>(input: WaitInput<S>): Promis
       if (fresh) input.onStatus?.(last);
       if (isStopping(last)) throw stoppedError();
       const transaction = transactionAt(last, generation);
-      const undone = undoneError(transaction, { now: why(last), hadSteps: last.apply?.generation === generation });
+      const undone = undoneError(transaction, {
+        now: why(last),
+        hadSteps: last.apply?.generation === generation,
+        kept: last.kept ?? [],
+      });
       if (undone) throw undone;
       const isOpen = isUndecided(transaction) && (transaction?.state === 'returning' || input.needsProof?.(last));
       const isThere = generation === undefined || (hasConverged(last, generation) && !isOpen);

@@ -1,5 +1,5 @@
 import { RdError } from '../errors.ts';
-import type { TransactionReport } from '../reconcile/status-document.ts';
+import type { KeptStatus, TransactionReport } from '../reconcile/status-document.ts';
 
 /** The transaction of a write, from a status; undefined for another write, and where a service has none. */
 export function transactionAt(
@@ -16,18 +16,21 @@ export function isUndecided(transaction: TransactionReport | undefined): boolean
 
 /**
  * The error of a change that the service has undone; undefined for any other. `now`: why the backend fails now, as a sentence. `hadSteps`: port
- * forwards or extensions were to follow.
+ * forwards or extensions were to follow. `kept`: the profiles that are kept now.
  */
 export function undoneError(
   transaction: TransactionReport | undefined,
-  { now, hadSteps }: { now: string; hadSteps: boolean },
+  { now, hadSteps, kept }: { now: string; hadSteps: boolean; kept: readonly Pick<KeptStatus, 'name' | 'generation'>[] },
 ): RdError | undefined {
   if (transaction?.state !== 'returned' && transaction?.state !== 'failed') return undefined;
   const { generation, to, returnGeneration, reason = '' } = transaction;
+  // What was applied after this change, which nothing else followed, came back with the return.
+  const again = kept.filter((profile) => profile.generation > generation).map(({ name }) => name);
   const show = `rdctl history show ${generation}`;
   const details = [
     `Generation ${generation} is undone by generation ${returnGeneration}: settings, machine options and power are those of generation ${to}.`,
     ...(hadSteps ? ['The port forwards and extensions of this apply were not changed.'] : []),
+    ...again.map((name) => `The kept profile ${name} is again what it was before.`),
     'Data is as the change left it. A container that was interrupted runs again only if its restart policy says so.',
   ];
   if (transaction.state === 'failed') {

@@ -204,7 +204,7 @@ function isContested({ rounds }: FieldMemory, writer: Writer | undefined): boole
 }
 
 /** Whether a rollback or return went back over the last apply of a profile, and with it over what that has deferred. */
-export function undoes({ by, generation }: Writer, profile: Pick<KeptProfile, 'generation'>): boolean {
+export function undoes({ by, generation }: Omit<Writer, 'at'>, profile: Pick<KeptProfile, 'generation'>): boolean {
   return generation > profile.generation && by.to !== undefined && by.to < profile.generation;
 }
 

@@ -133,6 +133,7 @@ export async function openFeatures(
   });
   watch = await openWatch({
     ...{ options, places, planner, applies, store, maintenance, integration, notice },
+    oldestReturn: transactions.oldestReturn,
     log: log.write,
     onChange: statusChanged,
   });

@@ -8,6 +8,10 @@ import type { KeptProfile } from '../plan/kept.ts';
 export interface KeptRecord {
   profile: KeptProfile;
   fields: Record<string, FieldMemory>;
+  /** What its last apply replaced, for as long as that may be undone. */
+  replaced?: KeptRecord;
+  /** It was saved before its apply was written, and not again since. */
+  applying?: true;
 }
 
 const FORMAT = 1;
@@ -58,5 +62,6 @@ const SAMPLE = {
 /** Written by this program, in a directory that only this user can write to; its request is checked before it is used. */
 function isKept(value: JsonValue): value is JsonObject & KeptRecord {
   if (!isObject(value) || !hasShape(value.profile, SAMPLE) || !isObject(value.fields)) return false;
+  if (value.replaced !== undefined && !isKept(value.replaced)) return false;
   return Object.values(value.fields).every((field) => hasShape(field, { since: 0, rounds: {} }));
 }

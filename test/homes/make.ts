@@ -63,6 +63,7 @@ const SESSIONS: readonly Session[] = [
     about: 'the home before formats were checked',
     steps: [`${START} --keep`, SNAPSHOT, CHANGE, 'token create --name ci --scope read'],
   },
+  { commit: 'f07b1628', about: 'kept profiles without what they replaced', steps: [`${START} --keep`, CHANGE] },
 ];
 
 const PROFILE = `apiVersion: rdctl/v1

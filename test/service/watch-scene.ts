@@ -50,6 +50,7 @@ interface SceneOptions {
   /** Writes fail while it returns an error. */
   failing?(): Error | undefined;
   generation?: number;
+  oldestReturn?: number;
 }
 
 /** A watch with the real store and planner above a backend that runs with what it was first given. */
@@ -102,6 +103,7 @@ export function watchScene(options: SceneOptions = {}) {
     startedForApply: false,
     maintenance: () => maintenance,
     generation: () => store.snapshot().desired.generation,
+    oldestReturn: () => options.oldestReturn ?? 0,
     files: {
       fileDrift: async () => fileDrift,
       repair: async (parts) => void repairs.push(parts),

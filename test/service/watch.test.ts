@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import { RdError } from '../../src/errors.ts';
 import { CALM_MS } from '../../src/plan/healing.ts';
+import type { HistoryEntry } from '../../src/plan/history.ts';
 import { requestFor } from '../plan/planning.ts';
 import { NOW, watchScene } from './watch-scene.ts';
 
@@ -466,4 +467,94 @@ test('a kept profile that cannot be compared blocks nothing', async () => {
   ]);
   const { planner } = watchScene({ stored });
   expect(planner.planFor(requestFor({ [DEBUG]: true }), { by: { how: 'apply' } }).drift).toBeUndefined();
+});
+
+const STRICT = { heal: 'enforce' } as const;
+
+test.each(['once', 'twice'])(
+  'when the apply of another version of a profile is undone, %s, the one before is kept again and enforced',
+  async (times) => {
+    const scene = watchScene();
+    await scene.keep({ [DEBUG]: false }, STRICT);
+    for (const _ of times === 'once' ? [1] : [1, 2]) {
+      const { generation } = await scene.keep({ [DEBUG]: true, 'images.namespace': 'new' }, STRICT);
+      await scene.set(DEBUG, false, { how: 'return', to: generation - 1 });
+      expect(scene.watch.status()).toMatchObject([{ name: 'team', generation: generation + 1, state: 'in sync' }]);
+    }
+    await scene.set('images.namespace', 'mine');
+    await scene.set(DEBUG, true);
+    expect(scene.value(DEBUG)).toBe(false);
+    expect(scene.value('images.namespace')).toBe('mine');
+    const stored = scene.saved.at(-1) ?? '';
+    expect(stored).not.toContain('replaced');
+    const later = watchScene({ stored, live: { [DEBUG]: true }, generation: 90 });
+    await later.calm();
+    expect(later.value(DEBUG)).toBe(false);
+  },
+);
+
+test('a return over two applies of a profile puts back what was kept before both, and one to between them the second', async () => {
+  for (const over of [1, 2]) {
+    // The first is proven, the others are not.
+    const scene = watchScene({ oldestReturn: 2 });
+    const generations: number[] = [];
+    for (const namespace of ['one', 'two', 'three']) {
+      generations.push((await scene.keep({ 'images.namespace': namespace }, STRICT)).generation);
+    }
+    const to = generations.at(-1 - over) as number;
+    const value = ['two', 'one'][over - 1] as string;
+    await scene.set('images.namespace', value, { how: 'return', to });
+    await scene.set('images.namespace', 'x');
+    expect(scene.value('images.namespace')).toBe(over === 1 ? 'two' : 'one');
+  }
+});
+
+test('a return to what came after the apply, and a rollback over it, put nothing back', async () => {
+  for (const by of [{ how: 'return', to: 3 } as const, { how: 'rollback', to: 2 } as const]) {
+    const scene = watchScene();
+    await scene.keep({ [DEBUG]: true }, STRICT);
+    await scene.keep({ [DEBUG]: false }, STRICT);
+    await scene.set(DEBUG, true, by);
+    expect(scene.watch.status()).toMatchObject([{ state: 'paused', drift: [{ path: DEBUG, state: 'paused' }] }]);
+  }
+});
+
+test('what an apply replaced is forgotten once no return goes back over it', async () => {
+  const scene = watchScene({ oldestReturn: 3 });
+  await scene.keep({ [DEBUG]: true }, STRICT);
+  await scene.keep({ [DEBUG]: false }, STRICT);
+  expect(scene.saved.at(-1)).not.toContain('replaced');
+  await scene.keep({ [DEBUG]: true }, STRICT);
+  expect(scene.saved.at(-1)).toContain('replaced');
+});
+
+test('a return is followed by the next service, also one over an apply that was only announced', async () => {
+  const first = watchScene();
+  await first.keep({ [DEBUG]: false }, STRICT);
+  await first.keep({ [DEBUG]: true, 'images.namespace': 'new' }, STRICT);
+  const at = '2026-11-24T15:00:00Z';
+  const entry = (generation: number, by: HistoryEntry['by']): HistoryEntry => ({ generation, at, by, changes: [] });
+  const back = entry(8, { how: 'return', to: 1 });
+  const announced = first.saved.find((each) => each.includes('replaced')) as string;
+  const known = entry(3, { how: 'apply', profile: 'team' });
+  for (const [stored, entries] of [
+    [first.saved.at(-1), [back]],
+    [announced, [known, back]],
+    [announced, [known, back, entry(9, { how: 'start' })]],
+  ] as [string, HistoryEntry[]][]) {
+    const next = watchScene({ stored, entries, live: { [DEBUG]: false }, generation: 9 });
+    await next.calm();
+    expect(next.watch.status()).toMatchObject([{ generation: 8, state: 'in sync' }]);
+    expect(next.saved.at(-1)).not.toContain('replaced');
+    await next.set(DEBUG, true);
+    expect(next.value(DEBUG)).toBe(false);
+    expect(next.value('images.namespace')).toBe('default');
+  }
+  // It was not written: the next service finishes it, and that is undone as well.
+  const next = watchScene({ stored: announced, live: { [DEBUG]: false }, generation: 5 });
+  await next.calm();
+  expect(next.writes).toMatchObject([{ generation: 6, by: { how: 'apply', profile: 'team' } }]);
+  await next.set(DEBUG, false, { how: 'return', to: 5 });
+  await next.set(DEBUG, true);
+  expect(next.value(DEBUG)).toBe(false);
 });

@@ -24,6 +24,8 @@ export interface Transactions {
   aftermath(generation: number): Aftermath;
   /** Whether the loop should not retry a step, because the change is refused. `ms`: how long the attempt took. */
   givesUp(failure: Failure, ms: number): boolean;
+  /** The oldest version that a failed change may go back to; infinite where there is none. */
+  oldestReturn(): number;
   /** The last transaction. */
   report(): TransactionReport | undefined;
   /** Whether an apply was undone. Resolves once that is certain, or the signal aborts; false for any other write. */

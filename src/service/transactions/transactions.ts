@@ -306,6 +306,7 @@ export function createTransactions(input: TransactionsInput): Transactions {
       // What fails once may work the second time.
       return attempts > 1 && isSameAgain && 'to' in decisionOn(transaction, { what, error });
     },
+    oldestReturn: () => Math.min(current?.earlier?.generation ?? Infinity, proven?.generation ?? Infinity),
     report: () => report,
     wasReturned(generation, signal) {
       return new Promise((resolve) => {

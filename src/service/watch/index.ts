@@ -20,15 +20,18 @@ interface Parts {
   notice(text: string): void;
   log: Log;
   onChange(): void;
+  /** The oldest version that an automatic return may go back to. */
+  oldestReturn(): number;
 }
 
 /** The kept profiles of this home. Throws `ERR_IO` where their file cannot be read. */
 export async function openWatch(parts: Parts): Promise<Watch & WatchFeed> {
-  const { options, places, planner, applies, store, maintenance, integration, notice, log, onChange } = parts;
+  const { options, places, planner, applies, store, maintenance, integration, notice, log, onChange, oldestReturn } =
+    parts;
   const { records, notice: found } = await loadKept(places.keptFile, systemClock.now);
   if (found !== undefined) notice(found);
   return createWatch({
-    ...{ planner, records, applies, log, onChange },
+    ...{ planner, records, applies, log, onChange, oldestReturn },
     save: (next) => saveKept(places.keptFile, next),
     files: integration,
     entries: records.length === 0 ? [] : await readHistory(places.historyFile),

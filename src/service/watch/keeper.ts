@@ -10,6 +10,7 @@ import type { OnFailure } from '../../plan/return.ts';
 import type { ApplyReply } from '../../reconcile/status-document.ts';
 import type { MaintenanceWindow } from '../../settings/maintenance-window.ts';
 import { equal } from '../../settings/own.ts';
+import { withNeeded } from './replaced.ts';
 import type { Watched } from './report.ts';
 
 interface KeeperInput {
@@ -19,6 +20,8 @@ interface KeeperInput {
   /** Makes it durable. Throws `ERR_IO`. */
   save(): Promise<void>;
   generation(): number;
+  /** The oldest version that an automatic return may go back to. */
+  oldestReturn(): number;
   clock: Clock;
   zone?: string | undefined;
   log: Log;
@@ -27,17 +30,17 @@ interface KeeperInput {
 type Written = Pick<ApplyReply, 'generation' | 'sent' | 'continues'>;
 
 /** Begins and ends the keeping of profiles, and carries out their applies. */
-export function createKeeper({ planner, watched, save, generation, clock, zone, log }: KeeperInput) {
+export function createKeeper(input: KeeperInput) {
+  const { planner, watched, save, generation, clock, zone, log } = input;
   /** Runs `write` with `record` in place of the kept profile of its name; without effect if either fails. */
   async function replacing(record: Watched, write: () => Promise<Written>): Promise<Written> {
-    const before = [...watched];
     const index = watched.findIndex(({ profile }) => profile.name === record.profile.name);
-    watched.splice(index === -1 ? watched.length : index, 1, record);
+    const before = watched.splice(index === -1 ? watched.length : index, 1, record);
     try {
       await save();
       return await write();
     } catch (error) {
-      watched.splice(0, watched.length, ...before);
+      watched.splice(watched.indexOf(record), 1, ...before);
       await save().catch((cause: unknown) => log('error', 'what is kept was not saved', { error: cause }));
       throw error;
     }
@@ -79,12 +82,16 @@ export function createKeeper({ planner, watched, save, generation, clock, zone, 
       const old = watched.find((one) => one.profile.name === keep.name);
       if (old && changes.length === 0 && isSettled(old, profile))
         return planner.write(request, tag, by, onFailure, sources);
-      const record: Watched = { profile, fields: stillWaiting(old, deferral?.changes ?? []), drift: [] };
+      const record: Watched = {
+        ...{ profile, fields: stillWaiting(old, deferral?.changes ?? []), drift: [] },
+        ...(old ? { replaced: withNeeded(old, input.oldestReturn()), applying: true } : {}),
+      };
       return replacing(record, async () => {
         const reply = deferral
           ? await writeLive(changes.filter((change) => !deferral.changes.includes(change)))
           : await planner.write(request, tag, by, onFailure, sources);
         record.profile = { ...record.profile, generation: reply.generation };
+        delete record.applying;
         log('info', old ? 'kept profile updated' : 'profile kept', {
           profile: keep.name,
           generation: reply.generation,

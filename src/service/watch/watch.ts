@@ -4,7 +4,7 @@ import type { FollowingIntegration } from '../../features/host-integration/integ
 import type { Clock } from '../../os/clock.ts';
 import { SerialQueue } from '../../os/serial-queue.ts';
 import { type Drift, judge } from '../../plan/healing.ts';
-import { type HistoryEntry, recordedChanges } from '../../plan/history.ts';
+import { type Author, type HistoryEntry, recordedChanges } from '../../plan/history.ts';
 import { changeName } from '../../plan/kept.ts';
 import type { Desired } from '../../reconcile/contract.ts';
 import type { Written } from '../../state/desired-store.ts';
@@ -13,6 +13,7 @@ import { driftingFiles } from './drifting-files.ts';
 import { createForesight, type Foresight } from './foresight.ts';
 import { createHealer } from './healer.ts';
 import { createKeeper } from './keeper.ts';
+import { follow, recordOf } from './replaced.ts';
 import { contestedConditions, keptNotices, keptStatus, type Watched } from './report.ts';
 import { createWriters } from './writers.ts';
 
@@ -37,6 +38,8 @@ export interface WatchInput {
   maintenance(): string | undefined;
   /** Version of the desired state. */
   generation(): number;
+  /** The oldest version that an automatic return may go back to. */
+  oldestReturn(): number;
   clock: Clock;
   /** IANA name of the time zone of maintenance windows; by default the local one. */
   zone?: string | undefined;
@@ -70,13 +73,20 @@ export function createWatch(input: WatchInput): Watch & WatchFeed {
   let graceUntil = 0;
   let timer: AbortController | undefined;
   let shown = '';
+  let stored = JSON.stringify(watched.map(durable));
   const unwatch = input.files.onFilesChanged(() => changed());
-  const save = () => input.save(watched.map(({ profile, fields }) => ({ profile, fields })));
+  const save = async () => {
+    const saving = JSON.stringify(watched.map(durable));
+    await input.save(watched.map(recordOf));
+    stored = saving;
+  };
   const keeper = createKeeper({ ...input, watched, save });
   const writers = createWriters(() => watched.map(({ profile }) => profile));
   const healer = createHealer({ ...input, writers, changed });
   for (const { by, generation, at, changes, outcome } of input.entries) {
-    if (outcome?.result !== 'not applied') writers.note(changes.map(changeName), { by, generation, at });
+    if (outcome?.result === 'not applied') continue;
+    wrote(by, generation);
+    writers.note(changes.map(changeName), { by, generation, at });
   }
 
   function changed(): void {
@@ -88,9 +98,9 @@ export function createWatch(input: WatchInput): Watch & WatchFeed {
   async function look(): Promise<void> {
     queued = false;
     if (closed.signal.aborted || input.maintenance() !== undefined) return;
-    const stored = JSON.stringify(watched.map(durable));
     const wakes: number[] = [];
     for (const one of watched) {
+      if (!one.applying && one.profile.generation <= input.oldestReturn()) delete one.replaced;
       const wakeAt = await lookAt(one);
       if (wakeAt !== undefined) wakes.push(wakeAt);
     }
@@ -99,6 +109,13 @@ export function createWatch(input: WatchInput): Watch & WatchFeed {
     }
     publish();
     wake(wakes.length === 0 ? undefined : Math.min(...wakes));
+  }
+
+  /** Before the writers are told, for which a profile that is kept again has been applied now. */
+  function wrote(by: Author, generation: number): void {
+    for (const profile of follow(watched, by, generation)) {
+      log('info', 'an earlier profile is kept again', { profile, generation });
+    }
   }
 
   function publish(): void {
@@ -206,6 +223,7 @@ export function createWatch(input: WatchInput): Watch & WatchFeed {
     written(next, { before, by, announced }) {
       const at = new Date(clock.now()).toISOString();
       const changes = [...recordedChanges(before, next), ...announced];
+      wrote(by, next.generation);
       writers.note(changes.map(changeName), { by, generation: next.generation, at });
       graceUntil = 0;
       changed();
@@ -220,12 +238,12 @@ export function createWatch(input: WatchInput): Watch & WatchFeed {
 }
 
 /** What must survive a restart of the service. Rounds begin again then. */
-function durable({ profile, fields }: Watched) {
+function durable({ profile, fields, replaced, applying }: Watched) {
   const memorable = Object.entries(fields).map(([name, { since, contested, paused }]) => [
     name,
     since,
     contested,
     paused,
   ]);
-  return [profile.pending, memorable];
+  return [profile.name, profile.generation, profile.pending, memorable, replaced !== undefined, applying];
 }

@@ -28,6 +28,28 @@ const CHANGE = {
   machine: { hostPorts: [80] },
 };
 
+const KEPT = {
+  metadata: { name: 'team' },
+  watch: { heal: 'enforce' },
+  settings: { version: 19, images: { namespace: 'web' } },
+};
+
+test('a profile whose next version is undone is kept again as it was, told, and enforced, every time', async () => {
+  const { run, profile, client } = await scene();
+  expect(await run('apply', '--keep', '-f', profile(KEPT))).toMatchObject({ exit: 0 });
+  const next = { ...KEPT, settings: { ...CHANGE.settings, images: { namespace: 'new' } } };
+  for (const flags of [['--keep'], []]) {
+    const { exit, err } = await run('apply', ...flags, '-f', profile(next));
+    expect(exit).toBe(1);
+    expect(err).toContain('The kept profile team is again what it was before.');
+    const { kept, transaction } = await client.status();
+    expect(kept).toMatchObject([{ name: 'team', generation: transaction?.returnGeneration, state: 'in sync' }]);
+  }
+  await client.putSettings({ version: 19, images: { namespace: 'mine' }, virtualMachine: { memoryInGB: 4 } });
+  const inForce = async () => (await client.settings()).settings;
+  await expect.poll(inForce).toMatchObject({ images: { namespace: 'web' }, virtualMachine: { memoryInGB: 4 } });
+});
+
 test('a change that the engine refuses is undone, told, and recorded', async () => {
   const { run, profile, entries, client, here } = await scene();
   const before = await client.settings();
