@@ -67,13 +67,7 @@ export async function stopLeft({
     try {
       // The backend belongs to the recorded driver, whichever one a new service would use.
       const { driver } = await openDriver({ env: { ...env, RDCTL_DRIVER: undefined } }, { driver: name }, places, log);
-      await stopDriver(driver, log)
-        .catch((error: unknown) => {
-          // Nothing real runs, and its file may be damaged.
-          if (!driver.simulated) throw error;
-          log.write('warn', 'the simulation was not stopped', { error });
-        })
-        .finally(() => driver.release?.());
+      await stopDriver(driver, log).finally(() => driver.release?.());
       const { simulated } = driver;
       const targets = integrationTargets({
         env,
@@ -102,6 +96,11 @@ export async function stopLeft({
     const limit = AbortSignal.any([signal, AbortSignal.timeout(limitMs)]);
     const status = await settleAndClose(controllers, limit, limitMs);
     if (status.backendState === 'STOPPED') return;
+    if (driver.simulated && status.conditions.some(({ reason }) => reason === 'ObservationFailed')) {
+      // Its file is damaged, and nothing real runs.
+      log.write('warn', 'the simulation was not stopped', { reason: failureOf(status) });
+      return;
+    }
     throw new RdError('ERR_DRIVER_FAILED', `programs left by the previous service do not stop: ${failureOf(status)}`, {
       advice: `Check the logs in ${places.logs}, and try again.`,
     });

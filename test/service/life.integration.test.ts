@@ -20,7 +20,7 @@ test('the connection file exists while it runs, and only its user can read it', 
   const { service, here } = await startService({ power: 'stopped' });
   const text = readFileSync(here.connectionFile, 'utf8');
   const { port, password } = service.connection;
-  expect(text).toBe(`${JSON.stringify({ user: 'user', password, port, pid: process.pid }, null, 2)}\n`);
+  expect(text).toBe(`${JSON.stringify({ user: 'user', password, port, pid: process.pid, revision: 1 }, null, 2)}\n`);
   expect(Buffer.from(password, 'base64url')).toHaveLength(32);
   expect(statSync(here.connectionFile).mode & 0o777).toBe(0o600);
   await service.stop('enough');
