@@ -37,7 +37,7 @@ async function killedService(uid: number): Promise<Victim> {
   const home = mkdtempSync(join(tmpdir(), 'rdctl-stale-'));
   const file = join(home, 'app-engine.json');
   const profile = join(home, `${MARK}.yaml`);
-  const text = `apiVersion: rdctl/v1\nkind: Profile\nstate: started\nsettings:\n  version: 19\n  experimental:\n    virtualMachine: { proxy: { address: "http://${MARK}" } }\n`;
+  const text = `apiVersion: rdctl/v1\nkind: Profile\nstate: started\nsettings:\n  version: 19\n  containerEngine: { allowedImages: { enabled: false, patterns: ["${MARK}"] } }\n`;
   writeFileSync(profile, text, { mode: 0o600 });
   for (const path of [home, profile]) chownSync(path, uid, uid);
   const env = { RDCTL_HOME: home, HOME: home, RDCTL_DRIVER: 'simulated', RDCTL_SIMULATED_LATENCY_MS: '0' };
