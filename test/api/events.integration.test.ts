@@ -96,7 +96,8 @@ test('a reader continues over restarts of the service with what it missed, and o
   const third = await startService({ home: first.home });
   const again = reading(third.client, ['change', 'outcome', 'service'], reader.position());
   await vi.waitFor(() => expect(again.types()).toContain('service'));
-  expect(changesOf(again.events())).toEqual(['missed', 'missed, too']);
+  const restart = ['stopped', 'started'];
+  expect(changesOf(again.events())).toEqual(['missed', ...restart, 'missed, too', ...restart]);
   expect(again.types().filter((type) => type === 'reset')).toEqual([]);
   const late = reading(third.client, ['change'], '0000000a-1-99-99');
   await vi.waitFor(() => expect(late.types()).toEqual(['reset']));
