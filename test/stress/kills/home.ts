@@ -48,7 +48,7 @@ const FILES: readonly (readonly [RegExp, number])[] = [
   [/^app-engine\.json$/, 1],
   [/^config\/settings(?:\.previous)?\.json$/, 2],
   [/^logs\/service(?:-output|\.\d+)?\.log$/, 5],
-  [/^state\/(?:state|first-run|proven)\.json$/, 3],
+  [/^state\/(?:state|first-run|proven|settings\.written)\.json$/, 4],
   [/^state\/transaction\.json$/, 1],
   [/^state\/history\.jsonl$/, 1],
   [/^state\/tokens\/[a-z0-9.-]+\.json$/, 1],
