@@ -88,10 +88,11 @@ export type RecordedLoss = {
 /** What became of a write. */
 export interface RecordedOutcome {
   /**
-   * `returned`: it failed, and the service went back to an earlier state. `superseded`: a later write came first. `not applied`: the service
-   * ended before the write took effect.
+   * `stored`: the desktop is off, and has it from the next start on. `returned`: it failed, and the service went back to an earlier state.
+   * `superseded`: a later write changed the same before it was reached, or stopped the desktop. `not applied`: the service ended before the
+   * write took effect.
    */
-  result: 'converged' | 'failed' | 'returned' | 'superseded' | 'not applied';
+  result: 'converged' | 'stored' | 'failed' | 'returned' | 'superseded' | 'not applied';
   /** RFC 3339. */
   at: string;
   /** Why it failed. */

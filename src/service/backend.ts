@@ -1,5 +1,4 @@
 import { release, totalmem } from 'node:os';
-import { join } from 'node:path';
 import { withOfferedVersion } from '../../profiles/policies/interpretation.ts';
 import { policyPlaces, policyPrograms } from '../../profiles/policies/places.ts';
 import { layerFacts, type Policies } from '../../profiles/policies/policy.ts';
@@ -122,7 +121,7 @@ export async function openBackend(
     kubernetesVersions,
     locks: startup.locks,
   });
-  const history = await openServiceHistory(places, state, options.power, log);
+  const history = await openServiceHistory(places, state, options, log);
   const known = await readWholeHistory(places.historyFile);
   const written = state && !recovered.undone ? await writtenSettings(places, host, known.entries) : undefined;
   const found = {
@@ -156,7 +155,7 @@ export async function openBackend(
   const isStart = isOn && !adopts && !byPolicy && state !== undefined;
   const changes = await history.writing(before, initial, starter, { isStart });
   if (changes.length > 0) events.emit(changeEvent(initial, starter, changes));
-  if (lastingChanges({ changes }).length === 0 && !undone && initial.power === state?.power) history.continueNewest();
+  if (lastingChanges({ changes }).length === 0 && !undone) history.continueLeft(initial.power);
   const isChanged = startup.unsaved || settings !== startup.settings;
   if (state && isChanged && !startup.fileIsGarbled) {
     // A copy, because what was never saved differs from the file, too.
@@ -301,7 +300,7 @@ async function serviceLayers(
   places: Places,
   { host, firstRun, now }: { host: SettingsHost; firstRun: boolean; now: number },
 ): Promise<LayerFacts> {
-  const path = join(places.state, 'first-run.json');
+  const path = places.firstRunFile;
   const current: FirstRun = {
     at: new Date(now).toISOString(),
     ...(policies.defaults ? { defaults: policies.defaults.source } : {}),

@@ -48,7 +48,7 @@ export interface ServiceHistory {
    * nothing: neither fails, on a full disk nothing is recorded.
    */
   stopping(generation: number, by: Author): (outcome: Outcome) => Promise<void>;
-  /** The write of this generation is durable, and supersedes what had not been reached. */
+  /** The write of this generation is durable, and supersedes what had not been reached and is no longer desired. */
   tookEffect(generation: number): void;
   /** Records that a write failed after its entry. */
   notApplied(generation: number): Promise<void>;
@@ -75,8 +75,11 @@ export interface ServiceHistory {
   onOutcome(listener: (generation: number, outcome: Outcome) => void): void;
   /** Continues with an entry of an earlier service that has no outcome yet. */
   resume(generation: number): void;
-  /** The same with its newest one, which is still what is desired. What destroys or restores data is not continued by the loop. */
-  continueNewest(): void;
+  /**
+   * The same with all of them that are still desired, with the power that this service begins with. One that an apply launched stopped
+   * continues them with the start that follows. What destroys or restores data is not continued by the loop.
+   */
+  continueLeft(power: Desired['power']): void;
   /** From now on the loop is no longer believed. */
   unfollow(): void;
   close(): Promise<void>;
@@ -86,8 +89,11 @@ type Outcome = Omit<RecordedOutcome, 'at'>;
 
 /** A recorded write without an outcome. */
 interface OpenEntry {
+  changes: readonly RecordedChange[];
   /** It changes what the backend converges to; `outcome` follows. */
   isForLoop: boolean;
+  /** The loop reaches it only after the start that follows. */
+  waits?: boolean;
   /** It only started the desktop. */
   isRun?: boolean;
   outcome?: Outcome;
@@ -96,11 +102,20 @@ interface OpenEntry {
   failure?: unknown;
 }
 
-/** Opens the history of a home, in which `state` is stored, if any is. `launched`: the power that this service was launched with. Throws `ERR_IO`. */
+interface PendingWrite {
+  generation: number;
+  changes: readonly RecordedChange[];
+  /** What it leaves of earlier writes that were not reached: all, what it does not change again, or nothing. */
+  leaves: 'all' | 'others' | 'nothing';
+  /** The desktop is off after it. */
+  isOff: boolean;
+}
+
+/** Opens the history of a home, in which `state` is stored, if any is. `power`: what this service was launched with. Throws `ERR_IO`. */
 export async function openServiceHistory(
   places: Places,
   state: Pick<Desired, 'generation' | 'power'> | undefined,
-  launched: Desired['power'] | 'keep',
+  { power: launched, idle = false }: { power: Desired['power'] | 'keep'; idle?: boolean },
   log: LogFile,
 ): Promise<ServiceHistory> {
   const onDropFailure = (error: unknown) =>
@@ -108,20 +123,49 @@ export async function openServiceHistory(
   const applied = state?.generation ?? Number.POSITIVE_INFINITY;
   const { initial, ...file } = await openHistory(places.historyFile, applied, systemClock.now, { onDropFailure });
   const last = initial.at(-1);
-  const newest = initial.findLast(
+  const applying = initial.filter(
     (entry) => entry.generation <= applied && entry.outcome?.result !== 'not applied' && !isRunEntry(entry),
   );
+  const newest = applying.at(-1);
   return serviceHistory(file, log, {
+    idle,
     measured: initial.flatMap((entry) => measurementOf(entry) ?? []),
     // A history without a state outlived a reset, which removed the forwards as well.
-    ...(newest && state ? { newest } : {}),
+    ...(newest && state ? { newest, left: stillDesired(applying) } : {}),
     ...(last && state && last.generation <= applied && isRunEntry(last) ? { start: last } : {}),
     ...(state && launched === 'stopped' ? { launchedFrom: state.power } : {}),
   });
 }
 
+/** The entries without an outcome that no later one changed again, oldest first. */
+function stillDesired(entries: readonly HistoryEntry[]): HistoryEntry[] {
+  const left: HistoryEntry[] = [];
+  const later: RecordedChange[] = [];
+  for (const entry of entries.toReversed()) {
+    if (!entry.outcome && !replaces(later, entry.changes)) left.unshift(entry);
+    // What it destroyed or restored is from another time.
+    if (entry.loss || entry.by.how === 'restore' || entry.by.how === 'factory reset') break;
+    later.push(...entry.changes);
+  }
+  return left;
+}
+
+/** Whether later changes leave an earlier write without its effect: they set the same again, or turn the desktop off. */
+function replaces(later: readonly RecordedChange[], earlier: readonly RecordedChange[]): boolean {
+  if (later.some(isPowerOff)) return true;
+  return later.some(({ path, key }) => earlier.some((change) => change.path === path && change.key === key));
+}
+
+function isPowerOff({ path, after }: RecordedChange): boolean {
+  return path === 'state' && after === 'stopped';
+}
+
 /** What the last service left. */
 interface Earlier {
+  /** Nothing of the backend runs in this service. */
+  idle?: boolean;
+  /** Its entries without an outcome that are still desired, oldest first. */
+  left?: readonly HistoryEntry[];
   /** Its newest entry that took effect, and that did more than to start or stop the desktop. */
   newest?: HistoryEntry;
   /** The start of the desktop after that, where nothing came later. */
@@ -136,16 +180,17 @@ interface Earlier {
 export function serviceHistory(
   file: Omit<HistoryFile, 'initial'>,
   log: Pick<LogFile, 'write'>,
-  { newest, start, launchedFrom, measured: earlier = [] }: Earlier = {},
+  { newest, left = [], start, launchedFrom, idle = false, measured: earlier = [] }: Earlier = {},
 ): ServiceHistory {
   let powerBefore = launchedFrom;
   let measured = earlier.slice(-MOST_MEASUREMENTS);
   const open = new Map<number, OpenEntry>();
   const unfinished = unfinishedForwards(newest);
-  if (unfinished?.alone) open.set(unfinished.generation, { isForLoop: false, hasSteps: true });
+  if (unfinished?.alone)
+    open.set(unfinished.generation, { changes: unfinished.forwards, isForLoop: false, hasSteps: true });
   let stopFollowing: (() => void) | undefined;
-  /** The last write, until it has taken effect, where it supersedes others. */
-  let superseding: number | undefined;
+  /** The last write, until it has taken effect. */
+  let pending: PendingWrite | undefined;
   let closing: Promise<void> = Promise.resolve();
   let passOn: Parameters<ServiceHistory['onOutcome']>[0] = () => undefined;
 
@@ -166,12 +211,22 @@ export function serviceHistory(
     if (hasSteps || (isForLoop && !outcome)) return;
     const reached = outcome ?? { result: 'converged' };
     const reason = failure === undefined ? undefined : messageOf(failure);
-    const failed = reason !== undefined && reached.result === 'converged';
+    const failed = reason !== undefined && ['converged', 'stored'].includes(reached.result);
     end(generation, failed ? { ...reached, result: 'failed', reason } : reached);
   }
 
-  function resume(generation: number): void {
-    open.set(generation, { isForLoop: true, hasSteps: unfinished?.generation === generation });
+  function resume(
+    { generation, changes }: Pick<HistoryEntry, 'generation' | 'changes'>,
+    rest: Partial<OpenEntry> = {},
+  ): void {
+    open.set(generation, { changes, isForLoop: true, hasSteps: unfinished?.generation === generation, ...rest });
+  }
+
+  /** A desktop that is off has nothing to converge to but that. */
+  function endIfStored(generation: number, entry: OpenEntry): void {
+    if (!entry.isForLoop || entry.outcome || entry.changes.some(isPowerOff)) return;
+    entry.outcome = { result: 'stored' };
+    endIfOver(generation, entry);
   }
 
   return {
@@ -190,7 +245,7 @@ export function serviceHistory(
       }),
     async writing(before, next, by, { announced, sources, loss, isStart = false } = {}) {
       // Of an earlier write with this number, which failed.
-      superseding = undefined;
+      pending = undefined;
       const power = by.how === 'apply' || by.how === 'rollback' ? powerBefore : undefined;
       const ofBackend = recordedChanges(power === undefined ? before : { ...before, power }, next);
       const starts = isStart || (power === 'started' && before.power === 'stopped' && next.power === 'started');
@@ -201,7 +256,9 @@ export function serviceHistory(
       if (changes.length === 0 && !isOfData) return changes;
       const isWrite = ofBackend.length > 0 || isOfData;
       // What a return undoes is concluded by itself.
-      if (isWrite && by.continues === undefined && by.how !== 'return') superseding = next.generation;
+      const isAlone = isWrite && by.continues === undefined && by.how !== 'return';
+      const leaves = by.how === 'restore' ? 'nothing' : isAlone ? 'others' : 'all';
+      pending = { generation: next.generation, changes, leaves, isOff: idle || next.power === 'stopped' };
       const isRun = isRunEntry({ changes }) && !isOfData;
       const at = new Date(systemClock.now()).toISOString();
       const { generation } = next;
@@ -217,7 +274,7 @@ export function serviceHistory(
         return changes;
       }
       if (by.how !== 'start' && by.how !== 'policy') powerBefore = undefined;
-      open.set(generation, { isForLoop: isWrite || starts, isRun, hasSteps: announced !== undefined });
+      open.set(generation, { changes, isForLoop: isWrite || starts, isRun, hasSteps: announced !== undefined });
       return changes;
     },
     stopping(generation, by) {
@@ -236,11 +293,16 @@ export function serviceHistory(
       };
     },
     tookEffect(generation) {
-      if (superseding !== generation) return;
-      superseding = undefined;
+      if (pending?.generation !== generation) return;
+      const { changes, leaves, isOff } = pending;
+      pending = undefined;
       for (const [earlier, entry] of open) {
-        if (entry.isForLoop && earlier < generation) end(earlier, { result: 'superseded' });
+        if (!isOff) delete entry.waits;
+        if (!entry.isForLoop || earlier >= generation || leaves === 'all') continue;
+        if (leaves === 'nothing' || replaces(changes, entry.changes)) end(earlier, { result: 'superseded' });
       }
+      const own = open.get(generation);
+      if (own && isOff) endIfStored(generation, own);
     },
     failed(generation, reason) {
       if (open.has(generation)) end(generation, { result: 'failed', reason });
@@ -257,7 +319,7 @@ export function serviceHistory(
     follow(controllers, ofFailure = () => undefined) {
       stopFollowing = controllers.onChange((status) => {
         for (const [generation, entry] of open) {
-          if (!entry.isForLoop || entry.outcome || status.generation < generation) continue;
+          if (!entry.isForLoop || entry.outcome || entry.waits || status.generation < generation) continue;
           const outcome = outcomeOf(status, generation);
           const aftermath = ofFailure(generation);
           if (!outcome || aftermath === 'undone') continue;
@@ -272,12 +334,18 @@ export function serviceHistory(
     },
     resume(generation) {
       // One that has an outcome may still be proven.
-      if (newest?.generation !== generation || !newest.outcome) resume(generation);
+      if (open.has(generation) || (newest?.generation === generation && newest.outcome)) return;
+      resume(left.find((entry) => entry.generation === generation) ?? { generation, changes: [] });
     },
-    continueNewest() {
-      if (start && !start.outcome) open.set(start.generation, { isForLoop: true, isRun: true, hasSteps: false });
-      if (!newest || newest.outcome || newest.loss || newest.by.how === 'restore' || unfinished?.alone) return;
-      resume(newest.generation);
+    continueLeft(power) {
+      const waits = idle || (power === 'stopped' && launchedFrom === 'started');
+      if (start && !start.outcome) resume(start, { isRun: true, waits });
+      for (const entry of left) {
+        if (entry.loss || entry.by.how === 'restore' || (unfinished?.alone && entry === newest)) continue;
+        resume(entry, { waits });
+        const own = open.get(entry.generation);
+        if (own && power === 'stopped' && !waits) endIfStored(entry.generation, own);
+      }
     },
     unfollow: () => stopFollowing?.(),
     async close() {

@@ -11,7 +11,7 @@ const NEXT = { ...LIVE, settings: settingsWith({ 'images.namespace': 'web' }), g
 const STOPPED = { ...LIVE, power: 'stopped' as const, generation: 2 };
 
 /** A history in memory, and the loop that reports to it. */
-function scene(newest?: HistoryEntry, full?: string) {
+function scene(newest?: HistoryEntry, full?: string, rest: Parameters<typeof serviceHistory>[2] = {}) {
   const lines: string[] = [];
   let report: (status: LoopStatus) => void = () => undefined;
   const history = serviceHistory(
@@ -29,7 +29,7 @@ function scene(newest?: HistoryEntry, full?: string) {
       lose: async () => undefined,
     },
     { write: vi.fn() },
-    newest ? { newest } : {},
+    { ...(newest ? { newest, left: [newest] } : {}), ...rest },
   );
   history.follow({
     onChange(listener) {
@@ -160,16 +160,66 @@ test('what a service left unfinished is finished by the next one, and nothing on
     changes: [{ path: 'images.namespace' }],
   };
   const { history, lines, loop } = scene(entry);
-  history.continueNewest();
+  history.continueLeft('started');
   loop(3);
   await history.writing(LIVE, { ...NEXT, generation: 4 }, { how: 'set' });
   history.unfollow();
   loop(4);
   expect(lines).toEqual(['2 converged', '4: images.namespace']);
   const destroyed = scene({ ...entry, loss: { items: ['it'], uncovered: 'no room' } });
-  destroyed.history.continueNewest();
+  destroyed.history.continueLeft('started');
   destroyed.loop(3);
   expect(destroyed.lines).toEqual([]);
+});
+
+test('a write that leaves an earlier one as it is supersedes nothing; a stop supersedes what was not reached', async () => {
+  const { history, lines, loop } = scene();
+  await history.writing(LIVE, NEXT, { how: 'apply' });
+  const other = { ...NEXT, settings: settingsWith({ 'images.namespace': 'web', 'kubernetes.enabled': false }) };
+  await history.writing(NEXT, { ...other, generation: 3 }, { how: 'set' });
+  history.tookEffect(3);
+  loop(2, { converged: false });
+  expect(lines).toHaveLength(2);
+  loop(3);
+  expect(lines.slice(2)).toEqual(['2 converged', '3 converged']);
+  await history.writing(other, { ...LIVE, generation: 4 }, { how: 'apply' });
+  await history.writing(LIVE, { ...STOPPED, generation: 5 }, { how: 'power' });
+  history.tookEffect(5);
+  loop(5);
+  expect(lines.slice(4)).toEqual([expect.stringContaining('4: '), '5: state', '4 superseded', '5 converged']);
+});
+
+test('a change of a desktop that is off is stored, and never converged', async () => {
+  const off = { ...NEXT, power: 'stopped' as const };
+  for (const [idle, before, after] of [
+    [false, STOPPED, off],
+    [true, STOPPED, off],
+    [true, LIVE, NEXT],
+  ] as const) {
+    const { history, lines, loop } = scene(undefined, undefined, { idle });
+    await history.writing(before, after, { how: 'apply' });
+    history.tookEffect(2);
+    loop(2);
+    expect(lines).toEqual(['2: images.namespace', '2 stored']);
+  }
+});
+
+test('what was stopped before it was in force is continued by the start that follows, unless it was changed again', async () => {
+  const left = [
+    { generation: 2, at: 'then', by: { how: 'apply' as const }, changes: [{ path: 'images.namespace' }] },
+    { generation: 3, at: 'then', by: { how: 'set' as const }, changes: [{ path: 'kubernetes.enabled' }] },
+  ];
+  const { history, lines, loop } = scene(left[1], undefined, { left, launchedFrom: 'started' });
+  history.continueLeft('stopped');
+  loop(4);
+  expect(lines).toEqual([]);
+  const launched = { ...NEXT, power: 'stopped' as const, generation: 4 };
+  const kubernetes = settingsWith({ 'images.namespace': 'web', 'kubernetes.enabled': false });
+  await history.writing(launched, { ...NEXT, settings: kubernetes, generation: 5 }, { how: 'apply' });
+  history.tookEffect(5);
+  expect(lines).toEqual(['5: kubernetes.enabled,service', '3 superseded']);
+  loop(5);
+  expect(lines.slice(2)).toEqual(['2 converged', '5 converged']);
 });
 
 test('a start alone supersedes nothing, is superseded by the stop, and neither needs room for its entry', async () => {
