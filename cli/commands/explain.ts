@@ -1,4 +1,3 @@
-import { join } from 'node:path';
 import { layerFacts } from '../../profiles/policies/policy.ts';
 import {
   type ExplainedLayer,
@@ -113,7 +112,7 @@ async function layersOfFiles(io: Io, host: Host): Promise<SettingLayers> {
   const policies = await policiesOf(io, host);
   const next = await storedSettings(where, host.platform, host, policies);
   const stored = await storedSettings(where, host.platform, host);
-  const firstRun = await recordedFirstRun(join(where.state, 'first-run.json'));
+  const firstRun = await recordedFirstRun(where.firstRunFile);
   const facts = layerFacts(policies, { host, settingsFile: where.settingsFile, ...(firstRun ? { firstRun } : {}) });
   const kept: { stored?: JsonObject } = stored.from === 'file' ? { stored: stored.settings } : {};
   const machine = next.machine ?? DEFAULT_MACHINE_OPTIONS;

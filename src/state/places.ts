@@ -22,6 +22,8 @@ export interface Places {
   previousSettingsFile: string;
   /** Driver, desired power, generation. */
   stateFile: string;
+  /** How the settings of this home were initialized. */
+  firstRunFile: string;
   /** Settings of a write in progress; see `src/state/desired-write.ts`. */
   stagedSettingsFile: string;
   /** The settings that were written last, which tell an edited file; see there, too. */
@@ -89,6 +91,7 @@ export function places(env: Environment, platform: Platform, homedir: string): P
     settingsFile: join(bases.config, 'settings.json'),
     previousSettingsFile: join(bases.config, 'settings.previous.json'),
     stateFile: join(bases.state, 'state.json'),
+    firstRunFile: join(bases.state, 'first-run.json'),
     stagedSettingsFile: join(bases.state, 'settings.staged.json'),
     writtenSettingsFile: join(bases.state, 'settings.written.json'),
     historyFile: join(bases.state, 'history.jsonl'),

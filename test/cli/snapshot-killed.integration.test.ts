@@ -170,6 +170,50 @@ test('a change that destroys data comes with its snapshot or not at all when its
   expect([...seen].sort()).toEqual(['made', 'not made']);
 });
 
+test('a lower version that `set` has set comes with one snapshot, whenever the service is killed with -9', {
+  timeout: 120_000,
+}, async () => {
+  const home = temporaryDirectory();
+  const env = { RDCTL_HOME: home, RDCTL_DRIVER: 'simulated', RDCTL_SIMULATED_LATENCY_MS: '5' };
+  const call = (...argv: string[]) => rdctlProgram(argv, { entry: tool.entry(), env, cwd: home });
+  onTestFinished(async () => void (await call('shutdown')));
+  const json = (path: string) => JSON.parse(readFileSync(join(home, path), 'utf8'));
+  const entries = async (): Promise<Entry[]> => JSON.parse((await call('history', '-o', 'json')).out).entries;
+  const snapshots = () => (existsSync(join(home, 'snapshots')) ? readdirSync(join(home, 'snapshots')) : []);
+  const losses = () => readFileSync(join(home, 'state', 'history.jsonl'), 'utf8').split('"loss":{').length - 1;
+  const higher = { version: 19, kubernetes: { enabled: true, version: '1.33.4' } };
+  writeFileSync(join(home, 'higher.json'), JSON.stringify(higher));
+
+  // Each of them also when a later one is there already: the service may be faster than a look.
+  const progress = ['the record', 'the copy', 'the snapshot', 'the loss'] as const;
+  for (const instant of progress) {
+    expect(await call('start', '--wait')).toMatchObject({ exit: 0 });
+    expect(await call('apply', '-f', 'higher.json')).toMatchObject({ exit: 0 });
+    const [known, lost] = [snapshots(), losses()];
+    const generation = Math.max(...(await entries()).map((entry) => entry.generation));
+    const added = () => snapshots().filter((name) => !known.includes(name));
+    const isThere = {
+      'the record': () => existsSync(join(home, 'state', 'covering.json')),
+      'the copy': () => added().some((name) => name.endsWith('.partial')),
+      'the snapshot': () => added().some((name) => !name.startsWith('.')),
+      'the loss': () => losses() > lost,
+    };
+    const { pid } = json('app-engine.json');
+    const setting = call('set', '--kubernetes.version', '1.32.8');
+    const reached = progress.slice(progress.indexOf(instant));
+    while (!reached.some((name) => isThere[name]())) await new Promise((resolve) => setImmediate(resolve));
+    await killed(pid);
+    await setting;
+    expect(await call('start', '--wait'), instant).toMatchObject({ exit: 0 });
+    const lossy = (await entries()).filter((entry) => entry.loss && entry.generation > generation);
+    expect(lossy, instant).toHaveLength(1);
+    expect(added().map((id) => json(`snapshots/${id}/metadata.json`).name)).toEqual([lossy[0]?.loss?.snapshot]);
+    expect(json('state/drivers/simulated/machine.json').cluster, instant).toMatchObject({ installedVersion: '1.32.8' });
+    expect(existsSync(join(home, 'state', 'covering.json')), instant).toBe(false);
+    expect(await call('snapshot', 'delete', lossy[0]?.loss?.snapshot ?? '')).toMatchObject({ exit: 0 });
+  }
+});
+
 /** Copies endlessly and writes its pid. One process, like the real one: the child of a shell would briefly outlive it. */
 const ENDLESS = `#!/usr/bin/perl
 use File::Path 'make_path';

@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { toolHome } from '../helpers/tool-home.ts';
@@ -42,7 +42,8 @@ describe('with nothing but Node', () => {
   });
 
   test('a refused apply ends the service that it started, each time, and no other', async () => {
-    const { rdctl, rdctlWith, status } = toolHome();
+    const { rdctl, rdctlWith, status, home } = toolHome();
+    const stateFile = join(home, 'state', 'state.json');
     const stdin =
       'apiVersion: rdctl/v1\nkind: Profile\nmetadata: { name: x }\nsettings:\n  version: 19\n  kubernetes: { version: 1.2.3 }\nstate: started\n';
     for (const _ of ['once', 'twice']) {
@@ -50,10 +51,15 @@ describe('with nothing but Node', () => {
       expect(refused.exit).toBe(3);
       expect(refused.err).toContain('\nThe service that was started for this has ended again.\nError: ');
       expect((await rdctl('status')).err).toContain('No service is running');
+      // Neither the driver nor the settings that it began with are this home's.
+      expect([stateFile, join(home, 'config', 'settings.json')].filter(existsSync)).toEqual([]);
     }
-    expect(await rdctl('up')).toMatchObject({ exit: 0 });
+    expect(await rdctl('up', '--driver', 'simulated')).toMatchObject({ exit: 0 });
     expect((await rdctlWith({ stdin }, 'apply', '-f', '-')).exit).toBe(3);
     expect(await status()).toMatchObject({ converged: true });
+    await rdctl('down');
+    expect((await rdctlWith({ stdin }, 'apply', '-f', '-')).exit).toBe(3);
+    expect(JSON.parse(readFileSync(stateFile, 'utf8'))).toMatchObject({ driver: 'simulated', power: 'started' });
   });
 
   test('bare settings round-trip, before and after a service restart', async () => {

@@ -125,6 +125,7 @@ export async function applyNow(options: ApplyOptions): Promise<void> {
     signal: io.signal,
   });
   let service: Found | undefined;
+  let isRefused = false;
   try {
     service = await serviceFor(options, state, leftMs);
     await applyWith(service, options, {
@@ -134,11 +135,12 @@ export async function applyNow(options: ApplyOptions): Promise<void> {
       },
     });
   } catch (error) {
+    isRefused = true;
     if (service && !service.isTouched) await withdraw(service, io);
     throw error;
   } finally {
     try {
-      if (service?.idle) await endIdle(service, io);
+      if (service?.idle) await endIdle(service, { io, isRefused });
     } finally {
       await lock.release();
     }

@@ -1,3 +1,4 @@
+import { rm } from 'node:fs/promises';
 import { refuseOtherDriver } from '../../../src/client/session/driver.ts';
 import { stopOwnService } from '../../../src/client/session/exit.ts';
 import { lastingService, requireNamed, type Service, targetOf } from '../../../src/client/session/find.ts';
@@ -5,6 +6,7 @@ import { RdError } from '../../../src/errors.ts';
 import type { PlanRequest } from '../../../src/plan/change.ts';
 import { NO_FORWARDS, withForwards } from '../../../src/plan/port-forwards.ts';
 import type { UserFileChange } from '../../../src/plan/user-files.ts';
+import type { Places } from '../../../src/state/places.ts';
 import { errorWithPositions } from '../../arguments/profile-files.ts';
 import type { Io } from '../../command.ts';
 import type { ApplyOptions } from './run.ts';
@@ -24,6 +26,8 @@ export interface Found extends Service {
   files?: readonly UserFileChange[];
   /** Something was sent to it, or may have been. */
   isTouched?: boolean;
+  /** What its start has recorded is taken back with it. */
+  takeBack?(): Promise<void>;
 }
 
 /** The running service, or one that is started for this apply; nothing is started for a request that it would refuse. */
@@ -76,14 +80,16 @@ export async function serviceFor(
     import('../../../src/client/http.ts'),
   ]);
   const { io, globals } = caller;
+  const takeBack = await startRecord(where);
   const { connection, pid } = await launchService({ io, globals, ...first, leftMs, driver });
   const client = createClient(connection, withinTime(leftMs));
   const status = await client.status({ signal: io.signal });
   view.event({ type: 'started', target: targetOf(status) });
   // A service that another command started is not this one's to end.
   const own = pid === undefined ? undefined : { pid };
-  if (first.idle) return { client, status, files, ...(own ? { idle: own } : {}) };
-  const held = { ...(own && !shouldRun && !mayRun(home) ? { onlyForThis: own, files } : {}), started: true } as const;
+  if (first.idle) return { client, status, files, ...(own ? { idle: own, takeBack } : {}) };
+  const isOnlyForThis = own !== undefined && !shouldRun && !mayRun(home);
+  const held = { ...(isOnlyForThis ? { onlyForThis: own, files, takeBack } : {}), started: true } as const;
   if (first.power === 'keep') return { client, status, ...held, again: shouldRun };
   return { client, status, ...held, wasCut: recorded.power === 'started' && shouldRun };
 }
@@ -101,6 +107,35 @@ function firstStart(
   return saved || running ? { power: 'keep' } : { power: 'stopped' };
 }
 
+/**
+ * What the start of a service is about to record. Returns what takes it back after that service has ended: driver and settings of a home
+ * that had none, and the power, which a launch for an apply changes.
+ */
+async function startRecord(where: Places): Promise<() => Promise<void>> {
+  const [{ loadState, saveState }, { lockHome }, { isThere }] = await Promise.all([
+    import('../../../src/state/state-file.ts'),
+    import('../../../src/state/home-lock.ts'),
+    import('../../../src/os/regular-file.ts'),
+  ]);
+  const before = await loadState(where.stateFile);
+  const hadSettings = await isThere(where.settingsFile);
+  return async () => {
+    // Another service that has started meanwhile goes on with what is recorded.
+    const lock = await lockHome(where.serviceLock, where.data);
+    try {
+      if (before.kind === 'missing') {
+        const made = [where.stateFile, where.writtenSettingsFile, where.firstRunFile];
+        for (const file of hadSettings ? made : [...made, where.settingsFile]) await rm(file, { force: true });
+      }
+      const now = await loadState(where.stateFile);
+      if (before.kind !== 'loaded' || now.kind !== 'loaded' || now.state.power === before.state.power) return;
+      await saveState(where.stateFile, { ...now.state, power: before.state.power });
+    } finally {
+      await lock.release();
+    }
+  };
+}
+
 /** Undoes what a refused apply has done by starting a service. */
 export async function withdraw({ client, files = [], ...service }: Found, io: Io): Promise<void> {
   if (service.wasCut) await client.setBackendState('STARTED').catch(() => undefined);
@@ -112,6 +147,7 @@ export async function withdraw({ client, files = [], ...service }: Found, io: Io
   try {
     await stopOwnService(client, onlyForThis.pid, { io, quiet: true });
     await giveBack(files, io);
+    await service.takeBack?.();
     io.err('The service that was started for this has ended again.\n');
   } catch (error) {
     if (!(error instanceof RdError)) throw error;
@@ -120,10 +156,15 @@ export async function withdraw({ client, files = [], ...service }: Found, io: Io
 }
 
 /** Ends a service whose backend stays off. */
-export async function endIdle({ client, idle, files = [], isTouched = false }: Found, io: Io): Promise<void> {
+export async function endIdle(
+  { client, idle, files = [], isTouched = false, takeBack }: Found,
+  { io, isRefused }: { io: Io; isRefused: boolean },
+): Promise<void> {
   if (!idle) return;
   await stopOwnService(client, idle.pid, { io, quiet: true });
-  if (!isTouched) await giveBack(files, io);
+  if (isTouched) return;
+  await giveBack(files, io);
+  if (isRefused) await takeBack?.();
 }
 
 async function giveBack(files: readonly UserFileChange[], io: Io): Promise<void> {

@@ -11,7 +11,7 @@ import { launchService } from '../../../src/client/session/launch.ts';
 import { type SnapshotCalls, snapshotCalls } from '../../../src/client/snapshots.ts';
 import { RdError } from '../../../src/errors.ts';
 import { deleteSnapshot, findSnapshot, readCatalogue } from '../../../src/features/snapshots/catalogue.ts';
-import type { SnapshotRecord } from '../../../src/features/snapshots/contract.ts';
+import { OPERATION_CANCELED, type SnapshotRecord } from '../../../src/features/snapshots/contract.ts';
 import { quoted } from '../../../src/features/snapshots/name.ts';
 import { steadyClock } from '../../../src/os/clock.ts';
 import type { PlanRequest } from '../../../src/plan/change.ts';
@@ -101,8 +101,10 @@ async function cancelOnSignal(
         advice: cutOff.advice,
       });
     }
-    if (!cancel) throw error;
-    throw new RdError('ERR_CANCELLED', error.message, { cause: error, advice: 'Nothing was changed.' });
+    // It may have failed by itself just then, and what another application did is its own to say.
+    if (!cancel || !(client.connection.foreign || error.message.includes(OPERATION_CANCELED))) throw error;
+    const advice = client.connection.foreign ? {} : { advice: 'Nothing was changed.' };
+    throw new RdError('ERR_CANCELLED', error.message, { cause: error, ...advice });
   } finally {
     io.signal.removeEventListener('abort', onSignal);
     await stopShowing();

@@ -3,6 +3,7 @@ import { type Clock, systemClock } from '../../os/clock.ts';
 import type { LogFile } from '../../os/log-file.ts';
 import { COMPATIBLE } from '../../product.ts';
 import type { Controllers, Desired, LoopStatus } from '../../reconcile/contract.ts';
+import { OPERATION_CANCELED } from './contract.ts';
 
 type Watched = Pick<Controllers, 'status' | 'look' | 'onChange'>;
 
@@ -74,7 +75,7 @@ function failed(status: LoopStatus, action: string): RdError {
 }
 
 function cancelled(): RdError {
-  return new RdError('ERR_CANCELLED', 'the operation was canceled');
+  return new RdError('ERR_CANCELLED', OPERATION_CANCELED);
 }
 
 /** The reason for a failure, as the status gives it. */

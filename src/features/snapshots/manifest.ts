@@ -6,6 +6,7 @@ import { RdError } from '../../errors.ts';
 import { isObject, type JsonObject, type JsonValue, parseJson } from '../../json.ts';
 import { readText } from '../../os/regular-file.ts';
 import { MARKS, METADATA, SETTINGS } from './catalogue.ts';
+import { OPERATION_CANCELED } from './contract.ts';
 import { type TreeEntry, walk } from './tree.ts';
 
 /** The file that lists the contents of a snapshot. */
@@ -183,7 +184,7 @@ async function contentOf(
   digests: Map<string, string>,
   signal: AbortSignal,
 ): Promise<Content> {
-  if (signal.aborted) throw new RdError('ERR_CANCELLED', 'the operation was canceled');
+  if (signal.aborted) throw new RdError('ERR_CANCELLED', OPERATION_CANCELED);
   const kind = kindOf(stats);
   if (kind === 'link') return { kind, target: (await readlink(path, { encoding: 'buffer' })).toString('latin1') };
   if (kind !== 'file') return { kind };

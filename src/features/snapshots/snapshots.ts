@@ -8,7 +8,7 @@ import type { Settings } from '../../settings/settings.gen.ts';
 import { LOCKED } from '../../state/backend-lock.ts';
 import { createBackendRest } from './backend-wait.ts';
 import { deleteSnapshot, findSnapshot, readCatalogue, SETTINGS } from './catalogue.ts';
-import type { Covers, Snapshots } from './contract.ts';
+import { type Covers, OPERATION_CANCELED, type Snapshots } from './contract.ts';
 import { type CoverInput, createCovers } from './cover.ts';
 import { makeSnapshot, type SnapshotMaking } from './creation.ts';
 import type { KeptState } from './kept-state.ts';
@@ -211,7 +211,7 @@ async function prefixed(operation: string, afterCancel: string, work: () => Prom
   } catch (cause) {
     if (!(cause instanceof RdError) && !isAbort(cause)) throw cause;
     const cancelled = isAbort(cause) || cause.code === 'ERR_CANCELLED';
-    const text = cancelled ? `the operation was canceled${afterCancel}` : cause.message;
+    const text = cancelled ? `${OPERATION_CANCELED}${afterCancel}` : cause.message;
     throw new RdError('ERR_SNAPSHOT', `${operation}: ${text}`, {
       cause,
       ...(cancelled || isAbort(cause)
