@@ -5,11 +5,12 @@ import { messageOf, RdError } from '../../src/errors.ts';
 import { isObject, type JsonObject, type JsonValue } from '../../src/json.ts';
 import { FIELDS } from '../../src/settings/fields.gen.ts';
 import type { Finding } from '../../src/settings/issue.ts';
+import { COMMENTS, jsonProblem } from '../../src/settings/json-problem.ts';
 import { type ParsedDocument, parseDocument } from '../../src/settings/parse.ts';
 import type { SettingPath } from '../../src/settings/settings.gen.ts';
 import { isUtf16, looksLikeJson, SIZE_LIMIT, tooLong } from '../../src/settings/source-text.ts';
 import { decoded } from '../formats/format.ts';
-import { COMMENTS, jsonProblem, otherProduct, parsedJson } from '../formats/json.ts';
+import { otherProduct, parsedJson } from '../formats/json.ts';
 import { child, type Report } from './report.ts';
 
 /** What reading a source depends on. */

@@ -9,9 +9,10 @@ import { userHome } from '../os/user-directories.ts';
 import { canonicalize } from '../settings/canonical.ts';
 import { defaultSettings, fillDefaults } from '../settings/defaults.ts';
 import type { Platform } from '../settings/field.ts';
-import type { IssueCode } from '../settings/issue.ts';
+import { formatFinding, type IssueCode } from '../settings/issue.ts';
 import { migrate, versionProblem } from '../settings/migrate.ts';
 import { SCHEMA_VERSION, type Settings } from '../settings/settings.gen.ts';
+import { looksLikeJson } from '../settings/source-text.ts';
 import { unknownKeys, validate } from '../settings/validate.ts';
 import { validate as hasShape } from '../settings/validators/settings-v19.gen.js';
 import { fileBehind, isLink, replaceableFacts } from './linked-file.ts';
@@ -28,7 +29,7 @@ export type LoadedSettings =
   | { kind: 'missing' }
   /** `ignored`: dotted paths of unknown settings. */
   | { kind: 'loaded'; settings: Settings; ignored: string[] }
-  /** Not JSON: truncated, empty, or something else. */
+  /** Not JSON, and no mistake of a person who edited it: cut off, empty, or something else. */
   | { kind: 'garbled' };
 
 /** Problems of the settings themselves. Host- or driver-specific problems do not invalidate a file. */
@@ -43,8 +44,9 @@ const OWN_MISTAKES: ReadonlySet<string> = new Set([
 
 /**
  * Reads the settings file: migrated, canonical, complete. Changes nothing on the disk.
- * @throws RdError `ERR_SETTINGS_FILE` when the file cannot be read, was written by a newer release, or is JSON with errors: it is
- * deliberate, and replacing one bad value with a default could disable a protection. `details` has every error with its position.
+ * @throws RdError `ERR_SETTINGS_FILE` when the file cannot be read, was written by a newer release, or was edited and has errors: it is
+ * deliberate, and replacing one bad value with a default could disable a protection. `details` has them with their positions: all of those
+ * of JSON, the first of a text that is not JSON.
  */
 export async function loadSettings(path: string, previous: string, host: FileHost): Promise<LoadedSettings> {
   const stored = await readStored(path);
@@ -120,10 +122,31 @@ async function readStored(path: string): Promise<Stored> {
   }
   // Windows editors may add a byte order mark.
   const value = parseJson(text.replace(/^\uFEFF/, ''));
-  if (value === undefined) return { kind: 'garbled' };
+  if (value === undefined) {
+    const mistake = await editingMistake(path, text);
+    if (mistake !== undefined) throw wrongJson(path, mistake);
+    return { kind: 'garbled' };
+  }
   // Everything below is flushed level by level.
   if (isTooDeep(text)) throw tooDeep(path);
   return { kind: 'json', text, value };
+}
+
+/** The first error of a text that a person has edited, with its position; nothing for one that was cut off or is something else. */
+async function editingMistake(file: string, text: string): Promise<string | undefined> {
+  if (!looksLikeJson(text)) return undefined;
+  const { jsonProblem } = await import('../settings/json-problem.ts');
+  const problem = jsonProblem(text);
+  if (!problem || problem.isCut) return undefined;
+  const { line, column, message } = problem;
+  return formatFinding({ file, line, column, pointer: '', message });
+}
+
+function wrongJson(path: string, mistake: string): RdError {
+  return new RdError('ERR_SETTINGS_FILE', `the settings file ${path} is not JSON; nothing was started or changed`, {
+    details: [mistake],
+    advice: 'Correct it, or remove it to begin with the settings from before the last change.',
+  });
 }
 
 function interpret(stored: JsonValue, host: FileHost): { settings: Settings; ignored: string[] } | undefined {

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { jsonProblem } from '../../profiles/formats/json.ts';
+import { jsonProblem } from '../../src/settings/json-problem.ts';
 import { runs } from '../helpers/rounds.ts';
 
 test.each<[string, number, number, string]>([
@@ -23,7 +23,7 @@ test.each<[string, number, number, string]>([
   ['{} {}', 1, 4, 'unexpected content after the end'],
   ['{"a": {"b": 1, "c": [{"b": 1}],\n "\\u0062": 2}}', 2, 2, 'the key "b" appears twice in one object'],
 ])('%j', (text, line, column, message) => {
-  expect(jsonProblem(text)).toEqual({ line, column, message });
+  expect(jsonProblem(text)).toMatchObject({ line, column, message });
 });
 
 test('finds a problem exactly in what a parser rejects', () => {

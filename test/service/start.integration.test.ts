@@ -234,6 +234,28 @@ test('a byte order mark and another layout are accepted; unknown names are repor
 });
 
 test.each([
+  ['a comment', '{\n  // mine\n  "version": 19\n}\n', '2:3: comments are not allowed in JSON'],
+  ['a comma too many', '{\n  "version": 19,\n}\n', '3:1: a "," comes before the "}"'],
+])(
+  'a settings file that a person gave %s is reported with the position, and left alone',
+  async (_name, content, mistake) => {
+    const home = temporaryDirectory();
+    const { settingsFile, previousSettingsFile } = paths(home);
+    write(settingsFile, content);
+    write(
+      previousSettingsFile,
+      stored(() => undefined),
+    );
+    await expect(startService({ home, power: 'stopped' })).rejects.toMatchObject({
+      code: 'ERR_SETTINGS_FILE',
+      details: [`${settingsFile}:${mistake}`],
+    });
+    expect(readFileSync(settingsFile, 'utf8')).toBe(content);
+    expect(asides(settingsFile)).toEqual([]);
+  },
+);
+
+test.each([
   ['cut off', '{"version": 19,'],
   ['empty', ''],
   ['of zeros', '\0'.repeat(64)],
