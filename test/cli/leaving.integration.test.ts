@@ -6,7 +6,7 @@ import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { createClient } from '../../src/client/client.ts';
 import type { Connection } from '../../src/client/connection.ts';
 import { SERVICE_STOP_MS } from '../../src/client/home-service.ts';
-import { isStaying, waitForExit, waitForOtherService } from '../../src/client/session/exit.ts';
+import { isStaying, LOOK_MS, waitForExit, waitForOtherService } from '../../src/client/session/exit.ts';
 import { askService } from '../../src/client/session/find.ts';
 import { homeOf } from '../../src/client/session/home.ts';
 import { launchService } from '../../src/client/session/launch.ts';
@@ -21,6 +21,7 @@ import { fakeIo, rdctl, rdctlProgram } from '../helpers/cli.ts';
 import { scriptedServer, writeConnection } from '../helpers/scripted-server.ts';
 import { startService } from '../helpers/service.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';
+import { createVirtualClock } from '../reconcile/virtual-clock.ts';
 
 // Questions about a home whose service is starting or stopping. This process holds the lock of the home, in the state under test.
 
@@ -160,14 +161,16 @@ describe('a service that will not stay', () => {
     expect(await isStaying(client, { ...caller(io), globals: { port: 1 } })).toBe(true);
   });
 
-  /** Time that passes only while something sleeps, `times` as fast as requested. */
-  function clock(onSleep: () => Promise<void>, times = 1): Clock {
-    let now = 0;
+  /** Time that passes only while everything sleeps. `onLook` follows each pause between two looks, which are `times` as long as requested. */
+  function clock(onLook: () => Promise<void>, times = 1): Clock {
+    const { now, sleep } = createVirtualClock({ auto: true });
+    const began = now();
     return {
-      now: () => now,
-      async sleep(ms) {
-        now += times * ms;
-        await onSleep();
+      now: () => now() - began,
+      async sleep(ms, signal) {
+        const isLook = ms === LOOK_MS;
+        await sleep(isLook ? times * ms : ms, signal);
+        if (isLook) await onLook();
       },
     };
   }
@@ -363,11 +366,10 @@ describe('shutdown', () => {
   });
 
   test('waits once for a service that hangs, and says how to end it', async () => {
-    let now = 0;
-    vi.spyOn(steadyClock, 'now').mockImplementation(() => now);
-    vi.spyOn(steadyClock, 'sleep').mockImplementation(async () => {
-      now += 5000;
-    });
+    const { now, sleep } = createVirtualClock({ auto: true });
+    const began = now();
+    vi.spyOn(steadyClock, 'now').mockImplementation(now);
+    vi.spyOn(steadyClock, 'sleep').mockImplementation(sleep);
     onTestFinished(() => void vi.restoreAllMocks());
     const { home, env, take } = newHome();
     await using server = await scriptedServer(({ method }) => ({
@@ -378,9 +380,10 @@ describe('shutdown', () => {
     writeConnection(join(home, 'app-engine.json'), { user: 'user', password: 'secret', port: server.port, pid });
     const { exit, out, err } = await rdctl(['shutdown'], { env });
     expect({ exit, out }).toEqual({ exit: 1, out: '' });
-    expect(err).toMatch(/^Error: the service was asked to stop but is still running after 180 s\n/);
+    expect(err).toMatch(/^(?: {2}Waiting until the backend has stopped: \d+ s of at most 180 s …\n)+Error: /);
+    expect(err).toContain('\nError: the service was asked to stop but is still running after 180 s\n');
     expect(err).toContain(`kill -9 ${pid}`);
-    expect(now).toBe(SERVICE_STOP_MS);
+    expect(now() - began).toBe(SERVICE_STOP_MS);
   });
 
   test('reaches a service that is starting as soon as it answers', async () => {

@@ -14,7 +14,8 @@ export interface ExitingServiceOptions {
   clock?: Clock;
 }
 
-const LOOK_MS = 25;
+/** The pause between two looks at a service that is waited for, in milliseconds. */
+export const LOOK_MS = 25;
 /** Longer waits are reported. */
 const QUIET_MS = 1000;
 
