@@ -526,8 +526,9 @@ const PROBES: Record<string, Probe> = {
     });
     await listening(server, { port: 0, host: '127.0.0.1' });
     const agent = new Agent({ keepAlive: true });
+    const asked = once(server, 'request');
     const answer = ask({ port: portOf(server), host: '127.0.0.1', agent });
-    await delay(30);
+    await asked;
     const closed = new Promise<void>((done) =>
       server.close(() => {
         order.push('closed');
