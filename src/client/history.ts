@@ -30,6 +30,8 @@ export interface LastChange {
   change: HistoryEntry;
   /** Newer changes that failed and that the service has undone already. */
   returned: HistoryEntry[];
+  /** Where the change is a rollback: what it undid that had failed, and is made again. */
+  failedBefore: HistoryEntry[];
 }
 
 /**
@@ -46,8 +48,12 @@ export function lastChange(entries: readonly HistoryEntry[]): LastChange {
   if (last.changes.length === 0) throw onlyData(last);
   const begun = last.by.continues ?? last.generation;
   const change = entries.find(({ generation }) => generation === begun) ?? last;
+  const { how, to = begun } = change.by;
+  const undone = how === 'rollback' ? entries.filter((entry) => entry.generation > to && entry.generation < begun) : [];
   return {
-    to: begun - 1,
+    // Numbers have gaps.
+    to: entries.findLast((entry) => entry.generation < begun)?.generation ?? begun - 1,
+    failedBefore: undone.filter(({ outcome }) => outcome?.result === 'failed' || outcome?.result === 'returned'),
     change: { ...change, changes: lastingChanges(change) },
     returned: entries.filter(({ generation, outcome }) => generation > begun && outcome?.result === 'returned'),
   };

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { changesBetween, rollbackRequest } from '../../src/client/history.ts';
+import { changesBetween, lastChange, rollbackRequest } from '../../src/client/history.ts';
 import type { DesiredBackend } from '../../src/plan/backend.ts';
 import { differences, machineDifferences, machineOptionsAfter, settingsAfter } from '../../src/plan/diff.ts';
 import { type HistoryEntry, type RecordedChange, recordedChanges } from '../../src/plan/history.ts';
@@ -98,4 +98,17 @@ test('an entry that never took effect is not undone', () => {
   };
   expect(rollbackRequest([entry], 0).request.settings).toEqual({ version: 19 });
   expect(changesBetween([entry], 0, 1)).toEqual([]);
+});
+
+test('the last change goes back to an entry that there is, and a rollback says what it would make again that failed', () => {
+  const change = [{ path: 'images.namespace', before: 'a', after: 'b' }];
+  const failed = { result: 'failed' as const, at: AT, reason: 'no room' };
+  const entries: HistoryEntry[] = [
+    { generation: 2, at: AT, by: { how: 'set' }, changes: change },
+    { generation: 5, at: AT, by: { how: 'apply' }, changes: change, outcome: failed },
+    { generation: 6, at: AT, by: { how: 'rollback', to: 2 }, changes: change },
+  ];
+  expect(lastChange(entries)).toMatchObject({ to: 5, change: { generation: 6 }, failedBefore: [{ generation: 5 }] });
+  expect(lastChange(entries.slice(0, 2))).toMatchObject({ to: 2, change: { generation: 5 }, failedBefore: [] });
+  expect(lastChange(entries.slice(0, 1))).toMatchObject({ to: 1 });
 });

@@ -23,6 +23,7 @@ export async function rollbackState(word: string | undefined, caller: Caller, vi
   const entries = sinceReset(await historyOf(service, historyFile));
   const last = word === undefined ? lastChange(entries) : undefined;
   if (last) caller.io.err(`${undoneText(last)}\n`);
+  view.warnings((last?.failedBefore ?? []).map(failedText));
   const to = last?.to ?? targetIn(entries, generationIn(word ?? ''));
   const asked = rollbackRequest(entries, to);
   view.warnings(
@@ -45,6 +46,12 @@ function undoneText({ change, returned }: LastChange): string {
   const skipped = gone.length === 0 ? '' : ` Generation ${gone.join(', ')} failed and is undone already.`;
   const failed = change.outcome?.result === 'failed' ? ', which failed' : '';
   return `Undoing generation ${change.generation} (${authorText(change)}, ${timeText(change.at)})${failed}: ${changesBrief(change)}.${skipped}`;
+}
+
+/** What undoing a rollback makes again, as a warning. */
+function failedText(entry: HistoryEntry): string {
+  const why = entry.outcome?.reason === undefined ? '' : ` (${entry.outcome.reason.replace(/\.$/, '')})`;
+  return `Undoing a rollback makes generation ${entry.generation} again, which failed${why}: ${changesBrief(entry)}.`;
 }
 
 async function snapshotsOf(service: Service | undefined, { io }: Caller): Promise<string[]> {
