@@ -1,7 +1,7 @@
 import { type Clock, steadyClock } from '../../src/os/clock.ts';
 import { sizeText } from '../../src/os/size.ts';
 import { statusLine } from '../../src/os/status-line.ts';
-import { waitingLine } from '../../src/os/waiting-line.ts';
+import { PRINT_MS, waitingLine } from '../../src/os/waiting-line.ts';
 import type { Phase } from '../../src/reconcile/contract.ts';
 import type { StatusDocument } from '../../src/reconcile/status-document.ts';
 import type { Io } from '../command.ts';
@@ -69,19 +69,21 @@ export interface DownloadProgress {
 /** Redraw interval: a remote terminal is slower than the download's chunks. */
 const REDRAW_MS = 100;
 
-/** Progress on one terminal line; nothing elsewhere. */
+/** Progress on one terminal line; elsewhere a line for each while that it takes. */
 export function downloadProgress(
   io: Pick<Io, 'err' | 'progress'>,
   clock: Pick<Clock, 'now'> = steadyClock,
 ): DownloadProgress {
   const line = statusLine(io);
-  let drawnAt = Number.NEGATIVE_INFINITY;
+  let shownAt = io.progress ? Number.NEGATIVE_INFINITY : clock.now();
   return {
     show(bytes, total) {
-      const complete = bytes === total;
-      if (clock.now() - drawnAt < REDRAW_MS && !complete) return;
-      drawnAt = clock.now();
-      line.draw(`${sizeText(bytes)}${total ? `, ${Math.floor((bytes / total) * 100)}%` : ''}`);
+      const complete = bytes === total && io.progress;
+      if (clock.now() - shownAt < (io.progress ? REDRAW_MS : PRINT_MS) && !complete) return;
+      shownAt = clock.now();
+      const text = `${sizeText(bytes)}${total ? `, ${Math.floor((bytes / total) * 100)}%` : ''}`;
+      if (io.progress) line.draw(text);
+      else io.err(`  Downloading: ${text}\n`);
     },
     retry(reason) {
       line.clear();

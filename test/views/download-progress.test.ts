@@ -48,7 +48,7 @@ test('is cleared before the reason of a retry and at its end', () => {
   expect(io.text.err.endsWith('3.0 MiB\r\u001b[2K')).toBe(true);
 });
 
-test('is absent without a terminal, but the reason of a retry is shown', () => {
+test('without a terminal is a line for each quarter of a minute, and the reason of a retry', () => {
   const io = fakeIo();
   const clock = fakeClock();
   const progress = downloadProgress(io, clock);
@@ -56,6 +56,11 @@ test('is absent without a terminal, but the reason of a retry is shown', () => {
   progress.show(2 * MIB, 2 * MIB);
   clock.advance(200);
   progress.retry('the server has gone');
+  for (let second = 0; second < 40; second += 1) {
+    clock.advance(1000);
+    progress.show(MIB, 2 * MIB);
+  }
   progress.end();
-  expect(io.text.err).toBe('the server has gone; trying again.\n');
+  const line = '  Downloading: 1.0 MiB, 50%\n';
+  expect(io.text.err).toBe(`the server has gone; trying again.\n${line}${line}`);
 });
