@@ -1,6 +1,6 @@
 import { RdError } from '../../src/errors.ts';
 import type { Plan } from '../../src/plan/change.ts';
-import { type Allowed, type Consent, type Loss, lossesOf, notAllowed } from '../../src/plan/losses.ts';
+import { type Allowed, type Consent, type Loss, lossesOf, lostItems, notAllowed } from '../../src/plan/losses.ts';
 import type { Io } from '../command.ts';
 
 /**
@@ -12,7 +12,8 @@ export async function consentTo(plan: Plan, allowed: Allowed, io: Io): Promise<C
   const missing = notAllowed(items, allowed);
   if (missing.length === 0) return { items, by: 'flag' };
   if (!io.interactive) return { missing };
-  await askYes(plan.summary.text, io);
+  const lost = lostItems(plan).map(({ what }) => what);
+  await askYes(lost.length > 0 ? `This ${lost.join(', and ')}` : plan.summary.text, io);
   return { items, by: 'prompt' };
 }
 
