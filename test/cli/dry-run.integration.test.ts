@@ -98,6 +98,8 @@ describe('reset --dry-run', () => {
     ['--vm', 'Would delete the machine with all images, containers and volumes.\n'],
   ])('%s says what would be lost, and loses nothing', async (flag, loss) => {
     const { env, client, home } = await startService({ power: 'started' });
+    // Written once what runs is proven.
+    await expect.poll(() => Object.keys(left(home))).toContain('state/proven.json');
     const before = left(home);
     const { generation } = await client.status();
     const dry = await rdctl(['reset', flag, '--dry-run'], { env });
