@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, test, vi } from 'vitest';
 import type * as Targets from '../../src/features/host-integration/targets.ts';
-import type { HistoryEntry } from '../../src/plan/history.ts';
+import type { HistoryEntry, RecordedChange } from '../../src/plan/history.ts';
 import { rounds } from '../helpers/rounds.ts';
 import { testSeed } from '../helpers/seed.ts';
 import { type BeliefHome, openHome } from './belief/home.ts';
@@ -119,14 +119,20 @@ async function checkEnd(home: BeliefHome): Promise<void> {
   const last = entries.findLast(({ changes }) => changes.some(({ path }) => path === 'containerEngine.name'));
   const change = last?.changes.find(({ path }) => path === 'containerEngine.name');
   expect(settings.containerEngine).toMatchObject({ name: change?.after ?? 'moby' });
-  // Whatever was not reached does not count as converged, not even once a later change has.
-  for (const [index, { outcome }] of entries.entries()) {
-    const next = entries[index + 1];
-    if (outcome?.result !== 'converged' || !next || next.by.continues !== undefined) continue;
+  // Whatever was not reached when it was changed again, or turned off, does not count as converged, not even once a later change has.
+  for (const [index, { outcome, changes }] of entries.entries()) {
+    const next = entries
+      .slice(index + 1)
+      .find((later) => later.by.continues === undefined && later.changes.some((change) => isAgainst(change, changes)));
+    if (outcome?.result !== 'converged' || !next) continue;
     const isInTime = Date.parse(outcome.at) <= Date.parse(next.at) + RECORDING_MS;
     const isBefore = next.outcome === undefined || outcome.at < next.outcome.at;
     expect(isInTime && isBefore, `entry ${index} of ${JSON.stringify(entries)}`).toBe(true);
   }
+}
+
+function isAgainst({ path, key, after }: RecordedChange, changes: readonly RecordedChange[]): boolean {
+  return (path === 'state' && after === 'stopped') || changes.some((one) => one.path === path && one.key === key);
 }
 
 async function tell(story: Story, verdicts: Map<Verdict, number>): Promise<void> {

@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect } from 'vitest';
 import { type Client, createClient } from '../../../src/client/client.ts';
@@ -58,8 +58,6 @@ export function openHome({ kind, begin, earlier }: Pick<Story, 'kind' | 'begin' 
   const modelFile = join(home, 'state', 'drivers', 'simulated', 'machine.json');
   let inside: TestService | undefined;
   let serial = 0;
-  /** Someone else changed the files of the user, which the service then respects. */
-  let isMeddledWith = false;
 
   async function servicePid(): Promise<number | undefined> {
     const holder = await lockHolder(join(home, 'state', 'service.lock'));
@@ -127,7 +125,6 @@ export function openHome({ kind, begin, earlier }: Pick<Story, 'kind' | 'begin' 
         return free();
       }
       case 'file in the way': {
-        isMeddledWith = true;
         // Without its text, docker would count as told to leave our context.
         const aside = `${dockerConfig}.aside`;
         const had = existsSync(dockerConfig);
@@ -165,7 +162,8 @@ export function openHome({ kind, begin, earlier }: Pick<Story, 'kind' | 'begin' 
     },
     entries: () => readHistory(join(home, 'state', 'history.jsonl')),
     userFiles() {
-      if (kind !== 'inside' || isMeddledWith) return undefined;
+      // A file that is a directory just now is in nobody's place yet.
+      if (kind !== 'inside' || (existsSync(dockerConfig) && statSync(dockerConfig).isDirectory())) return undefined;
       const config = existsSync(dockerConfig) ? JSON.parse(readFileSync(dockerConfig, 'utf8')) : {};
       return {
         context: config.currentContext ?? 'default',
