@@ -79,9 +79,9 @@ export interface Condition {
   lastTransitionTime: string;
 }
 
-/** One step on the way to convergence; `ms` is absent while it runs. */
+/** One step on the way to convergence, or what put an end to it; `ms` is absent while it runs. */
 export interface Phase {
-  /** `machine start`, `engine stop`, … */
+  /** `machine start`, `engine stop`, …; `engine run` of a part that ended by itself. */
   name: string;
   startedAt: string;
   ms?: number;

@@ -281,6 +281,7 @@ export function createControllers({
   function afterEnd({ part, ms, times, pauseMs, error }: End, step: Step): number {
     const generation = desired.generation;
     log('warn', 'a part ended that was not stopped', { part, ranMs: ms, times, pauseMs, generation });
+    phases.cutOff(`${part} run`, ms, error.message);
     if (pauseMs === 0) return 0;
     counters.failures++;
     failure = { what: `${part} run`, error, attempts: times, terminal: false };

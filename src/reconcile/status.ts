@@ -128,6 +128,8 @@ export interface PhaseLog {
   restart(): void;
   /** Records a start. */
   begin(name: string): RunningPhase;
+  /** Records that a part ended by itself after `ms`. */
+  cutOff(name: string, ms: number, reason: string): void;
 }
 
 interface RunningPhase {
@@ -163,6 +165,10 @@ export function createPhaseLog(clock: Clock): PhaseLog {
           if (reason !== undefined) phase.reason = reason;
         },
       };
+    },
+    cutOff(name, ms, reason) {
+      const startedAt = new Date(clock.now() - ms).toISOString();
+      phases = [...phases, { name, startedAt, ms, outcome: 'failed' as const, reason }].slice(-MAX_PHASES);
     },
   };
 }

@@ -128,6 +128,12 @@ describe('looking', () => {
     // After 5 s each, and then after 5, 10, 20 s.
     expect(starts()).toBe(5);
     expect(log.filter((text) => text === 'a part ended that was not stopped')).toHaveLength(5);
+    const [, ended, again] = controllers.status().phases.slice(-3);
+    expect([ended, again].map((phase) => phase && [phase.name, phase.outcome])).toEqual([
+      ['engine run', 'failed'],
+      ['engine start', 'done'],
+    ]);
+    expect(ended).toMatchObject({ ms: expect.any(Number), reason: expect.stringContaining('ended 5 times') });
     simulation.meddle((model) => (model.engines.moby.process.state === 'running' ? kill(model) : model));
     await clock.advance(2 * IDLE_MS);
     expect(condition('EngineReady')).toMatchObject({
