@@ -97,18 +97,23 @@ for unit in /etc/systemd/system/rdctl*.service; do
         rm -f "/etc/systemd/system/$each"
     done
 done
-for pid in $(services); do
-    echo "rdctl: ending process $pid and its engine" >&2
-    kill -TERM "$pid" 2>/dev/null || continue
-    # Containers get their time to end.
-    left=300
-    while [ "$left" -gt 0 ] && kill -0 "$pid" 2>/dev/null; do
-        sleep 1
-        left=$((left - 1))
+# Containers get their time to end, those of all services the same. Each look is a new one: the number of a process that has ended may be that of
+# another program by now.
+left=300
+told=' '
+while pids=$(services) && [ -n "$pids" ] && [ "$left" -gt 0 ]; do
+    for pid in $pids; do
+        case $told in *" $pid "*) continue ;; esac
+        told="$told$pid "
+        echo "rdctl: ending process $pid and its engine" >&2
+        # One that is suspended ends once it continues.
+        kill -TERM "$pid" 2>/dev/null && kill -CONT "$pid" 2>/dev/null || true
     done
-    if [ "$left" -eq 0 ]; then
-        echo "rdctl: process $pid did not end" >&2
-    fi
+    sleep 1
+    left=$((left - 1))
+done
+for pid in $pids; do
+    echo "rdctl: process $pid did not end" >&2
 done
 `,
   postrm: AFTER,
