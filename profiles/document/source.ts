@@ -1,8 +1,10 @@
 import { readFileSync, statSync } from 'node:fs';
-import { open, readFile } from 'node:fs/promises';
+import { open } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
 import { messageOf, RdError } from '../../src/errors.ts';
 import { isObject, type JsonObject, type JsonValue } from '../../src/json.ts';
+import { systemCode } from '../../src/os/io-error.ts';
+import { readRegular } from '../../src/os/regular-file.ts';
 import { FIELDS } from '../../src/settings/fields.gen.ts';
 import type { Finding } from '../../src/settings/issue.ts';
 import { COMMENTS, jsonProblem } from '../../src/settings/json-problem.ts';
@@ -218,9 +220,10 @@ export async function resolveSecrets(
       const file = resolve(source.path ? dirname(source.path) : context.cwd, fromFile);
       origins[path] = { file };
       try {
-        return (await readFile(file, 'utf8')).replace(/\r?\n$/, '');
+        const bytes = await readRegular(file, { follow: true, limit: SIZE_LIMIT });
+        return bytes.toString('utf8').replace(/\r?\n$/, '');
       } catch (cause) {
-        const reason = cause instanceof Error && 'code' in cause ? String(cause.code) : String(cause);
+        const reason = cause instanceof RdError ? cause.message : (systemCode(cause) ?? messageOf(cause));
         const message = `the secret file ${file} could not be read (${reason})`;
         missing(path, reference, child(pointer, 'fromFile'), message);
       }

@@ -278,6 +278,7 @@ describe('secrets', () => {
   test.each([
     ['a variable that is not set', at('{ fromEnv: NOPE }'), '2:65'],
     ['a file that is not there', at('{ fromFile: nope }'), '2:66'],
+    ['a device, which may have no end', at('{ fromFile: /dev/zero }'), '2:66'],
     ['two sources', at('{ fromEnv: A, fromFile: b }'), '2:54'],
     ['a name that is no text', at('{ fromEnv: 1 }'), '2:54'],
     ['a reference for what is no secret', 'version: 19\nimages: { namespace: { fromEnv: A } }\n', '2:22'],
