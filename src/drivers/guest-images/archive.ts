@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { createHash, randomBytes } from 'node:crypto';
 import { createReadStream, createWriteStream } from 'node:fs';
 import { open, rename, rm, statfs } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -22,7 +22,8 @@ const MANIFEST_LIMIT = 1024 * 1024;
  */
 export async function saveArchive(image: GuestImage, path: string, signal: AbortSignal): Promise<string> {
   const { directory, files, digest: _, ...rest } = image;
-  const part = `${path}.part`;
+  // A name that nobody can have taken before, as by a link in a directory for everyone.
+  const part = `${path}.${randomBytes(6).toString('hex')}.part`;
   const archive = pack();
   const hash = createHash('sha256');
   const sum = new Transform({
@@ -31,7 +32,7 @@ export async function saveArchive(image: GuestImage, path: string, signal: Abort
       next(null, chunk);
     },
   });
-  const written = pipeline(archive, sum, createWriteStream(part, { mode: 0o644 }), { signal });
+  const written = pipeline(archive, sum, createWriteStream(part, { mode: 0o644, flags: 'wx' }), { signal });
   try {
     const header = { mode: 0o644, uid: 0, gid: 0, mtime: new Date(0) };
     archive.entry({ ...header, name: MANIFEST }, manifestText({ ...rest, files }));
