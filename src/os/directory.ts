@@ -2,6 +2,7 @@ import { statSync } from 'node:fs';
 import { lstat, mkdir, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { RdError } from '../errors.ts';
+import { makeAwaited } from './awaited-directory.ts';
 import { refuseMoved } from './directory-identity.ts';
 import { ioError, systemCode } from './io-error.ts';
 
@@ -10,10 +11,11 @@ const MODE = 0o700;
 /**
  * Creates a directory and its parents, private to the user. Level by level: Node's recursive form hides the cause on a read-only file
  * system, and never returns on one that accepts no new names.
- * @throws RdError `ERR_IO` naming the directory and the obstacle, `ERR_HOME_MOVED`.
+ * @throws RdError `ERR_IO` naming the directory and the obstacle, `ERR_HOME_MOVED`, `ERR_NOT_PRIVATE` as `makeAwaited`.
  */
 export async function makeDirectory(path: string): Promise<void> {
   refuseMoved(path);
+  makeAwaited(path, MODE);
   if (isAlreadyDirectory(path)) return;
   try {
     await make(path);

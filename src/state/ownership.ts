@@ -1,7 +1,9 @@
 // Synchronous and light: commands that take milliseconds check this before they trust a file.
-import { existsSync, lstatSync, readFileSync, readlinkSync } from 'node:fs';
+import { lstatSync, readFileSync, readlinkSync } from 'node:fs';
 import { posix } from 'node:path';
 import { RdError } from '../errors.ts';
+import { awaitDirectory } from '../os/awaited-directory.ts';
+import { isContainer } from '../os/container.ts';
 import { systemCode } from '../os/io-error.ts';
 import { shellWord } from '../os/program.ts';
 import { PRODUCT } from '../product.ts';
@@ -24,6 +26,8 @@ export interface Trust {
   owner(uid: number): boolean;
   /** A group whose only members are trusted owners. */
   group(gid: number): boolean;
+  /** For what is run again after a boot: a boot empties directories such as `/tmp`, and then anyone can create what was there. */
+  afterBoot?: true;
 }
 
 /** Why others can change what a path leads to. */
@@ -43,7 +47,8 @@ const MAX_LINKS = 40;
  */
 export function exposedBy({ kind, uid, gid, mode, last }: NameFacts, trust: Trust): Exposure['by'] | undefined {
   if (!trust.owner(uid)) return 'owner';
-  if (kind === 'link' || (kind === 'directory' && !last && (mode & STICKY) !== 0)) return undefined;
+  const isForOwners = kind === 'directory' && !last && !trust.afterBoot && (mode & STICKY) !== 0;
+  if (kind === 'link' || isForOwners) return undefined;
   return (mode & 0o002) !== 0 || ((mode & 0o020) !== 0 && !trust.group(gid)) ? 'writers' : undefined;
 }
 
@@ -52,8 +57,29 @@ export function exposedBy({ kind, uid, gid, mode, last }: NameFacts, trust: Trus
  * directories that it leads through, and the path itself. `undefined` when it is safe. Missing components count as safe, because we will
  * create them. Always `undefined` on Windows, where modes are meaningless.
  * @param seen components already verified; added to.
+ * @param onMissing called with the first component that is not there.
  */
-export function exposureOf(path: string, trust: Trust = trustOfUser(), seen = new Set<string>()): Exposure | undefined {
+export function exposureOf(
+  path: string,
+  trust: Trust = trustOfUser(),
+  seen = new Set<string>(),
+  onMissing?: (path: string) => void,
+): Exposure | undefined {
+  return firstExposed(path, (facts) => exposedBy(facts, trust), seen, onMissing);
+}
+
+/** The first link on the way to a path that another user has made. Directories that others can write are no matter: the caller named the path. */
+export function foreignLinkOn(path: string): Exposure | undefined {
+  const { owner } = trustOfUser();
+  return firstExposed(path, ({ kind, uid }) => (kind === 'link' && !owner(uid) ? 'owner' : undefined));
+}
+
+function firstExposed(
+  path: string,
+  judge: (facts: NameFacts) => Exposure['by'] | undefined,
+  seen = new Set<string>(),
+  onMissing?: (path: string) => void,
+): Exposure | undefined {
   if (process.platform === 'win32') return undefined;
   const rest = ['', ...path.split(ROOT).filter(Boolean)];
   let links = 0;
@@ -63,9 +89,12 @@ export function exposureOf(path: string, trust: Trust = trustOfUser(), seen = ne
     const known = rest.length > 0 && seen.has(next);
     if (!known) {
       const facts = factsOf(next);
-      if (!facts) return undefined;
+      if (!facts) {
+        onMissing?.(next);
+        return undefined;
+      }
       const named: NameFacts = rest.length === 0 ? { ...facts, last: true } : facts;
-      const by = exposedBy(named, trust);
+      const by = judge(named);
       if (by) return { ...named, path: next, by };
       if (facts.kind === 'link') {
         links += 1;
@@ -182,9 +211,7 @@ function trustIn(uid: number, owner: Trust['owner']): Trust {
 }
 
 function isMountedIn(uid: number): boolean {
-  const inContainer =
-    existsSync('/.dockerenv') || existsSync('/run/.containerenv') || process.env.KUBERNETES_SERVICE_HOST !== undefined;
-  return inContainer && !accountsIn(localAccounts().passwd).some((user) => user.uid === uid);
+  return isContainer() && !accountsIn(localAccounts().passwd).some((user) => user.uid === uid);
 }
 
 /** `/home/a can be written by other users (owner root, mode 0777)` */
@@ -196,9 +223,10 @@ export function exposureText({ path, by, uid, mode, kind }: Exposure): string {
   return `${kind === 'link' ? 'the link ' : ''}${path} belongs to another user (owner ${owner}, mode ${bits}, and you are ${us})`;
 }
 
-/** The command that makes it private; absent where only its owner can. */
-export function exposureFix({ path, by }: Exposure): string | undefined {
-  return by === 'writers' ? `chmod go-w ${shellWord(path)}` : undefined;
+/** The command that makes it private; absent where only its owner can, and for a directory that is meant for everyone. */
+export function exposureFix({ path, by, kind, mode }: Exposure): string | undefined {
+  const isMeant = kind === 'directory' && (mode & STICKY) !== 0;
+  return by === 'writers' && !isMeant ? `chmod go-w ${shellWord(path)}` : undefined;
 }
 
 function nameOf(uid: number): string {
@@ -206,21 +234,28 @@ function nameOf(uid: number): string {
   return name === undefined ? `uid ${uid}` : name;
 }
 
+interface Refusal {
+  /** The consequence, as a clause: `so nothing in it can be trusted`. */
+  because: string;
+  /** An alternative to the command: `Set RDCTL_HOME to …`. */
+  otherwise: string;
+  trust?: Trust;
+  /** As for `exposureOf`. */
+  onMissing?: (path: string) => void;
+}
+
 /**
  * Refuses paths that others can change, and names the command that fixes it.
- * @param because the consequence, as a clause: `so nothing in it can be trusted`.
- * @param otherwise an alternative to the command: `set RDCTL_HOME to …`.
  * @throws RdError `ERR_NOT_PRIVATE` naming the path, its owner and mode.
  */
 export function refuseExposed(
   paths: readonly string[],
-  { because, otherwise }: { because: string; otherwise: string },
+  { because, otherwise, trust = trustOfUser(), onMissing }: Refusal,
 ): void {
   if (process.platform === 'win32') return;
-  const trust = trustOfUser();
   const seen = new Set<string>();
   for (const path of paths) {
-    const exposure = exposureOf(path, trust, seen);
+    const exposure = exposureOf(path, trust, seen, onMissing);
     if (!exposure) continue;
     const fix = exposureFix(exposure);
     throw new RdError('ERR_NOT_PRIVATE', `${exposureText(exposure)}, ${because}`, {
@@ -254,5 +289,6 @@ export function requirePrivate(places: Places): void {
     because: `so files that ${PRODUCT.name} keeps there cannot be trusted`,
     otherwise:
       'Set RDCTL_HOME to a directory that only you can write, with parents owned by you or root (with sudo, `sudo -H` uses the home of root)',
+    onMissing: awaitDirectory,
   });
 }

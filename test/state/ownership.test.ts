@@ -1,6 +1,7 @@
-import { chmodSync, chownSync, mkdirSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs';
+import { chmodSync, chownSync, lchownSync, mkdirSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
+import { makeDirectory } from '../../src/os/directory.ts';
 import {
   type Exposure,
   exposedBy,
@@ -46,6 +47,13 @@ describe('one name', () => {
     ['a file that all may read', directory(0o644, { kind: 'file', last: true }), undefined],
   ])('%s', (_name, facts, expected) => {
     expect(exposedBy(facts, TRUST)).toBe(expected);
+  });
+
+  test('/tmp, for what is run after a boot, which empties it', () => {
+    const trust: Trust = { ...TRUST, afterBoot: true };
+    expect(exposedBy(directory(0o1777, { uid: 0, gid: 0 }), trust)).toBe('writers');
+    expect(exposedBy(directory(0o755, { uid: 0, gid: 0 }), trust)).toBeUndefined();
+    expect(exposedBy(directory(0o777, { kind: 'link' }), trust)).toBeUndefined();
   });
 });
 
@@ -99,6 +107,14 @@ describe.runIf(POSIX)('a path', () => {
     expect(exposureFix(exposure as Exposure)).toBe(`chmod go-w ${open}`);
     chmodSync(open, 0o755);
     expect(exposureOf(join(open, 'home'))).toBeUndefined();
+  });
+
+  test('that is a directory for everyone is not, and nobody is told to close it', () => {
+    const open = openToAll(join(temporaryDirectory(), 'open'));
+    chmodSync(open, 0o1777);
+    const exposure = exposureOf(open) as Exposure;
+    expect(exposureText(exposure)).toMatch(/ can be written by other users \(owner \S+, mode 1777\)$/);
+    expect(exposureFix(exposure)).toBeUndefined();
   });
 
   test('that is a link is checked at its target, and along the way', () => {
@@ -164,6 +180,45 @@ describe.runIf(POSIX)('a path', () => {
       expect(() => requirePrivate(places({ RDCTL_HOME: home }, 'linux', ''))).toThrow(path);
     },
   );
+
+  test.runIf(process.getuid?.() === 0)(
+    'that another user creates after the look is refused, and nothing is created there',
+    async () => {
+      const shared = openToAll(join(temporaryDirectory(), 'shared'));
+      chmodSync(shared, 0o1777);
+      const elsewhere = openToAll(join(temporaryDirectory(), 'elsewhere'));
+      const plants = {
+        directory: (path: string) => mkdirSync(path),
+        link: (path: string) => symlinkSync(elsewhere, path),
+      };
+      for (const [name, plant] of Object.entries(plants)) {
+        const home = join(shared, name);
+        const here = places({ RDCTL_HOME: home }, 'linux', '');
+        requirePrivate(here);
+        plant(home);
+        lchownSync(home, 65534, 65534);
+        await expect(makeDirectory(here.logs)).rejects.toMatchObject({
+          code: 'ERR_NOT_PRIVATE',
+          message: `another user (uid 65534) has just created ${home}, so nothing is kept there`,
+        });
+        expect(readdirSync(home)).toEqual([]);
+      }
+    },
+  );
+
+  test('in a directory for everyone is created, by two at once as well', async () => {
+    const shared = openToAll(join(temporaryDirectory(), 'shared'));
+    chmodSync(shared, 0o1777);
+    for (const faster of [false, true]) {
+      const home = join(shared, `home-${faster}`);
+      const here = places({ RDCTL_HOME: home }, 'linux', '');
+      requirePrivate(here);
+      if (faster) mkdirSync(home, { mode: 0o700 });
+      await makeDirectory(here.logs);
+      expect(() => requirePrivate(here)).not.toThrow();
+      expect(readdirSync(home)).toEqual(['logs']);
+    }
+  });
 
   test.runIf(process.getuid?.() === 0)('of another user is refused to root, naming its owner', () => {
     const home = temporaryDirectory();
