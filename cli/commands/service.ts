@@ -15,6 +15,7 @@ import { defineGroup } from '../group.ts';
 import { installedText, unitText } from '../views/service-unit.ts';
 import { jsonText } from '../views/text.ts';
 import { OUTPUT_FLAG } from '../views/view.ts';
+import { refuseExposedUnit } from './service/private-unit.ts';
 
 const SCOPE = {
   system: { type: 'boolean', summary: 'For the whole computer instead of this user; as root' },
@@ -26,7 +27,8 @@ const serviceInstall = defineCommand({
   usage: '',
   description: `Installs a systemd unit, a launchd job or a Windows task that runs \`rdctl serve\` for this home, and starts it unless a
 service is already running. With --on-first-use (systemd), the first command that needs the service starts it.
-A unit, job or task that rdctl did not create is left alone.
+A unit, job or task that rdctl did not create is left alone. Of a program that other users can change it makes none, and
+with --system none with a PATH that leads to such programs.
 
   rdctl service install
   sudo rdctl service install --system`,
@@ -41,11 +43,20 @@ A unit, job or task that rdctl did not create is left alone.
     const onFirstUse = flags['on-first-use'] === true;
     const system = flags.system === true;
     const manager = managerOf(io, { system, onFirstUse });
+    const words = ['serve', ...(flags.driver === undefined ? [] : ['--driver', flags.driver])];
+    const content = { command: [...serviceProgram(io.self), ...words], environment: variables(io) };
+    const again = [
+      ...io.self,
+      'service',
+      'install',
+      '--system',
+      ...(onFirstUse ? ['--on-first-use'] : []),
+      ...words.slice(1),
+    ];
+    refuseExposedUnit(content, { system, again });
     await refuseSecond(io, system);
     const home = await homeService(homeOf(io));
     const running = home.kind === 'running' ? home.holder.pid : undefined;
-    const words = ['serve', ...(flags.driver === undefined ? [] : ['--driver', flags.driver])];
-    const content = { command: [...serviceProgram(io.self), ...words], environment: variables(io) };
     await manager.install(content, { start: running === undefined });
     io.err(installedText(await manager.state(), { system, running }));
     return 0;

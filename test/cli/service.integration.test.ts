@@ -1,12 +1,16 @@
-import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { rdctl } from '../helpers/cli.ts';
+import { COMMANDS } from '../../cli/commands.ts';
+import { run } from '../../cli/run.ts';
+import { fakeIo } from '../helpers/cli.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';
 
 /** A `systemctl` that notes its arguments and shows an active unit. */
 function stage({ active = 'active', socket = '', other = 'disabled' } = {}) {
   const [home, programs] = [temporaryDirectory(), temporaryDirectory()];
+  const program = join(programs, 'rdctl');
+  writeFileSync(program, '', { mode: 0o755 });
   const calls = join(programs, 'calls');
   writeFileSync(calls, '');
   writeFileSync(
@@ -34,8 +38,13 @@ esac
   const units = join(home, '.config', 'systemd', 'user');
   return {
     units,
+    program,
     calls: () => readFileSync(calls, 'utf8'),
-    rdctl: (...argv: string[]) => rdctl(['service', ...argv], { env }),
+    async rdctl(...argv: string[]) {
+      const io = { ...fakeIo({ env }), self: [program] };
+      const exit = await run(['service', ...argv], io, COMMANDS);
+      return { exit, ...io.text };
+    },
   };
 }
 
@@ -75,6 +84,27 @@ test('--on-first-use enables the socket in place of the service', async () => {
       .sort(),
   ).toEqual(['service', 'socket']);
   expect(calls()).toMatch(/--user enable --now rdctl-[0-9a-f]{8}\.socket\n/);
+});
+
+test('a program that others can change becomes no unit, and the service manager is not asked', async () => {
+  const { units, program, calls, rdctl: service } = stage();
+  chmodSync(program, 0o777);
+  const { exit, err } = await service('install');
+  expect(err).toContain(`${program} can be written by other users`);
+  expect(err).toContain(`chmod go-w ${program}`);
+  expect(exit).toBe(3);
+  expect(calls()).toBe('');
+  expect(() => readdirSync(units)).toThrow('ENOENT');
+});
+
+test.skipIf(process.getuid?.() !== 0)('a unit for the whole computer is refused likewise', async () => {
+  const { program, rdctl: service } = stage();
+  // If it is asked after all, nothing is written.
+  writeFileSync(join(program, '..', 'systemctl'), '#!/bin/sh\nexit 1\n');
+  chmodSync(program, 0o777);
+  const { exit, err } = await service('install', '--system', '--driver', 'simulated');
+  expect(err).toContain('may run something else as root');
+  expect(exit).toBe(3);
 });
 
 test.skipIf(process.getuid?.() !== 0)(

@@ -1,5 +1,5 @@
-import { execFileSync } from 'node:child_process';
-import { chmodSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { execFileSync, spawnSync } from 'node:child_process';
+import { chmodSync, chownSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { open } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
@@ -273,6 +273,52 @@ describe('refused, with the program as it was:', () => {
       err: expect.stringContaining('cannot be upgraded safely'),
     });
     expectUntouched();
+  });
+
+  test('a program in a directory for everyone, and what others have left beside it is neither run nor moved', async () => {
+    const there = releases();
+    there.publish('0.2.0');
+    const { bin, upgrade, text } = installed();
+    const marker = join(bin, '..', 'ran');
+    const planted = `#!/bin/sh\n: >'${marker}'\necho rdctl 6.6.6\n`;
+    // Of a process that has ended.
+    const names = ['.rdctl.previous', `.rdctl.kept-${spawnSync('true').pid}.tmp`];
+    chmodSync(bin, 0o1777);
+    for (const name of names) {
+      writeFileSync(join(bin, name), planted, { mode: 0o755 });
+      for (const argv of [['--back'], flagsFor(there)]) {
+        const { exit, err } = await upgrade(...argv);
+        expect(err).toContain(`${bin} can be written by other users`);
+        expect(err).toContain('mode 1777');
+        expect(err).toContain('Move the program to a directory that only you or root can write');
+        expect(err).not.toContain('chmod');
+        expect(exit).toBe(3);
+        expect(readdirSync(bin).sort()).toEqual([name, 'rdctl']);
+      }
+      rmSync(join(bin, name));
+    }
+    expect(existsSync(marker)).toBe(false);
+    expect(text()).toBe(programOf('0.1.0'));
+  });
+
+  test('a way back to a file that others own or can write, which its directory no longer lets them replace', async () => {
+    const { bin, upgrade, text } = installed();
+    const previous = join(bin, '.rdctl.previous');
+    const marker = join(bin, '..', 'ran');
+    const plant = () => writeFileSync(previous, `#!/bin/sh\n: >'${marker}'\n`, { mode: 0o755 });
+    const spoils = [() => chmodSync(previous, 0o777)];
+    if (process.getuid?.() === 0) spoils.push(() => chownSync(previous, 65534, 65534));
+    for (const spoil of spoils) {
+      plant();
+      spoil();
+      const { exit, err } = await upgrade('--back');
+      expect(err).toContain(`so ${previous} need not be the version before the last upgrade`);
+      expect(err).toContain(`Remove it: rm ${previous}\n`);
+      expect(exit).toBe(3);
+      rmSync(previous);
+    }
+    expect(existsSync(marker)).toBe(false);
+    expect(text()).toBe(programOf('0.1.0'));
   });
 
   test('a way back without an upgrade before', async () => {

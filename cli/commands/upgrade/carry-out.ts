@@ -1,5 +1,5 @@
 import { readFile } from 'node:fs/promises';
-import { isAbsolute, join } from 'node:path';
+import { dirname, isAbsolute, join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { homeOf } from '../../../src/client/session/home.ts';
 import { RdError } from '../../../src/errors.ts';
@@ -19,7 +19,7 @@ import { ioError, systemCode } from '../../../src/os/io-error.ts';
 import { shellLine } from '../../../src/os/program.ts';
 import { PRODUCT } from '../../../src/product.ts';
 import { tryLock } from '../../../src/state/home-lock.ts';
-import { refuseExposed } from '../../../src/state/ownership.ts';
+import { exposureOf, exposureText, refuseExposed } from '../../../src/state/ownership.ts';
 import { usage } from '../../arguments/values.ts';
 import type { Io } from '../../command.ts';
 import { downloadProgress } from '../../views/progress.ts';
@@ -81,6 +81,7 @@ export async function goBack(io: Io, current: string = PRODUCT.version): Promise
         advice: 'Install one with `rdctl upgrade --version VERSION`.',
       });
     }
+    refuseExposedPrevious(file.previous);
     const version = await versionOfProgram(file.previous, file.previous, io.env, io.signal);
     const services = await servicesOf(program);
     await file.goBack();
@@ -142,9 +143,10 @@ async function openForWriting(
   request: UpgradeRequest,
   { env, platform, signal }: Io,
 ): Promise<ProgramFile> {
-  refuseExposed([program], {
-    because: 'so it cannot be upgraded safely',
-    otherwise: 'move the program to a directory that only you or root can write',
+  // The directory itself as well: in one with the sticky bit the program is safe, and the files beside it are anyone's.
+  refuseExposed([dirname(program), program], {
+    because: `so ${program} cannot be upgraded safely`,
+    otherwise: 'Move the program to a directory that only you or root can write, such as /usr/local/bin',
   });
   const file = await openProgram(program, { platform }).catch((error: unknown) => {
     const isDenied = error instanceof RdError && systemCode(error.cause) === 'EACCES';
@@ -159,6 +161,19 @@ async function openForWriting(
   throw new RdError('ERR_UPGRADE_REFUSED', `${program} is version ${version} by now, perhaps by another upgrade`, {
     advice: 'Nothing was changed. Run the command again if needed.',
   });
+}
+
+/** It may have been put there while the directory was open to others. Throws `ERR_NOT_PRIVATE`. */
+function refuseExposedPrevious(previous: string): void {
+  const exposure = exposureOf(previous);
+  if (!exposure) return;
+  throw new RdError(
+    'ERR_NOT_PRIVATE',
+    `${exposureText(exposure)}, so ${previous} need not be the version before the last upgrade`,
+    {
+      advice: `Remove it: ${shellLine(['rm', previous])}\nThen install a version with \`rdctl upgrade --version VERSION\`.`,
+    },
+  );
 }
 
 /** What was asked for, to ask for it again. */
@@ -208,7 +223,7 @@ async function keysOf(
   const { allowedSigners: path } = homeOf(io);
   refuseExposed([path], {
     because: 'so the keys in it cannot be trusted',
-    otherwise: 'name a file with --allowed-signers FILE',
+    otherwise: 'Name a file with --allowed-signers FILE',
   });
   const text = await readIfThere(path, { follow: true }).catch((cause: unknown) => {
     throw ioError('read', path, cause);
