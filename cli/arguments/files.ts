@@ -36,9 +36,9 @@ export function outFilePath<T extends string | undefined>(
 
 /**
  * Writes an output file atomically. A target that is not a regular file, such as a device, is written in place; a
- * symbolic link is followed.
+ * symbolic link is followed, but not one of another user.
  * @returns true when another file was replaced.
- * @throws RdError `ERR_IO`, including for a missing parent directory, which is a typo in the name.
+ * @throws RdError `ERR_NOT_PRIVATE` for a link of another user; `ERR_IO`, including for a missing parent directory, which is a typo in the name.
  */
 export async function writeOutFile(path: string, data: string | Uint8Array, options: OutFile): Promise<boolean> {
   const [replaced = false] = await writeOutFiles([{ path, data }], options);
@@ -72,13 +72,18 @@ export async function writeOutFiles(
   for (const file of files) {
     const { path, data } = file;
     const found = await lstat(path).catch(() => undefined);
+    await refuseForeignLink(path);
     if (found && !replace) {
       throw new RdError('ERR_IO', `${path} already exists`, { advice: 'Choose another name, or add --force.' });
     }
     const reached = found && (await reachedBy(path));
     replaced.push(reached?.isFile() ?? false);
     if (reached && !reached.isFile()) inPlace.push(file);
-    else plain.push({ path: found ? await realpath(path) : path, data, mode: mode & (reached?.mode ?? 0o777) });
+    else {
+      // What was no link is replaced, also when it has become one meanwhile.
+      const target = found?.isSymbolicLink() ? await realpath(path) : path;
+      plain.push({ path: target, data, mode: mode & (reached?.mode ?? 0o777) });
+    }
   }
   for (const { path, data } of inPlace) {
     await writeFile(path, data).catch(async (cause: unknown) => {
@@ -90,6 +95,16 @@ export async function writeOutFiles(
     throw await outFileError(files.length === 1 ? files[0]?.path : undefined, cause);
   });
   return replaced;
+}
+
+/** In a directory for everyone, such as `/tmp`, it may lead to any file of the user who writes. Throws `ERR_NOT_PRIVATE`. */
+export async function refuseForeignLink(path: string): Promise<void> {
+  const { exposureText, foreignLinkOn } = await import('../../src/state/ownership.ts');
+  const link = foreignLinkOn(path);
+  if (!link) return;
+  throw new RdError('ERR_NOT_PRIVATE', `could not write ${path}: ${exposureText(link)}, and may lead to any file`, {
+    advice: 'Choose another path, best in a directory that only you can write.',
+  });
 }
 
 /** Stat of the path, following links. */

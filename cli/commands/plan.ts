@@ -110,6 +110,7 @@ async function save(
     import('../../src/state/ownership.ts'),
   ]);
   const document = savePlan(made, desired.request, live, desired.files, new Date(), forwardsOf(desired));
+  await (await import('../arguments/files.ts')).refuseForeignLink(path);
   // A link stays, as with every file that a person names.
   const file = await realpath(path).catch(() => path);
   await writeFileAtomic(file, `${JSON.stringify(document, null, 2)}\n`);

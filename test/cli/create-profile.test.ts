@@ -1,4 +1,13 @@
-import { lstatSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  lchownSync,
+  lstatSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { rdctl } from '../helpers/cli.ts';
@@ -370,6 +379,31 @@ describe('files', () => {
     expect({ exit, err }).toEqual({ exit: 0, err: 'Wrote /dev/null.\n' });
     expect(statSync('/dev/null').isCharacterDevice()).toBe(true);
   });
+
+  test.runIf(process.platform === 'linux' && process.getuid?.() === 0)(
+    'are not written through a link that another user has made, wherever on the path it is',
+    async () => {
+      const [shared, own] = [temporaryDirectory(), temporaryDirectory()];
+      chmodSync(shared, 0o1777);
+      writeFileSync(join(own, 'precious'), 'mine');
+      const [file, directory] = [join(shared, 'file'), join(shared, 'directory')];
+      symlinkSync(join(own, 'precious'), file);
+      symlinkSync(own, directory);
+      for (const link of [file, directory]) lchownSync(link, 65534, 65534);
+      for (const path of [file, join(directory, 'new'), join(directory, 'precious')]) {
+        const { exit, err } = await write(shared, '--output=json', '-b', '{}', '--out-file', path);
+        expect(err).toMatch(
+          /^Error: could not write .*: the link .* belongs to another user \(owner nobody, .*\), and may lead to any file\n/,
+        );
+        expect(exit).toBe(1);
+      }
+      expect(readdirSync(own)).toEqual(['precious']);
+      expect(readFileSync(join(own, 'precious'), 'utf8')).toBe('mine');
+      for (const link of [file, directory]) lchownSync(link, 0, 0);
+      expect((await write(shared, '--output=json', '-b', '{}', '--out-file', file)).exit).toBe(0);
+      expect(readFileSync(join(own, 'precious'), 'utf8')).not.toBe('mine');
+    },
+  );
 
   test('of both hives are written side by side', async () => {
     const cwd = temporaryDirectory();
