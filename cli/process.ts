@@ -29,9 +29,10 @@ function writer(fd: 1 | 2, called: string): Writer {
     send(isTerminal(fd) ? forTerminal(Buffer.from(data).toString('utf8')) : data);
   }
 
+  // What people read may reach a terminal by another program, such as a pager.
   function say(said: string): void {
-    const text = called === PROGRAM ? said : asTyped(said, called);
-    send(isTerminal(fd) ? folded(forTerminal(text), fd) : text);
+    const text = forTerminal(called === PROGRAM ? said : asTyped(said, called));
+    send(isTerminal(fd) ? folded(text, fd) : text);
   }
 
   function send(data: string | Uint8Array): void {

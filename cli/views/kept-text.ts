@@ -34,7 +34,7 @@ function profileText(kept: KeptStatus, moment: Moment): string {
 }
 
 function healText({ watch }: KeptStatus): string {
-  const fields = Object.entries(watch.fields).map(([path, level]) => `${path}: ${level}`);
+  const fields = Object.entries(watch.fields).map(([path, level]) => `${plainText(path)}: ${level}`);
   return [watch.heal, ...fields].join(', ');
 }
 

@@ -11,8 +11,12 @@ const EACH_HIDDEN = new RegExp(HIDDEN, 'g');
 const RUNS = new RegExp(`[${SET}]+`, 'g');
 /** Line breaks and tabs are kept in multi-line text. */
 const BETWEEN_LINES = new RegExp(`\\r?\\n|\\t|[${SET}]`, 'g');
-/** Characters that never occur in our own output, which does contain styles and cursor movements. */
-const FOREIGN = new RegExp(`(?![\\u0000-\\u001f])[${SET}]`, 'g');
+/**
+ * What our own text consists of, so that anything else is foreign: lines and tabs, the styles of `cli/views/text.ts`, and what redraws the
+ * status. What moves the cursor counts only where a text begins.
+ */
+const OURS = '\\r?\\n|\\t|\\u001b\\[(?:1|2|22|3[1239])m|^\\r\\u001b\\[2K|^\\u001b\\[H|\\u001b\\[K(?=\\n)|\\u001b\\[J$';
+const FOREIGN = new RegExp(`${OURS}|([${SET}])`, 'g');
 /** Maximum characters of a name that are shown. */
 const LONGEST_NAME = 40;
 
@@ -31,11 +35,11 @@ export function escapedInLines(text: string): string {
 }
 
 /**
- * Untrusted text for a terminal: C1 controls, direction marks and zero-width characters are escaped as in JSON, so a
- * JSON document stays equivalent. ASCII controls pass, for our own styles; those of others are escaped earlier.
+ * Text of ours with untrusted text in it, for a terminal: hidden characters are escaped as in JSON, so a JSON document stays equivalent. Of
+ * sequences only those pass that we write ourselves.
  */
 export function forTerminal(text: string): string {
-  return text.replace(FOREIGN, escaped);
+  return text.replace(FOREIGN, (all, foreign?: string) => (foreign === undefined ? all : escaped(foreign)));
 }
 
 /** On one line, with a space for each run of hidden characters. */
