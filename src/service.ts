@@ -172,7 +172,7 @@ interface Parts {
 
 function contextOf(options: ServiceOptions, parts: Parts): ApiContext {
   const { home, backend, features, life, credentials, metrics, about } = parts;
-  const { places, log, listener, notices, reset, streams } = home;
+  const { places, log, refusals, listener, notices, reset, streams } = home;
   const { port } = listener;
   const { driver, policies, integration, maintenance } = backend;
   return {
@@ -205,6 +205,7 @@ function contextOf(options: ServiceOptions, parts: Parts): ApiContext {
     resetBackend: features.data.reset,
     prove: (nonce) => proofOf({ password: credentials.password, port }, nonce),
     log: log.write,
+    refusals,
     about: {
       ...about,
       pid: process.pid,

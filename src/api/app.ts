@@ -82,7 +82,7 @@ export function createApp(context: ApiContext, server?: Server): FastifyInstance
   app.removeAllContentTypeParsers();
   app.addContentTypeParser('*', (_request: FastifyRequest, payload: IncomingMessage) => collectBody(payload));
 
-  const handleError = createErrorHandler(context.log);
+  const handleError = createErrorHandler(context.refusals);
   app.setErrorHandler(handleError);
   app.setNotFoundHandler((request, reply) =>
     handleError(unknownCommand(request.method, pathOf(request)), request, reply),

@@ -26,6 +26,7 @@ import type { MaintenanceWindow } from '../settings/maintenance-window.ts';
 import type { WatchRules } from '../settings/watch-rules.ts';
 import type { DesiredStore } from '../state/desired-store.ts';
 import type { TokenCheck } from '../state/tokens.ts';
+import type { LimitedLog } from './limited-log.ts';
 
 type LogLevel = 'debug' | 'info' | 'warn' | 'error';
 /** Constant message, variable values. */
@@ -83,6 +84,8 @@ export interface ApiContext {
   /** The proof for a nonce; see `src/client/service-proof.ts`. */
   prove(nonce: string): string;
   log: Log;
+  /** The same log, for lines about requests that are not carried out. */
+  refusals: LimitedLog;
   clock: Clock;
   about: ServiceFacts;
   layers: LayerFacts;

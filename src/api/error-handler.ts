@@ -1,7 +1,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { ERRORS, type ErrorCode, RdError, type SettingsFinding } from '../errors.ts';
 import { indentedJson } from '../json.ts';
-import type { Log } from './context.ts';
+import type { LimitedLog } from './limited-log.ts';
 import { JSON_TYPE, TEXT_TYPE, TEXTS } from './wire-texts.ts';
 
 /** The document of `schemas/error.json`: every error under `/v2`. */
@@ -25,16 +25,25 @@ const ADVICE: Partial<Record<ErrorCode, string>> = {
   ERR_NOT_READY: 'Try again later.',
 };
 const SEE_LOG = 'See the service log for the cause.';
+/** Characters of a path in the log: callers choose it. */
+const LONGEST_PATH = 200;
 
-/** Handles all errors of the API: a sentence as text, or a document under `/v2`. A bug reveals no details. */
-export function createErrorHandler(log: Log) {
+/**
+ * Handles all errors of the API: a sentence as text, or a document under `/v2`. A bug reveals no details. Being asked too much, too early or
+ * too often is no failure of the service, so refusals are logged as such, without a stack.
+ */
+export function createErrorHandler(log: LimitedLog) {
   return function handleError(thrown: unknown, request: FastifyRequest, reply: FastifyReply): void {
     const error = expected(thrown);
     const { status } = error ? ERRORS[error.code] : ERRORS.ERR_INTERNAL;
     const path = pathOf(request);
-    if (!error) log('error', 'request failed unexpectedly', { method: request.method, path, error: thrown });
-    else if (status >= 500) log('error', 'request failed', { method: request.method, path, error });
-    else log('debug', 'request refused', { method: request.method, path, status, code: error.code });
+    const values = { ...loggedRequest(request), status };
+    const kind = `${error?.code ?? 'unexpected'} ${routeOf(request)}`;
+    if (!error) log.write(kind, 'error', 'request failed unexpectedly', { ...values, error: thrown });
+    else if (status === 503)
+      log.write(kind, 'warn', 'request refused', { ...values, code: error.code, reason: error.message });
+    else if (status >= 500) log.write(kind, 'error', 'request failed', { ...values, error });
+    else log.write(kind, 'debug', 'request refused', { ...values, code: error.code });
 
     if (error?.code === 'ERR_UNAUTHORIZED' && !reply.hasHeader('WWW-Authenticate')) {
       reply.header('WWW-Authenticate', 'Basic realm="rdctl", charset="UTF-8"');
@@ -51,6 +60,20 @@ export function createErrorHandler(log: Log) {
 /** The path as sent, without the query string. */
 export function pathOf(request: FastifyRequest): string {
   return request.originalUrl.split('?', 1)[0] ?? '';
+}
+
+/** A request, in the values of a line of the log. */
+export function loggedRequest(request: FastifyRequest): { method: string; path: string } {
+  const path = pathOf(request);
+  return {
+    method: request.method,
+    path: path.length > LONGEST_PATH ? `${path.slice(0, LONGEST_PATH)}…` : path,
+  };
+}
+
+/** The route of a request, as a kind of lines: all paths without a route are one. */
+export function routeOf(request: FastifyRequest): string {
+  return request.is404 ? 'without a route' : `${request.method} ${request.routeOptions.url ?? ''}`;
 }
 
 function expected(thrown: unknown): RdError | undefined {

@@ -20,9 +20,13 @@ export type Access = { refusal?: undefined; token?: TokenHolder } | { refusal: R
 
 /**
  * Checks a request before anything else reads it: the Host header, because a foreign page can have its name resolve to
- * this machine; the Origin, which browsers send; then the credentials, which all but open routes require.
+ * this machine; the Origin and the fetch metadata, which browsers send, the latter also for images, scripts and links, which have no Origin;
+ * then the credentials, which all but open routes require.
  */
 export type Guard = (request: FastifyRequest) => Access | Promise<Access>;
+
+/** `Sec-Fetch-Site` of a page elsewhere; another port of this computer is the same site. */
+const FOREIGN_SITES: ReadonlySet<string> = new Set(['cross-site', 'same-site']);
 
 export function createGuard({ user, password, allowHosts, tokens }: GuardOptions): Guard {
   const expectedUser = Buffer.from(user);
@@ -56,6 +60,9 @@ export function createGuard({ user, password, allowHosts, tokens }: GuardOptions
       return {
         refusal: new RdError('ERR_FORBIDDEN', `requests from pages of ${JSON.stringify(origin)} are not accepted here`),
       };
+    }
+    if (FOREIGN_SITES.has(String(request.headers['sec-fetch-site']).toLowerCase())) {
+      return { refusal: new RdError('ERR_FORBIDDEN', 'requests from pages of other sites are not accepted here') };
     }
     if (isAuthorized(authorization) || request.routeOptions.config?.doc?.open) return {};
     const presented = presentedToken(authorization);

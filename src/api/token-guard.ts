@@ -4,7 +4,7 @@ import { PRODUCT } from '../product.ts';
 import type { TokenCheck, TokenScope } from '../state/tokens.ts';
 import { basicCredentials } from './basic-credentials.ts';
 import type { ApiContext } from './context.ts';
-import { pathOf } from './error-handler.ts';
+import { loggedRequest, pathOf, routeOf } from './error-handler.ts';
 import type { Access } from './guard.ts';
 import { TEXTS } from './wire-texts.ts';
 
@@ -25,8 +25,6 @@ const INCLUDES: Readonly<Record<TokenScope, readonly TokenScope[]>> = {
 
 const REALM = 'Bearer realm="rdctl"';
 const CREATE = 'Create a token with: rdctl token create --scope read|plan|write --name NAME';
-/** Milliseconds: refused tokens are logged at most once in this time, so that they cannot fill the log. */
-const LOG_INTERVAL = 10_000;
 
 /**
  * The token of an `Authorization` header (RFC 6750, or Basic with the user `token`). Undefined for credentials of other kinds, which are
@@ -39,30 +37,25 @@ export function presentedToken(header: string | undefined): string | undefined {
   return presented?.startsWith(PREFIX) ? presented : undefined;
 }
 
-/**
- * Accepts a valid token on routes of its scope.
- * @param now milliseconds.
- */
-export function createTokenGuard(
-  { tokens, log }: Pick<ApiContext, 'tokens' | 'log'>,
-  now: () => number = () => performance.now(),
-): TokenGuard {
-  const logRefused = throttled(log, now);
+/** Accepts a valid token on routes of its scope. */
+export function createTokenGuard({ tokens, refusals }: Pick<ApiContext, 'tokens' | 'refusals'>): TokenGuard {
+  function logRefused(kind: string, request: FastifyRequest, values: { reason: string; token?: string }): void {
+    refusals.write(`token ${kind}`, 'warn', 'a token was refused', { ...loggedRequest(request), ...values });
+  }
   return async (request, presented) => {
-    const { method } = request;
-    const path = pathOf(request);
     const check = await tokens.check(presented);
     if (check.kind !== 'valid') {
-      logRefused({ method, path, reason: check.kind, ...('name' in check ? { token: check.name } : {}) });
+      // Anyone can present tokens, on any path and with any name.
+      logRefused(check.kind, request, { reason: check.kind, ...('name' in check ? { token: check.name } : {}) });
       return { refusal: invalidToken(check), challenge: `${REALM}, error="invalid_token"` };
     }
     const required = request.routeOptions.config?.doc?.scope ?? 'closed';
     if (request.is404 || INCLUDES[check.scope].some((scope) => scope === required)) {
       return { token: { name: check.name, isValid: async () => (await tokens.check(presented)).kind === 'valid' } };
     }
-    log('warn', 'a token was refused', { method, path, reason: 'scope', token: check.name });
+    logRefused(`scope ${check.name} ${routeOf(request)}`, request, { reason: 'scope', token: check.name });
     const challenge = `${REALM}, error="insufficient_scope"${required === 'closed' ? '' : `, scope="${required}"`}`;
-    return { refusal: missingScope(check, required, `${method} ${path}`), challenge };
+    return { refusal: missingScope(check, required, `${request.method} ${pathOf(request)}`), challenge };
   };
 }
 
@@ -95,19 +88,4 @@ function missingScope(
   return new RdError('ERR_FORBIDDEN', `${what} requires the scope ${required}; the token "${name}" has ${scope}`, {
     advice: `Create a token with that scope: rdctl token create --scope ${required} --name NAME`,
   });
-}
-
-/** Logs a refusal at once, and then again only after a while, with the number of those in between. Values contain no secret. */
-function throttled(log: ApiContext['log'], now: () => number): (values: Record<string, unknown>) => void {
-  let next = Number.NEGATIVE_INFINITY;
-  let unlogged = 0;
-  return (values) => {
-    if (now() < next) {
-      unlogged += 1;
-      return;
-    }
-    log('warn', 'a token was refused', { ...values, ...(unlogged > 0 ? { unlogged } : {}) });
-    next = now() + LOG_INTERVAL;
-    unlogged = 0;
-  };
 }

@@ -1,4 +1,5 @@
 import { rm } from 'node:fs/promises';
+import { type LimitedLog, limitedLog } from '../api/limited-log.ts';
 import { bindListener, type Listener } from '../api/listener.ts';
 import { homeService, mayRun, SERVICE_STOP_MS } from '../client/home-service.ts';
 import { messageOf, RdError } from '../errors.ts';
@@ -31,6 +32,7 @@ export interface Home {
   places: Places;
   lock: Awaited<ReturnType<typeof lockHome>>;
   log: LogFile;
+  refusals: LimitedLog;
   listener: Listener;
   /** Startup notices for the status, as sentences. */
   notices: string[];
@@ -82,6 +84,8 @@ export async function openHome(options: ServiceOptions, undo: Undo[]): Promise<H
   const notices: string[] = [...adopted];
   const log = await openLog(places.logs, 'info', (error) => notices.push(`Cannot write the log: ${error.message}.`));
   undo.push(['log', () => log.close()]);
+  const refusals = limitedLog(log.write, options.clock ?? steadyClock);
+  undo.push(['refusals', async () => refusals.close()]);
   for (const failure of await sweepDrafts(places, Date.now())) log.write('warn', failure.message);
   await sweepLock(places.applyLock).catch((error: unknown) => log.write('warn', 'the lock stays', { error }));
   // In drop-in mode, scripts expect the default port; an idle service, which only works on data, does not need it.
@@ -114,7 +118,20 @@ export async function openHome(options: ServiceOptions, undo: Undo[]): Promise<H
     await forget().catch((error: unknown) => onFailure('connection file', error));
   }
   const adopts = mayRun(found);
-  return { places, lock, log, listener, notices, streams, reset, adopts, ending, withdraw, check: place.check };
+  return {
+    places,
+    lock,
+    log,
+    refusals,
+    listener,
+    notices,
+    streams,
+    reset,
+    adopts,
+    ending,
+    withdraw,
+    check: place.check,
+  };
 }
 
 /**

@@ -203,14 +203,23 @@ test('a page in a browser cannot use a token either', async () => {
 test('refused tokens are logged with their name, without what was presented, and not for each request', async () => {
   const api = withTokens();
   for (let round = 0; round < 20; round += 1) await send(api, 'GET /v1/settings', 'revoked');
+  for (let round = 0; round < 20; round += 1) await send(api, 'PUT /v1/settings', 'read');
   await send(api, 'GET /v1/settings', SECRET);
+  await api.refusalClock.pass(60_000);
   const warnings = api.logged.filter(({ level }) => level === 'warn');
+  const line = (message: string, values: object) => ({
+    level: 'warn',
+    message: `a token was refused${message}`,
+    values: { path: '/v1/settings', ...values },
+  });
+  const revoked = { method: 'GET', reason: 'unknown', token: 'gone' };
+  const weak = { method: 'PUT', reason: 'scope', token: 'a-read' };
   expect(warnings).toEqual([
-    {
-      level: 'warn',
-      message: 'a token was refused',
-      values: { method: 'GET', path: '/v1/settings', reason: 'unknown', token: 'gone' },
-    },
+    ...Array.from({ length: 5 }, () => line('', revoked)),
+    ...Array.from({ length: 5 }, () => line('', weak)),
+    line('', { method: 'GET', reason: 'malformed' }),
+    line(' … more', { ...revoked, more: 15 }),
+    line(' … more', { ...weak, more: 15 }),
   ]);
   expect(JSON.stringify(api.logged)).not.toContain(SECRET);
 });

@@ -134,6 +134,18 @@ test('pages of a foreign origin are refused; our own are accepted', async () => 
   expect(Object.keys(headers).filter((name) => name.startsWith('access-control'))).toEqual([]);
 });
 
+test('a page elsewhere is refused also where browsers send no Origin, as for images and links', async () => {
+  for (const line of ['GET /v2/proof?nonce=5', 'GET /v1/about', 'PUT /v1/shutdown', 'GET /nothing']) {
+    for (const site of ['cross-site', 'same-site', 'Cross-Site']) {
+      const { status, body } = await raw(line, { 'Sec-Fetch-Site': site });
+      expect([status, body]).toEqual([403, expect.stringContaining('pages of other sites are not accepted')]);
+    }
+  }
+  for (const site of ['none', 'same-origin']) {
+    expect((await raw('GET /v1/about', { 'Sec-Fetch-Site': site })).status).toBe(200);
+  }
+});
+
 test.each([
   undefined,
   'application/json',

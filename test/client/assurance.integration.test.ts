@@ -186,7 +186,7 @@ test('answers a limited number of proofs per second', async () => {
   const app = fastify();
   let now = 5000;
   proofRoutes(app, { prove: (nonce) => nonce }, () => now);
-  app.setErrorHandler(createErrorHandler(() => undefined));
+  app.setErrorHandler(createErrorHandler({ write: () => undefined, close: () => undefined }));
   const ask = async () => (await app.inject({ url: `/v2/proof?nonce=${newNonce()}` })).statusCode;
   const statuses: number[] = [];
   for (let count = 0; count < 501; count += 1) statuses.push(await ask());

@@ -1,6 +1,7 @@
 import type { FastifyInstance } from 'fastify';
 import { createApp } from '../../src/api/app.ts';
 import type { ApiContext } from '../../src/api/context.ts';
+import { limitedLog } from '../../src/api/limited-log.ts';
 import { createTransientStore } from '../../src/api/routes/transient-settings.ts';
 import { type Client, createClient } from '../../src/client/client.ts';
 import type { HttpResponse, Transport } from '../../src/client/connection.ts';
@@ -26,6 +27,7 @@ import type { Platform } from '../../src/settings/field.ts';
 import { DEFAULT_MACHINE_OPTIONS } from '../../src/settings/machine-options.gen.ts';
 import type { Settings } from '../../src/settings/settings.gen.ts';
 import { createDesiredStore, type DesiredStoreInput } from '../../src/state/desired-store.ts';
+import { type SteppedClock, steppedClock } from './stepped-clock.ts';
 
 /** What the scripted controllers report; tests change it. */
 interface Script {
@@ -44,6 +46,8 @@ export interface TestApi {
   context: ApiContext;
   logged: { level: string; message: string; values?: Record<string, unknown> }[];
   stops: string[];
+  /** What limits the lines about refused requests. */
+  refusalClock: SteppedClock;
 }
 
 export interface TestApiOptions {
@@ -166,6 +170,7 @@ export function startApi(options: TestApiOptions = {}): TestApi {
   const { portForwards = noForwards, extensions = noExtensions } = options;
   const log: ApiContext['log'] = (level, message, values) =>
     logged.push({ level, message, ...(values ? { values } : {}) });
+  const refusalClock = steppedClock();
   const applies = createApplies({
     controllers,
     portForwards,
@@ -220,6 +225,7 @@ export function startApi(options: TestApiOptions = {}): TestApi {
     onStatus: () => () => undefined,
     events: createServiceEvents({ history: { entries: [], dropped: 0 }, generation: 1, now: Date.now }),
     clock: systemClock,
+    refusals: limitedLog(log, refusalClock),
     streams: new Set(),
     maintenance: () => undefined,
     transaction: () => undefined,
@@ -266,7 +272,7 @@ export function startApi(options: TestApiOptions = {}): TestApi {
     foreign: false,
     reached: { by: 'word' },
   } as const;
-  return { app, client: createClient(connection, injectTransport(app)), script, context, logged, stops };
+  return { app, client: createClient(connection, injectTransport(app)), script, context, logged, stops, refusalClock };
 }
 
 function scripted(script: Script, initial: Desired): Controllers {
