@@ -103,16 +103,26 @@ async function save(
       advice: 'Start one with `rdctl start`; omit --out-file to see an estimated plan.',
     });
   }
-  const [{ realpath }, { savePlan }, { writeFileAtomic }, { exposureOf, exposureText }] = await Promise.all([
+  const [
+    { realpath },
+    { refuseForeignLink },
+    { isLink },
+    { savePlan },
+    { writeFileAtomic },
+    { exposureOf, exposureText },
+  ] = await Promise.all([
     import('node:fs/promises'),
+    import('../arguments/files.ts'),
+    import('../../src/state/linked-file.ts'),
     import('../../src/client/saved-plan.ts'),
     import('../../src/os/atomic-file.ts'),
     import('../../src/state/ownership.ts'),
   ]);
   const document = savePlan(made, desired.request, live, desired.files, new Date(), forwardsOf(desired));
-  await (await import('../arguments/files.ts')).refuseForeignLink(path);
   // A link stays, as with every file that a person names.
-  const file = await realpath(path).catch(() => path);
+  const isLinked = await isLink(path);
+  await refuseForeignLink(path);
+  const file = isLinked ? await realpath(path).catch(() => path) : path;
   await writeFileAtomic(file, `${JSON.stringify(document, null, 2)}\n`);
   const exposure = exposureOf(path);
   if (exposure) io.err(`notice: ${exposureText(exposure)}, so \`rdctl apply\` refuses the plan there\n`);

@@ -1,4 +1,4 @@
-import { chmodSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { chmodSync, lchownSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { describe, expect, test } from 'vitest';
@@ -225,6 +225,24 @@ describe('a saved plan', () => {
       expect((await rdctl(['apply', 'plan.json'])).exit).toBe(0);
     },
   );
+
+  test.runIf(process.getuid?.() === 0)('is not written through a link of another user', async () => {
+    const { rdctl, file, cwd } = await stage();
+    file('p.json', CONTAINERD);
+    file('precious', 'mine');
+    const precious = join(cwd, 'precious');
+    const link = join(cwd, 'plan.json');
+    symlinkSync(precious, link);
+    lchownSync(link, 65534, 65534);
+    const plan = () => rdctl(['plan', '-f', 'p.json', '--out-file', 'plan.json']);
+    const { exit, err } = await plan();
+    expect(err).toContain(`could not write ${link}: the link ${link} belongs to another user (owner nobody`);
+    expect(exit).toBe(3);
+    expect(readFileSync(precious, 'utf8')).toBe('mine');
+    lchownSync(link, 0, 0);
+    expect((await plan()).exit).toBe(0);
+    expect(readFileSync(precious, 'utf8')).not.toBe('mine');
+  });
 
   test('is stale when the power state changes during the prompt', async () => {
     const { rdctl, client, proxy, file } = await stage();

@@ -14,9 +14,9 @@ function stage(parent?: string) {
   const [program, tools] = [join(folder, 'rdctl'), join(folder, 'tools')];
   writeFileSync(program, '', { mode: 0o755 });
   mkdirSync(tools, { mode: 0o755 });
-  const check = (path: string, { system = true, self = [program] } = {}) =>
+  const check = (path: string, { system = true, self = [program], home = '/root' } = {}) =>
     refuseExposedUnit(
-      { command: [...self, 'serve'], environment: { PATH: path } },
+      { command: [...self, 'serve'], environment: { PATH: path, HOME: home } },
       { system, again: [...self, 'service', 'install', '--system'] },
     );
   return { folder, program, tools, check };
@@ -77,6 +77,22 @@ describe.runIf(isRootOnLinux)('a unit of the whole computer', () => {
         }),
       );
     }
+  });
+
+  test('is not made with the home of another user', () => {
+    const { folder, check } = atRoot();
+    const home = join(folder, 'theirs');
+    mkdirSync(home);
+    chownSync(home, NOBODY, NOBODY);
+    expect(() => check('/usr/bin', { home })).toThrow(
+      expect.objectContaining({
+        code: 'ERR_NOT_PRIVATE',
+        message: expect.stringMatching(
+          `^${home} belongs to another user \\(owner nobody, .*so a unit with this HOME may`,
+        ),
+        advice: 'Run it with `sudo -H`, which sets the home of root.',
+      }),
+    );
   });
 
   test('is not made of a program that another user owns, nor of one that starts it, nor of one in a directory for all', () => {

@@ -278,7 +278,7 @@ describe('refused, with the program as it was:', () => {
   test('a program in a directory for everyone, and what others have left beside it is neither run nor moved', async () => {
     const there = releases();
     there.publish('0.2.0');
-    const { bin, upgrade, text } = installed();
+    const { bin, program, upgrade, text } = installed();
     const marker = join(bin, '..', 'ran');
     const planted = `#!/bin/sh\n: >'${marker}'\necho rdctl 6.6.6\n`;
     // Of a process that has ended.
@@ -290,7 +290,10 @@ describe('refused, with the program as it was:', () => {
         const { exit, err } = await upgrade(...argv);
         expect(err).toContain(`${bin} can be written by other users`);
         expect(err).toContain('mode 1777');
-        expect(err).toContain('Move the program to a directory that only you or root can write');
+        expect(err).toContain(`so what lies beside ${program}, such as the version before it, may be theirs`);
+        expect(err).toContain(
+          `Move the program to a directory that only you or root can write: \`mv ${program} /usr/local/bin/\`.`,
+        );
         expect(err).not.toContain('chmod');
         expect(exit).toBe(3);
         expect(readdirSync(bin).sort()).toEqual([name, 'rdctl']);

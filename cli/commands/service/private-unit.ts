@@ -9,7 +9,7 @@ const SYSTEM_PATH = ['/usr/sbin', '/usr/bin', '/sbin', '/bin'];
 
 /**
  * Refuses a unit that would run what another user can put in its place. Of the whole computer: only what root owns, also after a boot, and in its PATH
- * as well. Of a user: the program, as for an upgrade; the PATH is the one that the shells of that user have.
+ * and HOME as well. Of a user: the program, as for an upgrade; the PATH is the one that the shells of that user have.
  * @param again the command line for another attempt with `--system`
  * @throws RdError `ERR_NOT_PRIVATE` naming the directory or file, its owner and mode.
  */
@@ -26,6 +26,11 @@ export function refuseExposedUnit(
     otherwise: `Install the program and all that runs it where only ${system ? 'root' : 'you or root'} can write, such as /usr/local/bin, and run it from there`,
   });
   if (!system) return;
+  refuseExposed(environment.HOME ? [environment.HOME] : [], {
+    trust,
+    because: 'so a unit with this HOME may obey files of others as root',
+    otherwise: 'Run it with `sudo -H`, which sets the home of root',
+  });
   const entries = (environment.PATH ?? '').split(delimiter).filter((entry) => entry !== '');
   const kept = entries.filter((entry) => exposureOf(entry, trust) === undefined);
   const path = (kept.length === 0 ? SYSTEM_PATH : kept).join(delimiter);

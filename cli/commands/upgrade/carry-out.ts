@@ -143,10 +143,12 @@ async function openForWriting(
   request: UpgradeRequest,
   { env, platform, signal }: Io,
 ): Promise<ProgramFile> {
-  // The directory itself as well: in one with the sticky bit the program is safe, and the files beside it are anyone's.
-  refuseExposed([dirname(program), program], {
-    because: `so ${program} cannot be upgraded safely`,
-    otherwise: 'Move the program to a directory that only you or root can write, such as /usr/local/bin',
+  const otherwise = 'Move the program to a directory that only you or root can write';
+  refuseExposed([program], { because: 'so it cannot be upgraded safely', otherwise });
+  // In a directory with the sticky bit the program is safe, and what lies beside it is anyone's.
+  refuseExposed([dirname(program)], {
+    because: `so what lies beside ${program}, such as the version before it, may be theirs`,
+    otherwise: `${otherwise}: \`${shellLine(['mv', program, '/usr/local/bin/'])}\``,
   });
   const file = await openProgram(program, { platform }).catch((error: unknown) => {
     const isDenied = error instanceof RdError && systemCode(error.cause) === 'EACCES';
