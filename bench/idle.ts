@@ -21,7 +21,7 @@ for n in 1 2 3; do
   docker run --detach --name idle$n idle$n sleep infinity > /dev/null
 done`;
 /** New file systems and containers have things to finish. */
-const SETTLE_MS = 30_000;
+const SETTLE_MS = 60_000;
 const LOOK_MS = 60_000;
 /** Of the clock in `/proc/PID/stat`. */
 const TICK_MS = 10;

@@ -57,7 +57,7 @@ async function countingDockerd({ events = true } = {}) {
   };
   const count = (route: string) => asked.filter((each) => each === route).length;
   return {
-    ...{ engine, crash, names, count, containers, lines, path, followers },
+    ...{ engine, crash, clock: shell.clock, names, count, containers, lines, path, followers },
     report: (action: string) => {
       for (const follower of followers) follower.write(`${JSON.stringify({ Type: 'container', Action: action })}\n`);
     },
@@ -127,8 +127,9 @@ test('no look stands on a dockerd that reports no events', async () => {
 });
 
 test('no look stands once the containerd of dockerd has ended, which dockerd outlives', async () => {
-  const { engine, crash, names } = await countingDockerd();
+  const { engine, crash, names, clock } = await countingDockerd();
   await expect.poll(async () => (await names('routine')) && engine.standsMs?.()).toBeGreaterThan(0);
   crash('moby-containerd');
+  await clock.sleep(20_000);
   expect(await engine.standsMs?.()).toBe(0);
 });

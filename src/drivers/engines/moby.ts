@@ -27,6 +27,8 @@ const READY_MS = 120_000;
 const CONTAINERD_GRACE_MS = 10_000;
 /** A dockerd that hangs keeps its connections, and only a query shows it. */
 const STANDS_MS = 60_000;
+/** To read whether a process of the guest is there costs an idle one something each time. */
+const CONTAINERD_STANDS_MS = 20_000;
 /** dockerd's own stop timeout for containers, plus a margin for itself. */
 const GRACE_MS = (SHUTDOWN_SECONDS + 10) * 1000;
 
@@ -144,6 +146,7 @@ export function mobyEngine(shell: Shell, cgroup: string): EngineDriver {
   async function stop(signal: AbortSignal): Promise<void> {
     const started = await record.read();
     if (started === undefined) return;
+    containerdSeen = Number.NEGATIVE_INFINITY;
     await storedNetwork.stop(signal);
     await shell.stop(dockerd.name, GRACE_MS, signal);
     await shell.stop(containerd.program.name, CONTAINERD_GRACE_MS, signal);
@@ -154,9 +157,16 @@ export function mobyEngine(shell: Shell, cgroup: string): EngineDriver {
     await record.remove(places.run, places.isolated.run, places.isolated.data);
   }
 
-  // No connection leads from a host to the containerd in its guest, and dockerd outlives it.
-  const containerdRuns = async () =>
-    (await shell.holds(places.containerd.socket)) || (await shell.find(containerd.program.name)).state === 'running';
+  let containerdSeen = Number.NEGATIVE_INFINITY;
+  /** No connection leads from a host to the containerd in its guest, and dockerd outlives it. */
+  async function containerdRuns(): Promise<boolean> {
+    if (await shell.holds(places.containerd.socket)) return true;
+    const now = shell.clock.now();
+    if (now - containerdSeen < CONTAINERD_STANDS_MS) return true;
+    const runs = (await shell.find(containerd.program.name)).state === 'running';
+    containerdSeen = runs ? now : Number.NEGATIVE_INFINITY;
+    return runs;
+  }
   const isFollowed = async () => workload.isCurrent() && (await shell.holds(places.socket)) && (await containerdRuns());
 
   return {
