@@ -288,6 +288,8 @@ export interface Driver extends DriverInfo {
    * are unused while the machine is off, so they can be copied, replaced and deleted.
    */
   readonly keeps: readonly string[];
+  /** What each of them is. */
+  readonly keptKind: 'file' | 'directory';
   /**
    * Copies of `keeps` while the machine is on, all from one point in time with consistent file systems. Targets must not exist; missing
    * sources are skipped. `progress` gets the completed share, from 0 to 1. Absent where only a stopped machine can be copied. Throws

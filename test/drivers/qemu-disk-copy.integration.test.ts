@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { existsSync, mkdirSync, readFileSync, statSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
+import { comma, wholeDisk } from '../../src/drivers/machines/qemu/arguments.ts';
 import { diskCopy } from '../../src/drivers/machines/qemu/disk-copy.ts';
 import { checkDiskCopy } from '../../src/drivers/machines/qemu/disks.ts';
 import { qemuMonitor } from '../../src/drivers/machines/qemu/monitor.ts';
@@ -33,7 +34,10 @@ async function scene() {
     argv: [
       'qemu-system-x86_64',
       ...['-nodefaults', '-no-user-config', '-machine', 'q35', '-accel', 'tcg', '-m', '64', '-S', '-display', 'none'],
-      ...['-drive', `file=${data},if=none,id=data,node-name=data0,format=qcow2,discard=unmap,detect-zeroes=unmap`],
+      ...[
+        '-drive',
+        `file=${comma(wholeDisk([data]))},if=none,id=data,node-name=data0,format=qcow2,discard=unmap,detect-zeroes=unmap`,
+      ],
       ...['-device', 'virtio-blk-pci,drive=data', '-qmp', `unix:${socket},server=on,wait=off`],
     ],
     recordFile,

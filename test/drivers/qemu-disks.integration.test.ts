@@ -1,15 +1,24 @@
-import { spawn } from 'node:child_process';
+import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import type { GuestImage } from '../../src/drivers/guest-images/image.ts';
 import { accelerationFailure, accelerators } from '../../src/drivers/machines/qemu/accelerator.ts';
-import { type DiskParts, diskFacts, ensureData, ensureRoot } from '../../src/drivers/machines/qemu/disks.ts';
+import { wholeDisk } from '../../src/drivers/machines/qemu/arguments.ts';
+import {
+  checkDiskCopy,
+  type DiskParts,
+  dataBytes,
+  diskFacts,
+  ensureData,
+  ensureRoot,
+} from '../../src/drivers/machines/qemu/disks.ts';
 import type { Run } from '../../src/drivers/shell.ts';
 import { RdError } from '../../src/errors.ts';
 import { findProgram, programPath } from '../../src/os/program.ts';
 import { run as runProgram } from '../../src/os/run.ts';
+import { diskHeader } from '../helpers/disk-header.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';
 import { HOST } from './scripted-qemu.ts';
 
@@ -147,6 +156,70 @@ describe.skipIf(!hasImages)('the disks of a machine', () => {
     expect(readFileSync(places.data).equals(before)).toBe(true);
   });
 });
+
+describe('a data disk from elsewhere', () => {
+  test.each<[string, (path: string) => void, string]>([
+    [
+      'has a backing file',
+      (path) => writeFileSync(path, diskHeader({ backing: '/etc/passwd' })),
+      'its header names a backing file',
+    ],
+    [
+      'has a data file',
+      (path) => writeFileSync(path, diskHeader({ features: 4n })),
+      'its header names an external data file',
+    ],
+    ['is a FIFO', (path) => execFileSync('mkfifo', [path]), 'it is not a regular file'],
+    ['is a directory', (path) => mkdirSync(path), 'it is not a regular file'],
+  ])('that %s is opened by no program', async (_what, make, why) => {
+    const data = join(temporaryDirectory(), 'data.qcow2');
+    make(data);
+    const parts = {
+      places: { disk: `${data}.none`, data },
+      run: () => Promise.reject(new Error('a program was started')),
+      log: () => undefined,
+      signal,
+    };
+    const refusal = { code: 'ERR_DRIVER_TERMINAL', message: `the data disk ${data} was not made by rdctl: ${why}` };
+    await expect(ensureData(parts, MIB)).rejects.toMatchObject(refusal);
+    await expect(checkDiskCopy(parts, data)).rejects.toMatchObject(refusal);
+    expect(await dataBytes(data)).toBe(why.startsWith('its header') ? 2 ** 30 : undefined);
+  });
+
+  test.skipIf(!hasImages)('made by qemu-img itself is refused as well', async () => {
+    const { root, places, parts } = await scene();
+    const victim = join(root, 'victim');
+    for (const options of [
+      ['-b', victim, '-F', 'raw'],
+      ['-o', `data_file=${victim}`],
+    ]) {
+      writeFileSync(victim, Buffer.alloc(MIB, 'v'));
+      rmSync(places.data, { force: true });
+      await run(['qemu-img', 'create', '-q', '-f', 'qcow2', ...options, places.data, String(MIB)]);
+      writeFileSync(victim, 'mine');
+      await expect(ensureData(parts, 2 * MIB)).rejects.toMatchObject({ code: 'ERR_DRIVER_TERMINAL' });
+      expect(readFileSync(victim, 'utf8')).toBe('mine');
+    }
+  });
+});
+
+test.skipIf(!hasImages)(
+  'the programs of QEMU read a disk over the files that they are given, not over those of its header',
+  async () => {
+    const { root, places, image } = await scene('first');
+    const other = await imageIn(join(root, 'other, with "quotes"'), 'second');
+    const [first, second] = [image, other].map(({ directory }) => join(directory, 'disk.qcow2')) as [string, string];
+    await run(['qemu-img', 'create', '-q', '-f', 'qcow2', '-b', first, '-F', 'qcow2', places.disk]);
+    const raw = join(root, 'raw');
+    const read = async (...files: string[]) => {
+      await run(['qemu-img', 'convert', '-f', 'qcow2', '-O', 'raw', wholeDisk(files), raw]);
+      return readFileSync(raw).subarray(0, 6).toString().replaceAll('\0', '');
+    };
+    expect(await read(places.disk, first)).toBe('first');
+    expect(await read(places.disk, second)).toBe('second');
+    expect(await read(places.disk)).toBe('');
+  },
+);
 
 test.skipIf(!hasImages)('a data disk in use by another program is not called damaged', async () => {
   const { places, parts } = await scene();

@@ -25,6 +25,7 @@ import { RdError } from '../../src/errors.ts';
 import { steadyClock } from '../../src/os/clock.ts';
 import { stopDaemon } from '../../src/os/daemon.ts';
 import { MACHINE } from '../contract/driver-suite.ts';
+import { diskHeader } from '../helpers/disk-header.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';
 import { HOST, IMAGE } from './scripted-qemu.ts';
 
@@ -77,7 +78,10 @@ function scene(directory = temporaryDirectory()) {
         JSON.stringify({ 'virtual-size': MACHINE.diskBytes, 'backing-filename': join(IMAGE.directory, 'disk.qcow2') }),
       );
     if (args[0] === 'create')
-      writeFileSync(args.findLast((word) => word.startsWith('/') && /\.qcow2(?:\.new)?$/.test(word)) ?? '', 'a disk');
+      writeFileSync(
+        args.findLast((word) => word.startsWith('/') && /\.qcow2(?:\.new)?$/.test(word)) ?? '',
+        diskHeader({ bytes: MACHINE.diskBytes }),
+      );
     return said();
   };
   const monitor = qemuMonitor(places.monitor);
@@ -123,7 +127,12 @@ function scene(directory = temporaryDirectory()) {
   const parts = {
     places,
     logFile: join(directory, 'qemu.log'),
-    images: { list: async () => [IMAGE], selected: async () => undefined, verify: async () => undefined },
+    images: {
+      list: async () => [IMAGE],
+      selected: async () => undefined,
+      verify: async () => undefined,
+      verifyDisk: async () => undefined,
+    },
     host: HOST,
     run,
     environment,

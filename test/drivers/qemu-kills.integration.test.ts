@@ -18,6 +18,7 @@ import { stopDaemon } from '../../src/os/daemon.ts';
 import { processTable, readProcesses, signalProcess } from '../../src/os/process-table.ts';
 import { readRecord } from '../../src/os/record.ts';
 import { MACHINE } from '../contract/driver-suite.ts';
+import { diskHeader } from '../helpers/disk-header.ts';
 import { rounds } from '../helpers/rounds.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';
 import { GIB, HOST, IMAGE } from './scripted-qemu.ts';
@@ -143,7 +144,7 @@ function machineOf(directory: string, { call }: Life = life(), changes: Partial<
       } else if (args[0] === 'create') {
         writeFileSync(
           args.findLast((word) => word.startsWith(directory) && /\.qcow2(?:\.new)?$/.test(word)) ?? '',
-          'a disk',
+          diskHeader({ bytes: MACHINE.diskBytes }),
         );
       }
       return said();
@@ -196,6 +197,7 @@ function machineOf(directory: string, { call }: Life = life(), changes: Partial<
       list: () => call('images', async () => [IMAGE]),
       selected: async () => undefined,
       verify: nothing('verify'),
+      verifyDisk: nothing('disk of the image'),
     },
     host: HOST,
     run,
@@ -251,11 +253,13 @@ function machineOf(directory: string, { call }: Life = life(), changes: Partial<
   };
 }
 
+const DATA = diskHeader({ bytes: MACHINE.diskBytes });
+
 /** A directory with data, which no operation may change; what runs in it is ended. */
 function place(): string {
   const directory = temporaryDirectory();
   const { data, qemuRecord } = qemuPlaces(directory, join(directory, 'runtime'));
-  writeFileSync(data, 'the data');
+  writeFileSync(data, DATA);
   onTestFinished(async () => void (await stopDaemon(qemuRecord, { graceMs: 1_000, clock: steadyClock })));
   return directory;
 }
@@ -279,7 +283,7 @@ async function expectWhole(
     expect(found, `${after}: ${JSON.stringify(found)}`).toMatchObject({ state: 'on', spec: MACHINE });
   else expect(['off', 'absent'], after).toContain(found.state);
   expect(await qemusOf(directory), after).toHaveLength(wanted === 'on' ? 1 : 0);
-  expect(readFileSync(places.data, 'utf8'), after).toBe('the data');
+  expect(readFileSync(places.data), after).toEqual(DATA);
   expect(statSync(places.data).ino, after).toBe(before);
   if (wanted === 'off') return;
   expect(readFileSync(mounted, 'utf8'), after).toBe('yes');
@@ -464,7 +468,12 @@ describe('a failed start', () => {
     const damaged = new RdError('ERR_DRIVER_TERMINAL', 'vmlinuz of the image is damaged');
     const { start } = machineOf(directory, life(), {
       ...refusing(directory, 'qemu-system-x86_64: could not load kernel'),
-      images: { list: async () => [IMAGE], selected: async () => undefined, verify: () => Promise.reject(damaged) },
+      images: {
+        list: async () => [IMAGE],
+        selected: async () => undefined,
+        verify: () => Promise.reject(damaged),
+        verifyDisk: async () => undefined,
+      },
     });
     await expect(start()).rejects.toBe(damaged);
     await expectWhole(directory, 'on', 'the image is damaged');
@@ -480,7 +489,12 @@ test(
   async () => {
     const other: GuestImage = { ...IMAGE, digest: 'sha256:1', directory: '/images/sha256-1' };
     const images = (image: GuestImage) => ({
-      images: { list: async () => [image], selected: async () => undefined, verify: async () => undefined },
+      images: {
+        list: async () => [image],
+        selected: async () => undefined,
+        verify: async () => undefined,
+        verifyDisk: async () => undefined,
+      },
     });
     /** The text of the disk is the image it is based on. */
     const run: Run = async ([program = '', ...args]) => {

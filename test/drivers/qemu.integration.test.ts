@@ -100,7 +100,9 @@ describe('the command line of QEMU', () => {
     const argv = qemuArguments({ ...input, places, sshPort: 1 });
     expect(argv).toContain('file:/home/a,b c/serial.log');
     expect(argv).toContain('unix:/home/a,,b c/run/qmp,server=on,wait=off');
-    expect(argv.find((word) => word.includes('node-name=data0'))).toMatch(/^file=\/home\/a,,b c\/data\.qcow2,if=none,/);
+    expect(argv.find((word) => word.includes('node-name=data0'))).toMatch(
+      /^file=json:\{.*"filename":"\/home\/a,,b c\/data\.qcow2"\},,"backing":null\},if=none,/,
+    );
   });
 
   test('leaves room to grow only where a maximum is higher', () => {

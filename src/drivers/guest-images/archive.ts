@@ -7,6 +7,7 @@ import { pipeline } from 'node:stream/promises';
 import { createGunzip } from 'node:zlib';
 import { extract, pack } from 'tar-stream';
 import { RdError } from '../../errors.ts';
+import { diskProblem } from '../../os/disk-header.ts';
 import { ioError } from '../../os/io-error.ts';
 import { sizeText } from '../../os/size.ts';
 import { type GuestImage, IMAGE_FILES, type ImageManifest, manifestText, parseManifest } from './image.ts';
@@ -68,6 +69,8 @@ export async function addArchive(
   const draft = await store.draft();
   try {
     const manifest = await unpack(path, archive, draft, signal);
+    const problem = await diskProblem(join(draft.directory, manifest.files.disk.name));
+    if (problem) throw invalidArchive(archive, `its disk is unsafe: ${problem.why}`);
     const image = await draft.keepKnown(manifest, signal);
     if (image) return image;
     throw invalidArchive(archive, 'a file in it does not match the checksum in its manifest');

@@ -7,6 +7,7 @@ import { RdError } from '../../errors.ts';
 import { isObject, parseJson } from '../../json.ts';
 import { fileOperations, readIfThere, writeFileAtomic } from '../../os/atomic-file.ts';
 import { makeDirectory } from '../../os/directory.ts';
+import { diskProblem } from '../../os/disk-header.ts';
 import { ioError, systemCode } from '../../os/io-error.ts';
 import { type ProcessTable, processTable } from '../../os/process-table.ts';
 import {
@@ -58,6 +59,11 @@ export interface ImageStore {
   remove(image: GuestImage): Promise<void>;
   /** Verifies the digest of every file. @throws RdError `ERR_DRIVER_TERMINAL` naming the damaged or missing file. */
   verify(image: GuestImage, signal: AbortSignal): Promise<void>;
+  /**
+   * Verifies from the header of the disk that a program which opens it opens no other file. Cheap.
+   * @throws RdError `ERR_DRIVER_TERMINAL` with the reason; `ERR_IO`.
+   */
+  verifyDisk(image: GuestImage): Promise<void>;
 }
 
 /** @param root created with the first image. */
@@ -190,6 +196,18 @@ export function imageStore(root: string, processes: ProcessTable = processTable)
         if (actual.sha256 !== expected.sha256) throw damaged(name, join(directory, expected.name));
       }
     },
+    async verifyDisk({ directory, files, name }) {
+      const path = join(directory, files.disk.name);
+      const problem = await diskProblem(path);
+      if (!problem) return;
+      throw new RdError(
+        'ERR_DRIVER_TERMINAL',
+        `the guest image ${name} is not used: ${path} is unsafe: ${problem.why}`,
+        {
+          advice: REPLACE,
+        },
+      );
+    },
   };
 }
 
@@ -206,11 +224,13 @@ async function summed(directory: string, name: string, signal: AbortSignal): Pro
   }
 }
 
+const REPLACE =
+  'Remove it with `rdctl image remove` and build or fetch it again; the data of machines is on separate disks.';
+
 function damaged(name: string, path: string, cause?: unknown): RdError {
   return new RdError('ERR_DRIVER_TERMINAL', `the guest image ${name} is damaged: ${path} has changed`, {
     ...(cause === undefined ? {} : { cause }),
-    advice:
-      'Remove it with `rdctl image remove` and build or fetch it again; the data of machines is on separate disks.',
+    advice: REPLACE,
   });
 }
 

@@ -117,7 +117,7 @@ export function createDraft({ root, record, covers, driver, kept, settings, copy
 export interface SnapshotMaking {
   /** Directory of all snapshots. */
   root: string;
-  driver: Pick<Driver, 'name' | 'keeps' | 'copyLive' | 'checkKept'>;
+  driver: Pick<Driver, 'name' | 'keeps' | 'keptKind' | 'copyLive' | 'checkKept'>;
   maintenance: Pick<Maintenance, 'run' | 'runLive'>;
   rest: BackendRest;
   desired(): Desired;

@@ -138,6 +138,14 @@ export function markOf(manifest: string): string {
 }
 
 /**
+ * Refuses a saved part of another kind, such as a pipe in place of a file, whose reader would wait.
+ * @throws RdError `ERR_SNAPSHOT`.
+ */
+export function checkKind({ contents }: Pick<Manifest, 'contents'>, saved: string, kind: 'file' | 'directory'): void {
+  if (contents[saved]?.kind !== kind) throw damaged(`${JSON.stringify(readable(saved))} is not a ${kind}`);
+}
+
+/**
  * Verifies the files against the manifest: names and sizes first, then every byte.
  * @throws RdError `ERR_SNAPSHOT` naming the first difference; `ERR_CANCELLED`.
  */

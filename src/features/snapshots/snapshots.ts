@@ -13,7 +13,7 @@ import { type CoverInput, createCovers } from './cover.ts';
 import { makeSnapshot, type SnapshotMaking } from './creation.ts';
 import type { KeptState } from './kept-state.ts';
 import type { Maintenance } from './maintenance.ts';
-import { type Manifest, readManifest, verify, verifyShape } from './manifest.ts';
+import { checkKind, type Manifest, readManifest, verify, verifyShape } from './manifest.ts';
 import { checkName, checkUnique, quoted } from './name.ts';
 import type { Proof } from './proof.ts';
 import { stagedPath } from './swap.ts';
@@ -185,7 +185,7 @@ export function createSnapshots(input: SnapshotsInput): SnapshotService {
     },
   };
 
-  /** Where each kept path is copied from. Throws for a snapshot of another driver. */
+  /** Where each kept path is copied from. Throws for a snapshot of another driver, and for parts of another kind. */
   function sourcesOf(manifest: Manifest, directory: string): Map<string, string> {
     if (manifest.driver !== driver.name) {
       throw new RdError(
@@ -193,12 +193,15 @@ export function createSnapshots(input: SnapshotsInput): SnapshotService {
         `it was made with the driver ${manifest.driver}, and this service uses ${driver.name}`,
       );
     }
+    checkKind(manifest, SETTINGS, 'file');
     const sources = new Map<string, string>();
     for (const { name, saved } of manifest.parts) {
       const live = driver.keeps.find((path) => basename(path) === name);
       if (live === undefined)
         throw new RdError('ERR_SNAPSHOT', `it holds "${name}", which this release does not recognize`);
-      if (saved !== undefined) sources.set(live, join(directory, saved));
+      if (saved === undefined) continue;
+      checkKind(manifest, saved, driver.keptKind);
+      sources.set(live, join(directory, saved));
     }
     return sources;
   }

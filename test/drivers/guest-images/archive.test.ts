@@ -5,6 +5,7 @@ import { describe, expect, test } from 'vitest';
 import { addArchive, saveArchive } from '../../../src/drivers/guest-images/archive.ts';
 import { manifestText } from '../../../src/drivers/guest-images/image.ts';
 import { imageStore } from '../../../src/drivers/guest-images/store.ts';
+import { diskHeader } from '../../helpers/disk-header.ts';
 import { packed } from '../../helpers/tar.ts';
 import { temporaryDirectory } from '../../helpers/temp-home.ts';
 import { sampleImage } from './guest-image.ts';
@@ -121,6 +122,29 @@ describe('an image archive', () => {
     await expect(addArchive(file, imageStore(root), never)).rejects.toMatchObject({
       code: 'ERR_DRIVER_TERMINAL',
       message: expect.stringContaining(reason),
+    });
+    expect(readdirSync(root)).toEqual([]);
+  });
+
+  test.each([
+    ['a backing file', diskHeader({ backing: '/etc/passwd' }), 'its disk is unsafe: its header names a backing file'],
+    ['a data file', diskHeader({ features: 4n }), 'its disk is unsafe: its header names an external data file'],
+    ['no header', Buffer.from('raw'), 'its disk is unsafe: it is not a qcow2 disk'],
+  ])('is refused when its disk has %s, although all sums are right', async (_, disk, reason) => {
+    const directory = temporaryDirectory();
+    const image = await sampleImage(
+      imageStore(join(directory, 'images')),
+      'a',
+      '2026-11-01T12:00:00.000Z',
+      'x86_64',
+      disk,
+    );
+    const file = join(directory, 'bad.tar');
+    await saveArchive(image, file, never);
+    const root = join(directory, 'other');
+    await expect(addArchive(file, imageStore(root), never)).rejects.toMatchObject({
+      code: 'ERR_DRIVER_TERMINAL',
+      message: `${file} is not a guest image: ${reason}`,
     });
     expect(readdirSync(root)).toEqual([]);
   });

@@ -95,6 +95,7 @@ function openHost(context: DriverContext, enginesOf: EnginesOf, networksOf: (dat
     },
     engines,
     keeps: [places.data],
+    keptKind: 'directory',
     watch: lines.watch,
     async release() {
       await Promise.all(Object.values(engines).map((engine) => engine.release?.()));

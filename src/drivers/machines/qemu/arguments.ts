@@ -1,4 +1,5 @@
 import { join } from 'node:path';
+import type { JsonValue } from '../../../json.ts';
 import { ARCHITECTURES, type Architecture } from '../../guest-images/architecture.ts';
 import type { GuestImage } from '../../guest-images/image.ts';
 import { DATA_SERIAL, FIRMWARE_FOLDER } from '../../guest-images/recipe.ts';
@@ -27,7 +28,7 @@ export interface QemuArguments {
   sshPort: number;
   /** Further arguments, such as those of the shared directory. */
   extra?: readonly string[];
-  /** Backing files of the root disk, topmost first; by default those recorded in the disk. */
+  /** Backing files of the root disk, topmost first; by default the disk of the image. */
   backingFiles?: readonly string[];
 }
 
@@ -86,9 +87,9 @@ export function qemuArguments(input: QemuArguments): string[] {
     cpus,
     cpuCeiling,
     sshPort,
-    backingFiles = [],
   } = input;
   const { directory, files } = image;
+  const { backingFiles = [join(directory, files.disk.name)] } = input;
   const firmwareFile = (name: string, file: string) => [
     '-fw_cfg',
     `name=${FIRMWARE_FOLDER}/${name},file=${comma(file)}`,
@@ -116,10 +117,10 @@ export function qemuArguments(input: QemuArguments): string[] {
     join(directory, files.initrd.name),
     '-append',
     kernelLine(architecture, accelerator),
-    ...disk(DISK_NODE, 'disk', places.disk, backingFiles),
+    ...disk(DISK_NODE, 'disk', [places.disk, ...backingFiles]),
     '-device',
     `virtio-blk-pci,drive=disk,${HALT}`,
-    ...disk(DATA_NODE, DATA_DRIVE, places.data),
+    ...disk(DATA_NODE, DATA_DRIVE, [places.data]),
     '-device',
     `virtio-blk-pci,drive=${DATA_DRIVE},${HALT},serial=${DATA_SERIAL}`,
     '-netdev',
@@ -150,15 +151,23 @@ export function qemuArguments(input: QemuArguments): string[] {
   ];
 }
 
-function disk(node: string, drive: string, file: string, below: readonly string[] = []): string[] {
-  const layers = below.map((layer, index) => {
-    const prefix = 'backing.'.repeat(index + 1);
-    return `,${prefix}driver=qcow2,${prefix}file.driver=file,${prefix}file.filename=${comma(layer)}`;
-  });
+function disk(node: string, drive: string, files: readonly string[]): string[] {
   return [
     '-drive',
-    `file=${comma(file)},if=none,id=${drive},node-name=${node},format=qcow2,discard=unmap,detect-zeroes=unmap${layers.join('')}`,
+    `file=${comma(wholeDisk(files))},if=none,id=${drive},node-name=${node},format=qcow2,discard=unmap,detect-zeroes=unmap`,
   ];
+}
+
+/**
+ * The name of a qcow2 disk and its backing files, topmost first, for the programs of QEMU. They open these and no others, whatever backing
+ * file a header names.
+ */
+export function wholeDisk(files: readonly string[]): string {
+  const disk = files.reduceRight<JsonValue>(
+    (backing, filename) => ({ driver: 'qcow2', file: { driver: 'file', filename }, backing }),
+    null,
+  );
+  return `json:${JSON.stringify(disk)}`;
 }
 
 /** Every CPU feature that the accelerator offers. */

@@ -1,11 +1,13 @@
-import { open, rename, rm } from 'node:fs/promises';
+import { rename, rm } from 'node:fs/promises';
 import { basename, dirname } from 'node:path';
 import { RdError } from '../../../errors.ts';
 import { isObject } from '../../../json.ts';
 import { fileOperations } from '../../../os/atomic-file.ts';
+import { diskProblem, virtualBytes } from '../../../os/disk-header.ts';
 import { isThere } from '../../../os/regular-file.ts';
 import type { DriverContext } from '../../driver.ts';
 import type { Run } from '../../shell.ts';
+import { wholeDisk } from './arguments.ts';
 import type { QemuPlaces } from './places.ts';
 
 export interface DiskParts {
@@ -19,15 +21,13 @@ export interface DiskParts {
 const CHECK_MS = 10 * 60_000;
 /** If a table is lost, qemu-img prints every entry. */
 const MAX_FINDINGS = 20;
-/** qcow2 header: "QFI", 0xfb, and the size at byte 24. */
-const QCOW_MAGIC = 0x51_46_49_fb;
-const HEADER_BYTES = 32;
 const OTHER_IMAGE = ['it was created from another image'];
 
 /**
  * Ensures the data disk exists and has the size; grows it, never shrinks it. The machine is off.
  * @returns its size in bytes.
- * @throws RdError `ERR_DRIVER_TERMINAL` for a damaged disk, which is never replaced; `ERR_DRIVER_FAILED` for one in use.
+ * @throws RdError `ERR_DRIVER_TERMINAL` for a damaged disk, which is never replaced, and for one that leads out of its file;
+ *   `ERR_DRIVER_FAILED` for one in use.
  */
 export async function ensureData(parts: DiskParts, bytes: number): Promise<number> {
   const { places, run, signal } = parts;
@@ -41,7 +41,7 @@ export async function ensureData(parts: DiskParts, bytes: number): Promise<numbe
     await fileOperations.syncDirectory(dirname(places.data));
     return bytes;
   }
-  const damage = await damageOf(parts, places.data);
+  const damage = await dataDamage(parts, places.data);
   if (damage) {
     throw new RdError('ERR_DRIVER_TERMINAL', `the data disk ${places.data} is damaged`, {
       details: damage,
@@ -50,20 +50,22 @@ export async function ensureData(parts: DiskParts, bytes: number): Promise<numbe
   }
   const currentBytes = (await diskFacts(parts, places.data)).bytes;
   if (currentBytes >= bytes) return currentBytes;
-  await run(['qemu-img', 'resize', '-q', '-f', 'qcow2', places.data, String(bytes)], { signal });
+  await run(['qemu-img', 'resize', '-q', '-f', 'qcow2', wholeDisk([places.data]), String(bytes)], {
+    signal,
+  });
   return bytes;
 }
 
 /**
  * Ensures the root disk that a guest of this image boots from: a layer over the image. Recreates one that is damaged or belongs to another
  * image, because user data is on the data disk. The machine is off.
- * @param base the disk of the image.
+ * @param base the disk of the image, which has been verified.
  * @param isFromImage whether the record says that an existing root disk was made from this image.
  */
 export async function ensureRoot(parts: DiskParts, base: string, isFromImage: boolean): Promise<void> {
   const { places, run, log, signal } = parts;
   if (await isThere(places.disk)) {
-    let why = isFromImage ? await damageOf(parts, places.disk) : OTHER_IMAGE;
+    let why = isFromImage ? await damageOf(parts, [places.disk, base]) : OTHER_IMAGE;
     if (!why) {
       const { backing } = await diskFacts(parts, places.disk);
       // A killed start may have recorded the image without creating the disk.
@@ -88,18 +90,7 @@ export async function ensureRoot(parts: DiskParts, base: string, isFromImage: bo
  * Undefined for a file that is not our disk.
  */
 export async function dataBytes(path: string): Promise<number | undefined> {
-  try {
-    const handle = await open(path, 'r');
-    try {
-      const { buffer, bytesRead } = await handle.read(Buffer.alloc(HEADER_BYTES), 0, HEADER_BYTES, 0);
-      if (bytesRead < HEADER_BYTES || buffer.readUInt32BE(0) !== QCOW_MAGIC) return undefined;
-      return Number(buffer.readBigUInt64BE(24));
-    } finally {
-      await handle.close();
-    }
-  } catch {
-    return (await isThere(path)) ? undefined : 0;
-  }
+  return virtualBytes(path).catch(async () => ((await isThere(path)) ? undefined : 0));
 }
 
 /** Directory name of an image in the store, which is its digest. */
@@ -112,7 +103,7 @@ export async function diskFacts(
   { run, signal }: Pick<DiskParts, 'run' | 'signal'>,
   path: string,
 ): Promise<{ bytes: number; backing?: string }> {
-  const { stdout } = await run(['qemu-img', 'info', '-U', '--output=json', path], { signal });
+  const { stdout } = await run(['qemu-img', 'info', '-U', '-f', 'qcow2', '--output=json', path], { signal });
   const value: unknown = JSON.parse(stdout);
   if (isObject(value) && typeof value['virtual-size'] === 'number') {
     const backing = value['backing-filename'];
@@ -123,10 +114,10 @@ export async function diskFacts(
 
 /**
  * Checks a copy of an unused disk.
- * @throws RdError `ERR_DRIVER_FAILED` with qemu-img's findings.
+ * @throws RdError `ERR_DRIVER_FAILED` with qemu-img's findings, `ERR_DRIVER_TERMINAL` for one that leads out of its file.
  */
 export async function checkDiskCopy(parts: Pick<DiskParts, 'run' | 'signal'>, path: string): Promise<void> {
-  const damage = await damageOf(parts, path);
+  const damage = await dataDamage(parts, path);
   if (!damage) return;
   throw new RdError('ERR_DRIVER_FAILED', 'the copy of the data disk is damaged', {
     details: damage,
@@ -134,12 +125,22 @@ export async function checkDiskCopy(parts: Pick<DiskParts, 'run' | 'signal'>, pa
   });
 }
 
-/** qemu-img's report of damage. Leaks (status 3) only waste space, as after a power failure. */
+/** As `damageOf`, for a data disk, which may come from elsewhere: no program opens one that leads out of its file. */
+async function dataDamage(parts: Pick<DiskParts, 'run' | 'signal'>, path: string): Promise<string[] | undefined> {
+  const problem = await diskProblem(path);
+  if (!problem) return damageOf(parts, [path]);
+  if (problem.isDamage) return [problem.why];
+  throw new RdError('ERR_DRIVER_TERMINAL', `the data disk ${path} was not made by rdctl: ${problem.why}`, {
+    advice: 'No program has opened it, and nothing was changed. Restore a snapshot of your own.',
+  });
+}
+
+/** qemu-img's report of damage to the first of these files, topmost first. Leaks (status 3) only waste space, as after a power failure. */
 async function damageOf(
   { run, signal }: Pick<DiskParts, 'run' | 'signal'>,
-  path: string,
+  files: readonly string[],
 ): Promise<string[] | undefined> {
-  const { exitCode, stdout, stderr } = await run(['qemu-img', 'check', '-q', '-f', 'qcow2', path], {
+  const { exitCode, stdout, stderr } = await run(['qemu-img', 'check', '-q', '-f', 'qcow2', wholeDisk(files)], {
     signal,
     timeoutMs: CHECK_MS,
     accept: [0, 1, 2, 3],
@@ -147,6 +148,7 @@ async function damageOf(
   if (exitCode === 0 || exitCode === 3) return undefined;
   // Not damage: the disk is in use.
   if (/^Is another process using the image|Failed to get .*lock/m.test(stderr)) {
+    const [path] = files;
     throw new RdError('ERR_DRIVER_FAILED', `${path} is in use by another program`, {
       details: stderr.split('\n').filter((line) => line !== ''),
       advice: `See \`fuser -v ${path}\` for the program, and stop it: most likely a QEMU that was started by hand.`,

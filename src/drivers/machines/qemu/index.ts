@@ -4,6 +4,7 @@ import { RdError } from '../../../errors.ts';
 import { steadyClock } from '../../../os/clock.ts';
 import { findDaemon } from '../../../os/daemon.ts';
 import { programPath } from '../../../os/program.ts';
+import { readText } from '../../../os/regular-file.ts';
 import { run as runProgram } from '../../../os/run.ts';
 import { runtimeDirectory, userHome } from '../../../os/user-directories.ts';
 import { places as homePlaces, identityOf } from '../../../state/places.ts';
@@ -49,6 +50,9 @@ const INFO: DriverInfo = {
   liveFields: ['experimental.virtualMachine.sshPortForwarder', 'application.adminAccess'],
   hasCluster: true,
 };
+
+/** Maximum size of the memo of a cluster, which has one line. */
+const MEMO_BYTES = 4096;
 
 /** Where a cluster finds its machine and keeps its files. */
 export interface GuestClusterParts {
@@ -270,9 +274,11 @@ async function openQemu(context: DriverContext, programs: GuestPrograms): Promis
     ...parts,
     engines,
     keeps: [places.data, memo],
+    keptKind: 'file',
     copyLive: (targets, signal, progress) => pauses.awake(() => copies.copy(targets, signal, progress)),
     async checkKept({ of, at }, signal) {
       if (of === places.data) await checkDiskCopy({ run, signal }, at);
+      else await readText(at, MEMO_BYTES);
     },
     diskBytes: () => diskBytes,
     published: ports.published,

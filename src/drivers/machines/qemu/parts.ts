@@ -18,7 +18,7 @@ export interface MachineParts {
   places: QemuPlaces;
   logFile: string;
   /** Images of this home that a machine can use. */
-  images: Pick<ImageStore, 'list' | 'selected' | 'verify'>;
+  images: Pick<ImageStore, 'list' | 'selected' | 'verify' | 'verifyDisk'>;
   host: QemuHost;
   run: Run;
   environment: Readonly<Record<string, string>>;

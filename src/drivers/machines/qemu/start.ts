@@ -43,6 +43,7 @@ export async function startMachine(parts: MachineParts, spec: MachineSpec, signa
   const known = await readQemuRecord(places.record);
   const previous = known === 'damaged' ? undefined : known;
   const image = await chooseImage(parts, previous, featureFor(spec));
+  await parts.images.verifyDisk(image);
   const sshPort = await freePort();
   const record: QemuRecord = {
     power: 'on',

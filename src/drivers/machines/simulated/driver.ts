@@ -74,6 +74,7 @@ export function simulatedDriver(simulation: Simulation): Driver {
     ...(info.hasCluster ? { cluster } : {}),
     watch: store.watch,
     keeps: store.file === undefined ? [] : [store.file],
+    keptKind: 'file',
   };
 
   async function look<T>(part: StepRecord['part'], signal: AbortSignal, read: (model: Model) => T): Promise<T> {
