@@ -1,12 +1,13 @@
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
-import { extract, pack } from 'tar-stream';
+import { pack } from 'tar-stream';
+import { tarReader } from '../../../src/os/tar.ts';
 
 const ORDINARY: readonly unknown[] = ['file', 'contiguous-file', 'directory', 'symlink', 'link'];
 
 /** A tar archive without devices and pipes: as root, tar would create whatever device the machine names. */
 export function withoutDevices(archive: AsyncIterable<Uint8Array>, onLeftOut: () => void): Readable {
-  const reader = extract();
+  const reader = tarReader();
   const writer = pack();
   const fail = (error: unknown) => writer.destroy(error instanceof Error ? error : new Error(String(error)));
 

@@ -5,11 +5,12 @@ import { join } from 'node:path';
 import { Transform } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { createGunzip } from 'node:zlib';
-import { extract, pack } from 'tar-stream';
+import { pack } from 'tar-stream';
 import { RdError } from '../../errors.ts';
 import { diskProblem } from '../../os/disk-header.ts';
 import { ioError } from '../../os/io-error.ts';
 import { sizeText } from '../../os/size.ts';
+import { tarReader } from '../../os/tar.ts';
 import { type GuestImage, IMAGE_FILES, type ImageManifest, manifestText, parseManifest } from './image.ts';
 import { type Draft, type ImageStore, MANIFEST } from './store.ts';
 
@@ -86,7 +87,7 @@ async function unpack(
   { directory }: Draft,
   signal: AbortSignal,
 ): Promise<ImageManifest> {
-  const reader = extract();
+  const reader = tarReader();
   const source = createReadStream(path);
   const plain = (await isGzip(path)) ? [createGunzip()] : [];
   const reading = pipeline([source, ...plain, reader], { signal });

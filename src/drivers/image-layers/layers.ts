@@ -1,7 +1,8 @@
 import { Readable } from 'node:stream';
 import * as zlib from 'node:zlib';
-import { extract, type Pack, pack } from 'tar-stream';
+import { type Pack, pack } from 'tar-stream';
 import { messageOf, RdError } from '../../errors.ts';
+import { tarReader } from '../../os/tar.ts';
 import type { OpenImage } from '../driver.ts';
 import { addLayer, checkEntry, emptyTree, type LayerEntry, resolve, type TreeNode } from './tree.ts';
 
@@ -134,7 +135,7 @@ async function writeFile(out: Pack, names: readonly FileToExtract[], body: Async
 
 /** The entries of one layer, with any compression. Throws `ERR_DRIVER_FAILED` for an unreadable one. */
 async function* entriesOf(archive: AsyncIterable<Uint8Array>): AsyncGenerator<Entry, void> {
-  const reader = extract();
+  const reader = tarReader();
   const source = Readable.from(bounded(unpacked(archive)));
   source.on('error', (error) => reader.destroy(error));
   source.pipe(reader);
