@@ -1,6 +1,7 @@
 import { messageOf, RdError } from '../../errors.ts';
 import { isObject } from '../../json.ts';
 import { fetchFailure } from '../../os/download.ts';
+import { isThisComputer, withSafeRedirects } from '../../os/safe-redirects.ts';
 import { bytesOf } from '../../os/stream-bytes.ts';
 import type { ExtensionImage } from '../../settings/extension-image.ts';
 import { isImageTag, registryOrigin } from '../../settings/image-reference.ts';
@@ -21,15 +22,17 @@ const MAX_TAGS = 10_000;
  * registry,
  * `ERR_CANCELLED`.
  */
-export async function registryTags(image: ExtensionImage, signal: AbortSignal, fetch: Fetch): Promise<string[]> {
+export async function registryTags(image: ExtensionImage, signal: AbortSignal, anyFetch: Fetch): Promise<string[]> {
   const base = registryOrigin(image.registry);
+  const isAllowed = addressesFrom(new URL(base));
+  const fetch = withSafeRedirects(anyFetch, isAllowed);
   const tags: string[] = [];
   let token: string | undefined;
   let next: URL | undefined = new URL(`${base}/v2/${image.repository}/tags/list`);
   for (let page = 0; next && page < MAX_PAGES && tags.length < MAX_TAGS; page += 1) {
     let response = await request(next, token, signal, fetch);
     if (response.status === 401 && token === undefined) {
-      token = await publicToken(response, image, base, signal, fetch);
+      token = await publicToken(response, image, isAllowed, signal, fetch);
       response = await request(next, token, signal, fetch);
     }
     if (response.status !== 200) throw unexpectedStatus(image, response.status);
@@ -57,11 +60,24 @@ async function request(url: URL, token: string | undefined, signal: AbortSignal,
   }
 }
 
+/**
+ * Where a registry may send us: not from HTTPS to plaintext, and not from elsewhere to the servers of this computer, which trust those who
+ * reach them.
+ */
+function addressesFrom(base: URL): (url: URL) => boolean {
+  if (isThisComputer(base)) return ({ protocol }) => protocol === 'https:' || protocol === 'http:';
+  return (url) => url.protocol === 'https:' && !LOCAL.test(url.hostname);
+}
+
+/** Hosts that are this computer under any name, as `URL` writes them. */
+const LOCAL =
+  /^(?:(?:.+\.)?localhost\.?|127(?:\.\d+){3}|0\.0\.0\.0|\[::1?\]|\[::ffff:(?:7f[0-9a-f]{2}:[0-9a-f]{1,4}|0:0)\])$/;
+
 /** The challenge of a registry: `WWW-Authenticate: Bearer realm="…",service="…",scope="…"`. */
 async function publicToken(
   response: Response,
   image: ExtensionImage,
-  base: string,
+  isAllowed: (url: URL) => boolean,
   signal: AbortSignal,
   fetch: Fetch,
 ): Promise<string> {
@@ -70,9 +86,7 @@ async function publicToken(
   const realm = words.get('realm');
   if (!/^bearer /i.test(challenge) || realm === undefined || !URL.canParse(realm)) throw unexpectedStatus(image, 401);
   const url = new URL(realm);
-  // A registry reached over HTTPS must not downgrade us to plaintext.
-  if (url.protocol !== 'https:' && !(url.protocol === 'http:' && base.startsWith('http:')))
-    throw unexpectedStatus(image, 401);
+  if (!isAllowed(url)) throw unexpectedStatus(image, 401);
   const service = words.get('service');
   if (service !== undefined) url.searchParams.set('service', service);
   url.searchParams.set('scope', `repository:${image.repository}:pull`);

@@ -5,6 +5,7 @@ import { download } from '../../os/download.ts';
 import { type Fetch, fetchText } from '../../os/fetch-text.ts';
 import { ioError, systemCode } from '../../os/io-error.ts';
 import { readRegular } from '../../os/regular-file.ts';
+import { isThisComputer, withSafeRedirects } from '../../os/safe-redirects.ts';
 
 /** Where releases are: `BASE/latest` names the newest one, and `BASE/VERSION/` has the files of each. */
 export interface ReleaseSource {
@@ -43,7 +44,6 @@ interface Limits {
 }
 
 const LIMITS: Limits = { textMs: 30_000, programMs: 3_600_000, programBytes: 2 ** 30 };
-const REDIRECTS = 5;
 
 /**
  * The releases at a base: an https address (http on this computer only), a `file:` address, or an absolute path.
@@ -79,10 +79,6 @@ function isAllowed(url: URL): boolean {
   return url.protocol === 'https:' || (url.protocol === 'http:' && isThisComputer(url));
 }
 
-function isThisComputer({ hostname }: URL): boolean {
-  return /^(?:localhost|127(?:\.\d+){3}|\[::1\])$/.test(hostname);
-}
-
 function wrongBase(base: string, why: string, cause?: unknown): RdError {
   return new RdError('ERR_USAGE', `${JSON.stringify(base)} cannot be a place of releases: ${why}`, {
     ...(cause === undefined ? {} : { cause }),
@@ -92,7 +88,7 @@ function wrongBase(base: string, why: string, cause?: unknown): RdError {
 
 function addressSource(base: string, options: SourceOptions): ReleaseSource {
   const { fetch, downloads: directory, onProgress, onRetry, sleep, signal, limits = LIMITS } = options;
-  const safeFetch = withSafeRedirects(fetch);
+  const safeFetch = withSafeRedirects(fetch, isAllowed);
   const urlOf = (path: readonly string[]) => [base, ...path.map(encodeURIComponent)].join('/');
   return {
     name: base,
@@ -128,31 +124,6 @@ function refusedFile(cause: RdError): RdError {
     cause,
     advice: 'Nothing was changed, and nothing of it was kept. Report it to the publisher of the release.',
   });
-}
-
-/** For the `fetch` of the standalone file's runtime, which uses the variables for proxies also for this computer. */
-const DIRECT = { proxy: false };
-
-/** Follows redirects, also to other hosts, but never to an address that would not have been accepted itself. */
-function withSafeRedirects(fetch: Fetch): Fetch {
-  return async (url, init) => {
-    let at = url;
-    for (let left = REDIRECTS; ; left -= 1) {
-      const direct = isThisComputer(new URL(at)) ? DIRECT : {};
-      const response = await fetch(at, { ...init, ...direct, redirect: 'manual' });
-      const location = response.headers.get('location');
-      if (response.status < 300 || response.status > 399 || location === null) return response;
-      await response.body?.cancel();
-      const next = URL.canParse(location, at) ? new URL(location, at) : undefined;
-      if (!next || !isAllowed(next) || left === 0) {
-        throw new RdError('ERR_CONNECTION', `${url} redirects to an address that is not accepted`, {
-          details: [location],
-          advice: 'Redirects must end at an https address.',
-        });
-      }
-      at = next.href;
-    }
-  };
 }
 
 function directorySource(directory: string): ReleaseSource {

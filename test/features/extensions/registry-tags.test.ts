@@ -71,6 +71,70 @@ test('skips invalid tags, and limits the length of a list', async () => {
   expect(asked).toEqual([first]);
 });
 
+test('follows redirects, and takes the token to no other host', async () => {
+  const first = 'https://reg.test/v2/a/tags/list';
+  const given: (string | null)[] = [];
+  const image = parseExtensionImage('reg.test/a');
+  if (!image) throw new Error('no name');
+  const tags = await registryTags(image, new AbortController().signal, async (url, init) => {
+    const token = new Headers(init.headers).get('authorization');
+    if (url.startsWith('https://auth.test/')) return new Response('{"token":"t"}');
+    if (url === first && token === null) {
+      return new Response('', { status: 401, headers: { 'www-authenticate': 'Bearer realm="https://auth.test/"' } });
+    }
+    given.push(token);
+    if (url === first) return new Response('', { status: 307, headers: { location: '/other' } });
+    if (url === 'https://reg.test/other')
+      return new Response('', { status: 302, headers: { location: 'https://cdn.test/list' } });
+    return new Response(list('1'));
+  });
+  expect(tags).toEqual(['1']);
+  expect(given).toEqual(['Bearer t', 'Bearer t', null]);
+});
+
+describe('a registry elsewhere', () => {
+  const first = 'https://reg.test/v2/a/tags/list';
+  test.each([
+    'http://reg.test/plain',
+    'http://127.0.0.1:2375/containers/json',
+    'https://127.1/x',
+    'https://localhost:6443/api',
+    'https://a.localhost/',
+    'https://[::1]/',
+    'https://[::ffff:127.0.0.1]/',
+    'https://0/',
+    'file:///etc/passwd',
+  ])('cannot send a request to %s', async (location) => {
+    const asked: string[] = [];
+    const image = parseExtensionImage('reg.test/a');
+    if (!image) throw new Error('no name');
+    const answers = [
+      { status: 302, headers: { location } },
+      { status: 401, headers: { 'www-authenticate': `Bearer realm="${location}"` } },
+    ];
+    for (const answer of answers) {
+      const tags = registryTags(image, new AbortController().signal, async (url) => {
+        asked.push(url);
+        return new Response('', answer);
+      });
+      await expect(tags).rejects.toMatchObject({ code: 'ERR_CONNECTION' });
+    }
+    expect(asked).toEqual([first, first]);
+  });
+
+  test('cannot send it around for ever', async () => {
+    let count = 0;
+    const image = parseExtensionImage('reg.test/a');
+    if (!image) throw new Error('no name');
+    const tags = registryTags(image, new AbortController().signal, async (url) => {
+      count += 1;
+      return new Response('', { status: 302, headers: { location: url } });
+    });
+    await expect(tags).rejects.toMatchObject({ code: 'ERR_CONNECTION', message: expect.stringContaining('redirects') });
+    expect(count).toBe(6);
+  });
+});
+
 describe('errors', () => {
   const address = 'https://reg.test/v2/a/tags/list';
   test.each<[string, Script, string, RegExp]>([
