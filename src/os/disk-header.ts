@@ -1,6 +1,6 @@
 import { RdError } from '../errors.ts';
 import { ioError, systemCode } from './io-error.ts';
-import { openToRead } from './regular-file.ts';
+import { openToRead, type ReadOptions } from './regular-file.ts';
 
 /** Why other programs must not open a disk. */
 export interface DiskProblem {
@@ -9,6 +9,8 @@ export interface DiskProblem {
   /** The file is not, or no longer, a disk. Otherwise it asks for something that no disk of ours has. */
   isDamage: boolean;
 }
+
+type LinkOptions = Pick<ReadOptions, 'follow'>;
 
 /** "QFI" and 0xfb. */
 const MAGIC = 0x51_46_49_fb;
@@ -34,17 +36,17 @@ const ANOTHER_DATA = 'its header names an external data file';
 
 /**
  * Why no program may open this qcow2 disk, from its header; undefined when it may. Programs such as QEMU open every file that a header names,
- * for writing as well, so this comes before them. Neither follows links nor blocks.
+ * for writing as well, so this comes before them. Does not block, and follows a link only with `follow`.
  * @throws RdError `ERR_IO` when it cannot be read.
  */
-export async function diskProblem(path: string): Promise<DiskProblem | undefined> {
-  const header = await readHeader(path, MAX_HEADER);
+export async function diskProblem(path: string, options: LinkOptions = {}): Promise<DiskProblem | undefined> {
+  const header = await readHeader(path, MAX_HEADER, options);
   return header === undefined ? { why: 'it is not a regular file', isDamage: false } : headerProblem(header);
 }
 
 /** Size in bytes that the header of a qcow2 disk states; undefined for any other file. Throws as `diskProblem`. */
-export async function virtualBytes(path: string): Promise<number | undefined> {
-  const header = await readHeader(path, HEADER_2);
+export async function virtualBytes(path: string, options: LinkOptions = {}): Promise<number | undefined> {
+  const header = await readHeader(path, HEADER_2, options);
   if (header === undefined || header.length < HEADER_2 || header.readUInt32BE(0) !== MAGIC) return undefined;
   return Number(header.readBigUInt64BE(24));
 }
@@ -99,9 +101,9 @@ function extensionProblem(header: Buffer, begin: number, end: number): DiskProbl
 }
 
 /** The beginning of the file; undefined when it is not a regular one. */
-async function readHeader(path: string, bytes: number): Promise<Buffer | undefined> {
+async function readHeader(path: string, bytes: number, options: LinkOptions): Promise<Buffer | undefined> {
   try {
-    const handle = await openToRead(path);
+    const handle = await openToRead(path, options);
     try {
       const { buffer, bytesRead } = await handle.read(Buffer.alloc(bytes), 0, bytes, 0);
       return buffer.subarray(0, bytesRead);

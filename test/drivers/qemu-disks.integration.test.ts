@@ -1,6 +1,6 @@
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import type { GuestImage } from '../../src/drivers/guest-images/image.ts';
@@ -184,6 +184,24 @@ describe('a data disk from elsewhere', () => {
     await expect(ensureData(parts, MIB)).rejects.toMatchObject(refusal);
     await expect(checkDiskCopy(parts, data)).rejects.toMatchObject(refusal);
     expect(await dataBytes(data)).toBe(why.startsWith('its header') ? 2 ** 30 : undefined);
+  });
+
+  test('may be behind a link of the user, and in a copy may not', async () => {
+    const directory = temporaryDirectory();
+    const data = join(directory, 'data.qcow2');
+    const moved = join(directory, 'elsewhere');
+    writeFileSync(moved, diskHeader());
+    symlinkSync(moved, data);
+    const info = JSON.stringify({ 'virtual-size': 2 ** 30 });
+    const run: Run = async () => ({ exitCode: 0, stdout: info, stderr: '' });
+    const parts = { places: { disk: `${data}.none`, data }, run, log: () => undefined, signal };
+    expect(await ensureData(parts, MIB)).toBe(2 ** 30);
+    expect(await dataBytes(data)).toBe(2 ** 30);
+    await expect(checkDiskCopy(parts, data)).rejects.toMatchObject({
+      message: expect.stringContaining('not a regular'),
+    });
+    writeFileSync(moved, diskHeader({ backing: '/etc/passwd' }));
+    await expect(ensureData(parts, MIB)).rejects.toMatchObject({ message: expect.stringContaining('a backing file') });
   });
 
   test.skipIf(!hasImages)('made by qemu-img itself is refused as well', async () => {

@@ -21,6 +21,8 @@ export interface DiskParts {
 const CHECK_MS = 10 * 60_000;
 /** If a table is lost, qemu-img prints every entry. */
 const MAX_FINDINGS = 20;
+/** A user may have moved the disk to a larger file system. A restore puts no link there. */
+const OF_THE_USER = { follow: true };
 const OTHER_IMAGE = ['it was created from another image'];
 
 /**
@@ -41,7 +43,7 @@ export async function ensureData(parts: DiskParts, bytes: number): Promise<numbe
     await fileOperations.syncDirectory(dirname(places.data));
     return bytes;
   }
-  const damage = await dataDamage(parts, places.data);
+  const damage = await dataDamage(parts, places.data, OF_THE_USER);
   if (damage) {
     throw new RdError('ERR_DRIVER_TERMINAL', `the data disk ${places.data} is damaged`, {
       details: damage,
@@ -90,7 +92,7 @@ export async function ensureRoot(parts: DiskParts, base: string, isFromImage: bo
  * Undefined for a file that is not our disk.
  */
 export async function dataBytes(path: string): Promise<number | undefined> {
-  return virtualBytes(path).catch(async () => ((await isThere(path)) ? undefined : 0));
+  return virtualBytes(path, OF_THE_USER).catch(async () => ((await isThere(path)) ? undefined : 0));
 }
 
 /** Directory name of an image in the store, which is its digest. */
@@ -117,7 +119,7 @@ export async function diskFacts(
  * @throws RdError `ERR_DRIVER_FAILED` with qemu-img's findings, `ERR_DRIVER_TERMINAL` for one that leads out of its file.
  */
 export async function checkDiskCopy(parts: Pick<DiskParts, 'run' | 'signal'>, path: string): Promise<void> {
-  const damage = await dataDamage(parts, path);
+  const damage = await dataDamage(parts, path, {});
   if (!damage) return;
   throw new RdError('ERR_DRIVER_FAILED', 'the copy of the data disk is damaged', {
     details: damage,
@@ -126,8 +128,12 @@ export async function checkDiskCopy(parts: Pick<DiskParts, 'run' | 'signal'>, pa
 }
 
 /** As `damageOf`, for a data disk, which may come from elsewhere: no program opens one that leads out of its file. */
-async function dataDamage(parts: Pick<DiskParts, 'run' | 'signal'>, path: string): Promise<string[] | undefined> {
-  const problem = await diskProblem(path);
+async function dataDamage(
+  parts: Pick<DiskParts, 'run' | 'signal'>,
+  path: string,
+  options: { follow?: boolean },
+): Promise<string[] | undefined> {
+  const problem = await diskProblem(path, options);
   if (!problem) return damageOf(parts, [path]);
   if (problem.isDamage) return [problem.why];
   throw new RdError('ERR_DRIVER_TERMINAL', `the data disk ${path} was not made by rdctl: ${problem.why}`, {
