@@ -47,8 +47,16 @@ export function createAllowList(patterns: readonly string[]): AllowList {
 
 /** Whether a list with these patterns allows that image; the default tag is `latest`. */
 export function isAllowed(patterns: readonly string[], image: string): boolean {
-  const reference = parseReference(image);
-  return reference !== undefined && createAllowList(patterns).allows(withDefaultTag(reference));
+  return allowsOf(patterns)(image);
+}
+
+/** The same for many images: the patterns are parsed once. */
+export function allowsOf(patterns: readonly string[]): (image: string) => boolean {
+  const list = createAllowList(patterns);
+  return (image) => {
+    const reference = parseReference(image);
+    return reference !== undefined && list.allows(withDefaultTag(reference));
+  };
 }
 
 /**

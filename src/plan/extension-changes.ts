@@ -1,7 +1,7 @@
-import { isAllowed } from '../allowed-images/allow-list.ts';
+import { allowsOf } from '../allowed-images/allow-list.ts';
 import { RdError } from '../errors.ts';
 import { isObject, type JsonObject, type JsonValue } from '../json.ts';
-import { parseExtensionImage, permits } from '../settings/extension-image.ts';
+import { type ExtensionImage, parseExtensionImage, permitsOf } from '../settings/extension-image.ts';
 import { formatReference } from '../settings/image-reference.ts';
 import { leafAt } from '../settings/leaf-paths.ts';
 import type { Settings } from '../settings/settings.gen.ts';
@@ -13,7 +13,15 @@ import type { Cost } from './severity.ts';
 export interface ExtensionGate {
   /** Power after the plan; `unknown` without a service. */
   power: 'started' | 'stopped' | 'unknown';
-  allowed: Settings['application']['extensions']['allowed'];
+  /** Absent: every extension is permitted. */
+  permits?: (image: ExtensionImage) => boolean;
+}
+
+export function extensionGate(
+  power: ExtensionGate['power'],
+  { enabled, list }: Settings['application']['extensions']['allowed'],
+): ExtensionGate {
+  return { power, ...(enabled ? { permits: permitsOf(list) } : {}) };
 }
 
 const PERMIT = 'Permit it in "application.extensions.allowed.list", or take it out of the profile.';
@@ -114,10 +122,10 @@ export function extensionFailure(failures: readonly string[]): RdError {
   });
 }
 
-function isPermitted(name: string, tag: JsonValue, { allowed }: ExtensionGate): boolean {
-  if (!allowed.enabled) return true;
+function isPermitted(name: string, tag: JsonValue, { permits }: ExtensionGate): boolean {
+  if (!permits) return true;
   const image = parseExtensionImage(`${name}:${String(tag)}`);
-  return image !== undefined && permits(allowed.list, image);
+  return image !== undefined && permits(image);
 }
 
 /**
@@ -127,11 +135,12 @@ function isPermitted(name: string, tag: JsonValue, { allowed }: ExtensionGate): 
 export function deniedImages(differences: readonly Difference[], { containerEngine }: Settings): string[] {
   const { name, allowedImages } = containerEngine;
   if (!allowedImages.enabled) return [];
+  const allows = allowsOf(allowedImages.patterns);
   return differences.flatMap(({ path, key = '', after }) => {
     if (path !== EXTENSIONS || after === undefined) return [];
     const id = `${key}:${String(after)}`;
     const image = parseExtensionImage(id);
-    if (image && isAllowed(allowedImages.patterns, formatReference(image))) return [];
+    if (image && allows(formatReference(image))) return [];
     return [
       `The extension ${id} is not among the allowed images: it can be installed only where ${name} has it already.`,
     ];

@@ -9,7 +9,7 @@ import type { BlastItem, Change, Plan, PlanRequest, Target } from './change.ts';
 import { isDowngrade } from './consequences.ts';
 import { type Difference, differences, EXTENSIONS, isMachinePath, machineDifferences, settingsAfter } from './diff.ts';
 import { effectsOf } from './drift.ts';
-import { deniedImages, extensionBlock, extensionCost } from './extension-changes.ts';
+import { deniedImages, extensionBlock, extensionCost, extensionGate } from './extension-changes.ts';
 import { changeOf } from './plan.ts';
 import { isRuntimeChange } from './runtime-changes.ts';
 import type { Cost } from './severity.ts';
@@ -118,7 +118,7 @@ function filesTouched(
 /** Judged as the service does: independent of the driver and of what runs. */
 function extensionChange(difference: Difference, { state }: PlanRequest, desired: Settings): Change {
   const { allowed } = desired.application.extensions;
-  const blocked = extensionBlock(difference, { power: state === 'unmanaged' ? 'unknown' : state, allowed });
+  const blocked = extensionBlock(difference, extensionGate(state === 'unmanaged' ? 'unknown' : state, allowed));
   return blocked ? { ...changeOf(difference, BLOCKED), blocked } : changeOf(difference, extensionCost(difference));
 }
 

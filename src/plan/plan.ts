@@ -20,7 +20,7 @@ import {
   settingsAfter,
 } from './diff.ts';
 import { isEnforced, machineDrift } from './drift.ts';
-import { deniedImages, extensionCost, refusedExtensions } from './extension-changes.ts';
+import { deniedImages, extensionCost, extensionGate, refusedExtensions } from './extension-changes.ts';
 import { type ForwardsReport, withPortForwards } from './port-forwards.ts';
 import { expectedSteps, type Measurement, predictionOf } from './prediction.ts';
 import { restartReasons } from './restart-reasons.ts';
@@ -61,7 +61,7 @@ export function makePlan(input: PlanInput): Plan {
   const { request, live, power, driver, observed, target, generation } = input;
   const settingDifferences = differences(live, request);
   const powerAfter = request.state === 'unmanaged' ? power : request.state;
-  const extensions = { power: powerAfter, allowed: allowedExtensions(input, settingDifferences) };
+  const extensions = extensionGate(powerAfter, allowedExtensions(input, settingDifferences));
   const judged: Judged[] = [
     ...settingDifferences.map((difference) => ({ difference, blocked: blockOf(difference, { ...input, extensions }) })),
     ...refusedExtensions(live, request.settings, settingDifferences, extensions),

@@ -51,16 +51,23 @@ export function parseExtensionPattern(text: string): ExtensionPattern | undefine
  * patterns permit nothing.
  */
 export function permits(patterns: readonly string[], image: ExtensionImage): boolean {
-  return patterns.some((text) => {
+  return permitsOf(patterns)(image);
+}
+
+/** The same for many images: the patterns are parsed once. */
+export function permitsOf(patterns: readonly string[]): (image: ExtensionImage) => boolean {
+  const parsed = patterns.flatMap((text) => {
     const pattern = parseExtensionPattern(text);
-    if (!pattern) return false;
-    if (pattern.tag !== undefined && image.tag !== undefined && pattern.tag !== image.tag) return false;
-    const { registry, repository } = placeOf(pattern.registry ?? HUB, pattern.name);
-    if (registry !== image.registry) return false;
-    if (repository !== '' && !repository.endsWith('/')) return repository === image.repository;
-    // Docker Hub alone means its official images.
-    return image.repository.startsWith(repository === '' && registry === HUB ? 'library/' : repository);
+    return pattern ? [{ tag: pattern.tag, ...placeOf(pattern.registry ?? HUB, pattern.name) }] : [];
   });
+  return (image) =>
+    parsed.some(({ tag, registry, repository }) => {
+      if (tag !== undefined && image.tag !== undefined && tag !== image.tag) return false;
+      if (registry !== image.registry) return false;
+      if (repository !== '' && !repository.endsWith('/')) return repository === image.repository;
+      // Docker Hub alone means its official images.
+      return image.repository.startsWith(repository === '' && registry === HUB ? 'library/' : repository);
+    });
 }
 
 /** Stricter than container clients: a registry has two or more labels, and a port up to 65535; `localhost` is none. */
