@@ -34,27 +34,27 @@ array",items:{type:"object",required:["path","sha256"],properties:{path:{type:"s
 ation of the apply that this change finishes.",type:"integer"}}},loss:{description:"What the change destroys, and the snapshot that covers it; as in the history\
 .",type:"object"},changes:{description:"Empty for another attempt after a failure.",type:"array",items:{type:"object",required:["path"],properties:{path:{type:"\
 string"},key:{description:"Of the entry of a map.",type:"string"},before:{},after:{},source:{type:"object",required:["file","line"],properties:{file:{type:"stri\
-ng"},line:{type:"integer"}}}}}}}},outcome:{description:"What became of a change, as in the history: `converged`, `failed`, `returned` to an earlier state after \
-a failure, `superseded` by a later one, or `not applied` because the service ended first.",type:"object",required:["generation","result"],properties:{generation:{
-$ref:"#/$defs/generation"},result:{type:"string"},reason:{description:"Why it failed.",type:"string"}}},drift:{description:"Something other than a change of the\
- desired state took the backend out of it; the service repairs that.",type:"object",required:["generation","message"],properties:{generation:{$ref:"#/$defs/gene\
-ration"},condition:{description:"The condition that no longer holds.",type:"string"},reason:{description:"Its reason.",type:"string"},message:{type:"string"}}},
-phase:{description:"A step of the backend began, or waits for something else: `waitingFor`; with `outcome`, it ended.",type:"object",required:["generation","nam\
-e","startedAt"],properties:{generation:{$ref:"#/$defs/generation"},name:{type:"string"},startedAt:{$ref:"#/$defs/time"},ms:{type:"number",minimum:0},outcome:{enum:[
-"done","failed"]},reason:{description:"Why it failed.",type:"string"},waitingFor:{description:"What it waits for, as a clause.",type:"string"}}},condition:{description:"\
-A condition changed; as in the status.",type:"object",required:["type","status","reason","concern","message","observedGeneration","lastTransitionTime"],properties:{
-type:{enum:["MachineReady","EngineReady","ClusterReady","Converged","Contested"]},status:{enum:["True","False","Unknown"]},reason:{type:"string"},concern:{enum:[
-"none","patience","attention"]},message:{type:"string"},observedGeneration:{type:"integer",minimum:0},lastTransitionTime:{$ref:"#/$defs/time"}}},apply:{description:"\
-The work of an apply after its settings: it began, began a step (`step`), or ended (`state` is not `running`).",type:"object",required:["generation","state"],properties:{
-generation:{$ref:"#/$defs/generation"},state:{enum:["running","done","failed"]},step:{type:"object",required:["what","name"],properties:{what:{enum:["install","\
-uninstall","forward"]},name:{type:"string"}}},error:{description:"In the format of API errors.",type:"object",required:["code","message","details"],properties:{
-code:{type:"string"},message:{type:"string"},details:{type:"array",items:{type:"string"}},advice:{type:"string"}}}}},maintenance:{description:"Work on the data \
-of the backend, such as a snapshot. `error`: it ended without success.",type:"object",required:["action","state"],properties:{action:{type:"string"},state:{enum:[
-"begun","ended"]},error:{type:"string"}}},notice:{description:"A new notice of the status.",type:"string"},service:{description:"A run of the service began or i\
-s about to end. Of earlier runs, only `change` and `outcome` are held.",type:"object",required:["state","version","pid"],properties:{state:{enum:["started","sto\
-pping"]},version:{type:"string"},pid:{type:"integer"}}},reset:{description:"Events are missing here: the stream could not continue from the reader's position.",
-type:"object",required:["reason"],properties:{reason:{type:"string"}}}},$defs:{time:{type:"string",format:"date-time"},generation:{description:"Version of the d\
-esired state.",type:"integer",minimum:0}}};var z=E().fullFormats["date-time"];function P(a,{instancePath:i="",parentData:c,parentDataProperty:f,rootData:l=a,dynamicAnchors:w={}}={}){let e=null,n=0,g=P.evaluated;
+ng"},line:{type:"integer"}}}}}}}},outcome:{description:"What became of a change, as in the history: `converged`, `stored` because the desktop is off, `failed`, \
+`returned` to an earlier state after a failure, `superseded` by a later one, or `not applied` because the service ended first.",type:"object",required:["generat\
+ion","result"],properties:{generation:{$ref:"#/$defs/generation"},result:{type:"string"},reason:{description:"Why it failed.",type:"string"}}},drift:{description:"\
+Something other than a change of the desired state took the backend out of it; the service repairs that.",type:"object",required:["generation","message"],properties:{
+generation:{$ref:"#/$defs/generation"},condition:{description:"The condition that no longer holds.",type:"string"},reason:{description:"Its reason.",type:"strin\
+g"},message:{type:"string"}}},phase:{description:"A step of the backend began, or waits for something else: `waitingFor`; with `outcome`, it ended.",type:"objec\
+t",required:["generation","name","startedAt"],properties:{generation:{$ref:"#/$defs/generation"},name:{type:"string"},startedAt:{$ref:"#/$defs/time"},ms:{type:"\
+number",minimum:0},outcome:{enum:["done","failed"]},reason:{description:"Why it failed.",type:"string"},waitingFor:{description:"What it waits for, as a clause.",
+type:"string"}}},condition:{description:"A condition changed; as in the status.",type:"object",required:["type","status","reason","concern","message","observedG\
+eneration","lastTransitionTime"],properties:{type:{enum:["MachineReady","EngineReady","ClusterReady","Converged","Contested"]},status:{enum:["True","False","Unk\
+nown"]},reason:{type:"string"},concern:{enum:["none","patience","attention"]},message:{type:"string"},observedGeneration:{type:"integer",minimum:0},lastTransitionTime:{
+$ref:"#/$defs/time"}}},apply:{description:"The work of an apply after its settings: it began, began a step (`step`), or ended (`state` is not `running`).",type:"\
+object",required:["generation","state"],properties:{generation:{$ref:"#/$defs/generation"},state:{enum:["running","done","failed"]},step:{type:"object",required:[
+"what","name"],properties:{what:{enum:["install","uninstall","forward"]},name:{type:"string"}}},error:{description:"In the format of API errors.",type:"object",
+required:["code","message","details"],properties:{code:{type:"string"},message:{type:"string"},details:{type:"array",items:{type:"string"}},advice:{type:"string"}}}}},
+maintenance:{description:"Work on the data of the backend, such as a snapshot. `error`: it ended without success.",type:"object",required:["action","state"],properties:{
+action:{type:"string"},state:{enum:["begun","ended"]},error:{type:"string"}}},notice:{description:"A new notice of the status.",type:"string"},service:{description:"\
+A run of the service began or is about to end. Of earlier runs, only `change` and `outcome` are held.",type:"object",required:["state","version","pid"],properties:{
+state:{enum:["started","stopping"]},version:{type:"string"},pid:{type:"integer"}}},reset:{description:"Events are missing here: the stream could not continue fr\
+om the reader's position.",type:"object",required:["reason"],properties:{reason:{type:"string"}}}},$defs:{time:{type:"string",format:"date-time"},generation:{description:"\
+Version of the desired state.",type:"integer",minimum:0}}};var z=E().fullFormats["date-time"];function P(a,{instancePath:i="",parentData:c,parentDataProperty:f,rootData:l=a,dynamicAnchors:w={}}={}){let e=null,n=0,g=P.evaluated;
 if(g.dynamicProps&&(g.props=void 0),g.dynamicItems&&(g.items=void 0),a&&typeof a=="object"&&!Array.isArray(a)){if(a.kind===void 0){let t={instancePath:i,schemaPath:"\
 #/required",keyword:"required",params:{missingProperty:"kind"}};e===null?e=[t]:e.push(t),n++}if(a.formatVersion===void 0){let t={instancePath:i,schemaPath:"#/re\
 quired",keyword:"required",params:{missingProperty:"formatVersion"}};e===null?e=[t]:e.push(t),n++}if(a.id===void 0){let t={instancePath:i,schemaPath:"#/required",
