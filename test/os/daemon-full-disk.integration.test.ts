@@ -17,7 +17,8 @@ test.skipIf(cannotMount())('a program is found even though the disk was too full
   const pid = await startDaemon({ argv, recordFile, logFile: join(own, 'log'), env: {} });
   onTestFinished(async () => void (await stopDaemon(recordFile, { graceMs: 1_000, clock: steadyClock })));
   expect(readdirSync(disk)).toContain('record.json');
-  expect(await findDaemon(recordFile)).toEqual({ state: 'running', pid });
+  // A process has no arguments while it becomes the program, and these are all that it can be found by.
+  await expect.poll(() => findDaemon(recordFile)).toEqual({ state: 'running', pid });
   expect(await stopDaemon(recordFile, { graceMs: 60_000, clock: steadyClock })).toBe('stopped');
   expect(await readProcess(pid)).toBeUndefined();
   expect(await findDaemon(recordFile)).toEqual({ state: 'none' });
