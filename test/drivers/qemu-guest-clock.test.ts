@@ -6,7 +6,8 @@ const START_MS = Date.parse('2026-01-01T00:00:00Z');
 
 /** A guest whose clock is `behindS` behind, and whose programs run `latencyMs` after they were requested, and take as long to report. */
 function scene({ behindS, latencyMs }: { behindS: number; latencyMs: number }) {
-  const world = { now: START_MS, behindS };
+  /** `sleptMs`: time that passed while the host slept. */
+  const world = { now: START_MS, sleptMs: 0, behindS };
   const seconds = () => Math.floor(world.now / 1000) - world.behindS;
   const clock = createGuestClock(
     {
@@ -19,7 +20,7 @@ function scene({ behindS, latencyMs }: { behindS: number; latencyMs: number }) {
         return { exitCode: 0, stdout, stderr: '' };
       },
     },
-    { now: () => world.now, sleep: async () => undefined },
+    { now: () => world.now - world.sleptMs, sleep: async () => undefined },
     () => world.now,
   );
   return { world, clock };
@@ -47,12 +48,23 @@ test('a clock that nobody has looked at is read before it is set', async () => {
   expect(Math.abs(world.behindS)).toBeLessThanOrEqual(1);
 });
 
-test('a right clock is checked once a minute', async () => {
+test('a right clock is checked four times an hour', async () => {
   const { world, clock } = scene({ behindS: 0, latencyMs: 10 });
   expect(await clock.isOff(signal)).toBe(false);
   world.behindS = 100;
-  world.now += 59_000;
+  world.now += 899_000;
   expect(await clock.isOff(signal)).toBe(false);
   world.now += 1_000;
   expect(await clock.isOff(signal)).toBe(true);
+});
+
+test('after the host has slept, the clock is checked at once', async () => {
+  const { world, clock } = scene({ behindS: 0, latencyMs: 10 });
+  expect(await clock.isOff(signal)).toBe(false);
+  world.now += 30_000;
+  world.sleptMs = 20_000;
+  world.behindS = 20;
+  expect(await clock.isOff(signal)).toBe(true);
+  await clock.set(signal);
+  expect(await clock.isOff(signal)).toBe(false);
 });

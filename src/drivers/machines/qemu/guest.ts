@@ -228,7 +228,8 @@ function hasSshBanner(port: number): Promise<boolean> {
   });
 }
 
-const CHECK_INTERVAL_MS = 60_000;
+/** A check runs a program, which costs an idle emulated guest as much as all else in a minute. What makes a clock wrong is known besides. */
+const CHECK_INTERVAL_MS = 15 * 60_000;
 const MAX_DRIFT_S = 5;
 
 /** Sets the clock forward by `$1` seconds. */
@@ -237,10 +238,11 @@ const SHIFT_SCRIPT = `date -u -s "@$(($(date +%s) + $1))"`;
 /**
  * Corrects the guest clock, which misses the time that the host slept or the guest was halted. It is set forward by the difference, because
  * on a busy host without hardware virtualization a program may start long after it was requested.
+ * @param clock stands still while the host sleeps.
  * @param wallClock milliseconds since 1970.
  */
 export function createGuestClock(guest: Pick<Connection, 'run'>, clock: Clock, wallClock: () => number = Date.now) {
-  let lastCheck: { at: number; off: boolean } | undefined;
+  let lastCheck: { at: number; wall: number; off: boolean } | undefined;
   const hostSeconds = () => Math.floor(wallClock() / 1000);
 
   async function check(signal: AbortSignal) {
@@ -249,14 +251,18 @@ export function createGuestClock(guest: Pick<Connection, 'run'>, clock: Clock, w
     const latest = hostSeconds();
     const guestSeconds = Number(stdout.trim());
     const off = guestSeconds < earliest - MAX_DRIFT_S || guestSeconds > latest + MAX_DRIFT_S;
-    lastCheck = { at: clock.now(), off };
+    lastCheck = { at: clock.now(), wall: wallClock(), off };
     return { off, behindSeconds: Math.round((earliest + latest) / 2) - guestSeconds };
   }
 
   return {
-    /** Checks occasionally, because a check runs a program in the guest. */
+    /** Checks when the host has slept or its own clock was set, and rarely besides. */
     async isOff(signal: AbortSignal): Promise<boolean> {
-      if (lastCheck && !lastCheck.off && clock.now() - lastCheck.at < CHECK_INTERVAL_MS) return false;
+      if (lastCheck && !lastCheck.off) {
+        const passedMs = clock.now() - lastCheck.at;
+        const jumpMs = Math.abs(wallClock() - lastCheck.wall - passedMs);
+        if (passedMs < CHECK_INTERVAL_MS && jumpMs < MAX_DRIFT_S * 1000) return false;
+      }
       return (await check(signal)).off;
     },
     async set(signal: AbortSignal): Promise<void> {
