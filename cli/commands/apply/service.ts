@@ -112,7 +112,7 @@ function firstStart(
  * that had none, and the power, which a launch for an apply changes.
  */
 async function startRecord(where: Places): Promise<() => Promise<void>> {
-  const [{ loadState, saveState }, { lockHome }, { isThere }] = await Promise.all([
+  const [{ loadState, saveState }, { tryLock }, { isThere }] = await Promise.all([
     import('../../../src/state/state-file.ts'),
     import('../../../src/state/home-lock.ts'),
     import('../../../src/os/regular-file.ts'),
@@ -121,7 +121,8 @@ async function startRecord(where: Places): Promise<() => Promise<void>> {
   const hadSettings = await isThere(where.settingsFile);
   return async () => {
     // Another service that has started meanwhile goes on with what is recorded.
-    const lock = await lockHome(where.serviceLock, where.data);
+    const outcome = await tryLock(where.serviceLock);
+    if ('holder' in outcome) return;
     try {
       if (before.kind === 'missing') {
         const made = [where.stateFile, where.writtenSettingsFile, where.firstRunFile];
@@ -131,7 +132,7 @@ async function startRecord(where: Places): Promise<() => Promise<void>> {
       if (before.kind !== 'loaded' || now.kind !== 'loaded' || now.state.power === before.state.power) return;
       await saveState(where.stateFile, { ...now.state, power: before.state.power });
     } finally {
-      await lock.release();
+      await outcome.lock.release();
     }
   };
 }
