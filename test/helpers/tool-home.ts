@@ -4,6 +4,8 @@ import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
 import { type ChildOptions, type Outcome, rdctlProgram } from './cli.ts';
 
+const LOG_LINES = 60;
+
 /** The built tool on an empty home of its own; its service is shut down when the test ends. */
 export interface ToolHome {
   home: string;
@@ -38,7 +40,9 @@ export function toolHome(env: Record<string, string> = {}): ToolHome {
   const rdctlWith: ToolHome['rdctlWith'] = (options, ...argv) =>
     rdctlProgram(argv, { ...options, env: { RDCTL_HOME: home, ...env, ...options.env } });
   const rdctl: ToolHome['rdctl'] = (...argv) => rdctlWith({}, ...argv);
-  onTestFinished(async () => {
+  onTestFinished(async ({ task }) => {
+    // The hook of a failed test would come after this one.
+    if (task.result?.state === 'fail') process.stderr.write(`${logEnd(home)}\n`);
     await rdctl('shutdown');
     rmSync(home, { recursive: true, force: true });
   });
@@ -49,6 +53,18 @@ export function toolHome(env: Record<string, string> = {}): ToolHome {
     status: async () => JSON.parse((await rdctl('status', '-o', 'json')).out),
     servicePid: () => JSON.parse(readFileSync(join(home, 'app-engine.json'), 'utf8')).pid,
   };
+}
+
+/** What the service of a test that failed did last. */
+function logEnd(home: string): string {
+  try {
+    return readFileSync(join(home, 'logs', 'service.log'), 'utf8')
+      .split('\n')
+      .slice(-LOG_LINES)
+      .join('\n');
+  } catch {
+    return 'The service has no log.';
+  }
 }
 
 /** The built tool on a home; a remaining service is shut down. */
