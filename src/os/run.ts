@@ -51,6 +51,7 @@ export async function run(argv: readonly string[], options: RunOptions = {}): Pr
   const end = (reason: RdError) => {
     if (ended) return;
     ended = reason;
+    if (hasExited(child)) return closeStreams(child);
     child.kill('SIGTERM');
     killer = setTimeout(() => child.kill('SIGKILL'), KILL_AFTER_MS);
   };
@@ -114,11 +115,19 @@ function exitOf(child: Child, wasEnded: () => boolean): Promise<{ code: number |
   return new Promise((resolve, reject) => {
     child.once('error', reject);
     child.once('exit', () => {
-      // A grandchild may hold the pipes open forever; after a kill the rest is irrelevant.
-      if (wasEnded()) for (const stream of child.stdio) stream?.destroy();
+      if (wasEnded()) closeStreams(child);
     });
     child.once('close', (code, by) => resolve({ code, by }));
   });
+}
+
+function hasExited({ exitCode, signalCode }: Child): boolean {
+  return exitCode !== null || signalCode !== null;
+}
+
+/** Another program may hold the other ends open forever, and nobody reads the rest after a failure. */
+function closeStreams(child: Child): void {
+  for (const stream of child.stdio) stream?.destroy();
 }
 
 function collect(stream: NodeJS.ReadableStream, limit: number, overflow: () => void): () => string {

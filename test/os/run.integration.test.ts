@@ -62,6 +62,11 @@ describe('run', () => {
     await expect(loud).rejects.toThrow('printed more than 100 bytes');
   });
 
+  test('ends at its limit although another program holds the output of one that has exited', async () => {
+    const script = 'require("child_process").spawn("sleep", ["30"], { stdio: "inherit", detached: true }).unref()';
+    await expect(run(node(script), { timeoutMs: 500 })).rejects.toThrow('did not finish within 0.5 s');
+  }, 10_000);
+
   test('gives the program only the given environment', async () => {
     process.env.RDCTL_TEST_SECRET = 'hidden';
     const script = 'console.log(process.env.RDCTL_TEST_SECRET ?? "none", process.env.GIVEN)';
