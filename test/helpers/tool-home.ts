@@ -55,13 +55,14 @@ export function toolHome(env: Record<string, string> = {}): ToolHome {
   };
 }
 
-/** What the service of a test that failed did last. */
+/** What the service of a test that failed did last, and what its runtime said. */
 function logEnd(home: string): string {
-  try {
-    return readFileSync(join(home, 'logs', 'service.log'), 'utf8')
+  const endOf = (name: string) =>
+    readFileSync(join(home, 'logs', name), 'utf8')
       .split('\n')
-      .slice(-LOG_LINES)
-      .join('\n');
+      .slice(-LOG_LINES);
+  try {
+    return ['service-output.log', 'service.log'].flatMap((name) => [`${name}:`, ...endOf(name)]).join('\n');
   } catch {
     return 'The service has no log.';
   }
