@@ -68,7 +68,11 @@ async function idleRound(image: GuestImage, storageDriver: EngineSpec['storageDr
     const { pid }: { pid: number } = JSON.parse(readFileSync(join(directory, 'qemu.pid.json'), 'utf8'));
     await driver.release?.();
     const alone = await load(pid, sleep);
-    return { alone, checked: await load(pid, (ms) => check(driver, ms)) };
+    // As a service, which notices the end of a program at once: its connections last, and a new one to dockerd would call for a list.
+    const unwatch = driver.watch(() => undefined);
+    const checked = await load(pid, (ms) => check(driver, ms));
+    unwatch();
+    return { alone, checked };
   } finally {
     await driver.engines.moby.perform({ do: 'stop' }, never);
     await driver.machine.perform({ do: 'stop' }, never);
@@ -85,15 +89,13 @@ async function load(pid: number, pass: (ms: number) => Promise<unknown>): Promis
   return (processorTime(pid) - before) / ((performance.now() - began) / 1000);
 }
 
-/** As the loop of a service that has converged, which also notices the end of a program at once. */
+/** As the loop of a service that has converged. */
 async function check(driver: Driver, ms: number): Promise<void> {
-  const unwatch = driver.watch(() => undefined);
   const end = performance.now() + ms;
   while (performance.now() < end) {
     await observe(driver, never, 'routine');
     await sleep(IDLE_MS);
   }
-  unwatch();
 }
 
 function processorTime(pid: number): number {

@@ -3,7 +3,7 @@ import type { ClusterDriver } from '../../driver.ts';
 import { type GuestState, STOPPED_STANDS_MS } from './engine-in-guest.ts';
 import { standing } from './standing.ts';
 
-/** A cluster in a guest. One that runs has to be asked, and is never idle; of one that is stopped, a `routine` observation may be of the last minute. */
+/** A cluster in a guest. One that runs has to be asked, and is never idle; of one that is stopped, a `routine` observation may be an earlier one. */
 export function clusterInGuest(
   cluster: ClusterDriver,
   { isUp, isConnected, unlessHalted, onReconnect }: GuestState,

@@ -18,8 +18,11 @@ export interface GuestState {
   onReconnect(listener: () => Promise<void>): void;
 }
 
-/** For how long a part that does not run is taken for stopped: only this service starts one. */
-export const STOPPED_STANDS_MS = 60_000;
+/**
+ * For how long a part that does not run is taken for stopped. Only this service starts one, and to see that none runs starts programs, which an
+ * idle guest notices.
+ */
+export const STOPPED_STANDS_MS = 15 * 60_000;
 
 /**
  * An engine in a guest that may be off, unreachable or busy. In a guest that is off the engine is stopped; in an unreachable one its state is
