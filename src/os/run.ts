@@ -56,6 +56,9 @@ export async function run(argv: readonly string[], options: RunOptions = {}): Pr
     killer = setTimeout(() => child.kill('SIGKILL'), KILL_AFTER_MS);
   };
 
+  for (const output of [child.stdout, child.stderr]) {
+    output.on('error', (cause: unknown) => end(unreadable(`the output of ${program}`, cause)));
+  }
   const stdout = collect(child.stdout, maxOutput, () => end(tooMuch(program, maxOutput)));
   const stderr = collect(child.stderr, maxOutput, () => end(tooMuch(program, maxOutput)));
   if (fatal !== undefined) {
@@ -253,7 +256,9 @@ export function converse(argv: readonly string[], env: Readonly<Record<string, s
   const [program = '', ...args] = argv;
   const child = spawn(program, args, { stdio: ['pipe', 'pipe', 'ignore'], env: { ...env } });
   const stream = Duplex.from({ readable: child.stdout, writable: child.stdin });
-  child.once('error', () => stream.destroy());
+  // The stream passes on their errors only while it is open, and a late one without a listener would end this process.
+  for (const end of [child.stdin, child.stdout]) end.on('error', () => stream.destroy());
+  child.on('error', () => stream.destroy());
   child.once('exit', () => child.stdin.destroy());
   stream.on('error', () => undefined).once('close', () => child.kill('SIGKILL'));
   child.unref();
