@@ -6,6 +6,7 @@ import {
   withDefaultTag,
 } from '../settings/image-reference.ts';
 import { matchesGlob, matchesPattern, matchesRepository, type Pattern, parsePattern } from './pattern.ts';
+import { indexPatterns } from './pattern-index.ts';
 
 /** The parsed patterns of a list. */
 export interface AllowList {
@@ -22,17 +23,23 @@ export interface AllowList {
   reaches(host: string): boolean;
   /** Whether every image is allowed: then an archive of unknown content is as well. */
   allowsEverything: boolean;
+  /** Characters of the patterns with which every image has to be compared, because a name is no key to them. */
+  effort: number;
 }
 
 export function createAllowList(patterns: readonly string[]): AllowList {
   const parsed = patterns.map((text) => ({ text, ...parsePattern(text) }));
   const usable: Pattern[] = parsed.flatMap((entry) => ('pattern' in entry ? [entry.pattern] : []));
+  const index = indexPatterns(usable);
   const names = (registry: string) => usable.some((pattern) => matchesGlob(pattern.registry, registry));
   return {
     patterns: [...patterns],
     unusable: parsed.flatMap((entry) => ('unusable' in entry ? [{ pattern: entry.text, reason: entry.unusable }] : [])),
-    allows: (reference) => usable.some((pattern) => matchesPattern(pattern, reference)),
-    allowsSomeOf: (registry, repository) => usable.some((pattern) => matchesRepository(pattern, registry, repository)),
+    effort: index.effort,
+    allows: (reference) =>
+      index.near(reference.registry, reference.repository).some((pattern) => matchesPattern(pattern, reference)),
+    allowsSomeOf: (registry, repository) =>
+      index.near(registry, repository).some((pattern) => matchesRepository(pattern, registry, repository)),
     names,
     reaches(host) {
       const registry = canonicalRegistry(host);
@@ -47,16 +54,13 @@ export function createAllowList(patterns: readonly string[]): AllowList {
 
 /** Whether a list with these patterns allows that image; the default tag is `latest`. */
 export function isAllowed(patterns: readonly string[], image: string): boolean {
-  return allowsOf(patterns)(image);
+  return allowsImage(createAllowList(patterns), image);
 }
 
-/** The same for many images: the patterns are parsed once. */
-export function allowsOf(patterns: readonly string[]): (image: string) => boolean {
-  const list = createAllowList(patterns);
-  return (image) => {
-    const reference = parseReference(image);
-    return reference !== undefined && list.allows(withDefaultTag(reference));
-  };
+/** The same for a list that is asked more than once. */
+export function allowsImage(list: AllowList, image: string): boolean {
+  const reference = parseReference(image);
+  return reference !== undefined && list.allows(withDefaultTag(reference));
 }
 
 /**

@@ -114,33 +114,27 @@ function notAPart(part: string): string {
 }
 
 /**
- * Whether a text matches a glob in which `*` stands for any characters, possibly none. Backtracks to the last `*` only: at most the product
- * of both lengths in steps, for any glob.
+ * Whether a text matches a glob in which `*` stands for any characters, possibly none. What is between two stars is taken where it comes first,
+ * which leaves the most for the rest, so nothing is tried twice.
  */
 export function matchesGlob(glob: string, text: string): boolean {
-  let at = 0;
-  let index = 0;
-  let star = -1;
-  let resume = 0;
-  while (index < text.length) {
-    if (glob[at] === '*') {
-      star = at;
-      at += 1;
-      resume = index;
-    } else if (glob[at] === text[index]) {
-      at += 1;
-      index += 1;
-    } else if (star !== -1) {
-      at = star + 1;
-      resume += 1;
-      index = resume;
-    } else return false;
+  const [first = '', ...more] = glob.split('*');
+  const last = more.pop();
+  if (last === undefined) return glob === text;
+  if (!text.startsWith(first)) return false;
+  let at = first.length;
+  for (const between of more) {
+    const found = text.indexOf(between, at);
+    if (found === -1) return false;
+    at = found + between.length;
   }
-  while (glob[at] === '*') at += 1;
-  return at === glob.length;
+  return text.length - last.length >= at && text.endsWith(last);
 }
 
 const PATTERNS: SettingPath = 'containerEngine.allowedImages.patterns';
+
+/** Patterns that are warned of one by one. */
+const MOST_WARNED = 20;
 
 /**
  * Warnings about image patterns that cannot match anything. They do not block, because the setting accepts any text,
@@ -149,9 +143,15 @@ const PATTERNS: SettingPath = 'containerEngine.allowedImages.patterns';
 export function patternWarnings(settings: JsonObject): string[] {
   const patterns = leafAt(settings, PATTERNS);
   if (!Array.isArray(patterns)) return [];
-  return [...new Set(patterns)].flatMap((text) => {
+  const useless = [...new Set(patterns)].flatMap((text) => {
     const parsed = typeof text === 'string' ? parsePattern(text) : undefined;
-    if (!parsed || !('unusable' in parsed)) return [];
-    return [`The pattern ${JSON.stringify(text)} in "${PATTERNS}" matches nothing: ${parsed.unusable}.`];
+    return parsed && 'unusable' in parsed ? [{ text, reason: parsed.unusable }] : [];
   });
+  const more = useless.length - MOST_WARNED;
+  return [
+    ...useless
+      .slice(0, MOST_WARNED)
+      .map(({ text, reason }) => `The pattern ${JSON.stringify(text)} in "${PATTERNS}" matches nothing: ${reason}.`),
+    ...(more > 0 ? [`Another ${more} patterns in "${PATTERNS}" match nothing.`] : []),
+  ];
 }

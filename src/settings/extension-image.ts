@@ -54,20 +54,31 @@ export function permits(patterns: readonly string[], image: ExtensionImage): boo
   return permitsOf(patterns)(image);
 }
 
-/** The same for many images: the patterns are parsed once. */
+/** The same for many images: the patterns are parsed once, and found by the name of an image. */
 export function permitsOf(patterns: readonly string[]): (image: ExtensionImage) => boolean {
-  const parsed = patterns.flatMap((text) => {
+  /** Tags by place; a place that ends in a slash stands for everything below. */
+  const known = new Map<string, Set<string | undefined>>();
+  for (const text of patterns) {
     const pattern = parseExtensionPattern(text);
-    return pattern ? [{ tag: pattern.tag, ...placeOf(pattern.registry ?? HUB, pattern.name) }] : [];
-  });
-  return (image) =>
-    parsed.some(({ tag, registry, repository }) => {
-      if (tag !== undefined && image.tag !== undefined && tag !== image.tag) return false;
-      if (registry !== image.registry) return false;
-      if (repository !== '' && !repository.endsWith('/')) return repository === image.repository;
-      // Docker Hub alone means its official images.
-      return image.repository.startsWith(repository === '' && registry === HUB ? 'library/' : repository);
+    if (!pattern) continue;
+    const { registry, repository } = placeOf(pattern.registry ?? HUB, pattern.name);
+    // Docker Hub alone means its official images.
+    const place = `${registry}/${repository === '' && registry === HUB ? 'library/' : repository}`;
+    const tags = known.get(place) ?? new Set();
+    known.set(place, tags.add(pattern.tag));
+  }
+  return ({ registry, repository, tag }) =>
+    placesOf(`${registry}/${repository}`).some((place) => {
+      const tags = known.get(place);
+      return tags !== undefined && (tag === undefined || tags.has(undefined) || tags.has(tag));
     });
+}
+
+/** `a/b/c` → `a/b/c`, `a/`, `a/b/`. */
+function placesOf(name: string): string[] {
+  const places = [name];
+  for (let at = name.indexOf('/'); at !== -1; at = name.indexOf('/', at + 1)) places.push(name.slice(0, at + 1));
+  return places;
 }
 
 /** Stricter than container clients: a registry has two or more labels, and a port up to 65535; `localhost` is none. */

@@ -4,13 +4,13 @@ import { startApi } from '../helpers/api.ts';
 const muted = (count: number) => ({
   diagnostics: { mutedChecks: Object.fromEntries(Array.from({ length: count }, (_, at) => [`CHECK_${at}`, true])) },
 });
-const patterns = (count: number) => ({
-  containerEngine: { allowedImages: { patterns: Array.from({ length: count }, (_, at) => `registry.example/${at}`) } },
+const patterns = (count: number, text = (at: number) => `registry.example/${at}`) => ({
+  containerEngine: { allowedImages: { patterns: Array.from({ length: count }, (_, at) => text(at)) } },
 });
 
 interface Reply {
   status: number;
-  document: { changes: { path: string; blocked?: object }[] };
+  document: { changes: { path: string; blocked?: object }[]; warnings: string[] };
 }
 
 async function plan(settings: object): Promise<Reply> {
@@ -47,3 +47,24 @@ test('the largest number of extensions is compared with the longest list of allo
   expect(changes.filter(({ blocked }) => blocked)).toHaveLength(1_900);
   // Parsing the list anew for each extension took half a minute.
 }, 15_000);
+
+test('extensions are compared with patterns of allowed images by name, and with those that have stars up to a limit', async () => {
+  const installed = Object.fromEntries(Array.from({ length: 1_900 }, (_, at) => [`example/tool-${at}`, '1']));
+  const warningsWith = async (pattern: (at: number) => string) => {
+    const allowedImages = { enabled: true, patterns: Array.from({ length: 9_900 }, (_, at) => pattern(at)) };
+    const reply = await plan({ application: { extensions: { installed } }, containerEngine: { allowedImages } });
+    return reply.document.warnings.filter((warning) => /extension/.test(warning));
+  };
+  expect(await warningsWith((at) => `example/tool-${at}`)).toEqual([]);
+  expect(await warningsWith((at) => `registry.example/tool-${at}`)).toHaveLength(1_900);
+  // Each with each took seven seconds.
+  const stars = await warningsWith((at) => `example/*o*o*l*-*x${at}`);
+  expect(stars.at(-1)).toMatch(/^Whether the allowed images include another 1\d{3} extensions was not looked up/);
+}, 15_000);
+
+test('of patterns that match nothing, the first are named and the others counted', async () => {
+  const { document } = await plan(patterns(9_900, (at) => `registry.example//${at}`));
+  const about = document.warnings.filter((warning) => warning.includes('allowedImages.patterns'));
+  expect(about).toHaveLength(21);
+  expect(about.at(-1)).toBe('Another 9880 patterns in "containerEngine.allowedImages.patterns" match nothing.');
+});
