@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { rename, rm, writeFile } from 'node:fs/promises';
 import type { Socket } from 'node:net';
 import { dirname } from 'node:path';
+import { Readable } from 'node:stream';
 import { RdError } from '../errors.ts';
 import type { Clock } from './clock.ts';
 import { makeDirectory } from './directory.ts';
@@ -18,6 +19,11 @@ export interface DaemonSpec {
   argv: readonly string[];
   /** A wrapper with arguments that executes the program, such as `nsenter`. */
   within?: readonly string[];
+  /**
+   * `within` stays as the parent of the program, and writes `{"child-pid": NUMBER` to descriptor 3 once that has started, as
+   * `bwrap --info-fd 3` does. The program outlives it.
+   */
+  reportsPid?: true;
   /** Path of its record. */
   recordFile: string;
   /** Receives its output, appended and bounded. */
@@ -50,7 +56,7 @@ export async function startDaemon(spec: DaemonSpec): Promise<number> {
     const children = partner && joint ? spawnJoined(spec, partner, log.fd, joint) : spawnAlone(spec, log.fd);
     // Both at once: an event without a listener in time is missed.
     await Promise.all(children.map(spawned));
-    const pid = children[0].pid ?? 0;
+    const pid = spec.reportsPid ? await reportedPid(children[0]) : (children[0].pid ?? 0);
     const entry = await readProcess(pid);
     // A program that exited at once keeps the record of the intent, so that it is found as ended. So does one whose process cannot be
     // recorded on a full disk: it runs, and is found by its arguments.
@@ -74,7 +80,7 @@ export async function startDaemon(spec: DaemonSpec): Promise<number> {
 
 /** Two instances on the same files would corrupt them. Arguments with a path of its own identify a program. */
 async function refuseUnrecorded({ argv, recordFile }: DaemonSpec): Promise<void> {
-  const entry = (await readProcesses()).find((each) => isProgram(each, argv));
+  const entry = await programNow(argv);
   if (entry) throw unrecorded(entry, recordFile);
 }
 
@@ -106,7 +112,20 @@ async function spawned(child: ChildProcess): Promise<void> {
 }
 
 function spawnAlone(spec: DaemonSpec, log: number): [ChildProcess] {
-  return [spawnApart(spec, [...(spec.within ?? []), ...spec.argv], ['ignore', log, log])];
+  const report = spec.reportsPid ? (['pipe'] as const) : [];
+  return [spawnApart(spec, [...(spec.within ?? []), ...spec.argv], ['ignore', log, log, ...report])];
+}
+
+/**
+ * The process that a wrapper has started; that of the wrapper when it has failed before, so that the program is found as ended. All that
+ * the wrapper writes is read: closing the pipe early would end it.
+ */
+async function reportedPid(wrapper: ChildProcess): Promise<number> {
+  const report = wrapper.stdio[3];
+  let text = '';
+  if (report instanceof Readable) for await (const chunk of report) text += String(chunk);
+  const [, pid] = /"child-pid":\s*(\d+)/.exec(text) ?? [];
+  return pid === undefined ? (wrapper.pid ?? 0) : Number(pid);
 }
 
 /** Their streams are connected before either runs: the two talk directly, independent of this process. */
@@ -140,7 +159,13 @@ async function processOf(record: { argv: readonly string[]; process?: { pid: num
     // During an exec, as of a script's interpreter, a process briefly has no arguments.
     return entry.argv.length === 0 || isProgram(entry, record.argv) ? entry : undefined;
   }
-  return (await readProcesses()).find((entry) => isProgram(entry, record.argv));
+  return programNow(record.argv);
+}
+
+/** A wrapper that stays has the arguments of its program at its end: the program is the one with the fewest. */
+async function programNow(argv: readonly string[]): Promise<ProcessEntry | undefined> {
+  const found = (await readProcesses()).filter((entry) => isProgram(entry, argv));
+  return found.sort((one, other) => one.argv.length - other.argv.length)[0];
 }
 
 /**

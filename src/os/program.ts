@@ -16,6 +16,8 @@ const PACKAGES: Readonly<Record<string, string>> = {
   umount: 'mount',
   nsenter: 'util-linux',
   unshare: 'util-linux',
+  setpriv: 'util-linux',
+  bwrap: 'bubblewrap',
 };
 
 /** How to install a program, as the advice of an error. */

@@ -6,6 +6,8 @@ import { messageOf, RdError } from '../errors.ts';
 import { installAdvice } from './program.ts';
 
 export interface RunOptions {
+  /** A wrapper with arguments that executes the program. Errors name the program. */
+  within?: readonly string[];
   signal?: AbortSignal;
   /** Timeout in milliseconds; 30,000 by default. */
   timeoutMs?: number;
@@ -45,7 +47,8 @@ export async function run(argv: readonly string[], options: RunOptions = {}): Pr
   const { signal, timeoutMs = 30_000, accept = [0], maxOutput = MEBIBYTE, fatal } = options;
   if (signal?.aborted) throw cancelled(program);
 
-  const child = started(program, args, options);
+  const [first = program, ...words] = [...(options.within ?? []), program, ...args];
+  const child = started(first, words, options);
   let ended: RdError | undefined;
   let killer: NodeJS.Timeout | undefined;
   const end = (reason: RdError) => {
@@ -86,7 +89,7 @@ export async function run(argv: readonly string[], options: RunOptions = {}): Pr
     return result;
   } catch (error) {
     if (error instanceof RdError) throw error;
-    throw notStarted(program, error);
+    throw notStarted(first, error);
   } finally {
     clearTimeout(timer);
     clearTimeout(killer);

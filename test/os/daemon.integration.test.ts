@@ -52,6 +52,35 @@ describe.skipIf(process.platform !== 'linux')('a daemon', () => {
     expect(await stopDaemon(spec.recordFile, { graceMs: 60_000, clock: steadyClock })).toBe('none');
   });
 
+  test('below a wrapper that stays is recorded and found itself, and outlives the wrapper', async () => {
+    const spec = daemon(WILLING);
+    const script = `const { spawn } = require('node:child_process'), [program, ...args] = process.argv.slice(1);
+      const { pid } = spawn(program, args, { stdio: 'inherit' });
+      require('node:fs').writeSync(3, JSON.stringify({ 'child-pid': pid }, null, 2));
+      require('node:fs').closeSync(3);`;
+    const pid = await startDaemon({ ...spec, within: [process.execPath, '-e', script, '--'], reportsPid: true });
+    await up(spec);
+    const wrapper = (await readProcess(pid))?.parent ?? 0;
+    expect((await readProcess(wrapper))?.argv).toEqual([process.execPath, '-e', script, '--', ...spec.argv]);
+    expect(await findDaemon(spec.recordFile)).toEqual({ state: 'running', pid });
+    // As after a kill of the service before it had recorded the process.
+    await writeDaemonRecord(spec.recordFile, { argv: spec.argv });
+    expect(await findDaemon(spec.recordFile)).toEqual({ state: 'running', pid });
+    process.kill(wrapper, 'SIGKILL');
+    await expect.poll(() => readProcess(wrapper)).toBeUndefined();
+    expect(await stopDaemon(spec.recordFile, { graceMs: 60_000, clock: steadyClock })).toBe('stopped');
+    expect(await readProcess(pid)).toBeUndefined();
+  });
+
+  test('below a wrapper that fails has ended', async () => {
+    const spec = daemon(WILLING);
+    const within = [process.execPath, '-e', 'process.exit(1)', '--'];
+    const pid = await startDaemon({ ...spec, within, reportsPid: true });
+    await expect.poll(() => readProcess(pid)).toBeUndefined();
+    expect(await findDaemon(spec.recordFile)).toEqual({ state: 'ended' });
+    await stopDaemon(spec.recordFile, { graceMs: 0, clock: steadyClock });
+  });
+
   test('does not belong to a copied record, but to a moved one', async () => {
     const parent = temporaryDirectory();
     const spec = daemon(WILLING, join(parent, 'one'));
