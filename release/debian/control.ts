@@ -10,7 +10,13 @@ export interface ControlInput {
 }
 
 /** The drivers' programs; README.md has the same table. The package manager of the user installs the first list unless told otherwise. */
-const QEMU_DRIVER = ['qemu-system-x86 | qemu-system-arm', 'qemu-utils', 'openssh-client', 'openssh-sftp-server'];
+const QEMU_DRIVER = [
+  'qemu-system-x86 | qemu-system-arm',
+  'qemu-utils',
+  'openssh-client',
+  'openssh-sftp-server',
+  'bubblewrap',
+];
 const HOST_DRIVER = ['docker.io', 'containerd', 'iptables', 'iproute2'];
 /** For `rdctl image build`. */
 const IMAGE_BUILD = ['mmdebstrap', 'e2fsprogs'];

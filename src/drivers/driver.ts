@@ -306,6 +306,8 @@ export interface Driver extends DriverInfo {
   diskBytes?(): number | undefined;
   /** Ports of programs in the machine as last observed. Absent where the machine is this host. */
   published?(): readonly PublishedPort[];
+  /** How what runs a guest is confined; absent where the machine is this host or there is none. */
+  confinement?(): Promise<MachineConfinement>;
   /** How a user's program gets into a running machine; absent where the machine is this host or there is none. */
   access?(): MachineAccess;
   /**
@@ -318,6 +320,15 @@ export interface Driver extends DriverInfo {
    * it.
    */
   release?(): Promise<void>;
+}
+
+/** What keeps a program that a guest has taken over from the files of the user; `because` is a clause. */
+export type Confinement = { by: 'bubblewrap' | 'landlock' } | { by: 'nothing'; because: string };
+
+/** `next`: of programs that start now. `running`: whether the running machine is confined; absent while it is off. */
+export interface MachineConfinement {
+  next: Confinement;
+  running?: boolean;
 }
 
 /** SSH access to a machine, for programs of the user. */

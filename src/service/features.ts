@@ -90,6 +90,7 @@ export async function openFeatures(
     contextName: identityOf(places).dockerContext,
     api: { port: listener.port, requested: options.port !== undefined },
     hasCluster: driver.hasCluster,
+    ...(driver.confinement === undefined ? {} : { confinement: driver.confinement }),
     integration,
     settings: () => store.snapshot().desired.settings,
     kubernetesVersions,

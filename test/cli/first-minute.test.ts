@@ -26,7 +26,7 @@ test('where a driver can run, the command to type starts it; what another one mi
     firstMinuteText([qemu(MISSING), host({ root: true })]),
   ).toBe(`Nothing has run here yet. The first start uses host.
   qemu  not installed: qemu-img
-        fix: sudo apt-get update && sudo apt-get install --no-install-recommends qemu-system-x86 qemu-utils openssh-client openssh-sftp-server mmdebstrap uidmap e2fsprogs ca-certificates && rdctl image build
+        fix: sudo apt-get update && sudo apt-get install --no-install-recommends qemu-system-x86 qemu-utils openssh-client openssh-sftp-server bubblewrap mmdebstrap uidmap e2fsprogs ca-certificates && rdctl image build
   host  can run: root on Linux with dockerd and containerd
 Start an engine:       rdctl up
 Write a profile:       rdctl init

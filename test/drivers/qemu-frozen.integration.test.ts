@@ -12,6 +12,7 @@ import {
 import { join, resolve } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import type { QemuArguments } from '../../src/drivers/machines/qemu/arguments.ts';
+import { UNCONFINED } from '../../src/drivers/machines/qemu/confine/confinement.ts';
 import { type FrozenFacts, frozenKey, machineShape } from '../../src/drivers/machines/qemu/frozen/state.ts';
 import type { Connection } from '../../src/drivers/machines/qemu/guest.ts';
 import { hostPortFilter } from '../../src/drivers/machines/qemu/host-ports/filter.ts';
@@ -140,7 +141,9 @@ function scene(directory = temporaryDirectory()) {
     monitor,
     ports: { watch: () => undefined, switchTo: async () => undefined, forget: async () => undefined },
     hostPorts: hostPortFilter({ guest, hostSockets: async () => undefined, published: () => [], log: () => undefined }),
+    confine: UNCONFINED,
     mounts: {
+      opened: async () => [],
       observe: async () => ({ shared: { missing: 'it is not wanted', mounts: [] }, asked: {} }),
       change: async () => undefined,
       begin: async () => [],

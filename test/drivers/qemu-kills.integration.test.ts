@@ -3,6 +3,7 @@ import { dirname, join, resolve } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import type { MachineStep } from '../../src/drivers/driver.ts';
 import type { GuestImage } from '../../src/drivers/guest-images/image.ts';
+import { UNCONFINED } from '../../src/drivers/machines/qemu/confine/confinement.ts';
 import type { Connection } from '../../src/drivers/machines/qemu/guest.ts';
 import { hostPortFilter } from '../../src/drivers/machines/qemu/host-ports/filter.ts';
 import { type QemuMachineParts, qemuMachine } from '../../src/drivers/machines/qemu/machine.ts';
@@ -209,7 +210,9 @@ function machineOf(directory: string, { call }: Life = life(), changes: Partial<
     monitor,
     ports: { watch: () => undefined, switchTo: nothing('ports'), forget: nothing('no ports') },
     hostPorts: hostPortFilter({ guest, hostSockets: async () => undefined, published: () => [], log: () => undefined }),
+    confine: UNCONFINED,
     mounts: {
+      opened: async () => [],
       observe: async () => ({ shared: { missing: 'it is not wanted', mounts: [] }, asked: {} }),
       begin: () => call('home', async () => []),
       mount: nothing('mount'),

@@ -1,6 +1,7 @@
-import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, realpathSync, statSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
-import { join } from 'node:path';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { liveCopies } from '../../src/drivers/machines/qemu/live-copy.ts';
 import { qemuMonitor } from '../../src/drivers/machines/qemu/monitor.ts';
@@ -131,9 +132,12 @@ async function scene() {
         return { exitCode: freezes || was ? 0 : 1, stdout: '', stderr: '' };
       },
     },
-    async run(argv) {
+    async run(argv, options) {
       done.push(`${argv[0]} ${argv[1]}`);
       expect(argv.at(-1)).toBe('4096');
+      // QEMU can create files in no other directory.
+      expect(dirname(String(argv.at(-2)))).toBe(places.copies);
+      expect(options?.access).toEqual({ writes: [argv.at(-2)] });
       writeFileSync(String(argv.at(-2)), 'a copy');
       return { exitCode: 0, stdout: '', stderr: '' };
     },
@@ -157,7 +161,7 @@ async function scene() {
 }
 
 const leftovers = ({ directory }: { directory: string }) =>
-  readdirSync(directory).filter((name) => !['run', 'data.qcow2', 'memo'].includes(name));
+  readdirSync(directory).filter((name) => !['run', 'data.qcow2', 'memo', 'copies'].includes(name));
 
 test('copies the disk as of a moment at which the guest is frozen, and the guest continues at once', async () => {
   const at = await scene();
@@ -177,7 +181,31 @@ test('copies the disk as of a moment at which the guest is frozen, and the guest
   expect(shares).toEqual([0.25, 0.5, 1]);
   expect(at.world).toMatchObject({ frozen: false, jobs: [], nodes: ['data0'] });
   expect(leftovers(at).sort()).toEqual(['memo-copy', 'target']);
+  expect(readFileSync(at.to, 'utf8')).toBe('a copy');
+  expect(readdirSync(at.places.copies)).toEqual([]);
   expect(readFileSync(join(at.directory, 'memo-copy'), 'utf8')).toBe('what is installed');
+});
+
+test('a draft that a killed service left goes with its job, and its directory, which QEMU has open, stays', async () => {
+  const at = await scene();
+  mkdirSync(at.places.copies);
+  const { ino } = statSync(at.places.copies);
+  writeFileSync(join(at.places.copies, 'data.qcow2'), 'half a copy');
+  writeFileSync(at.places.liveCopy, '');
+  await at.copies.settle();
+  expect(readdirSync(at.places.copies)).toEqual([]);
+  expect(statSync(at.places.copies).ino).toBe(ino);
+});
+
+test.skipIf(!existsSync('/dev/shm'))('a copy reaches a target in another file system', async () => {
+  const at = await scene();
+  const elsewhere = [realpathSync(tmpdir()), '/dev/shm', '/tmp'].find(
+    (each) => statSync(each).dev !== statSync(at.directory).dev,
+  );
+  const to = join(temporaryDirectory(elsewhere), 'target');
+  await at.copies.copy([{ from: at.places.data, to }], never);
+  expect(readFileSync(to, 'utf8')).toBe('a copy');
+  expect(readdirSync(at.places.copies)).toEqual([]);
 });
 
 test('skips what is missing, and does not ask QEMU when there is no disk', async () => {

@@ -4,6 +4,7 @@ import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import type { MachineSpec } from '../../src/drivers/driver.ts';
 import { imageStore } from '../../src/drivers/guest-images/store.ts';
 import type { QemuHost } from '../../src/drivers/machines/qemu/arguments.ts';
+import { UNCONFINED } from '../../src/drivers/machines/qemu/confine/confinement.ts';
 import type { Connection } from '../../src/drivers/machines/qemu/guest.ts';
 import { hostPortFilter } from '../../src/drivers/machines/qemu/host-ports/filter.ts';
 import type { HostSockets } from '../../src/drivers/machines/qemu/host-ports/open-ports.ts';
@@ -80,7 +81,9 @@ async function scene(host: QemuHost = HOST) {
     run: () => Promise.reject(new RdError('ERR_DRIVER_FAILED', 'no program is scripted')),
     environment: {},
     guest,
+    confine: UNCONFINED,
     mounts: {
+      opened: async () => [],
       observe: async () => ({ shared: { path: '/home/u', by: 'reverse-sshfs', mounts: [] }, asked: {}, ...home }),
       mount: async () => undefined,
       async change() {

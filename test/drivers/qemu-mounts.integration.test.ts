@@ -6,6 +6,7 @@ import fc from 'fast-check';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { qemu } from '../../src/drivers/index.ts';
 import { comma } from '../../src/drivers/machines/qemu/arguments.ts';
+import { UNCONFINED } from '../../src/drivers/machines/qemu/confine/confinement.ts';
 import {
   type DirectoryFacts,
   directoriesToShare,
@@ -471,6 +472,7 @@ function scene(facts: HostFacts = EVERYTHING) {
     clock: steadyClock,
     logFile: join(directory, 'log'),
     environment: {},
+    confine: UNCONFINED,
     port: async () => 1,
     home,
     own: [join(home, 'own')],

@@ -257,7 +257,7 @@ describe('the probe', () => {
       {
         usable: false,
         reason: 'not installed: ssh, qemu-img',
-        fix: 'sudo apt-get update && sudo apt-get install --no-install-recommends qemu-system-x86 qemu-utils openssh-client openssh-sftp-server mmdebstrap uidmap e2fsprogs ca-certificates && rdctl image build',
+        fix: 'sudo apt-get update && sudo apt-get install --no-install-recommends qemu-system-x86 qemu-utils openssh-client openssh-sftp-server bubblewrap mmdebstrap uidmap e2fsprogs ca-certificates && rdctl image build',
         copyable: true,
       },
     ],
@@ -269,7 +269,7 @@ describe('the probe', () => {
     [
       'a computer that has an image and no QEMU',
       { ...facts, missingPrograms: ['qemu-img'], missingBuilders: ['mmdebstrap'] },
-      { fix: expect.stringMatching(/ openssh-sftp-server$/) },
+      { fix: expect.stringMatching(/ openssh-sftp-server bubblewrap$/) },
     ],
     [
       'arm64 without programs',

@@ -1,3 +1,4 @@
+import type { MachineConfinement } from '../../drivers/driver.ts';
 import type { RunOptions, RunResult } from '../../os/run.ts';
 import type { LoopStatus } from '../../reconcile/contract.ts';
 import type { Platform } from '../../settings/field.ts';
@@ -72,6 +73,8 @@ export interface CheckContext {
   /** `requested`: the user chose this port; otherwise it was the first free one. */
   api: { port: number; requested: boolean };
   hasCluster: boolean;
+  /** See `Driver.confinement`. */
+  confinement?(): Promise<MachineConfinement>;
   integration: HostIntegration;
   /** URL of the page that explains the checks, where it is installed. */
   documentation?: string;

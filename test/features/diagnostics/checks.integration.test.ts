@@ -3,6 +3,7 @@ import { createServer as createHttpServer, type RequestListener } from 'node:htt
 import { createServer } from 'node:net';
 import { delimiter, join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
+import type { MachineConfinement } from '../../../src/drivers/driver.ts';
 import type { Finding } from '../../../src/features/diagnostics/check.ts';
 import { allChecks } from '../../../src/features/diagnostics/checks/index.ts';
 import { engineSpec } from '../../../src/plan/backend.ts';
@@ -227,6 +228,28 @@ test('files with secrets must be private; a missing one has none', async () => {
       fixes: [{ description: expect.stringContaining('chmod 600') }],
     },
   ]);
+});
+
+test('a machine is confined, or the reason is given, and one that runs as before is named', async () => {
+  const by = (confinement: MachineConfinement, platform: 'linux' | 'darwin' = 'linux') =>
+    ({ platform, confinement: async () => confinement }) as const;
+  const method = { by: 'bubblewrap' } as const;
+  expect(await look('MACHINE_CONFINED')).toBe('does not apply');
+  expect(await look('MACHINE_CONFINED', by({ next: method }, 'darwin'))).toBe('does not apply');
+  for (const running of [{}, { running: true }]) {
+    expect(await finding('MACHINE_CONFINED', by({ next: method, ...running }))).toMatchObject({ passed: true });
+  }
+  expect(await finding('MACHINE_CONFINED', by({ next: method, running: false }))).toMatchObject({
+    passed: false,
+    description: expect.stringContaining('not confined until its next start'),
+    fixes: [{ description: expect.stringContaining('`rdctl shutdown`') }],
+  });
+  const next = { by: 'nothing', because: 'bwrap is not installed' } as const;
+  expect(await finding('MACHINE_CONFINED', by({ next, running: true }))).toMatchObject({
+    passed: false,
+    description: expect.stringContaining('because bwrap is not installed.'),
+    fixes: [{ description: expect.stringContaining('apt-get install --no-install-recommends bubblewrap') }],
+  });
 });
 
 test('disk space is that of the file system with the data directory', async () => {

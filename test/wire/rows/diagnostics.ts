@@ -75,6 +75,7 @@ export const diagnosticsRows: readonly Row[] = [
     'RD_BIN_IN_ZSH_PATH',
     'SETTINGS_FILE_PERMISSIONS',
     'DISK_SPACE',
+    'MACHINE_CONFINED',
   ),
   ids(
     'Container Engine',

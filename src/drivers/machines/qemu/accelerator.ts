@@ -3,10 +3,12 @@ import { join } from 'node:path';
 import { RdError } from '../../../errors.ts';
 import { lastLines, type RunResult } from '../../../os/run.ts';
 import { ARCHITECTURES, type Architecture } from '../../guest-images/architecture.ts';
-import type { Run } from '../../shell.ts';
 import { type Accelerator, comma, cpuModel, type QemuHost } from './arguments.ts';
+import type { ConfinedRun } from './confine/access.ts';
 
 const LIMIT_MS = 20_000;
+/** What a machine that is not emulated needs. */
+export const DEVICES = ['/dev/kvm'];
 
 /** A guest of a few instructions, which proves that it ran. */
 interface ProbeGuest {
@@ -103,7 +105,7 @@ export async function accelerationFailure(
   architecture: Architecture,
   accelerator: Accelerator,
   directory: string,
-  run: Run,
+  run: ConfinedRun,
   signal: AbortSignal,
 ): Promise<string | undefined> {
   const place = await mkdtemp(join(directory, 'probe-'));
@@ -130,6 +132,8 @@ export async function accelerationFailure(
         ...guest.machine(comma(file)),
       ],
       {
+        // As the machine later: what works only unconfined is of no use to it.
+        access: { writes: [file], devices: DEVICES },
         signal,
         timeoutMs: LIMIT_MS,
         fatal: 'internal error',
@@ -153,7 +157,7 @@ export async function accelerationFailure(
 export function accelerators(
   { platform, architecture }: QemuHost,
   directory: string,
-  run: Run,
+  run: ConfinedRun,
 ): (signal: AbortSignal) => Promise<Acceleration> {
   const accelerator = platform === 'darwin' ? 'hvf' : 'kvm';
   let known: Acceleration | undefined;

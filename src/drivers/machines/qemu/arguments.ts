@@ -89,7 +89,6 @@ export function qemuArguments(input: QemuArguments): string[] {
     sshPort,
   } = input;
   const { directory, files } = image;
-  const { backingFiles = [join(directory, files.disk.name)] } = input;
   const firmwareFile = (name: string, file: string) => [
     '-fw_cfg',
     `name=${FIRMWARE_FOLDER}/${name},file=${comma(file)}`,
@@ -117,7 +116,7 @@ export function qemuArguments(input: QemuArguments): string[] {
     join(directory, files.initrd.name),
     '-append',
     kernelLine(architecture, accelerator),
-    ...disk(DISK_NODE, 'disk', [places.disk, ...backingFiles]),
+    ...disk(DISK_NODE, 'disk', [places.disk, ...backingOf(input)]),
     '-device',
     `virtio-blk-pci,drive=disk,${HALT}`,
     ...disk(DATA_NODE, DATA_DRIVE, [places.data]),
@@ -149,6 +148,11 @@ export function qemuArguments(input: QemuArguments): string[] {
     `unix:${comma(places.monitor)},server=on,wait=off`,
     ...(input.extra ?? []),
   ];
+}
+
+/** The backing files of the root disk, topmost first. */
+export function backingOf({ image: { directory, files }, backingFiles }: QemuArguments): readonly string[] {
+  return backingFiles ?? [join(directory, files.disk.name)];
 }
 
 function disk(node: string, drive: string, files: readonly string[]): string[] {

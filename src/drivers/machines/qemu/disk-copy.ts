@@ -1,8 +1,8 @@
 import { RdError } from '../../../errors.ts';
 import { isObject, type JsonObject, type JsonValue } from '../../../json.ts';
 import type { Clock } from '../../../os/clock.ts';
-import type { Run } from '../../shell.ts';
 import { DATA_NODE } from './arguments.ts';
+import type { ConfinedRun } from './confine/access.ts';
 import type { Monitor, Qmp } from './monitor.ts';
 
 /** QEMU's names for the copy and its job. There is one at a time. */
@@ -30,7 +30,7 @@ export interface DiskCopy {
 
 export interface DiskCopyParts {
   monitor: Pick<Monitor, 'use'>;
-  run: Run;
+  run: ConfinedRun;
   clock: Clock;
   isAlive(): Promise<boolean>;
 }
@@ -63,7 +63,10 @@ export function diskCopy({ monitor, run, clock, isAlive }: DiskCopyParts): DiskC
   return {
     async prepare(target, signal) {
       const bytes = sizeOf(await execute('query-named-block-nodes', { flat: true }, signal));
-      await run(['qemu-img', 'create', '-q', '-f', 'qcow2', target, String(bytes)], { signal });
+      await run(['qemu-img', 'create', '-q', '-f', 'qcow2', target, String(bytes)], {
+        access: { writes: [target] },
+        signal,
+      });
       // Zeros take no space in it, as in the original.
       await execute(
         'blockdev-add',

@@ -6,13 +6,14 @@ import { fileOperations } from '../../../os/atomic-file.ts';
 import { diskProblem, virtualBytes } from '../../../os/disk-header.ts';
 import { isThere } from '../../../os/regular-file.ts';
 import type { DriverContext } from '../../driver.ts';
-import type { Run } from '../../shell.ts';
 import { wholeDisk } from './arguments.ts';
+import type { ConfinedRun } from './confine/access.ts';
 import type { QemuPlaces } from './places.ts';
 
 export interface DiskParts {
   places: Pick<QemuPlaces, 'disk' | 'data'>;
-  run: Run;
+  /** Runs qemu-img, which reads what may come from elsewhere. */
+  run: ConfinedRun;
   log: DriverContext['log'];
   signal: AbortSignal;
 }
@@ -36,7 +37,10 @@ export async function ensureData(parts: DiskParts, bytes: number): Promise<numbe
   if (!(await isThere(places.data))) {
     // Atomic: a partial disk would be taken for a damaged one.
     const draft = `${places.data}.new`;
-    await run(['qemu-img', 'create', '-q', '-f', 'qcow2', draft, String(bytes)], { signal });
+    await run(['qemu-img', 'create', '-q', '-f', 'qcow2', draft, String(bytes)], {
+      access: { writes: [draft] },
+      signal,
+    });
     // Sync before the rename: an empty file after a power failure would be a permanently damaged disk.
     await fileOperations.syncFile(draft);
     await rename(draft, places.data);
@@ -53,6 +57,7 @@ export async function ensureData(parts: DiskParts, bytes: number): Promise<numbe
   const currentBytes = (await diskFacts(parts, places.data)).bytes;
   if (currentBytes >= bytes) return currentBytes;
   await run(['qemu-img', 'resize', '-q', '-f', 'qcow2', wholeDisk([places.data]), String(bytes)], {
+    access: { writes: [places.data] },
     signal,
   });
   return bytes;
@@ -75,6 +80,7 @@ export async function ensureRoot(parts: DiskParts, base: string, isFromImage: bo
       // The home was moved; the digest proves that the image is the same.
       else if (backing !== base) {
         await run(['qemu-img', 'rebase', '-q', '-u', '-f', 'qcow2', '-b', base, '-F', 'qcow2', places.disk], {
+          access: { reads: [base], writes: [places.disk] },
           signal,
         });
       }
@@ -83,7 +89,10 @@ export async function ensureRoot(parts: DiskParts, base: string, isFromImage: bo
     log('warn', 'recreating the root disk of the guest', { why: why.slice(0, 3).join('; ') });
     await rm(places.disk);
   }
-  await run(['qemu-img', 'create', '-q', '-f', 'qcow2', '-b', base, '-F', 'qcow2', places.disk], { signal });
+  await run(['qemu-img', 'create', '-q', '-f', 'qcow2', '-b', base, '-F', 'qcow2', places.disk], {
+    access: { reads: [base], writes: [places.disk] },
+    signal,
+  });
 }
 
 /**
@@ -105,7 +114,10 @@ export async function diskFacts(
   { run, signal }: Pick<DiskParts, 'run' | 'signal'>,
   path: string,
 ): Promise<{ bytes: number; backing?: string }> {
-  const { stdout } = await run(['qemu-img', 'info', '-U', '-f', 'qcow2', '--output=json', path], { signal });
+  const { stdout } = await run(['qemu-img', 'info', '-U', '-f', 'qcow2', '--output=json', path], {
+    access: { reads: [path] },
+    signal,
+  });
   const value: unknown = JSON.parse(stdout);
   if (isObject(value) && typeof value['virtual-size'] === 'number') {
     const backing = value['backing-filename'];
@@ -147,6 +159,7 @@ async function damageOf(
   files: readonly string[],
 ): Promise<string[] | undefined> {
   const { exitCode, stdout, stderr } = await run(['qemu-img', 'check', '-q', '-f', 'qcow2', wholeDisk(files)], {
+    access: { reads: files },
     signal,
     timeoutMs: CHECK_MS,
     accept: [0, 1, 2, 3],

@@ -17,6 +17,8 @@ import { lifelines } from '../shared/lifelines.ts';
 import { accelerators } from './accelerator.ts';
 import { NETWORK } from './arguments.ts';
 import { clusterInGuest } from './cluster-in-guest.ts';
+import { confine, confinedRun } from './confine/confinement.ts';
+import { runningConfinement } from './confine/running.ts';
 import { checkDiskCopy, dataBytes } from './disks.ts';
 import { engineInGuest, type GuestState } from './engine-in-guest.ts';
 import { GUEST_PATH, guestConnection } from './guest.ts';
@@ -105,6 +107,8 @@ async function openQemu(context: DriverContext, programs: GuestPrograms): Promis
   const places = qemuPlaces(directory, runtimeDirectory(process.getuid?.() ?? 0));
   const environment = { PATH: programPath(env.PATH), LC_ALL: 'C', HOME: userHome(env) };
   const run: Run = (argv, options) => runProgram(argv, { ...options, env: environment });
+  const confined = confine({ platform: host.platform, run, env, log });
+  const runConfined = confinedRun(run, confined);
   async function port(): Promise<number> {
     const record = await readQemuRecord(places.record);
     if (record !== undefined && record !== 'damaged' && record.power === 'on') return record.sshPort;
@@ -126,6 +130,7 @@ async function openQemu(context: DriverContext, programs: GuestPrograms): Promis
     places,
     guest,
     environment,
+    confine: confined,
     clock: steadyClock,
     port,
     logFile: join(logs, 'guest-home.log'),
@@ -164,14 +169,15 @@ async function openQemu(context: DriverContext, programs: GuestPrograms): Promis
     logFile: join(logs, 'qemu.log'),
     images,
     host,
-    run,
+    run: runConfined,
+    confine: confined,
     environment,
     guest,
     mounts,
     monitor,
     ports,
     hostPorts: hostPortFilter({ guest, hostSockets, published: () => ports.published(), log }),
-    accelerator: accelerators(host, directory, run),
+    accelerator: accelerators(host, directory, runConfined),
     freezes: env.RDCTL_QEMU_FREEZE !== '0',
     pause: pauses.current,
     clock: steadyClock,
@@ -181,7 +187,7 @@ async function openQemu(context: DriverContext, programs: GuestPrograms): Promis
     places,
     guest,
     monitor,
-    run,
+    run: runConfined,
     clock: steadyClock,
     isAlive: async () => (await findDaemon(places.qemuRecord)).state === 'running',
     answers: async (signal) => (await machine.isUp()) && machine.answers(signal),
@@ -277,12 +283,13 @@ async function openQemu(context: DriverContext, programs: GuestPrograms): Promis
     keptKind: 'file',
     copyLive: (targets, signal, progress) => pauses.awake(() => copies.copy(targets, signal, progress)),
     async checkKept({ of, at }, signal) {
-      if (of === places.data) await checkDiskCopy({ run, signal }, at);
+      if (of === places.data) await checkDiskCopy({ run: runConfined, signal }, at);
       else await readText(at, MEMO_BYTES);
     },
     diskBytes: () => diskBytes,
     published: ports.published,
     watch: lines.watch,
+    confinement: async () => ({ next: await confined.method(), ...(await runningConfinement(places.qemuRecord)) }),
     access: () => guestAccess(places, ['env', GUEST_PATH]),
     async release() {
       await pauses.release();

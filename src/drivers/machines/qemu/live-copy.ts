@@ -1,11 +1,12 @@
-import { cp, rm } from 'node:fs/promises';
+import { cp, mkdir, rename, rm } from 'node:fs/promises';
+import { join } from 'node:path';
 import { RdError } from '../../../errors.ts';
 import { writeFileAtomic } from '../../../os/atomic-file.ts';
 import type { Clock } from '../../../os/clock.ts';
-import { ioError } from '../../../os/io-error.ts';
+import { ioError, systemCode } from '../../../os/io-error.ts';
 import { isThere } from '../../../os/regular-file.ts';
 import type { Driver, DriverContext } from '../../driver.ts';
-import type { Run } from '../../shell.ts';
+import type { ConfinedRun } from './confine/access.ts';
 import { diskCopy } from './disk-copy.ts';
 import type { Connection } from './guest.ts';
 import type { Monitor } from './monitor.ts';
@@ -13,10 +14,10 @@ import type { QemuPlaces } from './places.ts';
 import { REFUSE_WHILE_GROWING } from './setup-scripts.ts';
 
 export interface LiveCopyParts {
-  places: Pick<QemuPlaces, 'data' | 'liveCopy'>;
+  places: Pick<QemuPlaces, 'data' | 'liveCopy' | 'copies'>;
   guest: Pick<Connection, 'run'>;
   monitor: Monitor;
-  run: Run;
+  run: ConfinedRun;
   clock: Clock;
   /** Whether a QEMU of this machine runs. */
   isAlive(): Promise<boolean>;
@@ -35,6 +36,7 @@ export interface LiveCopies {
   settle(): Promise<void>;
 }
 
+const DRAFT = 'data.qcow2';
 /** Limit for the cleanup, which ignores the caller's signal. */
 const UNDO_MS = 90_000;
 
@@ -43,6 +45,8 @@ export function liveCopies(parts: LiveCopyParts): LiveCopies {
   const { places, guest, monitor, run, clock, isAlive, answers, log } = parts;
   const disk = diskCopy({ monitor, run, clock, isAlive });
   const freeze = guestFreeze(guest);
+  /** Here it is written, because QEMU can open no other directory. */
+  const draft = join(places.copies, DRAFT);
   let isCopying = false;
   let settling: Promise<void> | undefined;
 
@@ -51,7 +55,8 @@ export function liveCopies(parts: LiveCopyParts): LiveCopies {
     try {
       if (await isAlive()) await disk.drop(signal);
     } finally {
-      for (const target of targets) await rm(target, { recursive: true, force: true });
+      // Not its directory, which QEMU sees as it was.
+      for (const path of [draft, ...targets]) await rm(path, { recursive: true, force: true });
     }
     // A full target disk halts the guest on its next write. Space is free again.
     if ((await isAlive()) && (await monitor.status(signal)) === 'io-error') {
@@ -72,14 +77,19 @@ export function liveCopies(parts: LiveCopyParts): LiveCopies {
     progress: (share: number) => void,
   ): Promise<void> {
     const data = copies.find(({ from }) => from === places.data);
-    if (data) await disk.prepare(data.to, signal);
+    if (data) {
+      await mkdir(places.copies, { recursive: true, mode: 0o700 });
+      await disk.prepare(draft, signal);
+    }
     await freeze.whileFrozen(async () => {
       for (const { from, to } of copies) {
         if (from !== places.data && (await isThere(from))) await copyFile(from, to);
       }
       if (data) await disk.begin(signal);
     }, signal);
-    if (data) await disk.finish(signal, progress);
+    if (!data) return;
+    await disk.finish(signal, progress);
+    await moveFile(draft, data.to);
   }
 
   return {
@@ -122,6 +132,17 @@ export function liveCopies(parts: LiveCopyParts): LiveCopies {
       await settling;
     },
   };
+}
+
+/** Also to another file system. */
+async function moveFile(from: string, to: string): Promise<void> {
+  try {
+    await rename(from, to);
+  } catch (cause) {
+    if (systemCode(cause) !== 'EXDEV') throw ioError('write', to, cause);
+    await copyFile(from, to);
+    await rm(from);
+  }
 }
 
 async function copyFile(from: string, to: string): Promise<void> {

@@ -3,9 +3,10 @@ import type { Clock } from '../../../os/clock.ts';
 import { tailOf } from '../../../os/program-log.ts';
 import type { DriverContext } from '../../driver.ts';
 import type { ImageStore } from '../../guest-images/store.ts';
-import type { Run } from '../../shell.ts';
 import type { Acceleration } from './accelerator.ts';
 import type { QemuHost } from './arguments.ts';
+import type { ConfinedRun } from './confine/access.ts';
+import type { Confine } from './confine/confinement.ts';
 import type { Connection, GuestClock } from './guest.ts';
 import type { HostPortFilter } from './host-ports/filter.ts';
 import type { Monitor } from './monitor.ts';
@@ -20,7 +21,8 @@ export interface MachineParts {
   /** Images of this home that a machine can use. */
   images: Pick<ImageStore, 'list' | 'selected' | 'verify' | 'verifyDisk'>;
   host: QemuHost;
-  run: Run;
+  run: ConfinedRun;
+  confine: Confine;
   environment: Readonly<Record<string, string>>;
   guest: Connection;
   monitor: Monitor;

@@ -35,6 +35,8 @@ export interface QemuPlaces {
   forwards: string;
   /** Marks a copy of the data disk in progress. */
   liveCopy: string;
+  /** Directory where QEMU writes such a copy: it can open no other that it was not started with. */
+  copies: string;
   /** The record of the shared host directories. */
   shares: string;
   qemuRecord: string;
@@ -81,6 +83,7 @@ export function qemuPlaces(
     control: join(run, 'ssh'),
     forwards: join(run, 'ports.json'),
     liveCopy: join(directory, 'live-copy'),
+    copies: join(directory, 'copies'),
     shares: join(directory, 'home.json'),
     qemuRecord: join(directory, 'qemu.pid.json'),
     sshRecord: join(directory, 'ssh.pid.json'),

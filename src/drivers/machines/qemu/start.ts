@@ -4,17 +4,18 @@ import { availableParallelism, totalmem } from 'node:os';
 import { join } from 'node:path';
 import { RdError } from '../../../errors.ts';
 import { readIfThere, writeFileAtomic } from '../../../os/atomic-file.ts';
-import { startDaemon, stopDaemon } from '../../../os/daemon.ts';
+import { stopDaemon } from '../../../os/daemon.ts';
 import { isThere } from '../../../os/regular-file.ts';
 import type { MachineSpec, MachineStart } from '../../driver.ts';
 import { ARCHITECTURES, type Architecture, foreignImage } from '../../guest-images/architecture.ts';
 import { type GuestImage, imageToBoot } from '../../guest-images/image.ts';
 import type { Run } from '../../shell.ts';
-import { type QemuArguments, qemuArguments } from './arguments.ts';
+import type { QemuArguments } from './arguments.ts';
 import { ensureData, ensureRoot } from './disks.ts';
 import { removeFrozen } from './frozen/freeze.ts';
 import { resumeMachine } from './frozen/resume.ts';
 import { frozenFacts, frozenKey, frozenPlaces, readFrozen } from './frozen/state.ts';
+import { launchQemu } from './launch.ts';
 import { degradationOf, parseGrowth } from './live/disk-growth.ts';
 import { GIB } from './live/facts.ts';
 import { featureFor } from './mounts/mount-types.ts';
@@ -114,8 +115,8 @@ export async function startMachine(parts: MachineParts, spec: MachineSpec, signa
 }
 
 async function boot(parts: MachineParts, image: GuestImage, argv: QemuArguments, signal: AbortSignal): Promise<void> {
-  const { places, logFile, images, environment, guest, isAlive } = parts;
-  await startDaemon({ argv: qemuArguments(argv), recordFile: places.qemuRecord, logFile, env: environment });
+  const { places, logFile, images, guest, isAlive } = parts;
+  await launchQemu(parts, argv);
   try {
     await guest.connect(BOOT_MS, isAlive, signal);
   } catch (error) {

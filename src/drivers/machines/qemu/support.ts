@@ -142,9 +142,9 @@ export interface QemuFacts {
   images: readonly string[];
 }
 
-/** Includes sftp-server, for the default mount type. */
+/** Includes sftp-server, for the default mount type, and what confines all of them. */
 function packagesFor({ package: qemu }: { package: string }): string[] {
-  return [qemu, 'qemu-utils', 'openssh-client', 'openssh-sftp-server'];
+  return [qemu, 'qemu-utils', 'openssh-client', 'openssh-sftp-server', 'bubblewrap'];
 }
 
 /** uidmap is for users other than root. */

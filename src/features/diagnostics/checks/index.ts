@@ -1,4 +1,5 @@
 import { type Check, type CheckContext, failed, foreignCheck, passed } from '../check.ts';
+import { machineConfined } from './confinement.ts';
 import { diskSpace, secretFiles } from './disk.ts';
 import { dockerCliPlugin, dockerContext, dockerCredentialHelpers } from './docker-cli.ts';
 import { clock, engineAnswers, mobyImageStore } from './engine.ts';
@@ -21,6 +22,7 @@ export function allChecks(platform: CheckContext['platform']): readonly Check[] 
     shellPath('RD_BIN_IN_ZSH_PATH', 'zsh', ['-l', '-i', '-c']),
     secretFiles,
     diskSpace,
+    machineConfined,
     dockerContext,
     foreignCheck('WINDOWS_INTEGRATIONS', 'Container Engine'),
     foreignCheck('LIMA_DARWIN_VERSION', 'Container Engine'),

@@ -2,11 +2,11 @@ import { randomBytes } from 'node:crypto';
 import { readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { messageOf, RdError } from '../../../../errors.ts';
-import { startDaemon } from '../../../../os/daemon.ts';
 import { lastLines } from '../../../../os/run.ts';
 import type { MachineStart } from '../../../driver.ts';
 import type { GuestImage } from '../../../guest-images/image.ts';
-import { type QemuArguments, qemuArguments } from '../arguments.ts';
+import type { QemuArguments } from '../arguments.ts';
+import { launchQemu } from '../launch.ts';
 import type { MachineParts } from '../parts.ts';
 import { qemuFailed } from '../parts.ts';
 import type { Phases } from '../record.ts';
@@ -100,21 +100,22 @@ async function loadState(
   argv: QemuArguments,
   signal: AbortSignal,
 ): Promise<{ memory: FileDigest; root: FileDigest }> {
-  const { places, logFile, environment, monitor, run, clock, isAlive } = parts;
+  const { places, logFile, monitor, run, clock, isAlive } = parts;
   const { directory, layer, socket } = frozenPlaces(places);
   const root = join(directory, ROOT);
   await rm(layer, { force: true });
   await rm(socket, { force: true });
   const size = String(image.rootBytes);
-  await run(['qemu-img', 'create', '-q', '-u', '-f', 'qcow2', '-b', root, '-F', 'qcow2', layer, size], { signal });
-  const backingFiles = [root, join(image.directory, image.files.disk.name)];
-  const words = qemuArguments({ ...argv, places: { ...places, disk: layer }, backingFiles });
-  await startDaemon({
-    argv: [...words, '-S', '-incoming', `unix:${socket}`],
-    recordFile: places.qemuRecord,
-    logFile,
-    env: environment,
+  await run(['qemu-img', 'create', '-q', '-u', '-f', 'qcow2', '-b', root, '-F', 'qcow2', layer, size], {
+    access: { reads: [root], writes: [layer] },
+    signal,
   });
+  const backingFiles = [root, join(image.directory, image.files.disk.name)];
+  await launchQemu(parts, { ...argv, places: { ...places, disk: layer }, backingFiles }, [
+    '-S',
+    '-incoming',
+    `unix:${socket}`,
+  ]);
   // Also limits sending, because QEMU may stop reading.
   const limit = AbortSignal.any([signal, AbortSignal.timeout(LOAD_MS)]);
   const deadline = clock.now() + LOAD_MS;

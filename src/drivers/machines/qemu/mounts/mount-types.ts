@@ -8,6 +8,7 @@ import { isThere } from '../../../../os/regular-file.ts';
 import type { MachineSpec } from '../../../driver.ts';
 import { parseMounts } from '../../shared/mountinfo.ts';
 import { comma } from '../arguments.ts';
+import type { Confine } from '../confine/confinement.ts';
 import type { Connection } from '../guest.ts';
 import { type QemuPlaces, sharePlaces } from '../places.ts';
 import { ownConnection } from '../ssh.ts';
@@ -30,6 +31,7 @@ export interface MounterParts {
   /** Receives the output of host programs. */
   logFile: string;
   environment: Readonly<Record<string, string>>;
+  confine: Confine;
   /** Port of 127.0.0.1 that leads to the guest's ssh. */
   port(): Promise<number>;
 }
@@ -126,15 +128,18 @@ const reverseSshfs: Mounter = {
   qemuArguments: () => [],
   async mount(work) {
     const { share, facts, parts, signal } = work;
-    const { places, guest, logFile, environment, port } = parts;
+    const { places, guest, logFile, environment, confine, port } = parts;
     const { stdout } = await guest.run(['sshfs', '--help'], { accept: [0, 1], signal });
     const cache = `dcache_timeout=${CACHE_S}`;
     const options = ['passive', 'allow_other', accessOption(share), `fsname=${tagOf(share)}`, cache];
     if (stdout.includes(SYMLINKS_OPTION)) options.push(SYMLINKS_OPTION);
     const words = ['sshfs', `:${share.real}`, share.real, '-f', '-o', options.join(',')];
+    const readOnly = share.mode === 'read-only' ? ['-R'] : [];
+    const server = [facts.sftpServer ?? 'sftp-server', ...readOnly, '-e', '-l', 'ERROR'];
+    const { within } = await confine.wrap(server, { shares: [share] }, 'partner');
     await startDaemon({
       argv: ownConnection(places, await port(), words),
-      partner: [facts.sftpServer ?? 'sftp-server', ...(share.mode === 'read-only' ? ['-R'] : []), '-e', '-l', 'ERROR'],
+      partner: [...within, ...server],
       recordFile: sharePlaces(places, share.id).daemon,
       logFile,
       env: environment,
@@ -207,11 +212,17 @@ const virtiofs: Mounter = {
   ],
   async begin(work) {
     const { share, facts, parts } = work;
-    const { places, logFile, environment } = parts;
+    const { places, logFile, environment, confine } = parts;
     const { socket, daemon } = sharePlaces(places, share.id);
     await rm(socket, { force: true });
+    const command = virtiofsdCommand(facts, share, socket);
+    // That of root has a sandbox of its own, which shows it the directory only.
+    const wrapper = facts.isRoot
+      ? {}
+      : await confine.wrap(command.argv, { writes: [places.run], shares: [share] }, 'daemon');
     await startDaemon({
-      ...virtiofsdCommand(facts, share, socket),
+      ...command,
+      ...wrapper,
       recordFile: daemon,
       logFile,
       env: environment,

@@ -18,7 +18,15 @@ import {
   readMountsRecord,
   writeMountsRecord,
 } from './record.ts';
-import { leavingShares, notifying, placeOf, sharedDirectories, withInner, withMounted } from './share-relations.ts';
+import {
+  leavingShares,
+  notifying,
+  openedByQemu,
+  placeOf,
+  sharedDirectories,
+  withInner,
+  withMounted,
+} from './share-relations.ts';
 
 const END_MS = 2_000;
 const SLOW_MS = 60_000;
@@ -64,6 +72,8 @@ export interface GuestMounts {
   /** Unmounts everything in the guest before a state is saved. `mount` restores it, also after a resume. */
   unmount(signal: AbortSignal): Promise<void>;
   observe(): Promise<MountsObservation>;
+  /** Directories that QEMU itself opens for the guest. */
+  opened(): Promise<Share[]>;
   /** Records of programs of this host that hold a connection of their own to the guest's ssh. */
   connections(): Promise<string[]>;
   /** Why a running machine cannot save its state, even unmounted, as a clause; undefined when it can. */
@@ -276,6 +286,7 @@ export function guestMounts(parts: GuestMountsParts): GuestMounts {
       const flaw = notices.flaw();
       return { shared, asked, ...(flaw === undefined ? {} : { flaw }) };
     },
+    opened: async () => openedByQemu(await readMountsRecord(file)),
     async connections() {
       const record = await readMountsRecord(file);
       return record !== undefined && isInGuest(record) ? record.directories.filter(isShared).map(daemonOf) : [];

@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { SharedDirectories, SharedDirectory } from '../../../driver.ts';
 import { isWithin, type Share } from './directories.ts';
+import { MOUNTERS } from './mount-types.ts';
 import { type DirectoryRecord, isShared, type MountRecord, type MountsRecord } from './record.ts';
 
 function isSameShare(one: Share, other: Share): boolean {
@@ -55,6 +56,12 @@ export function placeOf(path: string, share: Share, shares: readonly Share[]): '
     (other) => other.id !== share.id && (isWithin(path, other.real) || isWithin(path, other.path)),
   );
   return isInOther ? 'share' : 'guest';
+}
+
+/** Those that QEMU itself opens for the guest. */
+export function openedByQemu(record: MountsRecord | undefined): Share[] {
+  const isDevice = record?.type !== undefined && MOUNTERS[record.type].daemon === undefined;
+  return isDevice ? record.directories.filter(isShared) : [];
 }
 
 /** The first is the home directory. */
