@@ -78,6 +78,21 @@ function compose(text: string): { documents: ParsedYaml[] } | { problem: string;
   return problem === undefined ? { documents } : { problem, offset: guard.offset };
 }
 
+/**
+ * Why a text is too much for a parser of YAML, which would take minutes or the whole stack for it: a clause, undefined when it is not.
+ * @param most tokens
+ */
+export function tooMuchYaml(text: string, most = MAX_LEXEMES): string | undefined {
+  const guard = new DepthGuard();
+  let parts = 0;
+  for (const lexeme of new Lexer().lex(text)) {
+    parts += 1;
+    if (parts > most) return 'it has too many parts';
+    if (!guard.accepts(lexeme)) return 'it is nested too deeply';
+  }
+  return undefined;
+}
+
 function readable(file: string, text: string, { value, places, problems }: Conversion): ParsedDocument {
   const lookup = lineLookup(text);
   return {

@@ -1,7 +1,18 @@
 import { isDeepStrictEqual } from 'node:util';
-import { isMap, isScalar, isSeq, type Pair, parseAllDocuments, type YAMLMap, type YAMLSeq } from 'yaml';
+import {
+  type Document,
+  isMap,
+  isScalar,
+  isSeq,
+  type Pair,
+  parseAllDocuments,
+  visit,
+  type YAMLMap,
+  type YAMLSeq,
+} from 'yaml';
 import { RdError } from '../../errors.ts';
 import { isObject } from '../../json.ts';
+import { tooMuchYaml } from '../../settings/parse.ts';
 
 /** A cluster, a user and their context under one name. Members of the kubeconfig format; values may be secrets. */
 export interface KubeEntry {
@@ -15,6 +26,8 @@ type Item = Record<string, string | Readonly<Record<string, string>>>;
 
 const KINDS: readonly Kind[] = ['clusters', 'contexts', 'users'];
 const SELECTED = 'current-context';
+/** Tokens, of which a cluster with its user and context has about a hundred; it is read several times for one change. */
+const MOST_PARTS = 100_000;
 
 /**
  * Adds the entry, and selects it where nothing is selected. The rest of the text stays byte for byte.
@@ -115,7 +128,10 @@ interface Read {
 }
 
 function read(text: string): Read {
-  const documents = parseAllDocuments(text);
+  const tooMuch = tooMuchYaml(text, MOST_PARTS);
+  if (tooMuch !== undefined) throw unusable(tooMuch);
+  // The library's own check for duplicate keys is quadratic.
+  const documents = parseAllDocuments(text, { uniqueKeys: false });
   const [document] = documents;
   // Parser errors quote the text, which contains keys.
   if (!document || !('contents' in document) || documents.length !== 1) throw unusable('it is not one document');
@@ -123,8 +139,9 @@ function read(text: string): Read {
     const at = document.errors[0]?.linePos?.[0];
     throw unusable(`it is not YAML${at ? ` (line ${at.line}, column ${at.col})` : ''}`);
   }
+  if (hasKeyTwice(document)) throw unusable('it is not YAML: a key is in it twice');
   const root = document.contents;
-  const value: unknown = document.toJS({ maxAliasCount: 100 });
+  const value = plainValue(document);
   if (!isMap(root) || !isObject(value)) throw unusable('it does not hold a mapping');
   if (root.flow) throw unusable('it is written in the style of JSON');
   for (const kind of KINDS) {
@@ -132,6 +149,26 @@ function read(text: string): Read {
     if (list !== undefined && list !== null && !Array.isArray(list)) throw unusable(`"${kind}" in it is not a list`);
   }
   return { root, value };
+}
+
+function hasKeyTwice(document: Document): boolean {
+  let found = false;
+  visit(document, {
+    Map(_, { items }) {
+      const names = items.map(({ key }) => (isScalar(key) ? key.value : key));
+      found ||= new Set(names).size < names.length;
+    },
+  });
+  return found;
+}
+
+function plainValue(document: Document): unknown {
+  try {
+    return document.toJS({ maxAliasCount: 100 });
+  } catch {
+    // The library throws errors of its own, which name the anchor.
+    throw unusable('an alias in it has no anchor, or the aliases repeat too much');
+  }
 }
 
 function listOf(value: Record<string, unknown>, kind: Kind): Record<string, unknown>[] {

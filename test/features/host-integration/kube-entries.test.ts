@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { parse, stringify } from 'yaml';
 import { type KubeEntry, withEntry, withoutEntry } from '../../../src/features/host-integration/kube-entries.ts';
+import { HOSTILE_YAML } from '../../helpers/hostile-yaml.ts';
 import { runs } from '../../helpers/rounds.ts';
 
 const ENTRY: KubeEntry = {
@@ -148,6 +149,10 @@ test.each([
   ['a list', '- a\n', /no.* mapping|mapping/],
   ['a text', 'secret-token\n', /mapping/],
   ['JSON', JSON.stringify(parse(KUBECTL)), /style of JSON/],
+  ['an alias without an anchor', `${KUBECTL}secret: *secret-token\n`, /alias in it has no anchor/],
+  ['aliases of aliases', String(HOSTILE_YAML['aliases of aliases']), /aliases repeat too much/],
+  ['too many keys', String(HOSTILE_YAML['many keys']), /too many parts/],
+  ['too many levels', String(HOSTILE_YAML['nested mappings']), /nested too deeply/],
   ['a list that is none', 'clusters: secret-token\n', /"clusters" in it is not a list/],
 ])('%s is left alone, with a message that does not quote it', (_, text, message) => {
   for (const attempt of [() => withEntry(text, ENTRY), () => withoutEntry(text, 'rdctl')]) {
