@@ -130,8 +130,8 @@ interface Read {
 function read(text: string): Read {
   const tooMuch = tooMuchYaml(text, MOST_PARTS);
   if (tooMuch !== undefined) throw unusable(tooMuch);
-  // The library's own check for duplicate keys is quadratic.
-  const documents = parseAllDocuments(text, { uniqueKeys: false });
+  // The library's own check for duplicate keys is quadratic, and its warnings quote the text.
+  const documents = parseAllDocuments(text, { uniqueKeys: false, logLevel: 'silent' });
   const [document] = documents;
   // Parser errors quote the text, which contains keys.
   if (!document || !('contents' in document) || documents.length !== 1) throw unusable('it is not one document');

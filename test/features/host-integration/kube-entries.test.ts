@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { parse, stringify } from 'yaml';
 import { type KubeEntry, withEntry, withoutEntry } from '../../../src/features/host-integration/kube-entries.ts';
 import { HOSTILE_YAML } from '../../helpers/hostile-yaml.ts';
@@ -159,6 +159,12 @@ test.each([
     expect(attempt).toThrow(message);
     expect(attempt).not.toThrow(/secret-token/);
   }
+});
+
+test('a key that is no name is not quoted in a warning of this process', () => {
+  const warn = vi.spyOn(process, 'emitWarning').mockReturnValue();
+  expect(withEntry(`${KUBECTL}? {a: secret-token}\n: b\n`, ENTRY)).toContain('rdctl');
+  expect(warn).not.toHaveBeenCalled();
 });
 
 test('foreign content survives, whatever the file contains', () => {
