@@ -1,9 +1,12 @@
+import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { expect, test } from 'vitest';
 import { withoutDevices } from '../../cli/commands/cp/archive.ts';
 import { readLayers } from '../../src/drivers/image-layers/layers.ts';
+import { extract, fullBudget } from '../../src/features/extensions/extract.ts';
 import { tarReader } from '../../src/os/tar.ts';
 import { packed, tarOf } from '../helpers/tar.ts';
+import { temporaryDirectory } from '../helpers/temp-home.ts';
 
 /** An archive with one file, whose header has these bytes in place of its size. */
 function withSize(size: Buffer, kind = '0'): Buffer {
@@ -44,6 +47,8 @@ test.each(SIZES)('an entry with a size %s is refused by every reader', async (_w
   };
   await expect(readLayers(1, layer)).rejects.toMatchObject({ code: 'ERR_DRIVER_FAILED' });
   await expect(withoutDevices(layer(), () => undefined).toArray()).rejects.toThrow();
+  const extraction = extract(layer(), join(temporaryDirectory(), 'out'), fullBudget());
+  await expect(extraction).rejects.toMatchObject({ code: 'ERR_EXTENSION_INVALID' });
 });
 
 test('a directory with a size has no content', async () => {

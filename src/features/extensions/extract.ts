@@ -1,9 +1,10 @@
 import { copyFile, mkdir, open, symlink } from 'node:fs/promises';
 import { dirname, join, posix } from 'node:path';
 import { Readable } from 'node:stream';
-import { type Header, extract as tarReader } from 'tar-stream';
+import type { Header } from 'tar-stream';
 import { messageOf, RdError } from '../../errors.ts';
 import { systemCode } from '../../os/io-error.ts';
+import { tarReader } from '../../os/tar.ts';
 
 /** Remaining budget, shared by all archives of one extension. */
 export interface Budget {
