@@ -260,9 +260,10 @@ mv "$root/root" "$root${ROOT_HOME}"
 install -d -m 700 "$root/root"
 sed -i 's,^\\(root:[^:]*:0:0:[^:]*\\):/root:,\\1:${ROOT_HOME}:,' "$root/etc/passwd"
 grep -q '^root:.*:${ROOT_HOME}:' "$root/etc/passwd"
-for unit in ${ENABLED.join(' ')}; do systemctl --root="$root" --quiet enable "$unit"; done
-for unit in ${DISABLED.join(' ')}; do systemctl --root="$root" --quiet disable "$unit"; done
-for unit in ${MASKED(architecture).join(' ')}; do systemctl --root="$root" --quiet mask "$unit"; done
+# That of the root: the computer that builds the image may have none.
+chroot "$root" env SYSTEMD_OFFLINE=1 systemctl --quiet enable ${ENABLED.join(' ')}
+chroot "$root" env SYSTEMD_OFFLINE=1 systemctl --quiet disable ${DISABLED.join(' ')}
+chroot "$root" env SYSTEMD_OFFLINE=1 systemctl --quiet mask ${MASKED(architecture).join(' ')}
 ${emulationScript(architecture)}chroot "$root" update-initramfs -u -k all
 # One line per package: name, version, and the checksum of its file.
 chroot "$root" dpkg-query --show --showformat '\${Package}=\${Version}\\n' >"$root/tmp/installed"
