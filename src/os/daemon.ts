@@ -56,15 +56,15 @@ export async function startDaemon(spec: DaemonSpec): Promise<number> {
     const children = partner && joint ? spawnJoined(spec, partner, log.fd, joint) : spawnAlone(spec, log.fd);
     // Both at once: an event without a listener in time is missed.
     await Promise.all(children.map(spawned));
-    const pid = spec.reportsPid ? await reportedPid(children[0]) : (children[0].pid ?? 0);
-    const entry = await readProcess(pid);
-    // A program that exited at once keeps the record of the intent, so that it is found as ended. So does one whose process cannot be
-    // recorded on a full disk: it runs, and is found by its arguments.
+    const pid = spec.reportsPid ? await reportedPid(children[0]) : children[0].pid;
+    const entry = pid === undefined ? undefined : await readProcess(pid);
+    // A program that exited at once keeps the record of the intent, so that it is found as ended. So does one whose process is not known, or
+    // cannot be recorded on a full disk: if it runs, it is found by its arguments.
     if (entry) {
-      const known = { argv: spec.argv, process: { pid, started: entry.started } };
+      const known = { argv: spec.argv, process: { pid: entry.pid, started: entry.started } };
       await writeDaemonRecord(spec.recordFile, known).catch(() => undefined);
     }
-    return pid;
+    return pid ?? 0;
   } catch (cause) {
     await removeDaemonRecord(spec.recordFile);
     const missing = cause instanceof Error && 'code' in cause && cause.code === 'ENOENT';
@@ -117,15 +117,15 @@ function spawnAlone(spec: DaemonSpec, log: number): [ChildProcess] {
 }
 
 /**
- * The process that a wrapper has started; that of the wrapper when it has failed before, so that the program is found as ended. All that
- * the wrapper writes is read: closing the pipe early would end it.
+ * The process that a wrapper has started; undefined when it has failed before. All that the wrapper writes is read: closing the pipe early
+ * would end it.
  */
-async function reportedPid(wrapper: ChildProcess): Promise<number> {
+async function reportedPid(wrapper: ChildProcess): Promise<number | undefined> {
   const report = wrapper.stdio[3];
   let text = '';
   if (report instanceof Readable) for await (const chunk of report) text += String(chunk);
   const [, pid] = /"child-pid":\s*(\d+)/.exec(text) ?? [];
-  return pid === undefined ? (wrapper.pid ?? 0) : Number(pid);
+  return pid === undefined ? undefined : Number(pid);
 }
 
 /** Their streams are connected before either runs: the two talk directly, independent of this process. */

@@ -1,10 +1,12 @@
 import { expect, test } from 'vitest';
 import type { Share } from '../../src/drivers/machines/qemu/mounts/directories.ts';
 import { parseUsers } from '../../src/drivers/machines/qemu/mounts/directory-use.ts';
+import type { MountType } from '../../src/drivers/machines/qemu/mounts/mount-types.ts';
 import type { DirectoryRecord, MountRecord } from '../../src/drivers/machines/qemu/mounts/record.ts';
 import {
   leavingShares,
   notifying,
+  openedByQemu,
   placeOf,
   sharedDirectories,
   withInner,
@@ -66,6 +68,14 @@ test('what is shared is reported with the home directory first', () => {
   expect(sharedDirectories(record)).toEqual({ path: '/home/me', by: 'virtiofs', mounts });
   expect(sharedDirectories({ ...record, directories: [gone] })).toEqual({ missing: 'gone', mounts: [gone] });
   expect(sharedDirectories({ asked: {}, directories: [] })).toMatchObject({ missing: 'the profile does not share it' });
+});
+
+test('QEMU itself opens directories with 9p only, and none that is not shared', () => {
+  const opened = (type?: MountType) =>
+    openedByQemu({ ...(type ? { type } : {}), asked: {}, directories: [HOME, { path: '/data', missing: 'gone' }] });
+  expect(opened('9p')).toEqual([HOME]);
+  for (const type of ['reverse-sshfs', 'virtiofs', undefined] as const) expect(opened(type)).toEqual([]);
+  expect(openedByQemu(undefined)).toEqual([]);
 });
 
 test('the programs that use a directory, whatever their names', () => {

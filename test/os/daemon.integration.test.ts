@@ -75,10 +75,21 @@ describe.skipIf(process.platform !== 'linux')('a daemon', () => {
   test('below a wrapper that fails has ended', async () => {
     const spec = daemon(WILLING);
     const within = [process.execPath, '-e', 'process.exit(1)', '--'];
-    const pid = await startDaemon({ ...spec, within, reportsPid: true });
-    await expect.poll(() => readProcess(pid)).toBeUndefined();
-    expect(await findDaemon(spec.recordFile)).toEqual({ state: 'ended' });
+    await startDaemon({ ...spec, within, reportsPid: true });
+    await expect.poll(() => findDaemon(spec.recordFile)).toEqual({ state: 'ended' });
     await stopDaemon(spec.recordFile, { graceMs: 0, clock: steadyClock });
+  });
+
+  test('below a wrapper that reports nothing is found by its arguments', async () => {
+    const spec = daemon(WILLING);
+    const script = `const [program, ...args] = process.argv.slice(1);
+      require('node:fs').closeSync(3);
+      require('node:child_process').spawn(program, args, { stdio: 'inherit' });`;
+    await startDaemon({ ...spec, within: [process.execPath, '-e', script, '--'], reportsPid: true });
+    await up(spec);
+    const found = await findDaemon(spec.recordFile);
+    expect((await readProcess(found.state === 'running' ? found.pid : 0))?.argv).toEqual(spec.argv);
+    expect(await stopDaemon(spec.recordFile, { graceMs: 60_000, clock: steadyClock })).toBe('stopped');
   });
 
   test('does not belong to a copied record, but to a moved one', async () => {
