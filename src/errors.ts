@@ -27,6 +27,8 @@ export const ERRORS = {
   ERR_UNAUTHORIZED: { status: 401, exit: 1, retry: false },
   ERR_FORBIDDEN: { status: 403, exit: 1, retry: false },
   ERR_NOT_FOUND: { status: 404, exit: 1, retry: false },
+  /** More at a time than one caller may have. */
+  ERR_TOO_MANY: { status: 429, exit: 1, retry: true },
   ERR_EXTENSION_INVALID: { status: 422, exit: 1, retry: false },
   ERR_NOT_READY: { status: 503, exit: 1, retry: true },
   ERR_NOT_RUNNING: { status: 503, exit: 1, retry: false },

@@ -24,6 +24,8 @@ const ADVICE: Partial<Record<ErrorCode, string>> = {
   ERR_SETTINGS_INVALID: 'Fix these errors and retry; nothing was changed.',
   ERR_NOT_READY: 'Try again later.',
 };
+/** Seconds. */
+const RETRY_AFTER = '1';
 const SEE_LOG = 'See the service log for the cause.';
 /** Characters of a path in the log: callers choose it. */
 const LONGEST_PATH = 200;
@@ -40,7 +42,7 @@ export function createErrorHandler(log: LimitedLog) {
     const values = { ...loggedRequest(request), status };
     const kind = `${error?.code ?? 'unexpected'} ${routeOf(request)}`;
     if (!error) log.write(kind, 'error', 'request failed unexpectedly', { ...values, error: thrown });
-    else if (status === 503)
+    else if (status === 503 || status === 429)
       log.write(kind, 'warn', 'request refused', { ...values, code: error.code, reason: error.message });
     else if (status >= 500) log.write(kind, 'error', 'request failed', { ...values, error });
     else log.write(kind, 'debug', 'request refused', { ...values, code: error.code });
@@ -48,6 +50,7 @@ export function createErrorHandler(log: LimitedLog) {
     if (error?.code === 'ERR_UNAUTHORIZED' && !reply.hasHeader('WWW-Authenticate')) {
       reply.header('WWW-Authenticate', 'Basic realm="rdctl", charset="UTF-8"');
     }
+    if (status === 429) reply.header('Retry-After', RETRY_AFTER);
     reply.code(status);
     if (/^\/v2\//i.test(path)) {
       reply.type(JSON_TYPE).send(indentedJson(documentOf(error)));

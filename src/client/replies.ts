@@ -34,6 +34,8 @@ export function refusal(connection: Connection, request: HttpRequest, response: 
       return new RdError('ERR_PRECONDITION_FAILED', text === '' ? unexpected : text);
     case 413:
       return new RdError('ERR_BODY_TOO_LARGE', `${status} ${statusText}`, said);
+    case 429:
+      return new RdError('ERR_TOO_MANY', unexpected, said);
     case 500:
       return new RdError(
         'ERR_INTERNAL',

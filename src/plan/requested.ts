@@ -6,16 +6,14 @@ import { readMachineOptions } from '../settings/machine-options.ts';
 import { withoutRemovals } from '../settings/merge.ts';
 import { unknownKeys, type ValidateContext, validate } from '../settings/validate.ts';
 import type { PlanRequest } from './change.ts';
-
-/** Keys of a request outside of lists, and keys and elements within: far more than anyone writes. */
-const MOST = { keys: 2_000, listed: 10_000 };
+import { refuseTooLarge } from './request-size.ts';
 
 /**
  * The request in canonical form. Locks and settings that the driver does not support are part of a plan, not errors.
  * @throws RdError `ERR_SETTINGS_INVALID` with every problem of the settings and the `machine` block, or because there are too many of them.
  */
 export function checkedRequest(body: PlanRequest, context: ValidateContext): PlanRequest {
-  refuseTooMany(body);
+  refuseTooLarge(body);
   const settings = canonicalize(body.settings);
   const findings: SettingsFinding[] = [
     ...validate(withoutRemovals(settings), context).map((issue) => {
@@ -38,23 +36,4 @@ export function checkedRequest(body: PlanRequest, context: ValidateContext): Pla
     throw new RdError('ERR_SETTINGS_INVALID', 'the requested settings are not valid', { details, findings });
   }
   return { ...body, settings, ...(body.machine ? { machine } : {}) };
-}
-
-/** A plan is computed in one go, while the service does nothing else. */
-function refuseTooMany(body: PlanRequest): void {
-  const found = { keys: 0, listed: 0 };
-  const count = (value: unknown, inList: boolean): void => {
-    if (typeof value !== 'object' || value === null) return;
-    const isList = Array.isArray(value);
-    const inner: unknown[] = isList ? value : Object.values(value);
-    found[isList || inList ? 'listed' : 'keys'] += inner.length;
-    for (const each of inner) count(each, isList || inList);
-  };
-  count(body, false);
-  if (found.keys <= MOST.keys && found.listed <= MOST.listed) return;
-  throw new RdError(
-    'ERR_SETTINGS_INVALID',
-    `the request has ${found.keys} keys, and ${found.listed} more parts in lists; the most are ${MOST.keys} and ${MOST.listed}`,
-    { advice: 'Shorten its longest map or list.' },
-  );
 }

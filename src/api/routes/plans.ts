@@ -11,6 +11,7 @@ import type { ApplyReply } from '../../reconcile/status-document.ts';
 import { AUTHOR, callerOf } from '../author.ts';
 import type { ApiContext, TokenHolder } from '../context.ts';
 import { KEEP_SCHEMA, keepOf, WINDOW_SCHEMA, windowOf } from '../keep.ts';
+import { createPlanTurns } from '../plan-turns.ts';
 import { documented, schemaOf } from '../route-doc.ts';
 import { JSON_TYPE } from '../wire-texts.ts';
 
@@ -82,11 +83,13 @@ const PLAN_DOC = documented({
       body: 'json',
       schema: schemaOf('Error'),
     },
+    429: { description: 'too many plans of this caller at a time', body: 'json', schema: schemaOf('Error') },
   },
 });
 
 /** `POST /v2/plan`: what a desired state would change here, and what that would cost. Changes nothing. */
 export function planRoutes(app: FastifyInstance, { controllers, planner, watch, userFiles }: ApiContext): void {
+  const turns = createPlanTurns();
   app.post<{ Body: PlanRequest & { maintenance?: SentWindow; how?: PlannedHow; kept?: string } }>(
     '/v2/plan',
     { ...PLAN_DOC, schema: { body: PLAN_BODY } },
@@ -94,20 +97,26 @@ export function planRoutes(app: FastifyInstance, { controllers, planner, watch, 
       const { maintenance, how = 'apply', kept, ...body } = call.body;
       const { query, token } = call;
       const limit = AbortSignal.timeout(waitOf(query));
+      const gone = disconnected(reply);
       const window = maintenance && windowOf(maintenance);
-      const request = planner.check(body);
-      // A container that was started a second ago counts, too.
-      const looked = await controllers.look(AbortSignal.any([limit, disconnected(reply)]), 'until it succeeds');
-      const outdated = controllers.waitingFor() ?? 'the driver did not answer';
-      const files = await userFiles.userFiles();
-      // Plan and live state are of the same moment: nothing is awaited between them.
-      const facts = { ...(looked ? {} : { outdated }), ...(files ? { userFiles: files } : {}) };
-      const writer = { by: { how, ...callerOf(call) }, ...(kept === undefined ? {} : { kept }) };
-      const plan = watch.plan(planner.planFor(request, writer, facts), window);
-      const withLive = isObject(query) && query.live === 'true';
-      const live = withLive ? { live: liveState(planner.live(), token) } : {};
-      const document = { ...(await planner.withCover(plan, request, how)), ...live };
-      return reply.type(JSON_TYPE).send(indentedJson(document));
+      const text = await turns.admit(token?.name, async (turn) => {
+        const request = await turn(() => planner.check(body));
+        // A container that was started a second ago counts, too.
+        const looked = await controllers.look(AbortSignal.any([limit, gone]), 'until it succeeds');
+        const outdated = controllers.waitingFor() ?? 'the driver did not answer';
+        const files = await userFiles.userFiles();
+        const facts = { ...(looked ? {} : { outdated }), ...(files ? { userFiles: files } : {}) };
+        const writer = { by: { how, ...callerOf(call) }, ...(kept === undefined ? {} : { kept }) };
+        const withLive = isObject(query) && query.live === 'true';
+        // Plan and live state are of the same moment: nothing is awaited between them.
+        const { plan, live } = await turn(() => ({
+          plan: watch.plan(planner.planFor(request, writer, facts), window),
+          live: withLive ? { live: liveState(planner.live(), token) } : {},
+        }));
+        const covered = await planner.withCover(plan, request, how);
+        return turn(() => indentedJson({ ...covered, ...live }));
+      });
+      return reply.type(JSON_TYPE).send(text);
     },
   );
 }

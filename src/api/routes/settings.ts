@@ -2,6 +2,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { RdError } from '../../errors.ts';
 import { indentedJson } from '../../json.ts';
 import { settingLayers } from '../../plan/layers.ts';
+import { refuseTooLarge } from '../../plan/request-size.ts';
 import { restartReasons } from '../../plan/restart-reasons.ts';
 import { settingsWithoutSecrets } from '../../plan/secrets.ts';
 import { decideProposal, decideUpdate } from '../../plan/settings-update.ts';
@@ -221,6 +222,7 @@ export function proposalRoutes(app: FastifyInstance, context: ApiContext): void 
   const { store, controllers, driver } = context;
   app.put('/v1/propose_settings', PROPOSAL_DOC, (request, reply) => {
     const payload = settingsPayload(bytesOf(request));
+    refuseTooLarge(payload);
     const current = store.snapshot().desired.settings;
     const update = decideProposal(payload, current, { ...context, locks: store.locks });
     if (update.kind === 'refused')
