@@ -152,12 +152,17 @@ const PARSER_STATUS: Readonly<Record<string, number>> = {
   ERR_HTTP_REQUEST_TIMEOUT: 408,
 };
 
+/** Milliseconds that a client has to read why it is refused. */
+const LINGER = 1_000;
+
 /** Responds to an invalid HTTP request in plain text, and closes the connection. */
 function sendParserError(error: Error & { code?: string }, socket: Socket): void {
   if (error.code === 'ECONNRESET' || !socket.writable) {
     socket.destroy();
     return;
   }
+  // A client that does not close its side would keep half of the connection, and its descriptor, for as long as it likes.
+  setTimeout(() => socket.destroy(), LINGER).unref();
   const status = PARSER_STATUS[error.code ?? ''] ?? 400;
   const text = STATUS_CODES[status] ?? '';
   socket.end(

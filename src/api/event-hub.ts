@@ -1,5 +1,5 @@
 import type { EventKind } from '../events/event.ts';
-import type { EventSource, Position } from '../events/event-ring.ts';
+import type { EventSource, HeldEvent, Position } from '../events/event-ring.ts';
 import type { Clock } from '../os/clock.ts';
 import type { Log } from './context.ts';
 
@@ -13,7 +13,7 @@ const RECHECK_MS = 1_000;
 /** The response to a reader: the part of `ServerResponse` that is used. */
 export interface EventSink {
   readonly writableNeedDrain: boolean;
-  write(text: string): unknown;
+  write(data: string | Uint8Array): unknown;
   end(): unknown;
   destroy(): unknown;
   on(event: 'drain', listener: () => void): unknown;
@@ -37,8 +37,8 @@ interface Reader {
   position: Position;
   /** Of the last event that it was offered. */
   id: string;
-  /** The last status that was sent. */
-  status?: string;
+  /** Number of the last status that was sent. */
+  status?: number;
   /** Heartbeats since it last took something. */
   late: number;
 }
@@ -50,12 +50,17 @@ export interface EventHub {
 }
 
 /**
- * Readers share the events and the last status; of each, only the position is kept, so memory does not grow with a slow one. It skips
+ * Readers share the bytes of events and of the last status; of each, only the position is kept, so memory does not grow with a slow one. It skips
  * intermediate statuses, never the last one. One that falls out of the held events, or takes nothing for a minute, is dropped.
  */
 export function createEventHub({ events, status, onStatus, streams, clock, log }: HubInput): EventHub {
   const readers = new Set<Reader>();
   let current = '';
+  /** Increases with every new status. */
+  let version = 0;
+  /** The bytes of the last status at an id, which is the same for all readers that have seen all events. */
+  let sent: { id: string; version: number; bytes: Buffer } | undefined;
+  const frames = new WeakMap<HeldEvent, Buffer>();
   /** While there are readers: stops serving them. */
   let stop: (() => void) | undefined;
 
@@ -80,8 +85,28 @@ export function createEventHub({ events, status, onStatus, streams, clock, log }
   }
 
   function refresh(): void {
-    if ([...readers].some(({ kinds }) => kinds.has('status'))) current = status();
+    if ([...readers].some(({ kinds }) => kinds.has('status'))) update();
     sendAll();
+  }
+
+  function update(): void {
+    const text = status();
+    if (text === current) return;
+    current = text;
+    version += 1;
+  }
+
+  function eventFrame(event: HeldEvent): Buffer {
+    const known = frames.get(event);
+    if (known) return known;
+    const bytes = frame(event.type, event.text, event.id);
+    frames.set(event, bytes);
+    return bytes;
+  }
+
+  function statusFrame(id: string): Buffer {
+    if (sent?.id !== id || sent.version !== version) sent = { id, version, bytes: frame('status', current, id) };
+    return sent.bytes;
   }
 
   function sendAll(): void {
@@ -99,12 +124,12 @@ export function createEventHub({ events, status, onStatus, streams, clock, log }
       if (next) {
         reader.position = { ...reader.position, after: next.sequence };
         reader.id = next.id;
-        if (next.type !== 'reset' && kinds.has(next.type)) sink.write(frame(next.type, next.text, next.id));
+        if (next.type !== 'reset' && kinds.has(next.type)) sink.write(eventFrame(next));
         continue;
       }
-      if (kinds.has('status') && reader.status !== current) {
-        reader.status = current;
-        sink.write(frame('status', current, reader.id));
+      if (kinds.has('status') && reader.status !== version) {
+        reader.status = version;
+        sink.write(statusFrame(reader.id));
       }
       return;
     }
@@ -158,7 +183,7 @@ export function createEventHub({ events, status, onStatus, streams, clock, log }
         readers.delete(reader);
         if (readers.size === 0) stop?.();
       });
-      if (kinds.has('status')) current = status();
+      if (kinds.has('status')) update();
       send(reader);
     },
   };
@@ -169,8 +194,8 @@ export function createEventHub({ events, status, onStatus, streams, clock, log }
 }
 
 /** WHATWG HTML, 9.2: an event with an id. */
-function frame(name: string, text: string, id: string): string {
-  return `id: ${id}\nevent: ${name}\ndata: ${text}\n\n`;
+function frame(name: string, text: string, id: string): Buffer {
+  return Buffer.from(`id: ${id}\nevent: ${name}\ndata: ${text}\n\n`);
 }
 
 /** A heartbeat: nothing but the position, which makes no event. */

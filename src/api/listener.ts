@@ -9,11 +9,10 @@ import { PRODUCT } from '../product.ts';
 const HOST = '127.0.0.1';
 /** Number of ports to try, starting with the default one. */
 const ATTEMPTS = 50;
-/** Milliseconds: idle connections, the head of a request, a whole request, and how often these limits are checked. */
+/** Milliseconds: idle connections, a whole request, the head of a request, and how often these limits are checked. */
 const KEEP_ALIVE = 5_000;
-const HEAD_TIMEOUT = 10_000;
 const REQUEST_TIMEOUT = 60_000;
-const CHECK_INTERVAL = 2_000;
+const LIMITS = { head: 10_000, check: 2_000 };
 /** How long closing waits for pending responses, in milliseconds. */
 const CLOSE_LIMIT = 5_000;
 /** Each connection takes a file descriptor, which the service also needs for other things. */
@@ -43,10 +42,10 @@ export interface Listener {
  * are handled once an app is attached to `server`.
  * @throws RdError `ERR_PORT_IN_USE` naming the port.
  */
-export async function bindListener(port?: number): Promise<Listener> {
-  const server = createServer({ connectionsCheckingInterval: CHECK_INTERVAL });
+export async function bindListener(port?: number, limits = LIMITS): Promise<Listener> {
+  const server = createServer({ connectionsCheckingInterval: limits.check });
   server.maxConnections = MAX_CONNECTIONS;
-  server.headersTimeout = HEAD_TIMEOUT;
+  server.headersTimeout = limits.head;
   server.keepAliveTimeout = KEEP_ALIVE;
   server.requestTimeout = REQUEST_TIMEOUT;
   const bound = port === undefined ? await bindFirstFree(server) : await bindOnly(server, port);

@@ -1,8 +1,9 @@
+import { withCutValues } from './cut-values.ts';
 import type { EventBody, EventDocument } from './event.ts';
 import { type EventId, eventIdText, parseEventId } from './event-id.ts';
 
 /** An event with its number in this run and its document on one line. */
-interface HeldEvent {
+export interface HeldEvent {
   sequence: number;
   id: string;
   type: EventDocument['type'];
@@ -100,7 +101,7 @@ export function createEventRing({ run, dropped, most }: RingInput): EventRing {
       }
       if (body.type === 'outcome') open.delete(body.outcome.generation);
       const { id } = last();
-      const document: EventDocument = { kind: 'Event', formatVersion: 1, id, at, ...body };
+      const document: EventDocument = { kind: 'Event', formatVersion: 1, id, at, ...withCutValues(body) };
       const text = JSON.stringify(document);
       held.push({ sequence, id, type: body.type, text, generation: generationOf(body) });
       characters += text.length;

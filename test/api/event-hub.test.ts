@@ -1,5 +1,8 @@
+import type { ServerResponse } from 'node:http';
 import { expect, test } from 'vitest';
 import { createEventHub, type EventSink, HEARTBEAT_MS } from '../../src/api/event-hub.ts';
+import { createStreamLimit, MOST_STREAMS } from '../../src/api/stream-limit.ts';
+import { RdError } from '../../src/errors.ts';
 import { EVENT_KINDS, type EventKind } from '../../src/events/event.ts';
 import { createServiceEvents } from '../../src/service/events.ts';
 import { steppedClock } from '../helpers/stepped-clock.ts';
@@ -27,6 +30,7 @@ function stage() {
 
   function reader(kinds: readonly EventKind[], id?: string) {
     const taken: string[] = [];
+    const written: (string | Uint8Array)[] = [];
     const on: Record<string, () => void> = {};
     let blocked = false;
     let gone = false;
@@ -38,7 +42,10 @@ function stage() {
       get writableNeedDrain() {
         return blocked;
       },
-      write: (text) => taken.push(text),
+      write: (data) => {
+        written.push(data);
+        taken.push(String(data));
+      },
       end: leave,
       destroy: leave,
       on: (name, listener) => {
@@ -57,6 +64,7 @@ function stage() {
           return name === 'status' ? `${JSON.parse(/^data: (.*)$/m.exec(text)?.[1] ?? '')}` : (name ?? 'beat');
         }),
       ids: () => taken.splice(0).map((text) => /^id: (.*)$/m.exec(text)?.[1] ?? ''),
+      written: () => written.filter((data) => typeof data !== 'string'),
       block: () => {
         blocked = true;
       },
@@ -164,4 +172,28 @@ test('nothing is left of readers that have gone', () => {
   for (const end of streams) end();
   expect(next.gone()).toBe(true);
   expect(readers()).toBe(0);
+});
+
+test('all readers get the same bytes of an event and of a status, also those that take them later', () => {
+  const { reader, notice, become } = stage();
+  const [quick, slow] = [reader(EVENT_KINDS), reader(EVENT_KINDS)];
+  slow.block();
+  notice('a');
+  become('second');
+  slow.drain();
+  expect(quick.seen()).toEqual(['beat', 'first', 'notice', 'second']);
+  expect(quick.written()).toHaveLength(3);
+  for (const [index, bytes] of quick.written().entries()) expect(slow.written()[index]).toBe(bytes);
+});
+
+test('a caller has a limited number of streams, and another caller its own', () => {
+  const admit = createStreamLimit();
+  const closing: (() => void)[] = [];
+  const reply = { once: (_name: string, close: () => void) => closing.push(close) } as unknown as ServerResponse;
+  for (let count = 0; count < MOST_STREAMS; count += 1) admit('monitoring', reply);
+  expect(() => admit('monitoring', reply)).toThrow('128 event streams of this caller are open already');
+  admit(undefined, reply);
+  closing[0]?.();
+  admit('monitoring', reply);
+  expect(() => admit('monitoring', reply)).toThrow(RdError);
 });

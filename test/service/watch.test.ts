@@ -558,3 +558,19 @@ test('a return is followed by the next service, also one over an apply that was 
   await next.set(DEBUG, true);
   expect(next.value(DEBUG)).toBe(false);
 });
+
+test('kept profiles are limited in number and size; one that is kept can still be applied again', async () => {
+  const scene = watchScene();
+  for (let count = 0; count < 32; count += 1) await scene.keep({}, {}, { name: `profile-${count}` });
+  await expect(scene.keep({}, {}, { name: 'one-more' })).rejects.toMatchObject({
+    code: 'ERR_PROFILE_INVALID',
+    message: 'one-more cannot be kept, because 32 profiles are kept already; nothing was changed.',
+  });
+  await scene.keep({}, { heal: 'warn' }, { name: 'profile-0' });
+  await scene.watch.release('profile-1');
+  const places = Object.fromEntries(Array.from({ length: 2_000 }, (_, at) => [`field-${at}`, 'x'.repeat(5_000)]));
+  await expect(scene.keep({}, {}, { name: 'large', places })).rejects.toThrow(
+    /^large cannot be kept: .* the most are 4194304;/,
+  );
+  expect(scene.watch.status()).toHaveLength(31);
+});

@@ -5,6 +5,7 @@ import { isObject } from '../../json.ts';
 import type { ApiContext } from '../context.ts';
 import { createEventHub } from '../event-hub.ts';
 import { documented, schemaOf } from '../route-doc.ts';
+import { createStreamLimit } from '../stream-limit.ts';
 import { statusDocument } from './status.ts';
 
 /** `GET /v2/events`: server-sent events (WHATWG HTML, 9.2). docs/events.md describes kinds, ids and heartbeats. */
@@ -14,6 +15,7 @@ export function eventRoutes(app: FastifyInstance, context: ApiContext): void {
     ...{ events, onStatus, streams, clock, log },
     status: () => JSON.stringify(statusDocument(context)),
   });
+  const admit = createStreamLimit();
   const doc = documented({
     scope: 'read',
     summary: 'Stream what happens: changes, their outcomes, steps, drift, and the status',
@@ -24,12 +26,14 @@ export function eventRoutes(app: FastifyInstance, context: ApiContext): void {
     replies: {
       200: { description: '`text/event-stream`; the data of each event', body: 'text', schema: schemaOf('Event') },
       400: { description: 'an unknown kind', body: 'json', schema: schemaOf('Error') },
+      429: { description: 'too many streams of this caller', body: 'json', schema: schemaOf('Error') },
     },
   });
   // The response to a HEAD would never end.
   app.get('/v2/events', { ...doc, exposeHeadRoute: false }, (request, reply) => {
     const kinds = kindsIn(request.query);
     const id = request.headers['last-event-id'];
+    admit(request.token?.name, reply.raw);
     reply.hijack();
     const { raw } = reply;
     raw.writeHead(200, { 'Content-Type': 'text/event-stream', 'Cache-Control': 'no-store' });

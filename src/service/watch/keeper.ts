@@ -10,6 +10,7 @@ import type { OnFailure } from '../../plan/return.ts';
 import type { ApplyReply } from '../../reconcile/status-document.ts';
 import type { MaintenanceWindow } from '../../settings/maintenance-window.ts';
 import { equal } from '../../settings/own.ts';
+import { refuseTooMuch } from './kept-size.ts';
 import { withNeeded } from './replaced.ts';
 import type { Watched } from './report.ts';
 
@@ -82,6 +83,10 @@ export function createKeeper(input: KeeperInput) {
       const old = watched.find((one) => one.profile.name === keep.name);
       if (old && changes.length === 0 && isSettled(old, profile))
         return planner.write(request, tag, by, onFailure, sources);
+      refuseTooMuch(
+        profile,
+        watched.map((one) => one.profile),
+      );
       const record: Watched = {
         ...{ profile, fields: stillWaiting(old, deferral?.changes ?? []), drift: [] },
         ...(old ? { replaced: withNeeded(old, input.oldestReturn()), applying: true } : {}),
