@@ -1,4 +1,5 @@
 import { existsSync } from 'node:fs';
+import { attacks } from './attacks.ts';
 import { documents, planTime } from './documents.ts';
 import { drift } from './drift.ts';
 import { events } from './events.ts';
@@ -18,10 +19,11 @@ const PROFILE = 'examples/moby.yaml';
 /** Rounds of machines: each boots some five times. */
 const MACHINE_ROUNDS = 3;
 const PORT_ROUNDS = 20;
+const ATTACK_ROUNDS = 5;
 
 /**
  * `npm run bench [-- --json] [-- --quick]`: every ratio with its aim; with `--machine` those of virtual machines instead, which take many
- * minutes and want an image, and with `--ports` or `--idle` only those of forwarded ports or idle machines. Exits 0 also when an aim is missed: it measures.
+ * minutes and want an image, and with `--ports`, `--idle` or `--attacks` only those of forwarded ports, idle machines, or a service under attack. Exits 0 also when an aim is missed: it measures.
  */
 async function main(args: readonly string[]): Promise<void> {
   if (!existsSync(TOOL)) throw new Error('dist/ is missing: run npm run build first');
@@ -36,7 +38,8 @@ async function main(args: readonly string[]): Promise<void> {
   const isMachine = args.includes('--machine');
   if (isMachine) note(await machine(quick ? 1 : MACHINE_ROUNDS));
   if (isMachine || args.includes('--idle')) note(await idle(quick ? 1 : MACHINE_ROUNDS));
-  if (isMachine || args.includes('--ports')) note(await ports(rounds(PORT_ROUNDS)));
+  if (args.includes('--attacks')) note(await attacks(PROFILE, rounds(ATTACK_ROUNDS)));
+  else if (isMachine || args.includes('--ports')) note(await ports(rounds(PORT_ROUNDS)));
   else if (!args.includes('--idle')) await withoutMachine(note, rounds);
   if (args.includes('--json')) console.log(JSON.stringify(results, undefined, 2));
   else print(results);

@@ -68,13 +68,13 @@ export async function startService(profile: string, tool: readonly string[] = BU
 }
 
 /** Resident memory of a process in MiB. */
-function residentMiB(pid: number): number {
+export function residentMiB(pid: number): number {
   const line = /^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'));
   return Number(line?.[1]) / 1024;
 }
 
 /** Ends a child and waits for it. */
-async function end(child: ChildProcess): Promise<void> {
+export async function end(child: ChildProcess): Promise<void> {
   const closed = new Promise((done) => child.once('close', done));
   child.kill('SIGTERM');
   await closed;
