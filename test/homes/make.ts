@@ -64,6 +64,7 @@ const SESSIONS: readonly Session[] = [
     steps: [`${START} --keep`, SNAPSHOT, CHANGE, 'token create --name ci --scope read'],
   },
   { commit: 'f07b1628', about: 'kept profiles without what they replaced', steps: [`${START} --keep`, CHANGE] },
+  { commit: '896280c0', about: 'snapshots without a MAC', steps: [START, SNAPSHOT, CHANGE] },
 ];
 
 const PROFILE = `apiVersion: rdctl/v1
