@@ -4,6 +4,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createDraft } from '../src/features/snapshots/creation.ts';
+import { newKey, writeKey } from '../src/features/snapshots/key.ts';
 import { paired, type Result, result } from './measure.ts';
 
 const FILES = 2000;
@@ -22,6 +23,7 @@ export async function snapshot(rounds: number): Promise<Result[]> {
     const subject = () =>
       timed(folder, async (to) => {
         const record = { created: new Date().toISOString(), name: 'bench', description: '' };
+        await writeKey(to, newKey([]));
         const draft = createDraft({ root: to, record, driver: 'simulated', kept: [kept], settings: () => '{}' });
         const { signal } = new AbortController();
         await draft.save(signal);

@@ -15,6 +15,7 @@ import { askYes } from '../views/consent.ts';
 import { jsonText, plainText, tableLines } from '../views/text.ts';
 import { OUTPUT_FLAG } from '../views/view.ts';
 import {
+  checkListed,
   checkStored,
   deleteStored,
   JSON_FLAG,
@@ -102,6 +103,7 @@ const snapshotList = defineCommand({
   summary: 'List the snapshots, oldest first',
   usage: '',
   description: `--json prints one object per line, with \`created\`, \`name\` and \`description\`; -o json prints them as one list.
+One that was not made in this home has \`foreign\` as well, and brings a column ORIGIN into the table.
 Incomplete snapshots are skipped, with a notice.
 
   rdctl snapshot list`,
@@ -125,8 +127,8 @@ Incomplete snapshots are skipped, with a notice.
 });
 
 /** Key order that scripts rely on. */
-function recordOf({ created, name, description }: SnapshotRecord): SnapshotRecord {
-  return { created, name, description };
+function recordOf({ created, name, description, foreign }: SnapshotRecord): SnapshotRecord {
+  return { created, name, description, ...(foreign ? { foreign } : {}) };
 }
 
 const snapshotRestore = defineCommand({
@@ -136,10 +138,13 @@ const snapshotRestore = defineCommand({
   description: `Restores the settings and all data of the backend. The snapshot is verified first, then copied
 next to the current state. The replaced state is kept until the restored one is running; if that fails, or
 on Ctrl-C, it is put back automatically. On a terminal, the command asks for confirmation.
+What is in a snapshot can run its containers with the rights of the engine, so one that was not made in
+this home is restored only with --foreign.
 
   rdctl snapshot restore before-upgrade`,
   flags: {
     ...JSON_FLAG,
+    foreign: { type: 'boolean', summary: 'Restore it even if it was not made in this home' },
     yes: { type: 'boolean', short: 'y', summary: 'Do not ask' },
     target: TARGET_FLAG,
   },
@@ -148,15 +153,17 @@ on Ctrl-C, it is put back automatically. On a terminal, the command asks for con
     const { flags, args, io } = invocation;
     const name = oneArgument(args);
     const json = flags.json ?? false;
+    const foreign = flags.foreign ?? false;
     return reporting(json, io, async () => {
       const client = await snapshotClient(invocation);
       // An application that was merely found must not be overwritten by accident; see docs/drop-in.md.
       if (client?.connection.foreign) requireNamed('snapshot restore …', client.connection, flags.target, invocation);
-      if (!client) await checkStored(name, io);
+      if (client) await checkListed(client, name, foreign, io);
+      else await checkStored(name, foreign, io);
       if (client && !json) await printInterruption(client, { do: 'restore', name, stop: true }, io);
       if (io.interactive && !flags.yes && !json) {
         await askYes(
-          `This replaces the current settings, images, containers, volumes and cluster with those of ${quoted(name)}`,
+          `This replaces the current settings, images, containers, volumes and cluster with those of ${quoted(name)}${foreign ? ', which can run its containers with the rights of the engine' : ''}`,
           io,
         );
       }
@@ -168,7 +175,7 @@ on Ctrl-C, it is put back automatically. On a terminal, the command asks for con
           message: `failed to restore snapshot ${quoted(name)}`,
           advice: 'The next start of the service completes the restore, or rolls it back: `rdctl start`.',
         },
-        work: (calls) => calls.restore(name),
+        work: (calls) => calls.restore(name, { foreign }),
       });
     });
   },
@@ -214,11 +221,16 @@ These commands work with or without a running service.`,
 const GAP = 4;
 const MAX_DESCRIPTION = 63;
 
-/** The table of `snapshot list`, in the layout of Rancher Desktop's `rdctl`. */
+/** The table of `snapshot list`, in the layout of Rancher Desktop's `rdctl`, with a column more only where a snapshot is from elsewhere. */
 export function snapshotTable(records: readonly SnapshotRecord[]): string {
+  const hasForeign = records.some(({ foreign }) => foreign);
+  const origin = ({ foreign }: SnapshotRecord) => (hasForeign ? [foreign ? 'another home' : 'this home'] : []);
   const rows = [
-    ['NAME', 'CREATED', 'DESCRIPTION'],
-    ...records.map(({ name, created, description }) => [plainText(name), localTime(created), firstLine(description)]),
+    ['NAME', 'CREATED', 'DESCRIPTION', ...(hasForeign ? ['ORIGIN'] : [])],
+    ...records.map((record) => [
+      ...[plainText(record.name), localTime(record.created), firstLine(record.description)],
+      ...origin(record),
+    ]),
   ];
   return `${tableLines(rows, GAP).join('\n')}\n`;
 }

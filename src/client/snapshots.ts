@@ -39,7 +39,9 @@ export function snapshotCalls(client: Pick<Client, 'connection' | 'request'>) {
     create: (name: string, description: string, { stop = false } = {}) =>
       call('POST', '/v1/snapshots', { name, description, ...(stop ? { stop } : {}) }),
     remove: (name: string) => call('DELETE', `/v1/snapshots?name=${encodeURIComponent(name)}`),
-    restore: (name: string) => call('POST', `/v1/snapshot/restore?name=${encodeURIComponent(name)}`),
+    /** `foreign`: one that another home made, too. */
+    restore: (name: string, { foreign = false } = {}) =>
+      call('POST', `/v1/snapshot/restore?name=${encodeURIComponent(name)}${foreign ? '&foreign=true' : ''}`),
     /** Resolves once the operation has been rolled back. */
     cancel: () => call('POST', '/v1/snapshots/cancel'),
   };
@@ -50,7 +52,8 @@ function recordsIn(text: string): SnapshotRecord[] | undefined {
   if (!Array.isArray(value)) return undefined;
   return value.flatMap((record) => {
     if (!isObject(record) || typeof record.created !== 'string' || typeof record.name !== 'string') return [];
-    const { created, name, description } = record;
-    return [{ created, name, description: typeof description === 'string' ? description : '' }];
+    const { created, name, description, foreign } = record;
+    const text = typeof description === 'string' ? description : '';
+    return [{ created, name, description: text, ...(foreign === true ? { foreign } : {}) }];
   });
 }

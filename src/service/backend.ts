@@ -9,6 +9,7 @@ import type { Driver } from '../drivers/driver.ts';
 import { RdError } from '../errors.ts';
 import type { EventBody } from '../events/event.ts';
 import { createHostIntegration, type FollowingIntegration } from '../features/host-integration/integration.ts';
+import { prepareKey } from '../features/snapshots/adoption.ts';
 import { createMaintenance, IDLE, type Maintenance } from '../features/snapshots/maintenance.ts';
 import { type Recovered, recoverBackend } from '../features/snapshots/recovery.ts';
 import type { JsonObject } from '../json.ts';
@@ -106,6 +107,9 @@ export async function openBackend(
     ...(state ? { generation: state.generation } : {}),
   });
   notices.push(...recovered.notices);
+  const root = places.snapshots;
+  const keyless = await prepareKey({ root, wasUsed: state !== undefined, log: log.write });
+  if (keyless !== undefined) notices.push(keyless);
   if (finished === 'completed' && !recovered.undone) {
     notices.push('A change of settings that the last service was making when it ended is complete now.');
   }

@@ -84,7 +84,7 @@ export async function openFeatures(
     data: places.data,
     secretFiles: [
       ...[places.settingsFile, places.previousSettingsFile, places.connectionFile],
-      ...[places.keptFile, places.provenFile, places.transactionFile],
+      ...[places.keptFile, places.provenFile, places.transactionFile, places.snapshotKey],
     ],
     binDirectory: places.bin,
     contextName: identityOf(places).dockerContext,

@@ -28,8 +28,8 @@ export interface ResetOptions {
 }
 
 /**
- * Removes the files of an installation: settings, state, data, extensions, logs, with `cache` the downloads. Keeps existing snapshots, and
- * shims that a user has added. Call it while holding the service lock, with nothing running, in places where `isInstalled`; the lock goes
+ * Removes the files of an installation: settings, state, data, extensions, logs, with `cache` the downloads. Keeps existing snapshots with their
+ * key, and shims that a user has added. Call it while holding the service lock, with nothing running, in places where `isInstalled`; the lock goes
  * last, and only when nothing failed, so that a repeated call knows that the rest is ours. Links are removed, never followed; nothing
  * outside of our directories, no foreign file in shared directories, and nothing on another file system is touched. Failures are reported.
  * @throws RdError `ERR_IO` as `checkPlaces`; nothing is removed then.
@@ -169,6 +169,9 @@ async function reasonsToKeep(
   const reasons = new Map<string, string>();
   for (const path of [places.snapshots, join(places.data, 'containerd-shims')]) {
     if (await entryCount(path)) reasons.set(path, 'not empty');
+  }
+  if (reasons.has(places.snapshots) && (await isThere(places.snapshotKey))) {
+    reasons.set(places.snapshotKey, 'the key of the snapshots');
   }
   if (keepsHistory && (await isThere(places.historyFile))) reasons.set(places.historyFile, 'the history, as requested');
   if (reasons.size > 0 && places.dropInMarker !== undefined) {

@@ -61,8 +61,14 @@ function withDrafts(isOwn: (name: string) => boolean): (name: string) => boolean
 export const SHARE_TRIAL = 'share-trial';
 
 /** In the data directory. */
-function isOwnData({ connectionFile, backendLock, snapshots, guestImages }: Places): (name: string) => boolean {
-  const names = [connectionFile, backendLock, snapshots, guestImages].map((path) => basename(path));
+function isOwnData({
+  connectionFile,
+  backendLock,
+  snapshots,
+  snapshotKey,
+  guestImages,
+}: Places): (name: string) => boolean {
+  const names = [connectionFile, backendLock, snapshots, snapshotKey, guestImages].map((path) => basename(path));
   return withDrafts((name) => name === SHARE_TRIAL || names.includes(name));
 }
 

@@ -46,6 +46,8 @@ export interface Places {
   /** Exists while the backend must stay stopped; see `src/state/backend-lock.ts`. */
   backendLock: string;
   snapshots: string;
+  /** Proves that a snapshot was made here; see `src/features/snapshots/key.ts`. */
+  snapshotKey: string;
   extensions: string;
   /** Images that virtual machines boot. */
   guestImages: string;
@@ -104,6 +106,7 @@ export function places(env: Environment, platform: Platform, homedir: string): P
     applyLock: join(bases.state, 'apply.lock'),
     backendLock: join(bases.data, 'backend.lock'),
     snapshots: join(bases.data, 'snapshots'),
+    snapshotKey: snapshotKeyOf(join(bases.data, 'snapshots')),
     extensions: join(bases.data, 'extensions'),
     guestImages: join(bases.data, 'guest-images'),
     bin: bases.bin ?? join(bases.data, 'bin'),
@@ -111,6 +114,11 @@ export function places(env: Environment, platform: Platform, homedir: string): P
       ? {}
       : { foreignConnectionFile: join(bases.foreignData, COMPATIBLE.connectionFile) }),
   };
+}
+
+/** The key beside a directory of snapshots. */
+export function snapshotKeyOf(snapshots: string): string {
+  return `${snapshots}.key`;
 }
 
 /** The directory names of an installation. */

@@ -4,6 +4,7 @@ import type { Snapshots } from '../../src/features/snapshots/contract.ts';
 import { startApi } from '../helpers/api.ts';
 
 const GOES_ON = { stop: false };
+const OWN = { foreign: false };
 const FAILED = 'failed to restore snapshot "x": can\'t find snapshot "x"';
 
 /** Records the calls; those for a snapshot named `fails` fail. */
@@ -67,8 +68,16 @@ describe('the snapshot routes', () => {
     ['DELETE', '/v1/snapshots', undefined, 400, 'Snapshot name is required in query parameters', []],
     ['DELETE', '/v1/snapshots?name=', undefined, 400, 'Snapshot name is required in query parameters', []],
     ['DELETE', '/v1/snapshots?name=a&name=b', undefined, 400, 'Invalid snapshot name ["a","b"]: not a string.', []],
-    ['POST', '/v1/snapshot/restore?name=a', undefined, 200, 'Snapshot successfully restored', [['restore', 'a']]],
-    ['POST', '/v1/snapshot/restore?name=fails', undefined, 400, FAILED, [['restore', 'fails']]],
+    ['POST', '/v1/snapshot/restore?name=a', undefined, 200, 'Snapshot successfully restored', [['restore', 'a', OWN]]],
+    [
+      'POST',
+      '/v1/snapshot/restore?name=a&foreign=true',
+      undefined,
+      200,
+      'Snapshot successfully restored',
+      [['restore', 'a', { foreign: true }]],
+    ],
+    ['POST', '/v1/snapshot/restore?name=fails', undefined, 400, FAILED, [['restore', 'fails', OWN]]],
     ['POST', '/v1/snapshot/restore', undefined, 400, 'Snapshot name is required in query parameters', []],
     ['POST', '/v1/snapshots/cancel', undefined, 200, 'Snapshot operation canceled', [['cancel']]],
     ['POST', '/v1/snapshots/cancel', 'anything', 200, 'Snapshot operation canceled', [['cancel']]],

@@ -98,7 +98,7 @@ describe.each([
     write(join(here.cache, 'image'));
     const { exit, out, err } = await program(argv);
     expect({ exit, out }).toEqual({ exit: 0, out: '' });
-    expect(err).toBe(`${notice}Removed:\n  ${here.state}\n  ${here.logs}\n  ${here.config}\n`);
+    expect(err).toBe(`${notice}Removed:\n  ${here.state}\n  ${here.logs}\n  ${here.config}\n  ${here.snapshotKey}\n`);
     // With RDCTL_HOME, nothing of ours is in it.
     expect(readdirSync(home)).toEqual(['cache']);
   });

@@ -1,8 +1,9 @@
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { readCatalogue } from '../../src/features/snapshots/catalogue.ts';
 import { cannotMount, fillDisk } from '../helpers/full-disk.ts';
+import { sealAgain } from '../helpers/sealed-snapshot.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';
 import { ALLOW, coverScene, smallCoverScene } from './cover-scene.ts';
 
@@ -115,6 +116,11 @@ describe('an apply that destroys data', () => {
     ] as const) {
       writeFileSync(file, JSON.stringify({ ...JSON.parse(readFileSync(file, 'utf8')), [member]: weekAgo }));
     }
+    // What another home made, or a change made foreign, is left to the user.
+    const other = await coverScene({ home });
+    await other.service.stop('it is one of this home again');
+    expect(await readCatalogue(here.snapshots)).toMatchObject({ snapshots: [{ name, foreign: true }] });
+    await sealAgain(dirname(metadata));
     const last = await coverScene({ home });
     await expect.poll(last.names).toEqual([]);
     await expect

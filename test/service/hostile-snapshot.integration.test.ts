@@ -14,6 +14,8 @@ import { startService } from '../helpers/service.ts';
 import { temporaryDirectory } from '../helpers/temp-home.ts';
 
 const { signal } = new AbortController();
+/** With the consent to one from elsewhere, what it holds is checked all the same. */
+const RESTORE = '/v1/snapshot/restore?name=one&foreign=true';
 
 /** A service with one snapshot, a foreign directory, and a function that writes a matching manifest. */
 async function scene() {
@@ -72,7 +74,7 @@ test.each<[string, (outside: string) => unknown]>([
   const model = join(here.state, 'drivers', 'simulated', 'machine.json');
   const before = readFileSync(model, 'utf8');
   const generation = (await client.status()).generation;
-  expect(await call('POST', '/v1/snapshot/restore?name=one')).toEqual({
+  expect(await call('POST', RESTORE)).toEqual({
     status: 400,
     text: expect.stringMatching(/^failed to restore snapshot "one": the snapshot is damaged: manifest\.json /),
   });
@@ -88,7 +90,7 @@ test('a snapshot whose saved part is a link to elsewhere is not restored, and de
   rmSync(join(directory, saved), { recursive: true });
   symlinkSync(outside, join(directory, saved));
   await rewrite([{ name, saved }]);
-  expect(await call('POST', '/v1/snapshot/restore?name=one')).toEqual({
+  expect(await call('POST', RESTORE)).toEqual({
     status: 400,
     text: expect.stringContaining(`"${saved}" is a link`),
   });
@@ -111,7 +113,7 @@ test.each<[string, unknown[], object]>([
 ])('a manifest with %s counts as damaged', async (_what, parts, contents) => {
   const { call, rewrite } = await scene();
   await rewrite(parts, contents);
-  expect(await call('POST', '/v1/snapshot/restore?name=one')).toEqual({
+  expect(await call('POST', RESTORE)).toEqual({
     status: 400,
     text: expect.stringMatching(/^failed to restore snapshot "one": the snapshot is damaged: /),
   });

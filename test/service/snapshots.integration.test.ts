@@ -13,6 +13,7 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { emptyModel, type Model } from '../../src/drivers/machines/simulated/model.ts';
 import type { Settings } from '../../src/settings/settings.gen.ts';
+import { sealAgain } from '../helpers/sealed-snapshot.ts';
 import { startService, type TestService } from '../helpers/service.ts';
 
 /** The contents of the simulated machine. */
@@ -320,6 +321,7 @@ test('a snapshot of another driver, without a manifest, or with a changed one is
   expect((await restore(service, 'one')).text).toContain('the snapshot is damaged: manifest.json is not what it was');
   const changed = createHash('sha256').update(readFileSync(file)).digest('hex');
   writeFileSync(join(service.here.snapshots, id, 'rdctl-complete.txt'), `sha256:${changed}`);
+  await sealAgain(join(service.here.snapshots, id));
   expect((await restore(service, 'one')).text).toBe(
     'failed to restore snapshot "one": it was made with the driver host, and this service uses simulated',
   );

@@ -10,7 +10,7 @@ import { homeOf, namesService } from '../../../src/client/session/home.ts';
 import { launchService } from '../../../src/client/session/launch.ts';
 import { type SnapshotCalls, snapshotCalls } from '../../../src/client/snapshots.ts';
 import { RdError } from '../../../src/errors.ts';
-import { deleteSnapshot, findSnapshot, readCatalogue } from '../../../src/features/snapshots/catalogue.ts';
+import { deleteSnapshot, findSnapshot, readCatalogue, requireOwn } from '../../../src/features/snapshots/catalogue.ts';
 import { OPERATION_CANCELED, type SnapshotRecord } from '../../../src/features/snapshots/contract.ts';
 import { quoted } from '../../../src/features/snapshots/name.ts';
 import { steadyClock } from '../../../src/os/clock.ts';
@@ -201,11 +201,32 @@ export async function storedSnapshots(io: Io): Promise<SnapshotRecord[]> {
 }
 
 /**
- * Avoids starting a service for an unknown name.
+ * Avoids starting a service for an unknown name, and for a snapshot from elsewhere without the user's consent.
  * @throws RdError `ERR_SNAPSHOT` with the service's message.
  */
-export async function checkStored(name: string, io: Io): Promise<void> {
-  await findSnapshot(homeOf(io).snapshots, name).catch((cause: unknown) => failed('restore', name, cause));
+export async function checkStored(name: string, foreign: boolean, io: Io): Promise<void> {
+  try {
+    requireOwn(await findSnapshot(homeOf(io).snapshots, name), foreign);
+  } catch (cause) {
+    failed('restore', name, cause);
+  }
+}
+
+/**
+ * As `checkStored`, by the list of a service, before the user is asked anything. The service checks it again.
+ * @throws RdError `ERR_SNAPSHOT` with the service's message.
+ */
+export async function checkListed(client: Client, name: string, foreign: boolean, io: Io): Promise<void> {
+  const records = await snapshotCalls(client)
+    .list(io.signal)
+    .catch(() => []);
+  const named = records.filter((record) => record.name === name);
+  const [one] = named.filter((record) => !record.foreign).concat(named);
+  try {
+    if (one) requireOwn(one, foreign);
+  } catch (cause) {
+    failed('restore', name, cause);
+  }
 }
 
 /**

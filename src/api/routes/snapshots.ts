@@ -13,6 +13,7 @@ const RECORD = {
     created: { description: 'RFC 3339 with up to nine digits of a second and the local offset.', type: 'string' },
     name: { type: 'string' },
     description: { description: 'Empty if there is none.', type: 'string' },
+    foreign: { description: 'It was not made in this home, or was changed since. Otherwise absent.', const: true },
   },
 };
 const REFUSED = {
@@ -60,7 +61,13 @@ const RESTORE_DOC = documented({
   summary: 'Restore a snapshot',
   description:
     'Returns when the restored state is running, or immediately if the backend should be off. Until then, the previous state is kept; it returns if the operation fails or is canceled.',
-  query: NAME_QUERY,
+  query: {
+    ...NAME_QUERY,
+    foreign: {
+      description:
+        'true: restore it although it was not made in this home. What is in it can run its containers with the rights of the engine.',
+    },
+  },
   replies: { 200: { description: 'restored', body: 'text', example: TEXTS.snapshotRestored }, 400: REFUSED },
 });
 const CANCEL_DOC = documented({
@@ -88,7 +95,7 @@ export function snapshotRoutes(app: FastifyInstance, { snapshots }: ApiContext):
   });
 
   app.post('/v1/snapshot/restore', RESTORE_DOC, async (request, reply) => {
-    await snapshots.restore(nameInQuery(request));
+    await snapshots.restore(nameInQuery(request), { foreign: consentInQuery(request) });
     return reply.type(TEXT_TYPE).send(TEXTS.snapshotRestored);
   });
 
@@ -118,6 +125,13 @@ function nameInQuery({ query }: FastifyRequest): string {
   if (name === undefined || name === '') throw new RdError('ERR_BODY_INVALID', TEXTS.snapshotNameInQuery);
   if (typeof name !== 'string') throw notAString(name);
   return name;
+}
+
+function consentInQuery({ query }: FastifyRequest): boolean {
+  const foreign = isObject(query) ? query.foreign : undefined;
+  if (foreign === undefined || foreign === 'false') return false;
+  if (foreign === 'true') return true;
+  throw new RdError('ERR_BODY_INVALID', `Invalid value of foreign ${JSON.stringify(foreign)}: neither true nor false.`);
 }
 
 function notAString(name: unknown): RdError {

@@ -5,10 +5,12 @@ import { ioError, systemCode } from '../../os/io-error.ts';
 import { readRecord } from '../../os/record.ts';
 import { isThere } from '../../os/regular-file.ts';
 import type { SnapshotRecord } from './contract.ts';
+import { hasMac, MAC, METADATA, readKey, type SnapshotKey } from './key.ts';
 import { quoted } from './name.ts';
 
-/** Files of a snapshot beside the saved state. */
-export const METADATA = 'metadata.json';
+/** Files of a snapshot beside the saved state; the manifest lists its contents. */
+export const MANIFEST = 'manifest.json';
+export { METADATA } from './key.ts';
 /**
  * Marks a snapshot as complete, and ours. The compatible application has another mark, and lists, deletes and restores what has it by
  * replacing files: it must not find that here.
@@ -51,6 +53,7 @@ export async function readCatalogue(root: string): Promise<Catalogue> {
     if (systemCode(cause) === 'ENOENT') return [];
     throw ioError('read the snapshots in', root, cause);
   });
+  const key = await readKey(root).catch(() => 'damaged' as const);
   const snapshots: Snapshot[] = [];
   const warnings: string[] = [];
   for (const id of names.filter((name) => UUID.test(name))) {
@@ -58,20 +61,52 @@ export async function readCatalogue(root: string): Promise<Catalogue> {
     const snapshot = await readSnapshot(id, directory);
     if (typeof snapshot === 'string') {
       warnings.push(`The snapshot in ${directory} is skipped: ${snapshot}. Remove it if it is not needed.`);
-    } else snapshots.push(snapshot);
+    } else snapshots.push((await isForeign(snapshot, key)) ? { ...snapshot, foreign: true } : snapshot);
   }
   return { snapshots: snapshots.sort(byAge), warnings: warnings.sort() };
 }
 
 /**
- * The compatible application may have created one of the same name, because it does not see ours; ours is preferred.
+ * One from elsewhere may have the same name, and so may one of the compatible application, because it does not see ours; ours is preferred.
  * @throws RdError `ERR_SNAPSHOT` with the cause that scripts match on.
  */
 export async function findSnapshot(root: string, name: string): Promise<Snapshot> {
   const named = (await readCatalogue(root)).snapshots.filter((snapshot) => snapshot.name === name);
-  const match = named.find(({ mark }) => basename(mark) === COMPLETE) ?? named[0];
+  const own = named.filter(({ foreign }) => !foreign);
+  const match = own.find(({ mark }) => basename(mark) === COMPLETE) ?? own[0] ?? named[0];
   if (match) return match;
   throw new RdError('ERR_SNAPSHOT', `can't find snapshot ${quoted(name)}`);
+}
+
+/**
+ * Refuses to restore a snapshot from elsewhere without the consent of the user.
+ * @throws RdError `ERR_SNAPSHOT` with a clause.
+ */
+export function requireOwn({ foreign }: Pick<Snapshot, 'foreign'>, consent: boolean): void {
+  if (!foreign || consent) return;
+  throw new RdError(
+    'ERR_SNAPSHOT',
+    'it was not made in this home, or was changed since; what is in it can run its containers with the rights of the engine',
+    {
+      advice:
+        'Restore it only if you trust who made it: `rdctl snapshot restore NAME --foreign`, or `foreign=true` in the query.',
+    },
+  );
+}
+
+/** Whether the compatible application made it: without a manifest it is never restored. */
+export async function isOfCompatible({ directory, mark }: Pick<Snapshot, 'directory' | 'mark'>): Promise<boolean> {
+  return basename(mark) === COMPATIBLE_COMPLETE && !(await isThere(join(directory, MANIFEST)));
+}
+
+/** Without a key, nothing is decided: the next service makes one, and marks the snapshots of earlier releases. */
+async function isForeign(snapshot: Snapshot, key: SnapshotKey | 'damaged' | undefined): Promise<boolean> {
+  const { id, directory, mark } = snapshot;
+  if (await isOfCompatible(snapshot)) return false;
+  if (key === 'damaged') return true;
+  const hasOne = await isThere(join(directory, MAC));
+  if (key === undefined) return hasOne;
+  return !(hasOne ? await hasMac(key, directory, mark) : key.adopting.includes(id));
 }
 
 /** Where a snapshot is created. */

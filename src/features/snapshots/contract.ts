@@ -12,6 +12,8 @@ export interface SnapshotRecord {
   name: string;
   /** `''` when there is none. */
   description: string;
+  /** It was not made in this home, or was changed since. */
+  foreign?: true;
 }
 
 /** Operations on the snapshots of this home, one at a time. */
@@ -26,10 +28,11 @@ export interface Snapshots {
   /** @throws RdError `ERR_SNAPSHOT` with the texts that scripts match on. */
   remove(name: string): Promise<void>;
   /**
-   * Resolves when the restored state runs, or at once when the backend is desired off. On failure everything is rolled back.
+   * Resolves when the restored state runs, or at once when the backend is desired off. On failure everything is rolled back. `foreign`: the
+   * user consents to one from elsewhere.
    * @throws RdError `ERR_SNAPSHOT` with the texts that scripts match on.
    */
-  restore(name: string): Promise<void>;
+  restore(name: string, how?: { foreign?: boolean }): Promise<void>;
   /** Cancels the current operation and waits for its rollback. True when there was one. */
   cancel(): Promise<boolean>;
 }

@@ -132,7 +132,8 @@ export function createCovers(input: CoverInput): Covers {
 
   async function pruneNow(): Promise<void> {
     const { snapshots } = await readCatalogue(root);
-    const covers = snapshots.filter(({ covers }) => covers !== undefined);
+    // What one from elsewhere says of itself decides about no other.
+    const covers = snapshots.filter(({ covers, foreign }) => covers !== undefined && !foreign);
     if (covers.length < 1) return;
     const { since } = input;
     const facts = { covers, entries: await input.entries(), now: Date.now() };

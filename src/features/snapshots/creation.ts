@@ -13,14 +13,16 @@ import {
   COMPLETE,
   deleteSnapshot,
   findSnapshot,
+  MANIFEST,
   METADATA,
   partialDirectory,
   readCatalogue,
   SETTINGS,
 } from './catalogue.ts';
 import type { SnapshotRecord } from './contract.ts';
+import { MAC, sealed } from './key.ts';
 import type { Maintenance, MaintenanceWork } from './maintenance.ts';
-import { contentsOf, formatManifest, MANIFEST, markOf, type SavedPart, savedNames } from './manifest.ts';
+import { contentsOf, formatManifest, markOf, type SavedPart, savedNames } from './manifest.ts';
 import { checkUnique } from './name.ts';
 import { checkSpace, copyTree, flush } from './tree.ts';
 
@@ -52,6 +54,8 @@ export function createDraft({ root, record, covers, driver, kept, settings, copy
     const saved = `${index}-${name}`;
     return { from, to: join(directory, saved), name, saved };
   });
+  const { created, name, description } = record;
+  const metadata = `${JSON.stringify({ created, name, id, description, ...(covers === undefined ? {} : { covers }) }, null, 2)}\n`;
   let live = false;
   let complete = false;
 
@@ -67,9 +71,7 @@ export function createDraft({ root, record, covers, driver, kept, settings, copy
       try {
         await makeDirectory(root);
         await mkdir(directory, { mode: 0o700 });
-        const { created, name, description } = record;
-        const metadata = { created, name, id, description, ...(covers === undefined ? {} : { covers }) };
-        await write(METADATA, `${JSON.stringify(metadata, null, 2)}\n`);
+        await write(METADATA, metadata);
         await write(SETTINGS, settings());
       } catch (cause) {
         throw ioError('write', directory, cause);
@@ -93,10 +95,12 @@ export function createDraft({ root, record, covers, driver, kept, settings, copy
       }
       const contents = await contentsOf(directory, savedNames(parts), signal);
       const manifest = formatManifest({ driver, ...(live ? { live } : {}), parts, contents });
+      const mark = markOf(manifest);
       try {
         await write(MANIFEST, manifest);
+        await write(MAC, await sealed(root, { metadata, mark }));
         await flush([directory]);
-        await write(COMPLETE, markOf(manifest));
+        await write(COMPLETE, mark);
         await rename(directory, join(root, id));
         complete = true;
         await fileOperations.syncDirectory(root);

@@ -5,12 +5,11 @@ import { pipeline } from 'node:stream/promises';
 import { RdError } from '../../errors.ts';
 import { isObject, type JsonObject, type JsonValue, parseJson } from '../../json.ts';
 import { readText } from '../../os/regular-file.ts';
-import { MARKS, METADATA, SETTINGS } from './catalogue.ts';
+import { MANIFEST, MARKS, METADATA, SETTINGS } from './catalogue.ts';
 import { OPERATION_CANCELED } from './contract.ts';
+import { MAC } from './key.ts';
 import { type TreeEntry, walk } from './tree.ts';
 
-/** The file that lists the contents of a snapshot. */
-export const MANIFEST = 'manifest.json';
 const FORMAT = 1;
 const MARK = 'This snapshot is complete. Manifest sha256:';
 /** Maximum size of a manifest: a million files need some 200 MB. */
@@ -109,7 +108,7 @@ function partOf(part: JsonValue): SavedPart {
   if (!isObject(part) || typeof part.name !== 'string') throw damaged(`${MANIFEST} has a part without a name`);
   const { name, saved } = part;
   if (saved === undefined) return { name };
-  if (typeof saved !== 'string' || !isEntry(saved) || [MANIFEST, METADATA, ...MARKS].includes(saved)) {
+  if (typeof saved !== 'string' || !isEntry(saved) || [MANIFEST, METADATA, MAC, ...MARKS].includes(saved)) {
     throw damaged(
       `${MANIFEST} says that ${JSON.stringify(name)} is in ${JSON.stringify(saved)}, which is not an entry of it`,
     );

@@ -7,7 +7,7 @@ import type { Controllers, Desired } from '../../reconcile/contract.ts';
 import type { Settings } from '../../settings/settings.gen.ts';
 import { LOCKED } from '../../state/backend-lock.ts';
 import { createBackendRest } from './backend-wait.ts';
-import { deleteSnapshot, findSnapshot, readCatalogue, SETTINGS } from './catalogue.ts';
+import { deleteSnapshot, findSnapshot, readCatalogue, requireOwn, SETTINGS } from './catalogue.ts';
 import { type Covers, OPERATION_CANCELED, type Snapshots } from './contract.ts';
 import { type CoverInput, createCovers } from './cover.ts';
 import { makeSnapshot, type SnapshotMaking } from './creation.ts';
@@ -111,7 +111,10 @@ export function createSnapshots(input: SnapshotsInput): SnapshotService {
       await covers.close();
     },
     async list() {
-      return (await catalogue()).map(({ created, name, description }) => ({ created, name, description }));
+      return (await catalogue()).map(({ created, name, description, foreign }) => ({
+        ...{ created, name, description },
+        ...(foreign ? { foreign } : {}),
+      }));
     },
     async create(name, description, { stop = false } = {}) {
       checkName(name);
@@ -137,10 +140,12 @@ export function createSnapshots(input: SnapshotsInput): SnapshotService {
         log('info', 'snapshot deleted', { name });
       });
     },
-    async restore(name) {
+    async restore(name, { foreign: consent = false } = {}) {
       const action = `Restoring snapshot ${quoted(name)}`;
       await prefixed(`failed to restore snapshot ${quoted(name)}`, ', and everything is as it was before', async () => {
-        const { id, directory, mark } = await findSnapshot(root, name);
+        const snapshot = await findSnapshot(root, name);
+        requireOwn(snapshot, consent);
+        const { id, directory, mark, foreign = false } = snapshot;
         await exclusively(id, async (signal) => {
           await rest.begin(action, signal);
           const manifest = await readManifest(directory, mark);
@@ -179,7 +184,7 @@ export function createSnapshots(input: SnapshotsInput): SnapshotService {
             });
             await proof.waitUntilProven(action, signal);
           });
-          log('info', 'snapshot restored', { name });
+          log('info', 'snapshot restored', { name, foreign });
         });
       });
     },

@@ -13,6 +13,7 @@ import { createControllers } from '../../../src/reconcile/controllers.ts';
 import { DEFAULT_MACHINE_OPTIONS } from '../../../src/settings/machine-options.gen.ts';
 import { backendLock } from '../../../src/state/backend-lock.ts';
 import { memorySimulation } from '../../helpers/memory-simulation.ts';
+import { withKey } from '../../helpers/sealed-snapshot.ts';
 import { temporaryDirectory } from '../../helpers/temp-home.ts';
 import { settingsWith } from '../../reconcile/worlds.ts';
 
@@ -33,7 +34,7 @@ function gate() {
 /** The loop and its maintenance over a simulation that supports live copies, which proceed when the test lets them. */
 async function scene({ live = true, power = 'started' }: { live?: boolean; power?: Desired['power'] } = {}) {
   const home = temporaryDirectory();
-  const root = join(home, 'snapshots');
+  const root = await withKey(join(home, 'snapshots'));
   const disk = join(home, 'disk');
   const memo = join(home, 'memo');
   writeFileSync(disk, 'of then');

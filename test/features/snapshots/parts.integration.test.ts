@@ -9,6 +9,7 @@ import { checkName, checkUnique, quoted } from '../../../src/features/snapshots/
 import { checkSpace, copyTree, usage } from '../../../src/features/snapshots/tree.ts';
 import { run } from '../../../src/os/run.ts';
 import { sizeText } from '../../../src/os/size.ts';
+import { withKey } from '../../helpers/sealed-snapshot.ts';
 import { temporaryDirectory } from '../../helpers/temp-home.ts';
 
 const never = new AbortController().signal;
@@ -63,6 +64,7 @@ async function engineData(): Promise<string> {
 }
 
 async function saved(kept: readonly string[], root = join(temporaryDirectory(), 'snapshots')) {
+  await withKey(root);
   const record = { created: '2026-01-02T03:04:05Z', name: 'one', description: '' };
   const draft = createDraft({ root, record, driver: 'host', kept, settings: () => '{}\n' });
   await draft.save(never);
