@@ -3,10 +3,10 @@ import { RdError } from '../errors.ts';
 import { SerialQueue } from '../os/serial-queue.ts';
 
 /** Plans of one caller that may wait for the one that is computed. */
-export const MOST_WAITING = 8;
+const MOST_WAITING = 8;
 
 /** Runs a part of a plan when it is its turn. */
-export type Turn = <T>(part: () => T | Promise<T>) => Promise<T>;
+type Turn = <T>(part: () => T | Promise<T>) => Promise<T>;
 
 /** Lets each caller have one plan computed at a time. */
 export interface PlanTurns {
