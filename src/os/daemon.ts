@@ -202,9 +202,11 @@ export interface StopOptions {
 const POLL_MS = 50;
 /** A killed process ends at once, unless the kernel blocks it (a dead network file system). */
 const KILL_MS = 15_000;
+/** A wrapper that stays ends by itself, a moment after its program. */
+const WRAPPER_MS = 5_000;
 
 /**
- * SIGTERM, SIGKILL after the grace period, and the record is removed once the process is gone. Idempotent.
+ * SIGTERM, SIGKILL after the grace period, and the record is removed once the process is gone, and its wrapper. Idempotent.
  * @returns how it ended.
  * @throws RdError `ERR_DRIVER_FAILED` when it survives a kill; `ERR_CANCELLED` when the signal aborts.
  */
@@ -230,6 +232,8 @@ export async function stopDaemon(recordFile: string, options: StopOptions): Prom
       }
     }
   }
+  const wrapper = record && (await programNow(record.argv));
+  if (wrapper) await gone(wrapper, WRAPPER_MS, options);
   await removeDaemonRecord(recordFile);
   return how;
 }

@@ -72,6 +72,20 @@ describe.skipIf(process.platform !== 'linux')('a daemon', () => {
     expect(await readProcess(pid)).toBeUndefined();
   });
 
+  test('has no wrapper left once it is stopped', async () => {
+    const spec = daemon(WILLING);
+    const script = `const { spawn } = require('node:child_process'), [program, ...args] = process.argv.slice(1);
+      const child = spawn(program, args, { stdio: 'inherit' });
+      require('node:fs').writeSync(3, JSON.stringify({ 'child-pid': child.pid }));
+      require('node:fs').closeSync(3);
+      child.once('exit', () => setTimeout(() => process.exit(), 300));`;
+    const pid = await startDaemon({ ...spec, within: [process.execPath, '-e', script, '--'], reportsPid: true });
+    await up(spec);
+    const wrapper = (await readProcess(pid))?.parent ?? 0;
+    expect(await stopDaemon(spec.recordFile, { graceMs: 60_000, clock: steadyClock })).toBe('stopped');
+    expect(await readProcess(wrapper)).toBeUndefined();
+  });
+
   test('below a wrapper that fails has ended', async () => {
     const spec = daemon(WILLING);
     const within = [process.execPath, '-e', 'process.exit(1)', '--'];
