@@ -9,6 +9,9 @@ import { type OwnPlace, ownPlaces } from './own-files.ts';
 import type { Places } from './places.ts';
 import { removeServiceSocket } from './service-socket.ts';
 
+/** The name of the directory of a snapshot. */
+const SNAPSHOT = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
+
 /** The result of a factory reset. Paths are absolute, and each list is in the order of the work. */
 export interface ResetSummary {
   removed: string[];
@@ -170,7 +173,9 @@ async function reasonsToKeep(
   for (const path of [places.snapshots, join(places.data, 'containerd-shims')]) {
     if (await entryCount(path)) reasons.set(path, 'not empty');
   }
-  if (reasons.has(places.snapshots) && (await isThere(places.snapshotKey))) {
+  // Not for what others have put beside the snapshots.
+  const inSnapshots = await readdir(places.snapshots).catch(() => []);
+  if (inSnapshots.some((name) => SNAPSHOT.test(name)) && (await isThere(places.snapshotKey))) {
     reasons.set(places.snapshotKey, 'the key of the snapshots');
   }
   if (keepsHistory && (await isThere(places.historyFile))) reasons.set(places.historyFile, 'the history, as requested');

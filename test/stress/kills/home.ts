@@ -60,9 +60,10 @@ const FILES: readonly (readonly [RegExp, number])[] = [
   [/^state\/run\/service\.sock$/, 1],
   [/^state\/drivers\/simulated\/machine\.json$/, 1],
   [/^extensions\/[A-Za-z0-9_-]+\//, 20],
+  [/^snapshots\.key$/, 1],
   [
-    /^snapshots\/[0-9a-f-]{36}\/(?:metadata\.json|settings\.json|manifest\.json|rdctl-complete\.txt|0-machine\.json)$/,
-    5 * 6,
+    /^snapshots\/[0-9a-f-]{36}\/(?:metadata\.json|settings\.json|manifest\.json|rdctl-(?:complete|mac)\.txt|0-machine\.json)$/,
+    6 * 6,
   ],
 ];
 
