@@ -153,7 +153,7 @@ const PARSER_STATUS: Readonly<Record<string, number>> = {
 };
 
 /** Milliseconds that a client has to read why it is refused. */
-const LINGER = 1_000;
+const LINGER = 100;
 
 /** Responds to an invalid HTTP request in plain text, and closes the connection. */
 function sendParserError(error: Error & { code?: string }, socket: Socket): void {
